@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Names and layouts shared by the compiler plugin and the runtime. Nothing else crosses between
+// them. Changing anything here changes HF_ABI_VERSION.
+#ifndef HOLDFAST_ABI_H
+#define HOLDFAST_ABI_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define HF_ABI_VERSION 1u
+
+#ifdef __cplusplus
+#define HF_NOEXCEPT noexcept
+extern "C" {
+#else
+#define HF_NOEXCEPT
+#endif
+
+enum hf_arg_kind {
+    HF_ARG_VALUE = 0,        // copied as it is (integers, floating point, by-value aggregates)
+    HF_ARG_POOL_POINTER = 1, // must be null or point into the section's pool when the section begins
+    HF_ARG_PRESERVED = 2     // volatile pointer whose only use is vlog_preserve's first argument
+};
+
+// One argument inside the packed argument block.
+struct hf_arg {
+    uint32_t offset_bytes;
+    uint32_t size_bytes;
+    uint32_t kind; // enum hf_arg_kind
+};
+
+// One failure-atomic function of this build. The plugin emits one constant per txfunc and a global
+// constructor that registers it.
+struct hf_txfunc {
+    uint32_t abi_version;
+    uint32_t args_bytes;  // size of the packed argument block
+    uint64_t id;          // XXH3-64 of the linker name: which function a log record names
+    uint64_t version;     // hash of its instrumented body, callees and argument schema
+    const char* name;     // linker name
+    const char* where;    // "file:line"
+    const struct hf_arg* args;
+    uint64_t args_count;
+    void (*re_execute)(const void* packed_args); // calls the body, not the entry
+};
+void hf_txfunc_register(const struct hf_txfunc* function) HF_NOEXCEPT;
+
+// Engine clobber. begin returns 1 when it opened a section (commit must follow), 0 when it joined
+// the section that is already open on this thread.
+int hf_clobber_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+void hf_clobber_commit(void) HF_NOEXCEPT;
+// Before a clobber write: the old bytes are in the log when it returns. Also notes the store.
+void hf_clobber_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
+
+// Engine undo: the same shape, every store logged.
+int hf_undo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+void hf_undo_commit(void) HF_NOEXCEPT;
+void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
+
+// Before any other store that may reach PM (outputs, fresh memory), whichever the engine.
+void hf_note_store(const void* address, uint64_t bytes) HF_NOEXCEPT;
+
+// The runtime calls that a section may make; the plugin knows them by name and treats them as
+// touching no memory of the application (hf_alloc returns fresh memory, never aliased).
+void* hf_alloc(size_t bytes) HF_NOEXCEPT;        // null when the pool is full
+void hf_free(void* block) HF_NOEXCEPT;           // takes effect at commit; null does nothing
+void hf_adopt(void* staged_block) HF_NOEXCEPT;   // a staged block becomes allocated at commit
+const void* hf_vlog_preserve(const void* volatile_bytes, size_t bytes) HF_NOEXCEPT;
+void hf_crash_point(const char* name) HF_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

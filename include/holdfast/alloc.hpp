@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Persistent allocation. In a section it is atomic with it; a re-executed section gets the same
+// addresses again; nothing here costs an ordering point of its own: intent travels in the section's
+// log, publication in its commit (DESIGN §4).
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <new>
+#include <type_traits>
+#include <utility>
+
+extern "C" {
+__attribute__((malloc, alloc_size(1))) void* hf_alloc(std::size_t bytes) noexcept;
+void hf_free(void* block) noexcept;
+void hf_adopt(void* staged_block) noexcept;
+}
+
+namespace hf {
+
+class pool;
+
+/// Allocates and constructs a T in the section's pool (outside a section: in the process's only open
+/// pool, effective at once). Returns null when the pool is full.
+///
+/// Ordering: 0 points. Failure-atomic with the section; outside one, allocated when it returns.
+/// Crash:    in a section, allocated if and only if the section completes.
+template <class T, class... Args> T* make(Args&&... args) noexcept {
+    static_assert(std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>);
+    static_assert(alignof(T) <= 16);
+    void* block = hf_alloc(sizeof(T));
+    if (block == nullptr) return nullptr;
+    if constexpr (std::is_aggregate_v<T>) return ::new (block) T{std::forward<Args>(args)...};
+    else return ::new (block) T(std::forward<Args>(args)...);
+}
+
+/// An uninitialised array of 'count' T. Null when the pool is full.
+template <class T> T* make_array(std::size_t count) noexcept {
+    static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
+    return static_cast<T*>(hf_alloc(count * sizeof(T)));
+}
+
+/// Destroys and frees; in a section the block stays readable and unused until the commit.
+template <class T> void destroy(T* object) noexcept {
+    if (object == nullptr) return;
+    object->~T();
+    hf_free(object);
+}
+
+/// Reserves a block outside any section, to be filled before one: a section that adopts it logs the
+/// pointer and not the bytes. A crash, or unstage, returns it: nothing leaks.
+///
+/// Requires: no section open on this thread; at most 16 blocks staged per thread at a time.
+/// Errors:   pool_full.
+result<void*> stage(pool& in, std::size_t bytes);
+/// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it after
+/// filling a block and before the section that adopts it.
+void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept;
+/// Gives a staged block back unused.
+void unstage(pool& in, void* staged_block) noexcept;
+/// In a section: the staged block becomes allocated when the section commits.
+inline void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
+
+/// The allocator's own account, counted from its persistent state (O(pool): for checks, not paths).
+struct alloc_account {
+    std::uint64_t blocks;          // allocated blocks
+    std::uint64_t block_bytes;     // their bytes, size-class rounding included
+    std::uint64_t heap_bytes;      // bytes the heap manages, metadata excluded
+    std::uint64_t metadata_bytes;  // bitmaps and chunk tables
+    std::uint64_t large_blocks;    // of 'blocks', those of whole chunks
+};
+alloc_account account(const pool& of);
+/// Calls 'visit(block, bytes)' for every allocated block; no section may run meanwhile.
+void for_each_block(const pool& of, void (*visit)(void* context, const void* block, std::size_t bytes),
+                    void* context);
+/// Bytes a request of 'bytes' occupies after size-class rounding.
+std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept;
+
+} // namespace hf

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Locks that live in the pool beside the data they guard and that no crash leaves held: the word
+// carries the number of the open in which it was taken, and counts as free in any other.
+// A zero-filled lock is free. Locks are never logged or flushed.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+
+namespace hf {
+
+/// Reader-writer lock; writers are preferred once they wait. Satisfies SharedMutex.
+class shared_mutex {
+public:
+    void lock() noexcept;
+    bool try_lock() noexcept;
+    void unlock() noexcept;
+    void lock_shared() noexcept;
+    bool try_lock_shared() noexcept;
+    void unlock_shared() noexcept;
+
+private:
+    // [generation:32][writer waits:1][writer:1][readers:30]
+    std::atomic<std::uint64_t> word_;
+};
+
+using mutex = shared_mutex;
+
+} // namespace hf

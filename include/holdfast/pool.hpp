@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A pool: a file of ordinary C++ objects, mapped at its canonical address so that native pointers
+// hold. open() checks the file as hostile input, runs the recovery of the engines it is given, and
+// only then hands out the root.
+#pragma once
+
+#include <holdfast/persist.hpp>
+#include <holdfast/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hf {
+
+inline namespace literals {
+constexpr std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
+constexpr std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
+constexpr std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
+} // namespace literals
+
+/// What the pool survives (DESIGN §2). 'power' joins later.
+enum class mode : std::uint8_t { process, pmem };
+
+class engine; // an engine's recovery, given to open: clobber::engine(), undo::engine()
+
+enum class create : std::uint8_t { if_missing, never, always_new };
+
+struct open_options {
+    std::string layout;                 // application's layout name, at most 63 bytes: "numbers/1"
+    std::uint64_t layout_hash = 0;      // application's hash of its types; 0 when it has none
+    std::uint64_t create_bytes = 64ULL << 20;  // initial size of a new pool, at least 64 KiB
+    std::uint64_t max_bytes = 0;        // growth limit, kept in the pool; 0: 64x create_bytes
+    create creation = create::if_missing;
+    hf::mode mode = hf::mode::process;
+    std::vector<const engine*> engines; // recovered here; new sections may use them
+    std::uint32_t max_threads = 64;     // log lanes of a new pool: threads in sections at a time
+    bool salvage = false;               // open a process-mode pool left open by an earlier boot
+    bool prefault = false;              // touch every page at open: experiments
+    bool eadr = false;                  // pmem mode: caches are in the persistence domain
+    bool follow_symlinks = false;
+};
+
+struct recovery_report {
+    std::uint32_t sections_pending = 0;  // found unfinished
+    std::uint32_t re_executed = 0;       // completed by clobber
+    std::uint32_t rolled_back = 0;       // undone by undo
+    std::uint32_t discarded = 0;         // had stored nothing in place yet
+    double open_ms = 0;                  // whole open, recovery included
+};
+
+class pool {
+public:
+    /// Opens, or creates, the pool at 'path'; on return every section that a crash cut short is
+    /// completed (clobber) or rolled back (undo).
+    ///
+    /// Cost:     O(lanes + pending sections), whatever the pool's size.
+    /// Crash:    a crash while opening or recovering is cured by opening again.
+    /// Errors:   see errc; the file is left byte-identical when open refuses.
+    /// Threads:  one process at a time has a pool open, once.
+    static result<pool> open(const std::string& path, const open_options& options);
+
+    pool(pool&&) noexcept;
+    pool& operator=(pool&&) noexcept;
+    /// Closes cleanly. Requires: no section open; threads that used the pool may still live.
+    ~pool();
+
+    /// The root object, zero-filled when it is first asked for. Null only when the pool is full.
+    /// Aborts when the pool's root has another size.
+    template <class T> T* root() noexcept { return static_cast<T*>(root_bytes(sizeof(T))); }
+
+    hf::mode mode() const noexcept;
+    hf::domain domain() const noexcept;
+    /// pmem mode on memory that is not persistent (tmpfs): for tests and benchmarks.
+    bool emulated() const noexcept;
+    const std::string& path() const noexcept;
+    std::uint64_t size_bytes() const noexcept;
+    std::uint64_t max_bytes() const noexcept;
+    /// How often the pool was opened; stored, grows by one each time. Never 0.
+    std::uint64_t generation() const noexcept;
+    const recovery_report& recovered() const noexcept;
+    /// Lines for people that open wants to say (repaired header copy, emulated pmem …).
+    const std::vector<std::string>& warnings() const noexcept;
+    bool contains(const void* address) const noexcept;
+
+    class impl;
+    impl& internals() const noexcept { return *impl_; }
+
+private:
+    explicit pool(std::unique_ptr<impl> opened) noexcept;
+    void* root_bytes(std::size_t bytes) noexcept;
+    std::unique_ptr<impl> impl_;
+};
+
+} // namespace hf

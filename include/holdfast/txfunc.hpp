@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Marking failure-atomic functions. The build chooses the engine (CMake: holdfast_instrument(target
+// ENGINE clobber), or the holdfast-clang++ wrapper); the source does not change. Compiled without
+// the plugin this is engine "none": plain functions, no failure atomicity.
+//
+// A txfunc is deterministic, noexcept, touches volatile memory only through its own locals and
+// vlog_preserve, and is called with its locks held (strong strict two-phase locking, Clobber §2.2).
+// Every section works on one pool.
+#pragma once
+
+#include <cstddef>
+#include <type_traits>
+
+#if defined(__clang__)
+#define HF_TXFUNC __attribute__((annotate("holdfast.txfunc"), noinline))
+/// Promises that a function whose body the compiler cannot see neither reads nor writes memory that
+/// the section may write, and always returns the same for the same arguments.
+#define HF_PURE __attribute__((annotate("holdfast.pure")))
+#else
+#define HF_TXFUNC __attribute__((noinline))
+#define HF_PURE
+#endif
+
+// Which engine this translation unit is built for; holdfast_instrument defines it.
+#if !defined(HF_ENGINE)
+#define HF_ENGINE none
+#endif
+
+extern "C" const void* hf_vlog_preserve(const void* volatile_bytes, std::size_t bytes) noexcept;
+extern "C" void hf_crash_point(const char* name) noexcept;
+
+namespace hf {
+
+/// Records 'count' objects of volatile memory, which the txfunc reads, in the v_log; returns where to
+/// read them: the original now, the recorded copy when the section is re-executed.
+///
+/// Requires: called in a txfunc before its first store to PM.
+/// Ordering: 0 points of its own; travels with the section's first fence.
+/// Source:   Clobber §4.1-4.2.
+template <class T> const T* vlog_preserve(const T* volatile_objects, std::size_t count = 1) noexcept {
+    static_assert(std::is_trivially_copyable_v<T>);
+    return static_cast<const T*>(hf_vlog_preserve(volatile_objects, count * sizeof(T)));
+}
+
+/// A named place where tests and demonstrations let the process die. Does nothing unless
+/// HOLDFAST_CRASH_AT=name is in the environment; then the process sends itself SIGKILL there.
+inline void crash_point(const char* name) noexcept { hf_crash_point(name); }
+
+} // namespace hf

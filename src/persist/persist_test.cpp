@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: each domain issues exactly the events it promises. Method: count and trace them.
+#include <holdfast/persist.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <vector>
+
+namespace {
+
+using hf::domain;
+namespace persist = hf::persist;
+
+struct alignas(64) lines {
+    std::uint64_t word[64];
+};
+
+std::vector<persist::event> seen;
+void record(persist::event what, const void*, std::size_t) { seen.push_back(what); }
+
+TEST(Persist, AdrFlushesEveryLineTouchedAndFencesOnce) {
+    lines l{};
+    const auto before = persist::thread_counters();
+    persist::persist(domain::adr, &l.word[7], 16); // straddles two lines
+    const auto& after = persist::thread_counters();
+    EXPECT_EQ(after.flushes - before.flushes, 2U);
+    EXPECT_EQ(after.fences - before.fences, 1U);
+    EXPECT_EQ(after.ordering_points - before.ordering_points, 1U);
+}
+
+TEST(Persist, EadrFencesAndDoesNotFlush) {
+    lines l{};
+    const auto before = persist::thread_counters();
+    persist::persist(domain::eadr, &l, sizeof l);
+    const auto& after = persist::thread_counters();
+    EXPECT_EQ(after.flushes - before.flushes, 0U);
+    EXPECT_EQ(after.fences - before.fences, 1U);
+}
+
+TEST(Persist, ProcessDomainIssuesNothingButCountsTheOrderingPoint) {
+    lines l{};
+    const auto before = persist::thread_counters();
+    persist::persist(domain::process, &l, sizeof l);
+    const auto& after = persist::thread_counters();
+    EXPECT_EQ(after.flushes - before.flushes, 0U);
+    EXPECT_EQ(after.fences - before.fences, 0U);
+    EXPECT_EQ(after.ordering_points - before.ordering_points, 1U);
+}
+
+TEST(Persist, CopyGivesTheSameBytesInEveryDomain) {
+    for (domain d : {domain::process, domain::eadr, domain::adr}) {
+        lines from{}, to{};
+        for (std::uint64_t i = 0; i < 64; ++i) from.word[i] = i * 0x9e3779b97f4a7c15ULL;
+        persist::copy(d, &to.word[3], &from.word[5], 37 * 8);
+        persist::fence(d);
+        EXPECT_EQ(std::memcmp(&to.word[3], &from.word[5], 37 * 8), 0);
+        EXPECT_EQ(to.word[2], 0U);
+        EXPECT_EQ(to.word[40], 0U);
+    }
+}
+
+TEST(Persist, HookSeesEventsInOrder) {
+    lines l{};
+    seen.clear();
+    persist::set_trace_hook(record);
+    persist::store_word(domain::adr, &l.word[0], 7);
+    persist::copy(domain::adr, &l.word[8], &l.word[0], 8);
+    persist::fence(domain::adr);
+    persist::set_trace_hook(nullptr);
+    const std::vector<persist::event> expected{persist::event::store, persist::event::flush,
+                                               persist::event::nt_store, persist::event::fence};
+    EXPECT_EQ(seen, expected);
+}
+
+} // namespace
