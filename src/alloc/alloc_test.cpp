@@ -1,0 +1,221 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: no block is handed out twice, none is lost, sizes waste little, and the durable state alone
+// says what is allocated. Method: random reserve/publish/retract/release against a model, reopening
+// the file in between.
+#include <alloc/allocator.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <map>
+#include <random>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+namespace {
+
+using namespace hf;
+
+std::string fresh_path() {
+    std::string path = "/dev/shm/hf_alloc_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    return path;
+}
+
+struct opened {
+    std::unique_ptr<pool_file> file;
+    std::unique_ptr<allocator> heap;
+};
+
+opened open_heap(const std::string& path, std::uint64_t bytes, std::uint64_t max_bytes) {
+    open_options options;
+    options.layout = "alloc_test/1";
+    options.create_bytes = bytes;
+    options.max_bytes = max_bytes;
+    auto file = pool_file::open(path, options, 0);
+    if (!file) throw std::runtime_error(file.error().what());
+    EXPECT_TRUE((*file)->mark_open().ok());
+    auto heap = std::make_unique<allocator>(**file);
+    return {std::move(*file), std::move(heap)};
+}
+
+const auto ignore_dirty = [](const void*) {};
+
+class model {
+public:
+    void add(block b) {
+        auto next = live_.lower_bound(b.offset);
+        if (next != live_.end()) ASSERT_LE(b.offset + b.bytes, next->first) << "overlaps its successor";
+        if (next != live_.begin()) {
+            auto before = std::prev(next);
+            ASSERT_LE(before->first + before->second, b.offset) << "overlaps its predecessor";
+        }
+        live_[b.offset] = b.bytes;
+    }
+    block remove_any(std::mt19937_64& random) {
+        auto it = live_.lower_bound(random() % (live_.rbegin()->first + 1));
+        block b{it->first, it->second};
+        live_.erase(it);
+        return b;
+    }
+    bool empty() const { return live_.empty(); }
+    void expect_equal(const heap& durable) const {
+        std::map<std::uint64_t, std::uint64_t> found;
+        durable.for_each([&](block b) { found[b.offset] = b.bytes; });
+        EXPECT_EQ(found, live_);
+    }
+
+private:
+    std::map<std::uint64_t, std::uint64_t> live_;
+};
+
+std::uint64_t some_size(std::mt19937_64& random) {
+    switch (random() % 4) {
+    case 0: return 1 + random() % 64;
+    case 1: return 1 + random() % 1024;
+    case 2: return 1 + random() % 40000;
+    default: return 1 + random() % 400000;
+    }
+}
+
+TEST(Allocator, RandomUseAgreesWithAModelOverReopening) {
+    const std::string path = fresh_path();
+    std::mt19937_64 random(7);
+    model m;
+    for (int round = 0; round < 6; ++round) {
+        opened o = open_heap(path, 16_MiB, 256_MiB);
+        m.expect_equal(o.heap->durable());
+        thread_cache cache;
+        for (int i = 0; i < 4000; ++i) {
+            if (!m.empty() && random() % 2 == 0) {
+                const block b = m.remove_any(random);
+                const block found = o.heap->find(b.offset);
+                ASSERT_EQ(found.bytes, b.bytes);
+                o.heap->durable().retract(found, ignore_dirty);
+                o.heap->release(cache, found);
+            } else {
+                const block b = o.heap->reserve(cache, some_size(random));
+                ASSERT_NE(b.offset, 0U);
+                if (random() % 8 == 0) { // an abandoned reservation leaves no trace
+                    o.heap->release(cache, b);
+                    continue;
+                }
+                o.heap->durable().publish(b, ignore_dirty);
+                m.add(b);
+            }
+        }
+        m.expect_equal(o.heap->durable());
+    }
+    ::unlink(path.c_str());
+}
+
+TEST(Allocator, BlocksOf272BytesFillChunksToOneTenthOverhead) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 64_MiB, 256_MiB);
+    thread_cache cache;
+    std::uint64_t highest = 0;
+    const std::uint64_t count = 100000;
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const block b = o.heap->reserve(cache, 272);
+        o.heap->durable().publish(b, ignore_dirty);
+        highest = std::max(highest, b.offset + b.bytes);
+    }
+    EXPECT_LT(static_cast<double>(highest - o.file->extents()[0].offset_bytes), 272.0 * count * 1.1);
+    ::unlink(path.c_str());
+}
+
+TEST(Allocator, FullPoolSaysSoAndEveryByteComesBack) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 1_MiB, 1_MiB);
+    thread_cache cache;
+    std::uint64_t first_count = 0;
+    for (int round = 0; round < 3; ++round) {
+        std::vector<block> blocks;
+        for (std::uint64_t size : {48, 3000, 9000, 48})
+            for (;;) {
+                const block b = o.heap->reserve(cache, size);
+                if (b.offset == 0) break;
+                blocks.push_back(b);
+            }
+        if (round == 0) first_count = blocks.size();
+        EXPECT_EQ(blocks.size(), first_count);
+        for (block b : blocks) o.heap->release(cache, b);
+        o.heap->release_all(cache);
+    }
+    EXPECT_EQ(o.heap->reserve(cache, 2_MiB).offset, 0U);
+    EXPECT_EQ(o.heap->reserve(cache, ~std::uint64_t{0} / 2).offset, 0U);
+    ::unlink(path.c_str());
+}
+
+TEST(Allocator, GrowsToGigabyteBlocks) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 16_MiB, 4_GiB);
+    thread_cache cache;
+    const block b = o.heap->reserve(cache, 1_GiB);
+    ASSERT_NE(b.offset, 0U);
+    o.heap->durable().publish(b, ignore_dirty);
+    o.file->base()[b.offset + 1_GiB - 1] = std::byte{1};
+    EXPECT_EQ(o.heap->find(b.offset).bytes, 1_GiB);
+    o.file.reset();
+    ::unlink(path.c_str());
+}
+
+TEST(Allocator, ClaimedBlocksAreNotHandedOut) {
+    const std::string path = fresh_path();
+    std::vector<block> named;
+    {
+        opened o = open_heap(path, 1_MiB, 1_MiB);
+        thread_cache cache;
+        for (std::uint64_t size : {16, 272, 272, 5000, 20000}) named.push_back(o.heap->reserve(cache, size));
+    }
+    opened o = open_heap(path, 1_MiB, 1_MiB);
+    for (block b : named) ASSERT_TRUE(o.heap->claim(b));
+    model m;
+    for (block b : named) m.add(b);
+    thread_cache cache;
+    for (std::uint64_t size : {16, 272, 5000, 20000})
+        for (;;) {
+            const block b = o.heap->reserve(cache, size);
+            if (b.offset == 0) break;
+            m.add(b);
+        }
+    EXPECT_FALSE(o.heap->claim({named[0].offset + 8, 16}));
+    EXPECT_FALSE(o.heap->claim({~std::uint64_t{0} - 16, 16}));
+    ::unlink(path.c_str());
+}
+
+TEST(Allocator, ThreadsNeverShareABlock) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 16_MiB, 256_MiB);
+    std::vector<std::vector<block>> live(4);
+    std::vector<std::thread> threads;
+    for (unsigned t = 0; t < 4; ++t)
+        threads.emplace_back([&, t] {
+            std::mt19937_64 random(t);
+            thread_cache cache;
+            for (int i = 0; i < 20000; ++i) {
+                if (!live[t].empty() && random() % 5 < 2) {
+                    const block b = o.heap->find(live[t].back().offset);
+                    live[t].pop_back();
+                    o.heap->durable().retract(b, ignore_dirty);
+                    o.heap->release(cache, b);
+                } else {
+                    const block b = o.heap->reserve(cache, some_size(random) / 16);
+                    ASSERT_NE(b.offset, 0U);
+                    o.heap->durable().publish(b, ignore_dirty);
+                    live[t].push_back(b);
+                }
+            }
+            o.heap->release_all(cache);
+        });
+    for (auto& t : threads) t.join();
+    model m;
+    for (auto& blocks : live)
+        for (block b : blocks) m.add(b);
+    m.expect_equal(o.heap->durable());
+    ::unlink(path.c_str());
+}
+
+} // namespace

@@ -1,0 +1,369 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <alloc/allocator.hpp>
+
+#include <base/assert.hpp>
+#include <base/line.hpp>
+
+#include <algorithm>
+#include <bit>
+
+namespace hf {
+
+/// Volatile state of one slab chunk; guarded by its class's lock.
+struct slab_state {
+    std::uint64_t offset;             // of the chunk, from pool start
+    unsigned size_class;
+    std::uint32_t slots;
+    std::uint32_t free;               // clear bits in 'taken'
+    std::size_t listed_at;            // place in slab_list::partial; unlisted: not there
+    std::vector<std::uint64_t> taken; // one bit a slot
+};
+
+namespace {
+
+constexpr std::size_t unlisted = ~std::size_t{0};
+// A refill takes about this many bytes of blocks, so that a thread keeps little of large classes.
+constexpr std::uint64_t refill_bytes = 16 * 1024;
+constexpr std::uint64_t refill_blocks_max = 64;
+// Slab chunks whose bits one refill may read before it rather takes a fresh chunk (2).
+constexpr unsigned examine_budget = 16;
+// Chunk entries one refill may walk (2).
+constexpr std::uint64_t scan_budget = 4096;
+
+std::uint64_t refill_count(std::uint64_t block_bytes) {
+    return std::clamp<std::uint64_t>(refill_bytes / block_bytes, 1, refill_blocks_max);
+}
+
+} // namespace
+
+allocator::allocator(pool_file& file) : file_(&file), heap_(file) { take_in_extents(); }
+
+allocator::~allocator() {
+    for (unsigned i = 0; i < extents_known_; ++i)
+        for (std::uint64_t c = 0; c < heap_.extent_at(i).chunks && extents_[i].slabs; ++c)
+            delete extents_[i].slabs[c].load(std::memory_order_relaxed);
+}
+
+void allocator::take_in_extents() {
+    heap_.refresh();
+    for (unsigned i = extents_known_; i < heap_.extent_count(); ++i) {
+        extents_[i].slabs.reset(static_cast<std::atomic<slab_state*>*>(
+            std::calloc(heap_.extent_at(i).chunks + 1, sizeof(std::atomic<slab_state*>))));
+        extents_known_.store(i + 1, std::memory_order_release);
+    }
+}
+
+/// Where the state of the chunk around 'offset' is kept. Requires: an offset of the heap.
+std::atomic<slab_state*>& allocator::slab_place(std::uint64_t offset) const noexcept {
+    const unsigned i = heap_.extent_of(offset);
+    HF_ASSERT(i < extents_known_.load(std::memory_order_acquire));
+    return extents_[i].slabs[(offset - heap_.extent_at(i).data_offset) / heap_.chunk_bytes()];
+}
+
+/// True when the cursor has passed the chunk. Requires: chunks_ held.
+bool allocator::scanned(std::uint64_t offset) const noexcept {
+    const unsigned i = heap_.extent_of(offset);
+    return (offset - heap_.extent_at(i).data_offset) / heap_.chunk_bytes() < extents_[i].scanned;
+}
+
+void allocator::list_slab(slab_list& list, slab_state* slab) {
+    slab->listed_at = list.partial.size();
+    list.partial.push_back(slab);
+}
+
+void allocator::unlist_slab(slab_list& list, slab_state* slab) {
+    list.partial.back()->listed_at = slab->listed_at;
+    list.partial[slab->listed_at] = list.partial.back();
+    list.partial.pop_back();
+    slab->listed_at = unlisted;
+}
+
+block allocator::reserve(thread_cache& cache, std::uint64_t bytes) {
+    const std::uint64_t size = heap_.rounded(std::max<std::uint64_t>(bytes, 1));
+    if (size == 0) return {0, 0};
+    if (!heap_.is_slab(size)) {
+        std::scoped_lock held{chunks_};
+        const std::uint64_t offset = take_chunks(size / heap_.chunk_bytes());
+        if (offset != 0) large_[offset] = size;
+        return {offset, offset == 0 ? 0 : size};
+    }
+    const unsigned size_class = heap_.classes().class_of(size);
+    auto& at_hand = cache.blocks[size_class];
+    if (at_hand.empty() && !refill(cache, size_class)) return {0, 0};
+    const std::uint64_t offset = at_hand.back();
+    at_hand.pop_back();
+    return {offset, size};
+}
+
+void allocator::release(thread_cache& cache, block b) {
+    if (!heap_.is_slab(b.bytes)) {
+        std::scoped_lock held{chunks_};
+        large_.erase(b.offset);
+        // Chunks that the cursor has not reached yet are left for it to find.
+        if (scanned(b.offset)) add_free_run(b.offset, b.bytes / heap_.chunk_bytes());
+        return;
+    }
+    const unsigned size_class = heap_.classes().class_of(b.bytes);
+    auto& at_hand = cache.blocks[size_class];
+    at_hand.push_back(b.offset);
+    const std::uint64_t keep = refill_count(b.bytes);
+    if (at_hand.size() <= 2 * keep) return;
+    put_back(size_class, at_hand.data(), keep); // the oldest
+    at_hand.erase(at_hand.begin(), at_hand.begin() + static_cast<std::ptrdiff_t>(keep));
+}
+
+void allocator::release_all(thread_cache& cache) {
+    for (unsigned c = 0; c < cache.blocks.size(); ++c) {
+        if (cache.blocks[c].empty()) continue;
+        put_back(c, cache.blocks[c].data(), cache.blocks[c].size());
+        cache.blocks[c].clear();
+    }
+}
+
+bool allocator::refill(thread_cache& cache, unsigned size_class) {
+    const std::uint64_t size = heap_.classes().block_bytes(size_class);
+    auto& at_hand = cache.blocks[size_class];
+    slab_list& list = slabs_[size_class];
+    std::scoped_lock held{list.lock};
+    std::uint64_t wanted = refill_count(size);
+    while (wanted > 0) {
+        slab_state* slab = next_slab(list, size_class);
+        if (slab == nullptr) break;
+        for (std::size_t w = 0; w < slab->taken.size() && wanted > 0 && slab->free > 0; ++w) {
+            while (wanted > 0 && slab->taken[w] != ~std::uint64_t{0}) {
+                const auto bit = static_cast<unsigned>(std::countr_one(slab->taken[w]));
+                if (w * 64 + bit >= slab->slots) break;
+                slab->taken[w] |= std::uint64_t{1} << bit;
+                --slab->free;
+                --wanted;
+                at_hand.push_back(slab->offset + (w * 64 + bit) * size);
+            }
+        }
+    }
+    // Used from the back: lowest addresses first, so that neighbours share lines and bitmap words.
+    std::reverse(at_hand.begin(), at_hand.end());
+    return !at_hand.empty();
+}
+
+/// A chunk of this class with a free slot. Requires: list.lock held.
+slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
+    unsigned examined = 0;
+    for (bool last_resort = false;;) {
+        while (!list.partial.empty()) {
+            slab_state* slab = list.partial.back();
+            if (slab->free > 0) return slab;
+            unlist_slab(list, slab);
+        }
+        if (last_resort || examined++ < examine_budget) {
+            if (const std::uint64_t chunk = next_unexamined(size_class)) {
+                examine(chunk, size_class);
+                continue;
+            }
+            if (last_resort) return nullptr;
+        }
+        std::uint64_t fresh = 0;
+        {
+            std::scoped_lock held{chunks_};
+            fresh = take_chunks(1);
+        }
+        if (fresh != 0) examine(fresh, size_class);
+        else last_resort = true; // nothing left but the chunks not looked into yet
+    }
+}
+
+/// A slab chunk of this class whose bits were not read yet, or 0. A chunk that has become free in the
+/// meantime, and so may serve somebody else, is passed over.
+std::uint64_t allocator::next_unexamined(unsigned size_class) {
+    std::scoped_lock held{chunks_};
+    auto& waiting = unexamined_[size_class];
+    while (!waiting.empty()) {
+        const std::uint64_t offset = waiting.back();
+        waiting.pop_back();
+        const heap_extent& e = heap_.extent_at(heap_.extent_of(offset));
+        const std::uint64_t chunk = (offset - e.data_offset) / heap_.chunk_bytes();
+        if (heap_.entry(e, chunk).word == chunk_entry::slab(size_class).word && !heap_.chunk_empty(e, chunk))
+            return offset;
+    }
+    return 0;
+}
+
+/// Makes the volatile state of a slab chunk from its durable bits (1). Requires: class lock held.
+slab_state* allocator::examine(std::uint64_t chunk_offset, unsigned size_class) {
+    auto& place = slab_place(chunk_offset);
+    if (slab_state* known = place.load(std::memory_order_acquire)) return known;
+    const std::uint64_t size = heap_.classes().block_bytes(size_class);
+    const std::uint32_t slots = heap_.classes().slots(size_class);
+    auto* slab = new slab_state{chunk_offset, size_class, slots, 0, unlisted, {}};
+    slab->taken.assign((slots + 63) / 64, 0);
+    for (std::uint32_t s = 0; s < slots; ++s) {
+        if (heap_.bit(chunk_offset + s * size)) slab->taken[s / 64] |= std::uint64_t{1} << s % 64;
+        else ++slab->free;
+    }
+    if (slab->free > 0) list_slab(slabs_[size_class], slab);
+    place.store(slab, std::memory_order_release);
+    return slab;
+}
+
+void allocator::put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) {
+    const std::uint64_t size = heap_.classes().block_bytes(size_class);
+    slab_list& list = slabs_[size_class];
+    std::scoped_lock held{list.lock};
+    for (std::size_t i = 0; i < count; ++i) {
+        slab_state* slab = slab_place(offsets[i]).load(std::memory_order_acquire);
+        HF_ASSERT(slab != nullptr && slab->size_class == size_class);
+        const std::uint64_t slot = (offsets[i] - slab->offset) / size;
+        slab->taken[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
+        ++slab->free;
+        if (slab->listed_at == unlisted) list_slab(list, slab);
+        if (slab->free < slab->slots || list.partial.size() < 2) continue;
+        // Wholly free, and the class has other room: the chunk may serve another class.
+        std::scoped_lock chunks_held{chunks_};
+        if (!scanned(slab->offset)) continue; // the cursor would meet it a second time
+        unlist_slab(list, slab);
+        slab_place(slab->offset).store(nullptr, std::memory_order_release);
+        add_free_run(slab->offset, 1);
+        delete slab;
+    }
+}
+
+/// Requires: chunks_ held.
+void allocator::add_free_run(std::uint64_t offset, std::uint64_t chunks) {
+    const std::uint64_t chunk_bytes = heap_.chunk_bytes();
+    auto next = free_runs_.lower_bound(offset);
+    if (next != free_runs_.begin()) {
+        auto before = std::prev(next);
+        const bool touches = before->first + before->second * chunk_bytes == offset &&
+                             heap_.extent_of(before->first) == heap_.extent_of(offset);
+        if (touches) {
+            offset = before->first;
+            chunks += before->second;
+            free_runs_.erase(before);
+        }
+    }
+    if (next != free_runs_.end() && offset + chunks * chunk_bytes == next->first &&
+        heap_.extent_of(next->first) == heap_.extent_of(offset)) {
+        chunks += next->second;
+        free_runs_.erase(next);
+    }
+    free_runs_[offset] = chunks;
+}
+
+/// Takes exactly these chunks out of the free runs, if they are there. Requires: chunks_ held.
+bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
+    auto after = free_runs_.upper_bound(offset);
+    if (after == free_runs_.begin()) return false;
+    auto run = std::prev(after);
+    const std::uint64_t chunk_bytes = heap_.chunk_bytes(), start = run->first, length = run->second;
+    const std::uint64_t skip = (offset - start) / chunk_bytes;
+    if (skip + chunks > length) return false;
+    free_runs_.erase(run);
+    if (skip > 0) free_runs_[start] = skip;
+    if (skip + chunks < length) free_runs_[offset + chunks * chunk_bytes] = length - skip - chunks;
+    return true;
+}
+
+/// Offset of 'chunks' free neighbours, or 0. Requires: chunks_ held.
+std::uint64_t allocator::take_chunks(std::uint64_t chunks) {
+    for (;;) {
+        for (auto& [offset, length] : free_runs_) {
+            if (length < chunks) continue;
+            const std::uint64_t found = offset;
+            carve(found, chunks);
+            return found;
+        }
+        // A single chunk is soon found or the pool is grown; a run is worth a longer walk.
+        if (scan_more(chunks == 1 ? scan_budget : ~std::uint64_t{0})) continue;
+        const auto grown = file_->grow((chunks + 2) * heap_.chunk_bytes() +
+                                       round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()));
+        if (!grown) return scan_more(~std::uint64_t{0}) ? take_chunks(chunks) : 0;
+        take_in_extents();
+        extent_state& fresh = extents_[extents_known_ - 1];
+        const heap_extent& e = heap_.extent_at(extents_known_ - 1);
+        fresh.scanned = e.chunks;
+        if (e.chunks > 0) add_free_run(e.data_offset, e.chunks);
+    }
+}
+
+/// Walks chunk entries until free chunks turn up or the budget is spent; true when some did.
+/// Requires: chunks_ held.
+bool allocator::scan_more(std::uint64_t budget) {
+    std::uint64_t found = 0;
+    for (unsigned i = 0; i < extents_known_; ++i)
+        while (extents_[i].scanned < heap_.extent_at(i).chunks && found == 0 && budget-- > 0) found += scan_one(i);
+    return found > 0;
+}
+
+/// Classifies the next unknown chunk; returns how many free chunks that gave.
+std::uint64_t allocator::scan_one(unsigned extent) {
+    extent_state& state = extents_[extent];
+    const heap_extent& e = heap_.extent_at(extent);
+    const std::uint64_t chunk = state.scanned;
+    const std::uint64_t offset = e.data_offset + chunk * heap_.chunk_bytes();
+    const chunk_entry what = heap_.entry(e, chunk);
+    state.scanned = chunk + 1;
+    if (auto claimed = large_.find(offset); claimed != large_.end()) {
+        state.scanned = chunk + claimed->second / heap_.chunk_bytes();
+        return 0;
+    }
+    if (state.slabs[chunk].load(std::memory_order_acquire) != nullptr) return 0; // examined already
+    if (what.kind() == chunk_kind::large && heap_.bit(offset)) {
+        state.scanned = chunk + std::clamp<std::uint64_t>(what.run_chunks(), 1, e.chunks - chunk);
+        return 0;
+    }
+    if (what.kind() == chunk_kind::slab && what.size_class() < heap_.classes().count() &&
+        !heap_.chunk_empty(e, chunk)) {
+        unexamined_[what.size_class()].push_back(offset);
+        return 0;
+    }
+    add_free_run(offset, 1);
+    return 1;
+}
+
+block allocator::find(std::uint64_t offset) {
+    const block b = heap_.allocated_at(offset);
+    if (b.bytes == 0) return b;
+    if (heap_.is_slab(b.bytes)) {
+        const unsigned size_class = heap_.classes().class_of(b.bytes);
+        const heap_extent& e = heap_.extent_at(heap_.extent_of(offset));
+        if (slab_place(offset).load(std::memory_order_acquire) != nullptr) return b;
+        std::scoped_lock held{slabs_[size_class].lock};
+        examine(e.data_offset + round_down(offset - e.data_offset, heap_.chunk_bytes()), size_class);
+    } else {
+        std::scoped_lock held{chunks_};
+        large_[offset] = b.bytes; // the cursor must not meet its cleared bit before it is released
+    }
+    return b;
+}
+
+bool allocator::claim(block b) {
+    if (!heap_.well_formed(b)) return false;
+    const heap_extent& e = heap_.extent_at(heap_.extent_of(b.offset));
+    const std::uint64_t chunk = (b.offset - e.data_offset) / heap_.chunk_bytes();
+    const std::uint64_t chunk_offset = e.data_offset + chunk * heap_.chunk_bytes();
+    if (!heap_.is_slab(b.bytes)) {
+        std::scoped_lock held{chunks_};
+        large_[b.offset] = b.bytes;
+        return true;
+    }
+    const unsigned size_class = heap_.classes().class_of(b.bytes);
+    const chunk_entry what = heap_.entry(e, chunk);
+    const bool fits = what.word == chunk_entry::slab(size_class).word;
+    if (!fits && !heap_.chunk_empty(e, chunk)) return false;
+    if (!fits) {
+        std::atomic_ref(e.entries[chunk]).store(chunk_entry::slab(size_class).word, std::memory_order_release);
+        persist::flush(file_->domain(), &e.entries[chunk], sizeof(chunk_entry));
+    }
+    slab_list& list = slabs_[size_class];
+    std::scoped_lock held{list.lock};
+    slab_state* slab = examine(chunk_offset, size_class);
+    if (slab->size_class != size_class) return false;
+    const std::uint64_t slot = (b.offset - chunk_offset) / b.bytes;
+    const std::uint64_t mask = std::uint64_t{1} << slot % 64;
+    if ((slab->taken[slot / 64] & mask) == 0) {
+        slab->taken[slot / 64] |= mask;
+        --slab->free;
+    }
+    return true;
+}
+
+} // namespace hf

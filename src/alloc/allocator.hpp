@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Who may use which block: the volatile half of the allocator, over the durable heap.
+//
+// A block is free, reserved (handed out, its bit not yet set), allocated, or retired (bit cleared by
+// a section whose commit mark is not yet durable). Reserving and releasing are volatile and cost no
+// ordering point; publishing and retracting belong to the section's commit.
+//
+// (1) A slab chunk whose slots are handed out has a slab_state; its 'taken' bits cover every slot
+//     that is allocated, reserved, retired or cached by a thread. It is made from the durable bits
+//     before the first slot of the chunk changes hands, so no slot is handed out twice.
+// (2) Opening costs nothing: a cursor walks the chunk entries as room is needed, and a chunk's bits
+//     are read when the chunk is first used. Work per refill is bounded.
+// (3) Lock order: slab class, then chunks.
+#pragma once
+
+#include <alloc/heap.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hf {
+
+struct slab_state;
+
+/// Free blocks that one thread keeps at hand, by size class. Its owner alone touches it.
+struct thread_cache {
+    std::array<std::vector<std::uint64_t>, 256> blocks; // offsets, used from the back
+};
+
+class allocator {
+public:
+    explicit allocator(pool_file& file);
+    ~allocator();
+    allocator(const allocator&) = delete;
+    allocator& operator=(const allocator&) = delete;
+
+    /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full.
+    block reserve(thread_cache& cache, std::uint64_t bytes);
+    /// Gives back a reserved block, or one whose retraction is durable.
+    void release(thread_cache& cache, block b);
+    /// Gives back everything a thread keeps at hand.
+    void release_all(thread_cache& cache);
+
+    /// The allocated block that starts at 'offset'; bytes 0 when there is none. Loads its chunk's
+    /// volatile state, so that the block can be retracted safely afterwards (1).
+    block find(std::uint64_t offset);
+
+    /// Recovery: takes a block that a pending section's log names out of circulation, and gives its
+    /// chunk the entry that publishing needs. False when the block cannot be one.
+    bool claim(block b);
+
+    heap& durable() noexcept { return heap_; }
+    const heap& durable() const noexcept { return heap_; }
+    pool_file& file() noexcept { return *file_; }
+
+private:
+    struct slab_list {
+        std::mutex lock;
+        std::vector<slab_state*> partial; // chunks with free slots, the current one last
+    };
+    struct free_memory {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    struct extent_state {
+        // Per chunk; null: not examined, or no slab. Lazily zero memory, however large the extent.
+        std::unique_ptr<std::atomic<slab_state*>[], free_memory> slabs;
+        std::uint64_t scanned = 0; // chunks before this one are known
+    };
+
+    bool refill(thread_cache& cache, unsigned size_class);
+    slab_state* next_slab(slab_list& list, unsigned size_class);
+    std::uint64_t next_unexamined(unsigned size_class);
+    slab_state* examine(std::uint64_t chunk_offset, unsigned size_class);
+    std::atomic<slab_state*>& slab_place(std::uint64_t offset) const noexcept;
+    void list_slab(slab_list& list, slab_state* slab);
+    void unlist_slab(slab_list& list, slab_state* slab);
+    bool scanned(std::uint64_t offset) const noexcept;
+    std::uint64_t take_chunks(std::uint64_t chunks);
+    bool scan_more(std::uint64_t budget);
+    std::uint64_t scan_one(unsigned extent);
+    void add_free_run(std::uint64_t offset, std::uint64_t chunks);
+    bool carve(std::uint64_t offset, std::uint64_t chunks);
+    void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count);
+    void take_in_extents();
+
+    pool_file* file_;
+    heap heap_;
+    std::array<slab_list, 256> slabs_;
+    mutable std::mutex chunks_;                        // guards what follows, and growth
+    std::map<std::uint64_t, std::uint64_t> free_runs_; // offset -> chunks; never adjacent
+    std::map<std::uint64_t, std::uint64_t> large_;     // large blocks out of circulation whatever their
+                                                       // bit says: offset -> bytes
+    std::array<std::vector<std::uint64_t>, 256> unexamined_; // by class: slab chunks, bits not read yet
+    std::array<extent_state, 128> extents_;
+    std::atomic<unsigned> extents_known_{0};
+};
+
+} // namespace hf

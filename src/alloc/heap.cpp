@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <alloc/heap.hpp>
+
+#include <base/assert.hpp>
+#include <base/line.hpp>
+
+namespace hf {
+namespace {
+
+std::uint64_t entry_table_bytes(std::uint64_t chunks) noexcept {
+    return round_up(chunks * sizeof(chunk_entry), line_bytes);
+}
+std::uint64_t table_bytes(std::uint64_t chunks, std::uint64_t bit_bytes_per_chunk) noexcept {
+    return entry_table_bytes(chunks) + chunks * bit_bytes_per_chunk;
+}
+
+} // namespace
+
+heap::heap(pool_file& file)
+    : file_(&file), chunk_bytes_(file.shape().chunk_bytes), classes_(chunk_bytes_) {
+    refresh();
+}
+
+void heap::refresh() noexcept {
+    const auto extents = file_->extents();
+    const std::uint64_t bit_bytes = chunk_bytes_ / granule_bytes / 8;
+    for (unsigned i = extent_count(); i < extents.size(); ++i) {
+        const std::uint64_t total = extents[i].size_bytes / chunk_bytes_;
+        // The most chunks whose tables still fit in front of them.
+        std::uint64_t chunks = total * chunk_bytes_ / (chunk_bytes_ + sizeof(chunk_entry) + bit_bytes);
+        while (chunks > 0 && table_bytes(chunks, bit_bytes) > (total - chunks) * chunk_bytes_) --chunks;
+        const std::uint64_t metadata = (total - chunks) * chunk_bytes_;
+        std::byte* at = file_->base() + extents[i].offset_bytes;
+        extents_[i] = {.data_offset = extents[i].offset_bytes + metadata,
+                       .chunks = chunks,
+                       .entries = reinterpret_cast<std::uint64_t*>(at),
+                       .bits = reinterpret_cast<std::uint64_t*>(at + entry_table_bytes(chunks)),
+                       .metadata_bytes = metadata};
+        count_.store(i + 1, std::memory_order_release);
+    }
+}
+
+unsigned heap::extent_of(std::uint64_t offset) const noexcept {
+    const unsigned n = extent_count();
+    for (unsigned i = n; i-- > 0;) // the newest extent is the largest and the busiest
+        if (offset >= extents_[i].data_offset)
+            return offset - extents_[i].data_offset < extents_[i].chunks * chunk_bytes_ ? i : n;
+    return n;
+}
+
+std::uint64_t heap::rounded(std::uint64_t bytes) const noexcept {
+    if (bytes > file_->shape().max_bytes) return 0;
+    if (is_slab(bytes)) return classes_.block_bytes(classes_.class_of(bytes));
+    return round_up(bytes, chunk_bytes_);
+}
+
+bool heap::bit(std::uint64_t offset) const noexcept {
+    const unsigned i = extent_of(offset);
+    if (i == extent_count()) return false;
+    const std::uint64_t g = (offset - extents_[i].data_offset) / granule_bytes;
+    return (std::atomic_ref(extents_[i].bits[g / 64]).load(std::memory_order_acquire) >> g % 64 & 1) != 0;
+}
+
+bool heap::chunk_empty(const heap_extent& e, std::uint64_t chunk) const noexcept {
+    const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
+    for (std::uint64_t w = 0; w < words; ++w)
+        if (std::atomic_ref(e.bits[chunk * words + w]).load(std::memory_order_acquire) != 0) return false;
+    return true;
+}
+
+bool heap::well_formed(block b) const noexcept {
+    const unsigned i = extent_of(b.offset);
+    if (i == extent_count() || b.bytes == 0 || b.bytes != rounded(b.bytes)) return false;
+    const heap_extent& e = extents_[i];
+    const std::uint64_t within = (b.offset - e.data_offset) % chunk_bytes_;
+    if (is_slab(b.bytes)) return within % b.bytes == 0 && within + b.bytes <= chunk_bytes_;
+    return within == 0 && b.bytes <= e.chunks * chunk_bytes_ - (b.offset - e.data_offset);
+}
+
+block heap::allocated_at(std::uint64_t offset) const noexcept {
+    const unsigned i = extent_of(offset);
+    if (i == extent_count() || offset % granule_bytes != 0 || !bit(offset)) return {offset, 0};
+    const heap_extent& e = extents_[i];
+    const chunk_entry what = entry(e, (offset - e.data_offset) / chunk_bytes_);
+    std::uint64_t bytes = 0;
+    if (what.kind() == chunk_kind::large) bytes = what.run_chunks() * chunk_bytes_;
+    else if (what.kind() == chunk_kind::slab && what.size_class() < classes_.count())
+        bytes = classes_.block_bytes(what.size_class());
+    return well_formed({offset, bytes}) ? block{offset, bytes} : block{offset, 0};
+}
+
+} // namespace hf

@@ -1,0 +1,136 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The heap's durable state: per chunk an entry, per 16-byte granule a bit. Nothing else about the
+// allocator is stored; free lists are volatile and found again as they are needed.
+//
+// (1) A block is allocated if and only if the bit of its first granule is set and its chunk's entry
+//     gives a class (slab) or run length (large) in which a block can start there.
+// (2) Every change is idempotent and is made only by a committing section (or by recovery, from its
+//     log), so a crash in the middle of one is cured by making it again.
+// (3) An entry of a chunk without set bits says nothing: such a chunk is free, whatever it reads.
+#pragma once
+
+#include <alloc/size_classes.hpp>
+#include <pool/pool_file.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+
+namespace hf {
+
+/// A block of the heap: where it starts, from pool start, and what it occupies (rounded).
+struct block {
+    std::uint64_t offset;
+    std::uint64_t bytes;
+};
+
+enum class chunk_kind : std::uint8_t { free = 0, slab = 1, large = 2 };
+
+/// A chunk's durable entry: [kind:8][size class:8][reserved:16][run length in chunks:32].
+struct chunk_entry {
+    std::uint64_t word;
+
+    static chunk_entry slab(unsigned size_class) noexcept {
+        return {std::uint64_t{1} | std::uint64_t{size_class} << 8};
+    }
+    static chunk_entry large(std::uint64_t chunks) noexcept { return {std::uint64_t{2} | chunks << 32}; }
+    chunk_kind kind() const noexcept { return static_cast<chunk_kind>(word & 0xff); }
+    unsigned size_class() const noexcept { return static_cast<unsigned>(word >> 8 & 0xff); }
+    std::uint64_t run_chunks() const noexcept { return word >> 32; }
+};
+static_assert(sizeof(chunk_entry) == 8);
+
+/// One extent, split into its tables and its chunks.
+struct heap_extent {
+    std::uint64_t data_offset; // first chunk, from pool start
+    std::uint64_t chunks;
+    std::uint64_t* entries;    // durable, one per chunk
+    std::uint64_t* bits;       // durable, one bit per granule of the chunks
+    std::uint64_t metadata_bytes;
+};
+
+class heap {
+public:
+    explicit heap(pool_file& file);
+
+    /// Takes in extents that the file has and the heap has not. Threads: the caller serialises.
+    void refresh() noexcept;
+    unsigned extent_count() const noexcept { return count_.load(std::memory_order_acquire); }
+    const heap_extent& extent_at(unsigned i) const noexcept { return extents_[i]; }
+    /// Index of the extent whose chunks cover 'offset'; extent_count() when none does.
+    unsigned extent_of(std::uint64_t offset) const noexcept;
+
+    const size_classes& classes() const noexcept { return classes_; }
+    std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
+    /// What a request of 'bytes' occupies. 0 when no block can be that large.
+    std::uint64_t rounded(std::uint64_t bytes) const noexcept;
+    bool is_slab(std::uint64_t bytes) const noexcept { return bytes <= classes_.slab_max_bytes(); }
+
+    chunk_entry entry(const heap_extent& e, std::uint64_t chunk) const noexcept {
+        return {std::atomic_ref(e.entries[chunk]).load(std::memory_order_acquire)};
+    }
+    bool bit(std::uint64_t offset) const noexcept;
+    /// True when no granule bit of the chunk is set.
+    bool chunk_empty(const heap_extent& e, std::uint64_t chunk) const noexcept;
+    /// True when 'b' could be a block: bounds, alignment to its slot or chunk, rounded size.
+    bool well_formed(block b) const noexcept;
+
+    /// Makes 'b' allocated; calls dirty(address) for each word changed. Idempotent.
+    template <class Dirty> void publish(block b, Dirty&& dirty) noexcept {
+        const heap_extent& e = extents_[extent_of(b.offset)];
+        const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
+        const chunk_entry wanted =
+            is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes)) : chunk_entry::large(b.bytes / chunk_bytes_);
+        if (entry(e, chunk).word != wanted.word) {
+            std::atomic_ref(e.entries[chunk]).store(wanted.word, std::memory_order_release);
+            dirty(&e.entries[chunk]);
+        }
+        const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
+        std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
+        dirty(&e.bits[g / 64]);
+    }
+    /// Makes 'b' free; a large block's entry goes with it. Idempotent.
+    template <class Dirty> void retract(block b, Dirty&& dirty) noexcept {
+        const heap_extent& e = extents_[extent_of(b.offset)];
+        const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
+        std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
+        dirty(&e.bits[g / 64]);
+        if (is_slab(b.bytes)) return;
+        const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
+        std::atomic_ref(e.entries[chunk]).store(0, std::memory_order_release);
+        dirty(&e.entries[chunk]);
+    }
+    /// The allocated block that starts at 'offset', from the durable state; bytes 0 when none does.
+    block allocated_at(std::uint64_t offset) const noexcept;
+
+    /// Visits every allocated block, in address order.
+    template <class Visit> void for_each(Visit&& visit) const {
+        for (unsigned i = 0; i < extent_count(); ++i)
+            for (std::uint64_t c = 0; c < extents_[i].chunks;) c += visit_chunk(extents_[i], c, visit);
+    }
+
+private:
+    template <class Visit>
+    std::uint64_t visit_chunk(const heap_extent& e, std::uint64_t chunk, Visit&& visit) const {
+        const chunk_entry what = entry(e, chunk);
+        const std::uint64_t start = e.data_offset + chunk * chunk_bytes_;
+        if (what.kind() == chunk_kind::large && bit(start)) {
+            visit(block{start, what.run_chunks() * chunk_bytes_});
+            return what.run_chunks() == 0 ? 1 : what.run_chunks();
+        }
+        if (what.kind() != chunk_kind::slab || what.size_class() >= classes_.count()) return 1;
+        const std::uint64_t size = classes_.block_bytes(what.size_class());
+        for (std::uint32_t s = 0; s < classes_.slots(what.size_class()); ++s)
+            if (bit(start + s * size)) visit(block{start + s * size, size});
+        return 1;
+    }
+
+    pool_file* file_;
+    std::uint64_t chunk_bytes_;
+    size_classes classes_;
+    std::array<heap_extent, 128> extents_{};
+    std::atomic<unsigned> count_{0};
+};
+
+} // namespace hf

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <alloc/size_classes.hpp>
+
+#include <base/assert.hpp>
+#include <base/line.hpp>
+
+namespace hf {
+
+size_classes::size_classes(std::uint64_t chunk_bytes) {
+    for (std::uint64_t size = granule_bytes; size <= chunk_bytes / 64; size += granule_bytes)
+        sizes_.push_back(static_cast<std::uint32_t>(size));
+    for (std::uint64_t fit = 63; fit >= 2; --fit) {
+        const std::uint64_t size = round_down(chunk_bytes / fit, granule_bytes);
+        if (size > sizes_.back()) sizes_.push_back(static_cast<std::uint32_t>(size));
+    }
+    HF_ASSERT(sizes_.size() <= 256);
+    for (std::uint32_t size : sizes_) slots_.push_back(static_cast<std::uint32_t>(chunk_bytes / size));
+    by_granules_.resize(sizes_.back() / granule_bytes + 1);
+    unsigned size_class = 0;
+    for (std::uint64_t g = 0; g < by_granules_.size(); ++g) {
+        if (g * granule_bytes > sizes_[size_class]) ++size_class;
+        by_granules_[g] = static_cast<std::uint8_t>(size_class);
+    }
+}
+
+} // namespace hf

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Block sizes of a heap with a given chunk size: every multiple of 16 up to a 64th of the chunk, then
+// the largest sizes of which 63, 62 … 2 fit a chunk. Rounding wastes at most 1/16 of a block up to a
+// quarter of a chunk's 16th, and never more than a third.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+namespace hf {
+
+inline constexpr std::uint64_t granule_bytes = 16; // smallest block; one bitmap bit each
+
+class size_classes {
+public:
+    explicit size_classes(std::uint64_t chunk_bytes);
+
+    std::uint64_t slab_max_bytes() const noexcept { return sizes_.back(); }
+    /// Class of the smallest block that holds 'bytes'. Requires: bytes <= slab_max_bytes().
+    unsigned class_of(std::uint64_t bytes) const noexcept {
+        return by_granules_[(bytes + granule_bytes - 1) / granule_bytes];
+    }
+    std::uint64_t block_bytes(unsigned size_class) const noexcept { return sizes_[size_class]; }
+    std::uint32_t slots(unsigned size_class) const noexcept { return slots_[size_class]; }
+    unsigned count() const noexcept { return static_cast<unsigned>(sizes_.size()); }
+
+private:
+    std::vector<std::uint32_t> sizes_;        // ascending, multiples of granule_bytes
+    std::vector<std::uint32_t> slots_;        // blocks per chunk
+    std::vector<std::uint8_t> by_granules_;   // granules needed -> class
+};
+
+} // namespace hf
