@@ -1,0 +1,364 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a section killed at any of its steps is completed (clobber) or gone (undo), nothing leaks, and
+// a kill while recovering is just another kill. Method: txfuncs instrumented by hand, so that this
+// test needs no compiler plugin; a child process runs them and is killed before step k, for every k;
+// the next child recovers, and may be killed in there as well; the last one checks.
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/alloc.hpp>
+#include <holdfast/clobber.hpp>
+#include <holdfast/pool.hpp>
+#include <holdfast/txfunc.hpp>
+#include <holdfast/undo.hpp>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace hf;
+
+struct node {
+    node* next;
+    std::uint64_t value;
+    char text[240];
+};
+struct list {
+    node* head;
+    std::uint64_t count;
+    std::uint64_t sum;
+};
+
+int steps_left = -1; // -1: never die
+void step() {
+    if (steps_left >= 0 && steps_left-- == 0) ::kill(::getpid(), SIGKILL);
+}
+
+// What the plugin would emit around each store, for either engine.
+template <bool Clobber, class T> void store_over_input(T* to, T value) {
+    step();
+    if (Clobber) hf_clobber_log(to, sizeof(T));
+    else hf_undo_log(to, sizeof(T));
+    step();
+    *const_cast<volatile T*>(to) = value;
+    step();
+}
+template <class T> void store_fresh(T* to, T value) {
+    hf_note_store(to, sizeof(T));
+    *const_cast<volatile T*>(to) = value;
+    step();
+}
+
+struct push_args {
+    list* l;
+    std::uint64_t value;
+    const char* text;
+};
+
+template <bool Clobber> void push_body(const push_args& a) {
+    const char* text = vlog_preserve(a.text, 240);
+    step();
+    auto* n = static_cast<node*>(hf_alloc(sizeof(node)));
+    step();
+    store_fresh(&n->next, a.l->head);
+    store_fresh(&n->value, a.value);
+    hf_note_store(n->text, 240);
+    std::memcpy(n->text, text, 240);
+    step();
+    store_over_input<Clobber>(&a.l->head, n);
+    store_over_input<Clobber>(&a.l->count, a.l->count + 1);
+    store_over_input<Clobber>(&a.l->sum, a.l->sum + a.value);
+}
+
+template <bool Clobber> void pop_body(list* l) {
+    node* n = l->head;
+    store_over_input<Clobber>(&l->count, l->count - 1);
+    store_over_input<Clobber>(&l->sum, l->sum - n->value);
+    store_over_input<Clobber>(&l->head, n->next);
+    hf_free(n);
+    step();
+}
+
+void push_again(const void* packed) { push_body<true>(*static_cast<const push_args*>(packed)); }
+void pop_again(const void* packed) { pop_body<true>(*static_cast<list* const*>(packed)); }
+
+const hf_arg push_schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}, {16, 8, HF_ARG_PRESERVED}};
+const hf_txfunc push_desc{HF_ABI_VERSION, sizeof(push_args), 1001, 1, "push", "here", push_schema, 3, push_again};
+const hf_arg pop_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(list*), 1002, 1, "pop", "here", pop_schema, 1, pop_again};
+[[maybe_unused]] const bool registered = (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc), true);
+
+void text_of(std::uint64_t value, char (&text)[240]) {
+    for (std::size_t i = 0; i < sizeof text; ++i) text[i] = static_cast<char>('a' + (value + i) % 26);
+}
+
+void push(bool clobber, list* l, std::uint64_t value) {
+    char text[240];
+    text_of(value, text);
+    const push_args args{l, value, text};
+    if (clobber) {
+        hf_clobber_begin(&push_desc, &args);
+        push_body<true>(args);
+        step();
+        hf_clobber_commit();
+    } else {
+        hf_undo_begin(&push_desc, &args);
+        push_body<false>(args);
+        step();
+        hf_undo_commit();
+    }
+    std::memset(text, 0, sizeof text);
+    step();
+}
+
+void pop(bool clobber, list* l) {
+    if (clobber) {
+        hf_clobber_begin(&pop_desc, &l);
+        pop_body<true>(l);
+        step();
+        hf_clobber_commit();
+    } else {
+        hf_undo_begin(&pop_desc, &l);
+        pop_body<false>(l);
+        step();
+        hf_undo_commit();
+    }
+    step();
+}
+
+struct setup {
+    bool clobber;
+    hf::mode mode;
+    bool eadr;
+};
+
+result<pool> open_pool(const std::string& path, const setup& s) {
+    open_options options;
+    options.layout = "clobber_test/1";
+    options.create_bytes = 1_MiB;
+    options.mode = s.mode;
+    options.eadr = s.eadr;
+    options.engines = {clobber::engine(), undo::engine()};
+    return pool::open(path, options);
+}
+
+/// Runs 'body' in a child; true when it ended by itself with success, false when it was killed.
+template <class Body> bool in_child(Body&& body) {
+    const pid_t child = ::fork();
+    if (child == 0) {
+        body();
+        ::_exit(::testing::Test::HasFailure() ? 3 : 0);
+    }
+    int how = 0;
+    EXPECT_EQ(::waitpid(child, &how, 0), child);
+    if (WIFSIGNALED(how)) {
+        EXPECT_EQ(WTERMSIG(how), SIGKILL);
+        return false;
+    }
+    EXPECT_EQ(WEXITSTATUS(how), 0);
+    return true;
+}
+
+std::uint64_t check(pool& p) {
+    list* l = p.root<list>();
+    std::uint64_t count = 0, sum = 0, expected = l->count;
+    for (node* n = l->head; n != nullptr; n = n->next) {
+        EXPECT_EQ(n->value, expected--);
+        char text[240];
+        text_of(n->value, text);
+        EXPECT_EQ(std::memcmp(n->text, text, sizeof text), 0) << "node " << n->value;
+        sum += n->value;
+        ++count;
+        if (count > 100) break;
+    }
+    EXPECT_EQ(count, l->count);
+    EXPECT_EQ(sum, l->sum);
+    EXPECT_EQ(account(p).blocks, count + 1) << "leaked or lost";
+    return count;
+}
+
+class Sections : public ::testing::TestWithParam<setup> {
+protected:
+    void SetUp() override {
+        path_ = "/dev/shm/hf_clobber_test." + std::to_string(::getpid());
+        ::unlink(path_.c_str());
+    }
+    void TearDown() override { ::unlink(path_.c_str()); }
+
+    /// Pushes 1..5, then pops twice and pushes again, dying before step 'k'. True when it got through.
+    bool run(int k) {
+        return in_child([&] {
+            auto p = open_pool(path_, GetParam());
+            ASSERT_TRUE(p) << p.error().what();
+            list* l = p->root<list>();
+            steps_left = k;
+            while (l->count < 5) push(GetParam().clobber, l, l->count + 1);
+            pop(GetParam().clobber, l);
+            pop(GetParam().clobber, l);
+            push(GetParam().clobber, l, l->count + 1);
+            steps_left = -1;
+        });
+    }
+    /// Opens, dying before step 'k' of the recovery. True when recovery got through.
+    bool recover(int k) {
+        return in_child([&] {
+            steps_left = k;
+            auto p = open_pool(path_, GetParam());
+            steps_left = -1;
+            ASSERT_TRUE(p) << p.error().what();
+            check(*p);
+        });
+    }
+    std::string path_;
+};
+
+TEST_P(Sections, KilledBeforeAnyStepAreWholeAfterReopening) {
+    int k = 0;
+    for (;; ++k) {
+        ::unlink(path_.c_str());
+        const bool through = run(k);
+        ASSERT_TRUE(recover(-1)) << "step " << k;
+        ASSERT_TRUE(recover(-1)) << "reopened after recovery, step " << k;
+        if (through || HasFailure()) break;
+    }
+    EXPECT_GT(k, 80);
+}
+
+TEST_P(Sections, KilledInRecoveryAreWholeAfterTheNext) {
+    for (int k = 3; k < 60; k += 7)
+        for (int j = 0; j < 12; ++j) {
+            ::unlink(path_.c_str());
+            run(k);
+            if (!recover(j)) recover(j / 2);
+            ASSERT_TRUE(recover(-1)) << "step " << k << ", recovery step " << j;
+            ASSERT_TRUE(run(-1));
+            ASSERT_TRUE(recover(-1)) << "used again, step " << k;
+        }
+}
+
+INSTANTIATE_TEST_SUITE_P(Engines, Sections,
+                         ::testing::Values(setup{true, hf::mode::process, false}, setup{true, hf::mode::pmem, false},
+                                           setup{true, hf::mode::pmem, true}, setup{false, hf::mode::process, false},
+                                           setup{false, hf::mode::pmem, false}),
+                         [](const auto& info) {
+                             const setup& s = info.param;
+                             return std::string(s.clobber ? "clobber_" : "undo_") +
+                                    (s.mode == hf::mode::process ? "process" : s.eadr ? "eadr" : "adr");
+                         });
+
+// --- contracts ------------------------------------------------------------------------------------
+
+TEST(SectionContracts, StagedBlocksAreAllocatedOnlyWhenAdopted) {
+    const std::string path = "/dev/shm/hf_stage_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    {
+        auto p = open_pool(path, {true, hf::mode::pmem, false});
+        ASSERT_TRUE(p) << p.error().what();
+        list* l = p->root<list>();
+        const auto before = account(*p).blocks;
+        auto a = stage(*p, 1_MiB / 4);
+        auto b = stage(*p, 100);
+        ASSERT_TRUE(a && b);
+        EXPECT_EQ(account(*p).blocks, before);
+        hf_clobber_begin(&pop_desc, &l);
+        hf_adopt(*b);
+        hf_clobber_commit();
+        unstage(*p, *a);
+        EXPECT_EQ(account(*p).blocks, before + 1);
+    }
+    ::unlink(path.c_str());
+}
+
+TEST(SectionContracts, LogsLongerThanALaneContinueInTheHeap) {
+    const std::string path = "/dev/shm/hf_long_test." + std::to_string(::getpid());
+    for (bool clobber : {true, false}) {
+        ::unlink(path.c_str());
+        const setup s{clobber, hf::mode::pmem, false};
+        in_child([&] {
+            auto p = open_pool(path, s);
+            ASSERT_TRUE(p) << p.error().what();
+            auto* words = p->root<std::uint64_t[20000]>();
+            for (std::uint64_t i = 0; i < 20000; ++i) (*words)[i] = i;
+        });
+        EXPECT_FALSE(in_child([&] {
+            auto p = open_pool(path, s);
+            ASSERT_TRUE(p) << p.error().what();
+            auto* words = reinterpret_cast<std::uint64_t*>(p->root<std::uint64_t[20000]>());
+            // Old values are logged as the undo engine would; the section is never finished.
+            hf_undo_begin(&pop_desc, &words);
+            for (std::uint64_t i = 0; i < 20000; ++i) {
+                hf_undo_log(words + i, 8);
+                words[i] = ~i;
+            }
+            ::kill(::getpid(), SIGKILL);
+        }));
+        in_child([&] {
+            auto p = open_pool(path, s);
+            ASSERT_TRUE(p) << p.error().what();
+            EXPECT_EQ(p->recovered().rolled_back, 1U);
+            auto* words = p->root<std::uint64_t[20000]>();
+            for (std::uint64_t i = 0; i < 20000; ++i) ASSERT_EQ((*words)[i], i);
+            EXPECT_EQ(account(*p).blocks, 1U);
+        });
+    }
+    ::unlink(path.c_str());
+}
+
+TEST(SectionContracts, AChangedFunctionIsRefusedOnlyWhileItsSectionIsPending) {
+    const std::string path = "/dev/shm/hf_changed_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    const setup s{true, hf::mode::process, false};
+    static hf_txfunc changing{HF_ABI_VERSION, sizeof(list*), 2002, 1, "changing", "here", pop_schema, 1,
+                              [](const void*) {}};
+    hf_txfunc_register(&changing);
+    EXPECT_FALSE(in_child([&] {
+        auto p = open_pool(path, s);
+        list* l = p->root<list>();
+        hf_clobber_begin(&changing, &l);
+        hf_clobber_log(&l->count, 8);
+        l->count = 7;
+        ::kill(::getpid(), SIGKILL);
+    }));
+    EXPECT_TRUE(in_child([&] {
+        changing.version = 2;
+        auto p = open_pool(path, s);
+        ASSERT_FALSE(p);
+        EXPECT_EQ(p.error().code(), errc::function_changed);
+    }));
+    EXPECT_TRUE(in_child([&] {
+        auto p = open_pool(path, s);
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->recovered().re_executed, 1U);
+        EXPECT_EQ(p->root<list>()->count, 0U);
+    }));
+    EXPECT_TRUE(in_child([&] {
+        changing.version = 2;
+        EXPECT_TRUE(open_pool(path, s));
+    }));
+    ::unlink(path.c_str());
+}
+
+TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
+    const std::string path = "/dev/shm/hf_volatile_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    auto p = open_pool(path, {true, hf::mode::process, false});
+    ASSERT_TRUE(p) << p.error().what();
+    list local{};
+    const push_args args{&local, 1, nullptr};
+    EXPECT_DEATH(hf_clobber_begin(&push_desc, &args), "push .here.: argument 0 .* points to volatile memory");
+    list* l = p->root<list>();
+    EXPECT_DEATH(
+        {
+            hf_clobber_begin(&pop_desc, &l);
+            hf_free(reinterpret_cast<char*>(l) + 8);
+        },
+        "frees .* no allocated block");
+    ::unlink(path.c_str());
+}
+
+} // namespace

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <section/lane.hpp>
+
+#include <base/assert.hpp>
+
+#include <cstring>
+
+namespace hf {
+namespace {
+
+constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
+
+std::uint64_t check_of(std::uint64_t what, std::uint64_t bytes, const void* payload,
+                       std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
+    const std::uint64_t words[2] = {what, bytes};
+    const std::uint64_t head = checksum(words, sizeof words, chain);
+    return payload_bytes == 0 ? head : checksum(payload, payload_bytes, head);
+}
+
+/// Reads the record at 'at' and moves on; false at the end of the log (2).
+bool read_record(lane_position& at, record_view& out) {
+    record_head head;
+    const auto room = static_cast<std::uint64_t>(at.limit - at.next);
+    if (room < sizeof head) return false;
+    std::memcpy(&head, at.next, sizeof head);
+    const auto kind = static_cast<record_kind>(head.what >> 56);
+    const std::uint64_t payload_bytes = has_payload(kind) ? head.bytes : 0;
+    if (payload_bytes > room - sizeof head || lane_writer::record_bytes(payload_bytes) > room) return false;
+    const std::byte* payload = at.next + sizeof head;
+    if (head.check != check_of(head.what, head.bytes, payload, payload_bytes, at.chain)) return false;
+    out = {kind, head.what & offset_mask, head.bytes, payload};
+    at.next += lane_writer::record_bytes(payload_bytes);
+    at.chain = head.check;
+    return true;
+}
+
+} // namespace
+
+void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
+                         std::uint64_t payload_bytes) noexcept {
+    record_head head;
+    head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
+    head.bytes = bytes;
+    head.check = check_of(head.what, bytes, payload, payload_bytes, at_.chain);
+    at_.chain = head.check;
+
+    // Small records are put together first and written as one run of words; nothing is read back.
+    alignas(8) std::byte together[256];
+    const std::uint64_t total = record_bytes(payload_bytes);
+    if (total <= sizeof together) {
+        std::memcpy(together, &head, sizeof head);
+        if (payload_bytes > 0) {
+            std::memset(together + total - word_bytes, 0, word_bytes); // padding never carries old stack bytes
+            std::memcpy(together + sizeof head, payload, payload_bytes);
+        }
+        persist::copy(domain_, at_.next, together, total);
+    } else {
+        const std::uint64_t whole = round_down(payload_bytes, word_bytes);
+        persist::copy(domain_, at_.next, &head, sizeof head);
+        persist::copy(domain_, at_.next + sizeof head, payload, whole);
+        if (whole < payload_bytes) {
+            std::uint64_t last = 0;
+            std::memcpy(&last, static_cast<const std::byte*>(payload) + whole, payload_bytes - whole);
+            persist::copy(domain_, at_.next + sizeof head + whole, &last, sizeof last);
+        }
+    }
+    at_.next += total;
+    persist::counters& c = persist::thread_counters();
+    c.log_bytes += total;
+    c.pm_bytes += total;
+    if (kind != record_kind::begin) ++c.log_entries;
+}
+
+bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
+               std::uint64_t& newest_epoch) {
+    const lane_header* header = lane_at(file, lane);
+    newest_epoch = header->committed;
+    lane_position at = lane_start(file, lane);
+    record_view record;
+    if (!read_record(at, record) || record.kind != record_kind::begin || record.bytes < sizeof(begin_payload))
+        return false;
+    found.lane = lane;
+    std::memcpy(&found.begin, record.payload, sizeof found.begin);
+    if (found.begin.args_bytes != record.bytes - sizeof found.begin) return false;
+    if (found.begin.epoch <= header->committed) return false;
+    newest_epoch = found.begin.epoch;
+    found.args.assign(record.payload + sizeof found.begin, record.payload + record.bytes);
+    found.records.clear();
+    while (read_record(at, record)) {
+        found.records.push_back(record);
+        if (record.kind != record_kind::segment) continue;
+        if (!blocks.well_formed({record.offset, record.bytes})) break; // valid check, foreign block: end here
+        at.next = file.base() + record.offset;
+        at.limit = at.next + record.bytes;
+    }
+    found.end = at;
+    return true;
+}
+
+} // namespace hf

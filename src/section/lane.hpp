@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A log lane: where one thread's section leaves what recovery needs.  docs/format/log.md
+//
+//   lane   = header line, records …            (continued in segments: blocks of the heap)
+//   record = check, kind and offset, bytes, payload padded to words
+//
+// (1) The first record of a section is its begin record, at the start of the lane; it carries the
+//     section's epoch, which grows with every section of the lane and over every open.
+// (2) A record's check covers its words, its payload and the check before it. The first mismatch ends
+//     the log: no length is stored, and records of earlier sections never pass for this one's.
+// (3) A section is pending if and only if its begin record is valid and its epoch is above the
+//     header's 'committed'. A new begin record therefore also says that the section before it, whose
+//     place it takes, is committed.
+#pragma once
+
+#include <alloc/heap.hpp>
+#include <base/checksum.hpp>
+#include <base/line.hpp>
+#include <holdfast/persist.hpp>
+
+#include <cstdint>
+#include <type_traits>
+#include <vector>
+
+namespace hf {
+
+struct lane_header {
+    std::uint64_t committed;   // epoch of the lane's last section known to be committed
+    std::uint64_t reserved[7]; // zero
+};
+static_assert(sizeof(lane_header) == line_bytes && std::is_trivially_copyable_v<lane_header>);
+
+// Part of the durable format: do not change the values.
+enum class record_kind : std::uint8_t {
+    begin = 1,     // payload: begin_payload, then the packed arguments
+    preserve = 2,  // payload: volatile bytes the section reads
+    old_bytes = 3, // payload: what stood at 'offset' before the section's store
+    alloc = 4,     // block at 'offset' of 'bytes' reserved by the section; offset 0: there was no room
+    free = 5,      // block at 'offset' of 'bytes' freed by the section
+    staged = 6,    // block at 'offset' of 'bytes' that the section may adopt
+    segment = 7,   // the log goes on in the block at 'offset' of 'bytes'
+    resumed = 8,   // recovery starts to re-execute; 'offset' is the pool's generation
+};
+
+struct record_head {
+    std::uint64_t check; // of what, bytes, payload and the check before
+    std::uint64_t what;  // [kind:8][offset from pool start:56]
+    std::uint64_t bytes; // of the payload, or of the block named
+};
+static_assert(sizeof(record_head) == 24 && std::is_trivially_copyable_v<record_head>);
+
+struct begin_payload {
+    std::uint64_t epoch;
+    std::uint64_t function_id;      // which txfunc
+    std::uint64_t function_version; // which body
+    std::uint32_t engine;           // engine_bit
+    std::uint32_t args_bytes;       // packed arguments that follow
+};
+static_assert(sizeof(begin_payload) == 32 && std::is_trivially_copyable_v<begin_payload>);
+
+constexpr bool has_payload(record_kind kind) {
+    return kind == record_kind::begin || kind == record_kind::preserve || kind == record_kind::old_bytes;
+}
+
+/// Where the next record goes, and the check it continues.
+struct lane_position {
+    std::byte* next;
+    std::byte* limit;
+    std::uint64_t chain;
+};
+
+/// Appends records. Fences nothing: the section decides when its records must be durable.
+class lane_writer {
+public:
+    void start(domain d, lane_position at) noexcept {
+        domain_ = d;
+        at_ = at;
+    }
+    /// True when a record with 'payload_bytes' fits and leaves room for a segment record after it.
+    bool fits(std::uint64_t payload_bytes) const noexcept {
+        return record_bytes(payload_bytes) + sizeof(record_head) <= static_cast<std::uint64_t>(at_.limit - at_.next);
+    }
+    static std::uint64_t record_bytes(std::uint64_t payload_bytes) noexcept {
+        return sizeof(record_head) + round_up(payload_bytes, word_bytes);
+    }
+    /// Requires: fits(payload_bytes), but for a segment record. 'payload' may be null when there is none.
+    void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
+                std::uint64_t payload_bytes) noexcept;
+    /// Continues in a segment just announced by a segment record.
+    void continue_in(std::byte* begin, std::uint64_t bytes) noexcept {
+        at_.next = begin;
+        at_.limit = begin + bytes;
+    }
+
+private:
+    domain domain_ = domain::process;
+    lane_position at_{};
+};
+
+/// One record as read back.
+struct record_view {
+    record_kind kind;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+    const std::byte* payload;
+};
+
+/// A section that a crash cut short, as its lane tells it. Every number is bounded.
+struct pending_section {
+    std::uint32_t lane;
+    begin_payload begin;
+    std::vector<std::byte> args;
+    std::vector<record_view> records; // begin excluded, in order
+    lane_position end;                // where its log goes on
+};
+
+inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {
+    return reinterpret_cast<lane_header*>(file.base() + file.shape().lanes_offset +
+                                          lane * file.shape().lane_bytes);
+}
+/// The start of a lane's records; the chain starts from a constant, the epoch is in the begin record.
+inline lane_position lane_start(pool_file& file, std::uint32_t lane) noexcept {
+    auto* header = reinterpret_cast<std::byte*>(lane_at(file, lane));
+    return {header + sizeof(lane_header), header + file.shape().lane_bytes, 0x686f6c6466617374ULL};
+}
+
+/// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives the
+/// highest epoch the lane has seen. Never reads outside the lane and the segments it names.
+bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
+               std::uint64_t& newest_epoch);
+
+} // namespace hf

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// word = [generation:32][writer waits:1][writer:1][readers:30]. A word of another generation is free:
+// whoever held it died with its process. Waiting spins briefly, then yields: sections are short.
+#include <holdfast/lock.hpp>
+
+#include <base/assert.hpp>
+#include <section/pool_impl.hpp>
+#include <section/registry.hpp>
+
+#include <immintrin.h>
+#include <sched.h>
+
+namespace hf {
+namespace {
+
+constexpr std::uint64_t waiting_bit = std::uint64_t{1} << 31;
+constexpr std::uint64_t writer_bit = std::uint64_t{1} << 30;
+constexpr std::uint64_t readers_mask = writer_bit - 1;
+constexpr std::uint64_t state_mask = (std::uint64_t{1} << 32) - 1;
+
+/// The word of a free lock in this open of its pool; locks outside pools belong to generation 1.
+std::uint64_t free_word(const void* lock) noexcept {
+    const pool::impl* pool = registry::pool_of(lock);
+    const std::uint64_t generation = pool == nullptr ? 1 : pool->file->generation();
+    return generation << 32;
+}
+
+class backoff {
+public:
+    void wait() noexcept {
+        if (++rounds_ <= 64) _mm_pause();
+        else ::sched_yield();
+    }
+
+private:
+    unsigned rounds_ = 0;
+};
+
+} // namespace
+
+bool shared_mutex::try_lock() noexcept {
+    const std::uint64_t free = free_word(this);
+    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
+    if ((state & (writer_bit | readers_mask)) != 0) return false;
+    // Taking the lock clears 'waits'; other waiting writers set it again.
+    return word_.compare_exchange_strong(seen, free | writer_bit, std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+}
+
+void shared_mutex::lock() noexcept {
+    const std::uint64_t free = free_word(this);
+    backoff turn;
+    while (!try_lock()) {
+        std::uint64_t seen = word_.load(std::memory_order_relaxed);
+        const bool held = (seen & ~state_mask) == free && (seen & (writer_bit | readers_mask)) != 0;
+        if (held && (seen & waiting_bit) == 0)
+            word_.compare_exchange_weak(seen, seen | waiting_bit, std::memory_order_relaxed);
+        turn.wait();
+    }
+}
+
+void shared_mutex::unlock() noexcept {
+    HF_ASSERT((word_.load(std::memory_order_relaxed) & writer_bit) != 0);
+    word_.fetch_and(~writer_bit, std::memory_order_release);
+}
+
+bool shared_mutex::try_lock_shared() noexcept {
+    const std::uint64_t free = free_word(this);
+    std::uint64_t seen = word_.load(std::memory_order_relaxed);
+    const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
+    if ((state & (writer_bit | waiting_bit)) != 0) return false;
+    return word_.compare_exchange_strong(seen, free | (state + 1), std::memory_order_acquire,
+                                         std::memory_order_relaxed);
+}
+
+void shared_mutex::lock_shared() noexcept {
+    backoff turn;
+    while (!try_lock_shared()) turn.wait();
+}
+
+void shared_mutex::unlock_shared() noexcept {
+    HF_ASSERT((word_.load(std::memory_order_relaxed) & readers_mask) != 0);
+    word_.fetch_sub(1, std::memory_order_release);
+}
+
+} // namespace hf

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An open pool: its file, its allocator, its lanes and the engines it was opened with.
+#pragma once
+
+#include <alloc/allocator.hpp>
+#include <base/line.hpp>
+#include <holdfast/pool.hpp>
+#include <section/engine.hpp>
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hf {
+
+/// Volatile side of a lane; its owner writes, others look at mark_pending.
+struct alignas(line_bytes) lane_state {
+    std::uint64_t epoch = 0;               // of the lane's newest section
+    std::atomic<bool> mark_pending{false}; // its commit mark is stored and flushed, but not fenced
+    bool taken = false;                    // guarded by impl::lanes_lock
+};
+
+class pool::impl {
+public:
+    impl(std::unique_ptr<pool_file> opened, const open_options& options)
+        : file(std::move(opened)), blocks(*file), engines(options.engines),
+          lanes(file->shape().lane_count) {}
+
+    std::unique_ptr<pool_file> file;
+    allocator blocks;
+    std::vector<const engine*> engines;
+    std::uint32_t engine_bits = 0;   // of 'engines'
+    std::uint64_t instance = 0;      // unique in this process: attachments outlive pools
+    recovery_report report;
+
+    std::mutex lanes_lock;
+    std::vector<lane_state> lanes;
+    std::atomic<unsigned> attached{0};      // threads that own a lane
+    std::atomic<unsigned> marks_pending{0}; // lanes with mark_pending
+
+    std::mutex root_lock;
+
+    bool contains(const void* address) const noexcept { return file->contains(address); }
+    std::uint64_t offset_of(const void* address) const noexcept {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - file->base());
+    }
+    void* at(std::uint64_t offset) const noexcept { return file->base() + offset; }
+};
+
+} // namespace hf

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Process-wide tables: the open pools, by address, and the txfuncs of this build, by identifier.
+#pragma once
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/pool.hpp>
+
+#include <mutex>
+
+namespace hf::registry {
+
+void add(pool::impl* pool);
+void remove(pool::impl* pool);
+/// The open pool whose range covers 'address', or null. Lock-free.
+pool::impl* pool_of(const void* address) noexcept;
+/// The process's only open pool; null when there is none or more than one.
+pool::impl* only_pool() noexcept;
+/// True when a pool with this instance number is open. Requires: guard() held.
+bool is_open(std::uint64_t instance) noexcept;
+/// Held while a pool is added or removed, and by a thread that leaves.
+std::mutex& guard() noexcept;
+
+const hf_txfunc* find_txfunc(std::uint64_t id) noexcept;
+
+} // namespace hf::registry

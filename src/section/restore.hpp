@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Putting old bytes back: what roll back and re-execute have in common.
+#pragma once
+
+#include <section/lane.hpp>
+
+#include <cstring>
+
+namespace hf {
+
+/// Restores every old_bytes record, newest first, so that of several records of one word the oldest
+/// bytes win; durable when it returns. Idempotent.
+inline void restore_old_bytes(pool_file& file, const pending_section& from) {
+    for (std::size_t i = from.records.size(); i-- > 0;) {
+        const record_view& r = from.records[i];
+        if (r.kind != record_kind::old_bytes) continue;
+        std::memcpy(file.base() + r.offset, r.payload, r.bytes);
+        persist::flush(file.domain(), file.base() + r.offset, r.bytes);
+    }
+    persist::fence(file.domain());
+}
+
+} // namespace hf

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <section/section.hpp>
+
+#include <base/assert.hpp>
+#include <section/registry.hpp>
+#include <section/thread.hpp>
+
+#include <algorithm>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace hf {
+
+constinit thread_local section* current_section = nullptr;
+
+struct section::resumed_state {
+    std::vector<record_view> allocs;    // to be handed out again, in order
+    std::vector<record_view> preserved; // to be read again, in order
+    std::size_t next_alloc = 0;
+    std::size_t next_preserved = 0;
+    std::vector<std::uint64_t> frees;   // offsets already in the log
+    std::unordered_map<std::uint64_t, std::uint8_t> logged; // word -> bytes already in the log
+    std::vector<std::unique_ptr<std::byte[]>> copies;       // of preserved bytes
+    std::jmp_buf discard;
+};
+
+section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache)
+    : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
+      domain_(pool.file->domain()), base_(pool.file->base()), range_bytes_(pool.file->shape().max_bytes),
+      lane_(lane) {}
+
+section::~section() = default;
+
+std::jmp_buf& section::discard_point() noexcept { return resumed_->discard; }
+
+void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
+                    std::uint64_t args_bytes) {
+    function_ = &function;
+    engine_ = engine;
+    stored_ = false;
+    log_.start(domain_, lane_start(*pool_->file, lane_));
+    const begin_payload head{++state_->epoch, function.id, function.version, engine,
+                             static_cast<std::uint32_t>(args_bytes)};
+    alignas(8) std::byte together[512];
+    const std::uint64_t bytes = sizeof head + args_bytes;
+    HF_ASSERT(bytes <= sizeof together); // the plugin refuses larger argument blocks
+    std::memcpy(together, &head, sizeof head);
+    if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
+    append(record_kind::begin, 0, bytes, together);
+    for (block b : staged_) append(record_kind::staged, b.offset, b.bytes);
+    // Others' marks: this lane's own is superseded by the begin record just written.
+    if (pool_->marks_pending.load(std::memory_order_acquire) >
+        (state_->mark_pending.load(std::memory_order_relaxed) ? 1U : 0U))
+        flush_marks_of_others();
+}
+
+void section::resume(const pending_section& from) {
+    function_ = registry::find_txfunc(from.begin.function_id);
+    engine_ = static_cast<engine_bit>(from.begin.engine);
+    state_->epoch = from.begin.epoch;
+    log_.start(domain_, from.end);
+    resumed_ = std::make_unique<resumed_state>();
+    for (const record_view& r : from.records) {
+        if (r.kind == record_kind::alloc) resumed_->allocs.push_back(r);
+        if (r.kind == record_kind::preserve) resumed_->preserved.push_back(r);
+        if (r.kind == record_kind::free) resumed_->frees.push_back(r.offset);
+        if (r.kind == record_kind::staged) staged_.push_back({r.offset, r.bytes});
+        if (r.kind == record_kind::segment) segments_.push_back({r.offset, r.bytes});
+        if (r.kind != record_kind::old_bytes) continue;
+        for (std::uint64_t b = r.offset; b < r.offset + r.bytes; ++b)
+            resumed_->logged[b / word_bytes] |= static_cast<std::uint8_t>(1u << b % word_bytes);
+    }
+    // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid log
+    // cannot pass for one of this run.
+    append(record_kind::resumed, pool_->file->generation(), 0);
+}
+
+void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload) {
+    const std::uint64_t payload_bytes = has_payload(kind) ? bytes : 0;
+    if (!log_.fits(payload_bytes)) [[unlikely]] extend(payload_bytes);
+    log_.append(kind, offset, bytes, payload, payload_bytes);
+    unfenced_ = true;
+}
+
+/// Continues the log in a block of the heap. The block is only ever reserved: the log that lives in it
+/// names it, so nothing leaks whenever a crash comes.
+void section::extend(std::uint64_t payload_bytes) {
+    const std::uint64_t wanted =
+        std::max(2 * pool_->file->shape().lane_bytes,
+                 lane_writer::record_bytes(payload_bytes) + 2 * sizeof(record_head));
+    const block b = pool_->blocks.reserve(*cache_, wanted);
+    if (b.offset == 0)
+        fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes",
+              pool_->file->path().c_str(), function_->name, function_->where,
+              static_cast<unsigned long long>(pool_->file->size_bytes()));
+    segments_.push_back(b);
+    log_.append(record_kind::segment, b.offset, b.bytes, nullptr, 0);
+    log_.continue_in(base_ + b.offset, b.bytes);
+}
+
+void section::fence() {
+    persist::fence(domain_);
+    unfenced_ = false;
+    if (!state_->mark_pending.load(std::memory_order_relaxed)) return;
+    // The mark was flushed before: this fence made it durable.
+    state_->mark_pending.store(false, std::memory_order_relaxed);
+    pool_->marks_pending.fetch_sub(1, std::memory_order_release);
+    release_freed();
+}
+
+inline void section::before_in_place_store() {
+    if (unfenced_) fence(); // upholds (1)
+}
+
+/// Upholds (4): stored by their owners before they released their locks, flushed here, durable with
+/// this thread's next fence.
+void section::flush_marks_of_others() {
+    for (std::uint32_t l = 0; l < pool_->lanes.size(); ++l)
+        if (l != lane_ && pool_->lanes[l].mark_pending.load(std::memory_order_acquire))
+            persist::flush(domain_, lane_at(*pool_->file, l), sizeof(lane_header));
+}
+
+bool section::fresh(std::uint64_t offset) const noexcept {
+    for (std::size_t i = allocs_.size(); i-- > 0;)
+        if (offset - allocs_[i].offset < allocs_[i].bytes) return true;
+    return false;
+}
+
+/// Offset of a store's target; range_bytes_ or more when it is volatile memory.
+std::uint64_t section::checked_offset(const void* address, std::uint64_t bytes) const {
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
+    if (offset < range_bytes_) return offset;
+    if (registry::pool_of(address) != nullptr)
+        fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool", function_->name,
+              function_->where, static_cast<unsigned long long>(bytes));
+    return offset;
+}
+
+void section::note_store(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = checked_offset(address, bytes);
+    if (offset >= range_bytes_ || bytes == 0) return;
+    if (unfenced_ && domain_ != domain::process && !fresh(offset)) fence(); // upholds (1)
+    stored_ = true;
+    persist::thread_counters().pm_bytes += bytes;
+    if (domain_ == domain::adr) dirty_.add(address, bytes);
+}
+
+void section::log_old_bytes(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = checked_offset(address, bytes);
+    if (offset >= range_bytes_ || bytes == 0) return;
+    if (!fresh(offset)) {
+        if (!already_logged(offset, bytes)) append(record_kind::old_bytes, offset, bytes, address);
+        before_in_place_store();
+    }
+    stored_ = true;
+    persist::thread_counters().pm_bytes += bytes;
+    if (domain_ == domain::adr) dirty_.add(address, bytes);
+}
+
+bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
+    if (resumed_ != nullptr) [[unlikely]] {
+        bool all = true;
+        for (std::uint64_t b = offset; b < offset + bytes && all; ++b) {
+            const auto found = resumed_->logged.find(b / word_bytes);
+            all = found != resumed_->logged.end() && (found->second >> b % word_bytes & 1) != 0;
+        }
+        if (all) return true;
+    }
+    return logged_.seen_or_add(state_->epoch, offset, bytes);
+}
+
+void* section::alloc(std::uint64_t bytes) {
+    if (resumed_ != nullptr && resumed_->next_alloc < resumed_->allocs.size()) {
+        const record_view& again = resumed_->allocs[resumed_->next_alloc++];
+        if (again.bytes != pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)))
+            fatal("%s (%s) diverged when it was re-executed: it allocated %llu bytes, now it asks for %llu",
+                  function_->name, function_->where, static_cast<unsigned long long>(again.bytes),
+                  static_cast<unsigned long long>(bytes));
+        if (again.offset == 0) return nullptr;
+        allocs_.push_back({again.offset, again.bytes});
+        return base_ + again.offset;
+    }
+    const block b = pool_->blocks.reserve(*cache_, bytes);
+    if (b.offset == 0) {
+        // That there was no room is an input of the section as well.
+        append(record_kind::alloc, 0, pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)));
+        return nullptr;
+    }
+    append(record_kind::alloc, b.offset, b.bytes);
+    allocs_.push_back(b);
+    return base_ + b.offset;
+}
+
+void section::free(void* given) {
+    const std::uint64_t offset = checked_offset(given, 0);
+    const auto at_offset = [&](block b) { return b.offset == offset; };
+    // A block of this section's own: it never becomes allocated.
+    if (const auto own = std::ranges::find_if(allocs_, at_offset); own != allocs_.end()) {
+        unused_.push_back(*own);
+        allocs_.erase(own);
+        return;
+    }
+    if (const auto own = std::ranges::find_if(adopted_, at_offset); own != adopted_.end()) {
+        unused_.push_back(*own);
+        adopted_.erase(own);
+        return;
+    }
+    const block b = pool_->blocks.find(offset);
+    if (offset >= range_bytes_ || b.bytes == 0 || std::ranges::any_of(frees_, at_offset))
+        fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name, function_->where,
+              given);
+    if (resumed_ == nullptr || std::ranges::find(resumed_->frees, offset) == resumed_->frees.end())
+        append(record_kind::free, b.offset, b.bytes);
+    frees_.push_back(b);
+}
+
+void section::adopt(void* staged_block) {
+    const std::uint64_t offset = checked_offset(staged_block, 0);
+    const auto found = std::ranges::find_if(staged_, [&](block b) { return b.offset == offset; });
+    if (found == staged_.end())
+        fatal("%s (%s) adopts %p, which this thread did not stage", function_->name, function_->where,
+              staged_block);
+    adopted_.push_back(*found);
+    staged_.erase(found);
+}
+
+const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
+    if (engine_ != engine_clobber) return volatile_bytes; // rolled back, never re-executed
+    if (resumed_ == nullptr) {
+        if (stored_) fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name, function_->where);
+        append(record_kind::preserve, 0, bytes, volatile_bytes);
+        return volatile_bytes;
+    }
+    // The log ended before the inputs did: then nothing was stored in place (1), and the section is
+    // discarded as if it had never begun.
+    if (resumed_->next_preserved == resumed_->preserved.size()) std::longjmp(resumed_->discard, 1);
+    const record_view& r = resumed_->preserved[resumed_->next_preserved++];
+    if (r.bytes != bytes)
+        fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu", function_->name,
+              function_->where, static_cast<unsigned long long>(r.bytes), static_cast<unsigned long long>(bytes));
+    resumed_->copies.push_back(std::make_unique<std::byte[]>(bytes));
+    std::memcpy(resumed_->copies.back().get(), r.payload, bytes);
+    return resumed_->copies.back().get();
+}
+
+void section::publish_blocks() {
+    if (allocs_.empty() && adopted_.empty() && frees_.empty()) return;
+    before_in_place_store(); // upholds (2)
+    const auto dirty = [&](const void* word) {
+        persist::thread_counters().pm_bytes += word_bytes;
+        if (domain_ == domain::adr) dirty_.add(word, word_bytes);
+    };
+    heap& durable = pool_->blocks.durable();
+    for (block b : allocs_) durable.publish(b, dirty);
+    for (block b : adopted_) durable.publish(b, dirty);
+    for (block b : frees_) durable.retract(b, dirty);
+    stored_ = true;
+}
+
+/// The section's blocks have changed hands; those it no longer needs wait for its mark (3).
+void section::settle_blocks() {
+    for (auto* done : {&frees_, &unused_, &segments_}) {
+        freed_.insert(freed_.end(), done->begin(), done->end());
+        done->clear();
+    }
+    allocs_.clear();
+    adopted_.clear();
+}
+
+void section::commit(bool eager_mark) {
+    publish_blocks();
+    if (stored_) {
+        dirty_.flush_all(domain_);
+        fence(); // the section's stores are durable before its mark
+    }
+    settle_blocks();
+    persist::store_word(domain_, &header_->committed, state_->epoch);
+    ++persist::thread_counters().sections;
+    const bool alone = pool_->attached.load(std::memory_order_acquire) == 1;
+    if (domain_ == domain::process) {
+        release_freed();
+    } else if (eager_mark || !alone) {
+        fence(); // upholds (3), and (4) by not using it
+        release_freed();
+    } else if (!state_->mark_pending.exchange(true, std::memory_order_release)) {
+        pool_->marks_pending.fetch_add(1, std::memory_order_release);
+    }
+    unfenced_ = false;
+}
+
+void section::discard() {
+    HF_ASSERT(dirty_.empty() && frees_.empty());
+    unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());
+    unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
+    for (; resumed_->next_alloc < resumed_->allocs.size(); ++resumed_->next_alloc)
+        if (const record_view& r = resumed_->allocs[resumed_->next_alloc]; r.offset != 0)
+            unused_.push_back({r.offset, r.bytes});
+    settle_blocks();
+    persist::store_word(domain_, &header_->committed, state_->epoch);
+    fence();
+    release_freed();
+}
+
+void section::release_freed() {
+    for (block b : freed_) pool_->blocks.release(*cache_, b);
+    freed_.clear();
+}
+
+void section::settle_mark() {
+    if (state_->mark_pending.load(std::memory_order_relaxed)) fence();
+}
+
+int begin_section(engine_bit engine, const hf_txfunc& function, const void* args, std::uint64_t args_bytes) {
+    if (section* open = current_section) {
+        if (open->engine() != engine)
+            fatal("%s (%s) is built for another engine than the section it is called in", function.name,
+                  function.where);
+        return 0;
+    }
+    current_section = &section_for(function, args);
+    pool::impl& pool = current_section->pool();
+    if ((pool.engine_bits & engine) == 0)
+        fatal("%s: %s (%s) runs on an engine that the pool was not opened with", pool.file->path().c_str(),
+              function.name, function.where);
+    current_section->begin(engine, function, args, args_bytes);
+    return 1;
+}
+
+} // namespace hf
+
+extern "C" {
+
+void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
+    if (hf::section* s = hf::current_section) s->note_store(address, bytes);
+}
+
+const void* hf_vlog_preserve(const void* volatile_bytes, std::size_t bytes) noexcept {
+    hf::section* s = hf::current_section;
+    return s == nullptr ? volatile_bytes : s->preserve(volatile_bytes, bytes);
+}
+
+void hf_adopt(void* staged_block) noexcept {
+    if (hf::section* s = hf::current_section) s->adopt(staged_block);
+    else hf::adopt_at_once(staged_block);
+}
+
+void* hf_alloc(std::size_t bytes) noexcept {
+    hf::section* s = hf::current_section;
+    return s == nullptr ? hf::alloc_at_once(bytes) : s->alloc(bytes);
+}
+
+void hf_free(void* block) noexcept {
+    if (block == nullptr) return;
+    if (hf::section* s = hf::current_section) s->free(block);
+    else hf::free_at_once(block);
+}
+
+void hf_crash_point(const char* name) noexcept {
+    static const char* const armed = std::getenv("HOLDFAST_CRASH_AT");
+    if (armed != nullptr && std::strcmp(armed, name) == 0) ::kill(::getpid(), SIGKILL);
+}
+
+} // extern "C"

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A failure-atomic section in progress on one thread: its log, its blocks, the lines it dirtied.
+// What engines share; how a section begins, commits and is recovered is the engine's.
+//
+// (1) No in-place store to PM before every record appended so far is durable; the fence is taken when
+//     such a store comes, so records that come together share one.
+// (2) The heap's durable state changes only in commit, after the records that name the blocks are
+//     durable and before the commit mark is stored.
+// (3) A freed block is handed out again only when the section's commit mark is durable.
+// (4) The mark may stay unfenced only while this is the pool's one attached thread. A thread that
+//     attaches flushes such marks with its own first records, so they are durable before it stores
+//     anything in place that the re-executed section could read or overwrite.
+#pragma once
+
+#include <section/flush_set.hpp>
+#include <section/lane.hpp>
+#include <section/logged_words.hpp>
+#include <section/pool_impl.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+
+#include <csetjmp>
+#include <memory>
+#include <unordered_map>
+#include <vector>
+
+namespace hf {
+
+class section {
+public:
+    section(pool::impl& pool, std::uint32_t lane, thread_cache& cache);
+    ~section();
+    section(const section&) = delete;
+    section& operator=(const section&) = delete;
+
+    /// Opens the lane's next section. 'args' may be null when recovery needs none.
+    void begin(engine_bit engine, const hf_txfunc& function, const void* args, std::uint64_t args_bytes);
+    /// Takes up a pending section so that its function can be re-executed: blocks come from its log,
+    /// words that it holds are not logged again.
+    void resume(const pending_section& from);
+
+    void note_store(const void* address, std::uint64_t bytes);
+    /// The old bytes are in the log, durable, when it returns; also notes the store.
+    void log_old_bytes(const void* address, std::uint64_t bytes);
+    void* alloc(std::uint64_t bytes);
+    void free(void* given);
+    void adopt(void* staged_block);
+    const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
+
+    /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is durable
+    /// when it returns; otherwise it may travel with the next section's records (4).
+    void commit(bool eager_mark);
+    /// Ends a resumed section that had stored nothing in place, as if it had never begun.
+    void discard();
+    /// Makes a mark left unfenced durable (a thread leaves, a pool closes).
+    void settle_mark();
+
+    engine_bit engine() const noexcept { return engine_; }
+    pool::impl& pool() const noexcept { return *pool_; }
+    const hf_txfunc* function() const noexcept { return function_; }
+    std::vector<block>& staged() noexcept { return staged_; }
+    /// Where preserve() goes when the log ends before the section's inputs do.
+    std::jmp_buf& discard_point() noexcept;
+
+private:
+    struct resumed_state; // what only a re-executed section needs
+
+    void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload = nullptr);
+    void extend(std::uint64_t payload_bytes);
+    void before_in_place_store();
+    void fence();
+    void flush_marks_of_others();
+    bool fresh(std::uint64_t offset) const noexcept;
+    bool already_logged(std::uint64_t offset, std::uint64_t bytes);
+    std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
+    void publish_blocks();
+    void settle_blocks();
+    void release_freed();
+
+    pool::impl* pool_;
+    lane_state* state_;
+    lane_header* header_;
+    thread_cache* cache_;
+    hf::domain domain_;
+    std::byte* base_;
+    std::uint64_t range_bytes_; // of the pool's address range
+    std::uint32_t lane_;
+
+    const hf_txfunc* function_ = nullptr;
+    engine_bit engine_ = engine_clobber;
+    lane_writer log_;
+    bool unfenced_ = false; // records appended since the last fence
+    bool stored_ = false;   // something was stored to PM
+    flush_set dirty_;
+    logged_words logged_;
+    std::vector<block> allocs_;   // reserved by this section: fresh memory
+    std::vector<block> adopted_;  // staged before, allocated at commit
+    std::vector<block> frees_;    // retracted at commit
+    std::vector<block> unused_;   // reserved or adopted, and freed again by this section
+    std::vector<block> segments_; // where the log continued
+    std::vector<block> freed_;    // of sections whose mark is not yet durable (3)
+    std::vector<block> staged_;   // of this thread, outside and inside sections
+    std::unique_ptr<resumed_state> resumed_;
+};
+
+/// The section open on this thread, or null.
+extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
+
+/// Opens a section of 'engine' for 'function', or joins the one that is open; 1 when it opened one.
+int begin_section(engine_bit engine, const hf_txfunc& function, const void* args, std::uint64_t args_bytes);
+
+} // namespace hf

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The allocator's public face outside txfuncs: staging and the account.
+#include <holdfast/alloc.hpp>
+
+#include <base/assert.hpp>
+#include <section/pool_impl.hpp>
+#include <section/thread.hpp>
+
+#include <algorithm>
+
+namespace hf {
+
+namespace {
+constexpr std::size_t staged_max = 16;
+}
+
+result<void*> stage(pool& in, std::size_t bytes) {
+    pool::impl& pool = in.internals();
+    HF_ASSERT(current_section == nullptr);
+    attachment& mine = attach(pool);
+    if (mine.work.staged().size() == staged_max)
+        return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
+    const block b = pool.blocks.reserve(mine.cache, bytes);
+    if (b.offset == 0) return status{errc::pool_full, pool.file->path() + ": pool_full"};
+    mine.work.staged().push_back(b);
+    return pool.at(b.offset);
+}
+
+void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept {
+    const hf::domain d = in.internals().file->domain();
+    if (d != domain::process) persist::persist(d, bytes, count);
+}
+
+void unstage(pool& in, void* staged_block) noexcept {
+    pool::impl& pool = in.internals();
+    attachment& mine = attach(pool);
+    auto& staged = mine.work.staged();
+    const std::uint64_t offset = pool.offset_of(staged_block);
+    const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
+    HF_ASSERT(found != staged.end());
+    // A section still pending in the lane may name the block as staged; it must not be handed out
+    // before that section's mark is durable.
+    mine.work.settle_mark();
+    pool.blocks.release(mine.cache, *found);
+    staged.erase(found);
+}
+
+alloc_account account(const pool& of) {
+    const pool::impl& pool = of.internals();
+    alloc_account sum{};
+    const heap& blocks = pool.blocks.durable();
+    blocks.for_each([&](block b) {
+        ++sum.blocks;
+        sum.block_bytes += b.bytes;
+        if (!blocks.is_slab(b.bytes)) ++sum.large_blocks;
+    });
+    for (unsigned i = 0; i < blocks.extent_count(); ++i) {
+        sum.heap_bytes += blocks.extent_at(i).chunks * blocks.chunk_bytes();
+        sum.metadata_bytes += blocks.extent_at(i).metadata_bytes;
+    }
+    return sum;
+}
+
+void for_each_block(const pool& of, void (*visit)(void*, const void*, std::size_t), void* context) {
+    const pool::impl& pool = of.internals();
+    pool.blocks.durable().for_each([&](block b) { visit(context, pool.at(b.offset), b.bytes); });
+}
+
+std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept {
+    return of.internals().blocks.durable().rounded(std::max<std::size_t>(bytes, 1));
+}
+
+} // namespace hf

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <section/thread.hpp>
+
+#include <base/assert.hpp>
+#include <section/registry.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hf {
+namespace {
+
+/// A thread's attachments; given back when it ends, to those pools that are still open.
+struct thread_attachments {
+    std::vector<std::unique_ptr<attachment>> all;
+    ~thread_attachments() {
+        std::scoped_lock held{registry::guard()};
+        for (auto& a : all)
+            if (registry::is_open(a->instance)) leave(*a);
+    }
+    static void leave(attachment& a) {
+        a.work.settle_mark();
+        for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
+        a.pool->blocks.release_all(a.cache);
+        std::scoped_lock lanes_held{a.pool->lanes_lock};
+        a.pool->lanes[a.lane].taken = false;
+        a.pool->attached.fetch_sub(1);
+    }
+};
+thread_local thread_attachments mine;
+// The attachment used last: nearly always the one wanted.
+constinit thread_local attachment* last = nullptr;
+
+attachment& attach_new(pool::impl& pool) {
+    {
+        std::scoped_lock held{registry::guard()};
+        std::erase_if(mine.all, [](const auto& a) { return !registry::is_open(a->instance); });
+    }
+    std::scoped_lock held{pool.lanes_lock};
+    for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
+        if (pool.lanes[l].taken) continue;
+        pool.lanes[l].taken = true;
+        pool.attached.fetch_add(1);
+        return *mine.all.emplace_back(std::make_unique<attachment>(pool, l));
+    }
+    fatal("%s: more threads use the pool than it has lanes (%zu): make it with a larger max_threads",
+          pool.file->path().c_str(), pool.lanes.size());
+}
+
+pool::impl& sole_pool(const char* what) {
+    pool::impl* pool = registry::only_pool();
+    if (pool == nullptr) fatal("%s outside a section needs exactly one open pool", what);
+    return *pool;
+}
+
+} // namespace
+
+attachment& attach(pool::impl& pool) {
+    if (last != nullptr && last->instance == pool.instance) return *last;
+    for (auto& a : mine.all)
+        if (a->instance == pool.instance) return *(last = a.get());
+    last = nullptr;
+    return *(last = &attach_new(pool));
+}
+
+section& section_for(const hf_txfunc& function, const void* args) {
+    pool::impl* pool = nullptr;
+    for (std::uint64_t i = 0; i < function.args_count; ++i) {
+        if (function.args[i].kind != HF_ARG_POOL_POINTER) continue;
+        const void* pointer = nullptr;
+        std::memcpy(&pointer, static_cast<const std::byte*>(args) + function.args[i].offset_bytes, sizeof pointer);
+        if (pointer == nullptr || (pool != nullptr && pool->contains(pointer))) continue;
+        if (pool != nullptr)
+            fatal("%s (%s): argument %llu points outside the pool of the arguments before it", function.name,
+                  function.where, static_cast<unsigned long long>(i));
+        pool = registry::pool_of(pointer);
+        if (pool == nullptr)
+            fatal("%s (%s): argument %llu (%p) points to volatile memory, which a re-execution would not find: "
+                  "read it through hf::vlog_preserve only",
+                  function.name, function.where, static_cast<unsigned long long>(i), pointer);
+    }
+    return attach(pool != nullptr ? *pool : sole_pool(function.name)).work;
+}
+
+void* alloc_at_once(std::size_t bytes) {
+    pool::impl& pool = sole_pool("hf_alloc");
+    const block b = pool.blocks.reserve(attach(pool).cache, bytes);
+    if (b.offset == 0) return nullptr;
+    const hf::domain d = pool.file->domain();
+    pool.blocks.durable().publish(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    persist::fence(d);
+    return pool.at(b.offset);
+}
+
+void free_at_once(void* given) {
+    pool::impl* pool = registry::pool_of(given);
+    const block b = pool == nullptr ? block{0, 0} : pool->blocks.find(pool->offset_of(given));
+    if (b.bytes == 0) fatal("hf_free(%p): no allocated block of an open pool", given);
+    const hf::domain d = pool->file->domain();
+    pool->blocks.durable().retract(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    persist::fence(d);
+    pool->blocks.release(attach(*pool).cache, b);
+}
+
+void adopt_at_once(void* staged_block) {
+    pool::impl* pool = registry::pool_of(staged_block);
+    if (pool == nullptr) fatal("hf_adopt(%p): not in an open pool", staged_block);
+    auto& staged = attach(*pool).work.staged();
+    const std::uint64_t offset = pool->offset_of(staged_block);
+    const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
+    if (found == staged.end()) fatal("hf_adopt(%p): not staged by this thread", staged_block);
+    const hf::domain d = pool->file->domain();
+    pool->blocks.durable().publish(*found, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    persist::fence(d);
+    staged.erase(found);
+}
+
+} // namespace hf

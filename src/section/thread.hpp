@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a thread owns of a pool while it uses it: a lane, blocks at hand, its section.
+#pragma once
+
+#include <section/section.hpp>
+
+namespace hf {
+
+struct attachment {
+    attachment(pool::impl& of, std::uint32_t lane_index)
+        : pool(&of), instance(of.instance), lane(lane_index), work(of, lane_index, cache) {}
+
+    pool::impl* pool;
+    std::uint64_t instance;
+    std::uint32_t lane;
+    thread_cache cache;
+    section work;
+};
+
+/// This thread's attachment; takes a lane the first time. Aborts when every lane is taken.
+attachment& attach(pool::impl& pool);
+
+/// The section object for a call of 'function': in the pool that its pointer arguments name. Aborts,
+/// naming the argument, when one points to volatile memory or two name different pools.
+section& section_for(const hf_txfunc& function, const void* args);
+
+// The allocator outside sections: effective, and durable, when they return.
+void* alloc_at_once(std::size_t bytes);
+void free_at_once(void* given);
+void adopt_at_once(void* staged_block);
+
+} // namespace hf

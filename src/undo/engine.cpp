@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
+// Its commit mark is durable before the section returns: a section without one is undone.
+#include <holdfast/undo.hpp>
+
+#include <section/restore.hpp>
+#include <section/section.hpp>
+#include <section/thread.hpp>
+
+namespace hf::undo {
+namespace {
+
+class undo_engine final : public hf::engine {
+public:
+    engine_bit bit() const noexcept override { return engine_undo; }
+    const char* name() const noexcept override { return "undo"; }
+    /// Rolling back needs no function of this build.
+    status check(pool_file&, const pending_section&) const override { return {}; }
+    void recover(pool::impl& pool, pending_section& pending, recovery_report& count) const override;
+};
+
+void undo_engine::recover(pool::impl& pool, pending_section& pending, recovery_report& count) const {
+    pool_file& file = *pool.file;
+    restore_old_bytes(file, pending);
+    persist::store_word(file.domain(), &lane_at(file, pending.lane)->committed, pending.begin.epoch);
+    persist::fence(file.domain());
+    // The blocks the section took, and its log, are free again (open has cleared their bits).
+    thread_cache cache;
+    for (const record_view& r : pending.records) {
+        const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
+                           r.kind == record_kind::segment;
+        if (taken && r.offset != 0) pool.blocks.release(cache, {r.offset, r.bytes});
+    }
+    pool.blocks.release_all(cache);
+    ++count.rolled_back;
+}
+
+} // namespace
+
+const hf::engine* engine() noexcept {
+    static const undo_engine only;
+    return &only;
+}
+
+} // namespace hf::undo
+
+extern "C" {
+
+int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+    // Recovery needs neither function nor arguments; they are named for reports only.
+    return hf::begin_section(hf::engine_undo, *function, packed_args, 0);
+}
+
+void hf_undo_commit(void) noexcept {
+    hf::current_section->commit(true);
+    hf::current_section = nullptr;
+}
+
+void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {
+    hf::current_section->log_old_bytes(address, bytes);
+}
+
+} // extern "C"
