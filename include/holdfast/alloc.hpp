@@ -61,6 +61,11 @@ result<void*> stage(pool& in, std::size_t bytes);
 void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept;
 /// Gives a staged block back unused.
 void unstage(pool& in, void* staged_block) noexcept;
+/// Gives back the free blocks that this thread keeps at hand, so that chunks which are wholly free
+/// can serve other sizes and other threads.
+///
+/// Requires: no section open on this thread.
+void trim(pool& in) noexcept;
 /// In a section: the staged block becomes allocated when the section commits.
 inline void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
 

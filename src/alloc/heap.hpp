@@ -82,10 +82,9 @@ public:
         const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
         const chunk_entry wanted =
             is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes)) : chunk_entry::large(b.bytes / chunk_bytes_);
-        if (entry(e, chunk).word != wanted.word) {
+        if (entry(e, chunk).word != wanted.word)
             std::atomic_ref(e.entries[chunk]).store(wanted.word, std::memory_order_release);
-            dirty(&e.entries[chunk]);
-        }
+        dirty(&e.entries[chunk]); // also when another thread stored it: it may not have flushed it yet
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
         std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
         dirty(&e.bits[g / 64]);

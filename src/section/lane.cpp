@@ -34,6 +34,12 @@ bool read_record(lane_position& at, record_view& out) {
     return true;
 }
 
+bool read_begin(lane_position& at, record_view& record, begin_payload& begin) {
+    if (!read_record(at, record) || record.kind != record_kind::begin || record.bytes < sizeof begin) return false;
+    std::memcpy(&begin, record.payload, sizeof begin);
+    return begin.args_bytes == record.bytes - sizeof begin;
+}
+
 } // namespace
 
 void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
@@ -75,17 +81,21 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
                std::uint64_t& newest_epoch) {
     const lane_header* header = lane_at(file, lane);
     newest_epoch = header->committed;
-    lane_position at = lane_start(file, lane);
-    record_view record;
-    if (!read_record(at, record) || record.kind != record_kind::begin || record.bytes < sizeof(begin_payload))
-        return false;
-    found.lane = lane;
-    std::memcpy(&found.begin, record.payload, sizeof found.begin);
-    if (found.begin.args_bytes != record.bytes - sizeof found.begin) return false;
-    if (found.begin.epoch <= header->committed) return false;
-    newest_epoch = found.begin.epoch;
-    found.args.assign(record.payload + sizeof found.begin, record.payload + record.bytes);
+    lane_position at{};
+    for (std::uint64_t half = 0; half < 2; ++half) {
+        lane_position first = lane_start(file, lane, half);
+        begin_payload begin;
+        record_view record;
+        if (!read_begin(first, record, begin) || begin.epoch % 2 != half || begin.epoch <= newest_epoch) continue;
+        newest_epoch = begin.epoch;
+        at = first;
+        found.lane = lane;
+        found.begin = begin;
+        found.args.assign(record.payload + sizeof begin, record.payload + record.bytes);
+    }
+    if (newest_epoch == header->committed) return false;
     found.records.clear();
+    record_view record;
     while (read_record(at, record)) {
         found.records.push_back(record);
         if (record.kind != record_kind::segment) continue;

@@ -2,16 +2,17 @@
 //
 // A log lane: where one thread's section leaves what recovery needs.  docs/format/log.md
 //
-//   lane   = header line, records …            (continued in segments: blocks of the heap)
+//   lane   = header line, two halves           (sections take turns: the epoch's parity chooses)
+//   half   = records …                         (continued in segments: blocks of the heap)
 //   record = check, kind and offset, bytes, payload padded to words
 //
-// (1) The first record of a section is its begin record, at the start of the lane; it carries the
+// (1) The first record of a section is its begin record, at the start of a half; it carries the
 //     section's epoch, which grows with every section of the lane and over every open.
 // (2) A record's check covers its words, its payload and the check before it. The first mismatch ends
 //     the log: no length is stored, and records of earlier sections never pass for this one's.
-// (3) A section is pending if and only if its begin record is valid and its epoch is above the
-//     header's 'committed'. A new begin record therefore also says that the section before it, whose
-//     place it takes, is committed.
+// (3) Of the two sections in a lane the newer one is pending if and only if its begin record is valid and
+//     its epoch is above the header's 'committed'. A begin record therefore also says that the section
+//     before it is committed; and that one's log stays whole until then, because it is in the other half.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -119,10 +120,11 @@ inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {
     return reinterpret_cast<lane_header*>(file.base() + file.shape().lanes_offset +
                                           lane * file.shape().lane_bytes);
 }
-/// The start of a lane's records; the chain starts from a constant, the epoch is in the begin record.
-inline lane_position lane_start(pool_file& file, std::uint32_t lane) noexcept {
-    auto* header = reinterpret_cast<std::byte*>(lane_at(file, lane));
-    return {header + sizeof(lane_header), header + file.shape().lane_bytes, 0x686f6c6466617374ULL};
+/// Where the records of a section begin; the chain starts from a constant, the epoch is in the record.
+inline lane_position lane_start(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept {
+    const std::uint64_t half_bytes = round_down((file.shape().lane_bytes - sizeof(lane_header)) / 2, line_bytes);
+    std::byte* half = reinterpret_cast<std::byte*>(lane_at(file, lane) + 1) + epoch % 2 * half_bytes;
+    return {half, half + half_bytes, 0x686f6c6466617374ULL};
 }
 
 /// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives the

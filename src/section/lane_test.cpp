@@ -34,7 +34,7 @@ protected:
     }
     lane_writer begin(std::uint64_t epoch, const std::string& args) {
         lane_writer log;
-        log.start(domain::process, lane_start(*file_, 0));
+        log.start(domain::process, lane_start(*file_, 0, epoch));
         begin_payload head{epoch, 11, 22, engine_clobber, static_cast<std::uint32_t>(args.size())};
         std::string payload(reinterpret_cast<const char*>(&head), sizeof head);
         payload += args;
@@ -83,10 +83,23 @@ TEST_F(Lane, RecordsOfAnEarlierSectionDoNotPassForThisOnes) {
     lane_writer older = begin(5, "same");
     older.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
     older.append(record_kind::old_bytes, 4096 * 9 + 8, 8, "12345678", 8);
-    begin(6, "same"); // same length: the older records follow directly
+    begin(7, "same"); // same half, same length: the older records follow directly
+    ASSERT_TRUE(read());
+    EXPECT_EQ(found_.begin.epoch, 7U);
+    EXPECT_TRUE(found_.records.empty());
+}
+
+TEST_F(Lane, TheNewerOfTwoSectionsCountsAndTheOlderStaysWholeUntilThen) {
+    lane_writer older = begin(5, "older");
+    older.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
+    begin(6, "a newer section with longer arguments");
     ASSERT_TRUE(read());
     EXPECT_EQ(found_.begin.epoch, 6U);
-    EXPECT_TRUE(found_.records.empty());
+    // Torn: the newer begin record never reached PM as a whole.
+    lane_start(*file_, 0, 6).next[40] ^= std::byte{1};
+    ASSERT_TRUE(read());
+    EXPECT_EQ(found_.begin.epoch, 5U);
+    EXPECT_EQ(found_.records.size(), 1U);
 }
 
 TEST_F(Lane, AnyDamagedByteEndsTheLogThere) {
@@ -94,7 +107,7 @@ TEST_F(Lane, AnyDamagedByteEndsTheLogThere) {
     log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
     log.append(record_kind::old_bytes, 4096 * 9 + 8, 8, "abcdefgh", 8);
     const auto first = lane_writer::record_bytes(sizeof(begin_payload) + 1);
-    std::byte* records = lane_start(*file_, 0).next + first;
+    std::byte* records = lane_start(*file_, 0, 5).next + first;
     for (std::uint64_t at = 0; at < 64; ++at) {
         records[at] ^= std::byte{0x40};
         ASSERT_TRUE(read());

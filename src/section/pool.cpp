@@ -190,12 +190,9 @@ pool& pool::operator=(pool&& other) noexcept {
 pool::~pool() {
     if (impl_ == nullptr) return;
     registry::remove(impl_.get());
-    // Marks that threads left unfenced become durable before the header says that nothing is pending.
-    const hf::domain d = impl_->file->domain();
-    for (std::uint32_t l = 0; l < impl_->lanes.size(); ++l)
-        if (impl_->lanes[l].mark_pending.load(std::memory_order_acquire))
-            persist::flush(d, lane_at(*impl_->file, l), sizeof(lane_header));
-    persist::fence(d);
+    // Marks that threads left out become durable before the header says that nothing is pending.
+    for (std::uint32_t l = 0; l < impl_->lanes.size(); ++l) impl_->store_due_mark(l);
+    persist::fence(impl_->file->domain());
 }
 
 hf::mode pool::mode() const noexcept { return impl_->file->mode(); }

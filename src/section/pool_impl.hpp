@@ -17,9 +17,11 @@ namespace hf {
 
 /// Volatile side of a lane; its owner writes, others look at mark_pending.
 struct alignas(line_bytes) lane_state {
-    std::uint64_t epoch = 0;               // of the lane's newest section
-    std::atomic<bool> mark_pending{false}; // its commit mark is stored and flushed, but not fenced
-    bool taken = false;                    // guarded by impl::lanes_lock
+    std::uint64_t epoch = 0;                    // of the lane's newest section
+    std::atomic<std::uint64_t> mark_due{0};     // epoch of a committed section whose mark is not stored
+    std::atomic<bool> mark_pending{false};      // mark_due waits: for the lane's next begin record, or
+                                                // for another thread to store it
+    bool taken = false;                         // guarded by impl::lanes_lock
 };
 
 class pool::impl {
@@ -41,6 +43,10 @@ public:
     std::atomic<unsigned> marks_pending{0}; // lanes with mark_pending
 
     std::mutex root_lock;
+
+    /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence. Any
+    /// thread may call it: the mark only ever grows.
+    void store_due_mark(std::uint32_t lane) noexcept;
 
     bool contains(const void* address) const noexcept { return file->contains(address); }
     std::uint64_t offset_of(const void* address) const noexcept {

@@ -33,15 +33,27 @@ section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache)
 
 section::~section() = default;
 
+void pool::impl::store_due_mark(std::uint32_t lane) noexcept {
+    if (!lanes[lane].mark_pending.load(std::memory_order_acquire)) return;
+    const std::uint64_t due = lanes[lane].mark_due.load(std::memory_order_relaxed);
+    std::atomic_ref committed(lane_at(*file, lane)->committed);
+    std::uint64_t seen = committed.load(std::memory_order_relaxed);
+    while (seen < due && !committed.compare_exchange_weak(seen, due, std::memory_order_release)) {}
+    persist::flush(file->domain(), lane_at(*file, lane), sizeof(lane_header));
+}
+
 std::jmp_buf& section::discard_point() noexcept { return resumed_->discard; }
 
 void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
+    // The section before stored nothing and so never fenced: its begin record must be durable before the
+    // one before that, whose mark it stands for, is overwritten. Its own mark stays due.
+    if (unfenced_ && state_->mark_pending.load(std::memory_order_relaxed)) persist::fence(domain_);
     function_ = &function;
     engine_ = engine;
     stored_ = false;
-    log_.start(domain_, lane_start(*pool_->file, lane_));
-    const begin_payload head{++state_->epoch, function.id, function.version, engine,
+    log_.start(domain_, lane_start(*pool_->file, lane_, ++state_->epoch));
+    const begin_payload head{state_->epoch, function.id, function.version, engine,
                              static_cast<std::uint32_t>(args_bytes)};
     alignas(8) std::byte together[512];
     const std::uint64_t bytes = sizeof head + args_bytes;
@@ -50,10 +62,10 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
     append(record_kind::begin, 0, bytes, together);
     for (block b : staged_) append(record_kind::staged, b.offset, b.bytes);
-    // Others' marks: this lane's own is superseded by the begin record just written.
+    // This lane's own mark is superseded by the begin record just written.
     if (pool_->marks_pending.load(std::memory_order_acquire) >
         (state_->mark_pending.load(std::memory_order_relaxed) ? 1U : 0U))
-        flush_marks_of_others();
+        store_marks_of_others();
 }
 
 void section::resume(const pending_section& from) {
@@ -104,7 +116,7 @@ void section::fence() {
     persist::fence(domain_);
     unfenced_ = false;
     if (!state_->mark_pending.load(std::memory_order_relaxed)) return;
-    // The mark was flushed before: this fence made it durable.
+    // Made durable: the mark itself (settle_mark), or the begin record that stands for it.
     state_->mark_pending.store(false, std::memory_order_relaxed);
     pool_->marks_pending.fetch_sub(1, std::memory_order_release);
     release_freed();
@@ -114,12 +126,11 @@ inline void section::before_in_place_store() {
     if (unfenced_) fence(); // upholds (1)
 }
 
-/// Upholds (4): stored by their owners before they released their locks, flushed here, durable with
-/// this thread's next fence.
-void section::flush_marks_of_others() {
+/// Upholds (4): due since before their owners released their locks, durable with this thread's next
+/// fence, which comes before its first in-place store.
+void section::store_marks_of_others() {
     for (std::uint32_t l = 0; l < pool_->lanes.size(); ++l)
-        if (l != lane_ && pool_->lanes[l].mark_pending.load(std::memory_order_acquire))
-            persist::flush(domain_, lane_at(*pool_->file, l), sizeof(lane_header));
+        if (l != lane_) pool_->store_due_mark(l);
 }
 
 bool section::fresh(std::uint64_t offset) const noexcept {
@@ -276,18 +287,17 @@ void section::commit(bool eager_mark) {
         fence(); // the section's stores are durable before its mark
     }
     settle_blocks();
-    persist::store_word(domain_, &header_->committed, state_->epoch);
     ++persist::thread_counters().sections;
     const bool alone = pool_->attached.load(std::memory_order_acquire) == 1;
-    if (domain_ == domain::process) {
+    if (domain_ != domain::process && alone && !eager_mark) {
+        state_->mark_due.store(state_->epoch, std::memory_order_relaxed);
+        if (!state_->mark_pending.exchange(true, std::memory_order_release))
+            pool_->marks_pending.fetch_add(1, std::memory_order_release);
+    } else {
+        persist::store_word(domain_, &header_->committed, state_->epoch);
+        if (domain_ != domain::process) fence(); // upholds (3), and (4) by not using it
         release_freed();
-    } else if (eager_mark || !alone) {
-        fence(); // upholds (3), and (4) by not using it
-        release_freed();
-    } else if (!state_->mark_pending.exchange(true, std::memory_order_release)) {
-        pool_->marks_pending.fetch_add(1, std::memory_order_release);
     }
-    unfenced_ = false;
 }
 
 void section::discard() {
@@ -309,7 +319,9 @@ void section::release_freed() {
 }
 
 void section::settle_mark() {
-    if (state_->mark_pending.load(std::memory_order_relaxed)) fence();
+    if (!state_->mark_pending.load(std::memory_order_relaxed)) return;
+    pool_->store_due_mark(lane_);
+    fence();
 }
 
 int begin_section(engine_bit engine, const hf_txfunc& function, const void* args, std::uint64_t args_bytes) {

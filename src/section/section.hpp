@@ -8,9 +8,10 @@
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored.
 // (3) A freed block is handed out again only when the section's commit mark is durable.
-// (4) The mark may stay unfenced only while this is the pool's one attached thread. A thread that
-//     attaches flushes such marks with its own first records, so they are durable before it stores
-//     anything in place that the re-executed section could read or overwrite.
+// (4) Engine clobber may leave the mark out while this is the pool's one attached thread: the next begin
+//     record stands for it, and until that is durable the section would merely be re-executed, with the
+//     same result. A thread that attaches stores such marks with its own first records, so they are
+//     durable before it changes anything in place that the re-executed section could read or overwrite.
 #pragma once
 
 #include <section/flush_set.hpp>
@@ -49,11 +50,11 @@ public:
     const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
 
     /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is durable
-    /// when it returns; otherwise it may travel with the next section's records (4).
+    /// when it returns; otherwise it may be left to the next section's begin record (4).
     void commit(bool eager_mark);
     /// Ends a resumed section that had stored nothing in place, as if it had never begun.
     void discard();
-    /// Makes a mark left unfenced durable (a thread leaves, a pool closes).
+    /// Makes a mark that was left out durable (a thread leaves, a staged block is given back).
     void settle_mark();
 
     engine_bit engine() const noexcept { return engine_; }
@@ -70,7 +71,7 @@ private:
     void extend(std::uint64_t payload_bytes);
     void before_in_place_store();
     void fence();
-    void flush_marks_of_others();
+    void store_marks_of_others();
     bool fresh(std::uint64_t offset) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;

@@ -46,6 +46,14 @@ void unstage(pool& in, void* staged_block) noexcept {
     staged.erase(found);
 }
 
+void trim(pool& in) noexcept {
+    HF_ASSERT(current_section == nullptr);
+    pool::impl& pool = in.internals();
+    attachment& mine = attach(pool);
+    mine.work.settle_mark(); // blocks freed by the last section are at hand only then
+    pool.blocks.release_all(mine.cache);
+}
+
 alloc_account account(const pool& of) {
     const pool::impl& pool = of.internals();
     alloc_account sum{};

@@ -96,7 +96,10 @@ void free_at_once(void* given) {
     pool::impl* pool = registry::pool_of(given);
     const block b = pool == nullptr ? block{0, 0} : pool->blocks.find(pool->offset_of(given));
     if (b.bytes == 0) fatal("hf_free(%p): no allocated block of an open pool", given);
+    // A section whose mark is still due may name the block; re-executed, it would take it again.
+    for (std::uint32_t l = 0; l < pool->lanes.size(); ++l) pool->store_due_mark(l);
     const hf::domain d = pool->file->domain();
+    persist::fence(d);
     pool->blocks.durable().retract(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
     pool->blocks.release(attach(*pool).cache, b);
