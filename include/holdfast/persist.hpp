@@ -8,6 +8,7 @@
 //   adr      only the memory controller is; every dirty line is flushed before a fence counts
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,6 +38,14 @@ using trace_hook = void (*)(event what, const void* address, std::size_t bytes);
 /// Installs the process-wide hook (nullptr removes it). For the crash checker and tests; install it
 /// while no section runs.
 void set_trace_hook(trace_hook hook) noexcept;
+
+namespace detail {
+extern std::atomic<trace_hook> hook;
+}
+/// Reports an event to the hook: sections announce each store to PM before it is made.
+inline void trace(event what, const void* address, std::size_t bytes) noexcept {
+    if (auto* call = detail::hook.load(std::memory_order_relaxed)) call(what, address, bytes);
+}
 
 
 /// Starts write-back of every line of [address, address + bytes). Unordered.

@@ -4,11 +4,9 @@
 // a kill while recovering is just another kill. Method: txfuncs instrumented by hand, so that this
 // test needs no compiler plugin; a child process runs them and is killed before step k, for every k;
 // the next child recovers, and may be killed in there as well; the last one checks.
-#include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/alloc.hpp>
+#include <clobber/list_sections.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
-#include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
@@ -22,114 +20,7 @@
 namespace {
 
 using namespace hf;
-
-struct node {
-    node* next;
-    std::uint64_t value;
-    char text[240];
-};
-struct list {
-    node* head;
-    std::uint64_t count;
-    std::uint64_t sum;
-};
-
-int steps_left = -1; // -1: never die
-void step() {
-    if (steps_left >= 0 && steps_left-- == 0) ::kill(::getpid(), SIGKILL);
-}
-
-// What the plugin would emit around each store, for either engine.
-template <bool Clobber, class T> void store_over_input(T* to, T value) {
-    step();
-    if (Clobber) hf_clobber_log(to, sizeof(T));
-    else hf_undo_log(to, sizeof(T));
-    step();
-    *const_cast<volatile T*>(to) = value;
-    step();
-}
-template <class T> void store_fresh(T* to, T value) {
-    hf_note_store(to, sizeof(T));
-    *const_cast<volatile T*>(to) = value;
-    step();
-}
-
-struct push_args {
-    list* l;
-    std::uint64_t value;
-    const char* text;
-};
-
-template <bool Clobber> void push_body(const push_args& a) {
-    const char* text = vlog_preserve(a.text, 240);
-    step();
-    auto* n = static_cast<node*>(hf_alloc(sizeof(node)));
-    step();
-    store_fresh(&n->next, a.l->head);
-    store_fresh(&n->value, a.value);
-    hf_note_store(n->text, 240);
-    std::memcpy(n->text, text, 240);
-    step();
-    store_over_input<Clobber>(&a.l->head, n);
-    store_over_input<Clobber>(&a.l->count, a.l->count + 1);
-    store_over_input<Clobber>(&a.l->sum, a.l->sum + a.value);
-}
-
-template <bool Clobber> void pop_body(list* l) {
-    node* n = l->head;
-    store_over_input<Clobber>(&l->count, l->count - 1);
-    store_over_input<Clobber>(&l->sum, l->sum - n->value);
-    store_over_input<Clobber>(&l->head, n->next);
-    hf_free(n);
-    step();
-}
-
-void push_again(const void* packed) { push_body<true>(*static_cast<const push_args*>(packed)); }
-void pop_again(const void* packed) { pop_body<true>(*static_cast<list* const*>(packed)); }
-
-const hf_arg push_schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}, {16, 8, HF_ARG_PRESERVED}};
-const hf_txfunc push_desc{HF_ABI_VERSION, sizeof(push_args), 1001, 1, "push", "here", push_schema, 3, push_again};
-const hf_arg pop_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(list*), 1002, 1, "pop", "here", pop_schema, 1, pop_again};
-[[maybe_unused]] const bool registered = (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc), true);
-
-void text_of(std::uint64_t value, char (&text)[240]) {
-    for (std::size_t i = 0; i < sizeof text; ++i) text[i] = static_cast<char>('a' + (value + i) % 26);
-}
-
-void push(bool clobber, list* l, std::uint64_t value) {
-    char text[240];
-    text_of(value, text);
-    const push_args args{l, value, text};
-    if (clobber) {
-        hf_clobber_begin(&push_desc, &args);
-        push_body<true>(args);
-        step();
-        hf_clobber_commit();
-    } else {
-        hf_undo_begin(&push_desc, &args);
-        push_body<false>(args);
-        step();
-        hf_undo_commit();
-    }
-    std::memset(text, 0, sizeof text);
-    step();
-}
-
-void pop(bool clobber, list* l) {
-    if (clobber) {
-        hf_clobber_begin(&pop_desc, &l);
-        pop_body<true>(l);
-        step();
-        hf_clobber_commit();
-    } else {
-        hf_undo_begin(&pop_desc, &l);
-        pop_body<false>(l);
-        step();
-        hf_undo_commit();
-    }
-    step();
-}
+using namespace hf::list_sections;
 
 struct setup {
     bool clobber;
@@ -164,24 +55,6 @@ template <class Body> bool in_child(Body&& body) {
     return true;
 }
 
-std::uint64_t check(pool& p) {
-    list* l = p.root<list>();
-    std::uint64_t count = 0, sum = 0, expected = l->count;
-    for (node* n = l->head; n != nullptr; n = n->next) {
-        EXPECT_EQ(n->value, expected--);
-        char text[240];
-        text_of(n->value, text);
-        EXPECT_EQ(std::memcmp(n->text, text, sizeof text), 0) << "node " << n->value;
-        sum += n->value;
-        ++count;
-        if (count > 100) break;
-    }
-    EXPECT_EQ(count, l->count);
-    EXPECT_EQ(sum, l->sum);
-    EXPECT_EQ(account(p).blocks, count + 1) << "leaked or lost";
-    return count;
-}
-
 class Sections : public ::testing::TestWithParam<setup> {
 protected:
     void SetUp() override {
@@ -211,7 +84,8 @@ protected:
             auto p = open_pool(path_, GetParam());
             steps_left = -1;
             ASSERT_TRUE(p) << p.error().what();
-            check(*p);
+            const char* wrong = fault(*p, p->root<list>()->count);
+            EXPECT_EQ(wrong, nullptr) << wrong;
         });
     }
     std::string path_;

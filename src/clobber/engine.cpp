@@ -12,6 +12,7 @@
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
+#include <algorithm>
 #include <csetjmp>
 #include <cstring>
 #include <fmt/format.h>
@@ -57,7 +58,13 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending, recover
     attachment again{pool, pending.lane};
     again.work.resume(pending);
     current_section = &again.work;
-    if (setjmp(again.work.discard_point()) == 0) {
+    // Without all of its staged records the section may adopt a block that is not named here. It had
+    // not begun to run: those records come before its first store.
+    const auto staged = std::ranges::count(pending.records, record_kind::staged, &record_view::kind);
+    if (static_cast<std::uint64_t>(staged) < pending.staged_count) {
+        again.work.discard();
+        ++count.discarded;
+    } else if (setjmp(again.work.discard_point()) == 0) {
         again.work.function()->re_execute(pending.args.data());
         again.work.commit(true);
         ++count.re_executed;

@@ -32,7 +32,6 @@ write_back detect() noexcept {
 }
 
 const write_back instruction = detect();
-std::atomic<trace_hook> hook{nullptr};
 thread_local counters events;
 
 __attribute__((target("clwb"))) void clwb_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
@@ -48,15 +47,13 @@ void clflush_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
     for (std::uintptr_t l = first; l < end; l += line_bytes) _mm_clflush(reinterpret_cast<void*>(l));
 }
 
-void traced(event what, const void* address, std::size_t bytes) noexcept {
-    if (auto* call = hook.load(std::memory_order_relaxed)) call(what, address, bytes);
-}
-
 } // namespace
 
 counters& thread_counters() noexcept { return events; }
 
-void set_trace_hook(trace_hook given) noexcept { hook.store(given); }
+std::atomic<trace_hook> detail::hook{nullptr};
+
+void set_trace_hook(trace_hook given) noexcept { detail::hook.store(given); }
 
 const char* flush_instruction() noexcept {
     switch (instruction) {
@@ -77,7 +74,7 @@ void flush(domain d, const void* address, std::size_t bytes) noexcept {
     case write_back::clflushopt: clflushopt_lines(first, end); break;
     case write_back::clflush: clflush_lines(first, end); break;
     }
-    traced(event::flush, address, bytes);
+    trace(event::flush, address, bytes);
 }
 
 void fence(domain d) noexcept {
@@ -88,7 +85,7 @@ void fence(domain d) noexcept {
     }
     ++events.fences;
     _mm_sfence();
-    traced(event::fence, nullptr, 0);
+    trace(event::fence, nullptr, 0);
 }
 
 void persist(domain d, const void* address, std::size_t bytes) noexcept {
@@ -111,12 +108,12 @@ void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept {
         std::memcpy(&word, in + i * word_bytes, word_bytes);
         _mm_stream_si64(out + i, word);
     }
-    traced(event::nt_store, to, bytes);
+    trace(event::nt_store, to, bytes);
 }
 
 void store_word(domain d, std::uint64_t* to, std::uint64_t value) noexcept {
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
-    traced(event::store, to, sizeof value);
+    trace(event::store, to, sizeof value);
     flush(d, to, sizeof value);
 }
 

@@ -91,6 +91,7 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
         at = first;
         found.lane = lane;
         found.begin = begin;
+        found.staged_count = record.offset;
         found.args.assign(record.payload + sizeof begin, record.payload + record.bytes);
     }
     if (newest_epoch == header->committed) return false;

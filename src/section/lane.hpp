@@ -34,7 +34,7 @@ static_assert(sizeof(lane_header) == line_bytes && std::is_trivially_copyable_v<
 
 // Part of the durable format: do not change the values.
 enum class record_kind : std::uint8_t {
-    begin = 1,     // payload: begin_payload, then the packed arguments
+    begin = 1,     // payload: begin_payload, then the packed arguments; offset: staged records to follow
     preserve = 2,  // payload: volatile bytes the section reads
     old_bytes = 3, // payload: what stood at 'offset' before the section's store
     alloc = 4,     // block at 'offset' of 'bytes' reserved by the section; offset 0: there was no room
@@ -112,6 +112,7 @@ struct pending_section {
     std::uint32_t lane;
     begin_payload begin;
     std::vector<std::byte> args;
+    std::uint64_t staged_count;       // staged records that its begin record announces
     std::vector<record_view> records; // begin excluded, in order
     lane_position end;                // where its log goes on
 };

@@ -60,7 +60,7 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     HF_ASSERT(bytes <= sizeof together); // the plugin refuses larger argument blocks
     std::memcpy(together, &head, sizeof head);
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
-    append(record_kind::begin, 0, bytes, together);
+    append(record_kind::begin, staged_.size(), bytes, together);
     for (block b : staged_) append(record_kind::staged, b.offset, b.bytes);
     // This lane's own mark is superseded by the begin record just written.
     if (pool_->marks_pending.load(std::memory_order_acquire) >
@@ -149,13 +149,18 @@ std::uint64_t section::checked_offset(const void* address, std::uint64_t bytes) 
     return offset;
 }
 
+inline void section::will_store(const void* address, std::uint64_t bytes) {
+    stored_ = true;
+    persist::thread_counters().pm_bytes += bytes;
+    persist::trace(persist::event::store, address, bytes);
+    if (domain_ == domain::adr) dirty_.add(address, bytes);
+}
+
 void section::note_store(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = checked_offset(address, bytes);
     if (offset >= range_bytes_ || bytes == 0) return;
     if (unfenced_ && domain_ != domain::process && !fresh(offset)) fence(); // upholds (1)
-    stored_ = true;
-    persist::thread_counters().pm_bytes += bytes;
-    if (domain_ == domain::adr) dirty_.add(address, bytes);
+    will_store(address, bytes);
 }
 
 void section::log_old_bytes(const void* address, std::uint64_t bytes) {
@@ -165,9 +170,7 @@ void section::log_old_bytes(const void* address, std::uint64_t bytes) {
         if (!already_logged(offset, bytes)) append(record_kind::old_bytes, offset, bytes, address);
         before_in_place_store();
     }
-    stored_ = true;
-    persist::thread_counters().pm_bytes += bytes;
-    if (domain_ == domain::adr) dirty_.add(address, bytes);
+    will_store(address, bytes);
 }
 
 bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
@@ -260,8 +263,7 @@ void section::publish_blocks() {
     if (allocs_.empty() && adopted_.empty() && frees_.empty()) return;
     before_in_place_store(); // upholds (2)
     const auto dirty = [&](const void* word) {
-        persist::thread_counters().pm_bytes += word_bytes;
-        if (domain_ == domain::adr) dirty_.add(word, word_bytes);
+        will_store(word, word_bytes);
     };
     heap& durable = pool_->blocks.durable();
     for (block b : allocs_) durable.publish(b, dirty);

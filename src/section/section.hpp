@@ -70,6 +70,7 @@ private:
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload = nullptr);
     void extend(std::uint64_t payload_bytes);
     void before_in_place_store();
+    void will_store(const void* address, std::uint64_t bytes);
     void fence();
     void store_marks_of_others();
     bool fresh(std::uint64_t offset) const noexcept;

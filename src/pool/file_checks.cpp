@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <pool/file_checks.hpp>
+
+#include <base/line.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace hf {
+namespace {
+
+bool all_zero(const std::byte* bytes, std::size_t count) noexcept {
+    return std::all_of(bytes, bytes + count, [](std::byte b) { return b == std::byte{0}; });
+}
+
+/// Text from a file may hold anything: what a terminal would obey is shown as '?'.
+std::string printable(const char* text, std::size_t capacity) {
+    std::string out(text, strnlen(text, capacity));
+    for (char& c : out)
+        if (c < 0x20 || c > 0x7e || c == '"') c = '?';
+    return out;
+}
+
+enum class copy_state { valid, damaged, foreign };
+
+copy_state judge(const std::byte* page, pool_header& out) noexcept {
+    std::memcpy(&out, page, sizeof out);
+    if (out.magic != header_magic) return copy_state::foreign;
+    return header_checksum(out) == out.checksum ? copy_state::valid : copy_state::damaged;
+}
+
+status nothing_valid(const std::string& path, const header_bytes_read& read, copy_state a, copy_state b) {
+    if (read.file_bytes == 0) return refusal(path, errc::not_a_pool, "the file is empty");
+    const bool magic_seen = a == copy_state::damaged || b == copy_state::damaged;
+    if (magic_seen && read.file_bytes < lanes_start_offset)
+        return refusal(path, errc::truncated,
+                       fmt::format("expected at least {} bytes, found {}", pool_bytes_min, read.file_bytes));
+    if (magic_seen) return refusal(path, errc::corrupt, "no header copy verifies; the pool is not opened");
+    if (all_zero(read.page_a, sizeof read.page_a) && all_zero(read.page_b, sizeof read.page_b))
+        return refusal(path, errc::not_a_pool,
+                       "the header is all zeros: creation was cut short, or this never was a pool; "
+                       "remove the file to create the pool anew");
+    return refusal(path, errc::not_a_pool, "the file does not start with a pool header");
+}
+
+std::string out_of_bounds(const char* field, std::uint64_t found, std::uint64_t low, std::uint64_t high) {
+    return fmt::format("header field {}: expected {:#x} to {:#x}, found {:#x}", field, low, high, found);
+}
+
+/// Empty when every number is in its bounds; else which is not.
+std::string number_out_of_bounds(const pool_header& h) {
+    if (h.header_bytes != sizeof h) return out_of_bounds("header_bytes", h.header_bytes, sizeof h, sizeof h);
+    if (h.chunk_bytes != 4096 && h.chunk_bytes != 65536)
+        return out_of_bounds("chunk_bytes", h.chunk_bytes, 4096, 65536);
+    if (h.max_bytes < pool_bytes_min || h.max_bytes > pool_bytes_max || h.max_bytes % h.chunk_bytes != 0)
+        return out_of_bounds("max_bytes", h.max_bytes, pool_bytes_min, pool_bytes_max);
+    if (h.base_address < base_low || h.base_address > base_high - h.max_bytes ||
+        h.base_address % base_alignment(h.max_bytes) != 0)
+        return out_of_bounds("base_address", h.base_address, base_low, base_high - h.max_bytes);
+    if (h.lanes_offset != lanes_start_offset)
+        return out_of_bounds("lanes_offset", h.lanes_offset, lanes_start_offset, lanes_start_offset);
+    if (h.lane_bytes != 4096 && h.lane_bytes != 16384 && h.lane_bytes != 65536)
+        return out_of_bounds("lane_bytes", h.lane_bytes, 4096, 65536);
+    if (h.lane_count < 2 || h.lane_count > lane_count_max)
+        return out_of_bounds("lane_count", h.lane_count, 2, lane_count_max);
+    if (h.mode > static_cast<std::uint32_t>(mode::pmem)) return out_of_bounds("mode", h.mode, 0, 1);
+    if (h.open > 1) return out_of_bounds("open", h.open, 0, 1);
+    if (h.sequence == 0 || h.sequence > UINT64_MAX / 2)
+        return out_of_bounds("sequence", h.sequence, 1, UINT64_MAX / 2);
+    if (h.generation > UINT64_MAX / 2) return out_of_bounds("generation", h.generation, 0, UINT64_MAX / 2);
+    if (h.layout[sizeof h.layout - 1] != 0 || h.boot_id[sizeof h.boot_id - 1] != 0)
+        return "header text without an end";
+    if (h.extent_count < 1 || h.extent_count > extents_max)
+        return out_of_bounds("extent_count", h.extent_count, 1, extents_max);
+    return {};
+}
+
+/// Empty when the extents are sorted, disjoint, aligned and below max_bytes. Requires: the numbers
+/// above are in bounds, so nothing here can overflow.
+std::string extent_out_of_bounds(const pool_header& h) {
+    const std::uint64_t lanes_end = h.lanes_offset + h.lane_bytes * h.lane_count;
+    std::uint64_t end = round_up(lanes_end, h.chunk_bytes);
+    for (std::uint32_t i = 0; i < h.extent_count; ++i) {
+        const extent& e = h.extents[i];
+        const bool aligned = e.offset_bytes % h.chunk_bytes == 0 && e.size_bytes % h.chunk_bytes == 0;
+        if (!aligned || e.size_bytes == 0 || e.offset_bytes < end || e.offset_bytes > h.max_bytes ||
+            e.size_bytes > h.max_bytes - e.offset_bytes)
+            return fmt::format("header extent {}: found {:#x} + {:#x}, expected a multiple of {:#x} within "
+                               "{:#x} to {:#x}",
+                               i, e.offset_bytes, e.size_bytes, h.chunk_bytes, end, h.max_bytes);
+        end = e.offset_bytes + e.size_bytes;
+    }
+    return {};
+}
+
+} // namespace
+
+status refusal(const std::string& path, errc code, const std::string& text) {
+    return {code, fmt::format("{}: {}: {}", path, name(code), text)};
+}
+
+std::string engine_names(std::uint32_t mask) {
+    std::string out;
+    for (unsigned bit = 0; bit < 32; ++bit) {
+        if ((mask >> bit & 1) == 0) continue;
+        if (!out.empty()) out += ", ";
+        if (1u << bit == engine_clobber) out += "clobber";
+        else if (1u << bit == engine_undo) out += "undo";
+        else out += fmt::format("unknown engine bit {}", bit);
+    }
+    return out;
+}
+
+result<header_chosen> choose_header(const std::string& path, const header_bytes_read& read) {
+    pool_header a, b;
+    const copy_state state_a = judge(read.page_a, a), state_b = judge(read.page_b, b);
+    if (state_a != copy_state::valid && state_b != copy_state::valid)
+        return nothing_valid(path, read, state_a, state_b);
+    header_chosen out{};
+    if (state_a == copy_state::valid && (state_b != copy_state::valid || a.sequence >= b.sequence)) out.header = a;
+    else out.header = b;
+    for (char copy : {'A', 'B'}) {
+        if ((copy == 'A' ? state_a : state_b) == copy_state::valid) continue;
+        out.warnings.push_back(fmt::format("{}: header copy {} does not verify (damaged, or a write was cut "
+                                           "short): the other copy is used and repairs it",
+                                           path, copy));
+    }
+    return out;
+}
+
+status check_header(const std::string& path, const pool_header& h, std::uint64_t file_bytes) {
+    if (h.format_version != header_format_version)
+        return refusal(path, errc::wrong_version,
+                       fmt::format("expected format version {}, found {}", header_format_version, h.format_version));
+    if (const std::uint64_t unknown = h.required_features & ~known_required_features; unknown != 0)
+        return refusal(path, errc::unknown_feature,
+                       fmt::format("the pool requires features {:#x} that this build does not know "
+                                   "(known: {:#x})",
+                                   unknown, known_required_features));
+    if (std::string wrong = number_out_of_bounds(h); !wrong.empty()) return refusal(path, errc::corrupt, wrong);
+    if (std::string wrong = extent_out_of_bounds(h); !wrong.empty()) return refusal(path, errc::corrupt, wrong);
+    const extent& last = h.extents[h.extent_count - 1];
+    if (const std::uint64_t expected = last.offset_bytes + last.size_bytes; file_bytes < expected)
+        return refusal(path, errc::truncated, fmt::format("expected {} bytes, found {}", expected, file_bytes));
+    return {};
+}
+
+status check_use(const std::string& path, const pool_header& h, const open_options& options,
+                 std::uint32_t engines, std::string_view boot_id) {
+    if (options.layout != std::string_view(h.layout))
+        return refusal(path, errc::wrong_layout,
+                       fmt::format("expected layout \"{}\", found \"{}\"", options.layout,
+                                   printable(h.layout, sizeof h.layout)));
+    if (options.layout_hash != h.layout_hash)
+        return refusal(path, errc::wrong_layout,
+                       fmt::format("layout \"{}\": expected hash {:#x}, found {:#x}", options.layout,
+                                   options.layout_hash, h.layout_hash));
+    if (const std::uint32_t missing = h.engines & ~engines; missing != 0)
+        return refusal(path, errc::missing_engine,
+                       fmt::format("the pool holds state of {}, given to open: {}", engine_names(missing),
+                                   engines == 0 ? "no engine" : engine_names(engines)));
+    const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
+    if (h.open != 0 && process_mode && boot_id != std::string_view(h.boot_id) && !options.salvage)
+        return refusal(path, errc::torn,
+                       fmt::format("left open in process mode by boot {}, this is boot {}: its pages may not all "
+                                   "have reached the disk; open with salvage to look at what did",
+                                   printable(h.boot_id, sizeof h.boot_id), boot_id));
+    return {};
+}
+
+} // namespace hf

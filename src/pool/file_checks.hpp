@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Judges the bytes of a file's first two pages before anything is mapped. Pure: the same bytes get
+// the same verdict, whatever they are, and nothing is read through an offset found in them.
+#pragma once
+
+#include <pool/header.hpp>
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hf {
+
+/// What is read of a file before it is mapped.
+struct header_bytes_read {
+    alignas(64) std::byte page_a[sizeof(pool_header)] = {};
+    alignas(64) std::byte page_b[sizeof(pool_header)] = {};
+    std::uint64_t file_bytes = 0; // size of the file; pages past it read as zero
+};
+
+/// The header that counts, and what people should hear about the other copy.
+struct header_chosen {
+    pool_header header;
+    std::vector<std::string> warnings;
+};
+
+/// Shapes the one line that a refusal carries: "PATH: CODE: TEXT".
+status refusal(const std::string& path, errc code, const std::string& text);
+
+/// Picks the valid copy with the higher sequence number.
+///
+/// Errors:   not_a_pool (foreign, empty, creation cut short), truncated, corrupt (both copies).
+result<header_chosen> choose_header(const std::string& path, const header_bytes_read& read);
+
+/// Checks version, features, every number, and that the file is long enough.
+///
+/// Errors:   wrong_version, unknown_feature, corrupt, truncated.
+status check_header(const std::string& path, const pool_header& h, std::uint64_t file_bytes);
+
+/// Checks that this application, with these engines, on this boot may have the pool.
+///
+/// Errors:   wrong_layout, missing_engine, torn.
+status check_use(const std::string& path, const pool_header& h, const open_options& options,
+                 std::uint32_t engines, std::string_view boot_id);
+
+/// "clobber", "undo", or the number of a bit that this build does not know.
+std::string engine_names(std::uint32_t mask);
+
+} // namespace hf

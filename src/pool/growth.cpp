@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Growth: disk space, then addresses, then the header that names them. A crash before the header is
+// written leaves a file longer than its header says, which opens; the next growth starts over from
+// the size that the header gives.
+#include <pool/file_checks.hpp>
+#include <pool/mapping.hpp>
+#include <pool/pool_file.hpp>
+
+#include <base/assert.hpp>
+#include <base/line.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <fmt/format.h>
+
+namespace hf {
+
+result<extent> pool_file::grow(std::uint64_t heap_bytes) try {
+    HF_ASSERT(marked_open_);
+    const std::uint64_t size = size_bytes(), room = shape_.max_bytes - size;
+    const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
+    if (heap_bytes > room || round_up(heap_bytes, shape_.chunk_bytes) > room || room == 0)
+        return refusal(path_, errc::pool_full,
+                       fmt::format("{} more bytes would pass the pool's limit of {}", heap_bytes, shape_.max_bytes));
+    if (count == extents_max)
+        return refusal(path_, errc::limit_reached, fmt::format("the pool has all of its {} extents", extents_max));
+    const std::uint64_t needed = std::max(round_up(heap_bytes, shape_.chunk_bytes), shape_.chunk_bytes);
+    const std::uint64_t wanted = std::min(std::max(needed, round_up(size / 8, shape_.chunk_bytes)), room);
+    status extended = extend(wanted);
+    if (extended.code() == errc::pool_full && wanted > needed) extended = extend(needed);
+    if (!extended.ok()) return extended;
+    return extents_[count];
+} catch (const std::bad_alloc&) {
+    return status{errc::io_error, "out of memory"};
+}
+
+status pool_file::extend(std::uint64_t bytes) {
+    const std::uint64_t size = size_bytes();
+    const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
+    // What an earlier growth left beyond the end goes first, so that the extent reads as zeros.
+    if (const auto present = file_.size_bytes(); !present || *present > size) file_.truncate(size);
+    status ok = file_.allocate(size, bytes); // upholds (3)
+    if (ok.ok() && map_sync_) ok = file_.sync();
+    if (ok.ok()) ok = map(size, bytes);
+    if (!ok.ok()) {
+        file_.truncate(size);
+        return ok;
+    }
+    header_->extents[count] = {.offset_bytes = size, .size_bytes = bytes};
+    header_->extent_count = count + 1;
+    extents_[count] = header_->extents[count];
+    if (status written = write_headers(); !written.ok()) {
+        // One copy may name the extent already, so the space stays; this process does not use it.
+        header_->extent_count = count;
+        return written;
+    }
+    size_bytes_.store(size + bytes, std::memory_order_release);
+    extent_count_.store(count + 1, std::memory_order_release);
+    return {};
+}
+
+} // namespace hf

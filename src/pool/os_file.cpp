@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <pool/os_file.hpp>
+
+#include <pool/file_checks.hpp>
+
+#include <base/assert.hpp>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <mutex>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <utility>
+#include <vector>
+
+namespace hf {
+namespace {
+
+/// Repeats a system call that a signal cut short.
+template <class Call> auto restarted(Call&& call) noexcept {
+    for (;;) {
+        const auto value = call();
+        if (value != -1 || errno != EINTR) return value;
+    }
+}
+
+// Files this process has open as pools. The process is part of the entry: a forked child inherits the
+// table but not the right to say "already open here"; there the lock speaks.
+struct open_here {
+    dev_t device;
+    ino_t inode;
+    pid_t process;
+    bool operator==(const open_here&) const = default;
+};
+std::mutex table_lock;
+std::vector<open_here>& table() { // never destroyed: pools may outlive static destructors
+    static auto* entries = new std::vector<open_here>;
+    return *entries;
+}
+bool enter(open_here entry) {
+    const std::scoped_lock held{table_lock};
+    if (std::find(table().begin(), table().end(), entry) != table().end()) return false;
+    table().push_back(entry);
+    return true;
+}
+void leave(open_here entry) noexcept {
+    const std::scoped_lock held{table_lock};
+    std::erase(table(), entry);
+}
+
+errc code_of(int error) noexcept {
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR: return errc::not_found;
+    case EEXIST: return errc::exists;
+    case EACCES:
+    case EPERM:
+    case EROFS: return errc::permission;
+    case EISDIR:
+    case ELOOP: return errc::not_a_pool;
+    case ENOSPC:
+    case EDQUOT:
+    case EFBIG: return errc::pool_full;
+    default: return errc::io_error;
+    }
+}
+
+const char* kind_of(mode_t mode) noexcept {
+    if (S_ISDIR(mode)) return "a directory";
+    if (S_ISFIFO(mode)) return "a FIFO";
+    if (S_ISLNK(mode)) return "a symbolic link, which is not followed by default";
+    if (S_ISSOCK(mode)) return "a socket";
+    return "a device";
+}
+
+status lock_whole(const std::string& path, int fd) {
+    struct flock lock {};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    if (restarted([&] { return fcntl(fd, F_OFD_SETLK, &lock); }) == 0) return {};
+    if (errno != EAGAIN && errno != EACCES)
+        return refusal(path, errc::io_error, fmt::format("cannot lock: {}", std::strerror(errno)));
+    // The kernel names the holder only when it used a classic record lock.
+    struct flock holder = lock;
+    if (fcntl(fd, F_OFD_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0)
+        return refusal(path, errc::in_use, fmt::format("open in process {}", holder.l_pid));
+    return refusal(path, errc::in_use, "open in another process");
+}
+
+} // namespace
+
+os_file::os_file(os_file&& other) noexcept { take(other); }
+
+void os_file::take(os_file& other) noexcept {
+    HF_ASSERT(fd_ < 0);
+    fd_ = std::exchange(other.fd_, -1);
+    in_table_ = std::exchange(other.in_table_, false);
+    on_tmpfs_ = other.on_tmpfs_;
+    device_ = other.device_;
+    inode_ = other.inode_;
+    path_ = other.path_;
+}
+
+os_file::~os_file() {
+    // The lock goes first: an opener on another thread is then told "in this process", which is true,
+    // and never "in another".
+    if (fd_ >= 0) ::close(fd_);
+    if (in_table_) leave({device_, inode_, ::getpid()});
+}
+
+status os_file::system_error(const char* call, int error) const {
+    return refusal(path_, code_of(error), fmt::format("{}: {}", call, std::strerror(error)));
+}
+
+status os_file::adopt(const std::string& path, int fd) {
+    fd_ = fd;
+    path_ = path;
+    struct stat about {};
+    if (::fstat(fd, &about) != 0) return system_error("fstat", errno);
+    if (!S_ISREG(about.st_mode))
+        return refusal(path, errc::not_a_pool, fmt::format("this is {}", kind_of(about.st_mode)));
+    device_ = about.st_dev;
+    inode_ = about.st_ino;
+    if (!enter({device_, inode_, ::getpid()}))
+        return refusal(path, errc::in_use, "already open in this process");
+    in_table_ = true;
+    struct statfs system {};
+    on_tmpfs_ = restarted([&] { return ::fstatfs(fd, &system); }) == 0 && system.f_type == TMPFS_MAGIC;
+    return lock_whole(path, fd);
+}
+
+result<os_file> os_file::open_existing(const std::string& path, bool follow_symlinks) {
+    // Looked at before it is opened: opening a device can have effects of its own.
+    struct stat about {};
+    os_file file;
+    file.path_ = path;
+    if ((follow_symlinks ? ::stat(path.c_str(), &about) : ::lstat(path.c_str(), &about)) != 0)
+        return file.system_error("stat", errno);
+    if (!S_ISREG(about.st_mode))
+        return refusal(path, errc::not_a_pool, fmt::format("this is {}", kind_of(about.st_mode)));
+    // Non-blocking: the name may have become a FIFO in between.
+    const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_symlinks ? 0 : O_NOFOLLOW);
+    const int fd = restarted([&] { return ::open(path.c_str(), flags); });
+    if (fd < 0) return file.system_error("open", errno);
+    if (status locked = file.adopt(path, fd); !locked.ok()) return locked;
+    return file;
+}
+
+result<os_file> os_file::create_new(const std::string& path) {
+    os_file file;
+    file.path_ = path;
+    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
+    const int fd = restarted([&] { return ::open(path.c_str(), flags, 0600); });
+    if (fd < 0) return file.system_error("create", errno);
+    if (status locked = file.adopt(path, fd); !locked.ok()) return locked;
+    return file;
+}
+
+result<std::uint64_t> os_file::size_bytes() const {
+    struct stat about {};
+    if (::fstat(fd_, &about) != 0) return system_error("fstat", errno);
+    return static_cast<std::uint64_t>(about.st_size);
+}
+
+bool os_file::has_holes(std::uint64_t bytes) const noexcept {
+    struct stat about {};
+    return ::fstat(fd_, &about) == 0 && static_cast<std::uint64_t>(about.st_blocks) * 512 < bytes;
+}
+
+status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const {
+    for (std::size_t done = 0; done < count;) {
+        const auto place = static_cast<off_t>(offset + done);
+        const ssize_t n = restarted([&] { return ::pread(fd_, static_cast<char*>(to) + done, count - done, place); });
+        if (n < 0) return system_error("read", errno);
+        if (n == 0) break;
+        done += static_cast<std::size_t>(n);
+    }
+    return {};
+}
+
+status os_file::write_at(std::uint64_t offset, const void* from, std::size_t count) const {
+    for (std::size_t done = 0; done < count;) {
+        const auto place = static_cast<off_t>(offset + done);
+        const ssize_t n =
+            restarted([&] { return ::pwrite(fd_, static_cast<const char*>(from) + done, count - done, place); });
+        if (n < 0) return system_error("write", errno);
+        done += static_cast<std::size_t>(n);
+    }
+    return {};
+}
+
+status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
+    const auto start = static_cast<off_t>(offset), length = static_cast<off_t>(bytes);
+    if (restarted([&] { return ::fallocate(fd_, 0, start, length); }) == 0) return {};
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return system_error("allocate", errno);
+    // A file system without fallocate: lengthen the file by written zeros. What is in it already is
+    // left alone, holes included; such file systems rarely have any.
+    const result<std::uint64_t> present = size_bytes();
+    if (!present) return present.error();
+    const std::vector<char> zeros(1 << 20);
+    for (std::uint64_t at = std::max(offset, *present), end = offset + bytes; at < end;) {
+        const std::uint64_t n = std::min<std::uint64_t>(zeros.size(), end - at);
+        if (status written = write_at(at, zeros.data(), n); !written.ok()) return written;
+        at += n;
+    }
+    return {};
+}
+
+void os_file::truncate(std::uint64_t bytes) const noexcept {
+    // Nobody to tell: a file left longer than its header says opens all the same.
+    (void)restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); });
+}
+
+status os_file::sync() const {
+    if (on_tmpfs_ || restarted([&] { return ::fsync(fd_); }) == 0) return {};
+    return system_error("fsync", errno);
+}
+
+status os_file::sync_directory() const {
+    if (on_tmpfs_) return {};
+    const auto slash = path_.rfind('/');
+    const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const int fd = restarted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    if (fd < 0) return system_error("open directory", errno);
+    const int failed = restarted([&] { return ::fsync(fd); }) == 0 ? 0 : errno;
+    ::close(fd);
+    // Some file systems cannot sync a directory; they have nothing to sync.
+    if (failed == 0 || failed == EINVAL) return {};
+    return system_error("fsync directory", failed);
+}
+
+void os_file::unlink() const noexcept { ::unlink(path_.c_str()); }
+
+std::string kernel_boot_id() {
+    char text[64] = {};
+    const int fd = restarted([] { return ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
+    if (fd < 0) return "unknown";
+    const ssize_t n = restarted([&] { return ::read(fd, text, 36); });
+    ::close(fd);
+    return n == 36 ? std::string(text, 36) : "unknown";
+}
+
+} // namespace hf

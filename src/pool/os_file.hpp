@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The system calls under a pool file. An os_file is open, a regular file, and locked: against other
+// processes by an open-file-description lock, against this one by a table of (device, inode).
+// Every call is restarted when a signal interrupts it.
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <sys/types.h>
+
+namespace hf {
+
+class os_file {
+public:
+    os_file() = default;
+    os_file(os_file&&) noexcept;
+    os_file& operator=(os_file&&) = delete;
+    ~os_file(); // unlocks and closes
+    /// Takes another's file over. Requires: this one has none.
+    void take(os_file& other) noexcept;
+
+    /// Opens and locks an existing file. Never blocks, never follows the last symlink unless told.
+    ///
+    /// Errors:   not_found, not_a_pool (directory, FIFO, device, symlink), permission, in_use.
+    static result<os_file> open_existing(const std::string& path, bool follow_symlinks);
+    /// Creates and locks a new, empty file, readable and writable by its owner only.
+    ///
+    /// Errors:   exists, permission, in_use, not_found (no such directory).
+    static result<os_file> create_new(const std::string& path);
+
+    int descriptor() const noexcept { return fd_; }
+    bool on_tmpfs() const noexcept { return on_tmpfs_; }
+    result<std::uint64_t> size_bytes() const;
+    /// True when the file system has not allocated every byte of [0, bytes).
+    bool has_holes(std::uint64_t bytes) const noexcept;
+    /// Reads up to 'count' bytes; the rest of the buffer is left as it is.
+    status read_at(std::uint64_t offset, void* to, std::size_t count) const;
+    status write_at(std::uint64_t offset, const void* from, std::size_t count) const;
+    /// Allocates [offset, offset + bytes) for good and lengthens the file to its end. Bytes that were
+    /// not in the file read as zeros.
+    ///
+    /// Errors:   pool_full; the file may have become longer.
+    status allocate(std::uint64_t offset, std::uint64_t bytes) const;
+    void truncate(std::uint64_t bytes) const noexcept;
+    /// Makes data and size durable; nothing to do on tmpfs.
+    status sync() const;
+    /// Makes the directory entry durable; nothing to do on tmpfs.
+    status sync_directory() const;
+    /// Removes the file's name. For a creation that failed, while the lock is still held.
+    void unlink() const noexcept;
+
+private:
+    status adopt(const std::string& path, int fd);
+    status system_error(const char* call, int error) const;
+
+    int fd_ = -1;
+    bool on_tmpfs_ = false, in_table_ = false;
+    dev_t device_ = 0;
+    ino_t inode_ = 0;
+    std::string path_;
+};
+
+/// The kernel's boot identifier, 36 characters; "unknown" where /proc has none, so that a pool left
+/// open under a kernel that had one counts as torn.
+std::string kernel_boot_id();
+
+} // namespace hf

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The file under a pool: what it must look like to be opened, how it is mapped, how it grows.
+// Knows nothing of what lies in the heap or in the log lanes.
+//
+// (1) Both header copies carry a checksum and a sequence number; the valid copy with the higher
+//     number counts. They are written one after the other, B then A, each durable before the next.
+// (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first write.
+// (3) Every byte of every extent is allocated by the file system before the header names it.
+// (4) Nothing read from the file is used as an offset, size or count before it is bounded.
+#pragma once
+
+#include <pool/os_file.hpp>
+
+#include <holdfast/pool.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hf {
+
+/// A piece of the heap: contiguous in the file and in memory. Multiples of the chunk size; a new
+/// extent reads as zeros. Offsets count from the pool's base.
+struct extent {
+    std::uint64_t offset_bytes;
+    std::uint64_t size_bytes;
+};
+
+/// What creation fixed for good (docs/format/pool.md).
+struct geometry {
+    std::uint64_t max_bytes;      // growth limit of the whole file
+    std::uint64_t chunk_bytes;    // allocator's chunk: 4 KiB in pools under 16 MiB, else 64 KiB
+    std::uint64_t lanes_offset;   // log lanes, from pool start
+    std::uint64_t lane_bytes;     // size of one lane
+    std::uint32_t lane_count;
+};
+
+/// The durable words outside headers, lanes and heap; at root_words_offset, a line of their own.
+struct root_words {
+    std::uint64_t root_offset;    // root object, from pool start; 0: none yet
+    std::uint64_t root_bytes;     // its size, written before root_offset
+    std::uint64_t reserved[6];
+};
+static_assert(sizeof(root_words) == 64);
+
+enum engine_bit : std::uint32_t { engine_clobber = 1u << 0, engine_undo = 1u << 1 };
+
+struct pool_header; // header.hpp
+
+class pool_file {
+public:
+    /// Opens or creates, locks and maps; checks everything; writes nothing to an existing file.
+    /// 'engines' is the mask of engines the caller can recover.
+    static result<std::unique_ptr<pool_file>> open(const std::string& path, const open_options& options,
+                                                   std::uint32_t engines);
+    /// Marks the pool open by this boot: generation grows by one, boot identifier, mode and engines
+    /// recorded, a damaged header copy rewritten. 2 ordering points.
+    status mark_open();
+    /// Marks the pool cleanly closed (no engine holds state), unmaps, unlocks. Also safe after a
+    /// failed open. 2 ordering points.
+    ~pool_file();
+    pool_file(const pool_file&) = delete;
+    pool_file& operator=(const pool_file&) = delete;
+    /// Unmaps and unlocks without marking the pool closed: what a crash leaves (tests).
+    static void abandon(std::unique_ptr<pool_file> file);
+
+    std::byte* base() const noexcept { return base_; }
+    std::uint64_t size_bytes() const noexcept { return size_bytes_.load(std::memory_order_acquire); } // end of the last extent
+    const geometry& shape() const noexcept { return shape_; }
+    hf::domain domain() const noexcept { return domain_; }
+    hf::mode mode() const noexcept { return mode_; }
+    bool emulated() const noexcept { return emulated_; }
+    std::uint64_t generation() const noexcept { return generation_; }
+    const std::string& path() const noexcept { return path_; }
+    const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+    /// True when creation made the file in this open.
+    bool created() const noexcept { return created_; }
+    /// True when the last close was clean.
+    bool was_clean() const noexcept { return was_clean_; }
+    std::span<const extent> extents() const noexcept {
+        return {extents_.data(), extent_count_.load(std::memory_order_acquire)};
+    }
+    root_words* roots() const noexcept;
+    bool contains(const void* address) const noexcept {
+        auto a = reinterpret_cast<std::uintptr_t>(address), b = reinterpret_cast<std::uintptr_t>(base_);
+        return a - b < shape_.max_bytes;
+    }
+
+    /// Appends an extent of at least 'heap_bytes' (more by the growth policy: an eighth of the
+    /// current size), allocated, mapped and named by both headers when it returns.
+    /// Errors:   pool_full (limit or disk), limit_reached (extent table); the pool stays usable and
+    ///           the file keeps its size.
+    /// Threads:  the caller serialises.
+    result<extent> grow(std::uint64_t heap_bytes);
+
+private:
+    pool_file();
+    status create(const open_options& options);
+    status take_over(const open_options& options, std::uint32_t engines);
+    status choose_base(const geometry& shape, const std::uint8_t (&uuid)[16]);
+    status settle_mode(const open_options& options);
+    status map(std::uint64_t offset, std::uint64_t bytes) const;
+    void take_shape(const pool_header& header);
+    status write_headers();
+    status extend(std::uint64_t bytes);
+    void close_cleanly() noexcept;
+
+    os_file file_;
+    std::unique_ptr<pool_header> header_; // what both copies hold, or will hold after the next write
+    std::byte* base_ = nullptr;           // start of the reservation of shape_.max_bytes
+    std::atomic<std::uint64_t> size_bytes_{0};
+    geometry shape_{};
+    hf::domain domain_ = hf::domain::process;
+    hf::mode mode_ = hf::mode::process;
+    bool emulated_ = false, created_ = false, was_clean_ = true;
+    bool map_sync_ = false;               // mapped with MAP_SYNC: stores need no msync
+    bool marked_open_ = false;            // mark_open succeeded; from then on the file may be written
+    std::uint32_t engines_ = 0;           // given to open
+    int process_ = 0;                     // which opened; a forked child leaves the file alone
+    std::uint64_t generation_ = 0;
+    std::string path_;
+    std::vector<std::string> warnings_;
+    // Never moves and grows at its end only: readers go on while grow() appends.
+    std::array<extent, 128> extents_{};
+    std::atomic<std::uint32_t> extent_count_{0};
+};
+
+} // namespace hf

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a full or read-only file system gives a clear error, never SIGBUS, and leaves a usable pool.
+// Method: mount small file systems in a mount namespace of our own, which needs root or user
+// namespaces; HOLDFAST_SKIP_MOUNT_TESTS=1 skips these tests where neither is to be had.
+#include <pool/test_support.hpp>
+
+#include <cstring>
+#include <sched.h>
+#include <sys/mount.h>
+
+namespace {
+
+using namespace hf;
+using namespace hf::test;
+
+class PoolSpace : public PoolFile {
+protected:
+    void SetUp() override {
+        PoolFile::SetUp();
+        if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr) GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
+        const int namespaces = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
+        ASSERT_EQ(::unshare(namespaces), 0) << "no mount namespace: " << std::strerror(errno)
+                                            << "; run as root, or set HOLDFAST_SKIP_MOUNT_TESTS=1";
+        // Fails in a chroot, whose root is no mount point; TearDown unmounts in any case.
+        (void)::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+        ASSERT_EQ(::mount("none", directory.c_str(), "tmpfs", 0, "size=8m"), 0)
+            << "cannot mount: " << std::strerror(errno) << "; set HOLDFAST_SKIP_MOUNT_TESTS=1 to skip";
+    }
+    void TearDown() override {
+        (void)::umount2(directory.c_str(), MNT_DETACH);
+        PoolFile::TearDown();
+    }
+};
+
+TEST_F(PoolSpace, CreationWithoutSpaceIsRefusedAndLeavesNoFile) {
+    options.create_bytes = 9_MiB;
+    const std::string said = expect_refused(path, options, errc::pool_full);
+    EXPECT_NE(said.find("No space left"), std::string::npos) << said;
+    EXPECT_EQ(fingerprint(path), "missing");
+    options.create_bytes = 4_MiB;
+    EXPECT_NE(open_good(), nullptr) << "the space was given back";
+}
+
+TEST_F(PoolSpace, GrowthWithoutSpaceIsRefusedAndThePoolStaysUsable) {
+    options.create_bytes = 4_MiB;
+    auto file = open_good();
+    ASSERT_NE(file, nullptr);
+    ASSERT_TRUE(file->mark_open().ok());
+    const std::string said = file->grow(5_MiB).error().what();
+    EXPECT_NE(said.find("No space left"), std::string::npos) << said;
+    EXPECT_EQ(std::filesystem::file_size(path), 4_MiB);
+    EXPECT_EQ(file->size_bytes(), 4_MiB);
+    // The pool stays usable to its last byte: nothing in it is a hole.
+    const auto fill = [&](const extent& e) { std::memset(file->base() + e.offset_bytes, 0x11, e.size_bytes); };
+    fill(file->extents()[0]);
+    ASSERT_TRUE(file->grow(1_MiB)) << "a request that fits is met";
+    fill(file->extents()[1]);
+    while (file->grow(64_KiB)) {}
+    const std::uint64_t grown_to = file->size_bytes();
+    EXPECT_GT(grown_to, 7_MiB) << "when an eighth does not fit, what was asked for is tried";
+    for (const extent& e : file->extents()) fill(e);
+    EXPECT_EQ(file->grow(64_KiB).error().code(), errc::pool_full);
+    file.reset();
+    EXPECT_EQ(std::filesystem::file_size(path), grown_to);
+    file = open_good();
+    ASSERT_NE(file, nullptr) << "a full disk does not keep a pool from opening";
+    EXPECT_TRUE(file->was_clean());
+    EXPECT_TRUE(file->mark_open().ok());
+}
+
+TEST_F(PoolSpace, SparseCopyThatDoesNotFitIsRefusedBeforeItIsWritten) {
+    options.create_bytes = 4_MiB;
+    make_pool();
+    const std::string bytes = contents(path);
+    const std::string copy = directory + "/copy.hf";
+    write_file(copy, bytes.substr(0, 8192));
+    std::filesystem::resize_file(copy, bytes.size());
+    write_file(directory + "/ballast", std::string(3_MiB, 'x'));
+    const std::string before = fingerprint(copy);
+    auto file = pool_file::open(copy, options, both_engines);
+    ASSERT_TRUE(file) << file.error().what();
+    EXPECT_EQ((*file)->mark_open().code(), errc::pool_full);
+    (*file).reset();
+    EXPECT_EQ(fingerprint(copy), before);
+}
+
+TEST_F(PoolSpace, ReadOnlyFileSystemIsRefused) {
+    make_pool();
+    ASSERT_EQ(::mount(nullptr, directory.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr), 0);
+    expect_refused(path, options, errc::permission);
+    path = directory + "/new.hf";
+    expect_refused(path, options, errc::permission);
+}
+
+} // namespace
