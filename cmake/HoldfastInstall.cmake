@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# What cmake --install leaves: public headers, the runtime's libraries, the plugin and its wrappers, the
+# server and the command, a CMake package and a pkg-config file. Everything finds everything else
+# relative to itself, so the tree may be moved.
+set(modules base persist pool alloc section clobber undo)
+foreach(module IN LISTS modules)
+  set_target_properties(hf_${module} PROPERTIES EXPORT_NAME ${module})
+  list(APPEND libraries hf_${module})
+endforeach()
+
+install(DIRECTORY include/holdfast DESTINATION include)
+install(TARGETS holdfast ${libraries} EXPORT holdfast ARCHIVE DESTINATION lib)
+install(EXPORT holdfast NAMESPACE holdfast:: FILE holdfastTargets.cmake DESTINATION lib/cmake/holdfast)
+install(FILES cmake/holdfastConfig.cmake DESTINATION lib/cmake/holdfast)
+include(CMakePackageConfigHelpers)
+write_basic_package_version_file(${CMAKE_BINARY_DIR}/holdfastConfigVersion.cmake
+  COMPATIBILITY SameMinorVersion)
+install(FILES ${CMAKE_BINARY_DIR}/holdfastConfigVersion.cmake DESTINATION lib/cmake/holdfast)
+configure_file(cmake/holdfast.pc.in ${CMAKE_BINARY_DIR}/holdfast.pc @ONLY)
+install(FILES ${CMAKE_BINARY_DIR}/holdfast.pc DESTINATION lib/pkgconfig)
+install(FILES LICENSE README.md DESTINATION share/doc/holdfast)
+
+if(HOLDFAST_COMPILER)
+  install(TARGETS holdfast-plugin LIBRARY DESTINATION lib)
+  install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/holdfast-clang
+                   ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/holdfast-clang++ DESTINATION bin)
+  install(FILES cmake/HoldfastInstrument.cmake DESTINATION lib/cmake/holdfast)
+  install(TARGETS holdfast-kv holdfast_command RUNTIME DESTINATION bin)
+endif()

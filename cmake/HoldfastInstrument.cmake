@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# holdfast_instrument(<target> ENGINE none|clobber|undo [OPTIONS <plugin option>...])
+#
+# Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
+# HF_ENGINE=<engine> for them. Options, without their leading dash: holdfast-refine=0,
+# holdfast-parts=vlog-only|clobberlog-only.
+#
+# Works inside Holdfast's own build (target holdfast-plugin) and from an installed package (imported
+# target holdfast::plugin).
+include_guard(GLOBAL)
+
+function(holdfast_instrument target)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "ENGINE" "OPTIONS")
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "holdfast_instrument: '${target}' is not a target")
+  endif()
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE MATCHES "^(none|clobber|undo)$")
+    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE none, clobber or undo "
+                        "(got '${ARG_ENGINE}' '${ARG_UNPARSED_ARGUMENTS}')")
+  endif()
+  get_target_property(already ${target} HOLDFAST_ENGINE)
+  if(already)
+    message(FATAL_ERROR "holdfast_instrument(${target}): already built for engine ${already}; "
+                        "one target has one engine")
+  endif()
+  set_target_properties(${target} PROPERTIES HOLDFAST_ENGINE ${ARG_ENGINE})
+  target_compile_definitions(${target} PRIVATE HF_ENGINE=${ARG_ENGINE})
+  if(ARG_ENGINE STREQUAL "none")
+    return()
+  endif()
+
+  foreach(language C CXX)
+    if(CMAKE_${language}_COMPILER_LOADED AND
+       NOT (CMAKE_${language}_COMPILER_ID STREQUAL "Clang" AND
+            CMAKE_${language}_COMPILER_VERSION MATCHES "^19\\."))
+      message(FATAL_ERROR
+        "holdfast_instrument(${target}): the plugin needs Clang 19; the ${language} compiler is "
+        "${CMAKE_${language}_COMPILER_ID} ${CMAKE_${language}_COMPILER_VERSION}. Configure with "
+        "-DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19")
+    endif()
+  endforeach()
+
+  if(TARGET holdfast-plugin)
+    set(plugin holdfast-plugin)
+    add_dependencies(${target} holdfast-plugin)
+  elseif(TARGET holdfast::plugin)
+    set(plugin holdfast::plugin)
+  else()
+    message(FATAL_ERROR "holdfast_instrument(${target}): the compiler plugin is not part of this "
+                        "build or package (HOLDFAST_COMPILER=OFF?)")
+  endif()
+  set(file "$<TARGET_FILE:${plugin}>")
+  # OBJECT_DEPENDS below wants a path, no generator expression.
+  get_target_property(path ${plugin} IMPORTED_LOCATION)
+  if(NOT path)
+    get_target_property(path ${plugin} LIBRARY_OUTPUT_DIRECTORY)
+    string(APPEND path "/libholdfast-plugin.so")
+  endif()
+
+  # Messages and descriptors name lines. Where the build makes debug information anyway, do not cut
+  # it down.
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
+  if(NOT "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} " MATCHES " -g[^ ]* ")
+    target_compile_options(${target} PRIVATE -gline-tables-only)
+  endif()
+  target_compile_options(${target} PRIVATE
+    "-fplugin=${file}" "-fpass-plugin=${file}"
+    "SHELL:-mllvm -holdfast-engine=${ARG_ENGINE}")
+  foreach(option IN LISTS ARG_OPTIONS)
+    target_compile_options(${target} PRIVATE "SHELL:-mllvm -${option}")
+  endforeach()
+
+  # An object depends on the plugin as on a header.
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(directory ${target} SOURCE_DIR)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "\\.(c|cc|cpp|cxx)$")
+      set_property(SOURCE ${source} DIRECTORY ${directory} APPEND PROPERTY OBJECT_DEPENDS ${path})
+    endif()
+  endforeach()
+
+  # With link-time optimisation the sections are instrumented by the link.
+  get_target_property(type ${target} TYPE)
+  if(type MATCHES "EXECUTABLE|SHARED_LIBRARY|MODULE_LIBRARY")
+    set(lto "$<BOOL:$<TARGET_PROPERTY:${target},INTERPROCEDURAL_OPTIMIZATION>>")
+    target_link_options(${target} PRIVATE
+      "$<${lto}:-fuse-ld=lld-19>" "$<${lto}:-Wl,--load-pass-plugin=${file}>")
+  endif()
+endfunction()

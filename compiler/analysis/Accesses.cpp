@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "analysis/Accesses.h"
+#include "analysis/Calls.h"
+
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+bool Range::covers(const Range &Other) const {
+  if (Base != Other.Base)
+    return false;
+  if (Bytes && Other.Bytes)
+    return Offset <= Other.Offset &&
+           Other.Offset + int64_t(Other.Bytes) <= Offset + int64_t(Bytes);
+  return Length && Length == Other.Length && Offset == Other.Offset;
+}
+
+namespace {
+
+class Collector {
+public:
+  Collector(Function &F, const FreshFunctions &Fresh, const LoopInfo &Loops)
+      : Layout(F.getDataLayout()), Fresh(Fresh), Loops(Loops) {}
+
+  Accesses Found;
+
+  void visit(Instruction &I) {
+    if (auto *Load = dyn_cast<LoadInst>(&I))
+      return read(I, Load->getPointerOperand(), storeBytes(Load->getType()),
+                  nullptr, MemoryLocation::get(Load));
+    if (auto *Store = dyn_cast<StoreInst>(&I))
+      write(I, Store->getPointerOperand(),
+            storeBytes(Store->getValueOperand()->getType()), nullptr,
+            MemoryLocation::get(Store));
+    else if (auto *Call = dyn_cast<CallBase>(&I))
+      visitCall(*Call);
+  }
+
+private:
+  const DataLayout &Layout;
+  const FreshFunctions &Fresh;
+  const LoopInfo &Loops;
+
+  uint64_t storeBytes(Type *T) const {
+    return Layout.getTypeStoreSize(T).getKnownMinValue();
+  }
+
+  Range rangeOf(Value *Address, uint64_t Bytes, Value *Length) const {
+    APInt Offset(Layout.getIndexTypeSizeInBits(Address->getType()), 0);
+    Range R;
+    R.Base = Address->stripAndAccumulateConstantOffsets(
+        Layout, Offset, /*AllowNonInbounds=*/true);
+    R.Offset = Offset.getSExtValue();
+    R.Bytes = Bytes;
+    R.Length = Length;
+    if (auto *Constant = dyn_cast_or_null<ConstantInt>(Length)) {
+      R.Bytes = Constant->getZExtValue();
+      R.Length = nullptr;
+    }
+    return R;
+  }
+
+  static MemoryLocation locate(Value *Address, const Range &R) {
+    return R.Bytes ? MemoryLocation(Address, LocationSize::precise(R.Bytes))
+                   : MemoryLocation::getBeforeOrAfter(Address);
+  }
+
+  void read(Instruction &I, Value *Address, uint64_t Bytes, Value *Length,
+            std::optional<MemoryLocation> Location = std::nullopt) {
+    if (originOf(Address, Fresh, &Loops) != Origin::Unknown)
+      return;
+    Range R = rangeOf(Address, Bytes, Length);
+    Found.Reads.push_back({&I, Address, R, Location ? *Location : locate(Address, R)});
+  }
+
+  Write *write(Instruction &I, Value *Address, uint64_t Bytes, Value *Length,
+               std::optional<MemoryLocation> Location = std::nullopt) {
+    Origin From = originOf(Address, Fresh, &Loops);
+    if (From == Origin::Local)
+      return nullptr;
+    Range R = rangeOf(Address, Bytes, Length);
+    if (isa_and_nonnull<ConstantInt>(Length) && R.Bytes == 0)
+      return nullptr; // writes nothing
+    Found.Writes.push_back({&I, Address, R, Location ? *Location : locate(Address, R), From});
+    return &Found.Writes.back();
+  }
+
+  void visitCall(CallBase &Call) {
+    if (auto *Memory = dyn_cast<MemIntrinsic>(&Call)) {
+      if (auto *Transfer = dyn_cast<MemTransferInst>(Memory))
+        read(Call, Transfer->getRawSource(), 0, Memory->getLength());
+      write(Call, Memory->getRawDest(), 0, Memory->getLength());
+      return;
+    }
+    switch (classifyCall(Call).Kind) {
+    case CallKind::Body:
+      // Its writes are logged inside; its reads may be of anything.
+      if (!Call.doesNotAccessMemory())
+        Found.Reads.push_back({&Call, nullptr, {}, {}});
+      return;
+    case CallKind::Reads:
+      for (Value *Operand : Call.args()) {
+        if (Operand->getType()->isPointerTy())
+          read(Call, Operand, 0, nullptr);
+        else if (Operand->getType()->isPtrOrPtrVectorTy()) // a gather
+          Found.Reads.push_back({&Call, nullptr, {}, {}});
+      }
+      return;
+    case CallKind::Writes:
+      return visitRangeWriter(Call, *findRangeWriter(Call));
+    default:
+      return;
+    }
+  }
+
+  void visitRangeWriter(CallBase &Call, const RangeWriter &Shape) {
+    Value *Length =
+        Shape.Length < 0 ? nullptr : Call.getArgOperand(Shape.Length);
+    if (Shape.Source >= 0)
+      read(Call, Call.getArgOperand(Shape.Source), Shape.FixedBytes, Length);
+    Write *W = write(Call, Call.getArgOperand(Shape.Destination),
+                     Shape.FixedBytes, Length);
+    if (W && !Length && !Shape.FixedBytes) {
+      W->LengthIsString = true;
+      W->Source = Shape.Source;
+    }
+  }
+};
+
+} // namespace
+
+Accesses collectAccesses(Function &F, const FreshFunctions &Fresh,
+                         const LoopInfo &Loops) {
+  Collector C(F, Fresh, Loops);
+  for (Instruction &I : instructions(F))
+    C.visit(I);
+  return std::move(C.Found);
+}
+
+} // namespace holdfast

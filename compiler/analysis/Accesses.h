@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The memory accesses of a section's function, each as a range of bytes.
+#ifndef HOLDFAST_COMPILER_ACCESSES_H
+#define HOLDFAST_COMPILER_ACCESSES_H
+
+#include "analysis/Origin.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/MemoryLocation.h"
+#include "llvm/IR/Instruction.h"
+
+namespace holdfast {
+
+/// Bytes [Address + Offset, Address + Offset + length), Address being stripped of constant offsets.
+struct Range {
+  llvm::Value *Base = nullptr;
+  int64_t Offset = 0;
+  uint64_t Bytes = 0;             ///< 0 when it is not a constant
+  llvm::Value *Length = nullptr;  ///< the length when it is not a constant, if there is such a value
+
+  /// Whether this range contains 'Other' whenever both use the same instance of their values.
+  bool covers(const Range &Other) const;
+};
+
+struct Read {
+  llvm::Instruction *At;
+  llvm::Value *Address; ///< null: may read anything
+  Range Where;
+  llvm::MemoryLocation Location;
+};
+
+struct Write {
+  llvm::Instruction *At;
+  llvm::Value *Address;
+  Range Where;
+  llvm::MemoryLocation Location;
+  Origin From;
+  bool LengthIsString = false; ///< strlen(source) + 1 bytes
+  int Source = -1;             ///< operand to take that length from
+};
+
+struct Accesses {
+  llvm::SmallVector<Read, 16> Reads;   ///< of memory that may hold inputs
+  llvm::SmallVector<Write, 16> Writes; ///< of memory that may be PM
+};
+
+/// Collects the accesses of 'F'. Stores to locals are not listed, nor are reads of locals,
+/// constants, preserved bytes and fresh memory: no input lives there.
+Accesses collectAccesses(llvm::Function &F, const FreshFunctions &Fresh,
+                         const llvm::LoopInfo &Loops);
+
+} // namespace holdfast
+
+#endif

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// How the arguments of a section lie in its packed block.
+#ifndef HOLDFAST_COMPILER_ARGUMENTS_H
+#define HOLDFAST_COMPILER_ARGUMENTS_H
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/DerivedTypes.h"
+#include "llvm/IR/Function.h"
+#include "holdfast/abi/holdfast_abi.h"
+
+namespace holdfast {
+
+struct PackedArgument {
+  unsigned Index;       ///< which parameter
+  llvm::Type *Type;     ///< of the bytes: the pointee for a by-value aggregate
+  uint64_t OffsetBytes;
+  uint64_t SizeBytes;
+  hf_arg_kind Kind;
+};
+
+struct ArgumentBlock {
+  llvm::SmallVector<PackedArgument, 8> Arguments;
+  uint64_t Bytes = 0;
+  bool HasPadding = false;
+};
+
+/// Lays out the arguments of 'F', whose body decides what its pointers are for. A hidden result
+/// pointer (sret) is not recorded: re-execution has nowhere to return to.
+ArgumentBlock layOutArguments(llvm::Function &F);
+
+} // namespace holdfast
+
+#endif

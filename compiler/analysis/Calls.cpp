@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Classifies the calls of a section:
+//
+// 1. Inline assembly passes when it is empty (a compiler barrier), else it is forbidden.
+// 2. An indirect call is forbidden: nobody can tell what it would do when re-executed.
+// 3. The runtime's own functions, functions promised pure and a short list of C and C++ library
+//    functions pass by name.
+// 4. A visible body is cloned and instrumented.
+// 5. Everything else is forbidden, with the most helpful reason we know.
+#include "analysis/Calls.h"
+#include "analysis/Names.h"
+
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/GlobalAlias.h"
+#include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+static const RangeWriter RangeWriters[] = {
+    {"memcpy", 0, 1, 2},       {"memmove", 0, 1, 2},
+    {"mempcpy", 0, 1, 2},      {"memset", 0, -1, 2},
+    {"bcopy", 1, 0, 2},        {"bzero", 0, -1, 1},
+    {"strcpy", 0, 1, -1},      {"stpcpy", 0, 1, -1},
+    {"strncpy", 0, 1, 2},      {"__memcpy_chk", 0, 1, 2},
+    {"__memmove_chk", 0, 1, 2}, {"__memset_chk", 0, -1, 2},
+    {"__strcpy_chk", 0, 1, -1}, {"__strncpy_chk", 0, 1, 2},
+    // libstdc++ keeps the next resize threshold in the hash table's policy object, which these
+    // read and write; their result depends on nothing else.
+    {"_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm", 0, 0, -1, 16},
+    {"_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm", 0, 0, -1, 16},
+};
+
+const RangeWriter *findRangeWriter(const CallBase &Call) {
+  const Function *Callee = calledFunction(Call);
+  if (!Callee || !Callee->isDeclaration())
+    return nullptr;
+  for (const RangeWriter &W : RangeWriters)
+    if (Callee->getName() == W.Name)
+      return &W;
+  return nullptr;
+}
+
+Function *calledFunction(const CallBase &Call) {
+  Value *Callee = Call.getCalledOperand()->stripPointerCasts();
+  if (auto *Alias = dyn_cast<GlobalAlias>(Callee))
+    if (!Alias->isInterposable())
+      Callee = Alias->getAliaseeObject();
+  return dyn_cast<Function>(Callee);
+}
+
+/// Library functions whose result is a function of their arguments alone.
+static bool touchesNoMemory(StringRef Name) {
+  static const StringSet<> Math = {
+      "sqrt",  "sin",   "cos",  "tan",   "asin",  "acos",   "atan",  "atan2",
+      "sinh",  "cosh",  "tanh", "exp",   "exp2",  "expm1",  "log",   "log2",
+      "log10", "log1p", "pow",  "cbrt",  "hypot", "floor",  "ceil",  "round",
+      "trunc", "fmod",  "fma",  "fabs",  "fmin",  "fmax",   "fdim",  "ldexp",
+      "rint",  "lround", "llround", "lrint", "llrint", "remainder", "copysign",
+      "nearbyint", "scalbn", "erf", "erfc", "asinh", "acosh", "atanh"};
+  StringRef Stem = Name;
+  if (Math.contains(Stem) ||
+      ((Stem.consume_back("f") || Stem.consume_back("l")) && Math.contains(Stem)))
+    return true;
+  return StringSwitch<bool>(Name)
+      .Cases("abs", "labs", "llabs", "div", "ldiv", "lldiv", true)
+      .Case("_ZNSt3__112__next_primeEm", true)
+      .Default(Name.starts_with("__ubsan_handle_") ||
+               Name.starts_with("__asan_") || Name.starts_with("__tsan_") ||
+               Name.starts_with("__sanitizer_cov_") ||
+               Name.starts_with("hf_check_"));
+}
+
+static bool readsThroughArguments(StringRef Name) {
+  return StringSwitch<bool>(Name)
+      .Cases("memcmp", "bcmp", "memchr", "memrchr", "rawmemchr", true)
+      .Cases("strlen", "strnlen", "strcmp", "strncmp", "strchr", "strrchr", true)
+      .Cases("strchrnul", "strstr", "strspn", "strcspn", "memmem", true)
+      .Case("_ZSt11_Hash_bytesPKvmm", true)
+      .Default(false);
+}
+
+static bool neverReturns(StringRef Name) {
+  return StringSwitch<bool>(Name)
+      .Cases("abort", "__assert_fail", "__assert", "__assert_rtn", true)
+      .Cases("__stack_chk_fail", "__chk_fail", "__clang_call_terminate", true)
+      .Cases("_ZSt9terminatev", "_ZSt21__glibcxx_assert_failPKciS0_S0_", true)
+      .Cases("_ZNSt3__122__libcpp_verbose_abortEPKcz", "__cxa_pure_virtual", true)
+      .Case("hf_assert_fail", true)
+      .Default(false);
+}
+
+/// The standard libraries throw from functions of their own, named std::__throw_*; inlined, one is
+/// known by its line information and begins by allocating the exception.
+static bool isLibraryThrow(const CallBase &Call, StringRef Name) {
+  if ((Name.starts_with("_ZSt") || Name.starts_with("_ZNSt3__1") ||
+       Name.starts_with("_ZNKSt3__1")) &&
+      Name.contains("__throw_"))
+    return true;
+  if (Name != "__cxa_allocate_exception" || !Call.getDebugLoc())
+    return false;
+  const auto *Scope = cast<DIScope>(Call.getDebugLoc().getScope());
+  while (Scope && !isa<DISubprogram>(Scope))
+    Scope = Scope->getScope();
+  return Scope && Scope->getName().starts_with("__throw_");
+}
+
+static std::string whyForbidden(StringRef Name) {
+  static const StringSet<> Io = {
+      "printf", "fprintf", "vprintf", "vfprintf", "puts",  "fputs", "putchar",
+      "fputc",  "putc",    "fwrite",  "fread",    "fopen", "fclose", "fflush",
+      "write",  "read",    "pwrite",  "pread",    "open",  "close", "send",
+      "recv",   "sendto",  "recvfrom", "ioctl",   "mmap",  "munmap", "msync",
+      "fsync",  "fdatasync", "scanf", "fscanf",   "getchar", "fgets", "perror",
+      "__printf_chk", "__fprintf_chk", "syscall", "system"};
+  static const StringSet<> Varying = {
+      "time",   "clock",  "clock_gettime", "gettimeofday", "rand",  "rand_r",
+      "random", "lrand48", "drand48", "mrand48", "getrandom", "getentropy",
+      "getpid", "gettid", "pthread_self", "getenv", "arc4random",
+      "_ZNSt6chrono3_V212system_clock3nowEv",
+      "_ZNSt6chrono3_V212steady_clock3nowEv",
+      "_ZNSt13random_device9_M_getvalEv"};
+  std::string Pretty = "'" + demangle(Name) + "'";
+  if (Io.contains(Name) || Name.starts_with("_ZNSo") || Name.starts_with("_ZStls") ||
+      Name.starts_with("_ZSt16__ostream_insert"))
+    return "input or output by " + Pretty +
+           " would happen again when the section is re-executed";
+  if (Varying.contains(Name))
+    return "nondeterministic call of " + Pretty +
+           ": call it before the section and pass the result as an argument";
+  if (Name.ends_with("setjmp") || Name.ends_with("longjmp") ||
+      Name == "setcontext" || Name == "swapcontext" || Name == "getcontext")
+    return "non-local jump " + Pretty;
+  if (Name.starts_with("__cxa_guard_"))
+    return "initialisation of a function-local static variable";
+  if (Name.starts_with("__cxa_") || Name.starts_with("_Unwind_"))
+    return "exception handling (" + Pretty +
+           "): a section can only go forward; check before it begins, or build with "
+           "-fno-exceptions";
+  if (Name.starts_with("pthread_") || Name.starts_with("sem_") ||
+      Name.starts_with("__atomic_") || Name.starts_with("__sync_"))
+    return "synchronisation by " + Pretty +
+           ": take locks before calling the failure-atomic function";
+  if (Name == "malloc" || Name == "calloc" || Name == "realloc" || Name == "free" ||
+      Name.starts_with("_Znw") || Name.starts_with("_Zna") ||
+      Name.starts_with("_Zdl") || Name.starts_with("_Zda"))
+    return "volatile allocation by " + Pretty +
+           " is not atomic with the section: use hf::make and hf::destroy";
+  return "call of " + Pretty +
+         ", whose body is not visible here: define it in a header, mark it HF_PURE, or use "
+         "link-time optimisation";
+}
+
+static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
+  switch (Call.getIntrinsicID()) {
+  case Intrinsic::readcyclecounter:
+  case Intrinsic::readsteadycounter:
+  case Intrinsic::get_rounding:
+    return {CallKind::Forbidden,
+            "nondeterministic read of a machine counter: read it before the section"};
+  case Intrinsic::eh_sjlj_setjmp:
+  case Intrinsic::eh_sjlj_longjmp:
+    return {CallKind::Forbidden, "non-local jump"};
+  case Intrinsic::trap:
+  case Intrinsic::ubsantrap:
+  case Intrinsic::debugtrap:
+    return {CallKind::Terminates, ""};
+  case Intrinsic::prefetch:
+  case Intrinsic::invariant_start:
+  case Intrinsic::invariant_end:
+  case Intrinsic::stacksave:
+  case Intrinsic::stackrestore:
+  case Intrinsic::lifetime_start:
+  case Intrinsic::lifetime_end:
+  case Intrinsic::threadlocal_address: // the variable's own use is what is diagnosed
+  case Intrinsic::vastart:             // argument lists live in locals
+  case Intrinsic::vaend:
+  case Intrinsic::vacopy:
+    return {CallKind::NoAccess, ""};
+  default:
+    break;
+  }
+  if (isa<AnyMemIntrinsic>(Call))
+    return {isa<MemIntrinsic>(Call) ? CallKind::Writes : CallKind::Forbidden,
+            "atomic memory intrinsic"};
+  // Machine intrinsics such as rdtsc and rdrand claim no memory but have side effects; the pure
+  // ones are speculatable or at least willreturn and memory(none).
+  StringRef Name = Call.getCalledFunction()->getName();
+  if (Name.contains("rdtsc") || Name.contains("rdrand") ||
+      Name.contains("rdseed") || Name.contains("rdpmc") || Name.contains("rdpid"))
+    return {CallKind::Forbidden, "nondeterministic machine instruction (" + Name.str() + ")"};
+  if (Call.doesNotAccessMemory() || Call.onlyAccessesInaccessibleMemory())
+    return {CallKind::NoAccess, ""};
+  if (Call.onlyReadsMemory())
+    return {CallKind::Reads, ""};
+  return {CallKind::Forbidden, "intrinsic " + Name.str() + " writes memory in a way not followed"};
+}
+
+CallMeaning classifyCall(const CallBase &Call) {
+  if (const auto *Asm = dyn_cast<InlineAsm>(Call.getCalledOperand())) {
+    if (StringRef(Asm->getAsmString()).trim().empty())
+      return {CallKind::NoAccess, ""};
+    return {CallKind::Forbidden, "inline assembly"};
+  }
+  const Function *Callee = calledFunction(Call);
+  if (!Callee)
+    return {CallKind::Forbidden,
+            "indirect call: what it reaches cannot be checked or logged"};
+  if (const auto *Intrinsic = dyn_cast<IntrinsicInst>(&Call))
+    return classifyIntrinsic(*Intrinsic);
+
+  StringRef Name = Callee->getName();
+  if (Name == "hf_alloc")
+    return {CallKind::Alloc, ""};
+  if (Name == "hf_vlog_preserve")
+    return {CallKind::Preserve, ""};
+  if (Name == "hf_free" || Name == "hf_adopt" || Name == "hf_crash_point" ||
+      Name == LinkGuard)
+    return {CallKind::NoAccess, ""};
+  if (Callee->hasFnAttribute(PureAttr) || Call.hasFnAttr(PureAttr))
+    return {CallKind::NoAccess, ""};
+  if (neverReturns(Name))
+    return {CallKind::Terminates, ""};
+  if (isLibraryThrow(Call, Name))
+    return {CallKind::Throws, ""};
+  if (!Callee->isDeclaration()) {
+    if (Callee->isInterposable())
+      return {CallKind::Forbidden, "call of '" + demangle(Name.str()) +
+                                       "', which is weak: another body may replace it"};
+    return {CallKind::Body, ""};
+  }
+  if (findRangeWriter(Call))
+    return {CallKind::Writes, ""};
+  if (readsThroughArguments(Name))
+    return {CallKind::Reads, ""};
+  if (touchesNoMemory(Name))
+    return {CallKind::NoAccess, ""};
+  return {CallKind::Forbidden, whyForbidden(Name)};
+}
+
+} // namespace holdfast

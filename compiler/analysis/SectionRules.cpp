@@ -1,0 +1,265 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The rules of a section, checked on its instances after unwinding has been removed:
+//
+// 1. Calls: nothing forbidden (Calls.cpp says what and why).
+// 2. Instructions: no volatile or atomic access, no fence between threads, no computed goto, no
+//    exception that a handler inside the section would catch.
+// 3. Globals: only constants. Others are volatile and are neither restored nor recorded.
+// 4. Addresses of locals stay in locals: they mean nothing to another process.
+// 5. hf_vlog_preserve comes before the first store that may reach PM, also across calls: the record
+//    must be complete before the section has changed anything.
+#include "analysis/SectionRules.h"
+#include "analysis/Calls.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/ValueTracking.h"
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/DiagnosticInfo.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Analysis/CFG.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+std::string prettyName(const Function &F) { return demangle(F.getName().str()); }
+
+static void report(const Function &F, const Twine &Message, DebugLoc Where) {
+  // Without line tables the function's own location must do.
+  F.getContext().diagnose(DiagnosticInfoUnsupported(F, Message, Where, DS_Error));
+}
+
+bool checkSignature(const Function &F) {
+  const char *Why = nullptr;
+  if (F.isVarArg())
+    Why = "takes variable arguments, which cannot be recorded";
+  else if (F.hasFnAttribute(Attribute::PresplitCoroutine))
+    Why = "is a coroutine";
+  for (const Argument &A : F.args())
+    if (A.hasInAllocaAttr() || A.hasPreallocatedAttr() || A.hasSwiftErrorAttr() ||
+        A.hasNestAttr())
+      Why = "has a calling convention that is not supported";
+  if (Why)
+    report(F, "failure-atomic function '" + prettyName(F) + "' " + Why, {});
+  return !Why;
+}
+
+namespace {
+
+/// What a call of an instance does, for rule 5.
+struct Effects {
+  bool Stores = false;
+  bool Preserves = false;
+};
+
+class Checker {
+public:
+  explicit Checker(const Sections &All) : All(All) {}
+
+  bool run() {
+    SmallVector<Function *, 16> Instances;
+    for (const auto &F : All.Functions)
+      Instances.push_back(F->Instance);
+    findFreshFunctions(Instances, Fresh);
+    findThrowers();
+    summarize();
+    for (const auto &F : All.Functions) {
+      Current = F.get();
+      for (Instruction &I : instructions(*F->Instance))
+        checkInstruction(I);
+      checkLocalsStayLocal();
+      checkPreserveOrder();
+    }
+    for (const HandledCall &Call : All.Handled)
+      if (!Call.Callee || Throwers.contains(Call.Callee)) {
+        Current = Call.In;
+        fail("exception handler in a section: what it catches is thrown inside the section, which "
+             "can only go forward",
+             Call.Where);
+      }
+    return Clean;
+  }
+
+private:
+  const Sections &All;
+  const SectionFunction *Current = nullptr;
+  FreshFunctions Fresh;
+  DenseMap<const Function *, Effects> Does;
+  SmallPtrSet<const Function *, 4> Throwers;
+  StringSet<> Reported; // a function may be there twice: as a section's own, and as a helper
+  bool Clean = true;
+
+  void fail(const Twine &Message, const DebugLoc &Where) {
+    Clean = false;
+    std::string Text = Message.str();
+    if (Current->Original != Current->ReachedFrom)
+      Text += "; in '" + prettyName(*Current->Original) +
+              "', reached from failure-atomic function '" +
+              prettyName(*Current->ReachedFrom) + "'";
+    else
+      Text += "; in failure-atomic function '" + prettyName(*Current->Original) + "'";
+    std::string Key = Text;
+    if (Where)
+      Key += (":" + Twine(Where.getLine()) + ":" + Twine(Where.getCol())).str();
+    if (Reported.insert(Key).second)
+      report(*Current->Original, Text, Where);
+  }
+
+  void checkInstruction(Instruction &I) {
+    const DebugLoc &Where = I.getDebugLoc();
+    if (I.isVolatile() || (isa<MemIntrinsic>(I) && cast<MemIntrinsic>(I).isVolatile()))
+      fail("volatile access", Where);
+    if (auto *Fence = dyn_cast<FenceInst>(&I)) {
+      if (Fence->getSyncScopeID() != SyncScope::SingleThread)
+        fail("memory fence: take locks before calling the failure-atomic function", Where);
+    } else if (I.isAtomic()) {
+      fail("atomic operation: take locks before calling the failure-atomic function", Where);
+    }
+    if (isa<IndirectBrInst>(I) || isa<CallBrInst>(I))
+      fail("computed goto", Where);
+    if (I.isEHPad() || isa<ResumeInst>(I) || isa<InvokeInst>(I))
+      fail("exception handling of a kind that is not supported", Where);
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (Call) {
+      CallMeaning Meaning = classifyCall(*Call);
+      if (Meaning.Kind == CallKind::Forbidden)
+        fail(Meaning.Why, Where);
+      const Function *Callee = calledFunction(*Call);
+      if (Callee && Callee->getName().starts_with("__ubsan_"))
+        return; // its tables are mutable globals, but no input
+    }
+    for (const Use &Operand : I.operands())
+      if (const auto *Global = findMutableGlobal(Operand.get()))
+        failGlobal(I, *Global);
+  }
+
+  static const GlobalVariable *findMutableGlobal(const Value *V) {
+    const auto *C = dyn_cast<Constant>(V);
+    if (!C)
+      return nullptr;
+    if (const auto *Global = dyn_cast<GlobalVariable>(C))
+      return Global->isConstant() || isToolGlobal(*Global) ? nullptr : Global;
+    if (isa<GlobalValue>(C) || isa<BlockAddress>(C))
+      return nullptr;
+    for (const Use &Operand : C->operands())
+      if (const auto *Global = findMutableGlobal(Operand.get()))
+        return Global;
+    return nullptr;
+  }
+
+  void failGlobal(const Instruction &I, const GlobalVariable &Global) {
+    std::string Name = demangle(Global.getName().str());
+    std::string What = (Global.isThreadLocal() ? "thread-local variable '" : "global variable '") +
+                       Name + "'";
+    const auto *Store = dyn_cast<StoreInst>(&I);
+    if (Store && findMutableGlobal(Store->getPointerOperand()) == &Global)
+      return fail("write to " + What + ", which is volatile: recovery does not restore it",
+                  I.getDebugLoc());
+    fail("unpreserved volatile input: " + What +
+             " is neither a constant nor recorded; pass its value as an argument or use "
+             "hf::vlog_preserve",
+         I.getDebugLoc());
+  }
+
+  void checkLocalsStayLocal() {
+    DominatorTree Tree(*Current->Instance);
+    LoopInfo Loops(Tree);
+    for (Instruction &I : instructions(*Current->Instance)) {
+      auto *Store = dyn_cast<StoreInst>(&I);
+      if (!Store || !Store->getValueOperand()->getType()->isPointerTy() ||
+          isa<Constant>(Store->getValueOperand()))
+        continue;
+      if (originOf(Store->getValueOperand(), Fresh, &Loops) == Origin::Local &&
+          originOf(Store->getPointerOperand(), Fresh, &Loops) != Origin::Local)
+        fail("address of a local variable is stored to memory that may outlive it",
+             I.getDebugLoc());
+    }
+  }
+
+  void findThrowers() {
+    Throwers = All.Throwers;
+    for (bool Grew = true; Grew;) {
+      Grew = false;
+      for (const auto &F : All.Functions)
+        for (Instruction &I : instructions(*F->Instance))
+          if (auto *Call = dyn_cast<CallBase>(&I))
+            if (Throwers.contains(calledFunction(*Call)))
+              Grew |= Throwers.insert(F->Instance).second;
+    }
+  }
+
+  Effects effectsOf(Instruction &I, const SmallPtrSetImpl<Instruction *> &Stores) const {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call)
+      return {Stores.contains(&I), false};
+    switch (classifyCall(*Call).Kind) {
+    case CallKind::Preserve:
+      return {false, true};
+    case CallKind::Body:
+      return Does.lookup(calledFunction(*Call));
+    default:
+      return {Stores.contains(&I), false};
+    }
+  }
+
+  SmallPtrSet<Instruction *, 16> storesOf(Function &F) const {
+    DominatorTree Tree(F);
+    LoopInfo Loops(Tree);
+    SmallPtrSet<Instruction *, 16> Stores;
+    for (const Write &W : collectAccesses(F, Fresh, Loops).Writes)
+      Stores.insert(W.At);
+    return Stores;
+  }
+
+  void summarize() {
+    DenseMap<const Function *, SmallPtrSet<Instruction *, 16>> Stores;
+    for (const auto &F : All.Functions)
+      Stores[F->Instance] = storesOf(*F->Instance);
+    for (bool Changed = true; Changed;) {
+      Changed = false;
+      for (const auto &F : All.Functions) {
+        Effects Sum = Does.lookup(F->Instance), Before = Sum;
+        for (Instruction &I : instructions(*F->Instance)) {
+          Effects One = effectsOf(I, Stores[F->Instance]);
+          Sum.Stores |= One.Stores;
+          Sum.Preserves |= One.Preserves;
+        }
+        Does[F->Instance] = Sum;
+        Changed |= Sum.Stores != Before.Stores || Sum.Preserves != Before.Preserves;
+      }
+    }
+  }
+
+  void checkPreserveOrder() {
+    Function &F = *Current->Instance;
+    if (!Does.lookup(&F).Preserves)
+      return;
+    SmallPtrSet<Instruction *, 16> Direct = storesOf(F);
+    SmallVector<Instruction *, 8> Stores, Preserves;
+    for (Instruction &I : instructions(F)) {
+      Effects One = effectsOf(I, Direct);
+      if (One.Stores)
+        Stores.push_back(&I);
+      if (One.Preserves)
+        Preserves.push_back(&I);
+    }
+    for (Instruction *Preserve : Preserves)
+      for (Instruction *Store : Stores)
+        if (Store != Preserve && isPotentiallyReachable(Store, Preserve)) {
+          fail("hf_vlog_preserve may come after a store to persistent memory: preserve first",
+               Preserve->getDebugLoc());
+          break;
+        }
+  }
+};
+
+} // namespace
+
+bool checkSections(const Sections &All) { return Checker(All).run(); }
+
+} // namespace holdfast

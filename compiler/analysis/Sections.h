@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The functions that make up the failure-atomic sections of a module.
+#ifndef HOLDFAST_COMPILER_SECTIONS_H
+#define HOLDFAST_COMPILER_SECTIONS_H
+
+#include "analysis/ClobberWrites.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/DebugLoc.h"
+
+namespace holdfast {
+
+/// One instance of a function made for use in sections.
+struct SectionFunction {
+  llvm::Function *Original; ///< what the user wrote, and what messages name
+  llvm::Function *Instance; ///< our internal copy
+  Role As;
+  llvm::Function *ReachedFrom; ///< the txfunc that first led here
+};
+
+/// A call under an exception handler that does more than clean up or terminate.
+struct HandledCall {
+  const SectionFunction *In;
+  llvm::Function *Callee; ///< instance called; null when the call itself throws
+  llvm::DebugLoc Where;
+};
+
+/// All instances for one set of options, in the order in which they were found.
+struct Sections {
+  SectionOptions Options;
+  std::vector<std::unique_ptr<SectionFunction>> Functions;
+  llvm::SmallVector<HandledCall, 4> Handled;
+  llvm::SmallPtrSet<const llvm::Function *, 4> Throwers; ///< instances that called std::__throw_*
+};
+
+/// The name as the source spells it.
+std::string prettyName(const llvm::Function &F);
+
+} // namespace holdfast
+
+#endif

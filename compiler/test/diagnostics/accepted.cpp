@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// What looks forbidden and is not.
+// RUN: %hf_clangxx -O2 -Werror -c %s -o %t.o
+// RUN: %hf_clangxx -O0 -Werror -c %s -o %t.o
+// RUN: %hf_clangxx -Os -Werror -c %s -o %t.o
+// RUN: %hf_clangxx -O1 -Werror -fsanitize=address,undefined -c %s -o %t.o
+// RUN: %hf_clangxx -O1 -Werror -fsanitize=thread -c %s -o %t.o
+// RUN: %hf_clangxx -O1 -Werror -fprofile-instr-generate -fcoverage-mapping -c %s -o %t.o
+// RUN: %hf_clangxx -O2 -Werror -mllvm -holdfast-engine=undo -c %s -o %t.o
+// RUN: %hf_clangxx -O3 -march=x86-64-v4 -Werror -c %s -o %t.o
+#include <holdfast/txfunc.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cassert>
+#include <cmath>
+#include <cstring>
+#include <numeric>
+#include <string_view>
+#include <variant>
+
+extern "C" void* hf_alloc(std::size_t) noexcept;
+
+static constexpr const char* names[] = {"one", "two"};
+struct base {
+    virtual long area() const noexcept { return 1; }
+};
+struct square final : base {
+    long side = 3;
+    long area() const noexcept override { return side * side; }
+};
+
+HF_TXFUNC void barrier(long* p) noexcept {
+    *p += 1;
+    asm volatile("" ::: "memory");
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    *p += 2;
+}
+HF_TXFUNC void literals(const char** p, int which) noexcept { *p = names[which & 1]; }
+HF_TXFUNC void devirtualised(square* s, long* p) noexcept { *p = s->area(); }
+HF_TXFUNC void asserts(long* p, double* d) noexcept {
+    assert(*p != 0);
+    *d = std::sqrt(*d) + std::pow(*d, 3);
+}
+HF_TXFUNC void libraries(std::array<long, 8>* a, std::variant<long, double>* v, char* s) noexcept {
+    std::sort(a->begin(), a->end());
+    a->at(3) = std::accumulate(a->begin(), a->end(), 0L);
+    if (auto* x = std::get_if<long>(v)) *v = double(*x);
+    std::string_view text{s};
+    a->front() = long(text.find('x')) + std::memcmp(s, "abc", 3);
+}
+HF_TXFUNC void conditional(long* a, const long* b, int n) noexcept {
+    for (int i = 0; i < n; ++i)
+        if (b[i] > 3) a[i] += b[i];
+}
+
+HF_PURE long measured(long x) noexcept;
+HF_TXFUNC void pure(long* p) noexcept { *p = measured(*p); }
+
+struct guard {
+    long* p;
+    ~guard() { *p += 1; }
+};
+[[gnu::noinline]] static void may_throw_as_far_as_declared(long* p) { *p += 2; }
+HF_TXFUNC void cleans_up(long* p) {
+    guard g{p};
+    may_throw_as_far_as_declared(p);
+}
+
+// Preserving through a wrapper, in unoptimised code, after locals were stored to.
+HF_TXFUNC void keeps(char* to, const char* bytes, std::size_t count) noexcept {
+    std::size_t length = std::min<std::size_t>(count, 16);
+    const char* kept = hf::vlog_preserve(bytes, length);
+    std::memcpy(to, kept, length);
+}

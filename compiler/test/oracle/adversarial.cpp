@@ -1,0 +1,554 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions written against the analysis: each could lose a log entry by one plausible mistake, and
+// says by which.
+#include "oracle.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <new>
+#include <variant>
+
+using oracle::at;
+
+namespace {
+
+template <class T> void fill(T* values, int count, long seed) {
+    for (int i = 0; i < count; ++i) values[i] = T(seed + 7 * i + i * i);
+}
+
+struct node {
+    node* next;
+    long value;
+};
+
+void make_list(std::size_t head, std::size_t nodes, int count) {
+    *at<node*>(head) = at<node>(nodes);
+    for (int i = 0; i < count; ++i)
+        at<node>(nodes)[i] = {i + 1 < count ? at<node>(nodes) + i + 1 : nullptr, 100 + 3 * i};
+}
+
+} // namespace
+
+// --- One store, one input ------------------------------------------------------------------------
+
+HF_TXFUNC void increment(long* p) noexcept { *p += 1; }
+SCENARIO(increment, [] { *at<long>(0) = 41; }, [] { increment(at<long>(0)); })
+
+HF_TXFUNC void exchange(long* a, long* b) noexcept {
+    long t = *a;
+    *a = *b;
+    *b = t;
+}
+SCENARIO(exchange, [] { fill(at<long>(0), 2, 5); }, [] { exchange(at<long>(0), at<long>(8)); })
+
+struct list {
+    node* head;
+    long count;
+};
+HF_TXFUNC bool list_push(list* l, long value) noexcept {
+    auto* n = static_cast<node*>(hf_alloc(sizeof(node)));
+    if (n == nullptr) return false;
+    n->next = l->head;
+    n->value = value;
+    l->head = n;
+    l->count++;
+    return true;
+}
+SCENARIO(list_push, [] { at<list>(0)->count = 9; }, [] { list_push(at<list>(0), 4); })
+
+// --- Must-alias is per loop iteration ------------------------------------------------------------
+
+HF_TXFUNC void shift_down(long* a, int n) noexcept {
+    for (int i = 1; i < n; ++i) a[i - 1] = 3 * a[i] + 1;
+}
+SCENARIO(shift_down, [] { fill(at<long>(0), 13, 2); }, [] { shift_down(at<long>(0), 13); })
+
+HF_TXFUNC void shift_up(long* a, int n) noexcept {
+    for (int i = n - 1; i > 0; --i) a[i] = 3 * a[i - 1] + 1;
+}
+SCENARIO(shift_up, [] { fill(at<long>(0), 13, 2); }, [] { shift_up(at<long>(0), 13); })
+
+HF_TXFUNC void prefix_sums(long* a, int n) noexcept {
+    for (int i = 1; i < n; ++i) a[i] += a[i - 1];
+}
+SCENARIO(prefix_sums, [] { fill(at<long>(0), 9, 2); }, [] { prefix_sums(at<long>(0), 9); })
+
+HF_TXFUNC void far_carry(int* a, int n) noexcept {
+    for (int i = 4; i < n; ++i) a[i - 4] = a[i] * 5 + a[i - 2];
+}
+SCENARIO(far_carry, [] { fill(at<int>(0), 21, 2); }, [] { far_carry(at<int>(0), 21); })
+
+// The store to n->value dominates the next iteration's read of it, but of another node.
+HF_TXFUNC void pull_values(node* n) noexcept {
+    for (; n->next != nullptr; n = n->next) {
+        n->value = 0;
+        long pulled = n->next->value;
+        n->value = pulled * 2 + 1;
+    }
+}
+SCENARIO(pull_values, [] { make_list(0, 64, 6); }, [] { pull_values(*at<node*>(0)); })
+
+// The same SSA address covers the later store, but the read lies between two of its instances.
+HF_TXFUNC void read_ahead(long** slots, int n) noexcept {
+    long carried = 0;
+    for (int i = 0; i < n; ++i) {
+        long* p = slots[i];
+        long* q = slots[(i + 1) % n];
+        *p = carried;
+        carried += *q;
+        *p = carried;
+    }
+}
+SCENARIO(read_ahead,
+         [] {
+             fill(at<long>(512), 5, 3);
+             for (int i = 0; i < 5; ++i) at<long*>(0)[i] = at<long>(512) + (i * 2) % 5;
+         },
+         [] { read_ahead(at<long*>(0), 5); })
+
+// A store to *total may hit a node that was read and skipped: the store to n->value, though it covers
+// the read's SSA address and dominates, was to another node.
+HF_TXFUNC void skip_some(node* n, long* total) noexcept {
+    long sum = 0;
+    for (; n != nullptr; n = n->next) {
+        sum += n->value;
+        if (sum & 1) continue;
+        n->value = 0;
+        *total = sum;
+    }
+}
+SCENARIO(skip_some_apart, [] { make_list(0, 64, 6); }, [] { skip_some(*at<node*>(0), at<long>(8)); })
+SCENARIO(skip_some_inside, [] { make_list(0, 64, 6); at<node>(64)->value = 1; },
+         [] { skip_some(*at<node*>(0), &at<node>(64)->value); })
+
+// --- Every path; covers its bytes ----------------------------------------------------------------
+
+struct pair {
+    long a, b;
+};
+HF_TXFUNC void sometimes_written(pair* p) noexcept {
+    if (p->a & 1) p->b = 7;
+    long x = p->b;
+    p->b = 3 * x + 1;
+}
+SCENARIO(sometimes_written_no, [] { *at<pair>(0) = {2, 5}; }, [] { sometimes_written(at<pair>(0)); })
+SCENARIO(sometimes_written_yes, [] { *at<pair>(0) = {3, 5}; }, [] { sometimes_written(at<pair>(0)); })
+
+HF_TXFUNC void either_side(pair* p) noexcept {
+    if (p->a > p->b) p->b = p->a + p->b;
+    else p->a = p->a + 2 * p->b;
+    p->a -= p->b;
+}
+SCENARIO(either_side_a, [] { *at<pair>(0) = {9, 5}; }, [] { either_side(at<pair>(0)); })
+SCENARIO(either_side_b, [] { *at<pair>(0) = {4, 5}; }, [] { either_side(at<pair>(0)); })
+
+HF_TXFUNC void half_covered(char* p) noexcept {
+    std::uint32_t low = 0x01020304;
+    std::memcpy(p, &low, 4);
+    std::uint64_t all;
+    std::memcpy(&all, p, 8);
+    all = all * 3 + 1;
+    std::memcpy(p, &all, 8);
+}
+SCENARIO(half_covered, [] { fill(at<char>(0), 16, 60); }, [] { half_covered(at<char>(0)); })
+
+HF_TXFUNC void byte_in_word(std::uint64_t* word, unsigned char* bytes) noexcept {
+    std::uint64_t seen = *word;
+    bytes[3] = static_cast<unsigned char>(seen >> 8);
+    bytes[4] += bytes[3];
+    *word += seen;
+}
+SCENARIO(byte_in_word, [] { *at<std::uint64_t>(0) = 0x1122334455667788; },
+         [] { byte_in_word(at<std::uint64_t>(0), at<unsigned char>(0)); })
+
+HF_TXFUNC void unaligned_overlap(char* p) noexcept {
+    std::uint64_t a, b;
+    std::memcpy(&a, p + 1, 8);
+    a ^= a << 5;
+    std::memcpy(p + 4, &a, 8);
+    std::memcpy(&b, p + 6, 8);
+    b += 11;
+    std::memcpy(p + 3, &b, 8);
+}
+SCENARIO(unaligned_overlap, [] { fill(at<char>(0), 32, 60); }, [] { unaligned_overlap(at<char>(0)); })
+
+// --- May alias, and does -------------------------------------------------------------------------
+
+HF_TXFUNC void through_both(long* p, long* q) noexcept {
+    *p = 5;
+    long x = *q;
+    *p = x + 1;
+    *q = x * 2 + *p;
+}
+SCENARIO(through_both_apart, [] { fill(at<long>(0), 2, 8); }, [] { through_both(at<long>(0), at<long>(8)); })
+SCENARIO(through_both_same, [] { fill(at<long>(0), 2, 8); }, [] { through_both(at<long>(0), at<long>(0)); })
+
+HF_TXFUNC void shadow_may(long* p, long* q) noexcept {
+    long x = *p;
+    *q = x + 1;
+    *p = x * 3;
+    *q += *p;
+}
+SCENARIO(shadow_may_apart, [] { fill(at<long>(0), 2, 8); }, [] { shadow_may(at<long>(0), at<long>(8)); })
+SCENARIO(shadow_may_same, [] { fill(at<long>(0), 2, 8); }, [] { shadow_may(at<long>(0), at<long>(0)); })
+
+struct wide {
+    long x[5];
+};
+// Copying an object onto itself changes nothing, so it is no first write to rely on.
+HF_TXFUNC void copy_then_touch(wide* a, const wide* b) noexcept {
+    *a = *b;
+    a->x[2] += 5;
+    a->x[4] = a->x[2] + b->x[3];
+}
+SCENARIO(copy_then_touch_apart, [] { fill(at<long>(0), 10, 1); },
+         [] { copy_then_touch(at<wide>(0), at<wide>(40)); })
+SCENARIO(copy_then_touch_self, [] { fill(at<long>(0), 10, 1); },
+         [] { copy_then_touch(at<wide>(0), at<wide>(0)); })
+
+HF_TXFUNC void rotate_structs(wide* a, wide* b, wide* c) noexcept {
+    wide t = *a;
+    *a = *b;
+    *b = *c;
+    *c = t;
+    c->x[0] += a->x[1];
+}
+SCENARIO(rotate_structs, [] { fill(at<long>(0), 15, 1); },
+         [] { rotate_structs(at<wide>(0), at<wide>(40), at<wide>(80)); })
+
+HF_TXFUNC void add_arrays(long* a, const long* b, int n) noexcept {
+    for (int i = 0; i < n; ++i) a[i] += b[i];
+}
+SCENARIO(add_arrays_apart, [] { fill(at<long>(0), 40, 1); },
+         [] { add_arrays(at<long>(0), at<long>(160), 17); })
+SCENARIO(add_arrays_overlap, [] { fill(at<long>(0), 40, 1); },
+         [] { add_arrays(at<long>(8), at<long>(0), 17); })
+
+// --- Facts that hold only per instance -----------------------------------------------------------
+
+static inline void scaled(long* __restrict to, const long* __restrict from) {
+    *to = *from * 3 + 1;
+}
+HF_TXFUNC void restrict_in_loop(long* a, int n) noexcept {
+    for (int i = 1; i < n; ++i) scaled(&a[i - 1], &a[i]);
+}
+SCENARIO(restrict_in_loop, [] { fill(at<long>(0), 9, 2); }, [] { restrict_in_loop(at<long>(0), 9); })
+
+HF_TXFUNC void restrict_twice(long* a, long* b) noexcept {
+    scaled(a, b);
+    scaled(b, a);
+    scaled(a, b);
+}
+SCENARIO(restrict_twice, [] { fill(at<long>(0), 2, 2); }, [] { restrict_twice(at<long>(0), at<long>(8)); })
+
+// --- Types change in place -----------------------------------------------------------------------
+
+HF_TXFUNC void change_alternative(std::variant<long, double>* v) noexcept {
+    long x = *std::get_if<long>(v);
+    v->emplace<double>(double(x) * 1.5 + 1);
+}
+SCENARIO(change_alternative, [] { new (oracle::pool) std::variant<long, double>(42L); },
+         [] { change_alternative(at<std::variant<long, double>>(0)); })
+
+HF_TXFUNC void reuse_storage(long* p) noexcept {
+    long x = *p;
+    auto* d = new (p) double(double(x) / 4);
+    d[0] += double(x);
+}
+SCENARIO(reuse_storage, [] { *at<long>(0) = 99; }, [] { reuse_storage(at<long>(0)); })
+
+// --- Copies, moves, strings ----------------------------------------------------------------------
+
+HF_TXFUNC void open_gap(long* a, int n, int where, long value) noexcept {
+    std::memmove(a + where + 1, a + where, sizeof(long) * std::size_t(n - where));
+    a[where] = value;
+}
+SCENARIO(open_gap, [] { fill(at<long>(0), 8, 1); }, [] { open_gap(at<long>(0), 8, 3, 77); })
+
+HF_TXFUNC void close_gap(long* a, int n, int where) noexcept {
+    std::memmove(a + where, a + where + 1, sizeof(long) * std::size_t(n - where - 1));
+    a[n - 1] = a[where];
+}
+SCENARIO(close_gap, [] { fill(at<long>(0), 8, 1); }, [] { close_gap(at<long>(0), 8, 3); })
+
+HF_TXFUNC void move_fixed(char* p) noexcept { std::memmove(p + 3, p, 29); }
+SCENARIO(move_fixed, [] { fill(at<char>(0), 40, 33); }, [] { move_fixed(at<char>(0)); })
+
+HF_TXFUNC void copy_string(char* to, const char* from, char* length) noexcept {
+    *length = char(std::strlen(from));
+    std::strcpy(to, from);
+    to[*length] = '!';
+}
+SCENARIO(copy_string, [] { std::strcpy(at<char>(0), "persistent"); std::strcpy(at<char>(64), "old"); },
+         [] { copy_string(at<char>(64), at<char>(0), at<char>(128)); })
+
+HF_TXFUNC void string_over_itself(char* s, int n) noexcept {
+    std::size_t before = std::strlen(s);
+    std::memset(s + 1, 0, std::size_t(n));
+    s[0] = char(s[0] + char(before));
+}
+SCENARIO(string_over_itself, [] { std::strcpy(at<char>(0), "abcdefgh"); },
+         [] { string_over_itself(at<char>(0), 5); })
+
+// --- Helpers, recursion, nested sections ---------------------------------------------------------
+
+__attribute__((noinline)) static long read_of(const long* p) { return *p; }
+__attribute__((noinline)) static void write_of(long* p, long v) { *p = v; }
+__attribute__((noinline)) static void write_twice(long* p, long v) {
+    *p = v;
+    if (v & 1) *p += 3;
+}
+HF_TXFUNC void helper_reads(long* p) noexcept {
+    long x = read_of(p);
+    *p = x + 1;
+}
+SCENARIO(helper_reads, [] { *at<long>(0) = 5; }, [] { helper_reads(at<long>(0)); })
+HF_TXFUNC void helper_writes(long* p) noexcept {
+    long x = *p;
+    write_of(p, x + 1);
+    write_twice(p, *p + x);
+}
+SCENARIO(helper_writes, [] { *at<long>(0) = 5; }, [] { helper_writes(at<long>(0)); })
+
+struct tree {
+    tree *left, *right;
+    long key, sum;
+};
+__attribute__((noinline)) static long add_up(tree* t) {
+    if (t == nullptr) return 0;
+    t->sum = t->sum + add_up(t->left) + add_up(t->right) + t->key;
+    t->key += t->sum & 3;
+    return t->sum;
+}
+HF_TXFUNC void sum_tree(tree* t) noexcept { add_up(t); }
+SCENARIO(sum_tree,
+         [] {
+             tree* t = at<tree>(0);
+             for (int i = 0; i < 7; ++i)
+                 t[i] = {i < 3 ? &t[2 * i + 1] : nullptr, i < 3 ? &t[2 * i + 2] : nullptr, i, i * 5};
+         },
+         [] { sum_tree(at<tree>(0)); })
+
+HF_TXFUNC void count_down(long* a, int n) noexcept {
+    if (n == 0) return;
+    a[n] += a[n - 1];
+    count_down(a, n - 1);
+    a[n - 1] += a[n];
+}
+SCENARIO(count_down, [] { fill(at<long>(0), 7, 1); }, [] { count_down(at<long>(0), 6); })
+
+HF_TXFUNC void nested(list* l, long* total) noexcept {
+    *total += l->count;
+    list_push(l, *total);
+    increment(total);
+    list_push(l, *total + l->head->value);
+}
+SCENARIO(nested, [] { at<list>(0)->count = 3; *at<long>(64) = 10; },
+         [] { nested(at<list>(0), at<long>(64)); })
+
+__attribute__((noinline)) static void sort_local(long* values, int n) { std::sort(values, values + n); }
+HF_TXFUNC void local_array(long* p) noexcept {
+    long local[6];
+    for (int i = 0; i < 6; ++i) local[i] = p[i] ^ 5;
+    sort_local(local, 6);
+    for (int i = 0; i < 6; ++i) p[i] += local[i];
+}
+SCENARIO(local_array, [] { fill(at<long>(0), 6, 9); }, [] { local_array(at<long>(0)); })
+
+// --- Allocation ----------------------------------------------------------------------------------
+
+struct array {
+    long* data;
+    long size, capacity;
+};
+HF_TXFUNC void append_growing(array* a, long value) noexcept {
+    if (a->size == a->capacity) {
+        long bigger = a->capacity * 2;
+        auto* data = static_cast<long*>(hf_alloc(std::size_t(bigger) * sizeof(long)));
+        if (data == nullptr) return;
+        std::memcpy(data, a->data, std::size_t(a->size) * sizeof(long));
+        hf_free(a->data);
+        a->data = data;
+        a->capacity = bigger;
+    }
+    a->data[a->size++] = value;
+}
+SCENARIO(append_growing, [] { *at<array>(0) = {at<long>(64), 3, 3}; fill(at<long>(64), 3, 1); },
+         [] { append_growing(at<array>(0), 8); })
+SCENARIO(append_in_place, [] { *at<array>(0) = {at<long>(64), 2, 3}; fill(at<long>(64), 3, 1); },
+         [] { append_growing(at<array>(0), 8); })
+
+// An application's free list: its 'malloc' attribute is a promise about aliases, none about inputs.
+__attribute__((noinline, malloc)) static node* take(node** free_list) {
+    node* n = *free_list;
+    *free_list = n->next;
+    return n;
+}
+HF_TXFUNC void own_free_list(node** free_list, node** head, long value) noexcept {
+    node* n = take(free_list);
+    n->next = *head;
+    n->value = value;
+    *head = n;
+}
+SCENARIO(own_free_list, [] { make_list(0, 64, 3); make_list(8, 256, 2); },
+         [] { own_free_list(at<node*>(0), at<node*>(8), 5); })
+
+// --- Linked structures ---------------------------------------------------------------------------
+
+HF_TXFUNC void reverse(node** head) noexcept {
+    node* previous = nullptr;
+    for (node* n = *head; n != nullptr;) {
+        node* next = n->next;
+        n->next = previous;
+        previous = n;
+        n = next;
+    }
+    *head = previous;
+}
+SCENARIO(reverse, [] { make_list(0, 64, 6); }, [] { reverse(at<node*>(0)); })
+
+HF_TXFUNC void remove_odd(node** link) noexcept {
+    while (*link != nullptr) {
+        node* n = *link;
+        if (n->value & 1) {
+            *link = n->next;
+            hf_free(n);
+        } else {
+            n->value /= 2;
+            link = &n->next;
+        }
+    }
+}
+SCENARIO(remove_odd, [] { make_list(0, 64, 7); }, [] { remove_odd(at<node*>(0)); })
+
+HF_TXFUNC void rotate_left(tree** root) noexcept {
+    tree* old = *root;
+    tree* up = old->right;
+    old->right = up->left;
+    up->left = old;
+    *root = up;
+    old->sum = old->key + (old->left ? old->left->sum : 0) + (old->right ? old->right->sum : 0);
+    up->sum = up->key + up->left->sum + (up->right ? up->right->sum : 0);
+}
+SCENARIO(rotate_left,
+         [] {
+             tree* t = at<tree>(64);
+             *at<tree*>(0) = t;
+             for (int i = 0; i < 7; ++i)
+                 t[i] = {i < 3 ? &t[2 * i + 1] : nullptr, i < 3 ? &t[2 * i + 2] : nullptr, i, i * 5};
+         },
+         [] { rotate_left(at<tree*>(0)); })
+
+// --- Loops in loops ------------------------------------------------------------------------------
+
+HF_TXFUNC void transpose(long* m, int n) noexcept {
+    for (int i = 0; i < n; ++i)
+        for (int j = i + 1; j < n; ++j) std::swap(m[i * n + j], m[j * n + i]);
+}
+SCENARIO(transpose, [] { fill(at<long>(0), 16, 1); }, [] { transpose(at<long>(0), 4); })
+
+HF_TXFUNC void bubble_sort(int* a, int n) noexcept {
+    for (int i = 0; i < n; ++i)
+        for (int j = 1; j < n - i; ++j)
+            if (a[j - 1] > a[j]) {
+                int t = a[j];
+                a[j] = a[j - 1];
+                a[j - 1] = t;
+            }
+}
+SCENARIO(bubble_sort, [] { for (int i = 0; i < 6; ++i) at<int>(0)[i] = (i * 5 + 3) % 7; },
+         [] { bubble_sort(at<int>(0), 6); })
+
+HF_TXFUNC void library_sort(long* a, int n) noexcept { std::sort(a, a + n); }
+SCENARIO(library_sort, [] { for (int i = 0; i < 20; ++i) at<long>(0)[i] = (i * 13 + 3) % 23; },
+         [] { library_sort(at<long>(0), 20); })
+
+HF_TXFUNC void library_rotate(int* a, int n) noexcept { std::rotate(a, a + 3, a + n); }
+SCENARIO(library_rotate, [] { fill(at<int>(0), 11, 4); }, [] { library_rotate(at<int>(0), 11); })
+
+HF_TXFUNC void accumulate_into(long* total, const long* a, int n) noexcept {
+    for (int i = 0; i < n; ++i) {
+        *total += a[i];
+        if (*total & 1) *total *= 3;
+    }
+}
+SCENARIO(accumulate_into, [] { fill(at<long>(8), 9, 4); *at<long>(0) = 6; },
+         [] { accumulate_into(at<long>(0), at<long>(8), 9); })
+SCENARIO(accumulate_into_itself, [] { fill(at<long>(0), 9, 4); },
+         [] { accumulate_into(at<long>(16), at<long>(0), 9); })
+
+HF_TXFUNC int many_exits(pair* p, int which) noexcept {
+    switch (which) {
+    case 0: p->a = p->b; return 1;
+    case 1: p->b += p->a;
+        if (p->b > 10) return 2;
+        [[fallthrough]];
+    case 2: p->a += p->b; break;
+    default: return 0;
+    }
+    p->b -= p->a;
+    return 3;
+}
+SCENARIO(many_exits_0, [] { *at<pair>(0) = {3, 4}; }, [] { many_exits(at<pair>(0), 0); })
+SCENARIO(many_exits_1, [] { *at<pair>(0) = {3, 4}; }, [] { many_exits(at<pair>(0), 1); })
+SCENARIO(many_exits_2, [] { *at<pair>(0) = {30, 4}; }, [] { many_exits(at<pair>(0), 1); })
+
+// --- Arguments -----------------------------------------------------------------------------------
+
+struct big {
+    long x[9];
+    char c;
+};
+HF_TXFUNC big by_value(big in, long* p, bool flip, float f, __int128 h, char c) noexcept {
+    *p += in.x[8] + (flip ? long(f * 2) : 0) + long(h >> 70) + c + in.c;
+    in.x[0] = *p;
+    return in;
+}
+SCENARIO(by_value, [] { *at<long>(0) = 7; }, [] {
+    big b{};
+    fill(b.x, 9, 3);
+    b.c = 5;
+    by_value(b, at<long>(0), true, 2.5f, __int128(77) << 70, 'x');
+})
+
+// In a re-execution the caller's bytes are gone; only the record has them.
+HF_TXFUNC void store_bytes(array* a, const char* bytes, std::size_t count) noexcept {
+    const char* kept = hf::vlog_preserve(bytes, count);
+    auto* copy = static_cast<char*>(hf_alloc(count));
+    if (copy == nullptr) return;
+    std::memcpy(copy, kept, count);
+    a->data = reinterpret_cast<long*>(copy);
+    a->size += long(count);
+}
+SCENARIO(store_bytes, [] { at<array>(0)->size = 2; }, [] {
+    char local[32] = "volatile bytes, soon gone";
+    store_bytes(at<array>(0), local, 25);
+    std::memset(local, 0, sizeof local);
+})
+
+static constexpr long table[] = {3, 1, 4, 1, 5, 9, 2, 6};
+HF_TXFUNC void constant_table(long* a, int n) noexcept {
+    for (int i = 0; i < n; ++i) a[i] = a[i] * table[a[(i + 1) % n] & 7] + 1;
+}
+SCENARIO(constant_table, [] { fill(at<long>(0), 7, 4); }, [] { constant_table(at<long>(0), 7); })
+
+// --- Members, templates, lambdas -----------------------------------------------------------------
+
+struct account {
+    long balance;
+    HF_TXFUNC void deposit(long amount) noexcept { balance += amount; }
+    template <class T> HF_TXFUNC void scale(T by) noexcept { balance *= by; }
+};
+SCENARIO(member, [] { at<account>(0)->balance = 5; }, [] { at<account>(0)->deposit(3); })
+SCENARIO(member_template, [] { at<account>(0)->balance = 5; }, [] { at<account>(0)->scale(3); })
+
+HF_TXFUNC void run_closure(pair* p, long by) noexcept {
+    auto step = [&](long& x, long& y) {
+        x += y * by;
+        y = x - y;
+    };
+    step(p->a, p->b);
+    step(p->b, p->a);
+}
+SCENARIO(run_closure, [] { *at<pair>(0) = {3, 4}; }, [] { run_closure(at<pair>(0), 6); })

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Cloning:
+//
+// 1. Each txfunc gets an internal instance of its body.
+// 2. In an instance, unwinding is removed. Nothing in a section can throw (SectionRules.cpp makes
+//    sure), so an invoke is a call; the library's out-of-line throws end the process, as they would
+//    at the edge of a noexcept function.
+// 3. Masked stores of vectorised loops become branches and plain stores: a log of the whole vector
+//    would also restore bytes that are not the section's own.
+// 4. Every call to a visible body goes to that function's helper instance, made on first use, which
+//    also ends recursion. A txfunc called here is a helper like any other: it joins the section.
+#include "transform/CloneSections.h"
+#include "analysis/Calls.h"
+
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Analysis/TargetTransformInfo.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Dominators.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+#include "llvm/IR/PassInstrumentation.h"
+#include "llvm/Transforms/Scalar/ScalarizeMaskedMemIntrin.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+#include "llvm/Transforms/Utils/Local.h"
+
+#define DEBUG_TYPE "holdfast"
+
+using namespace llvm;
+
+STATISTIC(NumHelpers, "Helper functions cloned for use in sections");
+
+namespace holdfast {
+
+namespace {
+
+class Cloner {
+public:
+  explicit Cloner(const SectionOptions &Options) { All.Options = Options; }
+
+  Sections All;
+
+  void addEntry(Function &Txfunc) {
+    makeInstance(Txfunc, Role::Entry, ".hf_body", Txfunc);
+  }
+
+  void finish() {
+    for (size_t Next = 0; Next < All.Functions.size(); ++Next) // makeInstance appends
+      prepare(*All.Functions[Next]);
+  }
+
+private:
+  DenseMap<const Function *, Function *> Helpers;
+
+  Function *makeInstance(Function &F, Role As, StringRef Suffix, Function &ReachedFrom) {
+    ValueToValueMapTy Map;
+    Function *Instance = CloneFunction(&F, Map);
+    Instance->setName(F.getName() + Suffix);
+    Instance->setComdat(nullptr);
+    Instance->setVisibility(GlobalValue::DefaultVisibility);
+    Instance->setDLLStorageClass(GlobalValue::DefaultStorageClass);
+    Instance->setLinkage(GlobalValue::InternalLinkage);
+    Instance->removeFnAttr(TxfuncAttr);
+    Instance->removeFnAttr(NameAttr);
+    All.Functions.push_back(
+        std::make_unique<SectionFunction>(SectionFunction{&F, Instance, As, &ReachedFrom}));
+    return Instance;
+  }
+
+  void prepare(const SectionFunction &F) {
+    removeUnwinding(F);
+    endThrows(F);
+    expandMaskedStores(*F.Instance);
+    for (Instruction &I : instructions(*F.Instance)) {
+      auto *Call = dyn_cast<CallInst>(&I);
+      if (!Call)
+        continue;
+      dropNoAlias(*Call);
+      if (classifyCall(*Call).Kind == CallKind::Body)
+        Call->setCalledOperand(helperFor(*calledFunction(*Call), *F.ReachedFrom));
+    }
+  }
+
+  static void expandMaskedStores(Function &F) {
+    auto IsMasked = [](const Instruction &I) {
+      const auto *Call = dyn_cast<IntrinsicInst>(&I);
+      return Call && is_contained({Intrinsic::masked_store, Intrinsic::masked_scatter,
+                                   Intrinsic::masked_compressstore},
+                                  Call->getIntrinsicID());
+    };
+    if (none_of(instructions(F), IsMasked))
+      return;
+    // LLVM's own expansion; told of no target, it leaves none of them.
+    FunctionAnalysisManager Analyses;
+    Analyses.registerPass([] { return PassInstrumentationAnalysis(); });
+    Analyses.registerPass([] { return TargetIRAnalysis(); });
+    Analyses.registerPass([] { return DominatorTreeAnalysis(); });
+    ScalarizeMaskedMemIntrinPass().run(F, Analyses);
+  }
+
+  void endThrows(const SectionFunction &F) {
+    SmallVector<CallInst *, 4> Throws;
+    for (Instruction &I : instructions(*F.Instance))
+      if (auto *Call = dyn_cast<CallInst>(&I))
+        if (classifyCall(*Call).Kind == CallKind::Throws)
+          Throws.push_back(Call);
+    if (Throws.empty())
+      return;
+    All.Throwers.insert(F.Instance);
+    for (CallInst *Call : Throws)
+      replaceByAbort(*Call);
+    removeUnreachableBlocks(*F.Instance);
+  }
+
+  Function *helperFor(Function &F, Function &ReachedFrom) {
+    Function *&Helper = Helpers[&F];
+    if (!Helper) {
+      ++NumHelpers;
+      Helper = makeInstance(F, Role::Helper, ".hf", ReachedFrom);
+    }
+    return Helper;
+  }
+
+  /// A 'malloc' attribute on application code is no proof of freshness (see findFreshFunctions),
+  /// and alias analysis must not take it for one.
+  static void dropNoAlias(CallInst &Call) {
+    const Function *Callee = calledFunction(Call);
+    if (Callee && classifyCall(Call).Kind != CallKind::Body)
+      return;
+    Call.removeRetAttr(Attribute::NoAlias);
+  }
+
+  /// Leaves the rest of the block, which may be another such call, without its instructions.
+  static void replaceByAbort(CallInst &Call) {
+    Module &M = *Call.getModule();
+    FunctionCallee Abort =
+        M.getOrInsertFunction("abort", Type::getVoidTy(M.getContext()));
+    CallInst *New = CallInst::Create(Abort, "", Call.getIterator());
+    New->setDebugLoc(Call.getDebugLoc());
+    New->setDoesNotReturn();
+    changeToUnreachable(&Call);
+  }
+
+  void removeUnwinding(const SectionFunction &F) {
+    bool Any = false;
+    for (BasicBlock &Block : *F.Instance) {
+      auto *Invoke = dyn_cast<InvokeInst>(Block.getTerminator());
+      if (!Invoke)
+        continue;
+      Any = true;
+      bool Handled = hasHandler(*Invoke->getLandingPadInst());
+      CallInst *Call = changeToCall(Invoke);
+      if (Handled)
+        noteHandled(F, *Call);
+    }
+    if (!Any)
+      return;
+    removeUnreachableBlocks(*F.Instance);
+    if (none_of(*F.Instance, [](const BasicBlock &B) { return B.isEHPad(); }))
+      F.Instance->setPersonalityFn(nullptr);
+  }
+
+  static bool hasHandler(const LandingPadInst &Pad) {
+    for (const Instruction &I : *Pad.getParent())
+      if (const auto *Call = dyn_cast<CallBase>(&I))
+        if (classifyCall(*Call).Kind == CallKind::Terminates)
+          return false;
+    return Pad.getNumClauses() != 0;
+  }
+
+  void noteHandled(const SectionFunction &F, CallInst &Call) {
+    switch (classifyCall(Call).Kind) {
+    case CallKind::Body:
+      // prepare() has not redirected it yet; the helper is the same either way.
+      All.Handled.push_back(
+          {&F, helperFor(*calledFunction(Call), *F.ReachedFrom), Call.getDebugLoc()});
+      break;
+    case CallKind::Throws:
+      All.Handled.push_back({&F, nullptr, Call.getDebugLoc()});
+      break;
+    default:
+      break;
+    }
+  }
+};
+
+} // namespace
+
+Sections cloneSections(ArrayRef<Function *> Txfuncs, const SectionOptions &Options) {
+  Cloner C(Options);
+  for (Function *F : Txfuncs)
+    C.addEntry(*F);
+  C.finish();
+  // Results of helpers: nothing is promised about them either.
+  for (const auto &F : C.All.Functions)
+    F->Instance->removeRetAttr(Attribute::NoAlias);
+  return std::move(C.All);
+}
+
+} // namespace holdfast

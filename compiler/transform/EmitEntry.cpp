@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The entry of a section:
+//
+// 1. Its arguments are packed into a block on the stack.
+// 2. hf_<engine>_begin(descriptor, block); the body; hf_<engine>_commit() if begin opened a section
+//    rather than joined one.
+// 3. The descriptor names the function, its version and the layout of the block, and holds a thunk
+//    that unpacks a recorded block and calls the body.
+// Of an inline function or template every object file has all of this; it lies in the function's
+// own COMDAT group, so that the linker keeps one, and all of it from the same object.
+#include "transform/EmitEntry.h"
+#include "analysis/VersionHash.h"
+
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/xxhash.h"
+#include "llvm/Transforms/Utils/ModuleUtils.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+/// Before constructors of ordinary globals, which may open pools.
+static constexpr int RegistrationPriority = 1000;
+
+namespace {
+
+class EntryEmitter {
+public:
+  EntryEmitter(Function &Txfunc, Function &Body, const ArgumentBlock &Block,
+               const SectionOptions &Options)
+      : Txfunc(Txfunc), Body(Body), Block(Block), Options(Options), M(*Txfunc.getParent()),
+        Context(M.getContext()), Layout(M.getDataLayout()), Void(Type::getVoidTy(Context)),
+        Pointer(PointerType::getUnqual(Context)), Word32(Type::getInt32Ty(Context)),
+        Word64(Type::getInt64Ty(Context)) {}
+
+  GlobalVariable *run(uint64_t Version) {
+    std::string Where = where();
+    GlobalVariable *Descriptor = emitDescriptor(emitThunk(), Version, Where);
+    emitEntryBody(*Descriptor);
+    if (Comdat *Group = Txfunc.getComdat())
+      Body.setComdat(Group);
+    return Descriptor;
+  }
+
+private:
+  Function &Txfunc;
+  Function &Body;
+  const ArgumentBlock &Block;
+  const SectionOptions &Options;
+  Module &M;
+  LLVMContext &Context;
+  const DataLayout &Layout;
+  Type *Void, *Pointer, *Word32, *Word64;
+
+  std::string where() const {
+    if (const DISubprogram *Program = Txfunc.getSubprogram())
+      return (Program->getFilename() + ":" + Twine(Program->getLine())).str();
+    return Txfunc.getName().str();
+  }
+
+  /// The recorded block has no alignment to rely on beyond the word's.
+  static Align alignIn(uint64_t Offset) { return commonAlignment(Align(8), Offset); }
+
+  Value *slot(IRBuilder<> &Builder, Value *Base, const PackedArgument &A) const {
+    return Builder.CreatePtrAdd(Base, Builder.getInt64(A.OffsetBytes));
+  }
+
+  void copyAttributes(CallInst &Call) const {
+    Call.setCallingConv(Body.getCallingConv());
+    AttributeList Attributes = Body.getAttributes();
+    SmallVector<AttributeSet, 8> Parameters;
+    for (unsigned I = 0; I != Body.arg_size(); ++I)
+      Parameters.push_back(Attributes.getParamAttrs(I));
+    Call.setAttributes(
+        AttributeList::get(Context, {}, Attributes.getRetAttrs(), Parameters));
+  }
+
+  Function *emitThunk() {
+    auto *Thunk = Function::Create(FunctionType::get(Void, {Pointer}, false),
+                                   GlobalValue::InternalLinkage,
+                                   Txfunc.getName() + ".hf_re_execute", M);
+    Thunk->setComdat(Txfunc.getComdat());
+    Thunk->addFnAttrs(AttrBuilder(Context, AttributeSet::get(
+        Context, AttrBuilder(Context, Body.getAttributes().getFnAttrs()))));
+    dropUnfitAttributes(*Thunk);
+    IRBuilder<> Builder(BasicBlock::Create(Context, "", Thunk));
+
+    SmallVector<Value *, 8> Values(Body.arg_size(), nullptr);
+    for (const Argument &A : Body.args())
+      if (A.hasStructRetAttr()) {
+        AllocaInst *Scratch = Builder.CreateAlloca(A.getParamStructRetType());
+        Scratch->setAlignment(
+            std::max(Scratch->getAlign(), A.getParamAlign().valueOrOne()));
+        Values[A.getArgNo()] = Scratch;
+      }
+    for (const PackedArgument &A : Block.Arguments) {
+      const Argument &Parameter = *Body.getArg(A.Index);
+      Value *From = slot(Builder, Thunk->getArg(0), A);
+      if (!Parameter.hasByValAttr()) {
+        Values[A.Index] = Builder.CreateAlignedLoad(A.Type, From, alignIn(A.OffsetBytes));
+        continue;
+      }
+      AllocaInst *Copy = Builder.CreateAlloca(A.Type);
+      Copy->setAlignment(std::max(Copy->getAlign(), Parameter.getParamAlign().valueOrOne()));
+      Builder.CreateMemCpy(Copy, Copy->getAlign(), From, alignIn(A.OffsetBytes), A.SizeBytes);
+      Values[A.Index] = Copy;
+    }
+    copyAttributes(*Builder.CreateCall(&Body, Values));
+    Builder.CreateRetVoid();
+    return Thunk;
+  }
+
+  /// Target and sanitizer attributes are meant for the thunk too; what describes the body is not.
+  static void dropUnfitAttributes(Function &Thunk) {
+    for (Attribute::AttrKind Kind :
+         {Attribute::Memory, Attribute::WillReturn, Attribute::NoReturn, Attribute::Naked,
+          Attribute::AllocSize, Attribute::AllocKind})
+      Thunk.removeFnAttr(Kind);
+  }
+
+  Constant *emitText(StringRef Text) {
+    auto *Data = ConstantDataArray::getString(Context, Text);
+    auto *Global = new GlobalVariable(M, Data->getType(), true, GlobalValue::PrivateLinkage,
+                                      Data, Txfunc.getName() + ".hf_text");
+    Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+    Global->setComdat(Txfunc.getComdat());
+    return Global;
+  }
+
+  Constant *emitSchema(bool Recorded) {
+    auto *Entry = StructType::get(Word32, Word32, Word32);
+    SmallVector<Constant *, 8> Entries;
+    if (Recorded)
+      for (const PackedArgument &A : Block.Arguments)
+        Entries.push_back(ConstantStruct::get(
+            Entry, {ConstantInt::get(Word32, A.OffsetBytes),
+                    ConstantInt::get(Word32, A.SizeBytes), ConstantInt::get(Word32, A.Kind)}));
+    auto *T = ArrayType::get(Entry, Entries.size());
+    auto *Global = new GlobalVariable(M, T, true, GlobalValue::InternalLinkage,
+                                      ConstantArray::get(T, Entries),
+                                      Txfunc.getName() + ".hf_args");
+    Global->setComdat(Txfunc.getComdat());
+    return Global;
+  }
+
+  GlobalVariable *emitDescriptor(Function *Thunk, uint64_t Version, StringRef Where) {
+    // Without a v_log there is nothing to re-execute from: that build only measures.
+    bool Recorded = Options.Parts != LogParts::ClobberLogOnly;
+    std::string Name = recordName(Txfunc);
+    // struct hf_txfunc of the ABI header, field by field.
+    auto *T = StructType::get(Word32, Word32, Word64, Word64, Pointer, Pointer, Pointer, Word64,
+                              Pointer);
+    static_assert(sizeof(hf_txfunc) == 64 && offsetof(hf_txfunc, name) == 24 &&
+                  offsetof(hf_txfunc, args_count) == 48);
+    Constant *Fields[] = {ConstantInt::get(Word32, HF_ABI_VERSION),
+                          ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),
+                          ConstantInt::get(Word64, xxh3_64bits(Name)),
+                          ConstantInt::get(Word64, Version),
+                          emitText(Name),
+                          emitText(Where),
+                          emitSchema(Recorded),
+                          ConstantInt::get(Word64, Recorded ? Block.Arguments.size() : 0),
+                          Thunk};
+    bool Shared = Txfunc.hasComdat() && !Txfunc.hasLocalLinkage();
+    // The engine is part of the symbol: an object built for another one does not link with this.
+    auto *Descriptor = new GlobalVariable(
+        M, T, true, Shared ? GlobalValue::LinkOnceODRLinkage : GlobalValue::InternalLinkage,
+        ConstantStruct::get(T, Fields),
+        Txfunc.getName() + ".hf_" + Options.engineName());
+    if (Shared)
+      Descriptor->setVisibility(GlobalValue::HiddenVisibility);
+    Descriptor->setComdat(Txfunc.getComdat());
+    return Descriptor;
+  }
+
+  void emptyTxfunc() {
+    GlobalValue::LinkageTypes Linkage = Txfunc.getLinkage();
+    DISubprogram *Program = Txfunc.getSubprogram();
+    Txfunc.deleteBody();
+    Txfunc.setLinkage(Linkage);
+    Txfunc.setSubprogram(Program);
+  }
+
+  AllocaInst *pack(IRBuilder<> &Builder) {
+    AllocaInst *Packed =
+        Builder.CreateAlloca(ArrayType::get(Builder.getInt8Ty(), Block.Bytes));
+    Packed->setAlignment(Align(16));
+    if (Block.HasPadding) // goes to PM as it is
+      Builder.CreateMemSet(Packed, Builder.getInt8(0), Block.Bytes, Packed->getAlign());
+    for (const PackedArgument &A : Block.Arguments) {
+      Argument *Value = Txfunc.getArg(A.Index);
+      auto *To = slot(Builder, Packed, A);
+      if (Value->hasByValAttr())
+        Builder.CreateMemCpy(To, alignIn(A.OffsetBytes), Value, Value->getParamAlign(),
+                             A.SizeBytes);
+      else
+        Builder.CreateAlignedStore(Value, To, alignIn(A.OffsetBytes));
+    }
+    return Packed;
+  }
+
+  FunctionCallee runtime(const Twine &Step, Type *Result, ArrayRef<Type *> Parameters) {
+    return M.getOrInsertFunction(("hf_" + Options.engineName() + "_" + Step).str(),
+                                 FunctionType::get(Result, Parameters, false));
+  }
+
+  void emitEntryBody(GlobalVariable &Descriptor) {
+    emptyTxfunc();
+    IRBuilder<> Builder(BasicBlock::Create(Context, "", &Txfunc));
+    if (DISubprogram *Program = Txfunc.getSubprogram())
+      Builder.SetCurrentDebugLocation(
+          DILocation::get(Context, Program->getLine(), 0, Program));
+
+    Value *Packed = Block.Arguments.empty() ? ConstantPointerNull::get(Builder.getPtrTy())
+                                            : static_cast<llvm::Value *>(pack(Builder));
+    CallInst *Opened = Builder.CreateCall(runtime("begin", Word32, {Pointer, Pointer}),
+                                          {&Descriptor, Packed});
+    Opened->setDoesNotThrow();
+
+    SmallVector<Value *, 8> Values;
+    for (Argument &A : Txfunc.args())
+      Values.push_back(&A);
+    CallInst *Result = Builder.CreateCall(&Body, Values);
+    copyAttributes(*Result);
+
+    BasicBlock *Commit = BasicBlock::Create(Context, "commit", &Txfunc);
+    BasicBlock *Done = BasicBlock::Create(Context, "done", &Txfunc);
+    Builder.CreateCondBr(Builder.CreateICmpNE(Opened, Builder.getInt32(0)), Commit, Done);
+    Builder.SetInsertPoint(Commit);
+    Builder.CreateCall(runtime("commit", Void, {}))->setDoesNotThrow();
+    Builder.CreateBr(Done);
+    Builder.SetInsertPoint(Done);
+    if (Txfunc.getReturnType()->isVoidTy())
+      Builder.CreateRetVoid();
+    else
+      Builder.CreateRet(Result);
+  }
+};
+
+} // namespace
+
+GlobalVariable *emitEntry(Function &Txfunc, Function &Body, const ArgumentBlock &Arguments,
+                          uint64_t Version, const SectionOptions &Options) {
+  return EntryEmitter(Txfunc, Body, Arguments, Options).run(Version);
+}
+
+void emitRegistration(Module &M, ArrayRef<GlobalVariable *> Descriptors) {
+  if (Descriptors.empty())
+    return;
+  LLVMContext &Context = M.getContext();
+  Type *Void = Type::getVoidTy(Context);
+  FunctionCallee Register = M.getOrInsertFunction(
+      "hf_txfunc_register",
+      FunctionType::get(Void, {PointerType::getUnqual(Context)}, false));
+  auto *Constructor = Function::createWithDefaultAttr(
+      FunctionType::get(Void, {}, false), GlobalValue::InternalLinkage, 0, "hf_register", &M);
+  IRBuilder<> Builder(BasicBlock::Create(Context, "", Constructor));
+  for (GlobalVariable *Descriptor : Descriptors)
+    Builder.CreateCall(Register, Descriptor)->setDoesNotThrow();
+  Builder.CreateRetVoid();
+  appendToGlobalCtors(M, Constructor, RegistrationPriority);
+}
+
+} // namespace holdfast

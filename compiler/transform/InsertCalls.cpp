@@ -1,0 +1,169 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Insertion:
+//
+// 1. A write to be logged gets hf_clobber_log or hf_undo_log with its address and length before it.
+// 2. Any other write gets hf_note_store. Notes of neighbouring stores of one block to one base
+//    become one note at the first of them, when nothing but loads, arithmetic and stores of the
+//    same group lies between: no call of the runtime may come between a note and its stores,
+//    since it may already write back the noted lines.
+#include "transform/InsertCalls.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Statistic.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+#define DEBUG_TYPE "holdfast"
+
+using namespace llvm;
+
+STATISTIC(NumNotes, "Notes inserted");
+STATISTIC(NumNotesMerged, "Stores whose note was merged into an earlier one");
+
+namespace holdfast {
+
+namespace {
+
+/// Neighbouring stores under one note. Its ends are both stored to, and within one line's length of
+/// each other it touches no line that the stores do not touch.
+struct NoteGroup {
+  static constexpr int64_t SpanBytes = 64;
+
+  const Write *First = nullptr;
+  Range Hull;
+
+  bool accepts(const Range &R) const {
+    if (!First || R.Base != Hull.Base || !R.Bytes || !Hull.Bytes)
+      return false;
+    int64_t Begin = std::min(Hull.Offset, R.Offset);
+    int64_t End = std::max(end(Hull), end(R));
+    bool Adjoins = R.Offset <= end(Hull) && Hull.Offset <= end(R);
+    return Adjoins || End - Begin <= SpanBytes;
+  }
+  void add(const Range &R) {
+    int64_t End = std::max(end(Hull), end(R));
+    Hull.Offset = std::min(Hull.Offset, R.Offset);
+    Hull.Bytes = End - Hull.Offset;
+  }
+  static int64_t end(const Range &R) { return R.Offset + int64_t(R.Bytes); }
+};
+
+class Inserter {
+public:
+  Inserter(Function &F, EngineKind Engine)
+      : M(*F.getParent()), Context(F.getContext()),
+        LogName(Engine == EngineKind::Undo ? "hf_undo_log" : "hf_clobber_log") {}
+
+  void run(Function &F, ArrayRef<LoggedWrite> Writes) {
+    DenseMap<const Instruction *, const LoggedWrite *> At;
+    for (const LoggedWrite &W : Writes)
+      At[W.Site.At] = &W;
+    for (BasicBlock &Block : F) {
+      for (Instruction &I : make_early_inc_range(Block))
+        visit(I, At.lookup(&I));
+      flush();
+    }
+  }
+
+private:
+  Module &M;
+  LLVMContext &Context;
+  StringRef LogName;
+  NoteGroup Group;
+
+  void visit(Instruction &I, const LoggedWrite *W) {
+    if (!W) {
+      // Calls may reach the runtime; intrinsics do not.
+      if (isa<CallBase>(I) && !isa<IntrinsicInst>(I))
+        flush();
+      return;
+    }
+    if (W->Log) {
+      flush();
+      insert(LogName, I, W->Site.Address, length(*W));
+      return;
+    }
+    ++NumNotes;
+    if (Group.accepts(W->Site.Where)) {
+      ++NumNotesMerged;
+      Group.add(W->Site.Where);
+      return;
+    }
+    flush();
+    if (W->Site.Where.Bytes) {
+      Group = {&W->Site, W->Site.Where};
+      return;
+    }
+    insert("hf_note_store", I, W->Site.Address, length(*W));
+  }
+
+  void flush() {
+    if (!Group.First)
+      return;
+    Instruction &At = *Group.First->At;
+    IRBuilder<> Builder(&At);
+    Value *Address = Group.First->Address;
+    if (Group.Hull.Offset != Group.First->Where.Offset)
+      Address = Builder.CreatePtrAdd(Group.Hull.Base, Builder.getInt64(Group.Hull.Offset));
+    insert("hf_note_store", At, Address, Builder.getInt64(Group.Hull.Bytes));
+    Group = {};
+  }
+
+  Value *length(const LoggedWrite &W) {
+    IRBuilder<> Builder(W.Site.At);
+    if (W.Site.LengthIsString) {
+      FunctionCallee Strlen = M.getOrInsertFunction("strlen", Builder.getInt64Ty(),
+                                                    Builder.getPtrTy());
+      Value *Source = cast<CallBase>(W.Site.At)->getArgOperand(W.Site.Source);
+      return Builder.CreateAdd(Builder.CreateCall(Strlen, Source), Builder.getInt64(1));
+    }
+    if (W.Site.Where.Bytes)
+      return Builder.getInt64(W.Site.Where.Bytes);
+    return Builder.CreateZExtOrTrunc(W.Site.Where.Length, Builder.getInt64Ty());
+  }
+
+  void insert(StringRef Name, Instruction &Before, Value *Address, Value *Bytes) {
+    IRBuilder<> Builder(&Before);
+    FunctionCallee Callee = M.getOrInsertFunction(
+        Name, FunctionType::get(Builder.getVoidTy(),
+                                {Builder.getPtrTy(), Builder.getInt64Ty()}, false));
+    Builder.CreateCall(Callee, {Address, Bytes})->setDoesNotThrow();
+  }
+};
+
+} // namespace
+
+void insertCalls(Function &F, ArrayRef<LoggedWrite> Writes, EngineKind Engine) {
+  Inserter(F, Engine).run(F, Writes);
+}
+
+static const Attribute::AttrKind FunctionPromises[] = {
+    Attribute::Memory,    Attribute::NoSync,     Attribute::NoFree,
+    Attribute::WillReturn, Attribute::NoCallback, Attribute::NoRecurse,
+    Attribute::Speculatable, Attribute::MustProgress};
+static const Attribute::AttrKind ParameterPromises[] = {
+    Attribute::ReadOnly, Attribute::ReadNone, Attribute::WriteOnly,
+    Attribute::NoCapture, Attribute::NoFree, Attribute::Returned};
+
+void dropMemoryPromises(Function &F) {
+  for (Attribute::AttrKind Kind : FunctionPromises)
+    F.removeFnAttr(Kind);
+  for (unsigned I = 0; I != F.arg_size(); ++I)
+    for (Attribute::AttrKind Kind : ParameterPromises)
+      F.removeParamAttr(I, Kind);
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call || isa<IntrinsicInst>(Call))
+      continue;
+    for (Attribute::AttrKind Kind : FunctionPromises)
+      Call->removeFnAttr(Kind);
+    for (unsigned A = 0; A != Call->arg_size(); ++A)
+      for (Attribute::AttrKind Kind : ParameterPromises)
+        Call->removeParamAttr(A, Kind);
+  }
+}
+
+} // namespace holdfast

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The pass:
+//
+// 1. Collect the txfuncs this module defines, by their options.
+// 2. Clone what their sections run (CloneSections), check it (SectionRules), lay out arguments and
+//    hash versions.
+// 3. Decide about every write (ClobberWrites). All decisions before any insertion: what they are
+//    based on includes attributes of callees.
+// 4. Insert calls (InsertCalls), replace the txfuncs by entries and register them (EmitEntry).
+#include "transform/Instrument.h"
+#include "analysis/Arguments.h"
+#include "analysis/SectionRules.h"
+#include "analysis/VersionHash.h"
+#include "transform/CloneSections.h"
+#include "transform/EmitEntry.h"
+#include "transform/InsertCalls.h"
+#include "transform/MarkFunctions.h"
+
+#include "llvm/ADT/Statistic.h"
+#include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+
+#define DEBUG_TYPE "holdfast"
+
+using namespace llvm;
+
+STATISTIC(NumTxfuncs, "Failure-atomic functions");
+
+namespace holdfast {
+
+static void removeLinkGuard(Module &M) {
+  Function *Guard = M.getFunction(LinkGuard);
+  if (!Guard)
+    return;
+  for (User *Call : make_early_inc_range(Guard->users()))
+    cast<CallInst>(Call)->eraseFromParent();
+  Guard->eraseFromParent();
+}
+
+static void instrument(ArrayRef<Function *> Txfuncs, const SectionOptions &Options,
+                       FunctionAnalysisManager &FAM,
+                       SmallVectorImpl<GlobalVariable *> &Descriptors) {
+  Sections All = cloneSections(Txfuncs, Options);
+  if (!checkSections(All))
+    return; // the errors fail the compilation
+
+  SmallVector<Function *, 16> Instances;
+  for (const auto &F : All.Functions)
+    Instances.push_back(F->Instance);
+  FreshFunctions Fresh;
+  findFreshFunctions(Instances, Fresh);
+
+  std::vector<ArgumentBlock> Blocks;
+  std::vector<uint64_t> Versions;
+  for (size_t I = 0; I != Txfuncs.size(); ++I) {
+    Blocks.push_back(layOutArguments(*Instances[I]));
+    Versions.push_back(hashVersion(*Instances[I], Blocks[I], Options));
+  }
+
+  std::vector<SmallVector<LoggedWrite, 16>> Decisions;
+  for (const auto &F : All.Functions)
+    Decisions.push_back(
+        decideWrites(*F->Instance, F->As, Options, Fresh,
+                     FAM.getResult<TargetLibraryAnalysis>(*F->Instance)));
+  for (size_t I = 0; I != Instances.size(); ++I) {
+    insertCalls(*Instances[I], Decisions[I], Options.Engine);
+    dropMemoryPromises(*Instances[I]);
+  }
+  for (size_t I = 0; I != Txfuncs.size(); ++I) {
+    dropMemoryPromises(*Txfuncs[I]);
+    Descriptors.push_back(
+        emitEntry(*Txfuncs[I], *Instances[I], Blocks[I], Versions[I], Options));
+  }
+}
+
+PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
+  removeLinkGuard(M);
+  SmallVector<std::pair<SectionOptions, SmallVector<Function *, 8>>, 1> Groups;
+  for (Function &F : M) {
+    // An available_externally body is another module's txfunc, shown for optimisation only.
+    if (!isTxfunc(F) || F.isDeclaration() || F.hasAvailableExternallyLinkage())
+      continue;
+    ++NumTxfuncs;
+    if (!checkSignature(F))
+      continue;
+    SectionOptions Options = optionsOf(F);
+    auto *Group = find_if(Groups, [&](const auto &G) { return G.first == Options; });
+    if (Group == Groups.end())
+      Group = &Groups.emplace_back(Options, SmallVector<Function *, 8>());
+    Group->second.push_back(&F);
+  }
+  if (Groups.empty())
+    return PreservedAnalyses::all();
+
+  auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
+  SmallVector<GlobalVariable *, 8> Descriptors;
+  for (const auto &[Options, Txfuncs] : Groups)
+    instrument(Txfuncs, Options, FAM, Descriptors);
+  emitRegistration(M, Descriptors);
+  return PreservedAnalyses::none();
+}
+
+/// What a section will call, as arguments of its guard: the linker must take the runtime from its
+/// archive before the passes run that insert the calls.
+static SmallVector<Value *, 8> runtimeOf(Module &M, const SectionOptions &Options) {
+  auto *AnyType = FunctionType::get(Type::getVoidTy(M.getContext()), false);
+  std::string Engine = ("hf_" + Options.engineName() + "_").str();
+  SmallVector<Value *, 8> Functions;
+  for (const std::string &Name : {Engine + "begin", Engine + "commit", Engine + "log",
+                                  std::string("hf_note_store"),
+                                  std::string("hf_txfunc_register")})
+    Functions.push_back(M.getOrInsertFunction(Name, AnyType).getCallee());
+  return Functions;
+}
+
+PreservedAnalyses DeferToLinkPass::run(Module &M, ModuleAnalysisManager &) {
+  FunctionCallee Guard = M.getOrInsertFunction(
+      LinkGuard, FunctionType::get(Type::getVoidTy(M.getContext()), /*isVarArg=*/true));
+  for (Function &F : M)
+    if (isTxfunc(F) && !F.isDeclaration())
+      CallInst::Create(Guard, runtimeOf(M, optionsOf(F)), "",
+                       F.getEntryBlock().getFirstInsertionPt());
+  return PreservedAnalyses::none();
+}
+
+} // namespace holdfast

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Marking:
+//
+// 1. Each entry of llvm.global.annotations that is ours becomes a string attribute of its function.
+// 2. A txfunc becomes noinline: inlined into its caller it would lose its section.
+// 3. Its attribute's value holds the engine and options of this compilation, so that link-time
+//    instrumentation needs no options of its own. A second attribute holds its name for the logs.
+#include "transform/MarkFunctions.h"
+#include "analysis/VersionHash.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/Module.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+static std::string encode(const SectionOptions &Options) {
+  std::string Text = Options.engineName().str();
+  if (Options.Parts == LogParts::VLogOnly)
+    Text += ",vlog-only";
+  if (Options.Parts == LogParts::ClobberLogOnly)
+    Text += ",clobberlog-only";
+  if (!Options.Refine)
+    Text += ",unrefined";
+  return Text;
+}
+
+SectionOptions optionsOf(const Function &Txfunc) {
+  StringRef Text = Txfunc.getFnAttribute(TxfuncAttr).getValueAsString();
+  if (Text.empty())
+    return commandLineOptions();
+  SectionOptions Options;
+  for (StringRef Word : split(Text, ',')) {
+    if (Word == "undo")
+      Options.Engine = EngineKind::Undo;
+    else if (Word == "vlog-only")
+      Options.Parts = LogParts::VLogOnly;
+    else if (Word == "clobberlog-only")
+      Options.Parts = LogParts::ClobberLogOnly;
+    else if (Word == "unrefined")
+      Options.Refine = false;
+  }
+  return Options;
+}
+
+static StringRef annotationText(const Value *Text) {
+  const auto *Global = dyn_cast<GlobalVariable>(Text->stripPointerCasts());
+  if (!Global || !Global->hasInitializer())
+    return "";
+  const auto *Data = dyn_cast<ConstantDataArray>(Global->getInitializer());
+  return Data && Data->isCString() ? Data->getAsCString() : "";
+}
+
+PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
+  const GlobalVariable *Annotations = M.getGlobalVariable("llvm.global.annotations");
+  if (!Annotations || !Annotations->hasInitializer())
+    return PreservedAnalyses::all();
+  const auto *Entries = dyn_cast<ConstantArray>(Annotations->getInitializer());
+  if (!Entries)
+    return PreservedAnalyses::all();
+
+  bool Changed = false;
+  for (const Use &Entry : Entries->operands()) {
+    const auto *Fields = cast<ConstantStruct>(Entry.get());
+    auto *F = dyn_cast<Function>(Fields->getOperand(0)->stripPointerCasts());
+    StringRef Text = annotationText(Fields->getOperand(1));
+    if (!F)
+      continue;
+    if (Text == TxfuncAttr && !isTxfunc(*F)) {
+      F->addFnAttr(NameAttr, recordName(*F));
+      F->addFnAttr(TxfuncAttr, encode(Options));
+      F->removeFnAttr(Attribute::AlwaysInline);
+      F->addFnAttr(Attribute::NoInline);
+      Changed = true;
+    } else if (Text == PureAttr) {
+      F->addFnAttr(PureAttr);
+      F->addFnAttr(Attribute::NoInline);
+      F->removeFnAttr(Attribute::AlwaysInline);
+      Changed = true;
+    }
+  }
+  return Changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+} // namespace holdfast
