@@ -1,21 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <pool/creation.hpp>
-
-#include <pool/file_checks.hpp>
-
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <pool/creation.hpp>
+#include <pool/file_checks.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <fmt/format.h>
 #include <sys/random.h>
 
 namespace hf {
 namespace {
 
-std::uint64_t chunk_for(std::uint64_t create_bytes) noexcept { return create_bytes < 16_MiB ? 4_KiB : 64_KiB; }
+std::uint64_t chunk_for(std::uint64_t create_bytes) noexcept {
+    return create_bytes < 16_MiB ? 4_KiB : 64_KiB;
+}
 
 std::uint64_t lane_for(std::uint64_t create_bytes) noexcept {
     if (create_bytes >= 64_MiB) return 64_KiB;
@@ -33,21 +34,25 @@ void fill_random(std::uint8_t (&uuid)[16]) noexcept {
 } // namespace
 
 status check_options(const std::string& path, const open_options& o) {
-    const auto bad = [&](const std::string& text) { return refusal(path, errc::bad_argument, text); };
+    const auto bad = [&](const std::string& text) {
+        return refusal(path, errc::bad_argument, text);
+    };
     constexpr std::size_t layout_max = sizeof(pool_header::layout) - 1;
     if (o.layout.size() > layout_max || o.layout.find('\0') != std::string::npos)
-        return bad(fmt::format("layout: expected at most {} bytes of text, found {}", layout_max, o.layout.size()));
+        return bad(fmt::format("layout: expected at most {} bytes of text, found {}", layout_max,
+                               o.layout.size()));
     if (path.find('\0') != std::string::npos) return bad("path: contains a zero byte");
     if (o.mode != mode::process && o.mode != mode::pmem) return bad("mode: unknown");
     if (o.creation == create::never) return {};
     if (o.create_bytes < pool_bytes_min || o.create_bytes > pool_bytes_max)
-        return bad(fmt::format("create_bytes: expected {} to {}, found {}", pool_bytes_min, pool_bytes_max,
-                               o.create_bytes));
+        return bad(fmt::format("create_bytes: expected {} to {}, found {}", pool_bytes_min,
+                               pool_bytes_max, o.create_bytes));
     if (o.max_bytes != 0 && (o.max_bytes < o.create_bytes || o.max_bytes > pool_bytes_max))
-        return bad(fmt::format("max_bytes: expected 0 or {} to {}, found {}", o.create_bytes, pool_bytes_max,
-                               o.max_bytes));
+        return bad(fmt::format("max_bytes: expected 0 or {} to {}, found {}", o.create_bytes,
+                               pool_bytes_max, o.max_bytes));
     if (o.max_threads < 1 || o.max_threads > lane_count_max)
-        return bad(fmt::format("max_threads: expected 1 to {}, found {}", lane_count_max, o.max_threads));
+        return bad(
+            fmt::format("max_threads: expected 1 to {}, found {}", lane_count_max, o.max_threads));
     return {};
 }
 
@@ -59,16 +64,18 @@ pool_header first_header(const open_options& o) {
     fill_random(h.uuid);
     h.chunk_bytes = chunk_for(o.create_bytes);
     const std::uint64_t file_bytes = round_up(o.create_bytes, h.chunk_bytes);
-    const std::uint64_t wanted = o.max_bytes != 0 ? o.max_bytes : std::min(64 * o.create_bytes, pool_bytes_max);
+    const std::uint64_t wanted =
+        o.max_bytes != 0 ? o.max_bytes : std::min(64 * o.create_bytes, pool_bytes_max);
     h.max_bytes = std::max(file_bytes, round_down(wanted, h.chunk_bytes));
     h.lanes_offset = lanes_start_offset;
     h.lane_bytes = lane_for(o.create_bytes);
-    h.lane_count = static_cast<std::uint32_t>(
-        std::clamp<std::uint64_t>(o.max_threads, 2, std::max<std::uint64_t>(2, o.create_bytes / 8 / h.lane_bytes)));
+    h.lane_count = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
+        o.max_threads, 2, std::max<std::uint64_t>(2, o.create_bytes / 8 / h.lane_bytes)));
     h.layout_hash = o.layout_hash;
     std::memcpy(h.layout, o.layout.data(), o.layout.size());
     h.mode = static_cast<std::uint32_t>(o.mode);
-    const std::uint64_t heap = round_up(h.lanes_offset + h.lane_bytes * h.lane_count, h.chunk_bytes);
+    const std::uint64_t heap =
+        round_up(h.lanes_offset + h.lane_bytes * h.lane_count, h.chunk_bytes);
     h.extent_count = 1;
     h.extents[0] = {.offset_bytes = heap, .size_bytes = file_bytes - heap};
     return h;
@@ -82,7 +89,8 @@ geometry shape_of(const pool_header& h) noexcept {
             .lane_count = h.lane_count};
 }
 
-std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes, unsigned n) noexcept {
+std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
+                             unsigned n) noexcept {
     const std::uint64_t alignment = base_alignment(max_bytes);
     const std::uint64_t places = (base_high - base_low - max_bytes) / alignment + 1;
     return base_low + checksum(uuid, sizeof uuid, n) % places * alignment;

@@ -13,6 +13,7 @@ status check_options(const std::string& path, const open_options& options);
 pool_header first_header(const open_options& options);
 geometry shape_of(const pool_header& header) noexcept;
 /// The n-th address to try for a pool with this uuid: pseudo-random, aligned, in the pools' range.
-std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes, unsigned n) noexcept;
+std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
+                             unsigned n) noexcept;
 
 } // namespace hf

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/line.hpp>
 #include <pool/file_checks.hpp>
 
-#include <base/line.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace hf {
 namespace {
@@ -30,13 +30,16 @@ copy_state judge(const std::byte* page, pool_header& out) noexcept {
     return header_checksum(out) == out.checksum ? copy_state::valid : copy_state::damaged;
 }
 
-status nothing_valid(const std::string& path, const header_bytes_read& read, copy_state a, copy_state b) {
+status nothing_valid(const std::string& path, const header_bytes_read& read, copy_state a,
+                     copy_state b) {
     if (read.file_bytes == 0) return refusal(path, errc::not_a_pool, "the file is empty");
     const bool magic_seen = a == copy_state::damaged || b == copy_state::damaged;
     if (magic_seen && read.file_bytes < lanes_start_offset)
-        return refusal(path, errc::truncated,
-                       fmt::format("expected at least {} bytes, found {}", pool_bytes_min, read.file_bytes));
-    if (magic_seen) return refusal(path, errc::corrupt, "no header copy verifies; the pool is not opened");
+        return refusal(
+            path, errc::truncated,
+            fmt::format("expected at least {} bytes, found {}", pool_bytes_min, read.file_bytes));
+    if (magic_seen)
+        return refusal(path, errc::corrupt, "no header copy verifies; the pool is not opened");
     if (all_zero(read.page_a, sizeof read.page_a) && all_zero(read.page_b, sizeof read.page_b))
         return refusal(path, errc::not_a_pool,
                        "the header is all zeros: creation was cut short, or this never was a pool; "
@@ -44,22 +47,27 @@ status nothing_valid(const std::string& path, const header_bytes_read& read, cop
     return refusal(path, errc::not_a_pool, "the file does not start with a pool header");
 }
 
-std::string out_of_bounds(const char* field, std::uint64_t found, std::uint64_t low, std::uint64_t high) {
-    return fmt::format("header field {}: expected {:#x} to {:#x}, found {:#x}", field, low, high, found);
+std::string out_of_bounds(const char* field, std::uint64_t found, std::uint64_t low,
+                          std::uint64_t high) {
+    return fmt::format("header field {}: expected {:#x} to {:#x}, found {:#x}", field, low, high,
+                       found);
 }
 
 /// Empty when every number is in its bounds; else which is not.
 std::string number_out_of_bounds(const pool_header& h) {
-    if (h.header_bytes != sizeof h) return out_of_bounds("header_bytes", h.header_bytes, sizeof h, sizeof h);
+    if (h.header_bytes != sizeof h)
+        return out_of_bounds("header_bytes", h.header_bytes, sizeof h, sizeof h);
     if (h.chunk_bytes != 4096 && h.chunk_bytes != 65536)
         return out_of_bounds("chunk_bytes", h.chunk_bytes, 4096, 65536);
-    if (h.max_bytes < pool_bytes_min || h.max_bytes > pool_bytes_max || h.max_bytes % h.chunk_bytes != 0)
+    if (h.max_bytes < pool_bytes_min || h.max_bytes > pool_bytes_max ||
+        h.max_bytes % h.chunk_bytes != 0)
         return out_of_bounds("max_bytes", h.max_bytes, pool_bytes_min, pool_bytes_max);
     if (h.base_address < base_low || h.base_address > base_high - h.max_bytes ||
         h.base_address % base_alignment(h.max_bytes) != 0)
         return out_of_bounds("base_address", h.base_address, base_low, base_high - h.max_bytes);
     if (h.lanes_offset != lanes_start_offset)
-        return out_of_bounds("lanes_offset", h.lanes_offset, lanes_start_offset, lanes_start_offset);
+        return out_of_bounds("lanes_offset", h.lanes_offset, lanes_start_offset,
+                             lanes_start_offset);
     if (h.lane_bytes != 4096 && h.lane_bytes != 16384 && h.lane_bytes != 65536)
         return out_of_bounds("lane_bytes", h.lane_bytes, 4096, 65536);
     if (h.lane_count < 2 || h.lane_count > lane_count_max)
@@ -68,7 +76,8 @@ std::string number_out_of_bounds(const pool_header& h) {
     if (h.open > 1) return out_of_bounds("open", h.open, 0, 1);
     if (h.sequence == 0 || h.sequence > UINT64_MAX / 2)
         return out_of_bounds("sequence", h.sequence, 1, UINT64_MAX / 2);
-    if (h.generation > UINT64_MAX / 2) return out_of_bounds("generation", h.generation, 0, UINT64_MAX / 2);
+    if (h.generation > UINT64_MAX / 2)
+        return out_of_bounds("generation", h.generation, 0, UINT64_MAX / 2);
     if (h.layout[sizeof h.layout - 1] != 0 || h.boot_id[sizeof h.boot_id - 1] != 0)
         return "header text without an end";
     if (h.extent_count < 1 || h.extent_count > extents_max)
@@ -83,12 +92,14 @@ std::string extent_out_of_bounds(const pool_header& h) {
     std::uint64_t end = round_up(lanes_end, h.chunk_bytes);
     for (std::uint32_t i = 0; i < h.extent_count; ++i) {
         const extent& e = h.extents[i];
-        const bool aligned = e.offset_bytes % h.chunk_bytes == 0 && e.size_bytes % h.chunk_bytes == 0;
+        const bool aligned =
+            e.offset_bytes % h.chunk_bytes == 0 && e.size_bytes % h.chunk_bytes == 0;
         if (!aligned || e.size_bytes == 0 || e.offset_bytes < end || e.offset_bytes > h.max_bytes ||
             e.size_bytes > h.max_bytes - e.offset_bytes)
-            return fmt::format("header extent {}: found {:#x} + {:#x}, expected a multiple of {:#x} within "
-                               "{:#x} to {:#x}",
-                               i, e.offset_bytes, e.size_bytes, h.chunk_bytes, end, h.max_bytes);
+            return fmt::format(
+                "header extent {}: found {:#x} + {:#x}, expected a multiple of {:#x} within "
+                "{:#x} to {:#x}",
+                i, e.offset_bytes, e.size_bytes, h.chunk_bytes, end, h.max_bytes);
         end = e.offset_bytes + e.size_bytes;
     }
     return {};
@@ -118,13 +129,15 @@ result<header_chosen> choose_header(const std::string& path, const header_bytes_
     if (state_a != copy_state::valid && state_b != copy_state::valid)
         return nothing_valid(path, read, state_a, state_b);
     header_chosen out{};
-    if (state_a == copy_state::valid && (state_b != copy_state::valid || a.sequence >= b.sequence)) out.header = a;
+    if (state_a == copy_state::valid && (state_b != copy_state::valid || a.sequence >= b.sequence))
+        out.header = a;
     else out.header = b;
     for (char copy : {'A', 'B'}) {
         if ((copy == 'A' ? state_a : state_b) == copy_state::valid) continue;
-        out.warnings.push_back(fmt::format("{}: header copy {} does not verify (damaged, or a write was cut "
-                                           "short): the other copy is used and repairs it",
-                                           path, copy));
+        out.warnings.push_back(
+            fmt::format("{}: header copy {} does not verify (damaged, or a write was cut "
+                        "short): the other copy is used and repairs it",
+                        path, copy));
     }
     return out;
 }
@@ -132,17 +145,21 @@ result<header_chosen> choose_header(const std::string& path, const header_bytes_
 status check_header(const std::string& path, const pool_header& h, std::uint64_t file_bytes) {
     if (h.format_version != header_format_version)
         return refusal(path, errc::wrong_version,
-                       fmt::format("expected format version {}, found {}", header_format_version, h.format_version));
+                       fmt::format("expected format version {}, found {}", header_format_version,
+                                   h.format_version));
     if (const std::uint64_t unknown = h.required_features & ~known_required_features; unknown != 0)
         return refusal(path, errc::unknown_feature,
                        fmt::format("the pool requires features {:#x} that this build does not know "
                                    "(known: {:#x})",
                                    unknown, known_required_features));
-    if (std::string wrong = number_out_of_bounds(h); !wrong.empty()) return refusal(path, errc::corrupt, wrong);
-    if (std::string wrong = extent_out_of_bounds(h); !wrong.empty()) return refusal(path, errc::corrupt, wrong);
+    if (std::string wrong = number_out_of_bounds(h); !wrong.empty())
+        return refusal(path, errc::corrupt, wrong);
+    if (std::string wrong = extent_out_of_bounds(h); !wrong.empty())
+        return refusal(path, errc::corrupt, wrong);
     const extent& last = h.extents[h.extent_count - 1];
     if (const std::uint64_t expected = last.offset_bytes + last.size_bytes; file_bytes < expected)
-        return refusal(path, errc::truncated, fmt::format("expected {} bytes, found {}", expected, file_bytes));
+        return refusal(path, errc::truncated,
+                       fmt::format("expected {} bytes, found {}", expected, file_bytes));
     return {};
 }
 
@@ -154,18 +171,21 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
                                    printable(h.layout, sizeof h.layout)));
     if (options.layout_hash != h.layout_hash)
         return refusal(path, errc::wrong_layout,
-                       fmt::format("layout \"{}\": expected hash {:#x}, found {:#x}", options.layout,
-                                   options.layout_hash, h.layout_hash));
+                       fmt::format("layout \"{}\": expected hash {:#x}, found {:#x}",
+                                   options.layout, options.layout_hash, h.layout_hash));
     if (const std::uint32_t missing = h.engines & ~engines; missing != 0)
         return refusal(path, errc::missing_engine,
-                       fmt::format("the pool holds state of {}, given to open: {}", engine_names(missing),
+                       fmt::format("the pool holds state of {}, given to open: {}",
+                                   engine_names(missing),
                                    engines == 0 ? "no engine" : engine_names(engines)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
     if (h.open != 0 && process_mode && boot_id != std::string_view(h.boot_id) && !options.salvage)
-        return refusal(path, errc::torn,
-                       fmt::format("left open in process mode by boot {}, this is boot {}: its pages may not all "
-                                   "have reached the disk; open with salvage to look at what did",
-                                   printable(h.boot_id, sizeof h.boot_id), boot_id));
+        return refusal(
+            path, errc::torn,
+            fmt::format(
+                "left open in process mode by boot {}, this is boot {}: its pages may not all "
+                "have reached the disk; open with salvage to look at what did",
+                printable(h.boot_id, sizeof h.boot_id), boot_id));
     return {};
 }
 

@@ -3,16 +3,16 @@
 // Growth: disk space, then addresses, then the header that names them. A crash before the header is
 // written leaves a file longer than its header says, which opens; the next growth starts over from
 // the size that the header gives.
+#include <base/assert.hpp>
+#include <base/line.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
 
-#include <base/assert.hpp>
-#include <base/line.hpp>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace hf {
 
@@ -22,11 +22,15 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes) try {
     const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
     if (heap_bytes > room || round_up(heap_bytes, shape_.chunk_bytes) > room || room == 0)
         return refusal(path_, errc::pool_full,
-                       fmt::format("{} more bytes would pass the pool's limit of {}", heap_bytes, shape_.max_bytes));
+                       fmt::format("{} more bytes would pass the pool's limit of {}", heap_bytes,
+                                   shape_.max_bytes));
     if (count == extents_max)
-        return refusal(path_, errc::limit_reached, fmt::format("the pool has all of its {} extents", extents_max));
-    const std::uint64_t needed = std::max(round_up(heap_bytes, shape_.chunk_bytes), shape_.chunk_bytes);
-    const std::uint64_t wanted = std::min(std::max(needed, round_up(size / 8, shape_.chunk_bytes)), room);
+        return refusal(path_, errc::limit_reached,
+                       fmt::format("the pool has all of its {} extents", extents_max));
+    const std::uint64_t needed =
+        std::max(round_up(heap_bytes, shape_.chunk_bytes), shape_.chunk_bytes);
+    const std::uint64_t wanted =
+        std::min(std::max(needed, round_up(size / 8, shape_.chunk_bytes)), room);
     status extended = extend(wanted);
     if (extended.code() == errc::pool_full && wanted > needed) extended = extend(needed);
     if (!extended.ok()) return extended;

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The durable header of a pool, format version 1 (docs/format/pool.md). Do not change the meaning of
-// existing fields: they are part of the format on disk.
+// The durable header of a pool, format version 1 (docs/format/pool.md). Do not change the meaning
+// of existing fields: they are part of the format on disk.
 //
-// (1) 'magic', 'format_version', 'header_bytes' and 'checksum' keep their places in every version, so
+// (1) 'magic', 'format_version', 'header_bytes' and 'checksum' keep their places in every version,
+// so
 //     that any build can tell a newer pool from a damaged one.
 // (2) The checksum covers every byte before it, reserved ones included.
 #pragma once
 
-#include <pool/pool_file.hpp>
-
 #include <base/checksum.hpp>
+#include <pool/pool_file.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -44,38 +44,39 @@ constexpr std::uint64_t base_alignment(std::uint64_t max_bytes) {
 }
 
 struct pool_header {
-    std::uint64_t magic;             // header_magic: says "this is a pool"
-    std::uint32_t format_version;    // header_format_version of the build that wrote it
-    std::uint32_t header_bytes;      // size of one copy, 4096
+    std::uint64_t magic; // header_magic: says "this is a pool"
+    std::uint32_t format_version; // header_format_version of the build that wrote it
+    std::uint32_t header_bytes; // size of one copy, 4096
     std::uint64_t required_features; // bits a reader must know
     std::uint64_t optional_features; // bits a reader may ignore
-    std::uint8_t uuid[16];           // random, chosen at creation; names the pool for good
-    std::uint64_t sequence;          // grows by one with every header write; the higher copy counts
-    std::uint64_t generation;        // how often the pool was marked open
-    std::uint64_t base_address;      // canonical address
-    std::uint64_t max_bytes;         // growth limit of the file
-    std::uint64_t chunk_bytes;       // allocator's chunk, and the unit of extents
-    std::uint64_t lanes_offset;      // first log lane, from pool start
-    std::uint64_t lane_bytes;        // size of one lane
-    std::uint32_t lane_count;        // number of lanes
-    std::uint32_t engines;           // engine_bit mask of engines that may hold durable state
-    std::uint64_t layout_hash;       // application's hash of its types; 0 when it has none
-    std::uint32_t mode;              // hf::mode of the last mark_open
-    std::uint32_t open;              // 1 from mark_open to the clean close, else 0
-    char boot_id[40];                // kernel boot identifier of the last mark_open, zero-padded text
-    char layout[64];                 // application's layout name, zero-padded text
-    std::uint32_t extent_count;      // extents in use, 1 to 128
-    std::uint32_t reserved_word;     // zero
-    extent extents[extents_max];     // heap, in file order
-    std::uint64_t reserved[225];     // zero
-    std::uint64_t checksum;          // XXH3-64 of all bytes before it, seeded with header_magic
+    std::uint8_t uuid[16]; // random, chosen at creation; names the pool for good
+    std::uint64_t sequence; // grows by one with every header write; the higher copy counts
+    std::uint64_t generation; // how often the pool was marked open
+    std::uint64_t base_address; // canonical address
+    std::uint64_t max_bytes; // growth limit of the file
+    std::uint64_t chunk_bytes; // allocator's chunk, and the unit of extents
+    std::uint64_t lanes_offset; // first log lane, from pool start
+    std::uint64_t lane_bytes; // size of one lane
+    std::uint32_t lane_count; // number of lanes
+    std::uint32_t engines; // engine_bit mask of engines that may hold durable state
+    std::uint64_t layout_hash; // application's hash of its types; 0 when it has none
+    std::uint32_t mode; // hf::mode of the last mark_open
+    std::uint32_t open; // 1 from mark_open to the clean close, else 0
+    char boot_id[40]; // kernel boot identifier of the last mark_open, zero-padded text
+    char layout[64]; // application's layout name, zero-padded text
+    std::uint32_t extent_count; // extents in use, 1 to 128
+    std::uint32_t reserved_word; // zero
+    extent extents[extents_max]; // heap, in file order
+    std::uint64_t reserved[225]; // zero
+    std::uint64_t checksum; // XXH3-64 of all bytes before it, seeded with header_magic
 };
 static_assert(sizeof(extent) == 16);
 static_assert(sizeof(pool_header) == 4096);
 static_assert(std::is_trivially_copyable_v<pool_header> && std::is_standard_layout_v<pool_header>);
 static_assert(std::has_unique_object_representations_v<pool_header>, "no padding");
 static_assert(offsetof(pool_header, uuid) == 32 && offsetof(pool_header, sequence) == 48);
-static_assert(offsetof(pool_header, base_address) == 64 && offsetof(pool_header, lane_count) == 104);
+static_assert(offsetof(pool_header, base_address) == 64 &&
+              offsetof(pool_header, lane_count) == 104);
 static_assert(offsetof(pool_header, boot_id) == 128 && offsetof(pool_header, layout) == 168);
 static_assert(offsetof(pool_header, extent_count) == 232 && offsetof(pool_header, extents) == 240);
 static_assert(offsetof(pool_header, reserved) == 2288 && offsetof(pool_header, checksum) == 4088);

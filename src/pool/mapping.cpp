@@ -11,7 +11,8 @@ constexpr int reservation_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept {
     void* const wanted = reinterpret_cast<void*>(base);
-    void* const got = ::mmap(wanted, bytes, PROT_NONE, reservation_flags | MAP_FIXED_NOREPLACE, -1, 0);
+    void* const got =
+        ::mmap(wanted, bytes, PROT_NONE, reservation_flags | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == MAP_FAILED) return errno;
     if (got == wanted) return 0;
     ::munmap(got, bytes); // a kernel older than the flag took the address as a hint
@@ -22,7 +23,9 @@ void release_addresses(void* base, std::uint64_t bytes) noexcept { ::munmap(base
 
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool map_sync) noexcept {
     const int flags = MAP_FIXED | (map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED);
-    if (::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset)) != MAP_FAILED) return 0;
+    if (::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset)) !=
+        MAP_FAILED)
+        return 0;
     const int failed = errno;
     // A failed MAP_FIXED may have taken the reservation away already.
     (void)::mmap(at, bytes, PROT_NONE, reservation_flags | MAP_FIXED, -1, 0);
@@ -31,7 +34,8 @@ int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool m
 
 bool can_map_sync(int fd) noexcept {
     constexpr std::size_t page = 4096;
-    void* const got = ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
+    void* const got =
+        ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
     if (got == MAP_FAILED) return false;
     ::munmap(got, page);
     return true;

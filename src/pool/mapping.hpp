@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Address space of a pool: the whole range it may ever grow to is reserved at once, without memory
-// behind it, and pieces of the file are mapped over the reservation. So growth never finds its place
-// taken, and nothing else is ever mapped over by accident.
+// behind it, and pieces of the file are mapped over the reservation. So growth never finds its
+// place taken, and nothing else is ever mapped over by accident.
 #pragma once
 
 #include <cstddef>
@@ -14,8 +14,8 @@ namespace hf {
 int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept;
 /// Gives the range back, mapped or only reserved.
 void release_addresses(void* base, std::uint64_t bytes) noexcept;
-/// Maps the file's [offset, offset + bytes) at 'at', over an own reservation, which is restored when
-/// that fails. 0, or the error.
+/// Maps the file's [offset, offset + bytes) at 'at', over an own reservation, which is restored
+/// when that fails. 0, or the error.
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool map_sync) noexcept;
 /// True when the file can be mapped so that a store, once flushed, survives power loss (DAX).
 bool can_map_sync(int fd) noexcept;

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <pool/file_checks.hpp>
 #include <pool/os_file.hpp>
 
-#include <pool/file_checks.hpp>
-
-#include <base/assert.hpp>
+#include <fmt/format.h>
+#include <linux/magic.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fmt/format.h>
-#include <linux/magic.h>
 #include <mutex>
 #include <sys/stat.h>
 #include <sys/vfs.h>
@@ -29,8 +28,8 @@ template <class Call> auto restarted(Call&& call) noexcept {
     }
 }
 
-// Files this process has open as pools. The process is part of the entry: a forked child inherits the
-// table but not the right to say "already open here"; there the lock speaks.
+// Files this process has open as pools. The process is part of the entry: a forked child inherits
+// the table but not the right to say "already open here"; there the lock speaks.
 struct open_here {
     dev_t device;
     ino_t inode;
@@ -79,7 +78,7 @@ const char* kind_of(mode_t mode) noexcept {
 }
 
 status lock_whole(const std::string& path, int fd) {
-    struct flock lock {};
+    struct flock lock{};
     lock.l_type = F_WRLCK;
     lock.l_whence = SEEK_SET;
     if (restarted([&] { return fcntl(fd, F_OFD_SETLK, &lock); }) == 0) return {};
@@ -107,8 +106,8 @@ void os_file::take(os_file& other) noexcept {
 }
 
 os_file::~os_file() {
-    // The lock goes first: an opener on another thread is then told "in this process", which is true,
-    // and never "in another".
+    // The lock goes first: an opener on another thread is then told "in this process", which is
+    // true, and never "in another".
     if (fd_ >= 0) ::close(fd_);
     if (in_table_) leave({device_, inode_, ::getpid()});
 }
@@ -120,7 +119,7 @@ status os_file::system_error(const char* call, int error) const {
 status os_file::adopt(const std::string& path, int fd) {
     fd_ = fd;
     path_ = path;
-    struct stat about {};
+    struct stat about{};
     if (::fstat(fd, &about) != 0) return system_error("fstat", errno);
     if (!S_ISREG(about.st_mode))
         return refusal(path, errc::not_a_pool, fmt::format("this is {}", kind_of(about.st_mode)));
@@ -129,14 +128,15 @@ status os_file::adopt(const std::string& path, int fd) {
     if (!enter({device_, inode_, ::getpid()}))
         return refusal(path, errc::in_use, "already open in this process");
     in_table_ = true;
-    struct statfs system {};
-    on_tmpfs_ = restarted([&] { return ::fstatfs(fd, &system); }) == 0 && system.f_type == TMPFS_MAGIC;
+    struct statfs system{};
+    on_tmpfs_ =
+        restarted([&] { return ::fstatfs(fd, &system); }) == 0 && system.f_type == TMPFS_MAGIC;
     return lock_whole(path, fd);
 }
 
 result<os_file> os_file::open_existing(const std::string& path, bool follow_symlinks) {
     // Looked at before it is opened: opening a device can have effects of its own.
-    struct stat about {};
+    struct stat about{};
     os_file file;
     file.path_ = path;
     if ((follow_symlinks ? ::stat(path.c_str(), &about) : ::lstat(path.c_str(), &about)) != 0)
@@ -144,7 +144,8 @@ result<os_file> os_file::open_existing(const std::string& path, bool follow_syml
     if (!S_ISREG(about.st_mode))
         return refusal(path, errc::not_a_pool, fmt::format("this is {}", kind_of(about.st_mode)));
     // Non-blocking: the name may have become a FIFO in between.
-    const int flags = O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_symlinks ? 0 : O_NOFOLLOW);
+    const int flags =
+        O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_symlinks ? 0 : O_NOFOLLOW);
     const int fd = restarted([&] { return ::open(path.c_str(), flags); });
     if (fd < 0) return file.system_error("open", errno);
     if (status locked = file.adopt(path, fd); !locked.ok()) return locked;
@@ -162,20 +163,21 @@ result<os_file> os_file::create_new(const std::string& path) {
 }
 
 result<std::uint64_t> os_file::size_bytes() const {
-    struct stat about {};
+    struct stat about{};
     if (::fstat(fd_, &about) != 0) return system_error("fstat", errno);
     return static_cast<std::uint64_t>(about.st_size);
 }
 
 bool os_file::has_holes(std::uint64_t bytes) const noexcept {
-    struct stat about {};
+    struct stat about{};
     return ::fstat(fd_, &about) == 0 && static_cast<std::uint64_t>(about.st_blocks) * 512 < bytes;
 }
 
 status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const {
     for (std::size_t done = 0; done < count;) {
         const auto place = static_cast<off_t>(offset + done);
-        const ssize_t n = restarted([&] { return ::pread(fd_, static_cast<char*>(to) + done, count - done, place); });
+        const ssize_t n = restarted(
+            [&] { return ::pread(fd_, static_cast<char*>(to) + done, count - done, place); });
         if (n < 0) return system_error("read", errno);
         if (n == 0) break;
         done += static_cast<std::size_t>(n);
@@ -186,8 +188,9 @@ status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const
 status os_file::write_at(std::uint64_t offset, const void* from, std::size_t count) const {
     for (std::size_t done = 0; done < count;) {
         const auto place = static_cast<off_t>(offset + done);
-        const ssize_t n =
-            restarted([&] { return ::pwrite(fd_, static_cast<const char*>(from) + done, count - done, place); });
+        const ssize_t n = restarted([&] {
+            return ::pwrite(fd_, static_cast<const char*>(from) + done, count - done, place);
+        });
         if (n < 0) return system_error("write", errno);
         done += static_cast<std::size_t>(n);
     }
@@ -225,7 +228,8 @@ status os_file::sync_directory() const {
     if (on_tmpfs_) return {};
     const auto slash = path_.rfind('/');
     const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
-    const int fd = restarted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    const int fd =
+        restarted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return system_error("open directory", errno);
     const int failed = restarted([&] { return ::fsync(fd); }) == 0 ? 0 : errno;
     ::close(fd);
@@ -238,7 +242,8 @@ void os_file::unlink() const noexcept { ::unlink(path_.c_str()); }
 
 std::string kernel_boot_id() {
     char text[64] = {};
-    const int fd = restarted([] { return ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
+    const int fd =
+        restarted([] { return ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
     if (fd < 0) return "unknown";
     const ssize_t n = restarted([&] { return ::read(fd, text, 36); });
     ::close(fd);

@@ -40,8 +40,8 @@ public:
     /// Reads up to 'count' bytes; the rest of the buffer is left as it is.
     status read_at(std::uint64_t offset, void* to, std::size_t count) const;
     status write_at(std::uint64_t offset, const void* from, std::size_t count) const;
-    /// Allocates [offset, offset + bytes) for good and lengthens the file to its end. Bytes that were
-    /// not in the file read as zeros.
+    /// Allocates [offset, offset + bytes) for good and lengthens the file to its end. Bytes that
+    /// were not in the file read as zeros.
     ///
     /// Errors:   pool_full; the file may have become longer.
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <pool/pool_file.hpp>
-
+#include <base/assert.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
+#include <pool/pool_file.hpp>
 
-#include <base/assert.hpp>
+#include <fmt/format.h>
 
 #include <cerrno>
 #include <cstring>
-#include <fmt/format.h>
 #include <new>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -26,8 +25,8 @@ std::string error_text(int error) { return std::strerror(error); }
 
 pool_file::pool_file() : header_(std::make_unique<pool_header>()), process_(::getpid()) {}
 
-result<std::unique_ptr<pool_file>> pool_file::open(const std::string& path, const open_options& options,
-                                                   std::uint32_t engines) try {
+result<std::unique_ptr<pool_file>>
+pool_file::open(const std::string& path, const open_options& options, std::uint32_t engines) try {
     if (status usable = check_options(path, options); !usable.ok()) return usable;
     for (bool first_try = true;; first_try = false) {
         std::unique_ptr<pool_file> pool{new pool_file};
@@ -53,7 +52,8 @@ result<std::unique_ptr<pool_file>> pool_file::open(const std::string& path, cons
             return pool;
         }
         // Somebody else created it between our two looks: look once more.
-        const bool raced = fresh.error().code() == errc::exists && options.creation == create::if_missing;
+        const bool raced =
+            fresh.error().code() == errc::exists && options.creation == create::if_missing;
         if (!raced || !first_try) return fresh.error();
     }
 } catch (const std::bad_alloc&) {
@@ -87,8 +87,10 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     const auto file_bytes = file_.size_bytes();
     if (!file_bytes) return file_bytes.error();
     read.file_bytes = *file_bytes;
-    if (status ok = file_.read_at(header_a_offset, read.page_a, sizeof read.page_a); !ok.ok()) return ok;
-    if (status ok = file_.read_at(header_b_offset, read.page_b, sizeof read.page_b); !ok.ok()) return ok;
+    if (status ok = file_.read_at(header_a_offset, read.page_a, sizeof read.page_a); !ok.ok())
+        return ok;
+    if (status ok = file_.read_at(header_b_offset, read.page_b, sizeof read.page_b); !ok.ok())
+        return ok;
     auto chosen = choose_header(path_, read);
     if (!chosen) return chosen.error();
     pool_header& h = *header_;
@@ -99,13 +101,16 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     if (status ok = check_use(path_, h, options, engines, boot_id); !ok.ok()) return ok;
     was_clean_ = h.open == 0;
     if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) && boot_id != h.boot_id)
-        warnings_.push_back(fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
-                                        "be torn or missing",
-                                        path_));
+        warnings_.push_back(
+            fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
+                        "be torn or missing",
+                        path_));
     if (const int failed = reserve_addresses(h.base_address, h.max_bytes); failed != 0)
-        return refusal(path_, failed == EEXIST ? errc::address_taken : errc::io_error,
-                       fmt::format("cannot reserve {} bytes at the canonical address {:#x}: {}", h.max_bytes,
-                                   h.base_address, failed == EEXIST ? "something is mapped there" : error_text(failed)));
+        return refusal(
+            path_, failed == EEXIST ? errc::address_taken : errc::io_error,
+            fmt::format("cannot reserve {} bytes at the canonical address {:#x}: {}", h.max_bytes,
+                        h.base_address,
+                        failed == EEXIST ? "something is mapped there" : error_text(failed)));
     base_ = reinterpret_cast<std::byte*>(h.base_address);
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
@@ -122,9 +127,11 @@ status pool_file::choose_base(const geometry& shape, const std::uint8_t (&uuid)[
         failed = reserve_addresses(base, shape.max_bytes);
     }
     if (failed != 0)
-        return refusal(path_, failed == EEXIST ? errc::address_taken : errc::io_error,
-                       fmt::format("no place for {} bytes of addresses between {:#x} and {:#x}, last tried {:#x}: {}",
-                                   shape.max_bytes, base_low, base_high, base, error_text(failed)));
+        return refusal(
+            path_, failed == EEXIST ? errc::address_taken : errc::io_error,
+            fmt::format(
+                "no place for {} bytes of addresses between {:#x} and {:#x}, last tried {:#x}: {}",
+                shape.max_bytes, base_low, base_high, base, error_text(failed)));
     base_ = reinterpret_cast<std::byte*>(base);
     shape_ = shape; // from here on the destructor gives the range back
     return {};
@@ -141,12 +148,14 @@ status pool_file::settle_mode(const open_options& options) {
     if (map_sync_) return {};
     if (!file_.on_tmpfs())
         return refusal(path_, errc::mode_unavailable,
-                       "pmem mode needs a file on persistent memory mounted for direct access (DAX), or on tmpfs, "
+                       "pmem mode needs a file on persistent memory mounted for direct access "
+                       "(DAX), or on tmpfs, "
                        "where it is emulated");
     emulated_ = true;
-    warnings_.push_back(fmt::format("{}: pmem mode is emulated on tmpfs: flushes and fences are real, but nothing "
-                                    "here survives power loss",
-                                    path_));
+    warnings_.push_back(
+        fmt::format("{}: pmem mode is emulated on tmpfs: flushes and fences are real, but nothing "
+                    "here survives power loss",
+                    path_));
     return {};
 }
 
@@ -162,8 +171,9 @@ void pool_file::take_shape(const pool_header& h) {
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
     const int failed = map_file(base_ + offset, file_.descriptor(), offset, bytes, map_sync_);
     if (failed == 0) return {};
-    return refusal(path_, errc::io_error,
-                   fmt::format("cannot map {} bytes at offset {}: {}", bytes, offset, error_text(failed)));
+    return refusal(
+        path_, errc::io_error,
+        fmt::format("cannot map {} bytes at offset {}: {}", bytes, offset, error_text(failed)));
 }
 
 status pool_file::mark_open() {
@@ -185,8 +195,8 @@ status pool_file::mark_open() {
     return {};
 }
 
-/// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power failure
-/// the pool must be known to have been open.
+/// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power
+/// failure the pool must be known to have been open.
 status pool_file::write_headers() {
     header_->sequence += 1;
     header_->checksum = header_checksum(*header_);
@@ -195,12 +205,15 @@ status pool_file::write_headers() {
         persist::copy(domain_, base_ + copy, header_.get(), sizeof *header_);
         persist::fence(domain_);
         if (needs_msync && ::msync(base_ + copy, sizeof *header_, MS_SYNC) != 0)
-            return refusal(path_, errc::io_error, fmt::format("msync of the header: {}", error_text(errno)));
+            return refusal(path_, errc::io_error,
+                           fmt::format("msync of the header: {}", error_text(errno)));
     }
     return {};
 }
 
-root_words* pool_file::roots() const noexcept { return reinterpret_cast<root_words*>(base_ + root_words_offset); }
+root_words* pool_file::roots() const noexcept {
+    return reinterpret_cast<root_words*>(base_ + root_words_offset);
+}
 
 void pool_file::close_cleanly() noexcept {
     // Data before the mark that vouches for it; if the disk fails, the mark is not made.

@@ -5,8 +5,8 @@
 //
 // (1) Both header copies carry a checksum and a sequence number; the valid copy with the higher
 //     number counts. They are written one after the other, B then A, each durable before the next.
-// (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first write.
-// (3) Every byte of every extent is allocated by the file system before the header names it.
+// (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first
+// write. (3) Every byte of every extent is allocated by the file system before the header names it.
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 
@@ -57,8 +57,8 @@ class pool_file {
 public:
     /// Opens or creates, locks and maps; checks everything; writes nothing to an existing file.
     /// 'engines' is the mask of engines the caller can recover.
-    static result<std::unique_ptr<pool_file>> open(const std::string& path, const open_options& options,
-                                                   std::uint32_t engines);
+    static result<std::unique_ptr<pool_file>>
+    open(const std::string& path, const open_options& options, std::uint32_t engines);
     /// Marks the pool open by this boot: generation grows by one, boot identifier, mode and engines
     /// recorded, a damaged header copy rewritten. 2 ordering points.
     status mark_open();
@@ -71,7 +71,9 @@ public:
     static void abandon(std::unique_ptr<pool_file> file);
 
     std::byte* base() const noexcept { return base_; }
-    std::uint64_t size_bytes() const noexcept { return size_bytes_.load(std::memory_order_acquire); } // end of the last extent
+    std::uint64_t size_bytes() const noexcept {
+        return size_bytes_.load(std::memory_order_acquire);
+    } // end of the last extent
     const geometry& shape() const noexcept { return shape_; }
     hf::domain domain() const noexcept { return domain_; }
     hf::mode mode() const noexcept { return mode_; }
@@ -88,7 +90,8 @@ public:
     }
     root_words* roots() const noexcept;
     bool contains(const void* address) const noexcept {
-        auto a = reinterpret_cast<std::uintptr_t>(address), b = reinterpret_cast<std::uintptr_t>(base_);
+        auto a = reinterpret_cast<std::uintptr_t>(address),
+             b = reinterpret_cast<std::uintptr_t>(base_);
         return a - b < shape_.max_bytes;
     }
 
@@ -112,17 +115,18 @@ private:
     void close_cleanly() noexcept;
 
     os_file file_;
-    std::unique_ptr<pool_header> header_; // what both copies hold, or will hold after the next write
-    std::byte* base_ = nullptr;           // start of the reservation of shape_.max_bytes
+    std::unique_ptr<pool_header>
+        header_; // what both copies hold, or will hold after the next write
+    std::byte* base_ = nullptr; // start of the reservation of shape_.max_bytes
     std::atomic<std::uint64_t> size_bytes_{0};
     geometry shape_{};
     hf::domain domain_ = hf::domain::process;
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
-    bool map_sync_ = false;               // mapped with MAP_SYNC: stores need no msync
-    bool marked_open_ = false;            // mark_open succeeded; from then on the file may be written
-    std::uint32_t engines_ = 0;           // given to open
-    int process_ = 0;                     // which opened; a forked child leaves the file alone
+    bool map_sync_ = false; // mapped with MAP_SYNC: stores need no msync
+    bool marked_open_ = false; // mark_open succeeded; from then on the file may be written
+    std::uint32_t engines_ = 0; // given to open
+    int process_ = 0; // which opened; a forked child leaves the file alone
     std::uint64_t generation_ = 0;
     std::string path_;
     std::vector<std::string> warnings_;

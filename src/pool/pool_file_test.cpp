@@ -43,7 +43,7 @@ TEST_F(PoolFile, NewPoolHasTheShapeThatItsSizeAsksFor) {
 
 TEST_F(PoolFile, NewFileIsForItsOwnerOnlyAndReadsAsZerosPastTheHeaders) {
     make_pool();
-    struct stat about {};
+    struct stat about{};
     ASSERT_EQ(::stat(path.c_str(), &about), 0);
     EXPECT_EQ(about.st_mode & 07777, 0600U);
     EXPECT_GE(about.st_blocks * 512, about.st_size) << "a hole would fault when the disk is full";
@@ -188,7 +188,8 @@ TEST_F(PoolFile, ExtentTableHasAnEnd) {
     edit_header(path, [](pool_header& h) {
         h.extents[0].size_bytes = 4096;
         for (std::uint32_t i = 1; i < extents_max; ++i)
-            h.extents[i] = {.offset_bytes = h.extents[i - 1].offset_bytes + 4096, .size_bytes = 4096};
+            h.extents[i] = {.offset_bytes = h.extents[i - 1].offset_bytes + 4096,
+                            .size_bytes = 4096};
         h.extent_count = extents_max;
     });
     std::filesystem::resize_file(path, 20480 + 128 * 4096);
@@ -213,7 +214,8 @@ TEST_F(PoolFile, CrashInTheMiddleOfGrowthLeavesALongerFileThatOpens) {
     ASSERT_TRUE(grown);
     EXPECT_EQ(grown->offset_bytes, 64_KiB);
     for (std::uint64_t i = 0; i < grown->size_bytes; ++i)
-        ASSERT_EQ(file->base()[grown->offset_bytes + i], std::byte{0}) << "an extent reads as zeros";
+        ASSERT_EQ(file->base()[grown->offset_bytes + i], std::byte{0})
+            << "an extent reads as zeros";
 }
 
 TEST_F(PoolFile, CrashBetweenTheHeaderCopiesOfAGrowthKeepsTheExtent) {
@@ -241,7 +243,9 @@ TEST_F(PoolFile, ReadersSeeWholeExtentsWhileThePoolGrows) {
         while (!stop.load()) {
             std::uint64_t end = file->extents()[0].offset_bytes;
             for (const extent& e : file->extents()) {
-                if (e.offset_bytes != end || file->base()[e.offset_bytes + e.size_bytes - 1] != std::byte{0}) ++wrong;
+                if (e.offset_bytes != end ||
+                    file->base()[e.offset_bytes + e.size_bytes - 1] != std::byte{0})
+                    ++wrong;
                 end += e.size_bytes;
             }
         }
@@ -263,14 +267,15 @@ TEST_F(PoolFile, SparseCopyIsFilledInBeforeItIsUsed) {
     auto file = open_good();
     ASSERT_NE(file, nullptr);
     ASSERT_TRUE(file->mark_open().ok());
-    struct stat about {};
+    struct stat about{};
     ASSERT_EQ(::stat(path.c_str(), &about), 0);
     EXPECT_GE(about.st_blocks * 512, about.st_size);
 }
 
 TEST_F(PoolFile, PoolOnADiskComesBackToo) {
     const char* disk = std::getenv("TMPDIR");
-    path = std::string(disk != nullptr ? disk : "/tmp") + "/hf_pool_test." + std::to_string(::getpid());
+    path = std::string(disk != nullptr ? disk : "/tmp") + "/hf_pool_test." +
+           std::to_string(::getpid());
     std::filesystem::remove(path);
     auto file = open_good();
     ASSERT_NE(file, nullptr);

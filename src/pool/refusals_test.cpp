@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: whatever lies at the path, open() returns a pool or refuses with the right code, and a refusal
-// leaves the file byte-identical (and its time of change too). Method: make every kind of wrong file,
-// by hand and by mutation, and compare fingerprints around open().
+// Goal: whatever lies at the path, open() returns a pool or refuses with the right code, and a
+// refusal leaves the file byte-identical (and its time of change too). Method: make every kind of
+// wrong file, by hand and by mutation, and compare fingerprints around open().
 #include <pool/test_support.hpp>
 
 #include <cstring>
@@ -35,7 +35,8 @@ TEST_F(PoolFile, ExistingFileIsRefusedWhenANewOneIsAskedFor) {
 TEST_F(PoolFile, TruncatedFileIsRefusedAtEveryLength) {
     make_pool();
     const std::string whole = contents(path);
-    for (std::size_t length : {8UL, 100UL, 4095UL, 4096UL, 6000UL, 8192UL, 12288UL, 40000UL, whole.size() - 1}) {
+    for (std::size_t length :
+         {8UL, 100UL, 4095UL, 4096UL, 6000UL, 8192UL, 12288UL, 40000UL, whole.size() - 1}) {
         write_file(path, whole.substr(0, length));
         const std::string said = expect_refused(path, options, errc::truncated);
         EXPECT_NE(said.find("found " + std::to_string(length)), std::string::npos) << said;
@@ -116,7 +117,8 @@ TEST_F(PoolFile, OtherLayoutNameIsRefusedWithBothNames) {
     make_pool();
     options.layout = "other/2";
     const std::string said = expect_refused(path, options, errc::wrong_layout);
-    EXPECT_NE(said.find("expected layout \"other/2\", found \"pool_test/1\""), std::string::npos) << said;
+    EXPECT_NE(said.find("expected layout \"other/2\", found \"pool_test/1\""), std::string::npos)
+        << said;
 }
 
 TEST_F(PoolFile, OtherLayoutHashIsRefused) {
@@ -135,9 +137,11 @@ TEST_F(PoolFile, LayoutNameFromTheFileIsPrintedHarmlessly) {
 
 TEST_F(PoolFile, MissingEngineIsNamed) {
     make_pool_left_open();
-    EXPECT_NE(expect_refused(path, options, errc::missing_engine, engine_undo).find("clobber"), std::string::npos);
+    EXPECT_NE(expect_refused(path, options, errc::missing_engine, engine_undo).find("clobber"),
+              std::string::npos);
     edit_header(path, [](pool_header& h) { h.engines = 1u << 9; });
-    EXPECT_NE(expect_refused(path, options, errc::missing_engine).find("unknown engine bit 9"), std::string::npos);
+    EXPECT_NE(expect_refused(path, options, errc::missing_engine).find("unknown engine bit 9"),
+              std::string::npos);
 }
 
 TEST_F(PoolFile, OneDamagedHeaderCopyIsRepairedWithAWarning) {
@@ -229,10 +233,12 @@ TEST_F(PoolFile, EveryNumberIsBounded) {
 TEST_F(PoolFile, SecondOpenerInThisProcessIsRefused) {
     make_pool();
     const auto file = open_good();
-    EXPECT_NE(expect_refused(path, options, errc::in_use).find("in this process"), std::string::npos);
+    EXPECT_NE(expect_refused(path, options, errc::in_use).find("in this process"),
+              std::string::npos);
     const std::string twin = directory + "/twin.hf"; // another name of the same file
     ASSERT_EQ(::link(path.c_str(), twin.c_str()), 0);
-    EXPECT_NE(expect_refused(twin, options, errc::in_use).find("in this process"), std::string::npos);
+    EXPECT_NE(expect_refused(twin, options, errc::in_use).find("in this process"),
+              std::string::npos);
 }
 
 TEST_F(PoolFile, SecondOpenerInAnotherProcessIsRefused) {
@@ -240,7 +246,8 @@ TEST_F(PoolFile, SecondOpenerInAnotherProcessIsRefused) {
     auto file = open_good();
     ASSERT_TRUE(file->mark_open().ok());
     const auto child = [&] {
-        return expect_refused(path, options, errc::in_use).find("another process") != std::string::npos &&
+        return expect_refused(path, options, errc::in_use).find("another process") !=
+                   std::string::npos &&
                !HasFailure();
     };
     EXPECT_TRUE(in_child(child));
@@ -257,7 +264,8 @@ TEST_F(PoolFile, ForkedChildThatInheritsAPoolNeitherClosesNorUnlocksIt) {
     }));
     EXPECT_EQ(read_header(path, header_a_offset).open, 1U);
     EXPECT_TRUE(in_child([&] {
-        return expect_refused(path, options, errc::in_use).find("another process") != std::string::npos;
+        return expect_refused(path, options, errc::in_use).find("another process") !=
+               std::string::npos;
     }));
 }
 
@@ -267,7 +275,8 @@ TEST_F(PoolFile, ReadOnlyFileIsRefused) {
     ASSERT_EQ(::chmod(path.c_str(), 0444), 0);
     EXPECT_TRUE(in_child([&] {
         // Root may write anything: become nobody first.
-        if (::geteuid() == 0 && (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0))
+        if (::geteuid() == 0 &&
+            (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0))
             return false;
         expect_refused(path, options, errc::permission);
         return !HasFailure();
@@ -277,7 +286,9 @@ TEST_F(PoolFile, ReadOnlyFileIsRefused) {
 TEST_F(PoolFile, ProcessModePoolLeftOpenByAnEarlierBootIsTorn) {
     make_pool_left_open();
     EXPECT_NE(open_good(), nullptr) << "same boot: a process crash tears nothing";
-    const auto earlier_boot = [](pool_header& h) { std::strcpy(h.boot_id, "00000000-1111-2222-3333-444444444444"); };
+    const auto earlier_boot = [](pool_header& h) {
+        std::strcpy(h.boot_id, "00000000-1111-2222-3333-444444444444");
+    };
     edit_header(path, earlier_boot);
     const std::string said = expect_refused(path, options, errc::torn);
     EXPECT_NE(said.find("00000000-1111"), std::string::npos) << said;
@@ -293,7 +304,9 @@ TEST_F(PoolFile, ProcessModePoolLeftOpenByAnEarlierBootIsTorn) {
 
 TEST_F(PoolFile, CleanOrPmemPoolOfAnEarlierBootOpens) {
     make_pool();
-    const auto earlier_boot = [](pool_header& h) { std::strcpy(h.boot_id, "00000000-1111-2222-3333-444444444444"); };
+    const auto earlier_boot = [](pool_header& h) {
+        std::strcpy(h.boot_id, "00000000-1111-2222-3333-444444444444");
+    };
     edit_header(path, earlier_boot);
     EXPECT_NE(open_good(), nullptr);
     options.mode = mode::pmem;
@@ -340,7 +353,8 @@ TEST_F(PoolFile, BadOptionsAreRefusedAndCreateNothing) {
 
 TEST_F(PoolFile, PmemModeOnAnOrdinaryDiskIsRefusedAndCreatesNothing) {
     const char* disk = std::getenv("TMPDIR");
-    const std::string elsewhere = std::string(disk != nullptr ? disk : "/tmp") + "/hf_pool_test.pmem";
+    const std::string elsewhere =
+        std::string(disk != nullptr ? disk : "/tmp") + "/hf_pool_test.pmem";
     std::filesystem::remove(elsewhere);
     options.mode = mode::pmem;
     const auto opened = pool_file::open(elsewhere, options, both_engines);
@@ -364,7 +378,8 @@ TEST_F(PoolFile, MutatedHeadersOpenOrAreRefusedAndNeverFault) {
         std::string pages = whole.substr(0, 8192);
         const std::size_t place = random() % 4096;
         const char value = static_cast<char>(random());
-        const unsigned copies = random() % 4; // in half of the cases the checksums are made right again
+        const unsigned copies =
+            random() % 4; // in half of the cases the checksums are made right again
         for (std::size_t copy : {0UL, 4096UL}) {
             if (copies == 0 && copy != 0) continue;
             pages[copy + place] = value;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a full or read-only file system gives a clear error, never SIGBUS, and leaves a usable pool.
-// Method: mount small file systems in a mount namespace of our own, which needs root or user
+// Goal: a full or read-only file system gives a clear error, never SIGBUS, and leaves a usable
+// pool. Method: mount small file systems in a mount namespace of our own, which needs root or user
 // namespaces; HOLDFAST_SKIP_MOUNT_TESTS=1 skips these tests where neither is to be had.
 #include <pool/test_support.hpp>
 
@@ -18,14 +18,16 @@ class PoolSpace : public PoolFile {
 protected:
     void SetUp() override {
         PoolFile::SetUp();
-        if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr) GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
+        if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr)
+            GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
         const int namespaces = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
         ASSERT_EQ(::unshare(namespaces), 0) << "no mount namespace: " << std::strerror(errno)
                                             << "; run as root, or set HOLDFAST_SKIP_MOUNT_TESTS=1";
         // Fails in a chroot, whose root is no mount point; TearDown unmounts in any case.
         (void)::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
         ASSERT_EQ(::mount("none", directory.c_str(), "tmpfs", 0, "size=8m"), 0)
-            << "cannot mount: " << std::strerror(errno) << "; set HOLDFAST_SKIP_MOUNT_TESTS=1 to skip";
+            << "cannot mount: " << std::strerror(errno)
+            << "; set HOLDFAST_SKIP_MOUNT_TESTS=1 to skip";
     }
     void TearDown() override {
         (void)::umount2(directory.c_str(), MNT_DETACH);
@@ -52,7 +54,9 @@ TEST_F(PoolSpace, GrowthWithoutSpaceIsRefusedAndThePoolStaysUsable) {
     EXPECT_EQ(std::filesystem::file_size(path), 4_MiB);
     EXPECT_EQ(file->size_bytes(), 4_MiB);
     // The pool stays usable to its last byte: nothing in it is a hole.
-    const auto fill = [&](const extent& e) { std::memset(file->base() + e.offset_bytes, 0x11, e.size_bytes); };
+    const auto fill = [&](const extent& e) {
+        std::memset(file->base() + e.offset_bytes, 0x11, e.size_bytes);
+    };
     fill(file->extents()[0]);
     ASSERT_TRUE(file->grow(1_MiB)) << "a request that fits is met";
     fill(file->extents()[1]);

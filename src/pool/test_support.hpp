@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the pool's tests share: a directory of their own on tmpfs, fingerprints of files, and editing
-// of headers behind the pool's back.
+// What the pool's tests share: a directory of their own on tmpfs, fingerprints of files, and
+// editing of headers behind the pool's back.
 #pragma once
 
 #include <pool/header.hpp>
@@ -73,11 +73,11 @@ inline void write_file(const std::string& path, const std::string& bytes) {
 
 /// Bytes, size, permissions and time of change of a file; of other things, what they are.
 inline std::string fingerprint(const std::string& path) {
-    struct stat about {};
+    struct stat about{};
     if (::lstat(path.c_str(), &about) != 0) return "missing";
     std::ostringstream text;
-    text << about.st_mode << ' ' << about.st_size << ' ' << about.st_ino << ' ' << about.st_mtim.tv_sec << '.'
-         << about.st_mtim.tv_nsec;
+    text << about.st_mode << ' ' << about.st_size << ' ' << about.st_ino << ' '
+         << about.st_mtim.tv_sec << '.' << about.st_mtim.tv_nsec;
     if (S_ISREG(about.st_mode)) {
         const std::string bytes = contents(path);
         text << ' ' << checksum(bytes.data(), bytes.size(), 0);
