@@ -1,0 +1,323 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Making room when the pool has reached its limit. Least recently used is approximated by sampling,
+// as Redis does: look at some items of a random instance, give up the one unused for longest. No
+// lists, so nothing to keep durable and nothing to rebuild.
+//
+// A freed block serves only requests of its own size class until its whole chunk is free. So
+// victims are taken from the class that is asked for; when there is none, or that class holds much
+// younger items than others do, a whole window of memory is cleared: every item in it is evicted.
+// Items of whole chunks are too few to be met by sampling: they wait in a queue in the order of
+// their use.
+#include "sections.hpp"
+#include "store.hpp"
+#include <base/checksum.hpp>
+
+#include <holdfast/alloc.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <shared_mutex>
+#include <utility>
+
+namespace hf::kv {
+namespace {
+
+constexpr unsigned attempts_max = 32;
+constexpr unsigned sample_items = 12; // looked at to find one victim
+constexpr std::uintptr_t window_bytes = 64 << 10; // the allocator's chunk, or a multiple of it
+constexpr std::uintptr_t block_step = 16; // every block starts at a multiple of this
+
+std::uint64_t random_word() noexcept {
+    thread_local std::uint64_t state = reinterpret_cast<std::uintptr_t>(&state) | 1;
+    state ^= state << 13;
+    state ^= state >> 7;
+    state ^= state << 17;
+    return state * 0x9e3779b97f4a7c15ULL;
+}
+
+// The hash of what looks like an item, 0 when nothing does. A free block may be filled by its new
+// owner while it is looked at here; what was read is believed only after the item has been found in
+// its table under the lock.
+__attribute__((no_sanitize("thread", "address"))) std::uint64_t
+hash_if_item(std::uintptr_t address, std::uintptr_t mapped_end, std::uint64_t seed) noexcept {
+    const auto* const raw = reinterpret_cast<const volatile item*>(address);
+    const std::size_t key_bytes = raw->key_bytes;
+    if (key_bytes == 0 || key_bytes > key_bytes_max) return 0;
+    const auto* const bytes = reinterpret_cast<const volatile char*>(raw + 1);
+    if (reinterpret_cast<std::uintptr_t>(bytes) + key_bytes > mapped_end) return 0;
+    const std::uint64_t hash = raw->node.hash;
+    char key[key_bytes_max];
+    for (std::size_t i = 0; i < key_bytes; ++i) key[i] = bytes[i];
+    return checksum(key, key_bytes, seed) == hash ? hash : 0;
+}
+
+item* random_item(structures::hash_table& table) noexcept {
+    for (unsigned probe = 0; probe < 4; ++probe)
+        if (auto* node = structures::find_place(&table, random_word()).next)
+            return reinterpret_cast<item*>(node);
+    return nullptr;
+}
+
+} // namespace
+
+item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
+    const std::size_t bytes = item_bytes(key_bytes, value_bytes);
+    for (unsigned attempt = 0;; ++attempt) {
+        auto block = hf::stage(pool_, bytes);
+        if (block) {
+            const auto end = reinterpret_cast<std::uintptr_t>(*block) + bytes;
+            auto highest = highest_.load(std::memory_order_relaxed);
+            while (highest < end && !highest_.compare_exchange_weak(highest, end)) {}
+            return static_cast<item*>(*block);
+        }
+        if (block.error().code() != errc::pool_full || !evict_) return nullptr;
+        if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return nullptr;
+    }
+}
+
+// What a look at one instance found.
+struct store::sample {
+    item* usable = nullptr; // longest unused item whose block the request can have
+    item* oldest = nullptr; // longest unused item of any size
+};
+
+bool store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t& oldest) {
+    const std::size_t wanted = rounded_size(pool_, bytes);
+    const auto serves = [&](const item& it) {
+        const auto block = rounded_size(pool_, item_bytes(it.key_bytes, it.value_bytes));
+        // Blocks of whole chunks come back as chunks, which serve anyone.
+        return block == wanted || (block > wanted && block >= window_bytes);
+    };
+    for (unsigned tries = 0; tries < 32; ++tries) {
+        instance& in = root_->instances[random_word() % instance_count];
+        const std::unique_lock held(in.lock, std::try_to_lock);
+        if (!held || structures::size(&in.table) == 0) continue;
+        const std::uint32_t when = now();
+        sample seen;
+        for (unsigned i = 0; i < sample_items; ++i) {
+            item* const it = random_item(in.table);
+            if (it == nullptr) continue;
+            if (life_of(*it, when) != life::live) {
+                const bool enough = serves(*it);
+                unlink(in, it);
+                counted.add(count::reclaimed);
+                if (enough) return true;
+                seen = {}; // may have pointed to it
+                continue;
+            }
+            if (seen.oldest == nullptr || it->last_access < seen.oldest->last_access)
+                seen.oldest = it;
+            if ((seen.usable == nullptr || it->last_access < seen.usable->last_access) &&
+                serves(*it))
+                seen.usable = it;
+        }
+        if (seen.oldest != nullptr) oldest = reinterpret_cast<std::uintptr_t>(seen.oldest);
+        if (seen.usable == nullptr) continue;
+        // Classes age alike in the long run: now and then the class with the old items shrinks.
+        const std::uint32_t age = when - seen.usable->last_access;
+        if (when - seen.oldest->last_access > 2 * age + 60 && random_word() % 64 == 0) return false;
+        unlink(in, seen.usable);
+        counted.add(count::evictions);
+        return true;
+    }
+    return false;
+}
+
+bool store::make_room(std::size_t bytes, unsigned attempt, thread_counts& counted) {
+    if (attempt < attempts_max / 2) {
+        std::uintptr_t oldest = 0;
+        const bool whole_chunks = rounded_size(pool_, bytes) >= window_bytes;
+        if (whole_chunks ? evict_large(bytes, counted) : evict_some(bytes, counted, oldest))
+            return true;
+        if (oldest != 0 && clear_window(oldest, bytes, counted)) return true;
+    }
+    return clear_window(0, bytes, counted);
+}
+
+// Where nothing can be evicted: the root and the segments of the tables. Sorted.
+std::vector<std::uintptr_t> store::pinned_blocks() {
+    std::vector<std::uintptr_t> pinned{reinterpret_cast<std::uintptr_t>(root_)};
+    for (instance& in : root_->instances) {
+        const std::shared_lock held(in.lock);
+        for (const auto* segment : in.table.segments)
+            if (segment != nullptr) pinned.push_back(reinterpret_cast<std::uintptr_t>(segment));
+    }
+    std::ranges::sort(pinned);
+    return pinned;
+}
+
+// Evicts everything in a stretch of memory that has room for 'bytes': the one around an item, or
+// around a random one that shares it with nothing that must stay. True when something went.
+bool store::clear_window(std::uintptr_t around, std::size_t bytes, thread_counts& counted) {
+    // One more than is needed: the allocator's chunks may lie askew.
+    const std::uintptr_t span = (bytes + 2 * window_bytes - 1) / window_bytes * window_bytes;
+    const std::uintptr_t highest = highest_.load(std::memory_order_relaxed);
+    // Between the root and the highest block ever handed out everything is mapped.
+    const auto lowest = reinterpret_cast<std::uintptr_t>(root_);
+    const auto begin_around = [&](std::uintptr_t address) {
+        const std::uintptr_t begin = address / window_bytes * window_bytes;
+        return std::max(begin + span > highest && highest > span ? highest - span : begin, lowest);
+    };
+    std::uintptr_t begin = around == 0 ? 0 : begin_around(around);
+    if (around == 0) {
+        const auto pinned = pinned_blocks();
+        for (unsigned tries = 0; tries < instance_count && begin == 0; ++tries) {
+            instance& in = root_->instances[random_word() % instance_count];
+            const std::shared_lock held(in.lock);
+            const item* const it = random_item(in.table);
+            if (it == nullptr) continue;
+            begin = begin_around(reinterpret_cast<std::uintptr_t>(it));
+            const auto next = std::ranges::lower_bound(pinned, begin);
+            if (next != pinned.end() && *next < begin + span) begin = 0;
+        }
+        if (begin == 0) return false;
+    }
+    begin = begin / block_step * block_step;
+    const std::uintptr_t end = std::min(begin + span, highest);
+    bool any = false;
+    for (std::uintptr_t at = begin; at + sizeof(item) < end; at += block_step)
+        if (const std::uint64_t hash = hash_if_item(at, highest, seed_); hash != 0)
+            any |= evict_linked(at, hash, counted);
+    if (any) trim(pool_); // the window is of use to other sizes only when no block of it is at hand
+    return any;
+}
+
+item* store::linked_at(instance& in, std::uintptr_t address, std::uint64_t hash) noexcept {
+    for (auto* node = structures::chain(&in.table, hash); node != nullptr && node->hash == hash;
+         node = node->next)
+        if (reinterpret_cast<std::uintptr_t>(node) == address) return reinterpret_cast<item*>(node);
+    return nullptr;
+}
+
+bool store::evict_linked(std::uintptr_t address, std::uint64_t hash, thread_counts& counted) {
+    instance& in = at(hash);
+    const std::lock_guard held(in.lock);
+    item* const it = linked_at(in, address, hash);
+    if (it == nullptr) return false;
+    unlink(in, it);
+    counted.add(count::evictions);
+    return true;
+}
+
+bool store::is_large(const item& it) noexcept {
+    return item_bytes(it.key_bytes, it.value_bytes) > window_bytes / 2;
+}
+
+// Entries of items that are replaced stay behind. When there are too many, all are forgotten and
+// find_large() starts again.
+void store::note_large(const item& it) {
+    const std::lock_guard held(large_lock_);
+    if (large_.size() > 2 * pool_.max_bytes() / window_bytes + 1024) {
+        large_.clear();
+        large_found_ = false;
+    }
+    large_.push_back({reinterpret_cast<std::uintptr_t>(&it), it.node.hash, it.last_access});
+}
+
+// What was stored before this process started: found when it is first needed.
+void store::find_large() {
+    {
+        const std::lock_guard held(large_lock_);
+        if (std::exchange(large_found_, true)) return;
+    }
+    std::vector<large_item> found;
+    for (instance& in : root_->instances) {
+        const std::shared_lock held(in.lock);
+        structures::for_each(&in.table, [&](structures::hash_node* node) {
+            const auto& it = *reinterpret_cast<const item*>(node);
+            if (!is_large(it)) return;
+            found.push_back({reinterpret_cast<std::uintptr_t>(node), node->hash, it.last_access});
+        });
+    }
+    std::ranges::sort(found, {}, &large_item::last_access);
+    const std::lock_guard held(large_lock_);
+    large_.insert(large_.begin(), found.begin(), found.end());
+}
+
+bool store::evict_large(std::size_t bytes, thread_counts& counted) {
+    find_large();
+    const std::size_t wanted = rounded_size(pool_, bytes);
+    std::uintptr_t smaller = 0;
+    for (unsigned tries = 0; tries < 64; ++tries) {
+        large_item next{};
+        {
+            const std::lock_guard held(large_lock_);
+            if (large_.empty()) break;
+            next = large_.front();
+            large_.pop_front();
+        }
+        instance& in = at(next.hash);
+        const std::lock_guard held(in.lock);
+        item* const it = linked_at(in, next.address, next.hash);
+        if (it == nullptr) continue; // replaced or removed since
+        const bool live = life_of(*it, now()) == life::live;
+        if (live && it->last_access > next.last_access) { // used since: queue again
+            note_large(*it);
+            continue;
+        }
+        const bool enough =
+            rounded_size(pool_, item_bytes(it->key_bytes, it->value_bytes)) >= wanted;
+        unlink(in, it);
+        counted.add(live ? count::evictions : count::reclaimed);
+        if (enough) return true;
+        smaller = next.address;
+        break;
+    }
+    // A smaller one leaves a gap: its neighbours make it wide enough.
+    return smaller != 0 && clear_window(smaller, bytes, counted);
+}
+
+void store::reap(thread_counts& counted) {
+    for (unsigned tries = 0; tries < 4; ++tries) {
+        instance& in = root_->instances[random_word() % instance_count];
+        const std::unique_lock held(in.lock, std::try_to_lock);
+        if (!held) continue;
+        for (unsigned i = 0; i < sample_items; ++i) {
+            item* const it = random_item(in.table);
+            if (it == nullptr || life_of(*it, now()) == life::live) continue;
+            unlink(in, it);
+            counted.add(count::reclaimed);
+        }
+    }
+}
+
+std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
+    constexpr unsigned per_instance = 8;
+    std::array<size_class_view, 64> classes{};
+    std::uint64_t looked_at = 0, looked_at_bytes = 0, items = 0;
+    const std::uint32_t when = now();
+    for (instance& in : root_->instances) {
+        const std::shared_lock held(in.lock);
+        const std::uint64_t here = structures::size(&in.table);
+        items += here;
+        for (unsigned i = 0; i < std::min<std::uint64_t>(here, per_instance); ++i) {
+            const item* const it = random_item(in.table);
+            if (it == nullptr) continue;
+            const std::size_t bytes = item_bytes(it->key_bytes, it->value_bytes);
+            auto& c = classes[static_cast<std::size_t>(std::bit_width(bytes - 1))];
+            ++c.items;
+            c.item_bytes += bytes;
+            c.oldest_age_s = std::max<std::uint64_t>(c.oldest_age_s, when - it->last_access);
+            ++looked_at;
+            looked_at_bytes += bytes;
+        }
+    }
+    std::vector<size_class_view> found;
+    total_bytes = 0;
+    if (looked_at == 0) return found;
+    const double scale = static_cast<double>(items) / static_cast<double>(looked_at);
+    const auto scaled = [&](std::uint64_t n) {
+        return static_cast<std::uint64_t>(static_cast<double>(n) * scale + 0.5);
+    };
+    total_bytes = scaled(looked_at_bytes);
+    for (std::size_t log2 = 0; log2 < classes.size(); ++log2) {
+        auto& c = classes[log2];
+        if (c.items == 0) continue;
+        found.push_back({1ULL << log2, scaled(c.items), scaled(c.item_bytes), c.oldest_age_s});
+    }
+    return found;
+}
+
+} // namespace hf::kv

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// holdfast-kv: a memcached-protocol server whose items survive kill -9.
+#include "options.hpp"
+#include "server.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <grp.h>
+#include <pwd.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace hf::kv;
+
+int refuse(const std::string& why) {
+    std::fprintf(stderr, "holdfast-kv: %s\n", why.c_str());
+    return 1;
+}
+
+hf::status failed(const std::string& doing) {
+    return {hf::errc::io_error, doing + ": " + std::strerror(errno)};
+}
+
+// Descriptors for all connections, the pool, and the loops.
+hf::status raise_descriptor_limit(std::uint32_t connections) {
+    const rlim_t needed = rlim_t{connections} + 64 + 4 * 64;
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return failed("cannot read the descriptor limit");
+    if (limit.rlim_cur >= needed) return {};
+    limit.rlim_cur = needed;
+    if (limit.rlim_max < needed) limit.rlim_max = needed;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
+        return failed(fmt::format("cannot allow {} connections (-c)", connections));
+    return {};
+}
+
+hf::status become(const std::string& user) {
+    if (user.empty() || ::geteuid() != 0) return {};
+    const passwd* const entry = ::getpwnam(user.c_str());
+    if (entry == nullptr) return {hf::errc::bad_argument, "no such user: " + user};
+    if (::initgroups(user.c_str(), entry->pw_gid) != 0 || ::setgid(entry->pw_gid) != 0 ||
+        ::setuid(entry->pw_uid) != 0)
+        return failed("cannot become " + user);
+    return {};
+}
+
+hf::status write_pid(const std::string& path) {
+    if (path.empty()) return {};
+    std::FILE* const file = std::fopen(path.c_str(), "w");
+    if (file == nullptr) return failed("cannot write " + path);
+    const bool written = std::fprintf(file, "%ld\n", static_cast<long>(::getpid())) > 0;
+    if (std::fclose(file) != 0 || !written) return failed("cannot write " + path);
+    return {};
+}
+
+// Before the pool is opened: the file is written only afterwards, when it is true.
+hf::status can_write(const std::string& path) {
+    if (path.empty() || ::access(path.c_str(), W_OK) == 0) return {};
+    const auto slash = path.rfind('/');
+    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
+    if (errno == ENOENT && ::access(folder.c_str(), W_OK | X_OK) == 0) return {};
+    return failed("cannot write " + path);
+}
+
+void announce(const service& serving, const listeners& from) {
+    hf::pool& pool = serving.items->pool();
+    for (const std::string& warning : pool.warnings())
+        std::fprintf(stderr, "holdfast-kv: %s\n", warning.c_str());
+    if (pool.max_bytes() != serving.chosen.store.max_bytes)
+        std::fprintf(stderr, "holdfast-kv: the pool keeps the limit it was made with: %llu MiB\n",
+                     static_cast<unsigned long long>(pool.max_bytes() >> 20));
+    fmt::print(
+        "holdfast-kv: listening on {}, pool {}, mode {}, recovered {} sections in {:.1f} ms\n",
+        from.where(), pool.path(), pool.mode() == hf::mode::pmem ? "pmem" : "process",
+        pool.recovered().sections_pending, pool.recovered().open_ms);
+    std::fflush(stdout);
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    const command_line line = parse_command_line(argc, argv);
+    if (line.exit_code >= 0) return line.exit_code;
+    service serving;
+    serving.chosen = line.chosen;
+    serving.verbosity = line.verbosity;
+    const settings& chosen = serving.chosen;
+    ::signal(SIGPIPE, SIG_IGN);
+    block_stop_signals();
+
+    // In this order so that whatever is refused leaves the pool's file untouched.
+    listeners from;
+    if (auto done = raise_descriptor_limit(chosen.connections_max); !done.ok())
+        return refuse(done.what());
+    if (chosen.unix_path.empty())
+        if (auto done = from.bind_tcp(chosen); !done.ok()) return refuse(done.what());
+    if (auto done = become(chosen.user); !done.ok()) return refuse(done.what());
+    if (auto done = can_write(chosen.pid_file); !done.ok()) return refuse(done.what());
+    auto opened = store::open(chosen.store);
+    if (!opened) return refuse(opened.error().what());
+    serving.items = opened->get();
+    serving.started = serving.items->now();
+    if (!chosen.unix_path.empty())
+        if (auto done = from.bind_unix(chosen); !done.ok()) return refuse(done.what());
+    if (auto done = write_pid(chosen.pid_file); !done.ok()) return refuse(done.what());
+    if (auto done = from.listen(chosen.backlog); !done.ok()) return refuse(done.what());
+
+    announce(serving, from);
+    serve(serving, from);
+    from.close();
+    if (!chosen.pid_file.empty()) ::unlink(chosen.pid_file.c_str());
+    return 0;
+}

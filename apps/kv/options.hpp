@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include "service.hpp"
+
+namespace hf::kv {
+
+/// What the command line asks for. When 'exit_code' is not negative there is nothing to serve: help
+/// or version was printed, or a complaint.
+struct command_line {
+    settings chosen;
+    int verbosity = 0;
+    int exit_code = -1;
+};
+command_line parse_command_line(int argc, char** argv);
+
+} // namespace hf::kv

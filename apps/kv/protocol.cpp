@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "protocol.hpp"
+
+#include <array>
+#include <charconv>
+#include <cstring>
+#include <limits>
+
+namespace hf::kv {
+namespace {
+
+// A command other than a retrieval has at most 6 words; one more tells that there are too many.
+constexpr std::size_t words_max = 8;
+
+struct words {
+    std::array<std::string_view, words_max> at;
+    std::size_t count = 0;
+};
+
+words split(std::string_view line) noexcept {
+    words found;
+    while (found.count < words_max) {
+        const std::string_view word = next_word(line);
+        if (word.empty()) break;
+        found.at[found.count++] = word;
+    }
+    return found;
+}
+
+bool is_space(char c) noexcept { return c == ' ' || (c >= '\t' && c <= '\r'); }
+
+// As memcached's safe_strto…: white space and a sign may stand in front, white space behind.
+template <class Number> bool parse_integer(std::string_view text, Number& number) noexcept {
+    std::size_t start = 0;
+    while (start < text.size() && is_space(text[start])) ++start;
+    if (start < text.size() && text[start] == '+') {
+        ++start;
+        if (start < text.size() && text[start] == '-') return false;
+    }
+    const char* const last = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data() + start, last, number);
+    if (parsed.ec != std::errc()) return false;
+    return parsed.ptr == last || is_space(*parsed.ptr);
+}
+
+request answer(std::string_view text, bool noreply = false) noexcept {
+    request r;
+    r.reply = text;
+    r.noreply = noreply;
+    return r;
+}
+
+bool ends_in_noreply(const words& w) noexcept { return w.at[w.count - 1] == "noreply"; }
+
+request parse_storage(verb what, const words& w) noexcept {
+    const std::size_t least = what == verb::cas ? 6 : 5;
+    if (w.count != least && w.count != least + 1) return answer(reply::error);
+    request r;
+    r.noreply = ends_in_noreply(w);
+    r.key = w.at[1];
+    std::int32_t value_bytes = 0;
+    if (r.key.size() > key_bytes_max || !parse_integer(w.at[2], r.flags) ||
+        !parse_integer(w.at[3], r.exptime) || !parse_integer(w.at[4], value_bytes) ||
+        (what == verb::cas && !parse_integer(w.at[5], r.cas)) || value_bytes < 0 ||
+        value_bytes > std::numeric_limits<std::int32_t>::max() - 2)
+        return answer(reply::bad_format, r.noreply);
+    r.what = what;
+    r.value_bytes = static_cast<std::uint32_t>(value_bytes);
+    return r;
+}
+
+request parse_delta(verb what, const words& w) noexcept {
+    if (w.count != 3 && w.count != 4) return answer(reply::error);
+    request r;
+    r.noreply = ends_in_noreply(w);
+    r.key = w.at[1];
+    if (r.key.size() > key_bytes_max) return answer(reply::bad_format, r.noreply);
+    if (!parse_integer(w.at[2], r.delta)) return answer(reply::bad_delta, r.noreply);
+    r.what = what;
+    return r;
+}
+
+request parse_touch(const words& w) noexcept {
+    if (w.count != 3 && w.count != 4) return answer(reply::error);
+    request r;
+    r.noreply = ends_in_noreply(w);
+    r.key = w.at[1];
+    if (r.key.size() > key_bytes_max) return answer(reply::bad_format, r.noreply);
+    if (!parse_integer(w.at[2], r.exptime)) return answer(reply::bad_exptime, r.noreply);
+    r.what = verb::touch;
+    return r;
+}
+
+request parse_delete(const words& w) noexcept {
+    if (w.count < 2 || w.count > 4) return answer(reply::error);
+    request r;
+    if (w.count > 2) {
+        // A hold time of zero was once an argument and is still accepted.
+        const bool hold_is_zero = w.at[2] == "0";
+        r.noreply = ends_in_noreply(w);
+        const bool valid = w.count == 3 ? hold_is_zero || r.noreply : hold_is_zero && r.noreply;
+        if (!valid) return answer(reply::bad_delete, r.noreply);
+    }
+    r.key = w.at[1];
+    if (r.key.size() > key_bytes_max) return answer(reply::bad_format, r.noreply);
+    r.what = verb::remove;
+    return r;
+}
+
+request parse_flush(const words& w) noexcept {
+    if (w.count > 3) return answer(reply::error);
+    request r;
+    r.noreply = ends_in_noreply(w);
+    if (w.count != (r.noreply ? 2U : 1U) && !parse_integer(w.at[1], r.exptime))
+        return answer(reply::bad_exptime, r.noreply);
+    r.what = verb::flush_all;
+    return r;
+}
+
+request parse_verbosity(const words& w) noexcept {
+    if (w.count != 2 && w.count != 3) return answer(reply::error);
+    request r;
+    r.noreply = ends_in_noreply(w);
+    std::uint32_t level = 0;
+    if (!parse_integer(w.at[1], level)) return answer(reply::bad_format, r.noreply);
+    r.delta = level;
+    r.what = verb::verbosity;
+    return r;
+}
+
+// The keys are checked here, all of them: memcached answers one long key with an error alone.
+request parse_retrieval(std::string_view keys, bool with_cas, bool touches) noexcept {
+    request r;
+    r.with_cas = with_cas;
+    r.touches = touches;
+    const std::string_view arguments = keys;
+    std::string_view rest = keys;
+    if (next_word(rest).empty()) return answer(reply::error);
+    if (touches) {
+        if (!parse_integer(next_word(keys), r.exptime)) return answer(reply::bad_exptime);
+    }
+    if (arguments.size() > key_bytes_max) {
+        rest = keys;
+        for (auto key = next_word(rest); !key.empty(); key = next_word(rest))
+            if (key.size() > key_bytes_max) return answer(reply::bad_format);
+    }
+    r.what = verb::retrieve;
+    r.keys = keys;
+    return r;
+}
+
+request parse_rare(std::string_view command, std::string_view line,
+                   std::string_view rest) noexcept {
+    const words w = split(line);
+    if (command == "replace") return parse_storage(verb::replace, w);
+    if (command == "prepend") return parse_storage(verb::prepend, w);
+    if (command == "append") return parse_storage(verb::append, w);
+    if (command == "cas") return parse_storage(verb::cas, w);
+    if (command == "incr") return parse_delta(verb::incr, w);
+    if (command == "decr") return parse_delta(verb::decr, w);
+    if (command == "touch") return parse_touch(w);
+    if (command == "flush_all") return parse_flush(w);
+    if (command == "verbosity") return parse_verbosity(w);
+    if (command == "mn") return answer("MN\r\n");
+    request r;
+    if (command == "stats") {
+        r.what = verb::stats;
+        r.keys = rest;
+        return r;
+    }
+    if (command == "version") r.what = verb::version;
+    else if (command == "quit") r.what = verb::quit;
+    else if (w.count > 1 && w.at[w.count - 1].starts_with("HTTP/")) r.what = verb::close;
+    else r.reply = reply::error;
+    return r;
+}
+
+} // namespace
+
+std::string_view next_word(std::string_view& words) noexcept {
+    const char* at = words.data();
+    const char* const last = at + words.size();
+    while (at != last && *at == ' ') ++at;
+    const char* const start = at;
+    if (last - at > 64) {
+        const void* space = std::memchr(at, ' ', static_cast<std::size_t>(last - at));
+        at = space == nullptr ? last : static_cast<const char*>(space);
+    } else {
+        while (at != last && *at != ' ') ++at;
+    }
+    words = {at, static_cast<std::size_t>(last - at)};
+    return {start, static_cast<std::size_t>(at - start)};
+}
+
+request parse(std::string_view line) noexcept {
+    std::string_view rest = line;
+    const std::string_view command = next_word(rest);
+    // In the order of how often clients send them.
+    if (command == "get") return parse_retrieval(rest, false, false);
+    if (command == "set") return parse_storage(verb::set, split(line));
+    if (command == "gets") return parse_retrieval(rest, true, false);
+    if (command == "add") return parse_storage(verb::add, split(line));
+    if (command == "delete") return parse_delete(split(line));
+    if (command == "gat") return parse_retrieval(rest, false, true);
+    if (command == "gats") return parse_retrieval(rest, true, true);
+    if (command.size() < 2) return answer(reply::error);
+    return parse_rare(command, line, rest);
+}
+
+std::size_t line_bytes(std::string_view input, std::size_t from) noexcept {
+    if (from >= input.size()) return 0;
+    const void* end = std::memchr(input.data() + from, '\n', input.size() - from);
+    if (end == nullptr) return 0;
+    return static_cast<std::size_t>(static_cast<const char*>(end) - input.data()) + 1;
+}
+
+std::string_view without_end(std::string_view line) noexcept {
+    if (line.ends_with('\n')) line.remove_suffix(1);
+    if (line.ends_with('\r')) line.remove_suffix(1);
+    // memcached works on C strings: what follows a zero byte in a command line is not seen.
+    const void* zero = line.empty() ? nullptr : std::memchr(line.data(), 0, line.size());
+    if (zero != nullptr)
+        line =
+            line.substr(0, static_cast<std::size_t>(static_cast<const char*>(zero) - line.data()));
+    return line;
+}
+
+bool may_be_long(std::string_view input) noexcept {
+    if (input.size() <= line_bytes_max) return true;
+    const std::string_view command = next_word(input);
+    return command == "get" || command == "gets" || command == "gat" || command == "gats";
+}
+
+bool parse_number(std::string_view text, std::uint64_t& number) noexcept {
+    return parse_integer(text, number);
+}
+
+std::size_t format_number(char* to, std::uint64_t number) noexcept {
+    return static_cast<std::size_t>(std::to_chars(to, to + 20, number).ptr - to);
+}
+
+void append_value(byte_buffer& out, std::string_view key, std::uint32_t flags,
+                  std::string_view value, const std::uint64_t* cas) {
+    // "VALUE " + key + three numbers of at most 20 digits + spaces and line ends
+    char* const start = out.room(6 + key.size() + 64 + value.size() + 8);
+    char* at = start;
+    std::memcpy(at, "VALUE ", 6);
+    at += 6;
+    std::memcpy(at, key.data(), key.size());
+    at += key.size();
+    *at++ = ' ';
+    if (flags == 0) *at++ = '0';
+    else at += format_number(at, flags);
+    *at++ = ' ';
+    at += format_number(at, value.size());
+    if (cas != nullptr) {
+        *at++ = ' ';
+        at += format_number(at, *cas);
+    }
+    *at++ = '\r';
+    *at++ = '\n';
+    std::memcpy(at, value.data(), value.size());
+    at += value.size();
+    *at++ = '\r';
+    *at++ = '\n';
+    out.commit(static_cast<std::size_t>(at - start));
+}
+
+void append_stat(byte_buffer& out, std::string_view name, std::string_view value) {
+    out.append("STAT ");
+    out.append(name);
+    out.append(" ");
+    out.append(value);
+    out.append("\r\n");
+}
+
+void append_stat(byte_buffer& out, std::string_view name, std::uint64_t value) {
+    char digits[20];
+    append_stat(out, name, std::string_view(digits, format_number(digits, value)));
+}
+
+} // namespace hf::kv

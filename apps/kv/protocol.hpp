@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The memcached text protocol as bytes: requests out of a buffer, replies into one. No I/O, no
+// state, no store. Replies and refusals are those of memcached 1.6, byte for byte.
+//
+// (1) Every view in a request points into the line it was parsed from.
+// (2) parse() accepts any bytes: what is not a request becomes the reply memcached gives to it.
+#pragma once
+
+#include "byte_buffer.hpp"
+
+#include <cstdint>
+#include <string_view>
+
+namespace hf::kv {
+
+inline constexpr std::size_t key_bytes_max = 250;
+/// A line without an end is given up beyond this; retrievals may be longer.
+inline constexpr std::size_t line_bytes_max = 2048;
+inline constexpr std::size_t retrieval_bytes_max = 8U << 20;
+
+enum class verb : std::uint8_t {
+    reply,      // nothing to do: 'reply' is the whole answer
+    retrieve,   // get, gets, gat, gats: 'keys', 'with_cas', 'touches', 'exptime'
+    set,
+    add,
+    replace,
+    append,
+    prepend,
+    cas,
+    incr,
+    decr,
+    touch,
+    remove,     // delete
+    flush_all,  // 'exptime' is the delay
+    stats,      // 'keys' holds the words after the command
+    verbosity,  // 'delta' is the level
+    version,
+    quit,
+    close,      // not our protocol (HTTP): hang up without an answer
+};
+
+struct request {
+    verb what = verb::reply;
+    bool noreply = false;
+    bool with_cas = false;
+    bool touches = false;
+    std::uint32_t flags = 0;
+    std::int64_t exptime = 0;       // seconds, as the client gave it
+    std::uint32_t value_bytes = 0;  // of the value that follows the line, its \r\n not counted
+    std::uint64_t cas = 0;
+    std::uint64_t delta = 0;
+    std::string_view key;
+    std::string_view keys;          // retrieve: separated by spaces, none longer than the limit
+    std::string_view reply;
+};
+
+/// Whether a value follows the request's line.
+constexpr bool carries_value(verb what) noexcept { return what >= verb::set && what <= verb::cas; }
+
+/// Understands one line, given without its line end.
+///
+/// Cost: one pass over the line.
+request parse(std::string_view line) noexcept;
+
+/// Length of the first line of 'input' with its line end, 0 when it has none. Starts looking at
+/// 'from', so that a long line arriving in pieces is searched once.
+std::size_t line_bytes(std::string_view input, std::size_t from = 0) noexcept;
+/// The line without "\r\n" or "\n".
+std::string_view without_end(std::string_view line) noexcept;
+/// Whether a line that has no end yet may still become a request.
+bool may_be_long(std::string_view input) noexcept;
+
+/// Takes the next word from the front of 'words'; empty when there is none.
+std::string_view next_word(std::string_view& words) noexcept;
+
+/// A number as memcached reads one from a value: digits, then nothing or white space.
+bool parse_number(std::string_view text, std::uint64_t& number) noexcept;
+
+/// "VALUE key flags bytes[ cas]\r\n" with the value and its line end.
+void append_value(byte_buffer& out, std::string_view key, std::uint32_t flags,
+                  std::string_view value, const std::uint64_t* cas);
+/// "STAT name value\r\n".
+void append_stat(byte_buffer& out, std::string_view name, std::string_view value);
+void append_stat(byte_buffer& out, std::string_view name, std::uint64_t value);
+/// Decimal digits of 'number' at 'to' (room for 20); returns how many.
+std::size_t format_number(char* to, std::uint64_t number) noexcept;
+
+namespace reply {
+inline constexpr std::string_view ok = "OK\r\n";
+inline constexpr std::string_view end = "END\r\n";
+inline constexpr std::string_view reset = "RESET\r\n";
+inline constexpr std::string_view stored = "STORED\r\n";
+inline constexpr std::string_view not_stored = "NOT_STORED\r\n";
+inline constexpr std::string_view exists = "EXISTS\r\n";
+inline constexpr std::string_view not_found = "NOT_FOUND\r\n";
+inline constexpr std::string_view deleted = "DELETED\r\n";
+inline constexpr std::string_view touched = "TOUCHED\r\n";
+inline constexpr std::string_view error = "ERROR\r\n";
+inline constexpr std::string_view bad_format = "CLIENT_ERROR bad command line format\r\n";
+inline constexpr std::string_view bad_delete =
+    "CLIENT_ERROR bad command line format.  Usage: delete <key> [noreply]\r\n";
+inline constexpr std::string_view bad_chunk = "CLIENT_ERROR bad data chunk\r\n";
+inline constexpr std::string_view bad_delta = "CLIENT_ERROR invalid numeric delta argument\r\n";
+inline constexpr std::string_view bad_exptime = "CLIENT_ERROR invalid exptime argument\r\n";
+inline constexpr std::string_view not_a_number =
+    "CLIENT_ERROR cannot increment or decrement non-numeric value\r\n";
+inline constexpr std::string_view line_too_long = "CLIENT_ERROR line too long\r\n";
+inline constexpr std::string_view too_large = "SERVER_ERROR object too large for cache\r\n";
+inline constexpr std::string_view no_memory = "SERVER_ERROR out of memory storing object\r\n";
+inline constexpr std::string_view no_memory_delta = "SERVER_ERROR out of memory\r\n";
+inline constexpr std::string_view too_many_connections = "ERROR Too many open connections\r\n";
+} // namespace reply
+
+} // namespace hf::kv

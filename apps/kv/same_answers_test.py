@@ -1,0 +1,135 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Goal: holdfast-kv answers as memcached 1.6 does, byte for byte.
+
+Method: the same bytes, good and bad, go to both servers, each conversation on fresh connections and
+in one piece as well as byte by byte where short; what comes back until the servers hang up must be
+the same. CAS numbers differ by design and are replaced before the comparison.
+"""
+
+import re
+import socket
+import subprocess
+import sys
+
+from kv_testing import Folder, Server, check, needs
+
+K250, K251 = b"k" * 250, b"k" * 251
+
+CONVERSATIONS = [
+    b"set a 1 0 3\r\nabc\r\nget a\r\ngets a\r\nget a b a\r\n",
+    b"set a 0 0 3\nabc\r\nget a\n",
+    b"set a 4294967295 0 0\r\n\r\nget a\r\n",
+    b"set a -1 0 1\r\nx\r\n", b"set a x 0 1\r\n", b"set a 0 x 1\r\n", b"set a 0 0 x\r\n",
+    b"set a 0 0 -1\r\n", b"set a 0 0\r\n", b"set a 0 0 1 2 3\r\n", b"set\r\n", b"set a\r\n",
+    b"set a 0 0 3\r\nabcd\r\nget a\r\n", b"set a 0 0 3\r\nabcXXget a\r\n",
+    b"set a 0 0 3 noreply\r\nabc\r\nget a\r\n", b"set a 0 0 3 norepl\r\nabc\r\nget a\r\n",
+    b"set a 0 0 x noreply\r\nget a\r\n",
+    b"set " + K250 + b" 0 0 1\r\nx\r\nget " + K250 + b"\r\n",
+    b"set " + K251 + b" 0 0 1\r\n", b"get " + K251 + b"\r\n", b"get a " + K251 + b" b\r\n",
+    b"delete " + K251 + b"\r\n", b"incr " + K251 + b" 1\r\n", b"touch " + K251 + b" 1\r\n",
+    b"gat 0 " + K251 + b"\r\n",
+    b"add a 0 0 1\r\nx\r\nadd a 0 0 1\r\ny\r\nget a\r\n",
+    b"replace a 0 0 1\r\nx\r\nset a 5 0 1\r\nx\r\nreplace a 6 0 2\r\nyy\r\nget a\r\n",
+    b"append a 0 0 1\r\nx\r\nset a 5 0 1\r\nx\r\nappend a 9 0 2\r\nyz\r\nprepend a 9 0 2\r\nvw\r\nget a\r\n",
+    b"cas a 0 0 1 1\r\nx\r\nset a 0 0 1\r\nx\r\ncas a 0 0 1 99999999999\r\ny\r\nget a\r\n",
+    b"cas a 0 0 1\r\n", b"cas a 0 0 1 x\r\n", b"cas a 0 0 1 1 noreply\r\nx\r\nget a\r\n",
+    b"incr a 1\r\nset a 0 0 2\r\n10\r\nincr a 1\r\nincr a 989\r\nget a\r\ndecr a 999\r\nget a\r\ndecr a 5\r\nget a\r\n",
+    b"set a 0 0 20\r\n18446744073709551615\r\nincr a 1\r\nget a\r\n",
+    b"set a 0 0 1\r\nx\r\nincr a 1\r\ndecr a 1\r\nset a 0 0 0\r\n\r\nincr a 1\r\n",
+    b"set a 0 0 2\r\n-1\r\nincr a 1\r\n", b"set a 0 0 3\r\n 12\r\nincr a 1\r\nget a\r\n",
+    b"set a 0 0 3\r\n12 \r\nincr a 1\r\nget a\r\n", b"set a 0 0 3\r\n12x\r\nincr a 1\r\nget a\r\n",
+    b"set a 0 0 21\r\n184467440737095516160\r\nincr a 1\r\n",
+    b"set a 0 0 1\r\n5\r\nincr a x\r\nincr a -1\r\nincr a\r\nincr a 1 2 3\r\nincr a 1 noreply\r\nget a\r\n",
+    b"set a 7 0 1\r\n9\r\nincr a 1\r\nget a\r\n",
+    b"delete a\r\nset a 0 0 1\r\nx\r\ndelete a\r\nget a\r\ndelete a 0\r\ndelete a 1\r\ndelete a 0 noreply\r\ndelete a x y\r\ndelete\r\ndelete a noreply\r\nget a\r\n",
+    b"touch a 1\r\nset a 0 0 1\r\nx\r\ntouch a 100\r\ntouch a x\r\ntouch a\r\ntouch a -1\r\nget a\r\n",
+    b"set a 0 0 1\r\nx\r\ntouch a 100 noreply\r\nget a\r\n",
+    b"gat 100 a\r\nset a 3 0 1\r\nx\r\ngat 100 a b\r\ngats 0 a\r\ngat x a\r\ngat 100\r\ngat\r\n",
+    b"set a 0 -1 1\r\nx\r\nget a\r\n", b"set a 0 1 1\r\nx\r\nget a\r\n",
+    b"set a 0 2592001 1\r\nx\r\nget a\r\n", b"set a 0 4000000000 1\r\nx\r\n",
+    b"set a 0 2147483647 1\r\nx\r\nget a\r\n",
+    b"flush_all\r\nset a 0 0 1\r\nx\r\nflush_all 0\r\nget a\r\nflush_all x\r\nflush_all noreply\r\nflush_all 0 noreply\r\nflush_all 1 2 3\r\nset a 0 0 1\r\nx\r\nflush_all 100\r\nget a\r\nflush_all -1\r\n",
+    b"verbosity\r\nverbosity 0\r\nverbosity x\r\nverbosity 0 noreply\r\nverbosity 0 1 2\r\n",
+    b"stats reset\r\nstats nonsense\r\n",
+    b"\r\n", b"\n", b" \r\n", b"x\r\n", b"get\r\n", b"gets\r\n", b"get \r\n", b"GET a\r\n", b"gett a\r\n",
+    b"  get  a \r\n", b"get a\rb\r\n", b"set a 0 0 1\r\nx\r\nget a\x00b\r\n",
+    b"nonsense\r\n", b"nonsense with words\r\n", b"mn\r\n", b"GET / HTTP/1.0\r\n\r\n",
+    b"get " + b" ".join(b"key%d" % i for i in range(1000)) + b"\r\n",
+    b"get " + b"y" * 3000,
+    b"set " + b"y" * 3000 + b" 0 0 1\r\n",
+    b"set a 0 0 1048576\r\n" + b"v" * 1048576 + b"\r\nget a\r\n",
+    b"set a 0 0 1\r\nx\r\nset a 0 0 2000000\r\n" + b"v" * 2000000 + b"\r\nget a\r\n",
+    b"set a 0 0 2000000 noreply\r\n" + b"v" * 2000000 + b"\r\nget a\r\n",
+    b"set a 0 0 1000000\r\n" + bytes(range(256)) * 3906 + b"v" * 64 + b"\r\nget a\r\n",
+    b"set a 0 0 1\r\nx\r\n" + b"get a\r\n" * 5000,
+    b"set a 0 0 1\r\nx\r\nquit\r\nget a\r\n",
+]
+
+
+def talk(address, request, bytewise):
+    with socket.create_connection(address) as client:
+        client.settimeout(30)
+        try:
+            if bytewise:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for i in range(len(request)):
+                    client.sendall(request[i:i + 1])
+            else:
+                client.sendall(request)
+            client.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError, OSError):
+            pass  # the server hung up first: what it said counts
+        answer = b""
+        try:
+            while piece := client.recv(1 << 16):
+                answer += piece
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+def comparable(answer):
+    return re.sub(rb"(VALUE \S+ \d+ \d+) \d+\r\n", rb"\1 CAS\r\n", answer)
+
+
+def start_memcached():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    process = subprocess.Popen(["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"])
+    while process.poll() is None:
+        try:
+            socket.create_connection(("127.0.0.1", port)).close()
+            return process, ("127.0.0.1", port)
+        except ConnectionRefusedError:
+            pass
+    sys.exit("memcached did not start")
+
+
+def main():
+    needs("memcached")
+    different = 0
+    memcached, reference = start_memcached()
+    try:
+        with Folder() as folder, Server(sys.argv[1], folder / "pool.hf") as server:
+            for request in CONVERSATIONS:
+                for bytewise in (False, True) if len(request) < 200 else (False,):
+                    answers = []
+                    for address in (reference, server.address):
+                        # A clean table, and numbers that do not depend on earlier conversations.
+                        talk(address, b"delete a\r\ndelete " + K250 + b"\r\n", False)
+                        answers.append(comparable(talk(address, request, bytewise)))
+                    if answers[0] == answers[1]:
+                        continue
+                    different += 1
+                    print(f"to {request[:120]!r}{' bytewise' if bytewise else ''}\n"
+                          f"  memcached   {answers[0][:300]!r}\n  holdfast-kv {answers[1][:300]!r}")
+            check(server.process.poll() is None, "the server lives")
+    finally:
+        memcached.kill()
+        memcached.wait()
+    print(f"{len(CONVERSATIONS)} conversations, {different} answered differently")
+    check(different == 0, "same answers")
+
+
+main()

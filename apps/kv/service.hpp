@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What all connections share beside the store: settings, and the counters that `stats` reports.
+#pragma once
+
+#include "store.hpp"
+
+#include <atomic>
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace hf::kv {
+
+/// Named after memcached's level of the protocol: clients read the leading numbers.
+inline constexpr std::string_view version_text = "1.6.18-holdfast-0.1.0";
+
+struct settings {
+    store_options store;
+    std::uint32_t threads = 4;
+    std::uint32_t connections_max = 1024;
+    std::uint32_t backlog = 1024;
+    int tcp_port = 11211;           // -1: one that is free, 0: none
+    std::string addresses;          // separated by commas; empty: all
+    std::string unix_path;          // set: no TCP
+    std::uint32_t unix_mask = 0700;
+    std::string pid_file;
+    std::string user;
+};
+
+struct service {
+    settings chosen;
+    store* items = nullptr;
+    std::uint32_t started = 0; // Unix second
+    std::atomic<int> verbosity{0};
+    std::atomic<std::uint32_t> curr_connections{0};
+    std::atomic<std::uint64_t> total_connections{0};
+    std::atomic<std::uint64_t> rejected_connections{0};
+};
+
+/// The answer to `stats` with these words behind it.
+void append_stats(byte_buffer& out, std::string_view words, service& serving);
+
+} // namespace hf::kv

@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "session.hpp"
+
+#include <cstdio>
+
+namespace hf::kv {
+
+session::progress session::run(std::string_view input, byte_buffer& out,
+                               std::size_t out_bytes_max) {
+    progress p;
+    while (p.consumed < input.size() && !p.close) {
+        if (out.size() >= out_bytes_max) {
+            p.paused = true;
+            return p;
+        }
+        const std::string_view rest = input.substr(p.consumed);
+        if (swallow_ > 0) {
+            const std::size_t gone = swallow_ < rest.size() ? swallow_ : rest.size();
+            swallow_ -= gone;
+            p.consumed += gone;
+            continue;
+        }
+        const std::size_t length = line_bytes(rest, scanned_);
+        if (length == 0) {
+            scanned_ = rest.size();
+            if (!may_be_long(rest) || rest.size() > retrieval_bytes_max) {
+                out.append(reply::line_too_long);
+                p.close = true;
+            }
+            return p;
+        }
+        scanned_ = length - 1; // should the request have to wait for its value
+        const std::string_view line = without_end(rest.substr(0, length));
+        const request r = parse(line);
+        if (serving_->verbosity.load(std::memory_order_relaxed) > 1)
+            std::fprintf(stderr, "<%d %.*s\n", number_, static_cast<int>(line.size()), line.data());
+        if (carries_value(r.what)) {
+            if (!value_request(r, rest, length, out, p)) return p;
+        } else if (r.what == verb::retrieve) {
+            if (!retrieve(r, line, out, out_bytes_max)) {
+                p.paused = true;
+                return p;
+            }
+            p.consumed += length;
+        } else {
+            simple_request(r, out, p);
+            p.consumed += length;
+        }
+        scanned_ = 0;
+    }
+    return p;
+}
+
+// False: the value has not fully arrived.
+bool session::value_request(const request& r, std::string_view rest, std::size_t line,
+                            byte_buffer& out, progress& p) {
+    store& items = *serving_->items;
+    if (items.too_large(r.key.size(), r.value_bytes)) {
+        counted_->add(count::store_too_large);
+        // A client that cannot store the new value must not read the old one.
+        if (r.what == verb::set) items.remove(r.key, *counted_);
+        if (!r.noreply) out.append(reply::too_large);
+        swallow_ = std::size_t{r.value_bytes} + 2;
+        p.consumed += line;
+        return true;
+    }
+    const std::size_t whole = line + r.value_bytes + 2;
+    if (rest.size() < whole) {
+        p.wanted = whole;
+        return false;
+    }
+    p.consumed += whole;
+    const std::string_view value = rest.substr(line, r.value_bytes);
+    std::string_view answer = reply::bad_chunk;
+    if (rest.substr(line + r.value_bytes, 2) == "\r\n") {
+        const outcome result = items.write(r, value, *counted_);
+        if (result == outcome::no_memory && r.what == verb::set) items.remove(r.key, *counted_);
+        answer = words_for(result, r);
+    } else {
+        counted_->add(count::cmd_set);
+    }
+    if (!r.noreply) out.append(answer);
+    return true;
+}
+
+// False: the output is full, more keys are to be served.
+bool session::retrieve(const request& r, std::string_view line, byte_buffer& out,
+                       std::size_t out_bytes_max) {
+    store& items = *serving_->items;
+    std::string_view keys = served_ > 0 ? line.substr(served_) : r.keys;
+    for (std::string_view key = next_word(keys); !key.empty(); key = next_word(keys)) {
+        const auto visit = [&](const item_view& found) {
+            append_value(out, key, found.flags, found.value, r.with_cas ? &found.cas : nullptr);
+        };
+        if (r.touches) {
+            items.get_and_touch(key, r.exptime, *counted_, visit);
+        } else {
+            counted_->add(count::cmd_get);
+            items.get(key, *counted_, visit);
+        }
+        if (out.size() >= out_bytes_max && !keys.empty()) {
+            served_ = static_cast<std::size_t>(keys.data() - line.data());
+            return false;
+        }
+    }
+    served_ = 0;
+    out.append(reply::end);
+    return true;
+}
+
+void session::simple_request(const request& r, byte_buffer& out, progress& p) {
+    store& items = *serving_->items;
+    std::string_view answer = r.reply;
+    char number_text[24];
+    switch (r.what) {
+    case verb::incr:
+    case verb::decr: {
+        std::uint64_t number = 0;
+        const outcome result = items.change_number(r, *counted_, number);
+        answer = words_for(result, r);
+        if (result == outcome::done) {
+            const std::size_t digits = format_number(number_text, number);
+            number_text[digits] = '\r';
+            number_text[digits + 1] = '\n';
+            answer = {number_text, digits + 2};
+        }
+        break;
+    }
+    case verb::touch: answer = words_for(items.touch(r.key, r.exptime, *counted_), r); break;
+    case verb::remove: answer = words_for(items.remove(r.key, *counted_), r); break;
+    case verb::flush_all:
+        counted_->add(count::cmd_flush);
+        items.flush_all(r.exptime);
+        answer = reply::ok;
+        break;
+    case verb::stats: append_stats(out, r.keys, *serving_); return;
+    case verb::verbosity:
+        serving_->verbosity = static_cast<int>(r.delta > 3 ? 3 : r.delta);
+        answer = reply::ok;
+        break;
+    case verb::version:
+        out.append("VERSION ");
+        out.append(version_text);
+        answer = "\r\n";
+        break;
+    case verb::quit:
+    case verb::close: p.close = true; return;
+    default: break;
+    }
+    if (!r.noreply) out.append(answer);
+}
+
+std::string_view session::words_for(outcome result, const request& r) noexcept {
+    switch (result) {
+    case outcome::stored: return reply::stored;
+    case outcome::not_stored: return reply::not_stored;
+    case outcome::exists: return reply::exists;
+    case outcome::not_found: return reply::not_found;
+    case outcome::done: return r.what == verb::touch ? reply::touched : reply::deleted;
+    case outcome::not_a_number: return reply::not_a_number;
+    case outcome::too_large: return reply::too_large;
+    case outcome::no_memory: break;
+    }
+    return carries_value(r.what) ? reply::no_memory : reply::no_memory_delta;
+}
+
+} // namespace hf::kv

@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One client's conversation: bytes in, bytes out, requests executed on the store in between. Knows
+// no socket, so any byte string can be tried on it.
+//
+// (1) A reply enters the output only after the store has committed what it acknowledges.
+// (2) run() stops when the output has reached its limit; a retrieval goes on where it stopped, so
+//     the output never exceeds the limit by more than one item.
+#pragma once
+
+#include "service.hpp"
+#include "store.hpp"
+
+#include <cstddef>
+#include <string_view>
+
+namespace hf::kv {
+
+class session {
+public:
+    session(service& serving, thread_counts& counted, int number) noexcept
+        : serving_(&serving), counted_(&counted), number_(number) {}
+
+    struct progress {
+        std::size_t consumed = 0; // bytes of the input that need not be offered again
+        std::size_t wanted = 0; // unconsumed bytes needed to go on; 0: not known, at least one more
+        bool paused = false; // the output limit was reached
+        bool close = false; // hang up when the output is sent
+    };
+    /// Executes the requests at the front of 'input', as many as are complete.
+    progress run(std::string_view input, byte_buffer& out, std::size_t out_bytes_max);
+
+private:
+    bool value_request(const request& r, std::string_view rest, std::size_t line, byte_buffer& out,
+                       progress& p);
+    bool retrieve(const request& r, std::string_view line, byte_buffer& out,
+                  std::size_t out_bytes_max);
+    void simple_request(const request& r, byte_buffer& out, progress& p);
+    static std::string_view words_for(outcome result, const request& r) noexcept;
+
+    service* serving_;
+    thread_counts* counted_;
+    int number_; // how -vv names the connection
+    std::size_t swallow_ = 0; // bytes of a refused value still to come
+    std::size_t scanned_ = 0; // of the unfinished line: known to have no end
+    std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
+};
+
+} // namespace hf::kv

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `stats` and its variants. Names are memcached's where the meaning is the same; what is particular
+// to a persistent store stands under `stats holdfast`.
+#include "service.hpp"
+
+#include <event2/event.h>
+#include <fmt/format.h>
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+namespace hf::kv {
+namespace {
+
+struct named_count {
+    std::string_view name;
+    count what;
+};
+
+constexpr named_count general_counts[] = {
+    {"cmd_get", count::cmd_get},
+    {"cmd_set", count::cmd_set},
+    {"cmd_flush", count::cmd_flush},
+    {"cmd_touch", count::cmd_touch},
+    {"get_hits", count::get_hits},
+    {"get_misses", count::get_misses},
+    {"get_expired", count::get_expired},
+    {"get_flushed", count::get_flushed},
+    {"delete_misses", count::delete_misses},
+    {"delete_hits", count::delete_hits},
+    {"incr_misses", count::incr_misses},
+    {"incr_hits", count::incr_hits},
+    {"decr_misses", count::decr_misses},
+    {"decr_hits", count::decr_hits},
+    {"cas_misses", count::cas_misses},
+    {"cas_hits", count::cas_hits},
+    {"cas_badval", count::cas_badval},
+    {"touch_hits", count::touch_hits},
+    {"touch_misses", count::touch_misses},
+    {"store_too_large", count::store_too_large},
+    {"store_no_memory", count::store_no_memory},
+    {"bytes_read", count::bytes_read},
+    {"bytes_written", count::bytes_written},
+};
+
+constexpr named_count persistence_counts[] = {
+    {"sections", count::sections},       {"ordering_points", count::ordering_points},
+    {"fences", count::fences},           {"flushes", count::flushes},
+    {"log_entries", count::log_entries}, {"log_bytes", count::log_bytes},
+    {"pm_bytes", count::pm_bytes},
+};
+
+std::uint64_t of(const counts& sums, count what) { return sums[static_cast<std::size_t>(what)]; }
+
+std::string seconds(const timeval& t) { return fmt::format("{}.{:06}", t.tv_sec, t.tv_usec); }
+
+void general(byte_buffer& out, service& s) {
+    store& items = *s.items;
+    const counts sums = items.counted().sums();
+    rusage used{};
+    ::getrusage(RUSAGE_SELF, &used);
+    std::uint64_t bytes = 0;
+    items.sample_classes(bytes);
+    const std::uint32_t now = items.now();
+    append_stat(out, "pid", static_cast<std::uint64_t>(::getpid()));
+    append_stat(out, "uptime", now - s.started);
+    append_stat(out, "time", now);
+    append_stat(out, "version", version_text);
+    append_stat(out, "libevent", event_get_version());
+    append_stat(out, "pointer_size", 8 * sizeof(void*));
+    append_stat(out, "rusage_user", seconds(used.ru_utime));
+    append_stat(out, "rusage_system", seconds(used.ru_stime));
+    append_stat(out, "max_connections", s.chosen.connections_max);
+    append_stat(out, "curr_connections", s.curr_connections.load());
+    append_stat(out, "total_connections", s.total_connections.load());
+    append_stat(out, "rejected_connections", s.rejected_connections.load());
+    for (const auto& c : general_counts) append_stat(out, c.name, of(sums, c.what));
+    append_stat(out, "limit_maxbytes", items.pool().max_bytes());
+    append_stat(out, "accepting_conns",
+                std::uint64_t{s.curr_connections.load() < s.chosen.connections_max});
+    append_stat(out, "threads", s.chosen.threads);
+    append_stat(out, "bytes", bytes);
+    append_stat(out, "curr_items", items.item_count());
+    append_stat(out, "total_items", of(sums, count::total_items));
+    append_stat(out, "evictions", of(sums, count::evictions));
+    append_stat(out, "reclaimed", of(sums, count::reclaimed));
+}
+
+void settings_lines(byte_buffer& out, service& s) {
+    const settings& c = s.chosen;
+    append_stat(out, "maxbytes", s.items->pool().max_bytes());
+    append_stat(out, "maxconns", c.connections_max);
+    append_stat(out, "tcpport", fmt::to_string(c.unix_path.empty() ? c.tcp_port : 0));
+    append_stat(out, "udpport", std::uint64_t{0});
+    append_stat(out, "inter", c.addresses.empty() ? "NULL" : c.addresses);
+    append_stat(out, "verbosity", static_cast<std::uint64_t>(s.verbosity.load()));
+    append_stat(out, "evictions", s.items->evicts() ? "on" : "off");
+    append_stat(out, "domain_socket", c.unix_path.empty() ? "NULL" : c.unix_path);
+    append_stat(out, "umask", fmt::format("{:o}", c.unix_mask));
+    append_stat(out, "num_threads", c.threads);
+    append_stat(out, "detail_enabled", "no");
+    append_stat(out, "cas_enabled", "yes");
+    append_stat(out, "tcp_backlog", c.backlog);
+    append_stat(out, "binding_protocol", "ascii");
+    append_stat(out, "item_size_max", s.items->item_bytes_max());
+    append_stat(out, "maxconns_fast", "yes");
+    append_stat(out, "flush_enabled", "yes");
+}
+
+void items_lines(byte_buffer& out, service& s) {
+    std::uint64_t bytes = 0;
+    unsigned number = 1;
+    for (const auto& c : s.items->sample_classes(bytes)) {
+        append_stat(out, fmt::format("items:{}:number", number), c.items);
+        append_stat(out, fmt::format("items:{}:age", number), c.oldest_age_s);
+        append_stat(out, fmt::format("items:{}:mem_requested", number), c.item_bytes);
+        ++number;
+    }
+}
+
+void slabs_lines(byte_buffer& out, service& s) {
+    std::uint64_t bytes = 0;
+    unsigned number = 0;
+    for (const auto& c : s.items->sample_classes(bytes)) {
+        ++number;
+        append_stat(out, fmt::format("{}:chunk_size", number), c.bytes_max);
+        append_stat(out, fmt::format("{}:used_chunks", number), c.items);
+        append_stat(out, fmt::format("{}:mem_requested", number), c.item_bytes);
+    }
+    append_stat(out, "active_slabs", number);
+    append_stat(out, "total_malloced", s.items->pool().size_bytes());
+}
+
+void holdfast_lines(byte_buffer& out, service& s) {
+    hf::pool& pool = s.items->pool();
+    const recovery_report& recovered = pool.recovered();
+    append_stat(out, "pool", pool.path());
+    append_stat(out, "pool_bytes", pool.size_bytes());
+    append_stat(out, "pool_bytes_max", pool.max_bytes());
+    append_stat(out, "mode", pool.mode() == mode::pmem ? "pmem" : "process");
+    append_stat(out, "emulated", pool.emulated() ? "yes" : "no");
+    append_stat(out, "engine", store::engine_name());
+    append_stat(out, "generation", pool.generation());
+    append_stat(out, "open_ms", fmt::format("{:.3f}", recovered.open_ms));
+    append_stat(out, "recovered_sections", recovered.sections_pending);
+    append_stat(out, "recovered_re_executed", recovered.re_executed);
+    append_stat(out, "recovered_rolled_back", recovered.rolled_back);
+    append_stat(out, "recovered_discarded", recovered.discarded);
+    const counts sums = s.items->counted().sums();
+    for (const auto& c : persistence_counts) append_stat(out, c.name, of(sums, c.what));
+}
+
+} // namespace
+
+void append_stats(byte_buffer& out, std::string_view words, service& serving) {
+    const std::string_view which = next_word(words);
+    if (which.empty()) {
+        general(out, serving);
+    } else if (which == "settings") {
+        settings_lines(out, serving);
+    } else if (which == "items") {
+        items_lines(out, serving);
+    } else if (which == "slabs") {
+        slabs_lines(out, serving);
+    } else if (which == "holdfast") {
+        holdfast_lines(out, serving);
+    } else if (which == "reset") {
+        serving.items->counted().reset();
+        out.append(reply::reset);
+        return;
+    } else if (which == "sizes" || which == "conns") {
+        // Known to clients; nothing is counted here.
+    } else {
+        out.append(reply::error);
+        return;
+    }
+    out.append(reply::end);
+}
+
+} // namespace hf::kv

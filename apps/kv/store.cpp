@@ -1,0 +1,347 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "store.hpp"
+
+#include "sections.hpp"
+#include <base/checksum.hpp>
+
+#include <holdfast/alloc.hpp>
+#include <holdfast/clobber.hpp>
+#include <holdfast/undo.hpp>
+
+#include <algorithm>
+#include <ctime>
+#include <random>
+
+namespace hf::kv {
+namespace {
+
+// Expiry times up to this many seconds count from now, larger ones from 1970 (memcached's rule).
+constexpr std::int64_t relative_max_s = 60 * 60 * 24 * 30;
+
+std::uint32_t system_clock() {
+    timespec now{};
+    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+    return static_cast<std::uint32_t>(now.tv_sec);
+}
+
+std::uint64_t random_seed() {
+    std::random_device device;
+    const std::uint64_t seed = std::uint64_t{device()} << 32 | device();
+    return seed == 0 ? 1 : seed;
+}
+
+void fill(item& it, std::string_view key, std::uint64_t hash, std::uint32_t now) noexcept {
+    it.node = {nullptr, hash};
+    it.cas = 0;
+    it.flags = it.exptime = 0;
+    it.stored = it.last_access = now;
+    it.value_bytes = 0;
+    it.key_bytes = static_cast<std::uint16_t>(key.size());
+    it.reserved = 0;
+    std::memcpy(it.bytes(), key.data(), key.size());
+}
+
+} // namespace
+
+result<std::unique_ptr<store>> store::open(const store_options& options) {
+    open_options how;
+    how.layout = "holdfast-kv/1";
+    how.layout_hash = sizeof(item) << 32 | sizeof(instance);
+    how.max_bytes = options.max_bytes;
+    how.create_bytes = std::min<std::uint64_t>(options.max_bytes, 64ULL << 20);
+    how.creation = options.create ? create::if_missing : create::never;
+    how.mode = options.mode;
+    how.salvage = options.salvage;
+    // Both, so that a pool may be handed from a build with one engine to one with the other.
+    how.engines = {clobber::engine(), undo::engine()};
+    auto opened = pool::open(options.path, how);
+    if (!opened) return opened.error();
+    if (opened->root<kv_root>() == nullptr)
+        return status(errc::pool_full, options.path + ": pool_full: no room for the root object");
+    return std::unique_ptr<store>(new store(std::move(*opened), options));
+}
+
+store::store(hf::pool opened, const store_options& options)
+    : pool_(std::move(opened)), root_(pool_.root<kv_root>()),
+      item_bytes_max_(options.item_bytes_max), evict_(options.evict),
+      clock_(options.clock == nullptr ? system_clock : options.clock),
+      cas_((pool_.generation() << 40) + 1) {
+    if (root_->seed == 0) initialise(root_, random_seed());
+    seed_ = root_->seed;
+    flush_cas_ = root_->flush_cas;
+    flush_times_ = root_->flush_times;
+}
+
+const char* store::engine_name() noexcept {
+#define HF_KV_TEXT_(x) #x
+#define HF_KV_TEXT(x) HF_KV_TEXT_(x)
+    return HF_KV_TEXT(HF_ENGINE);
+}
+
+std::uint64_t store::hash_of(std::string_view key) const noexcept {
+    return checksum(key.data(), key.size(), seed_);
+}
+
+item* store::find(const instance& in, std::string_view key, std::uint64_t hash) noexcept {
+    for (auto* node = structures::chain(&in.table, hash); node != nullptr && node->hash == hash;
+         node = node->next) {
+        auto* const it = reinterpret_cast<item*>(node);
+        if (it->key() == key) return it;
+    }
+    return nullptr;
+}
+
+store::life store::life_of(const item& it, std::uint32_t now) const noexcept {
+    if (it.exptime != 0 && it.exptime <= now) return life::expired;
+    if (it.cas <= flush_cas_.load(std::memory_order_acquire)) return life::flushed;
+    const std::uint64_t times = flush_times_.load(std::memory_order_acquire);
+    if (times == 0) return life::live;
+    const auto before = static_cast<std::uint32_t>(times);
+    const auto due = static_cast<std::uint32_t>(times >> 32);
+    if (it.stored < before) return life::flushed;
+    return due != 0 && due <= now && it.stored < due ? life::flushed : life::live;
+}
+
+void store::mark_access(item& it, std::uint32_t now) noexcept {
+    const std::atomic_ref<std::uint32_t> last(it.last_access);
+    // Stored only when it changes: a hot item's line stays shared among the readers.
+    if (last.load(std::memory_order_relaxed) != now) last.store(now, std::memory_order_relaxed);
+}
+
+std::uint32_t store::expiry(std::int64_t exptime, std::uint32_t now) const noexcept {
+    if (exptime == 0) return 0;
+    if (exptime < 0) return 1; // long gone
+    if (exptime <= relative_max_s) return now + static_cast<std::uint32_t>(exptime);
+    return exptime > UINT32_MAX ? UINT32_MAX : static_cast<std::uint32_t>(exptime);
+}
+
+void store::count_dead(life how, thread_counts& counted) {
+    counted.add(how == life::expired ? count::get_expired : count::get_flushed);
+}
+
+void store::link(instance& in, item* old, item* fresh, thread_counts& counted) {
+    if (old != nullptr)
+        replace_item(structures::link_of(&in.table, &old->node), old->node.next, old, fresh);
+    else insert_item(&in.table, fresh, structures::find_place(&in.table, fresh->node.hash));
+    if (is_large(*fresh)) note_large(*fresh);
+    counted.add(count::total_items);
+}
+
+void store::unlink(instance& in, item* old) {
+    remove_item(&in.table, structures::link_of(&in.table, &old->node), old->node.next,
+                in.table.shape, old);
+}
+
+// A flush_all that was answered between filling the item and locking would take it along, although
+// it may yet replace an item stored after that flush_all.
+void store::renew_if_flushed(item& fresh) {
+    const std::uint32_t when = now();
+    if (life_of(fresh, when) != life::flushed) return;
+    fresh.cas = next_cas();
+    fresh.stored = when;
+    stage_persist(pool_, &fresh, sizeof fresh);
+}
+
+void store::forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted) {
+    instance& in = at(hash);
+    const std::unique_lock held(in.lock, std::try_to_lock);
+    if (!held) return; // another time
+    item* const it = find(in, key, hash);
+    if (it == nullptr || life_of(*it, now()) == life::live) return;
+    unlink(in, it);
+    counted.add(count::reclaimed);
+}
+
+outcome store::write(const request& what, std::string_view value, thread_counts& counted) {
+    counted.add(count::cmd_set);
+    if (what.what == verb::append || what.what == verb::prepend)
+        return extend(what, value, counted);
+    item* const fresh = stage(what.key.size(), value.size(), counted);
+    if (fresh == nullptr) {
+        counted.add(count::store_no_memory);
+        return outcome::no_memory;
+    }
+    const std::uint64_t hash = hash_of(what.key);
+    const std::uint32_t when = now();
+    fill(*fresh, what.key, hash, when);
+    fresh->flags = what.flags;
+    fresh->exptime = expiry(what.exptime, when);
+    fresh->value_bytes = static_cast<std::uint32_t>(value.size());
+    std::memcpy(fresh->bytes() + what.key.size(), value.data(), value.size());
+    fresh->cas = next_cas();
+    stage_persist(pool_, fresh, item_bytes(what.key.size(), value.size()));
+
+    instance& in = at(hash);
+    std::unique_lock held(in.lock);
+    renew_if_flushed(*fresh);
+    item* const old = find(in, what.key, hash);
+    const bool present = old != nullptr && life_of(*old, when) == life::live;
+    outcome decided = outcome::stored;
+    if (what.what == verb::add && present) decided = outcome::not_stored;
+    if (what.what == verb::replace && !present) decided = outcome::not_stored;
+    if (what.what == verb::cas) {
+        if (!present) decided = outcome::not_found;
+        else if (old->cas != what.cas) decided = outcome::exists;
+        counted.add(!present                     ? count::cas_misses
+                    : decided == outcome::exists ? count::cas_badval
+                                                 : count::cas_hits);
+    }
+    if (decided == outcome::stored) {
+        link(in, old, fresh, counted);
+        return decided;
+    }
+    if (what.what == verb::add) mark_access(*old, when);
+    held.unlock();
+    unstage(pool_, fresh);
+    return decided;
+}
+
+// The block's size depends on the value it extends: look, stage without the lock (upholds 2), and
+// start again when the value has changed its length meanwhile.
+outcome store::extend(const request& what, std::string_view value, thread_counts& counted) {
+    const std::uint64_t hash = hash_of(what.key);
+    instance& in = at(hash);
+    for (;;) {
+        in.lock.lock_shared();
+        const item* seen = find(in, what.key, hash);
+        const bool live = seen != nullptr && life_of(*seen, now()) == life::live;
+        const std::size_t old_bytes = live ? seen->value_bytes : 0;
+        in.lock.unlock_shared();
+        if (!live || too_large(what.key.size(), old_bytes + value.size()))
+            return outcome::not_stored;
+        item* const fresh = stage(what.key.size(), old_bytes + value.size(), counted);
+        if (fresh == nullptr) return outcome::not_stored; // memcached's answer
+
+        const std::uint32_t when = now();
+        std::unique_lock held(in.lock);
+        item* const old = find(in, what.key, hash);
+        if (old == nullptr || life_of(*old, when) != life::live || old->value_bytes != old_bytes) {
+            held.unlock();
+            unstage(pool_, fresh);
+            continue;
+        }
+        fill(*fresh, what.key, hash, when);
+        fresh->flags = old->flags;
+        fresh->exptime = old->exptime;
+        fresh->cas = next_cas();
+        fresh->value_bytes = static_cast<std::uint32_t>(old_bytes + value.size());
+        char* const to = fresh->bytes() + what.key.size();
+        const bool behind = what.what == verb::append;
+        std::memcpy(behind ? to : to + value.size(), old->value().data(), old_bytes);
+        std::memcpy(behind ? to + old_bytes : to, value.data(), value.size());
+        stage_persist(pool_, fresh, item_bytes(fresh->key_bytes, fresh->value_bytes));
+        link(in, old, fresh, counted);
+        return outcome::stored;
+    }
+}
+
+outcome store::change_number(const request& what, thread_counts& counted, std::uint64_t& number) {
+    const bool up = what.what == verb::incr;
+    const std::uint64_t hash = hash_of(what.key);
+    instance& in = at(hash);
+    item* fresh = nullptr; // staged when the digits turn out to need more room
+    for (;;) {
+        const std::uint32_t when = now();
+        std::unique_lock held(in.lock);
+        item* const old = find(in, what.key, hash);
+        outcome decided = outcome::done;
+        if (old == nullptr || life_of(*old, when) != life::live) decided = outcome::not_found;
+        else if (!parse_number(old->value(), number)) decided = outcome::not_a_number;
+        char digits[20];
+        std::size_t length = 0;
+        if (decided == outcome::done) {
+            if (up) number += what.delta;
+            else number = number < what.delta ? 0 : number - what.delta;
+            length = format_number(digits, number);
+            if (length <= old->value_bytes) {
+                set_number(old, number, next_cas());
+                mark_access(*old, when);
+            } else if (fresh == nullptr) { // (2): stage without the lock, then look again
+                held.unlock();
+                fresh = stage(what.key.size(), sizeof digits, counted);
+                if (fresh == nullptr) return outcome::no_memory;
+                continue;
+            } else {
+                fill(*fresh, what.key, hash, when);
+                fresh->flags = old->flags;
+                fresh->exptime = old->exptime;
+                fresh->cas = next_cas();
+                fresh->value_bytes = static_cast<std::uint32_t>(length);
+                std::memcpy(fresh->bytes() + what.key.size(), digits, length);
+                stage_persist(pool_, fresh, item_bytes(what.key.size(), length));
+                link(in, old, fresh, counted);
+                fresh = nullptr;
+            }
+        }
+        held.unlock();
+        if (fresh != nullptr) unstage(pool_, fresh);
+        if (decided == outcome::done) counted.add(up ? count::incr_hits : count::decr_hits);
+        if (decided == outcome::not_found)
+            counted.add(up ? count::incr_misses : count::decr_misses);
+        return decided;
+    }
+}
+
+item* store::touch_locked(instance& in, std::string_view key, std::uint64_t hash,
+                          std::int64_t exptime, thread_counts& counted) {
+    const std::uint32_t when = now();
+    counted.add(count::cmd_touch);
+    item* const it = find(in, key, hash);
+    if (it == nullptr || life_of(*it, when) != life::live) {
+        counted.add(count::touch_misses);
+        return nullptr;
+    }
+    const std::uint32_t until = expiry(exptime, when);
+    if (it->exptime != until) set_exptime(it, until);
+    mark_access(*it, when);
+    counted.add(count::touch_hits);
+    return it;
+}
+
+outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
+    const std::uint64_t hash = hash_of(key);
+    instance& in = at(hash);
+    const std::lock_guard held(in.lock);
+    return touch_locked(in, key, hash, exptime, counted) != nullptr ? outcome::done
+                                                                    : outcome::not_found;
+}
+
+outcome store::remove(std::string_view key, thread_counts& counted) {
+    const std::uint64_t hash = hash_of(key);
+    instance& in = at(hash);
+    const std::lock_guard held(in.lock);
+    item* const it = find(in, key, hash);
+    const bool live = it != nullptr && life_of(*it, now()) == life::live;
+    if (it != nullptr) unlink(in, it);
+    counted.add(live ? count::delete_hits : count::delete_misses);
+    return live ? outcome::done : outcome::not_found;
+}
+
+void store::flush_all(std::int64_t delay_s) {
+    const std::lock_guard held(flush_lock_);
+    const std::uint32_t when = now();
+    flush_state next{flush_cas_.load(), static_cast<std::uint32_t>(flush_times_.load()),
+                     static_cast<std::uint32_t>(flush_times_.load() >> 32)};
+    if (next.due != 0 && next.due <= when) next.before = std::max(next.before, next.due);
+    next.due = 0;
+    if (delay_s > 0) next.due = std::max(expiry(delay_s, when), when);
+    if (next.due <= when) { // now: no later item has a cas as small
+        next.due = 0;
+        next.cas = cas_.fetch_add(1);
+    }
+    set_flush(root_, next.cas, next.times());
+    flush_cas_.store(next.cas, std::memory_order_release);
+    flush_times_.store(next.times(), std::memory_order_release);
+}
+
+std::uint64_t store::item_count() const noexcept {
+    std::uint64_t items = 0;
+    for (instance& in : root_->instances) {
+        in.lock.lock_shared();
+        items += structures::size(&in.table);
+        in.lock.unlock_shared();
+    }
+    return items;
+}
+
+} // namespace hf::kv

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The persistent store under holdfast-kv: memcached's operations on items in a pool.
+//
+// (1) When a call that changes something returns, the change has been committed: it may be
+//     acknowledged. A crash leaves each call done or not begun.
+// (2) Blocks are staged, filled and made durable before the lock is taken, except where the new
+//     value depends on the old one; then nothing is evicted while a lock is held.
+// (3) A thread holds at most one instance's lock at a time.
+#pragma once
+
+#include "counters.hpp"
+#include "items.hpp"
+#include "protocol.hpp"
+
+#include <holdfast/pool.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hf::kv {
+
+enum class outcome : std::uint8_t {
+    stored,
+    not_stored,
+    exists,
+    not_found,
+    done,
+    not_a_number,
+    too_large,
+    no_memory,
+};
+
+struct store_options {
+    std::string path;
+    hf::mode mode = hf::mode::process;
+    std::uint64_t max_bytes = 64ULL << 20;      // limit of the pool, kept in it when it is made
+    std::uint32_t item_bytes_max = 1U << 20;    // of an item: header, key and value
+    bool salvage = false;
+    bool create = true;                         // make the pool when there is none
+    bool evict = true;                          // false: refuse to store when the pool is full
+    std::uint32_t (*clock)() = nullptr;         // Unix seconds; null: the system's (tests set it)
+};
+
+/// What a reader may look at while it is called.
+struct item_view {
+    std::string_view value;
+    std::uint32_t flags;
+    std::uint64_t cas;
+};
+
+/// One class of item sizes, as `stats items` and `stats slabs` show it.
+struct size_class_view {
+    std::uint64_t bytes_max, items, item_bytes, oldest_age_s;
+};
+
+class store {
+public:
+    static result<std::unique_ptr<store>> open(const store_options& options);
+
+    store(const store&) = delete;
+    store& operator=(const store&) = delete;
+
+    /// Calls visit(item_view) under the instance's lock and returns true when the key is there.
+    /// 'counted' is the calling thread's.
+    ///
+    /// Ordering: 0 points.
+    template <class Visit> bool get(std::string_view key, thread_counts& counted, Visit&& visit);
+    /// get, and touch in the same step.
+    ///
+    /// Ordering: those of one section.
+    template <class Visit>
+    bool get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
+                       Visit&& visit);
+
+    /// set, add, replace, cas, append, prepend.
+    ///
+    /// Ordering: those of one section, and one to make the item durable (pmem mode).
+    outcome write(const request& what, std::string_view value, thread_counts& counted);
+    /// incr, decr: 'number' is the result.
+    outcome change_number(const request& what, thread_counts& counted, std::uint64_t& number);
+    outcome touch(std::string_view key, std::int64_t exptime, thread_counts& counted);
+    outcome remove(std::string_view key, thread_counts& counted);
+    /// Everything stored before now, or before 'delay_s' from now, is gone from then on.
+    void flush_all(std::int64_t delay_s);
+
+    bool too_large(std::size_t key_bytes, std::size_t value_bytes) const noexcept {
+        return item_bytes(key_bytes, value_bytes) + 2 > item_bytes_max_;
+    }
+
+    counter_board& counted() noexcept { return counters_; }
+    hf::pool& pool() noexcept { return pool_; }
+    std::uint64_t item_count() const noexcept;
+    bool evicts() const noexcept { return evict_; }
+    std::uint32_t item_bytes_max() const noexcept { return item_bytes_max_; }
+    std::uint32_t now() const noexcept { return clock_(); }
+    /// Estimates the classes of item sizes from a sample of all items; 'total_bytes' of all of
+    /// them.
+    std::vector<size_class_view> sample_classes(std::uint64_t& total_bytes);
+    /// Looks at a few items and removes those that are gone: called now and then when idle.
+    void reap(thread_counts& counted);
+    /// Engine that this store was compiled for.
+    static const char* engine_name() noexcept;
+
+private:
+    enum class life : std::uint8_t { live, expired, flushed };
+
+    store(hf::pool opened, const store_options& options);
+    std::uint64_t hash_of(std::string_view key) const noexcept;
+    instance& at(std::uint64_t hash) noexcept { return instance_of(*root_, hash); }
+    static item* find(const instance& in, std::string_view key, std::uint64_t hash) noexcept;
+    life life_of(const item& it, std::uint32_t now) const noexcept;
+    static void mark_access(item& it, std::uint32_t now) noexcept;
+    std::uint32_t expiry(std::int64_t exptime, std::uint32_t now) const noexcept;
+    std::uint64_t next_cas() noexcept { return cas_.fetch_add(1, std::memory_order_relaxed); }
+    void renew_if_flushed(item& fresh);
+    void forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted);
+    void count_dead(life how, thread_counts& counted);
+
+    item* touch_locked(instance& in, std::string_view key, std::uint64_t hash, std::int64_t exptime,
+                       thread_counts& counted);
+    outcome extend(const request& what, std::string_view value, thread_counts& counted);
+    void link(instance& in, item* old, item* fresh, thread_counts& counted);
+    static void unlink(instance& in, item* old);
+
+    // eviction.cpp
+    struct sample;
+    item* stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted);
+    bool make_room(std::size_t bytes, unsigned attempt, thread_counts& counted);
+    bool evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t& oldest);
+    bool clear_window(std::uintptr_t around, std::size_t bytes, thread_counts& counted);
+    bool evict_linked(std::uintptr_t address, std::uint64_t hash, thread_counts& counted);
+    bool evict_large(std::size_t bytes, thread_counts& counted);
+    static item* linked_at(instance& in, std::uintptr_t address, std::uint64_t hash) noexcept;
+    std::vector<std::uintptr_t> pinned_blocks();
+    static bool is_large(const item& it) noexcept;
+    void note_large(const item& it);
+    void find_large();
+
+    // An item as it was when it was queued; what is there now is checked under the lock.
+    struct large_item {
+        std::uintptr_t address;
+        std::uint64_t hash;
+        std::uint32_t last_access;
+    };
+
+    hf::pool pool_;
+    kv_root* root_ = nullptr;
+    std::uint64_t seed_ = 0;
+    std::uint32_t item_bytes_max_;
+    bool evict_;
+    std::uint32_t (*clock_)();
+    std::atomic<std::uint64_t> cas_;
+    std::mutex flush_lock_;
+    // What root_ says, published after its section committed.
+    std::atomic<std::uint64_t> flush_cas_{0}, flush_times_{0};
+    std::atomic<std::uintptr_t> highest_{0}; // end of the highest block seen: all below is mapped
+    std::mutex large_lock_; // taken while an instance's lock is held, never the other way round
+    std::deque<large_item> large_;
+    bool large_found_ = false;
+    counter_board counters_;
+};
+
+// A reader copies under the lock, so that no block it looks at is freed meanwhile.
+template <class Visit>
+bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
+    const std::uint64_t hash = hash_of(key);
+    instance& in = at(hash);
+    const std::uint32_t when = clock_();
+    life how = life::live;
+    in.lock.lock_shared();
+    item* const it = find(in, key, hash);
+    if (it != nullptr && (how = life_of(*it, when)) == life::live) {
+        mark_access(*it, when);
+        visit(item_view{it->value(), it->flags, it->cas});
+        in.lock.unlock_shared();
+        counted.add(count::get_hits);
+        return true;
+    }
+    in.lock.unlock_shared();
+    counted.add(count::get_misses);
+    if (it != nullptr) {
+        count_dead(how, counted);
+        forget_dead(key, hash, counted);
+    }
+    return false;
+}
+
+template <class Visit>
+bool store::get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
+                          Visit&& visit) {
+    const std::uint64_t hash = hash_of(key);
+    instance& in = at(hash);
+    const std::lock_guard held(in.lock);
+    item* const it = touch_locked(in, key, hash, exptime, counted);
+    if (it == nullptr) return false;
+    visit(item_view{it->value(), it->flags, it->cas});
+    return true;
+}
+
+} // namespace hf::kv

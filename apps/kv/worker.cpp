@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "worker.hpp"
+
+#include <holdfast/persist.hpp>
+
+#include <event2/event.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+namespace hf::kv {
+namespace {
+
+constexpr std::size_t read_bytes = 64 << 10;       // asked for in one read
+constexpr std::size_t gathered_bytes_max = 256 << 10; // replies before they are sent
+constexpr std::size_t kept_bytes = 2 << 10;        // an idle connection's buffers may keep this
+
+} // namespace
+
+connection::connection(worker& home, int socket)
+    : home_(&home), socket_(socket), talk_(*home.serving_, *home.counted_, socket) {}
+
+connection::~connection() {
+    if (readable_ != nullptr) event_free(readable_);
+    if (writable_ != nullptr) event_free(writable_);
+    ::close(socket_);
+}
+
+bool connection::add_events() {
+    readable_ = event_new(home_->base_, socket_, EV_READ | EV_PERSIST, on_readable, this);
+    writable_ = event_new(home_->base_, socket_, EV_WRITE | EV_PERSIST, on_writable, this);
+    return readable_ != nullptr && writable_ != nullptr && event_add(readable_, nullptr) == 0;
+}
+
+void connection::on_readable(int, short, void* self) {
+    auto* const c = static_cast<connection*>(self);
+    worker& home = *c->home_;
+    if (!c->read_and_serve()) home.close(c);
+    home.publish_counters();
+}
+
+void connection::on_writable(int, short, void* self) {
+    auto* const c = static_cast<connection*>(self);
+    worker& home = *c->home_;
+    // Requests that waited behind the replies have arrived already: no readiness will announce
+    // them.
+    if (!c->send_pending() || (c->out_.empty() && !c->serve(c->in_)) || !c->update_events())
+        home.close(c);
+    home.publish_counters();
+}
+
+// False, here and below: hang up.
+bool connection::read_and_serve() {
+    byte_buffer& input = in_.empty() ? home_->in_ : in_;
+    const std::size_t missing = wanted_ > input.size() ? wanted_ - input.size() : 0;
+    const std::size_t most = missing > read_bytes ? missing : read_bytes;
+    char* const to = input.room(most);
+    const ssize_t got = ::read(socket_, to, most);
+    if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    input.commit(static_cast<std::size_t>(got));
+    home_->counted_->add(count::bytes_read, static_cast<std::uint64_t>(got));
+    return serve(input) && update_events();
+}
+
+bool connection::serve(byte_buffer& input) {
+    for (;;) {
+        const session::progress p = talk_.run(input.view(), home_->out_, gathered_bytes_max);
+        input.consume(p.consumed);
+        wanted_ = p.wanted;
+        closing_ = p.close;
+        const bool alive = send_gathered();
+        if (!alive || (closing_ && out_.empty())) {
+            home_->in_.clear();
+            return false;
+        }
+        if (!p.paused || !out_.empty()) break;
+    }
+    if (&input != &in_) { // upholds (1) of worker.hpp: the worker's buffer is free for the next
+        if (!input.empty()) {
+            in_.room(wanted_ > input.size() ? wanted_ : input.size());
+            in_.append(input.view());
+            input.clear();
+        }
+    } else {
+        in_.shrink(kept_bytes);
+    }
+    return true;
+}
+
+bool connection::send_gathered() {
+    byte_buffer& out = home_->out_;
+    if (out.empty()) return true;
+    std::string_view bytes = out.view();
+    while (!bytes.empty()) {
+        const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (sent < 0) {
+            if (errno == EINTR) continue;
+            if (errno == EAGAIN || errno == EWOULDBLOCK) break;
+            out.clear();
+            return false;
+        }
+        home_->counted_->add(count::bytes_written, static_cast<std::uint64_t>(sent));
+        bytes.remove_prefix(static_cast<std::size_t>(sent));
+    }
+    out_.append(bytes);
+    out.clear();
+    out.shrink(4 * gathered_bytes_max);
+    return true;
+}
+
+bool connection::send_pending() {
+    while (!out_.empty()) {
+        const std::string_view bytes = out_.view();
+        const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        if (sent < 0) {
+            if (errno == EINTR) continue;
+            return errno == EAGAIN || errno == EWOULDBLOCK;
+        }
+        home_->counted_->add(count::bytes_written, static_cast<std::uint64_t>(sent));
+        out_.consume(static_cast<std::size_t>(sent));
+    }
+    out_.shrink(kept_bytes);
+    return !closing_;
+}
+
+bool connection::update_events() {
+    const bool wait = !out_.empty();
+    if (wait == writing_) return true;
+    writing_ = wait;
+    return event_del(wait ? readable_ : writable_) == 0 &&
+           event_add(wait ? writable_ : readable_, nullptr) == 0;
+}
+
+worker::worker(service& serving)
+    : serving_(&serving), counted_(&serving.items->counted().join()), base_(event_base_new()),
+      wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+    if (base_ == nullptr || wake_fd_ < 0) throw std::bad_alloc();
+    wake_ = event_new(base_, wake_fd_, EV_READ | EV_PERSIST, on_wake, this);
+    tick_ = event_new(base_, -1, EV_PERSIST, on_tick, this);
+    const timeval second{1, 0};
+    if (wake_ == nullptr || tick_ == nullptr || event_add(wake_, nullptr) != 0 ||
+        event_add(tick_, &second) != 0)
+        throw std::bad_alloc();
+}
+
+worker::~worker() {
+    for (connection* c : connections_) delete c;
+    for (int socket : inbox_) ::close(socket);
+    if (wake_ != nullptr) event_free(wake_);
+    if (tick_ != nullptr) event_free(tick_);
+    if (base_ != nullptr) event_base_free(base_);
+    if (wake_fd_ >= 0) ::close(wake_fd_);
+}
+
+void worker::start() {
+    thread_ = std::thread([this] { run(); });
+}
+
+void worker::run() { event_base_dispatch(base_); }
+
+void worker::take(int socket) {
+    {
+        const std::lock_guard held(inbox_lock_);
+        inbox_.push_back(socket);
+    }
+    const std::uint64_t one = 1;
+    (void)!::write(wake_fd_, &one, sizeof one); // fails only when a wake-up is pending anyway
+}
+
+void worker::stop() {
+    {
+        const std::lock_guard held(inbox_lock_);
+        stopping_ = true;
+    }
+    const std::uint64_t one = 1;
+    (void)!::write(wake_fd_, &one, sizeof one);
+}
+
+void worker::join() {
+    if (thread_.joinable()) thread_.join();
+}
+
+void worker::on_wake(int fd, short, void* self) {
+    auto* const w = static_cast<worker*>(self);
+    std::uint64_t wakes = 0;
+    (void)!::read(fd, &wakes, sizeof wakes);
+    std::vector<int> arrived;
+    bool stopping = false;
+    {
+        const std::lock_guard held(w->inbox_lock_);
+        arrived.swap(w->inbox_);
+        stopping = w->stopping_;
+    }
+    for (int socket : arrived) {
+        auto* const c = new connection(*w, socket);
+        w->connections_.insert(c);
+        if (!c->add_events()) w->close(c);
+        else if (w->serving_->verbosity > 0) std::fprintf(stderr, "<%d new client\n", socket);
+    }
+    if (stopping) event_base_loopbreak(w->base_);
+}
+
+void worker::on_tick(int, short, void* self) {
+    auto* const w = static_cast<worker*>(self);
+    w->serving_->items->reap(*w->counted_);
+    w->publish_counters();
+}
+
+void worker::close(connection* gone) {
+    connections_.erase(gone);
+    delete gone;
+    serving_->curr_connections.fetch_sub(1);
+}
+
+// The persistence layer counts per thread; `stats holdfast` may be asked on any other.
+void worker::publish_counters() {
+    const auto& c = hf::persist::thread_counters();
+    counted_->put(count::sections, c.sections);
+    counted_->put(count::ordering_points, c.ordering_points);
+    counted_->put(count::fences, c.fences);
+    counted_->put(count::flushes, c.flushes);
+    counted_->put(count::log_entries, c.log_entries);
+    counted_->put(count::log_bytes, c.log_bytes);
+    counted_->put(count::pm_bytes, c.pm_bytes);
+}
+
+} // namespace hf::kv
