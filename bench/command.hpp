@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// `holdfast bench …`.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace hf::bench {
+
+/// Adds the subcommand. 'arguments': the program's own, to start again with another environment.
+void add_command(CLI::App& app, char** arguments);
+
+} // namespace hf::bench

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Several engines in one run: interleaved rounds, every measurement in a fresh process on a fresh
+// pool, so that drift of the machine meets all of them alike.
+#pragma once
+
+#include "hashmap.hpp"
+
+#include <string>
+#include <vector>
+
+namespace hf::bench {
+
+struct compare_options {
+    std::vector<std::string> engines{"clobber", "pmdk"}; // ratios are to the first
+    unsigned rounds = 5;
+    hashmap_options each; // engine is replaced
+};
+
+/// Medians, spread ((max - min) / median) and ratio to the first engine. 'progress': says on standard
+/// error what runs.
+nlohmann::ordered_json compare_hashmap(const compare_options& options, bool progress);
+
+/// The same as a table for people.
+std::string table_of(const nlohmann::ordered_json& compared);
+
+} // namespace hf::bench

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The least that a logged in-place insertion can cost: one log line stored non-temporally and fenced,
+// then the node and its link flushed and fenced. Bump allocation, no free, no recovery: a floor to
+// compare with, not a map to use. In process mode its fences order only.
+#include "../temporary_file.hpp"
+#include "chained.hpp"
+
+#include <base/line.hpp>
+#include <holdfast/persist.hpp>
+
+#include <atomic>
+#include <cstring>
+#include <fcntl.h>
+#include <mutex>
+#include <shared_mutex>
+#include <sys/mman.h>
+
+namespace hf::bench {
+namespace {
+
+class floor_2f_map final : public map_under_test {
+    struct node {
+        node* next;
+        std::uint64_t key;
+        std::byte value[];
+    };
+    struct alignas(64) log_line {
+        std::uint64_t words[8];
+    };
+
+public:
+    explicit floor_2f_map(const map_options& given)
+        : value_bytes_(given.value_bytes), buckets_each_(buckets_per_instance(given.keys)),
+          domain_(given.mode == hf::mode::process ? domain::process : domain::adr),
+          file_(given.directory, "floor"), bytes_(pool_bytes(given)) {
+        const int descriptor = ::open(file_.path().c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+        if (descriptor < 0 || posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_)) != 0)
+            give_up("cannot make " + file_.path());
+        void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
+                            MAP_SHARED | (given.prefault ? MAP_POPULATE : 0), descriptor, 0);
+        close(descriptor);
+        if (mapped == MAP_FAILED) give_up("cannot map " + file_.path());
+        base_ = static_cast<std::byte*>(mapped);
+        buckets_ = reinterpret_cast<node**>(base_);
+        next_ = round_up(buckets_each_ * lock_count * sizeof(node*), line_bytes);
+    }
+    ~floor_2f_map() override { munmap(base_, bytes_); }
+
+    bool insert(std::uint64_t key, const void* value) noexcept override {
+        const chained_place at = place_of(key, buckets_each_);
+        const std::unique_lock held{locks_[at.instance]};
+        if (search(at, key) != nullptr) return false;
+        log_line& log = *own_log();
+        node* fresh = bump(sizeof(node) + value_bytes_);
+        if (fresh == nullptr) return false;
+        const log_line entry{{1, reinterpret_cast<std::uint64_t>(&buckets_[at.bucket]),
+                              reinterpret_cast<std::uint64_t>(buckets_[at.bucket]),
+                              reinterpret_cast<std::uint64_t>(fresh), key, 0, 0, 0}};
+        persist::copy(domain_, &log, &entry, sizeof entry);
+        persist::fence(domain_);
+        fresh->next = buckets_[at.bucket];
+        fresh->key = key;
+        std::memcpy(fresh->value, value, value_bytes_);
+        buckets_[at.bucket] = fresh;
+        persist::flush(domain_, fresh, sizeof(node) + value_bytes_);
+        persist::flush(domain_, &buckets_[at.bucket], sizeof(node*));
+        persist::fence(domain_);
+        persist::counters& count = persist::thread_counters();
+        ++count.log_entries;
+        count.log_bytes += sizeof entry;
+        count.pm_bytes += sizeof entry + sizeof(node) + value_bytes_ + sizeof(node*);
+        return true;
+    }
+    bool find(std::uint64_t key, void* value) noexcept override {
+        const chained_place at = place_of(key, buckets_each_);
+        const std::shared_lock held{locks_[at.instance]};
+        const node* found = search(at, key);
+        if (found != nullptr) std::memcpy(value, found->value, value_bytes_);
+        return found != nullptr;
+    }
+    map_facts facts() const override {
+        return {domain_ != domain::process, true, "no recovery: a floor, not a map"};
+    }
+
+private:
+    node* search(const chained_place& at, std::uint64_t key) const noexcept {
+        node* each = buckets_[at.bucket];
+        while (each != nullptr && each->key != key) each = each->next;
+        return each;
+    }
+    node* bump(std::uint64_t bytes) noexcept {
+        const std::uint64_t at = next_.fetch_add(round_up(bytes, 16), std::memory_order_relaxed);
+        return at + bytes <= bytes_ ? reinterpret_cast<node*>(base_ + at) : nullptr;
+    }
+    log_line* own_log() noexcept {
+        thread_local log_line* mine = nullptr;
+        if (mine == nullptr) {
+            const std::uint64_t room = next_.fetch_add(4096, std::memory_order_relaxed);
+            mine = reinterpret_cast<log_line*>(base_ + round_up(room, line_bytes));
+        }
+        return mine;
+    }
+
+    std::size_t value_bytes_;
+    std::uint64_t buckets_each_;
+    domain domain_;
+    temporary_file file_;
+    std::uint64_t bytes_;
+    std::byte* base_ = nullptr;
+    node** buckets_ = nullptr;
+    std::atomic<std::uint64_t> next_{0};
+    instance_locks locks_;
+};
+
+} // namespace
+
+std::unique_ptr<map_under_test> make_map_floor_2f(const map_options& given) {
+    return std::make_unique<floor_2f_map>(given);
+}
+
+} // namespace hf::bench

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// LMDB: one write transaction per insertion, one writer at a time. 'lmdb' is its synchronous default
+// (on tmpfs an fdatasync costs next to nothing: quote it from a disk as well); 'lmdb-writemap-nosync'
+// survives the process only, so it is the process mode's peer.
+#include "../map_under_test.hpp"
+#include "../temporary_file.hpp"
+
+#include <cstring>
+#include <lmdb.h>
+
+namespace hf::bench {
+namespace {
+
+class lmdb_map final : public map_under_test {
+public:
+    lmdb_map(const map_options& given, bool writemap_nosync)
+        : value_bytes_(given.value_bytes), writemap_nosync_(writemap_nosync),
+          file_(given.directory, "lmdb") {
+        unsigned flags = MDB_NOSUBDIR;
+        if (writemap_nosync) flags |= MDB_WRITEMAP | MDB_NOSYNC;
+        require(mdb_env_create(&environment_));
+        require(mdb_env_set_mapsize(environment_, 2 * pool_bytes(given)));
+        require(mdb_env_open(environment_, file_.path().c_str(), flags, 0600));
+        MDB_txn* transaction = nullptr;
+        require(mdb_txn_begin(environment_, nullptr, 0, &transaction));
+        require(mdb_dbi_open(transaction, nullptr, MDB_INTEGERKEY, &table_));
+        require(mdb_txn_commit(transaction));
+    }
+    ~lmdb_map() override { mdb_env_close(environment_); }
+
+    bool insert(std::uint64_t key, const void* value) noexcept override {
+        MDB_txn* transaction = nullptr;
+        if (mdb_txn_begin(environment_, nullptr, 0, &transaction) != 0) return false;
+        MDB_val k{sizeof key, &key};
+        MDB_val v{value_bytes_, const_cast<void*>(value)};
+        if (mdb_put(transaction, table_, &k, &v, MDB_NOOVERWRITE) != 0) {
+            mdb_txn_abort(transaction);
+            return false;
+        }
+        return mdb_txn_commit(transaction) == 0;
+    }
+    bool find(std::uint64_t key, void* value) noexcept override {
+        thread_local MDB_txn* reader = nullptr;
+        if (reader == nullptr) {
+            if (mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader) != 0) return false;
+        } else if (mdb_txn_renew(reader) != 0) {
+            return false;
+        }
+        MDB_val k{sizeof key, &key};
+        MDB_val v{};
+        const bool found = mdb_get(reader, table_, &k, &v) == 0;
+        if (found) std::memcpy(value, v.mv_data, value_bytes_);
+        mdb_txn_reset(reader);
+        return found;
+    }
+    map_facts facts() const override {
+        return {false, false,
+                writemap_nosync_ ? "MDB_WRITEMAP|MDB_NOSYNC: survives the process only"
+                                 : "fdatasync per transaction; next to free on tmpfs"};
+    }
+
+private:
+    static void require(int code) {
+        if (code != 0) give_up(std::string("lmdb: ") + mdb_strerror(code));
+    }
+
+    std::size_t value_bytes_;
+    bool writemap_nosync_;
+    temporary_file file_;
+    MDB_env* environment_ = nullptr;
+    MDB_dbi table_ = 0;
+};
+
+} // namespace
+
+std::unique_ptr<map_under_test> make_map_lmdb(const map_options& given, bool writemap_nosync) {
+    return std::make_unique<lmdb_map>(given, writemap_nosync);
+}
+
+} // namespace hf::bench

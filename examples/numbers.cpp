@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A list of numbers in a file. Every run pushes one more; kill it halfway and the next run finds the
+// push completed:
+//
+//   $ example_numbers
+//   1 numbers, sum 1
+//   $ HOLDFAST_CRASH_AT=half-pushed example_numbers
+//   Killed
+//   $ example_numbers
+//   3 numbers, sum 6
+#include <holdfast/alloc.hpp>
+#include <holdfast/clobber.hpp>
+#include <holdfast/lock.hpp>
+#include <holdfast/pool.hpp>
+#include <holdfast/txfunc.hpp>
+
+#include <cstdio>
+#include <mutex>
+
+// [program]
+struct node { node* next; unsigned long value; };
+struct list { hf::mutex lock; node* head; unsigned long count, sum; };
+
+// [push]
+HF_TXFUNC void push(list* l, unsigned long value) noexcept {
+    l->head = hf::make<node>(l->head, value);      // fresh memory is an output, never logged;
+    l->count += 1;                                 // the inputs overwritten are: the compiler logs
+    hf::crash_point("half-pushed");                // head, count and sum
+    l->sum += value;
+}
+// [/push]
+
+int main(int argc, char** argv) {
+    auto pool = hf::pool::open(argc > 1 ? argv[1] : "numbers.hf",
+                               {.layout = "numbers/1", .engines = {hf::clobber::engine()}});
+    if (!pool) return std::puts(pool.error().what().c_str()), 1;  // open has finished any push that
+    list* l = pool->root<list>();                                 // was cut short
+    std::scoped_lock held{l->lock};                               // two-phase: held until the commit
+    push(l, l->count + 1);                                        // durable when it returns
+    std::printf("%lu numbers, sum %lu\n", l->count, l->sum);
+}
+// [/program]

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: no flush, fence or log byte of the hash map comes or goes unnoticed.
+// Method: a fixed sequence of operations on a new pool, per engine (this file is built once for each)
+// and mode; what each kind of operation cost in all is compared with golden/hash_map.txt. When a
+// change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <structures/engine_of_build.hpp>
+#include <structures/hash_map.hpp>
+
+#include <holdfast/persist.hpp>
+#include <holdfast/pool.hpp>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using counters = hf::persist::counters;
+using value = std::array<std::uint64_t, 32>;
+using map = hf::structures::hash_map<std::uint64_t, value>;
+
+constexpr std::uint64_t operations = 4000; // of each kind
+
+// Sums as they are, not divided: an exact comparison, readable as events per 4000 operations.
+std::string line(std::string_view mode, std::string_view operation, const counters& a, const counters& b) {
+    return fmt::format("{} {} {} {} {} {} {} {} {}", hf::structures::engine_of_build(), mode, operation,
+                       b.flushes - a.flushes, b.fences - a.fences, b.ordering_points - a.ordering_points,
+                       b.log_entries - a.log_entries, b.log_bytes - a.log_bytes, b.pm_bytes - a.pm_bytes);
+}
+
+template <class F> std::string measured(std::string_view mode, std::string_view operation, F each) {
+    const counters before = hf::persist::thread_counters();
+    for (std::uint64_t i = 0; i < operations; ++i) each(i * 0x9e3779b97f4a7c15ULL, i);
+    return line(mode, operation, before, hf::persist::thread_counters());
+}
+
+std::vector<std::string> run(hf::mode mode, std::string_view name) {
+    const std::string path = fmt::format("/dev/shm/holdfast-golden-{}.{}", name, getpid());
+    hf::open_options options;
+    options.layout = "golden/1";
+    options.mode = mode;
+    options.creation = hf::create::always_new;
+    options.engines = hf::structures::engines_of_build();
+    std::vector<std::string> lines;
+    auto pool = hf::pool::open(path, options);
+    std::remove(path.c_str());
+    if (!pool) {
+        ADD_FAILURE() << pool.error().what();
+        return lines;
+    }
+    auto* tested = pool->root<map>();
+    const auto insert = [&](std::uint64_t key, std::uint64_t i) { tested->insert(key, value{i}); };
+    value found;
+    lines.push_back(measured(name, "insert-growing", insert));
+    lines.push_back(measured(name, "assign", insert));
+    lines.push_back(measured(name, "find", [&](auto key, auto) { tested->find(key, &found); }));
+    lines.push_back(measured(name, "erase", [&](auto key, auto) { tested->erase(key); }));
+    lines.push_back(measured(name, "insert-grown", insert));
+    EXPECT_TRUE(tested->check());
+    EXPECT_EQ(tested->size(), operations);
+    return lines;
+}
+
+// All engines' lines in one file, so that they can be read side by side.
+std::map<std::string, std::string> read_golden() {
+    std::map<std::string, std::string> lines; // "engine mode operation" -> line
+    std::ifstream file(HF_GOLDEN_FILE);
+    for (std::string one; std::getline(file, one);) {
+        if (one.empty() || one[0] == '#') continue;
+        std::size_t end = 0;
+        for (int words = 0; words < 3; ++words) end = one.find(' ', end) + 1;
+        lines[one.substr(0, end)] = one;
+    }
+    return lines;
+}
+
+void write_golden(const std::map<std::string, std::string>& lines) {
+    std::ofstream file(HF_GOLDEN_FILE);
+    file << "# Hash map, 8-byte keys, 256-byte values: events per " << operations << " operations.\n"
+         << "# engine mode operation flushes fences ordering_points log_entries log_bytes pm_bytes\n";
+    for (const auto& one : lines) file << one.second << '\n';
+}
+
+TEST(hash_map_golden_test, CostsWhatTheFileSays) {
+    std::map<std::string, std::string> golden = read_golden();
+    const bool writing = std::getenv("HOLDFAST_GOLDEN_WRITE") != nullptr;
+    for (const auto& [mode, name] : {std::pair{hf::mode::process, "process"}, {hf::mode::pmem, "pmem"}})
+        for (const std::string& one : run(mode, name)) {
+            std::size_t end = 0;
+            for (int words = 0; words < 3; ++words) end = one.find(' ', end) + 1;
+            if (writing) golden[one.substr(0, end)] = one;
+            else EXPECT_EQ(golden[one.substr(0, end)], one);
+        }
+    if (writing) write_golden(golden);
+}
+
+} // namespace
