@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#
+# The two commands a newcomer needs, and short names for the rest. CMake does the work.
+
+JOBS    ?= $(shell nproc)
+# How long 'make soak' runs.
+SECONDS ?= 1800
+# The system's Python, which the Debian packages of the clients belong to.
+PYTHON  ?= /usr/bin/python3
+
+.DEFAULT_GOAL := help
+.PHONY: help install build debug asan tsan test demo soak bench format clean
+
+help: ## this list
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+
+install: ## install the Debian packages that are missing (packages.txt)
+	@scripts/install-packages
+
+build: build/release ## configure and build in build/release
+debug: build/debug   ## … in build/debug, without optimisation
+asan:  build/asan    ## build and test under AddressSanitizer and UBSan
+	ctest --preset asan -j $(JOBS)
+tsan:  build/tsan    ## build and test under ThreadSanitizer
+	ctest --preset tsan -j $(JOBS)
+
+.PHONY: build/release build/debug build/asan build/tsan
+build/release build/debug build/asan build/tsan: install
+	@cmake --preset $(@F) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset $(@F) -j $(JOBS)
+
+test: build ## build, then run every test; ctest's summary closes the run
+	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
+	@ctest --preset release -j $(JOBS)
+
+soak: build ## the kill tests for SECONDS=1800, another seed each time
+	@for engine in clobber undo; do \
+	    server=holdfast-kv; [ $$engine = clobber ] || server=holdfast-kv-undo; \
+	    seed=$$(date +%s); \
+	    build/release/bin/kill_$$engine --seconds $$(($(SECONDS) / 4)) --seed $$seed && \
+	    build/release/bin/kill_server_$$engine --server build/release/bin/$$server \
+	        --seconds $$(($(SECONDS) / 4)) --seed $$seed || exit 1; \
+	done
+
+bench: build ## engines and peers in interleaved rounds
+	@build/release/bin/holdfast bench compare hashmap
+	@build/release/bin/holdfast bench restart
+
+demo: install ## kill a server under load, over and over, and count what is lost
+	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS) --target holdfast-kv example_bank example_bank_undo
+	@$(PYTHON) scripts/demo.py --bin build/release/bin
+
+format: ## clang-format on every C++ file
+	clang-format-19 -i $$(find include src compiler apps bench tools examples test \
+	    -name build -prune -o -name '*.[ch]pp' -print -o -name '*.h' -print)
+
+clean: ## remove build/
+	rm -rf build

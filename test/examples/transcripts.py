@@ -1,0 +1,55 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What the README and the guide show in a terminal is what the examples print.
+
+usage: transcripts.py BIN
+
+Each step runs a program in an empty folder, perhaps killed at a named place, and compares its output.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+# (program and arguments, crash point or None, output)
+STEPS = [
+    ("example_numbers", None, "1 numbers, sum 1\n"),
+    ("example_numbers", "half-pushed", ""),
+    ("example_numbers", None, "3 numbers, sum 6\n"),
+    ("example_bank create bank.hf 10 1000", None, "10 accounts, 10000 cents\n"),
+    ("example_bank transfer bank.hf 0 1 250", "between-debit-and-credit", ""),
+    ("example_bank total bank.hf", None, "10 accounts, 10000 cents; 1 transfer was completed\n"),
+    ("example_bank_undo create undo.hf 10 1000", None, "10 accounts, 10000 cents\n"),
+    ("example_bank_undo transfer undo.hf 0 1 250", "between-debit-and-credit", ""),
+    ("example_bank_undo total undo.hf", None, "10 accounts, 10000 cents; 1 transfer was rolled back\n"),
+    ("example_notebook notes.hf write milk", None, ""),
+    ("example_notebook notes.hf write bread", "half-written", ""),
+    ("example_notebook notes.hf tear-out", "half-written", ""),     # in the recovery, that is
+    ("example_notebook notes.hf write-long letter", "half-adopted", ""),
+    ("example_notebook notes.hf list", None, "letter\nbread\nmilk\n3 notes\n"),
+    ("example_notebook notes.hf tear-out", None, ""),
+    ("example_notebook notes.hf list", None, "bread\nmilk\n2 notes\n"),
+]
+
+
+def main():
+    programs = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory(prefix="holdfast-examples-") as folder:
+        for command, crash, wanted in STEPS:
+            name, *arguments = command.split()
+            where = {"HOLDFAST_CRASH_AT": crash} if crash else {}
+            ran = subprocess.run([programs / name, *arguments], cwd=folder, capture_output=True,
+                                 text=True, env={**os.environ, **where}, timeout=30)
+            ended = -signal.SIGKILL if crash else 0
+            if (ran.returncode, ran.stdout) != (ended, wanted):
+                print(f"$ {command}   (crash at: {crash})\nexpected {ended}: {wanted!r}\n"
+                      f"found {ran.returncode}: {ran.stdout!r} {ran.stderr!r}")
+                return 1
+            print(f"$ {command}\n{'Killed' if crash else ran.stdout.rstrip()}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

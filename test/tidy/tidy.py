@@ -1,0 +1,296 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Checks of the source text that no compiler makes.
+
+usage: tidy.py ROOT         check the tree, print every finding, exit 1 if there is one
+       tidy.py --self-test  plant one fault of each kind and require that each is found
+
+Rules are functions of a tree (path -> text) that yield findings. What an old file may still break
+stands in ratchet.txt beside this script; an entry that is no longer needed is itself a finding.
+"""
+import ast
+import pathlib
+import re
+import sys
+
+SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
+FUNCTION_LINES_MAX = 70
+CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
+
+# One direction: a module includes itself and lower levels only; equals never meet.
+LEVEL = {"base": 0, "trace": 1, "persist": 2, "pool": 3, "alloc": 4, "section": 5,
+         "clobber": 6, "undo": 6, "structures": 7,
+         "apps": 8, "bench": 8, "examples": 8, "tools": 9,
+         "check": 9}        # for tests: no module may include it
+PUBLIC = {"result": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
+          "lock": "section", "txfunc": "section", "clobber": "clobber", "undo": "undo"}
+
+
+def module_of(path):
+    """The module a file belongs to, or None where layering says nothing (tests, the plugin)."""
+    parts = path.split("/")
+    if re.search(r"_(test|fuzz)\.\w+$|^test_", parts[-1]) or "/test/" in path:
+        return None
+    if parts[0] == "src" and len(parts) > 2:
+        return parts[1]
+    if parts[:2] == ["include", "holdfast"] and len(parts) == 3:
+        return PUBLIC.get(parts[2].split(".")[0])
+    return parts[0] if parts[0] in LEVEL else None
+
+
+def module_included(include):
+    head, _, rest = include.partition("/")
+    if head == "holdfast":
+        return PUBLIC.get(rest.split(".")[0])
+    return head if head in LEVEL and rest else None
+
+
+def layering(tree):
+    for path, text in tree.items():
+        if pathlib.PurePath(path).suffix not in CODE or (own := module_of(path)) is None:
+            continue
+        if own not in LEVEL:
+            yield f"{path}:1: module '{own}' has no level in tidy.py"
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', line)
+            other = module_included(found[1]) if found else None
+            if other and other != own and LEVEL[other] >= LEVEL[own]:
+                yield f"{path}:{number}: layering: {own} includes {other}"
+
+
+def without_literals(text):
+    """The text with comments and literals blanked, every newline kept."""
+    pattern = (r'//[^\n]*|/\*.*?\*/|R"(?P<d>\w*)\(.*?\)(?P=d)"'
+               r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'')
+    # A digit separator (1'000) is no character literal.
+    text = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "", text)
+    return re.sub(pattern, lambda m: ("" if m[0][0] == "/" else '""') + "\n" * m[0].count("\n"),
+                  text, flags=re.S)
+
+
+def without_directives(text):
+    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m[0].count("\n"), text,
+                  flags=re.M)
+
+
+def functions_cpp(text):
+    """Yields (first line, lines) of every outermost function body."""
+    text = without_directives(without_literals(text))
+    scopes = []       # of each open brace: "scope", "function", "init" or "other"
+    header, line, begun = "", 1, 0
+    for char in text:
+        if char == "{":
+            head = re.sub(r"^\s*(template\s*<[^{;]*?>\s*(?=\w))*", "", header)
+            if any(kind != "scope" for kind in scopes):
+                scopes.append("other")
+            elif re.match(r"\s*(\[\[.*?\]\]\s*)?(inline\s+)?(namespace|class|struct|union|enum)\b", head) \
+                    or re.match(r'\s*extern\s*""\s*$', head):
+                scopes.append("scope")
+            elif re.search(r"\)[\w\s]*:[^:].*\w$", head, re.S):
+                scopes.append("init")       # member{…} of a constructor's initialiser list
+            elif "(" in head:
+                scopes.append("function")
+                begun = line
+            else:
+                scopes.append("other")
+            header = header if scopes[-1] == "init" else ""
+        elif char == "}":
+            kind = scopes.pop() if scopes else "other"
+            if kind == "function":
+                yield begun, line - begun + 1
+            header = header if kind == "init" else ""
+        elif char == ";":
+            header = ""
+        else:
+            header += char
+        line += char == "\n"
+
+
+def functions_python(text):
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            yield node.lineno, node.end_lineno - node.lineno + 1
+
+
+def function_length(tree):
+    for path, text in tree.items():
+        suffix = pathlib.PurePath(path).suffix
+        if suffix in CODE:
+            lengths = functions_cpp(text)
+        elif suffix == ".py":
+            lengths = functions_python(text)
+        else:
+            continue
+        for line, lines in lengths:
+            if lines > FUNCTION_LINES_MAX:
+                yield f"{path}:{line}: function of {lines} lines, limit {FUNCTION_LINES_MAX}"
+
+
+def intrinsics(tree):
+    pattern = re.compile(r"\b_mm\d*_\w+|\b\w*intrin\.h\b|\bcpuid\.h\b|__builtin_ia32_\w+")
+    for path, text in tree.items():
+        if (pathlib.PurePath(path).suffix not in CODE
+                or path.startswith(("src/persist/", "compiler/test/"))):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            if found := pattern.search(line):
+                yield f"{path}:{number}: '{found[0]}': intrinsics live in src/persist only"
+
+
+def is_source(path, text):
+    name = pathlib.PurePath(path)
+    return (name.suffix in CODE | {".py", ".cmake", ".sh", ".ll"}
+            or name.name in ("CMakeLists.txt", "Makefile") or text.startswith("#!"))
+
+
+def licence(tree):
+    for path, text in tree.items():
+        if not is_source(path, text):
+            continue
+        lines = text.splitlines() or [""]
+        first = lines[1] if lines[0].startswith("#!") and len(lines) > 1 else lines[0]
+        if SPDX not in first:
+            yield f"{path}:1: the first line is not the SPDX licence line"
+
+
+def words(tree):
+    """The part of the vocabulary's 'Avoid' list that can be found without misfiring."""
+    names = re.compile(r"(?:^|_)(manager|utils?|helpers?|misc)(?:_|$|\.)")
+    prose = re.compile(r"\b(NVRAM|NVMM|blazing|seamless(?:ly)?|robust(?:ly|ness)?)\b")
+    for path, text in tree.items():
+        if path.startswith(("compiler/", "test/tidy/", "docs/papers.md")):
+            continue        # LLVM and its managers; the list above; titles
+        if names.search(pathlib.PurePath(path).name):
+            yield f"{path}:1: file name says nothing (manager, util, helper, misc)"
+        if is_source(path, text) or path.endswith(".md"):
+            for number, line in enumerate(text.splitlines(), 1):
+                if found := prose.search(line):
+                    yield f"{path}:{number}: avoid the word '{found[0]}'"
+
+
+def places(tree):
+    """Nothing in the tree may depend on where somebody's checkout or registry is."""
+    pattern = re.compile(r"(?<![\w.$}/])/(?:work|root|home)/\w+|https?://(?:[\w.]*)(?:pypi|snapshot)\.")
+    for path, text in tree.items():
+        for number, line in enumerate(text.splitlines(), 1):
+            if found := pattern.search(line):
+                yield f"{path}:{number}: '{found[0]}' names one machine's place"
+
+
+def links(tree):
+    """Relative links of the documentation lead to files of the tree."""
+    known = set(tree) | {str(up) for path in tree for up in pathlib.PurePath(path).parents}
+    for path, text in tree.items():
+        if not path.endswith(".md"):
+            continue
+        for number, line in enumerate(text.splitlines(), 1):
+            for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", re.sub(r"`[^`]*`", "", line)):
+                if re.match(r"[a-z]+:", target):
+                    continue
+                parts = []
+                for part in [*pathlib.PurePath(path).parent.parts, *target.rstrip("/").split("/")]:
+                    if part == "..":
+                        parts = parts[:-1]
+                    elif part != ".":
+                        parts.append(part)
+                if ("/".join(parts) or ".") not in known:
+                    yield f"{path}:{number}: link to '{target}', which does not exist"
+
+
+def module_readme(tree):
+    for module in sorted({path.split("/")[1] for path in tree if re.match(r"src/\w+/.*\.[ch]pp$", path)}):
+        if f"src/{module}/README.md" not in tree:
+            yield f"src/{module}/README.md:1: module without a README"
+
+
+RULES = [layering, function_length, intrinsics, licence, words, places, links, module_readme]
+
+
+def excused(findings, ratchet):
+    """Findings the ratchet does not cover, and ratchet entries that cover nothing.
+
+    An entry is 'rule path [limit]'; with a limit, a number in the finding may reach it.
+    """
+    unused = dict.fromkeys(ratchet)
+    for rule, finding in findings:
+        path = finding.split(":")[0]
+        for entry in ratchet:
+            parts = entry.split()
+            grown = len(parts) > 2 and int(re.search(r"of (\d+)", finding)[1]) > int(parts[2])
+            if parts[:2] == [rule, path] and not grown:
+                unused.pop(entry, None)
+                break
+        else:
+            yield finding
+    for entry in unused:
+        yield f"test/tidy/ratchet.txt:1: '{entry}' is no longer needed: delete it"
+
+
+def check(tree, ratchet=()):
+    findings = [(rule.__name__, finding) for rule in RULES for finding in rule(tree)]
+    return list(excused(findings, ratchet))
+
+
+def read_tree(root):
+    tree = {}
+    for path in sorted(root.rglob("*")):
+        name = path.relative_to(root)
+        if name.parts[0] in ("build", ".git") or "__pycache__" in name.parts or not path.is_file():
+            continue
+        try:
+            tree[str(name)] = path.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            continue
+    return tree
+
+
+def self_test():
+    spdx = f"// {SPDX}\n"
+    long_body = "int f(int a) {\n" + "    ++a;\n" * FUNCTION_LINES_MAX + "    return a;\n}\n"
+    good = {"src/base/a.cpp": spdx + '#include <base/a.hpp>\nint f() { return 1; }\n',
+            "src/base/README.md": "[code](a.cpp)\n",
+            "src/persist/p.cpp": spdx + "#include <immintrin.h>\n#include <base/a.hpp>\n",
+            "src/persist/README.md": ""}
+    assert check(good) == [], check(good)
+    nested = "namespace n {\nclass c : d {\n  c() : x_{1} {\n" + "    f(\"}\");\n" * 99 + "  }\n};\n}\n"
+    faults = {
+        "layering": {"src/base/b.cpp": spdx + "#include <pool/header.hpp>\n"},
+        "engines apart": {"src/clobber/b.cpp": spdx + "#include <undo/undo_log.hpp>\n",
+                          "src/clobber/README.md": ""},
+        "public layering": {"src/base/b.cpp": spdx + "#include <holdfast/pool.hpp>\n"},
+        "function_length": {"src/base/b.cpp": spdx + long_body},
+        "member function_length": {"src/base/b.cpp": spdx + nested},
+        "python function_length": {"a.py": f"# {SPDX}\ndef f():\n" + "    f()\n" * 80},
+        "intrinsics": {"src/base/b.cpp": spdx + "void f() { _mm_sfence(); }\n"},
+        "licence": {"src/base/b.cpp": "int x;\n"},
+        "script licence": {"scripts/b": "#!/bin/sh\ntrue\n"},
+        "words": {"src/base/b.cpp": spdx + "// a robust one\n"},
+        "names": {"src/base/string_util.cpp": spdx},
+        "places": {"README.md": "cd " + "/home" + "/me/holdfast\n"},
+        "links": {"README.md": "[gone](docs/gone.md)\n"},
+        "module_readme": {"src/base/README.md": None},
+    }
+    for what, change in faults.items():
+        tree = {path: text for path, text in {**good, **change}.items() if text is not None}
+        assert len(check(tree)) == 1, (what, check(tree))
+    planted = {**good, "src/base/b.cpp": spdx + long_body}
+    assert check(planted, ["function_length src/base/b.cpp 73"]) == []
+    assert len(check(planted, ["function_length src/base/b.cpp 71"])) == 2      # grown, and unused
+    assert len(check(good, ["licence src/base/a.cpp"])) == 1                    # no longer needed
+    print(f"tidy: self-test found all {len(faults)} planted faults")
+
+
+def main():
+    if sys.argv[1:] == ["--self-test"]:
+        return self_test()
+    here = pathlib.Path(__file__).parent
+    ratchet = [line for line in (here / "ratchet.txt").read_text().splitlines()
+               if line and not line.startswith("#")]
+    findings = check(read_tree(pathlib.Path(sys.argv[1]).resolve()), ratchet)
+    print("\n".join(findings) if findings else "tidy: nothing to report")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
