@@ -3,8 +3,8 @@
 # holdfast_instrument(<target> ENGINE none|clobber|undo [OPTIONS <plugin option>...])
 #
 # Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
-# HF_ENGINE=<engine> for them. Options, without their leading dash: holdfast-refine=0,
-# holdfast-parts=vlog-only|clobberlog-only.
+# HF_ENGINE=<engine> for them. Call it when the target has all its sources. Options, without their
+# leading dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only.
 #
 # Works inside Holdfast's own build (target holdfast-plugin) and from an installed package (imported
 # target holdfast::plugin).
@@ -52,8 +52,10 @@ function(holdfast_instrument target)
   endif()
   set(file "$<TARGET_FILE:${plugin}>")
   # OBJECT_DEPENDS below wants a path, no generator expression.
-  get_target_property(path ${plugin} IMPORTED_LOCATION)
-  if(NOT path)
+  get_target_property(imported ${plugin} IMPORTED)
+  if(imported)
+    get_target_property(path ${plugin} LOCATION)
+  else()
     get_target_property(path ${plugin} LIBRARY_OUTPUT_DIRECTORY)
     string(APPEND path "/libholdfast-plugin.so")
   endif()

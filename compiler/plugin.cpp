@@ -2,12 +2,14 @@
 //
 // Holdfast's plugin for clang 19: options and places in the pipeline.
 //
-//   clang++-19 -fplugin=libholdfast-plugin.so -fpass-plugin=libholdfast-plugin.so
+//   clang++-19 -fplugin=libholdfast-plugin.so
+//   -fpass-plugin=libholdfast-plugin.so
 //              -mllvm -holdfast-engine=clobber
 //
-// -fpass-plugin adds the passes; -fplugin loads the library early enough for its options.
-// Marking runs first, instrumentation last: earlier, callers are not inlined yet and the analysis
-// sees accesses that the machine will not make.
+// -fpass-plugin adds the passes; -fplugin loads the library early enough for
+// its options. Marking runs first, instrumentation last: earlier, callers are
+// not inlined yet and the analysis sees accesses that the machine will not
+// make.
 #include "transform/Instrument.h"
 #include "transform/MarkFunctions.h"
 
@@ -17,37 +19,46 @@
 #include "llvm/Passes/PassPlugin.h"
 #include "llvm/Support/CommandLine.h"
 
-static_assert(LLVM_VERSION_MAJOR == 19, "clang loads only plugins of its own version");
+static_assert(LLVM_VERSION_MAJOR == 19,
+              "clang loads only plugins of its own version");
 
 using namespace llvm;
 using namespace holdfast;
 
-static cl::opt<EngineKind> Engine(
-    "holdfast-engine", cl::desc("Engine of failure-atomic functions"),
-    cl::values(clEnumValN(EngineKind::Clobber, "clobber", "clobber logging and re-execution"),
-               clEnumValN(EngineKind::Undo, "undo", "undo logging and rollback")),
-    cl::init(EngineKind::Clobber));
+static cl::opt<EngineKind>
+    Engine("holdfast-engine", cl::desc("Engine of failure-atomic functions"),
+           cl::values(clEnumValN(EngineKind::Clobber, "clobber",
+                                 "clobber logging and re-execution"),
+                      clEnumValN(EngineKind::Undo, "undo",
+                                 "undo logging and rollback")),
+           cl::init(EngineKind::Clobber));
 static cl::opt<LogParts> Parts(
-    "holdfast-parts", cl::desc("Parts of clobber logging to build in (for measurements)"),
+    "holdfast-parts",
+    cl::desc("Parts of clobber logging to build in (for measurements)"),
     cl::values(clEnumValN(LogParts::All, "all", "what failure atomicity needs"),
-               clEnumValN(LogParts::VLogOnly, "vlog-only", "no clobber_log: not failure-atomic"),
+               clEnumValN(LogParts::VLogOnly, "vlog-only",
+                          "no clobber_log: not failure-atomic"),
                clEnumValN(LogParts::ClobberLogOnly, "clobberlog-only",
                           "no arguments in the v_log: not failure-atomic")),
     cl::init(LogParts::All));
-static cl::opt<bool> Refine(
-    "holdfast-refine", cl::desc("Remove unexposed and shadowed clobber candidates"),
-    cl::init(true));
+static cl::opt<bool>
+    Refine("holdfast-refine",
+           cl::desc("Remove unexposed and shadowed clobber candidates"),
+           cl::init(true));
 
-SectionOptions holdfast::commandLineOptions() { return {Engine, Parts, Refine}; }
+SectionOptions holdfast::commandLineOptions() {
+  return {Engine, Parts, Refine};
+}
 
 namespace {
 
-/// OptimizerLast also runs in the compile step of link-time optimisation. Clang marks such modules
-/// before their pipeline runs.
+/// OptimizerLast also runs in the compile step of link-time optimisation. Clang
+/// marks such modules before their pipeline runs.
 struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     static constexpr StringLiteral Deferred = "holdfast.deferred_to_link";
-    if (M.getModuleFlag("EnableSplitLTOUnit") && !M.getNamedMetadata(Deferred)) {
+    if (M.getModuleFlag("EnableSplitLTOUnit") &&
+        !M.getNamedMetadata(Deferred)) {
       M.getOrInsertNamedMetadata(Deferred);
       return DeferToLinkPass().run(M, MAM);
     }
@@ -57,16 +68,21 @@ struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
 };
 
 void registerPasses(PassBuilder &Builder) {
-  Builder.registerPipelineStartEPCallback([](ModulePassManager &Passes, OptimizationLevel) {
-    Passes.addPass(MarkFunctionsPass(commandLineOptions()));
-  });
-  Builder.registerOptimizerLastEPCallback([](ModulePassManager &Passes, OptimizationLevel) {
-    Passes.addPass(InstrumentOrDeferPass());
-  });
+  Builder.registerPipelineStartEPCallback(
+      [](ModulePassManager &Passes, OptimizationLevel) {
+        Passes.addPass(MarkFunctionsPass(commandLineOptions()));
+      });
+  Builder.registerOptimizerLastEPCallback(
+      [](ModulePassManager &Passes, OptimizationLevel) {
+        Passes.addPass(InstrumentOrDeferPass());
+      });
   Builder.registerFullLinkTimeOptimizationLastEPCallback(
-      [](ModulePassManager &Passes, OptimizationLevel) { Passes.addPass(InstrumentPass()); });
+      [](ModulePassManager &Passes, OptimizationLevel) {
+        Passes.addPass(InstrumentPass());
+      });
   Builder.registerPipelineParsingCallback(
-      [](StringRef Name, ModulePassManager &Passes, ArrayRef<PassBuilder::PipelineElement>) {
+      [](StringRef Name, ModulePassManager &Passes,
+         ArrayRef<PassBuilder::PipelineElement>) {
         if (Name == "holdfast-mark")
           Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         else if (Name == "holdfast-instrument")
@@ -81,6 +97,8 @@ void registerPasses(PassBuilder &Builder) {
 
 } // namespace
 
-extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo llvmGetPassPluginInfo() {
-  return {LLVM_PLUGIN_API_VERSION, "holdfast", LLVM_VERSION_STRING, registerPasses};
+extern "C" LLVM_ATTRIBUTE_VISIBILITY_DEFAULT PassPluginLibraryInfo
+llvmGetPassPluginInfo() {
+  return {LLVM_PLUGIN_API_VERSION, "holdfast", LLVM_VERSION_STRING,
+          registerPasses};
 }

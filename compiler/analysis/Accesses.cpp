@@ -76,7 +76,8 @@ private:
     if (originOf(Address, Fresh, &Loops) != Origin::Unknown)
       return;
     Range R = rangeOf(Address, Bytes, Length);
-    Found.Reads.push_back({&I, Address, R, Location ? *Location : locate(Address, R)});
+    Found.Reads.push_back(
+        {&I, Address, R, Location ? *Location : locate(Address, R)});
   }
 
   Write *write(Instruction &I, Value *Address, uint64_t Bytes, Value *Length,
@@ -87,7 +88,8 @@ private:
     Range R = rangeOf(Address, Bytes, Length);
     if (isa_and_nonnull<ConstantInt>(Length) && R.Bytes == 0)
       return nullptr; // writes nothing
-    Found.Writes.push_back({&I, Address, R, Location ? *Location : locate(Address, R), From});
+    Found.Writes.push_back(
+        {&I, Address, R, Location ? *Location : locate(Address, R), From});
     return &Found.Writes.back();
   }
 

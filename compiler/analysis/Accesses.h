@@ -12,14 +12,17 @@
 
 namespace holdfast {
 
-/// Bytes [Address + Offset, Address + Offset + length), Address being stripped of constant offsets.
+/// Bytes [Address + Offset, Address + Offset + length), Address being stripped
+/// of constant offsets.
 struct Range {
   llvm::Value *Base = nullptr;
   int64_t Offset = 0;
-  uint64_t Bytes = 0;             ///< 0 when it is not a constant
-  llvm::Value *Length = nullptr;  ///< the length when it is not a constant, if there is such a value
+  uint64_t Bytes = 0;            ///< 0 when it is not a constant
+  llvm::Value *Length = nullptr; ///< the length when it is not a constant, if
+                                 ///< there is such a value
 
-  /// Whether this range contains 'Other' whenever both use the same instance of their values.
+  /// Whether this range contains 'Other' whenever both use the same instance of
+  /// their values.
   bool covers(const Range &Other) const;
 };
 
@@ -45,8 +48,9 @@ struct Accesses {
   llvm::SmallVector<Write, 16> Writes; ///< of memory that may be PM
 };
 
-/// Collects the accesses of 'F'. Stores to locals are not listed, nor are reads of locals,
-/// constants, preserved bytes and fresh memory: no input lives there.
+/// Collects the accesses of 'F'. Stores to locals are not listed, nor are reads
+/// of locals, constants, preserved bytes and fresh memory: no input lives
+/// there.
 Accesses collectAccesses(llvm::Function &F, const FreshFunctions &Fresh,
                          const llvm::LoopInfo &Loops);
 

@@ -15,8 +15,9 @@ namespace holdfast {
 
 namespace {
 
-/// Whether a pointer is used for nothing but hf_vlog_preserve's first argument (and comparisons
-/// with null). Follows what unoptimised code does with it: a spill to a local, a wrapper.
+/// Whether a pointer is used for nothing but hf_vlog_preserve's first argument
+/// (and comparisons with null). Follows what unoptimised code does with it: a
+/// spill to a local, a wrapper.
 class PreserveOnly {
 public:
   bool holds(const Value &Pointer) {
@@ -34,7 +35,8 @@ private:
     if (isa<DbgInfoIntrinsic>(By))
       return true;
     if (const auto *Compare = dyn_cast<ICmpInst>(By))
-      return isa<ConstantPointerNull>(Compare->getOperand(1 - U.getOperandNo()));
+      return isa<ConstantPointerNull>(
+          Compare->getOperand(1 - U.getOperandNo()));
     if (const auto *Store = dyn_cast<StoreInst>(By)) {
       const auto *Local = dyn_cast<AllocaInst>(Store->getPointerOperand());
       return Local && U.getOperandNo() == 0 && isSpill(*Local);
@@ -61,7 +63,8 @@ private:
     unsigned Stores = 0;
     for (const User *By : Local.users()) {
       if (isa<StoreInst>(By))
-        ++Stores; // as the value stored it would be an escape, counted below as a second store
+        ++Stores; // as the value stored it would be an escape, counted below as
+                  // a second store
       else if (const auto *Load = dyn_cast<LoadInst>(By)) {
         if (!holds(*Load))
           return false;
@@ -81,7 +84,8 @@ static hf_arg_kind kindOf(const Argument &A) {
   PreserveOnly Uses;
   if (!Uses.holds(A))
     return HF_ARG_POOL_POINTER;
-  return Uses.Preserved ? HF_ARG_PRESERVED : HF_ARG_VALUE; // nobody follows an unused pointer
+  return Uses.Preserved ? HF_ARG_PRESERVED
+                        : HF_ARG_VALUE; // nobody follows an unused pointer
 }
 
 ArgumentBlock layOutArguments(Function &F) {

@@ -4,16 +4,16 @@
 #ifndef HOLDFAST_COMPILER_ARGUMENTS_H
 #define HOLDFAST_COMPILER_ARGUMENTS_H
 
+#include "holdfast/abi/holdfast_abi.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/DerivedTypes.h"
 #include "llvm/IR/Function.h"
-#include "holdfast/abi/holdfast_abi.h"
 
 namespace holdfast {
 
 struct PackedArgument {
-  unsigned Index;       ///< which parameter
-  llvm::Type *Type;     ///< of the bytes: the pointee for a by-value aggregate
+  unsigned Index;   ///< which parameter
+  llvm::Type *Type; ///< of the bytes: the pointee for a by-value aggregate
   uint64_t OffsetBytes;
   uint64_t SizeBytes;
   hf_arg_kind Kind;
@@ -25,8 +25,9 @@ struct ArgumentBlock {
   bool HasPadding = false;
 };
 
-/// Lays out the arguments of 'F', whose body decides what its pointers are for. A hidden result
-/// pointer (sret) is not recorded: re-execution has nowhere to return to.
+/// Lays out the arguments of 'F', whose body decides what its pointers are for.
+/// A hidden result pointer (sret) is not recorded: re-execution has nowhere to
+/// return to.
 ArgumentBlock layOutArguments(llvm::Function &F);
 
 } // namespace holdfast

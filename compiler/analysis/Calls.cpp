@@ -2,9 +2,12 @@
 //
 // Classifies the calls of a section:
 //
-// 1. Inline assembly passes when it is empty (a compiler barrier), else it is forbidden.
-// 2. An indirect call is forbidden: nobody can tell what it would do when re-executed.
-// 3. The runtime's own functions, functions promised pure and a short list of C and C++ library
+// 1. Inline assembly passes when it is empty (a compiler barrier), else it is
+// forbidden.
+// 2. An indirect call is forbidden: nobody can tell what it would do when
+// re-executed.
+// 3. The runtime's own functions, functions promised pure and a short list of C
+// and C++ library
 //    functions pass by name.
 // 4. A visible body is cloned and instrumented.
 // 5. Everything else is forbidden, with the most helpful reason we know.
@@ -24,15 +27,22 @@ using namespace llvm;
 namespace holdfast {
 
 static const RangeWriter RangeWriters[] = {
-    {"memcpy", 0, 1, 2},       {"memmove", 0, 1, 2},
-    {"mempcpy", 0, 1, 2},      {"memset", 0, -1, 2},
-    {"bcopy", 1, 0, 2},        {"bzero", 0, -1, 1},
-    {"strcpy", 0, 1, -1},      {"stpcpy", 0, 1, -1},
-    {"strncpy", 0, 1, 2},      {"__memcpy_chk", 0, 1, 2},
-    {"__memmove_chk", 0, 1, 2}, {"__memset_chk", 0, -1, 2},
-    {"__strcpy_chk", 0, 1, -1}, {"__strncpy_chk", 0, 1, 2},
-    // libstdc++ keeps the next resize threshold in the hash table's policy object, which these
-    // read and write; their result depends on nothing else.
+    {"memcpy", 0, 1, 2},
+    {"memmove", 0, 1, 2},
+    {"mempcpy", 0, 1, 2},
+    {"memset", 0, -1, 2},
+    {"bcopy", 1, 0, 2},
+    {"bzero", 0, -1, 1},
+    {"strcpy", 0, 1, -1},
+    {"stpcpy", 0, 1, -1},
+    {"strncpy", 0, 1, 2},
+    {"__memcpy_chk", 0, 1, 2},
+    {"__memmove_chk", 0, 1, 2},
+    {"__memset_chk", 0, -1, 2},
+    {"__strcpy_chk", 0, 1, -1},
+    {"__strncpy_chk", 0, 1, 2},
+    // libstdc++ keeps the next resize threshold in the hash table's policy
+    // object, which these read and write; their result depends on nothing else.
     {"_ZNKSt8__detail20_Prime_rehash_policy11_M_next_bktEm", 0, 0, -1, 16},
     {"_ZNKSt8__detail20_Prime_rehash_policy14_M_need_rehashEmmm", 0, 0, -1, 16},
 };
@@ -58,15 +68,18 @@ Function *calledFunction(const CallBase &Call) {
 /// Library functions whose result is a function of their arguments alone.
 static bool touchesNoMemory(StringRef Name) {
   static const StringSet<> Math = {
-      "sqrt",  "sin",   "cos",  "tan",   "asin",  "acos",   "atan",  "atan2",
-      "sinh",  "cosh",  "tanh", "exp",   "exp2",  "expm1",  "log",   "log2",
-      "log10", "log1p", "pow",  "cbrt",  "hypot", "floor",  "ceil",  "round",
-      "trunc", "fmod",  "fma",  "fabs",  "fmin",  "fmax",   "fdim",  "ldexp",
-      "rint",  "lround", "llround", "lrint", "llrint", "remainder", "copysign",
-      "nearbyint", "scalbn", "erf", "erfc", "asinh", "acosh", "atanh"};
+      "sqrt",   "sin",       "cos",      "tan",       "asin",    "acos",
+      "atan",   "atan2",     "sinh",     "cosh",      "tanh",    "exp",
+      "exp2",   "expm1",     "log",      "log2",      "log10",   "log1p",
+      "pow",    "cbrt",      "hypot",    "floor",     "ceil",    "round",
+      "trunc",  "fmod",      "fma",      "fabs",      "fmin",    "fmax",
+      "fdim",   "ldexp",     "rint",     "lround",    "llround", "lrint",
+      "llrint", "remainder", "copysign", "nearbyint", "scalbn",  "erf",
+      "erfc",   "asinh",     "acosh",    "atanh"};
   StringRef Stem = Name;
   if (Math.contains(Stem) ||
-      ((Stem.consume_back("f") || Stem.consume_back("l")) && Math.contains(Stem)))
+      ((Stem.consume_back("f") || Stem.consume_back("l")) &&
+       Math.contains(Stem)))
     return true;
   return StringSwitch<bool>(Name)
       .Cases("abs", "labs", "llabs", "div", "ldiv", "lldiv", true)
@@ -80,7 +93,8 @@ static bool touchesNoMemory(StringRef Name) {
 static bool readsThroughArguments(StringRef Name) {
   return StringSwitch<bool>(Name)
       .Cases("memcmp", "bcmp", "memchr", "memrchr", "rawmemchr", true)
-      .Cases("strlen", "strnlen", "strcmp", "strncmp", "strchr", "strrchr", true)
+      .Cases("strlen", "strnlen", "strcmp", "strncmp", "strchr", "strrchr",
+             true)
       .Cases("strchrnul", "strstr", "strspn", "strcspn", "memmem", true)
       .Case("_ZSt11_Hash_bytesPKvmm", true)
       .Default(false);
@@ -91,13 +105,15 @@ static bool neverReturns(StringRef Name) {
       .Cases("abort", "__assert_fail", "__assert", "__assert_rtn", true)
       .Cases("__stack_chk_fail", "__chk_fail", "__clang_call_terminate", true)
       .Cases("_ZSt9terminatev", "_ZSt21__glibcxx_assert_failPKciS0_S0_", true)
-      .Cases("_ZNSt3__122__libcpp_verbose_abortEPKcz", "__cxa_pure_virtual", true)
+      .Cases("_ZNSt3__122__libcpp_verbose_abortEPKcz", "__cxa_pure_virtual",
+             true)
       .Case("hf_assert_fail", true)
       .Default(false);
 }
 
-/// The standard libraries throw from functions of their own, named std::__throw_*; inlined, one is
-/// known by its line information and begins by allocating the exception.
+/// The standard libraries throw from functions of their own, named
+/// std::__throw_*; inlined, one is known by its line information and begins by
+/// allocating the exception.
 static bool isLibraryThrow(const CallBase &Call, StringRef Name) {
   if ((Name.starts_with("_ZSt") || Name.starts_with("_ZNSt3__1") ||
        Name.starts_with("_ZNKSt3__1")) &&
@@ -113,22 +129,37 @@ static bool isLibraryThrow(const CallBase &Call, StringRef Name) {
 
 static std::string whyForbidden(StringRef Name) {
   static const StringSet<> Io = {
-      "printf", "fprintf", "vprintf", "vfprintf", "puts",  "fputs", "putchar",
-      "fputc",  "putc",    "fwrite",  "fread",    "fopen", "fclose", "fflush",
-      "write",  "read",    "pwrite",  "pread",    "open",  "close", "send",
-      "recv",   "sendto",  "recvfrom", "ioctl",   "mmap",  "munmap", "msync",
-      "fsync",  "fdatasync", "scanf", "fscanf",   "getchar", "fgets", "perror",
+      "printf",       "fprintf",       "vprintf", "vfprintf", "puts",
+      "fputs",        "putchar",       "fputc",   "putc",     "fwrite",
+      "fread",        "fopen",         "fclose",  "fflush",   "write",
+      "read",         "pwrite",        "pread",   "open",     "close",
+      "send",         "recv",          "sendto",  "recvfrom", "ioctl",
+      "mmap",         "munmap",        "msync",   "fsync",    "fdatasync",
+      "scanf",        "fscanf",        "getchar", "fgets",    "perror",
       "__printf_chk", "__fprintf_chk", "syscall", "system"};
-  static const StringSet<> Varying = {
-      "time",   "clock",  "clock_gettime", "gettimeofday", "rand",  "rand_r",
-      "random", "lrand48", "drand48", "mrand48", "getrandom", "getentropy",
-      "getpid", "gettid", "pthread_self", "getenv", "arc4random",
-      "_ZNSt6chrono3_V212system_clock3nowEv",
-      "_ZNSt6chrono3_V212steady_clock3nowEv",
-      "_ZNSt13random_device9_M_getvalEv"};
+  static const StringSet<> Varying = {"time",
+                                      "clock",
+                                      "clock_gettime",
+                                      "gettimeofday",
+                                      "rand",
+                                      "rand_r",
+                                      "random",
+                                      "lrand48",
+                                      "drand48",
+                                      "mrand48",
+                                      "getrandom",
+                                      "getentropy",
+                                      "getpid",
+                                      "gettid",
+                                      "pthread_self",
+                                      "getenv",
+                                      "arc4random",
+                                      "_ZNSt6chrono3_V212system_clock3nowEv",
+                                      "_ZNSt6chrono3_V212steady_clock3nowEv",
+                                      "_ZNSt13random_device9_M_getvalEv"};
   std::string Pretty = "'" + demangle(Name) + "'";
-  if (Io.contains(Name) || Name.starts_with("_ZNSo") || Name.starts_with("_ZStls") ||
-      Name.starts_with("_ZSt16__ostream_insert"))
+  if (Io.contains(Name) || Name.starts_with("_ZNSo") ||
+      Name.starts_with("_ZStls") || Name.starts_with("_ZSt16__ostream_insert"))
     return "input or output by " + Pretty +
            " would happen again when the section is re-executed";
   if (Varying.contains(Name))
@@ -141,19 +172,21 @@ static std::string whyForbidden(StringRef Name) {
     return "initialisation of a function-local static variable";
   if (Name.starts_with("__cxa_") || Name.starts_with("_Unwind_"))
     return "exception handling (" + Pretty +
-           "): a section can only go forward; check before it begins, or build with "
+           "): a section can only go forward; check before it begins, or build "
+           "with "
            "-fno-exceptions";
   if (Name.starts_with("pthread_") || Name.starts_with("sem_") ||
       Name.starts_with("__atomic_") || Name.starts_with("__sync_"))
     return "synchronisation by " + Pretty +
            ": take locks before calling the failure-atomic function";
-  if (Name == "malloc" || Name == "calloc" || Name == "realloc" || Name == "free" ||
-      Name.starts_with("_Znw") || Name.starts_with("_Zna") ||
+  if (Name == "malloc" || Name == "calloc" || Name == "realloc" ||
+      Name == "free" || Name.starts_with("_Znw") || Name.starts_with("_Zna") ||
       Name.starts_with("_Zdl") || Name.starts_with("_Zda"))
     return "volatile allocation by " + Pretty +
            " is not atomic with the section: use hf::make and hf::destroy";
   return "call of " + Pretty +
-         ", whose body is not visible here: define it in a header, mark it HF_PURE, or use "
+         ", whose body is not visible here: define it in a header, mark it "
+         "HF_PURE, or use "
          "link-time optimisation";
 }
 
@@ -162,8 +195,8 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   case Intrinsic::readcyclecounter:
   case Intrinsic::readsteadycounter:
   case Intrinsic::get_rounding:
-    return {CallKind::Forbidden,
-            "nondeterministic read of a machine counter: read it before the section"};
+    return {CallKind::Forbidden, "nondeterministic read of a machine counter: "
+                                 "read it before the section"};
   case Intrinsic::eh_sjlj_setjmp:
   case Intrinsic::eh_sjlj_longjmp:
     return {CallKind::Forbidden, "non-local jump"};
@@ -178,7 +211,8 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   case Intrinsic::stackrestore:
   case Intrinsic::lifetime_start:
   case Intrinsic::lifetime_end:
-  case Intrinsic::threadlocal_address: // the variable's own use is what is diagnosed
+  case Intrinsic::threadlocal_address: // the variable's own use is what is
+                                       // diagnosed
   case Intrinsic::vastart:             // argument lists live in locals
   case Intrinsic::vaend:
   case Intrinsic::vacopy:
@@ -189,17 +223,21 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   if (isa<AnyMemIntrinsic>(Call))
     return {isa<MemIntrinsic>(Call) ? CallKind::Writes : CallKind::Forbidden,
             "atomic memory intrinsic"};
-  // Machine intrinsics such as rdtsc and rdrand claim no memory but have side effects; the pure
-  // ones are speculatable or at least willreturn and memory(none).
+  // Machine intrinsics such as rdtsc and rdrand claim no memory but have side
+  // effects; the pure ones are speculatable or at least willreturn and
+  // memory(none).
   StringRef Name = Call.getCalledFunction()->getName();
   if (Name.contains("rdtsc") || Name.contains("rdrand") ||
-      Name.contains("rdseed") || Name.contains("rdpmc") || Name.contains("rdpid"))
-    return {CallKind::Forbidden, "nondeterministic machine instruction (" + Name.str() + ")"};
+      Name.contains("rdseed") || Name.contains("rdpmc") ||
+      Name.contains("rdpid"))
+    return {CallKind::Forbidden,
+            "nondeterministic machine instruction (" + Name.str() + ")"};
   if (Call.doesNotAccessMemory() || Call.onlyAccessesInaccessibleMemory())
     return {CallKind::NoAccess, ""};
   if (Call.onlyReadsMemory())
     return {CallKind::Reads, ""};
-  return {CallKind::Forbidden, "intrinsic " + Name.str() + " writes memory in a way not followed"};
+  return {CallKind::Forbidden,
+          "intrinsic " + Name.str() + " writes memory in a way not followed"};
 }
 
 CallMeaning classifyCall(const CallBase &Call) {
@@ -231,8 +269,9 @@ CallMeaning classifyCall(const CallBase &Call) {
     return {CallKind::Throws, ""};
   if (!Callee->isDeclaration()) {
     if (Callee->isInterposable())
-      return {CallKind::Forbidden, "call of '" + demangle(Name.str()) +
-                                       "', which is weak: another body may replace it"};
+      return {CallKind::Forbidden,
+              "call of '" + demangle(Name.str()) +
+                  "', which is weak: another body may replace it"};
     return {CallKind::Body, ""};
   }
   if (findRangeWriter(Call))

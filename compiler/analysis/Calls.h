@@ -10,12 +10,12 @@
 namespace holdfast {
 
 enum class CallKind {
-  Body,       ///< the callee's body is visible: call an instrumented clone of it
-  Alloc,      ///< hf_alloc: returns memory that no input lives in
-  Preserve,   ///< hf_vlog_preserve
-  NoAccess,   ///< touches no memory of the application
-  Reads,      ///< reads through its pointer arguments, writes nothing
-  Writes,     ///< memcpy and relatives: writes a range (see Accesses.h)
+  Body,     ///< the callee's body is visible: call an instrumented clone of it
+  Alloc,    ///< hf_alloc: returns memory that no input lives in
+  Preserve, ///< hf_vlog_preserve
+  NoAccess, ///< touches no memory of the application
+  Reads,    ///< reads through its pointer arguments, writes nothing
+  Writes,   ///< memcpy and relatives: writes a range (see Accesses.h)
   Terminates, ///< does not come back: abort, a failed assertion
   Throws,     ///< the standard library's out-of-line throw
   Forbidden,  ///< cannot be re-executed; Why says it to the user
@@ -28,15 +28,17 @@ struct CallMeaning {
 
 CallMeaning classifyCall(const llvm::CallBase &Call);
 
-/// The function a call names, through casts and aliases; null for an indirect call.
+/// The function a call names, through casts and aliases; null for an indirect
+/// call.
 llvm::Function *calledFunction(const llvm::CallBase &Call);
 
-/// The C library's memcpy, strcpy and relatives, by the shape of their arguments.
+/// The C library's memcpy, strcpy and relatives, by the shape of their
+/// arguments.
 struct RangeWriter {
   llvm::StringRef Name;
   int Destination;
-  int Source;              ///< -1: none
-  int Length;              ///< -1: FixedBytes, or strlen(source) + 1 where that is 0
+  int Source; ///< -1: none
+  int Length; ///< -1: FixedBytes, or strlen(source) + 1 where that is 0
   uint64_t FixedBytes = 0;
 };
 const RangeWriter *findRangeWriter(const llvm::CallBase &Call);

@@ -2,26 +2,35 @@
 //
 // Clobber analysis (Clobber §4.4), for one function of a section:
 //
-// 1. Candidate input reads: every read of memory that may hold an input, unless a write that
+// 1. Candidate input reads: every read of memory that may hold an input, unless
+// a write that
 //    dominates it covers its bytes.
-// 2. Candidate clobber writes: every write of such memory that may follow a candidate read and may
-//    alias it. In a helper, everything was read before entry, so every such write is a candidate.
-//    Fresh memory holds no inputs: writes to it are never candidates.
-// 3. Refinement (Clobber Fig. 5): a candidate goes when it can never be the first write of the
+// 2. Candidate clobber writes: every write of such memory that may follow a
+// candidate read and may
+//    alias it. In a helper, everything was read before entry, so every such
+//    write is a candidate. Fresh memory holds no inputs: writes to it are never
+//    candidates.
+// 3. Refinement (Clobber Fig. 5): a candidate goes when it can never be the
+// first write of the
 //    section to a byte that was read before. Three rules, below.
-// Engine undo logs every write that is not to fresh memory; the first rule serves it as well.
+// Engine undo logs every write that is not to fresh memory; the first rule
+// serves it as well.
 //
-// Why refinement is sound: take any run, any byte that is an input, and the first write to that
-// byte. Each rule removes a write only by showing an earlier write to all the bytes in question, so
-// no rule ever removes the first one; and the first one is what recovery needs.
+// Why refinement is sound: take any run, any byte that is an input, and the
+// first write to that byte. Each rule removes a write only by showing an
+// earlier write to all the bytes in question, so no rule ever removes the first
+// one; and the first one is what recovery needs.
 //
-// Differs from the paper: "must alias" is a statement about one loop iteration. We ask alias
-// analysis in cross-iteration mode, and take two addresses as equal only if they are the same SSA
-// value plus constants, with an argument about its instances:
+// Differs from the paper: "must alias" is a statement about one loop iteration.
+// We ask alias analysis in cross-iteration mode, and take two addresses as
+// equal only if they are the same SSA value plus constants, with an argument
+// about its instances:
 //
-//   (I) If A dominates B and both use value v, then between the last definition of v before B and B
-//       itself, A was executed: A and B use the same instance of v. (Else a path from v to B around
-//       A, put behind the first path to v, would reach B without A.)
+//   (I) If A dominates B and both use value v, then between the last definition
+//   of v before B and B
+//       itself, A was executed: A and B use the same instance of v. (Else a
+//       path from v to B around A, put behind the first path to v, would reach
+//       B without A.)
 #include "analysis/ClobberWrites.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -45,7 +54,8 @@ STATISTIC(NumFreshWrites, "Writes to memory allocated in the section");
 STATISTIC(NumInputReads, "Candidate input reads");
 STATISTIC(NumCandidates, "Candidate clobber writes before refinement");
 STATISTIC(NumShadowed, "Candidates removed: an earlier write covers them");
-STATISTIC(NumUnexposed, "Candidates removed: what they overwrite was never an input");
+STATISTIC(NumUnexposed,
+          "Candidates removed: what they overwrite was never an input");
 STATISTIC(NumLogged, "Writes logged");
 
 namespace holdfast {
@@ -72,7 +82,8 @@ public:
     }
   }
 
-  /// Whether 'To' may be executed after 'From' was; both may be the same instruction.
+  /// Whether 'To' may be executed after 'From' was; both may be the same
+  /// instruction.
   bool mayFollow(const Instruction *From, const Instruction *To) const {
     if (From->getParent() == To->getParent() && From != To &&
         From->comesBefore(To))
@@ -86,35 +97,42 @@ private:
   std::vector<BitVector> Reached;
 };
 
-/// The struct type of a struct-path TBAA tag, and the accessed bytes within it; null for a scalar
-/// tag. A bit-field's tag names the byte it begins in while the access is to its whole unit, hence
-/// the test of alignment.
+/// The struct type of a struct-path TBAA tag, and the accessed bytes within it;
+/// null for a scalar tag. A bit-field's tag names the byte it begins in while
+/// the access is to its whole unit, hence the test of alignment.
 const MDNode *fieldOf(const MDNode *Tag, uint64_t Bytes, uint64_t &Offset) {
-  if (!Tag || Tag->getNumOperands() < 3 || Tag->getOperand(0) == Tag->getOperand(1))
+  if (!Tag || Tag->getNumOperands() < 3 ||
+      Tag->getOperand(0) == Tag->getOperand(1))
     return nullptr;
   Offset = mdconst::extract<ConstantInt>(Tag->getOperand(2))->getZExtValue();
-  return isPowerOf2_64(Bytes) && Offset % Bytes == 0 ? dyn_cast<MDNode>(Tag->getOperand(0))
-                                                     : nullptr;
+  return isPowerOf2_64(Bytes) && Offset % Bytes == 0
+             ? dyn_cast<MDNode>(Tag->getOperand(0))
+             : nullptr;
 }
 
-/// Type-based rule, narrower than TBAA: different fields of the same struct type do not overlap.
-/// Objects of different types may: a section may destroy one and construct another in its place
-/// (std::variant, placement new).
+/// Type-based rule, narrower than TBAA: different fields of the same struct
+/// type do not overlap. Objects of different types may: a section may destroy
+/// one and construct another in its place (std::variant, placement new).
 bool differentFields(const Read &R, const Write &W) {
   uint64_t ReadAt, WrittenAt;
   const MDNode *Type = fieldOf(R.Location.AATags.TBAA, R.Where.Bytes, ReadAt);
-  return Type && Type == fieldOf(W.Location.AATags.TBAA, W.Where.Bytes, WrittenAt) &&
-         (ReadAt + R.Where.Bytes <= WrittenAt || WrittenAt + W.Where.Bytes <= ReadAt);
+  return Type &&
+         Type == fieldOf(W.Location.AATags.TBAA, W.Where.Bytes, WrittenAt) &&
+         (ReadAt + R.Where.Bytes <= WrittenAt ||
+          WrittenAt + W.Where.Bytes <= ReadAt);
 }
 
 class Decider {
 public:
   Decider(Function &F, Role As, const SectionOptions &Options,
           const FreshFunctions &Fresh, TargetLibraryInfo &Library)
-      : As(As), Options(Options), Tree(F), Loops(Tree), Reach(F), Assumptions(F),
-        Basic(F.getDataLayout(), F, Library, Assumptions, &Tree), Aliases(Library),
-        Found(collectAccesses(F, Fresh, Loops)), Batch(queries()) {
-    // One SSA value may stand for two addresses when two iterations are compared.
+      : As(As), Options(Options), Tree(F), Loops(Tree), Reach(F),
+        Assumptions(F),
+        Basic(F.getDataLayout(), F, Library, Assumptions, &Tree),
+        Aliases(Library), Found(collectAccesses(F, Fresh, Loops)),
+        Batch(queries()) {
+    // One SSA value may stand for two addresses when two iterations are
+    // compared.
     Batch.enableCrossIterationMode();
     NumWrites += Found.Writes.size();
     erase_if(Found.Reads, [&](const Read &R) { return isOwnResult(R); });
@@ -143,14 +161,16 @@ private:
   Accesses Found;
   BatchAAResults Batch;
 
-  /// Basic alias analysis alone: type-based analysis is unsound here (see differentFields), and
-  /// scoped-noalias facts hold per instance of an inlined call, not across loop iterations.
+  /// Basic alias analysis alone: type-based analysis is unsound here (see
+  /// differentFields), and scoped-noalias facts hold per instance of an inlined
+  /// call, not across loop iterations.
   AAResults &queries() {
     Aliases.addAAResult(Basic);
     return Aliases;
   }
 
-  /// Step 1: the function wrote these bytes before, on every path. Sound by (I).
+  /// Step 1: the function wrote these bytes before, on every path. Sound by
+  /// (I).
   bool isOwnResult(const Read &R) const {
     return R.Address && any_of(Found.Writes, [&](const Write &Earlier) {
              return Earlier.At != R.At && Tree.dominates(Earlier.At, R.At) &&
@@ -167,7 +187,8 @@ private:
         Options.Parts == LogParts::VLogOnly)
       return false;
     bool Blanket = Options.Engine == EngineKind::Undo || As == Role::Helper;
-    if (!Blanket && none_of(Found.Reads, [&](const Read &R) { return mayClobber(W, R); }))
+    if (!Blanket &&
+        none_of(Found.Reads, [&](const Read &R) { return mayClobber(W, R); }))
       return false;
     ++NumCandidates;
     if (!Options.Refine)
@@ -187,18 +208,20 @@ private:
 
   /// Step 2: 'W' may overwrite what 'R' has read.
   bool mayClobber(const Write &W, const Read &R) {
-    // A copy reads before it writes. That goes for memcpy too: copying an object onto itself
-    // changes nothing, but refinement would take it for the logged first write.
+    // A copy reads before it writes. That goes for memcpy too: copying an
+    // object onto itself changes nothing, but refinement would take it for the
+    // logged first write.
     if (W.At != R.At && !Reach.mayFollow(R.At, W.At))
       return false;
     if (!R.Address)
       return true;
     return !differentFields(R, W) &&
-           Batch.alias(R.Location.getWithoutAATags(), W.Location.getWithoutAATags()) !=
-               AliasResult::NoAlias;
+           Batch.alias(R.Location.getWithoutAATags(),
+                       W.Location.getWithoutAATags()) != AliasResult::NoAlias;
   }
 
-  /// Rule 1, shadowed: a dominating write covers all of W's bytes. Sound by (I), for any read.
+  /// Rule 1, shadowed: a dominating write covers all of W's bytes. Sound by
+  /// (I), for any read.
   bool isShadowed(const Write &W) const {
     return any_of(Found.Writes, [&](const Write &Earlier) {
       return Earlier.At != W.At && Tree.dominates(Earlier.At, W.At) &&
@@ -206,8 +229,8 @@ private:
     });
   }
 
-  /// Whether the values of 'Where' keep their instance once 'After' was executed. REQUIRES: they
-  /// dominate 'After'.
+  /// Whether the values of 'Where' keep their instance once 'After' was
+  /// executed. REQUIRES: they dominate 'After'.
   bool isStable(const Range &Where, const Instruction *After) const {
     auto Stays = [&](const Value *V) {
       const auto *I = dyn_cast_or_null<Instruction>(V);
@@ -216,18 +239,21 @@ private:
     return Stays(Where.Base) && Stays(Where.Length);
   }
 
-  /// Rule 2, unexposed: a write that dominates R covers all of W's bytes, so what R reads of them
-  /// is the section's own result. The write and W are not related by dominance, so their common
-  /// address must not be computed again in between.
+  /// Rule 2, unexposed: a write that dominates R covers all of W's bytes, so
+  /// what R reads of them is the section's own result. The write and W are not
+  /// related by dominance, so their common address must not be computed again
+  /// in between.
   bool isUnexposed(const Write &W, const Read &R) const {
     return any_of(Found.Writes, [&](const Write &Earlier) {
       return Earlier.At != R.At && Tree.dominates(Earlier.At, R.At) &&
-             Earlier.Where.covers(W.Where) && isStable(Earlier.Where, Earlier.At);
+             Earlier.Where.covers(W.Where) &&
+             isStable(Earlier.Where, Earlier.At);
     });
   }
 
-  /// Rule 3: a write that dominates W covers all that R reads. Either it came before R, and R reads
-  /// no input, or after, and it was the clobber. Both need one instance of the address.
+  /// Rule 3: a write that dominates W covers all that R reads. Either it came
+  /// before R, and R reads no input, or after, and it was the clobber. Both
+  /// need one instance of the address.
   bool isClobberedBefore(const Write &W, const Read &R) const {
     return R.Address && any_of(Found.Writes, [&](const Write &Earlier) {
              return Earlier.At != W.At && Tree.dominates(Earlier.At, W.At) &&

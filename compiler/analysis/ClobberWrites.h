@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Decides, for each write of a section's function that may reach PM, whether its old bytes must be
-// logged first.
+// Decides, for each write of a section's function that may reach PM, whether
+// its old bytes must be logged first.
 #ifndef HOLDFAST_COMPILER_CLOBBERWRITES_H
 #define HOLDFAST_COMPILER_CLOBBERWRITES_H
 

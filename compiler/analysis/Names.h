@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The words the plugin shares with source code and runtime: annotations, the attributes they become
-// and the options of a section.
+// The words the plugin shares with source code and runtime: annotations, the
+// attributes they become and the options of a section.
 #ifndef HOLDFAST_COMPILER_NAMES_H
 #define HOLDFAST_COMPILER_NAMES_H
 
@@ -10,30 +10,33 @@
 
 namespace holdfast {
 
-/// Annotations, and the function attributes of the same name. The value of TxfuncAttr is the
-/// sections' options (below); hand-written IR may leave it empty.
+/// Annotations, and the function attributes of the same name. The value of
+/// TxfuncAttr is the sections' options (below); hand-written IR may leave it
+/// empty.
 inline constexpr llvm::StringLiteral TxfuncAttr = "holdfast.txfunc";
 inline constexpr llvm::StringLiteral PureAttr = "holdfast.pure";
 
-/// The function's name in log records, fixed before optimisation: link-time optimisation makes
-/// functions local and renames them.
+/// The function's name in log records, fixed before optimisation: link-time
+/// optimisation makes functions local and renames them.
 inline constexpr llvm::StringLiteral NameAttr = "holdfast.name";
 
-/// Called by every txfunc of an object made for link-time optimisation until the link has
-/// instrumented it. Nobody defines it: a link without the plugin fails, and the linker's message
-/// says what was forgotten.
+/// Called by every txfunc of an object made for link-time optimisation until
+/// the link has instrumented it. Nobody defines it: a link without the plugin
+/// fails, and the linker's message says what was forgotten.
 inline constexpr llvm::StringLiteral LinkGuard =
     "holdfast_error_link_with_load_pass_plugin";
 
 enum class EngineKind { Clobber, Undo };
 
-/// Which halves of clobber logging are built in; the partial builds exist to measure (SPEC C9).
+/// Which halves of clobber logging are built in; the partial builds exist to
+/// measure (SPEC C9).
 enum class LogParts { All, VLogOnly, ClobberLogOnly };
 
 struct SectionOptions {
   EngineKind Engine = EngineKind::Clobber;
   LogParts Parts = LogParts::All;
-  bool Refine = true; ///< remove unexposed and shadowed candidates (Clobber Fig. 5)
+  bool Refine =
+      true; ///< remove unexposed and shadowed candidates (Clobber Fig. 5)
 
   llvm::StringRef engineName() const {
     return Engine == EngineKind::Undo ? "undo" : "clobber";

@@ -49,7 +49,8 @@ static Origin originOfObject(const Value *Object, const FreshFunctions &Fresh) {
 Origin originOf(const Value *Pointer, const FreshFunctions &Fresh,
                 const LoopInfo *Loops) {
   SmallVector<const Value *, 4> Objects;
-  getUnderlyingObjects(Pointer, Objects, const_cast<LoopInfo *>(Loops), /*MaxLookup=*/0);
+  getUnderlyingObjects(Pointer, Objects, const_cast<LoopInfo *>(Loops),
+                       /*MaxLookup=*/0);
 
   std::optional<Origin> Common;
   for (const Value *Object : Objects) {

@@ -21,20 +21,20 @@ enum class Origin {
 /// Functions that return null or memory allocated during the call.
 using FreshFunctions = llvm::SmallPtrSet<const llvm::Function *, 8>;
 
-/// The origin of the memory 'Pointer' points to; Unknown unless every possibility agrees (a mix of
-/// Fresh and Local counts as Fresh).
+/// The origin of the memory 'Pointer' points to; Unknown unless every
+/// possibility agrees (a mix of Fresh and Local counts as Fresh).
 Origin originOf(const llvm::Value *Pointer, const FreshFunctions &Fresh,
                 const llvm::LoopInfo *Loops);
 
 /// Adds to 'Fresh' those of 'Functions' that return fresh memory on every path.
 ///
-/// The attribute 'noalias' on a result is not enough: a free list inside the application hands out
-/// blocks whose old bytes are inputs.
+/// The attribute 'noalias' on a result is not enough: a free list inside the
+/// application hands out blocks whose old bytes are inputs.
 void findFreshFunctions(llvm::ArrayRef<llvm::Function *> Functions,
                         FreshFunctions &Fresh);
 
-/// Counters and tables that instrumentation for coverage or sanitizers keeps in globals. They are
-/// no input of the program.
+/// Counters and tables that instrumentation for coverage or sanitizers keeps in
+/// globals. They are no input of the program.
 bool isToolGlobal(const llvm::GlobalVariable &Global);
 
 } // namespace holdfast

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The rules of a section, checked on its instances after unwinding has been removed:
+// The rules of a section, checked on its instances after unwinding has been
+// removed:
 //
 // 1. Calls: nothing forbidden (Calls.cpp says what and why).
-// 2. Instructions: no volatile or atomic access, no fence between threads, no computed goto, no
+// 2. Instructions: no volatile or atomic access, no fence between threads, no
+// computed goto, no
 //    exception that a handler inside the section would catch.
-// 3. Globals: only constants. Others are volatile and are neither restored nor recorded.
+// 3. Globals: only constants. Others are volatile and are neither restored nor
+// recorded.
 // 4. Addresses of locals stay in locals: they mean nothing to another process.
-// 5. hf_vlog_preserve comes before the first store that may reach PM, also across calls: the record
+// 5. hf_vlog_preserve comes before the first store that may reach PM, also
+// across calls: the record
 //    must be complete before the section has changed anything.
 #include "analysis/SectionRules.h"
 #include "analysis/Calls.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DiagnosticInfo.h"
@@ -21,17 +26,19 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
-#include "llvm/Analysis/CFG.h"
 
 using namespace llvm;
 
 namespace holdfast {
 
-std::string prettyName(const Function &F) { return demangle(F.getName().str()); }
+std::string prettyName(const Function &F) {
+  return demangle(F.getName().str());
+}
 
 static void report(const Function &F, const Twine &Message, DebugLoc Where) {
   // Without line tables the function's own location must do.
-  F.getContext().diagnose(DiagnosticInfoUnsupported(F, Message, Where, DS_Error));
+  F.getContext().diagnose(
+      DiagnosticInfoUnsupported(F, Message, Where, DS_Error));
 }
 
 bool checkSignature(const Function &F) {
@@ -41,8 +48,8 @@ bool checkSignature(const Function &F) {
   else if (F.hasFnAttribute(Attribute::PresplitCoroutine))
     Why = "is a coroutine";
   for (const Argument &A : F.args())
-    if (A.hasInAllocaAttr() || A.hasPreallocatedAttr() || A.hasSwiftErrorAttr() ||
-        A.hasNestAttr())
+    if (A.hasInAllocaAttr() || A.hasPreallocatedAttr() ||
+        A.hasSwiftErrorAttr() || A.hasNestAttr())
       Why = "has a calling convention that is not supported";
   if (Why)
     report(F, "failure-atomic function '" + prettyName(F) + "' " + Why, {});
@@ -78,7 +85,8 @@ public:
     for (const HandledCall &Call : All.Handled)
       if (!Call.Callee || Throwers.contains(Call.Callee)) {
         Current = Call.In;
-        fail("exception handler in a section: what it catches is thrown inside the section, which "
+        fail("exception handler in a section: what it catches is thrown inside "
+             "the section, which "
              "can only go forward",
              Call.Where);
       }
@@ -91,7 +99,8 @@ private:
   FreshFunctions Fresh;
   DenseMap<const Function *, Effects> Does;
   SmallPtrSet<const Function *, 4> Throwers;
-  StringSet<> Reported; // a function may be there twice: as a section's own, and as a helper
+  StringSet<> Reported; // a function may be there twice: as a section's own,
+                        // and as a helper
   bool Clean = true;
 
   void fail(const Twine &Message, const DebugLoc &Where) {
@@ -102,7 +111,8 @@ private:
               "', reached from failure-atomic function '" +
               prettyName(*Current->ReachedFrom) + "'";
     else
-      Text += "; in failure-atomic function '" + prettyName(*Current->Original) + "'";
+      Text += "; in failure-atomic function '" +
+              prettyName(*Current->Original) + "'";
     std::string Key = Text;
     if (Where)
       Key += (":" + Twine(Where.getLine()) + ":" + Twine(Where.getCol())).str();
@@ -112,13 +122,18 @@ private:
 
   void checkInstruction(Instruction &I) {
     const DebugLoc &Where = I.getDebugLoc();
-    if (I.isVolatile() || (isa<MemIntrinsic>(I) && cast<MemIntrinsic>(I).isVolatile()))
+    if (I.isVolatile() ||
+        (isa<MemIntrinsic>(I) && cast<MemIntrinsic>(I).isVolatile()))
       fail("volatile access", Where);
     if (auto *Fence = dyn_cast<FenceInst>(&I)) {
       if (Fence->getSyncScopeID() != SyncScope::SingleThread)
-        fail("memory fence: take locks before calling the failure-atomic function", Where);
+        fail("memory fence: take locks before calling the failure-atomic "
+             "function",
+             Where);
     } else if (I.isAtomic()) {
-      fail("atomic operation: take locks before calling the failure-atomic function", Where);
+      fail("atomic operation: take locks before calling the failure-atomic "
+           "function",
+           Where);
     }
     if (isa<IndirectBrInst>(I) || isa<CallBrInst>(I))
       fail("computed goto", Where);
@@ -154,14 +169,17 @@ private:
 
   void failGlobal(const Instruction &I, const GlobalVariable &Global) {
     std::string Name = demangle(Global.getName().str());
-    std::string What = (Global.isThreadLocal() ? "thread-local variable '" : "global variable '") +
+    std::string What = (Global.isThreadLocal() ? "thread-local variable '"
+                                               : "global variable '") +
                        Name + "'";
     const auto *Store = dyn_cast<StoreInst>(&I);
     if (Store && findMutableGlobal(Store->getPointerOperand()) == &Global)
-      return fail("write to " + What + ", which is volatile: recovery does not restore it",
+      return fail("write to " + What +
+                      ", which is volatile: recovery does not restore it",
                   I.getDebugLoc());
     fail("unpreserved volatile input: " + What +
-             " is neither a constant nor recorded; pass its value as an argument or use "
+             " is neither a constant nor recorded; pass its value as an "
+             "argument or use "
              "hf::vlog_preserve",
          I.getDebugLoc());
   }
@@ -176,7 +194,8 @@ private:
         continue;
       if (originOf(Store->getValueOperand(), Fresh, &Loops) == Origin::Local &&
           originOf(Store->getPointerOperand(), Fresh, &Loops) != Origin::Local)
-        fail("address of a local variable is stored to memory that may outlive it",
+        fail("address of a local variable is stored to memory that may outlive "
+             "it",
              I.getDebugLoc());
     }
   }
@@ -193,7 +212,8 @@ private:
     }
   }
 
-  Effects effectsOf(Instruction &I, const SmallPtrSetImpl<Instruction *> &Stores) const {
+  Effects effectsOf(Instruction &I,
+                    const SmallPtrSetImpl<Instruction *> &Stores) const {
     auto *Call = dyn_cast<CallBase>(&I);
     if (!Call)
       return {Stores.contains(&I), false};
@@ -230,7 +250,8 @@ private:
           Sum.Preserves |= One.Preserves;
         }
         Does[F->Instance] = Sum;
-        Changed |= Sum.Stores != Before.Stores || Sum.Preserves != Before.Preserves;
+        Changed |=
+            Sum.Stores != Before.Stores || Sum.Preserves != Before.Preserves;
       }
     }
   }
@@ -251,7 +272,8 @@ private:
     for (Instruction *Preserve : Preserves)
       for (Instruction *Store : Stores)
         if (Store != Preserve && isPotentiallyReachable(Store, Preserve)) {
-          fail("hf_vlog_preserve may come after a store to persistent memory: preserve first",
+          fail("hf_vlog_preserve may come after a store to persistent memory: "
+               "preserve first",
                Preserve->getDebugLoc());
           break;
         }

@@ -8,11 +8,12 @@
 
 namespace holdfast {
 
-/// Reports every violation through the module's context, as errors at their source lines. Returns
-/// whether there was none.
+/// Reports every violation through the module's context, as errors at their
+/// source lines. Returns whether there was none.
 bool checkSections(const Sections &All);
 
-/// Reports what makes 'F' unfit as a section's own function. Returns whether it is fit.
+/// Reports what makes 'F' unfit as a section's own function. Returns whether it
+/// is fit.
 bool checkSignature(const llvm::Function &F);
 
 } // namespace holdfast

@@ -31,7 +31,8 @@ struct Sections {
   SectionOptions Options;
   std::vector<std::unique_ptr<SectionFunction>> Functions;
   llvm::SmallVector<HandledCall, 4> Handled;
-  llvm::SmallPtrSet<const llvm::Function *, 4> Throwers; ///< instances that called std::__throw_*
+  llvm::SmallPtrSet<const llvm::Function *, 4>
+      Throwers; ///< instances that called std::__throw_*
 };
 
 /// The name as the source spells it.

@@ -2,12 +2,15 @@
 //
 // The hash serialises functions into a canonical stream of words:
 //
-// 1. Blocks in order of first reach, instructions in order; each gets a number when it is met.
-// 2. An instruction is its opcode, types, flags and operands; an operand is a number or a constant
+// 1. Blocks in order of first reach, instructions in order; each gets a number
+// when it is met.
+// 2. An instruction is its opcode, types, flags and operands; an operand is a
+// number or a constant
 //    in full.
-// 3. A helper instance is the number under which it was first met; its body follows later. Another
-//    function is its name. A constant global is its contents, since the names of string literals
-//    depend on the rest of the module.
+// 3. A helper instance is the number under which it was first met; its body
+// follows later. Another
+//    function is its name. A constant global is its contents, since the names
+//    of string literals depend on the rest of the module.
 // 4. Metadata, attributes and names of values and types do not enter.
 #include "analysis/VersionHash.h"
 #include "analysis/Calls.h"
@@ -32,13 +35,16 @@ namespace holdfast {
 std::string recordName(const Function &F) {
   std::string Marked = F.getFnAttribute(NameAttr).getValueAsString().str();
   if (!Marked.empty()) {
-    // A copy that interprocedural optimisation made for certain arguments is a function by itself.
+    // A copy that interprocedural optimisation made for certain arguments is a
+    // function by itself.
     StringRef Name = F.getName();
     return Marked + Name.substr(Name.find(".specialized.")).str();
   }
   if (!F.hasLocalLinkage())
     return F.getName().str();
-  return (sys::path::filename(F.getParent()->getSourceFileName()) + ";" + F.getName()).str();
+  return (sys::path::filename(F.getParent()->getSourceFileName()) + ";" +
+          F.getName())
+      .str();
 }
 
 namespace {
@@ -180,7 +186,8 @@ private:
     const auto *Call = dyn_cast<CallBase>(&I);
     add(I.getNumOperands());
     for (const Use &Operand : I.operands()) {
-      const Function *Callee = Call && Call->isCallee(&Operand) ? calledFunction(*Call) : nullptr;
+      const Function *Callee =
+          Call && Call->isCallee(&Operand) ? calledFunction(*Call) : nullptr;
       if (Callee && !Callee->isDeclaration() && Callee->hasLocalLinkage())
         add(numberOf(*Callee));
       else

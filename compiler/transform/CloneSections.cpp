@@ -3,13 +3,17 @@
 // Cloning:
 //
 // 1. Each txfunc gets an internal instance of its body.
-// 2. In an instance, unwinding is removed. Nothing in a section can throw (SectionRules.cpp makes
-//    sure), so an invoke is a call; the library's out-of-line throws end the process, as they would
-//    at the edge of a noexcept function.
-// 3. Masked stores of vectorised loops become branches and plain stores: a log of the whole vector
+// 2. In an instance, unwinding is removed. Nothing in a section can throw
+// (SectionRules.cpp makes
+//    sure), so an invoke is a call; the library's out-of-line throws end the
+//    process, as they would at the edge of a noexcept function.
+// 3. Masked stores of vectorised loops become branches and plain stores: a log
+// of the whole vector
 //    would also restore bytes that are not the section's own.
-// 4. Every call to a visible body goes to that function's helper instance, made on first use, which
-//    also ends recursion. A txfunc called here is a helper like any other: it joins the section.
+// 4. Every call to a visible body goes to that function's helper instance, made
+// on first use, which
+//    also ends recursion. A txfunc called here is a helper like any other: it
+//    joins the section.
 #include "transform/CloneSections.h"
 #include "analysis/Calls.h"
 
@@ -47,14 +51,16 @@ public:
   }
 
   void finish() {
-    for (size_t Next = 0; Next < All.Functions.size(); ++Next) // makeInstance appends
+    for (size_t Next = 0; Next < All.Functions.size();
+         ++Next) // makeInstance appends
       prepare(*All.Functions[Next]);
   }
 
 private:
   DenseMap<const Function *, Function *> Helpers;
 
-  Function *makeInstance(Function &F, Role As, StringRef Suffix, Function &ReachedFrom) {
+  Function *makeInstance(Function &F, Role As, StringRef Suffix,
+                         Function &ReachedFrom) {
     ValueToValueMapTy Map;
     Function *Instance = CloneFunction(&F, Map);
     Instance->setName(F.getName() + Suffix);
@@ -64,8 +70,8 @@ private:
     Instance->setLinkage(GlobalValue::InternalLinkage);
     Instance->removeFnAttr(TxfuncAttr);
     Instance->removeFnAttr(NameAttr);
-    All.Functions.push_back(
-        std::make_unique<SectionFunction>(SectionFunction{&F, Instance, As, &ReachedFrom}));
+    All.Functions.push_back(std::make_unique<SectionFunction>(
+        SectionFunction{&F, Instance, As, &ReachedFrom}));
     return Instance;
   }
 
@@ -79,16 +85,18 @@ private:
         continue;
       dropNoAlias(*Call);
       if (classifyCall(*Call).Kind == CallKind::Body)
-        Call->setCalledOperand(helperFor(*calledFunction(*Call), *F.ReachedFrom));
+        Call->setCalledOperand(
+            helperFor(*calledFunction(*Call), *F.ReachedFrom));
     }
   }
 
   static void expandMaskedStores(Function &F) {
     auto IsMasked = [](const Instruction &I) {
       const auto *Call = dyn_cast<IntrinsicInst>(&I);
-      return Call && is_contained({Intrinsic::masked_store, Intrinsic::masked_scatter,
-                                   Intrinsic::masked_compressstore},
-                                  Call->getIntrinsicID());
+      return Call &&
+             is_contained({Intrinsic::masked_store, Intrinsic::masked_scatter,
+                           Intrinsic::masked_compressstore},
+                          Call->getIntrinsicID());
     };
     if (none_of(instructions(F), IsMasked))
       return;
@@ -123,8 +131,8 @@ private:
     return Helper;
   }
 
-  /// A 'malloc' attribute on application code is no proof of freshness (see findFreshFunctions),
-  /// and alias analysis must not take it for one.
+  /// A 'malloc' attribute on application code is no proof of freshness (see
+  /// findFreshFunctions), and alias analysis must not take it for one.
   static void dropNoAlias(CallInst &Call) {
     const Function *Callee = calledFunction(Call);
     if (Callee && classifyCall(Call).Kind != CallKind::Body)
@@ -132,7 +140,8 @@ private:
     Call.removeRetAttr(Attribute::NoAlias);
   }
 
-  /// Leaves the rest of the block, which may be another such call, without its instructions.
+  /// Leaves the rest of the block, which may be another such call, without its
+  /// instructions.
   static void replaceByAbort(CallInst &Call) {
     Module &M = *Call.getModule();
     FunctionCallee Abort =
@@ -174,8 +183,9 @@ private:
     switch (classifyCall(Call).Kind) {
     case CallKind::Body:
       // prepare() has not redirected it yet; the helper is the same either way.
-      All.Handled.push_back(
-          {&F, helperFor(*calledFunction(Call), *F.ReachedFrom), Call.getDebugLoc()});
+      All.Handled.push_back({&F,
+                             helperFor(*calledFunction(Call), *F.ReachedFrom),
+                             Call.getDebugLoc()});
       break;
     case CallKind::Throws:
       All.Handled.push_back({&F, nullptr, Call.getDebugLoc()});
@@ -188,7 +198,8 @@ private:
 
 } // namespace
 
-Sections cloneSections(ArrayRef<Function *> Txfuncs, const SectionOptions &Options) {
+Sections cloneSections(ArrayRef<Function *> Txfuncs,
+                       const SectionOptions &Options) {
   Cloner C(Options);
   for (Function *F : Txfuncs)
     C.addEntry(*F);

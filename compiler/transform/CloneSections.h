@@ -6,9 +6,9 @@
 
 namespace holdfast {
 
-/// Makes the instances of all functions that sections of 'Txfuncs' run: one Entry instance of each
-/// txfunc, first and in the order given, and one Helper instance of each function that is called.
-/// The originals stay as they are.
+/// Makes the instances of all functions that sections of 'Txfuncs' run: one
+/// Entry instance of each txfunc, first and in the order given, and one Helper
+/// instance of each function that is called. The originals stay as they are.
 Sections cloneSections(llvm::ArrayRef<llvm::Function *> Txfuncs,
                        const SectionOptions &Options);
 

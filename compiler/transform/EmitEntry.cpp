@@ -3,12 +3,15 @@
 // The entry of a section:
 //
 // 1. Its arguments are packed into a block on the stack.
-// 2. hf_<engine>_begin(descriptor, block); the body; hf_<engine>_commit() if begin opened a section
+// 2. hf_<engine>_begin(descriptor, block); the body; hf_<engine>_commit() if
+// begin opened a section
 //    rather than joined one.
-// 3. The descriptor names the function, its version and the layout of the block, and holds a thunk
+// 3. The descriptor names the function, its version and the layout of the
+// block, and holds a thunk
 //    that unpacks a recorded block and calls the body.
-// Of an inline function or template every object file has all of this; it lies in the function's
-// own COMDAT group, so that the linker keeps one, and all of it from the same object.
+// Of an inline function or template every object file has all of this; it lies
+// in the function's own COMDAT group, so that the linker keeps one, and all of
+// it from the same object.
 #include "transform/EmitEntry.h"
 #include "analysis/VersionHash.h"
 
@@ -32,10 +35,11 @@ class EntryEmitter {
 public:
   EntryEmitter(Function &Txfunc, Function &Body, const ArgumentBlock &Block,
                const SectionOptions &Options)
-      : Txfunc(Txfunc), Body(Body), Block(Block), Options(Options), M(*Txfunc.getParent()),
-        Context(M.getContext()), Layout(M.getDataLayout()), Void(Type::getVoidTy(Context)),
-        Pointer(PointerType::getUnqual(Context)), Word32(Type::getInt32Ty(Context)),
-        Word64(Type::getInt64Ty(Context)) {}
+      : Txfunc(Txfunc), Body(Body), Block(Block), Options(Options),
+        M(*Txfunc.getParent()), Context(M.getContext()),
+        Layout(M.getDataLayout()), Void(Type::getVoidTy(Context)),
+        Pointer(PointerType::getUnqual(Context)),
+        Word32(Type::getInt32Ty(Context)), Word64(Type::getInt64Ty(Context)) {}
 
   GlobalVariable *run(uint64_t Version) {
     std::string Where = where();
@@ -63,9 +67,12 @@ private:
   }
 
   /// The recorded block has no alignment to rely on beyond the word's.
-  static Align alignIn(uint64_t Offset) { return commonAlignment(Align(8), Offset); }
+  static Align alignIn(uint64_t Offset) {
+    return commonAlignment(Align(8), Offset);
+  }
 
-  Value *slot(IRBuilder<> &Builder, Value *Base, const PackedArgument &A) const {
+  Value *slot(IRBuilder<> &Builder, Value *Base,
+              const PackedArgument &A) const {
     return Builder.CreatePtrAdd(Base, Builder.getInt64(A.OffsetBytes));
   }
 
@@ -84,8 +91,10 @@ private:
                                    GlobalValue::InternalLinkage,
                                    Txfunc.getName() + ".hf_re_execute", M);
     Thunk->setComdat(Txfunc.getComdat());
-    Thunk->addFnAttrs(AttrBuilder(Context, AttributeSet::get(
-        Context, AttrBuilder(Context, Body.getAttributes().getFnAttrs()))));
+    Thunk->addFnAttrs(AttrBuilder(
+        Context,
+        AttributeSet::get(
+            Context, AttrBuilder(Context, Body.getAttributes().getFnAttrs()))));
     dropUnfitAttributes(*Thunk);
     IRBuilder<> Builder(BasicBlock::Create(Context, "", Thunk));
 
@@ -101,12 +110,15 @@ private:
       const Argument &Parameter = *Body.getArg(A.Index);
       Value *From = slot(Builder, Thunk->getArg(0), A);
       if (!Parameter.hasByValAttr()) {
-        Values[A.Index] = Builder.CreateAlignedLoad(A.Type, From, alignIn(A.OffsetBytes));
+        Values[A.Index] =
+            Builder.CreateAlignedLoad(A.Type, From, alignIn(A.OffsetBytes));
         continue;
       }
       AllocaInst *Copy = Builder.CreateAlloca(A.Type);
-      Copy->setAlignment(std::max(Copy->getAlign(), Parameter.getParamAlign().valueOrOne()));
-      Builder.CreateMemCpy(Copy, Copy->getAlign(), From, alignIn(A.OffsetBytes), A.SizeBytes);
+      Copy->setAlignment(
+          std::max(Copy->getAlign(), Parameter.getParamAlign().valueOrOne()));
+      Builder.CreateMemCpy(Copy, Copy->getAlign(), From, alignIn(A.OffsetBytes),
+                           A.SizeBytes);
       Values[A.Index] = Copy;
     }
     copyAttributes(*Builder.CreateCall(&Body, Values));
@@ -114,18 +126,20 @@ private:
     return Thunk;
   }
 
-  /// Target and sanitizer attributes are meant for the thunk too; what describes the body is not.
+  /// Target and sanitizer attributes are meant for the thunk too; what
+  /// describes the body is not.
   static void dropUnfitAttributes(Function &Thunk) {
     for (Attribute::AttrKind Kind :
-         {Attribute::Memory, Attribute::WillReturn, Attribute::NoReturn, Attribute::Naked,
-          Attribute::AllocSize, Attribute::AllocKind})
+         {Attribute::Memory, Attribute::WillReturn, Attribute::NoReturn,
+          Attribute::Naked, Attribute::AllocSize, Attribute::AllocKind})
       Thunk.removeFnAttr(Kind);
   }
 
   Constant *emitText(StringRef Text) {
     auto *Data = ConstantDataArray::getString(Context, Text);
-    auto *Global = new GlobalVariable(M, Data->getType(), true, GlobalValue::PrivateLinkage,
-                                      Data, Txfunc.getName() + ".hf_text");
+    auto *Global = new GlobalVariable(M, Data->getType(), true,
+                                      GlobalValue::PrivateLinkage, Data,
+                                      Txfunc.getName() + ".hf_text");
     Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
     Global->setComdat(Txfunc.getComdat());
     return Global;
@@ -136,9 +150,10 @@ private:
     SmallVector<Constant *, 8> Entries;
     if (Recorded)
       for (const PackedArgument &A : Block.Arguments)
-        Entries.push_back(ConstantStruct::get(
-            Entry, {ConstantInt::get(Word32, A.OffsetBytes),
-                    ConstantInt::get(Word32, A.SizeBytes), ConstantInt::get(Word32, A.Kind)}));
+        Entries.push_back(
+            ConstantStruct::get(Entry, {ConstantInt::get(Word32, A.OffsetBytes),
+                                        ConstantInt::get(Word32, A.SizeBytes),
+                                        ConstantInt::get(Word32, A.Kind)}));
     auto *T = ArrayType::get(Entry, Entries.size());
     auto *Global = new GlobalVariable(M, T, true, GlobalValue::InternalLinkage,
                                       ConstantArray::get(T, Entries),
@@ -147,28 +162,33 @@ private:
     return Global;
   }
 
-  GlobalVariable *emitDescriptor(Function *Thunk, uint64_t Version, StringRef Where) {
-    // Without a v_log there is nothing to re-execute from: that build only measures.
+  GlobalVariable *emitDescriptor(Function *Thunk, uint64_t Version,
+                                 StringRef Where) {
+    // Without a v_log there is nothing to re-execute from: that build only
+    // measures.
     bool Recorded = Options.Parts != LogParts::ClobberLogOnly;
     std::string Name = recordName(Txfunc);
     // struct hf_txfunc of the ABI header, field by field.
-    auto *T = StructType::get(Word32, Word32, Word64, Word64, Pointer, Pointer, Pointer, Word64,
-                              Pointer);
+    auto *T = StructType::get(Word32, Word32, Word64, Word64, Pointer, Pointer,
+                              Pointer, Word64, Pointer);
     static_assert(sizeof(hf_txfunc) == 64 && offsetof(hf_txfunc, name) == 24 &&
                   offsetof(hf_txfunc, args_count) == 48);
-    Constant *Fields[] = {ConstantInt::get(Word32, HF_ABI_VERSION),
-                          ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),
-                          ConstantInt::get(Word64, xxh3_64bits(Name)),
-                          ConstantInt::get(Word64, Version),
-                          emitText(Name),
-                          emitText(Where),
-                          emitSchema(Recorded),
-                          ConstantInt::get(Word64, Recorded ? Block.Arguments.size() : 0),
-                          Thunk};
+    Constant *Fields[] = {
+        ConstantInt::get(Word32, HF_ABI_VERSION),
+        ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),
+        ConstantInt::get(Word64, xxh3_64bits(Name)),
+        ConstantInt::get(Word64, Version),
+        emitText(Name),
+        emitText(Where),
+        emitSchema(Recorded),
+        ConstantInt::get(Word64, Recorded ? Block.Arguments.size() : 0),
+        Thunk};
     bool Shared = Txfunc.hasComdat() && !Txfunc.hasLocalLinkage();
-    // The engine is part of the symbol: an object built for another one does not link with this.
+    // The engine is part of the symbol: an object built for another one does
+    // not link with this.
     auto *Descriptor = new GlobalVariable(
-        M, T, true, Shared ? GlobalValue::LinkOnceODRLinkage : GlobalValue::InternalLinkage,
+        M, T, true,
+        Shared ? GlobalValue::LinkOnceODRLinkage : GlobalValue::InternalLinkage,
         ConstantStruct::get(T, Fields),
         Txfunc.getName() + ".hf_" + Options.engineName());
     if (Shared)
@@ -190,22 +210,25 @@ private:
         Builder.CreateAlloca(ArrayType::get(Builder.getInt8Ty(), Block.Bytes));
     Packed->setAlignment(Align(16));
     if (Block.HasPadding) // goes to PM as it is
-      Builder.CreateMemSet(Packed, Builder.getInt8(0), Block.Bytes, Packed->getAlign());
+      Builder.CreateMemSet(Packed, Builder.getInt8(0), Block.Bytes,
+                           Packed->getAlign());
     for (const PackedArgument &A : Block.Arguments) {
       Argument *Value = Txfunc.getArg(A.Index);
       auto *To = slot(Builder, Packed, A);
       if (Value->hasByValAttr())
-        Builder.CreateMemCpy(To, alignIn(A.OffsetBytes), Value, Value->getParamAlign(),
-                             A.SizeBytes);
+        Builder.CreateMemCpy(To, alignIn(A.OffsetBytes), Value,
+                             Value->getParamAlign(), A.SizeBytes);
       else
         Builder.CreateAlignedStore(Value, To, alignIn(A.OffsetBytes));
     }
     return Packed;
   }
 
-  FunctionCallee runtime(const Twine &Step, Type *Result, ArrayRef<Type *> Parameters) {
-    return M.getOrInsertFunction(("hf_" + Options.engineName() + "_" + Step).str(),
-                                 FunctionType::get(Result, Parameters, false));
+  FunctionCallee runtime(const Twine &Step, Type *Result,
+                         ArrayRef<Type *> Parameters) {
+    return M.getOrInsertFunction(
+        ("hf_" + Options.engineName() + "_" + Step).str(),
+        FunctionType::get(Result, Parameters, false));
   }
 
   void emitEntryBody(GlobalVariable &Descriptor) {
@@ -215,10 +238,11 @@ private:
       Builder.SetCurrentDebugLocation(
           DILocation::get(Context, Program->getLine(), 0, Program));
 
-    Value *Packed = Block.Arguments.empty() ? ConstantPointerNull::get(Builder.getPtrTy())
-                                            : static_cast<llvm::Value *>(pack(Builder));
-    CallInst *Opened = Builder.CreateCall(runtime("begin", Word32, {Pointer, Pointer}),
-                                          {&Descriptor, Packed});
+    Value *Packed = Block.Arguments.empty()
+                        ? ConstantPointerNull::get(Builder.getPtrTy())
+                        : static_cast<llvm::Value *>(pack(Builder));
+    CallInst *Opened = Builder.CreateCall(
+        runtime("begin", Word32, {Pointer, Pointer}), {&Descriptor, Packed});
     Opened->setDoesNotThrow();
 
     SmallVector<Value *, 8> Values;
@@ -229,7 +253,8 @@ private:
 
     BasicBlock *Commit = BasicBlock::Create(Context, "commit", &Txfunc);
     BasicBlock *Done = BasicBlock::Create(Context, "done", &Txfunc);
-    Builder.CreateCondBr(Builder.CreateICmpNE(Opened, Builder.getInt32(0)), Commit, Done);
+    Builder.CreateCondBr(Builder.CreateICmpNE(Opened, Builder.getInt32(0)),
+                         Commit, Done);
     Builder.SetInsertPoint(Commit);
     Builder.CreateCall(runtime("commit", Void, {}))->setDoesNotThrow();
     Builder.CreateBr(Done);
@@ -243,8 +268,9 @@ private:
 
 } // namespace
 
-GlobalVariable *emitEntry(Function &Txfunc, Function &Body, const ArgumentBlock &Arguments,
-                          uint64_t Version, const SectionOptions &Options) {
+GlobalVariable *emitEntry(Function &Txfunc, Function &Body,
+                          const ArgumentBlock &Arguments, uint64_t Version,
+                          const SectionOptions &Options) {
   return EntryEmitter(Txfunc, Body, Arguments, Options).run(Version);
 }
 
@@ -257,7 +283,8 @@ void emitRegistration(Module &M, ArrayRef<GlobalVariable *> Descriptors) {
       "hf_txfunc_register",
       FunctionType::get(Void, {PointerType::getUnqual(Context)}, false));
   auto *Constructor = Function::createWithDefaultAttr(
-      FunctionType::get(Void, {}, false), GlobalValue::InternalLinkage, 0, "hf_register", &M);
+      FunctionType::get(Void, {}, false), GlobalValue::InternalLinkage, 0,
+      "hf_register", &M);
   IRBuilder<> Builder(BasicBlock::Create(Context, "", Constructor));
   for (GlobalVariable *Descriptor : Descriptors)
     Builder.CreateCall(Register, Descriptor)->setDoesNotThrow();

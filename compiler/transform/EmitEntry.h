@@ -9,13 +9,16 @@
 
 namespace holdfast {
 
-/// Makes 'Txfunc' open a section around 'Body', and emits its descriptor, which it returns.
+/// Makes 'Txfunc' open a section around 'Body', and emits its descriptor, which
+/// it returns.
 llvm::GlobalVariable *emitEntry(llvm::Function &Txfunc, llvm::Function &Body,
-                                const ArgumentBlock &Arguments, uint64_t Version,
+                                const ArgumentBlock &Arguments,
+                                uint64_t Version,
                                 const SectionOptions &Options);
 
 /// Emits the module's constructor that registers 'Descriptors'.
-void emitRegistration(llvm::Module &M, llvm::ArrayRef<llvm::GlobalVariable *> Descriptors);
+void emitRegistration(llvm::Module &M,
+                      llvm::ArrayRef<llvm::GlobalVariable *> Descriptors);
 
 } // namespace holdfast
 

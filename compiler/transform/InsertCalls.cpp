@@ -2,11 +2,14 @@
 //
 // Insertion:
 //
-// 1. A write to be logged gets hf_clobber_log or hf_undo_log with its address and length before it.
-// 2. Any other write gets hf_note_store. Notes of neighbouring stores of one block to one base
-//    become one note at the first of them, when nothing but loads, arithmetic and stores of the
-//    same group lies between: no call of the runtime may come between a note and its stores,
-//    since it may already write back the noted lines.
+// 1. A write to be logged gets hf_clobber_log or hf_undo_log with its address
+// and length before it.
+// 2. Any other write gets hf_note_store. Notes of neighbouring stores of one
+// block to one base
+//    become one note at the first of them, when nothing but loads, arithmetic
+//    and stores of the same group lies between: no call of the runtime may come
+//    between a note and its stores, since it may already write back the noted
+//    lines.
 #include "transform/InsertCalls.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -27,8 +30,9 @@ namespace holdfast {
 
 namespace {
 
-/// Neighbouring stores under one note. Its ends are both stored to, and within one line's length of
-/// each other it touches no line that the stores do not touch.
+/// Neighbouring stores under one note. Its ends are both stored to, and within
+/// one line's length of each other it touches no line that the stores do not
+/// touch.
 struct NoteGroup {
   static constexpr int64_t SpanBytes = 64;
 
@@ -55,7 +59,8 @@ class Inserter {
 public:
   Inserter(Function &F, EngineKind Engine)
       : M(*F.getParent()), Context(F.getContext()),
-        LogName(Engine == EngineKind::Undo ? "hf_undo_log" : "hf_clobber_log") {}
+        LogName(Engine == EngineKind::Undo ? "hf_undo_log" : "hf_clobber_log") {
+  }
 
   void run(Function &F, ArrayRef<LoggedWrite> Writes) {
     DenseMap<const Instruction *, const LoggedWrite *> At;
@@ -107,7 +112,8 @@ private:
     IRBuilder<> Builder(&At);
     Value *Address = Group.First->Address;
     if (Group.Hull.Offset != Group.First->Where.Offset)
-      Address = Builder.CreatePtrAdd(Group.Hull.Base, Builder.getInt64(Group.Hull.Offset));
+      Address = Builder.CreatePtrAdd(Group.Hull.Base,
+                                     Builder.getInt64(Group.Hull.Offset));
     insert("hf_note_store", At, Address, Builder.getInt64(Group.Hull.Bytes));
     Group = {};
   }
@@ -115,21 +121,24 @@ private:
   Value *length(const LoggedWrite &W) {
     IRBuilder<> Builder(W.Site.At);
     if (W.Site.LengthIsString) {
-      FunctionCallee Strlen = M.getOrInsertFunction("strlen", Builder.getInt64Ty(),
-                                                    Builder.getPtrTy());
+      FunctionCallee Strlen = M.getOrInsertFunction(
+          "strlen", Builder.getInt64Ty(), Builder.getPtrTy());
       Value *Source = cast<CallBase>(W.Site.At)->getArgOperand(W.Site.Source);
-      return Builder.CreateAdd(Builder.CreateCall(Strlen, Source), Builder.getInt64(1));
+      return Builder.CreateAdd(Builder.CreateCall(Strlen, Source),
+                               Builder.getInt64(1));
     }
     if (W.Site.Where.Bytes)
       return Builder.getInt64(W.Site.Where.Bytes);
     return Builder.CreateZExtOrTrunc(W.Site.Where.Length, Builder.getInt64Ty());
   }
 
-  void insert(StringRef Name, Instruction &Before, Value *Address, Value *Bytes) {
+  void insert(StringRef Name, Instruction &Before, Value *Address,
+              Value *Bytes) {
     IRBuilder<> Builder(&Before);
     FunctionCallee Callee = M.getOrInsertFunction(
-        Name, FunctionType::get(Builder.getVoidTy(),
-                                {Builder.getPtrTy(), Builder.getInt64Ty()}, false));
+        Name,
+        FunctionType::get(Builder.getVoidTy(),
+                          {Builder.getPtrTy(), Builder.getInt64Ty()}, false));
     Builder.CreateCall(Callee, {Address, Bytes})->setDoesNotThrow();
   }
 };
@@ -141,12 +150,12 @@ void insertCalls(Function &F, ArrayRef<LoggedWrite> Writes, EngineKind Engine) {
 }
 
 static const Attribute::AttrKind FunctionPromises[] = {
-    Attribute::Memory,    Attribute::NoSync,     Attribute::NoFree,
-    Attribute::WillReturn, Attribute::NoCallback, Attribute::NoRecurse,
+    Attribute::Memory,       Attribute::NoSync,      Attribute::NoFree,
+    Attribute::WillReturn,   Attribute::NoCallback,  Attribute::NoRecurse,
     Attribute::Speculatable, Attribute::MustProgress};
 static const Attribute::AttrKind ParameterPromises[] = {
-    Attribute::ReadOnly, Attribute::ReadNone, Attribute::WriteOnly,
-    Attribute::NoCapture, Attribute::NoFree, Attribute::Returned};
+    Attribute::ReadOnly,  Attribute::ReadNone, Attribute::WriteOnly,
+    Attribute::NoCapture, Attribute::NoFree,   Attribute::Returned};
 
 void dropMemoryPromises(Function &F) {
   for (Attribute::AttrKind Kind : FunctionPromises)

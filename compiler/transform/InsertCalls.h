@@ -7,7 +7,8 @@
 namespace holdfast {
 
 /// Inserts the runtime's calls before the writes of 'F'.
-void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes, EngineKind Engine);
+void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes,
+                 EngineKind Engine);
 
 /// Removes what 'F' and its calls promised about memory and no longer hold to.
 void dropMemoryPromises(llvm::Function &F);

@@ -3,11 +3,14 @@
 // The pass:
 //
 // 1. Collect the txfuncs this module defines, by their options.
-// 2. Clone what their sections run (CloneSections), check it (SectionRules), lay out arguments and
+// 2. Clone what their sections run (CloneSections), check it (SectionRules),
+// lay out arguments and
 //    hash versions.
-// 3. Decide about every write (ClobberWrites). All decisions before any insertion: what they are
+// 3. Decide about every write (ClobberWrites). All decisions before any
+// insertion: what they are
 //    based on includes attributes of callees.
-// 4. Insert calls (InsertCalls), replace the txfuncs by entries and register them (EmitEntry).
+// 4. Insert calls (InsertCalls), replace the txfuncs by entries and register
+// them (EmitEntry).
 #include "transform/Instrument.h"
 #include "analysis/Arguments.h"
 #include "analysis/SectionRules.h"
@@ -39,7 +42,8 @@ static void removeLinkGuard(Module &M) {
   Guard->eraseFromParent();
 }
 
-static void instrument(ArrayRef<Function *> Txfuncs, const SectionOptions &Options,
+static void instrument(ArrayRef<Function *> Txfuncs,
+                       const SectionOptions &Options,
                        FunctionAnalysisManager &FAM,
                        SmallVectorImpl<GlobalVariable *> &Descriptors) {
   Sections All = cloneSections(Txfuncs, Options);
@@ -79,14 +83,16 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   removeLinkGuard(M);
   SmallVector<std::pair<SectionOptions, SmallVector<Function *, 8>>, 1> Groups;
   for (Function &F : M) {
-    // An available_externally body is another module's txfunc, shown for optimisation only.
+    // An available_externally body is another module's txfunc, shown for
+    // optimisation only.
     if (!isTxfunc(F) || F.isDeclaration() || F.hasAvailableExternallyLinkage())
       continue;
     ++NumTxfuncs;
     if (!checkSignature(F))
       continue;
     SectionOptions Options = optionsOf(F);
-    auto *Group = find_if(Groups, [&](const auto &G) { return G.first == Options; });
+    auto *Group =
+        find_if(Groups, [&](const auto &G) { return G.first == Options; });
     if (Group == Groups.end())
       Group = &Groups.emplace_back(Options, SmallVector<Function *, 8>());
     Group->second.push_back(&F);
@@ -102,22 +108,24 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   return PreservedAnalyses::none();
 }
 
-/// What a section will call, as arguments of its guard: the linker must take the runtime from its
-/// archive before the passes run that insert the calls.
-static SmallVector<Value *, 8> runtimeOf(Module &M, const SectionOptions &Options) {
+/// What a section will call, as arguments of its guard: the linker must take
+/// the runtime from its archive before the passes run that insert the calls.
+static SmallVector<Value *, 8> runtimeOf(Module &M,
+                                         const SectionOptions &Options) {
   auto *AnyType = FunctionType::get(Type::getVoidTy(M.getContext()), false);
   std::string Engine = ("hf_" + Options.engineName() + "_").str();
   SmallVector<Value *, 8> Functions;
-  for (const std::string &Name : {Engine + "begin", Engine + "commit", Engine + "log",
-                                  std::string("hf_note_store"),
-                                  std::string("hf_txfunc_register")})
+  for (const std::string &Name :
+       {Engine + "begin", Engine + "commit", Engine + "log",
+        std::string("hf_note_store"), std::string("hf_txfunc_register")})
     Functions.push_back(M.getOrInsertFunction(Name, AnyType).getCallee());
   return Functions;
 }
 
 PreservedAnalyses DeferToLinkPass::run(Module &M, ModuleAnalysisManager &) {
   FunctionCallee Guard = M.getOrInsertFunction(
-      LinkGuard, FunctionType::get(Type::getVoidTy(M.getContext()), /*isVarArg=*/true));
+      LinkGuard,
+      FunctionType::get(Type::getVoidTy(M.getContext()), /*isVarArg=*/true));
   for (Function &F : M)
     if (isTxfunc(F) && !F.isDeclaration())
       CallInst::Create(Guard, runtimeOf(M, optionsOf(F)), "",

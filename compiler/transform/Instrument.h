@@ -8,16 +8,18 @@
 
 namespace holdfast {
 
-/// Makes the marked functions of a module failure-atomic. Runs last, so that it sees what the
-/// machine will execute.
+/// Makes the marked functions of a module failure-atomic. Runs last, so that it
+/// sees what the machine will execute.
 struct InstrumentPass : llvm::PassInfoMixin<InstrumentPass> {
-  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &MAM);
+  llvm::PreservedAnalyses run(llvm::Module &M,
+                              llvm::ModuleAnalysisManager &MAM);
   /// A persistence pass that 'optnone' skips loses data.
   static bool isRequired() { return true; }
 };
 
-/// In the compile step of link-time optimisation, where bodies of other files are not visible yet:
-/// leaves the work, and a guard against a link without the plugin.
+/// In the compile step of link-time optimisation, where bodies of other files
+/// are not visible yet: leaves the work, and a guard against a link without the
+/// plugin.
 struct DeferToLinkPass : llvm::PassInfoMixin<DeferToLinkPass> {
   llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &);
   static bool isRequired() { return true; }

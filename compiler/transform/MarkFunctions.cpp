@@ -2,10 +2,14 @@
 //
 // Marking:
 //
-// 1. Each entry of llvm.global.annotations that is ours becomes a string attribute of its function.
-// 2. A txfunc becomes noinline: inlined into its caller it would lose its section.
-// 3. Its attribute's value holds the engine and options of this compilation, so that link-time
-//    instrumentation needs no options of its own. A second attribute holds its name for the logs.
+// 1. Each entry of llvm.global.annotations that is ours becomes a string
+// attribute of its function.
+// 2. A txfunc becomes noinline: inlined into its caller it would lose its
+// section.
+// 3. Its attribute's value holds the engine and options of this compilation, so
+// that link-time
+//    instrumentation needs no options of its own. A second attribute holds its
+//    name for the logs.
 #include "transform/MarkFunctions.h"
 #include "analysis/VersionHash.h"
 
@@ -56,7 +60,8 @@ static StringRef annotationText(const Value *Text) {
 }
 
 PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
-  const GlobalVariable *Annotations = M.getGlobalVariable("llvm.global.annotations");
+  const GlobalVariable *Annotations =
+      M.getGlobalVariable("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())
     return PreservedAnalyses::all();
   const auto *Entries = dyn_cast<ConstantArray>(Annotations->getInitializer());

@@ -8,7 +8,8 @@
 
 namespace holdfast {
 
-/// Turns annotations into function attributes that survive optimisation. Runs first.
+/// Turns annotations into function attributes that survive optimisation. Runs
+/// first.
 struct MarkFunctionsPass : llvm::PassInfoMixin<MarkFunctionsPass> {
   SectionOptions Options;
   explicit MarkFunctionsPass(SectionOptions Options) : Options(Options) {}
@@ -17,7 +18,8 @@ struct MarkFunctionsPass : llvm::PassInfoMixin<MarkFunctionsPass> {
   static bool isRequired() { return true; }
 };
 
-/// The options of a marked function: those it was marked with, wherever it is instrumented.
+/// The options of a marked function: those it was marked with, wherever it is
+/// instrumented.
 SectionOptions optionsOf(const llvm::Function &Txfunc);
 
 } // namespace holdfast

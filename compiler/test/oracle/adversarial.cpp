@@ -100,27 +100,31 @@ HF_TXFUNC void read_ahead(long** slots, int n) noexcept {
         *p = carried;
     }
 }
-SCENARIO(read_ahead,
-         [] {
-             fill(at<long>(512), 5, 3);
-             for (int i = 0; i < 5; ++i) at<long*>(0)[i] = at<long>(512) + (i * 2) % 5;
-         },
-         [] { read_ahead(at<long*>(0), 5); })
+SCENARIO(
+    read_ahead,
+    [] {
+        fill(at<long>(512), 5, 3);
+        for (int i = 0; i < 5; ++i) at<long*>(0)[i] = at<long>(512) + (i * 2) % 5;
+    },
+    [] { read_ahead(at<long*>(0), 5); })
 
-// A store to *total may hit a node that was read and skipped: the store to n->value, though it covers
-// the read's SSA address and dominates, was to another node.
-HF_TXFUNC void skip_some(node* n, long* total) noexcept {
+// A store to *total may hit an element that was read and skipped: the store to a[i] covers the
+// read's SSA address and dominates, but was to another element.
+HF_TXFUNC void skip_some(long* a, int n, long* total) noexcept {
     long sum = 0;
-    for (; n != nullptr; n = n->next) {
-        sum += n->value;
+    for (int i = 0; i < n; ++i) {
+        sum += a[i];
         if (sum & 1) continue;
-        n->value = 0;
+        a[i] = 0;
         *total = sum;
     }
 }
-SCENARIO(skip_some_apart, [] { make_list(0, 64, 6); }, [] { skip_some(*at<node*>(0), at<long>(8)); })
-SCENARIO(skip_some_inside, [] { make_list(0, 64, 6); at<node>(64)->value = 1; },
-         [] { skip_some(*at<node*>(0), &at<node>(64)->value); })
+SCENARIO(
+    skip_some_apart, [] { fill(at<long>(0), 8, 3); },
+    [] { skip_some(at<long>(0), 8, at<long>(96)); })
+SCENARIO(
+    skip_some_inside, [] { fill(at<long>(0), 8, 3); },
+    [] { skip_some(at<long>(0), 8, at<long>(0)); })
 
 // --- Every path; covers its bytes ----------------------------------------------------------------
 
@@ -132,12 +136,16 @@ HF_TXFUNC void sometimes_written(pair* p) noexcept {
     long x = p->b;
     p->b = 3 * x + 1;
 }
-SCENARIO(sometimes_written_no, [] { *at<pair>(0) = {2, 5}; }, [] { sometimes_written(at<pair>(0)); })
-SCENARIO(sometimes_written_yes, [] { *at<pair>(0) = {3, 5}; }, [] { sometimes_written(at<pair>(0)); })
+SCENARIO(
+    sometimes_written_no, [] { *at<pair>(0) = {2, 5}; }, [] { sometimes_written(at<pair>(0)); })
+SCENARIO(
+    sometimes_written_yes, [] { *at<pair>(0) = {3, 5}; }, [] { sometimes_written(at<pair>(0)); })
 
 HF_TXFUNC void either_side(pair* p) noexcept {
-    if (p->a > p->b) p->b = p->a + p->b;
-    else p->a = p->a + 2 * p->b;
+    if (p->a > p->b)
+        p->b = p->a + p->b;
+    else
+        p->a = p->a + 2 * p->b;
     p->a -= p->b;
 }
 SCENARIO(either_side_a, [] { *at<pair>(0) = {9, 5}; }, [] { either_side(at<pair>(0)); })
@@ -159,8 +167,9 @@ HF_TXFUNC void byte_in_word(std::uint64_t* word, unsigned char* bytes) noexcept 
     bytes[4] += bytes[3];
     *word += seen;
 }
-SCENARIO(byte_in_word, [] { *at<std::uint64_t>(0) = 0x1122334455667788; },
-         [] { byte_in_word(at<std::uint64_t>(0), at<unsigned char>(0)); })
+SCENARIO(
+    byte_in_word, [] { *at<std::uint64_t>(0) = 0x1122334455667788; },
+    [] { byte_in_word(at<std::uint64_t>(0), at<unsigned char>(0)); })
 
 HF_TXFUNC void unaligned_overlap(char* p) noexcept {
     std::uint64_t a, b;
@@ -171,7 +180,8 @@ HF_TXFUNC void unaligned_overlap(char* p) noexcept {
     b += 11;
     std::memcpy(p + 3, &b, 8);
 }
-SCENARIO(unaligned_overlap, [] { fill(at<char>(0), 32, 60); }, [] { unaligned_overlap(at<char>(0)); })
+SCENARIO(
+    unaligned_overlap, [] { fill(at<char>(0), 32, 60); }, [] { unaligned_overlap(at<char>(0)); })
 
 // --- May alias, and does -------------------------------------------------------------------------
 
@@ -181,8 +191,12 @@ HF_TXFUNC void through_both(long* p, long* q) noexcept {
     *p = x + 1;
     *q = x * 2 + *p;
 }
-SCENARIO(through_both_apart, [] { fill(at<long>(0), 2, 8); }, [] { through_both(at<long>(0), at<long>(8)); })
-SCENARIO(through_both_same, [] { fill(at<long>(0), 2, 8); }, [] { through_both(at<long>(0), at<long>(0)); })
+SCENARIO(
+    through_both_apart, [] { fill(at<long>(0), 2, 8); },
+    [] { through_both(at<long>(0), at<long>(8)); })
+SCENARIO(
+    through_both_same, [] { fill(at<long>(0), 2, 8); },
+    [] { through_both(at<long>(0), at<long>(0)); })
 
 HF_TXFUNC void shadow_may(long* p, long* q) noexcept {
     long x = *p;
@@ -190,8 +204,10 @@ HF_TXFUNC void shadow_may(long* p, long* q) noexcept {
     *p = x * 3;
     *q += *p;
 }
-SCENARIO(shadow_may_apart, [] { fill(at<long>(0), 2, 8); }, [] { shadow_may(at<long>(0), at<long>(8)); })
-SCENARIO(shadow_may_same, [] { fill(at<long>(0), 2, 8); }, [] { shadow_may(at<long>(0), at<long>(0)); })
+SCENARIO(
+    shadow_may_apart, [] { fill(at<long>(0), 2, 8); }, [] { shadow_may(at<long>(0), at<long>(8)); })
+SCENARIO(
+    shadow_may_same, [] { fill(at<long>(0), 2, 8); }, [] { shadow_may(at<long>(0), at<long>(0)); })
 
 struct wide {
     long x[5];
@@ -202,10 +218,12 @@ HF_TXFUNC void copy_then_touch(wide* a, const wide* b) noexcept {
     a->x[2] += 5;
     a->x[4] = a->x[2] + b->x[3];
 }
-SCENARIO(copy_then_touch_apart, [] { fill(at<long>(0), 10, 1); },
-         [] { copy_then_touch(at<wide>(0), at<wide>(40)); })
-SCENARIO(copy_then_touch_self, [] { fill(at<long>(0), 10, 1); },
-         [] { copy_then_touch(at<wide>(0), at<wide>(0)); })
+SCENARIO(
+    copy_then_touch_apart, [] { fill(at<long>(0), 10, 1); },
+    [] { copy_then_touch(at<wide>(0), at<wide>(40)); })
+SCENARIO(
+    copy_then_touch_self, [] { fill(at<long>(0), 10, 1); },
+    [] { copy_then_touch(at<wide>(0), at<wide>(0)); })
 
 HF_TXFUNC void rotate_structs(wide* a, wide* b, wide* c) noexcept {
     wide t = *a;
@@ -214,33 +232,37 @@ HF_TXFUNC void rotate_structs(wide* a, wide* b, wide* c) noexcept {
     *c = t;
     c->x[0] += a->x[1];
 }
-SCENARIO(rotate_structs, [] { fill(at<long>(0), 15, 1); },
-         [] { rotate_structs(at<wide>(0), at<wide>(40), at<wide>(80)); })
+SCENARIO(
+    rotate_structs, [] { fill(at<long>(0), 15, 1); },
+    [] { rotate_structs(at<wide>(0), at<wide>(40), at<wide>(80)); })
 
 HF_TXFUNC void add_arrays(long* a, const long* b, int n) noexcept {
     for (int i = 0; i < n; ++i) a[i] += b[i];
 }
-SCENARIO(add_arrays_apart, [] { fill(at<long>(0), 40, 1); },
-         [] { add_arrays(at<long>(0), at<long>(160), 17); })
-SCENARIO(add_arrays_overlap, [] { fill(at<long>(0), 40, 1); },
-         [] { add_arrays(at<long>(8), at<long>(0), 17); })
+SCENARIO(
+    add_arrays_apart, [] { fill(at<long>(0), 40, 1); },
+    [] { add_arrays(at<long>(0), at<long>(160), 17); })
+SCENARIO(
+    add_arrays_overlap, [] { fill(at<long>(0), 40, 1); },
+    [] { add_arrays(at<long>(8), at<long>(0), 17); })
 
 // --- Facts that hold only per instance -----------------------------------------------------------
 
-static inline void scaled(long* __restrict to, const long* __restrict from) {
-    *to = *from * 3 + 1;
-}
+static inline void scaled(long* __restrict to, const long* __restrict from) { *to = *from * 3 + 1; }
 HF_TXFUNC void restrict_in_loop(long* a, int n) noexcept {
     for (int i = 1; i < n; ++i) scaled(&a[i - 1], &a[i]);
 }
-SCENARIO(restrict_in_loop, [] { fill(at<long>(0), 9, 2); }, [] { restrict_in_loop(at<long>(0), 9); })
+SCENARIO(
+    restrict_in_loop, [] { fill(at<long>(0), 9, 2); }, [] { restrict_in_loop(at<long>(0), 9); })
 
 HF_TXFUNC void restrict_twice(long* a, long* b) noexcept {
     scaled(a, b);
     scaled(b, a);
     scaled(a, b);
 }
-SCENARIO(restrict_twice, [] { fill(at<long>(0), 2, 2); }, [] { restrict_twice(at<long>(0), at<long>(8)); })
+SCENARIO(
+    restrict_twice, [] { fill(at<long>(0), 2, 2); },
+    [] { restrict_twice(at<long>(0), at<long>(8)); })
 
 // --- Types change in place -----------------------------------------------------------------------
 
@@ -248,8 +270,9 @@ HF_TXFUNC void change_alternative(std::variant<long, double>* v) noexcept {
     long x = *std::get_if<long>(v);
     v->emplace<double>(double(x) * 1.5 + 1);
 }
-SCENARIO(change_alternative, [] { new (oracle::pool) std::variant<long, double>(42L); },
-         [] { change_alternative(at<std::variant<long, double>>(0)); })
+SCENARIO(
+    change_alternative, [] { new (oracle::pool) std::variant<long, double>(42L); },
+    [] { change_alternative(at<std::variant<long, double>>(0)); })
 
 HF_TXFUNC void reuse_storage(long* p) noexcept {
     long x = *p;
@@ -280,16 +303,22 @@ HF_TXFUNC void copy_string(char* to, const char* from, char* length) noexcept {
     std::strcpy(to, from);
     to[*length] = '!';
 }
-SCENARIO(copy_string, [] { std::strcpy(at<char>(0), "persistent"); std::strcpy(at<char>(64), "old"); },
-         [] { copy_string(at<char>(64), at<char>(0), at<char>(128)); })
+SCENARIO(
+    copy_string,
+    [] {
+        std::strcpy(at<char>(0), "persistent");
+        std::strcpy(at<char>(64), "old");
+    },
+    [] { copy_string(at<char>(64), at<char>(0), at<char>(128)); })
 
 HF_TXFUNC void string_over_itself(char* s, int n) noexcept {
     std::size_t before = std::strlen(s);
     std::memset(s + 1, 0, std::size_t(n));
     s[0] = char(s[0] + char(before));
 }
-SCENARIO(string_over_itself, [] { std::strcpy(at<char>(0), "abcdefgh"); },
-         [] { string_over_itself(at<char>(0), 5); })
+SCENARIO(
+    string_over_itself, [] { std::strcpy(at<char>(0), "abcdefgh"); },
+    [] { string_over_itself(at<char>(0), 5); })
 
 // --- Helpers, recursion, nested sections ---------------------------------------------------------
 
@@ -322,13 +351,14 @@ __attribute__((noinline)) static long add_up(tree* t) {
     return t->sum;
 }
 HF_TXFUNC void sum_tree(tree* t) noexcept { add_up(t); }
-SCENARIO(sum_tree,
-         [] {
-             tree* t = at<tree>(0);
-             for (int i = 0; i < 7; ++i)
-                 t[i] = {i < 3 ? &t[2 * i + 1] : nullptr, i < 3 ? &t[2 * i + 2] : nullptr, i, i * 5};
-         },
-         [] { sum_tree(at<tree>(0)); })
+SCENARIO(
+    sum_tree,
+    [] {
+        tree* t = at<tree>(0);
+        for (int i = 0; i < 7; ++i)
+            t[i] = {i < 3 ? &t[2 * i + 1] : nullptr, i < 3 ? &t[2 * i + 2] : nullptr, i, i * 5};
+    },
+    [] { sum_tree(at<tree>(0)); })
 
 HF_TXFUNC void count_down(long* a, int n) noexcept {
     if (n == 0) return;
@@ -344,10 +374,17 @@ HF_TXFUNC void nested(list* l, long* total) noexcept {
     increment(total);
     list_push(l, *total + l->head->value);
 }
-SCENARIO(nested, [] { at<list>(0)->count = 3; *at<long>(64) = 10; },
-         [] { nested(at<list>(0), at<long>(64)); })
+SCENARIO(
+    nested,
+    [] {
+        at<list>(0)->count = 3;
+        *at<long>(64) = 10;
+    },
+    [] { nested(at<list>(0), at<long>(64)); })
 
-__attribute__((noinline)) static void sort_local(long* values, int n) { std::sort(values, values + n); }
+__attribute__((noinline)) static void sort_local(long* values, int n) {
+    std::sort(values, values + n);
+}
 HF_TXFUNC void local_array(long* p) noexcept {
     long local[6];
     for (int i = 0; i < 6; ++i) local[i] = p[i] ^ 5;
@@ -374,10 +411,20 @@ HF_TXFUNC void append_growing(array* a, long value) noexcept {
     }
     a->data[a->size++] = value;
 }
-SCENARIO(append_growing, [] { *at<array>(0) = {at<long>(64), 3, 3}; fill(at<long>(64), 3, 1); },
-         [] { append_growing(at<array>(0), 8); })
-SCENARIO(append_in_place, [] { *at<array>(0) = {at<long>(64), 2, 3}; fill(at<long>(64), 3, 1); },
-         [] { append_growing(at<array>(0), 8); })
+SCENARIO(
+    append_growing,
+    [] {
+        *at<array>(0) = {at<long>(64), 3, 3};
+        fill(at<long>(64), 3, 1);
+    },
+    [] { append_growing(at<array>(0), 8); })
+SCENARIO(
+    append_in_place,
+    [] {
+        *at<array>(0) = {at<long>(64), 2, 3};
+        fill(at<long>(64), 3, 1);
+    },
+    [] { append_growing(at<array>(0), 8); })
 
 // An application's free list: its 'malloc' attribute is a promise about aliases, none about inputs.
 __attribute__((noinline, malloc)) static node* take(node** free_list) {
@@ -391,8 +438,13 @@ HF_TXFUNC void own_free_list(node** free_list, node** head, long value) noexcept
     n->value = value;
     *head = n;
 }
-SCENARIO(own_free_list, [] { make_list(0, 64, 3); make_list(8, 256, 2); },
-         [] { own_free_list(at<node*>(0), at<node*>(8), 5); })
+SCENARIO(
+    own_free_list,
+    [] {
+        make_list(0, 64, 3);
+        make_list(8, 256, 2);
+    },
+    [] { own_free_list(at<node*>(0), at<node*>(8), 5); })
 
 // --- Linked structures ---------------------------------------------------------------------------
 
@@ -431,14 +483,15 @@ HF_TXFUNC void rotate_left(tree** root) noexcept {
     old->sum = old->key + (old->left ? old->left->sum : 0) + (old->right ? old->right->sum : 0);
     up->sum = up->key + up->left->sum + (up->right ? up->right->sum : 0);
 }
-SCENARIO(rotate_left,
-         [] {
-             tree* t = at<tree>(64);
-             *at<tree*>(0) = t;
-             for (int i = 0; i < 7; ++i)
-                 t[i] = {i < 3 ? &t[2 * i + 1] : nullptr, i < 3 ? &t[2 * i + 2] : nullptr, i, i * 5};
-         },
-         [] { rotate_left(at<tree*>(0)); })
+SCENARIO(
+    rotate_left,
+    [] {
+        tree* t = at<tree>(64);
+        *at<tree*>(0) = t;
+        for (int i = 0; i < 7; ++i)
+            t[i] = {i < 3 ? &t[2 * i + 1] : nullptr, i < 3 ? &t[2 * i + 2] : nullptr, i, i * 5};
+    },
+    [] { rotate_left(at<tree*>(0)); })
 
 // --- Loops in loops ------------------------------------------------------------------------------
 
@@ -457,12 +510,20 @@ HF_TXFUNC void bubble_sort(int* a, int n) noexcept {
                 a[j - 1] = t;
             }
 }
-SCENARIO(bubble_sort, [] { for (int i = 0; i < 6; ++i) at<int>(0)[i] = (i * 5 + 3) % 7; },
-         [] { bubble_sort(at<int>(0), 6); })
+SCENARIO(
+    bubble_sort,
+    [] {
+        for (int i = 0; i < 6; ++i) at<int>(0)[i] = (i * 5 + 3) % 7;
+    },
+    [] { bubble_sort(at<int>(0), 6); })
 
 HF_TXFUNC void library_sort(long* a, int n) noexcept { std::sort(a, a + n); }
-SCENARIO(library_sort, [] { for (int i = 0; i < 20; ++i) at<long>(0)[i] = (i * 13 + 3) % 23; },
-         [] { library_sort(at<long>(0), 20); })
+SCENARIO(
+    library_sort,
+    [] {
+        for (int i = 0; i < 20; ++i) at<long>(0)[i] = (i * 13 + 3) % 23;
+    },
+    [] { library_sort(at<long>(0), 20); })
 
 HF_TXFUNC void library_rotate(int* a, int n) noexcept { std::rotate(a, a + 3, a + n); }
 SCENARIO(library_rotate, [] { fill(at<int>(0), 11, 4); }, [] { library_rotate(at<int>(0), 11); })
@@ -473,15 +534,22 @@ HF_TXFUNC void accumulate_into(long* total, const long* a, int n) noexcept {
         if (*total & 1) *total *= 3;
     }
 }
-SCENARIO(accumulate_into, [] { fill(at<long>(8), 9, 4); *at<long>(0) = 6; },
-         [] { accumulate_into(at<long>(0), at<long>(8), 9); })
-SCENARIO(accumulate_into_itself, [] { fill(at<long>(0), 9, 4); },
-         [] { accumulate_into(at<long>(16), at<long>(0), 9); })
+SCENARIO(
+    accumulate_into,
+    [] {
+        fill(at<long>(8), 9, 4);
+        *at<long>(0) = 6;
+    },
+    [] { accumulate_into(at<long>(0), at<long>(8), 9); })
+SCENARIO(
+    accumulate_into_itself, [] { fill(at<long>(0), 9, 4); },
+    [] { accumulate_into(at<long>(16), at<long>(0), 9); })
 
 HF_TXFUNC int many_exits(pair* p, int which) noexcept {
     switch (which) {
     case 0: p->a = p->b; return 1;
-    case 1: p->b += p->a;
+    case 1:
+        p->b += p->a;
         if (p->b > 10) return 2;
         [[fallthrough]];
     case 2: p->a += p->b; break;
@@ -505,12 +573,14 @@ HF_TXFUNC big by_value(big in, long* p, bool flip, float f, __int128 h, char c) 
     in.x[0] = *p;
     return in;
 }
-SCENARIO(by_value, [] { *at<long>(0) = 7; }, [] {
-    big b{};
-    fill(b.x, 9, 3);
-    b.c = 5;
-    by_value(b, at<long>(0), true, 2.5f, __int128(77) << 70, 'x');
-})
+SCENARIO(
+    by_value, [] { *at<long>(0) = 7; },
+    [] {
+        big b{};
+        fill(b.x, 9, 3);
+        b.c = 5;
+        by_value(b, at<long>(0), true, 2.5f, __int128(77) << 70, 'x');
+    })
 
 // In a re-execution the caller's bytes are gone; only the record has them.
 HF_TXFUNC void store_bytes(array* a, const char* bytes, std::size_t count) noexcept {
@@ -521,11 +591,13 @@ HF_TXFUNC void store_bytes(array* a, const char* bytes, std::size_t count) noexc
     a->data = reinterpret_cast<long*>(copy);
     a->size += long(count);
 }
-SCENARIO(store_bytes, [] { at<array>(0)->size = 2; }, [] {
-    char local[32] = "volatile bytes, soon gone";
-    store_bytes(at<array>(0), local, 25);
-    std::memset(local, 0, sizeof local);
-})
+SCENARIO(
+    store_bytes, [] { at<array>(0)->size = 2; },
+    [] {
+        char local[32] = "volatile bytes, soon gone";
+        store_bytes(at<array>(0), local, 25);
+        std::memset(local, 0, sizeof local);
+    })
 
 static constexpr long table[] = {3, 1, 4, 1, 5, 9, 2, 6};
 HF_TXFUNC void constant_table(long* a, int n) noexcept {

@@ -207,8 +207,10 @@ void explore(const scenario& s) {
             reset();
             if (attempt(at, s.run)) return fail(s, at, 0, "not deterministic");
             if (mix > 0) lose_some(start, random);
-            if (section.undo) check_undo(s, start, at);
-            else check_clobber(s, start, end, at, random);
+            if (section.undo)
+                check_undo(s, start, at);
+            else
+                check_clobber(s, start, end, at, random);
         }
     std::printf("%-28s %3d events %3ld logged\n", s.name, length, [&] {
         restore(start);
@@ -235,10 +237,14 @@ using namespace oracle;
 extern "C" {
 
 void hf_txfunc_register(const hf_txfunc* function) noexcept { registered().insert(function); }
-int hf_clobber_begin(const hf_txfunc* f, const void* packed) noexcept { return begin(f, packed, false); }
+int hf_clobber_begin(const hf_txfunc* f, const void* packed) noexcept {
+    return begin(f, packed, false);
+}
 void hf_clobber_commit() noexcept { commit(); }
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept { log(address, bytes); }
-int hf_undo_begin(const hf_txfunc* f, const void* packed) noexcept { return begin(f, packed, true); }
+int hf_undo_begin(const hf_txfunc* f, const void* packed) noexcept {
+    return begin(f, packed, true);
+}
 void hf_undo_commit() noexcept { commit(); }
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept { log(address, bytes); }
 void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
