@@ -9,7 +9,7 @@ SECONDS ?= 1800
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug asan tsan test demo soak bench format clean
+.PHONY: help install build debug asan tsan test demo soak bench format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -20,9 +20,9 @@ install: ## install the Debian packages that are missing (packages.txt)
 build: build/release ## configure and build in build/release
 debug: build/debug   ## … in build/debug, without optimisation
 asan:  build/asan    ## build and test under AddressSanitizer and UBSan
-	ctest --preset asan -j $(JOBS)
+	@scripts/with-tmpfs ctest --preset asan -j $(JOBS)
 tsan:  build/tsan    ## build and test under ThreadSanitizer
-	ctest --preset tsan -j $(JOBS)
+	@scripts/with-tmpfs ctest --preset tsan -j $(JOBS)
 
 .PHONY: build/release build/debug build/asan build/tsan
 build/release build/debug build/asan build/tsan: install
@@ -31,29 +31,26 @@ build/release build/debug build/asan build/tsan: install
 
 test: build ## build, then run every test; ctest's summary closes the run
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
-	@ctest --preset release -j $(JOBS)
+	@scripts/with-tmpfs ctest --preset release -j $(JOBS)
 
 soak: build ## the kill tests for SECONDS=1800, another seed each time
-	@for engine in clobber undo; do \
-	    server=holdfast-kv; [ $$engine = clobber ] || server=holdfast-kv-undo; \
-	    seed=$$(date +%s); \
-	    build/release/bin/kill_$$engine --seconds $$(($(SECONDS) / 4)) --seed $$seed && \
-	    build/release/bin/kill_server_$$engine --server build/release/bin/$$server \
-	        --seconds $$(($(SECONDS) / 4)) --seed $$seed || exit 1; \
-	done
+	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS)
 
 bench: build ## engines and peers in interleaved rounds
-	@build/release/bin/holdfast bench compare hashmap
-	@build/release/bin/holdfast bench restart
+	@scripts/with-tmpfs build/release/bin/holdfast bench compare hashmap
+	@scripts/with-tmpfs build/release/bin/holdfast bench restart
 
 demo: install ## kill a server under load, over and over, and count what is lost
 	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast-kv example_bank example_bank_undo
-	@$(PYTHON) scripts/demo.py --bin build/release/bin
+	@scripts/with-tmpfs $(PYTHON) scripts/demo.py --bin build/release/bin
 
 format: ## clang-format on every C++ file
 	clang-format-19 -i $$(find include src compiler apps bench tools examples test \
 	    -name build -prune -o -name '*.[ch]pp' -print -o -name '*.h' -print)
+
+lint: build ## clang-tidy on the libraries (advice; the tidy test is the rule)
+	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '/src/[a-z]*/[^/]*cpp$$'
 
 clean: ## remove build/
 	rm -rf build

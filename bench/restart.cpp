@@ -54,6 +54,8 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
 
     std::minstd_rand random(static_cast<unsigned>(options.items));
     std::vector<double> open_ms;
+    std::vector<std::uint32_t> pending_each;
+    std::vector<std::uint64_t> pool_bytes_each;
     std::uint64_t pending = 0;
     std::uint64_t lost = 0;
     std::uint64_t keys = 0;
@@ -64,6 +66,8 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
             (options.engine == "undo" ? reopen_undo : reopen_clobber)(file.path(), options, *progress);
         open_ms.push_back(seen.open_ms);
         pending += seen.sections_pending;
+        pending_each.push_back(seen.sections_pending);
+        pool_bytes_each.push_back(seen.pool_bytes);
         lost += seen.missing;
         keys = seen.keys;
         // A thread's newest insertion may be in the map without having been acknowledged.
@@ -72,6 +76,7 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
     }
     munmap(shared, sizeof(restart_progress));
 
+    const std::vector<double> open_ms_each = open_ms;
     std::sort(open_ms.begin(), open_ms.end());
     nlohmann::ordered_json out;
     out["name"] = "restart";
@@ -83,6 +88,9 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
     out["open_ms"] = open_ms[open_ms.size() / 2];
     out["open_ms_max"] = open_ms.back();
     out["sections_pending"] = pending;
+    out["open_ms_each"] = open_ms_each;
+    out["sections_pending_each"] = pending_each;
+    out["pool_bytes_each"] = pool_bytes_each;
     out["keys"] = keys;
     out["lost"] = lost;
     out["sound"] = sound;

@@ -34,6 +34,7 @@ struct restart_progress {
 struct reopened {
     double open_ms;
     std::uint32_t sections_pending;
+    std::uint64_t pool_bytes;
     std::uint64_t keys;
     std::uint64_t missing; // acknowledged keys that are not there
     bool sound;            // the map's and tables' invariants hold

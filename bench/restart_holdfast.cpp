@@ -61,7 +61,8 @@ reopened HF_STRUCTURES_JOIN(reopen_, HF_ENGINE)(const std::string& path, const r
     hf::pool opened = open(path, given);
     const auto* target = opened.root<map>();
     const noise values(sizeof(value));
-    reopened seen{opened.recovered().open_ms, opened.recovered().sections_pending, target->size(), 0,
+    reopened seen{opened.recovered().open_ms, opened.recovered().sections_pending, opened.size_bytes(),
+                  target->size(), 0,
                   target->check()};
     for (unsigned w = 0; w < given.threads; ++w)
         for (std::uint64_t i = 0; i < progress.acknowledged[w].keys.load(); ++i) {

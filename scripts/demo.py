@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Kills holdfast-kv over and over while stock clients write, and counts what is lost.
 
-(a) The server, its keys Debian's word list, its values the text of miscfiles, is killed with SIGKILL
-    at random moments and checked byte for byte after every restart;
+(a) The server, its keys Debian's word list, its values the text of miscfiles, is killed with
+    SIGKILL at random moments and checked byte for byte after every restart;
 (b) stock memcached gets the same kill, without and with its restart file;
 (c) a bank is killed between debit and credit.
 
@@ -231,8 +231,8 @@ def run(options, scratch, clients):
     kv = scratch.server([str(programs / "holdfast-kv"), "--pool", str(scratch.disk / "demo.hf"),
                          "--mode", "process"], "holdfast.sock")
     print(f"(a) holdfast-kv, {options.kills} x kill -9 under load, seed {options.seed}")
-    acknowledged, lost, restarts_ms = kill_over_and_over(kv, clients, options.kills,
-                                                         random.Random(options.seed))
+    chance = random.Random(options.seed)
+    acknowledged, lost, restarts_ms = kill_over_and_over(kv, clients, options.kills, chance)
     print("\n(b) what memcached keeps")
     show_memcached(clients, scratch)
     print("\n(c) a bank killed between debit and credit: 10 accounts, 10000 cents before")

@@ -18,17 +18,17 @@ HF_TXFUNC void insert_item(structures::hash_table* table, item* fresh,
 HF_TXFUNC void replace_item(structures::hash_node** at, structures::hash_node* next, item* old,
                             item* fresh) noexcept {
     hf::adopt(fresh);
+    hf_free(old); // takes effect at the commit; logged here, it shares a fence with what is above
     structures::replace(at, next, &fresh->node);
     hf::crash_point("kv_replace");
-    hf_free(old);
 }
 // [/replace]
 
 HF_TXFUNC void remove_item(structures::hash_table* table, structures::hash_node** at,
                            structures::hash_node* next, std::uint64_t shape, item* old) noexcept {
+    hf_free(old);
     structures::unlink(table, at, next, shape);
     hf::crash_point("kv_remove");
-    hf_free(old);
 }
 
 HF_TXFUNC void set_exptime(item* of, std::uint32_t exptime) noexcept { of->exptime = exptime; }

@@ -8,7 +8,8 @@ memcaslap (libmemcached-tools), one request at a time on each of 16 connections,
 that keeps 64 requests on each of 2 connections. Rounds are interleaved, both servers live all the
 time, medians are reported, and with each the processor time the server itself took per request: on a
 small machine the client is part of the load, and only that figure says what the server costs. The
-ratio is the median of the rounds' own ratios, which another load on the machine disturbs least.
+ratio is the median of the rounds' own ratios; the best rounds are compared too, since another load on
+the machine can only slow a round down.
 """
 
 import argparse
@@ -141,6 +142,7 @@ def measure(servers, rounds, ops):
                 "ops_per_second": {n: round(statistics.median(v)) for n, v in per_second.items()},
                 "ratio": round(statistics.median(
                     a / b for a, b in zip(per_second["holdfast-kv"], per_second["memcached"])), 3),
+                "best_ratio": round(max(per_second["holdfast-kv"]) / max(per_second["memcached"]), 3),
                 "server_us_per_op": {n: round(statistics.median(v), 3) for n, v in cost_us.items()},
             })
     return results
@@ -148,13 +150,13 @@ def measure(servers, rounds, ops):
 
 def show(results, machine):
     print(f"{machine}; {KEY_BYTES}-byte keys, {VALUE_BYTES}-byte values, medians")
-    print(f"{'client':10} {'set/get':>8} {'holdfast-kv/s':>14} {'memcached/s':>12} {'ratio':>6}"
+    print(f"{'client':10} {'set/get':>8} {'holdfast-kv/s':>14} {'memcached/s':>12} {'ratio':>6} {'best':>5}"
           f" {'server µs':>10} {'memcached':>10} {'ratio':>6}")
     for r in results:
         speed, cost = r["ops_per_second"], r["server_us_per_op"]
         ours, theirs = speed["holdfast-kv"], speed["memcached"]
         print(f"{r['client']:10} {r['sets'] * 100:>5.0f}/{100 - r['sets'] * 100:<2.0f} {ours:>14} {theirs:>12}"
-              f" {r['ratio']:>6.2f} {cost['holdfast-kv']:>10.2f} {cost['memcached']:>10.2f}"
+              f" {r['ratio']:>6.2f} {r['best_ratio']:>5.2f} {cost['holdfast-kv']:>10.2f} {cost['memcached']:>10.2f}"
               f" {cost['memcached'] / max(cost['holdfast-kv'], 1e-9):>6.2f}")
 
 
@@ -188,4 +190,5 @@ def main():
         show(results, machine)
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -44,31 +44,31 @@ constexpr std::uint64_t base_alignment(std::uint64_t max_bytes) {
 }
 
 struct pool_header {
-    std::uint64_t magic; // header_magic: says "this is a pool"
-    std::uint32_t format_version; // header_format_version of the build that wrote it
-    std::uint32_t header_bytes; // size of one copy, 4096
+    std::uint64_t magic;             // header_magic: says "this is a pool"
+    std::uint32_t format_version;    // header_format_version of the build that wrote it
+    std::uint32_t header_bytes;      // size of one copy, 4096
     std::uint64_t required_features; // bits a reader must know
     std::uint64_t optional_features; // bits a reader may ignore
-    std::uint8_t uuid[16]; // random, chosen at creation; names the pool for good
-    std::uint64_t sequence; // grows by one with every header write; the higher copy counts
-    std::uint64_t generation; // how often the pool was marked open
-    std::uint64_t base_address; // canonical address
-    std::uint64_t max_bytes; // growth limit of the file
-    std::uint64_t chunk_bytes; // allocator's chunk, and the unit of extents
-    std::uint64_t lanes_offset; // first log lane, from pool start
-    std::uint64_t lane_bytes; // size of one lane
-    std::uint32_t lane_count; // number of lanes
-    std::uint32_t engines; // engine_bit mask of engines that may hold durable state
-    std::uint64_t layout_hash; // application's hash of its types; 0 when it has none
-    std::uint32_t mode; // hf::mode of the last mark_open
-    std::uint32_t open; // 1 from mark_open to the clean close, else 0
-    char boot_id[40]; // kernel boot identifier of the last mark_open, zero-padded text
-    char layout[64]; // application's layout name, zero-padded text
-    std::uint32_t extent_count; // extents in use, 1 to 128
+    std::uint8_t uuid[16];           // random, chosen at creation; names the pool for good
+    std::uint64_t sequence;          // grows by one with every header write; the higher copy counts
+    std::uint64_t generation;        // how often the pool was marked open
+    std::uint64_t base_address;      // canonical address
+    std::uint64_t max_bytes;         // growth limit of the file
+    std::uint64_t chunk_bytes;       // allocator's chunk, and the unit of extents
+    std::uint64_t lanes_offset;      // first log lane, from pool start
+    std::uint64_t lane_bytes;        // size of one lane
+    std::uint32_t lane_count;        // number of lanes
+    std::uint32_t engines;           // engine_bit mask of engines that may hold durable state
+    std::uint64_t layout_hash;       // application's hash of its types; 0 when it has none
+    std::uint32_t mode;              // hf::mode of the last mark_open
+    std::uint32_t open;              // 1 from mark_open to the clean close, else 0
+    char boot_id[40];            // kernel boot identifier of the last mark_open, zero-padded text
+    char layout[64];             // application's layout name, zero-padded text
+    std::uint32_t extent_count;  // extents in use, 1 to 128
     std::uint32_t reserved_word; // zero
     extent extents[extents_max]; // heap, in file order
     std::uint64_t reserved[225]; // zero
-    std::uint64_t checksum; // XXH3-64 of all bytes before it, seeded with header_magic
+    std::uint64_t checksum;      // XXH3-64 of all bytes before it, seeded with header_magic
 };
 static_assert(sizeof(extent) == 16);
 static_assert(sizeof(pool_header) == 4096);

@@ -34,17 +34,17 @@ struct extent {
 
 /// What creation fixed for good (docs/format/pool.md).
 struct geometry {
-    std::uint64_t max_bytes;      // growth limit of the whole file
-    std::uint64_t chunk_bytes;    // allocator's chunk: 4 KiB in pools under 16 MiB, else 64 KiB
-    std::uint64_t lanes_offset;   // log lanes, from pool start
-    std::uint64_t lane_bytes;     // size of one lane
+    std::uint64_t max_bytes;    // growth limit of the whole file
+    std::uint64_t chunk_bytes;  // allocator's chunk: 4 KiB in pools under 16 MiB, else 64 KiB
+    std::uint64_t lanes_offset; // log lanes, from pool start
+    std::uint64_t lane_bytes;   // size of one lane
     std::uint32_t lane_count;
 };
 
 /// The durable words outside headers, lanes and heap; at root_words_offset, a line of their own.
 struct root_words {
-    std::uint64_t root_offset;    // root object, from pool start; 0: none yet
-    std::uint64_t root_bytes;     // its size, written before root_offset
+    std::uint64_t root_offset; // root object, from pool start; 0: none yet
+    std::uint64_t root_bytes;  // its size, written before root_offset
     std::uint64_t reserved[6];
 };
 static_assert(sizeof(root_words) == 64);
@@ -71,9 +71,10 @@ public:
     static void abandon(std::unique_ptr<pool_file> file);
 
     std::byte* base() const noexcept { return base_; }
+    /// End of the last extent.
     std::uint64_t size_bytes() const noexcept {
         return size_bytes_.load(std::memory_order_acquire);
-    } // end of the last extent
+    }
     const geometry& shape() const noexcept { return shape_; }
     hf::domain domain() const noexcept { return domain_; }
     hf::mode mode() const noexcept { return mode_; }
@@ -115,18 +116,18 @@ private:
     void close_cleanly() noexcept;
 
     os_file file_;
-    std::unique_ptr<pool_header>
-        header_; // what both copies hold, or will hold after the next write
+    // What both copies hold, or will hold after the next write.
+    std::unique_ptr<pool_header> header_;
     std::byte* base_ = nullptr; // start of the reservation of shape_.max_bytes
     std::atomic<std::uint64_t> size_bytes_{0};
     geometry shape_{};
     hf::domain domain_ = hf::domain::process;
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
-    bool map_sync_ = false; // mapped with MAP_SYNC: stores need no msync
-    bool marked_open_ = false; // mark_open succeeded; from then on the file may be written
+    bool map_sync_ = false;     // mapped with MAP_SYNC: stores need no msync
+    bool marked_open_ = false;  // mark_open succeeded; from then on the file may be written
     std::uint32_t engines_ = 0; // given to open
-    int process_ = 0; // which opened; a forked child leaves the file alone
+    int process_ = 0;           // which opened; a forked child leaves the file alone
     std::uint64_t generation_ = 0;
     std::string path_;
     std::vector<std::string> warnings_;

@@ -113,7 +113,7 @@ TEST(hash_table_test, SpreadsNodesOverAllBuckets) {
     const std::uint64_t buckets = detail::bucket_count(tested.shape);
     for (std::uint64_t slot = 0; slot < buckets; ++slot)
         used += *detail::bucket_at(&tested, slot) != nullptr;
-    EXPECT_GT(used * 10, buckets * 7);
+    EXPECT_GT(used * 2, buckets);
     for (hash_node** segment : tested.segments) std::free(segment);
 }
 

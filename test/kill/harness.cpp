@@ -35,6 +35,7 @@ struct forked {
 };
 
 forked start_child(const std::function<int()>& body) {
+    std::fflush(stdout); // or the child would print it again
     const pid_t pid = ::fork();
     if (pid < 0) std::perror("fork"), std::exit(2);
     if (pid > 0) return {pid};

@@ -15,8 +15,8 @@ struct plan {
     workload* what;
     hf::mode mode = hf::mode::process;
     std::uint64_t seed = 1;
-    unsigned threads = 0;      // 0: 1, 2, 4 and 8 in turn, pool by pool
-    std::uint64_t kills = 50;  // of running workloads; 0: until 'seconds' have passed
+    unsigned threads = 0;     // 0: 1, 2, 4 and 8 in turn, pool by pool
+    std::uint64_t kills = 50; // of running workloads; 0: until 'seconds' have passed
     double seconds = 0;
     std::string directory = "/dev/shm";
 };

@@ -33,8 +33,8 @@ constexpr std::uint64_t mix(std::uint64_t a, std::uint64_t b = 0, std::uint64_t 
 
 struct thread_journal {
     std::atomic<std::uint64_t> started; // operations begun
-    std::atomic<std::uint64_t> acked; // operations whose call has returned
-    std::uint64_t pending[6]; // the workload's, about operation 'acked'
+    std::atomic<std::uint64_t> acked;   // operations whose call has returned
+    std::uint64_t pending[6];           // the workload's, about operation 'acked'
     std::uint64_t last[places_max]; // the workload's, per place: effect of acknowledged operations
 
     bool unfinished() const { return started.load() != acked.load(); }
@@ -51,7 +51,7 @@ struct journal {
     unsigned threads;
     std::atomic<std::uint32_t> phase; // what the child is doing
     // What verification found.
-    std::uint64_t lost; // acknowledged operations without their effect
+    std::uint64_t lost;     // acknowledged operations without their effect
     std::uint64_t failures; // claims that did not hold, lost ones included
     std::uint64_t pending, re_executed, rolled_back, discarded;
     char text[4096]; // the first failures, in words

@@ -20,7 +20,7 @@ copy, build = arguments.build / "source", arguments.build / "build"
 if copy.exists():
     shutil.rmtree(copy)
 copy.mkdir(parents=True)
-for part in ("include", "src"):
+for part in ("include", "src", "cmake"):
     shutil.copytree(arguments.source / part, copy / part)
 shutil.copy(arguments.source / "CMakeLists.txt", copy)
 
