@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "child.hpp"
+
 #include "temporary_file.hpp"
 
 #include <cstdlib>

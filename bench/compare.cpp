@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "compare.hpp"
+
 #include "child.hpp"
 
 #include <fmt/format.h>
@@ -11,11 +12,23 @@ namespace hf::bench {
 namespace {
 
 std::vector<std::string> arguments_for(const hashmap_options& run) {
-    std::vector<std::string> arguments{
-        "bench", "hashmap", "--json", "--engine", run.engine, "--mode", run.mode,
-        "--threads", std::to_string(run.threads), "--ops", std::to_string(run.ops),
-        "--dir", run.map.directory, "--value-bytes", std::to_string(run.map.value_bytes),
-        "--read-percent", std::to_string(run.read_percent)};
+    std::vector<std::string> arguments{"bench",
+                                       "hashmap",
+                                       "--json",
+                                       "--engine",
+                                       run.engine,
+                                       "--mode",
+                                       run.mode,
+                                       "--threads",
+                                       std::to_string(run.threads),
+                                       "--ops",
+                                       std::to_string(run.ops),
+                                       "--dir",
+                                       run.map.directory,
+                                       "--value-bytes",
+                                       std::to_string(run.map.value_bytes),
+                                       "--read-percent",
+                                       std::to_string(run.read_percent)};
     if (run.map.reserve) arguments.emplace_back("--reserve");
     if (!run.map.prefault) arguments.emplace_back("--no-prefault");
     return arguments;
@@ -31,6 +44,7 @@ double median(std::vector<double> values) {
 
 nlohmann::ordered_json compare_hashmap(const compare_options& options, bool progress) {
     std::vector<std::vector<double>> speeds(options.engines.size());
+    std::vector<std::vector<double>> cpu(options.engines.size());
     std::vector<nlohmann::ordered_json> last(options.engines.size());
     for (unsigned round = 0; round < options.rounds; ++round)
         for (std::size_t i = 0; i < options.engines.size(); ++i) {
@@ -42,6 +56,7 @@ nlohmann::ordered_json compare_hashmap(const compare_options& options, bool prog
                 output_of_self(arguments_for(run), environment_for(run.engine, run.mode));
             last[i] = nlohmann::ordered_json::parse(text);
             speeds[i].push_back(last[i]["ops_per_second"].get<double>());
+            cpu[i].push_back(last[i]["cpu_ns_per_op"].get<double>());
         }
     if (progress) fmt::print(stderr, "\r{:<40}\r", "");
 
@@ -56,6 +71,7 @@ nlohmann::ordered_json compare_hashmap(const compare_options& options, bool prog
         const auto [least, most] = std::minmax_element(speeds[i].begin(), speeds[i].end());
         run["ops_per_second"] = middle;
         run["ops_per_second_of_rounds"] = speeds[i];
+        run["cpu_ns_per_op"] = median(cpu[i]);
         run["spread"] = (*most - *least) / middle;
         run["ratio_to_first"] = middle / first;
         out["runs"].push_back(run);
@@ -65,26 +81,27 @@ nlohmann::ordered_json compare_hashmap(const compare_options& options, bool prog
 
 std::string table_of(const nlohmann::ordered_json& compared) {
     const auto& first = compared["runs"][0];
-    std::string out = fmt::format(
-        "hashmap: mode {}, {} thread(s), {} ops, {}-byte values, {} % reads, {}{}\n{}; median of {} rounds, "
-        "each in a fresh process on a fresh pool\n\n",
-        first["mode"].get<std::string>(), first["threads"].get<unsigned>(),
-        first["ops"].get<std::uint64_t>(), first["value_bytes"].get<unsigned>(),
-        first["read_percent"].get<unsigned>(), first["directory"].get<std::string>(),
-        first["emulated_pm"].get<bool>() ? " (emulated PM)" : "", first["cpu"].get<std::string>(),
-        compared["rounds"].get<unsigned>());
-    out += fmt::format("{:<22}{:>12}{:>8}{:>8}{:>9}{:>9}{:>9}{:>10}\n", "engine", "ops/s", "ratio",
-                       "spread", "fences", "flushes", "entries", "log bytes");
+    std::string out =
+        fmt::format("hashmap: mode {}, {} thread(s), {} ops, {}-byte values, {} % reads, {}{}\n{}; "
+                    "median of {} rounds, "
+                    "each in a fresh process on a fresh pool\n\n",
+                    first["mode"].get<std::string>(), first["threads"].get<unsigned>(),
+                    first["ops"].get<std::uint64_t>(), first["value_bytes"].get<unsigned>(),
+                    first["read_percent"].get<unsigned>(), first["directory"].get<std::string>(),
+                    first["emulated_pm"].get<bool>() ? " (emulated PM)" : "",
+                    first["cpu"].get<std::string>(), compared["rounds"].get<unsigned>());
+    out += fmt::format("{:<22}{:>12}{:>8}{:>8}{:>8}{:>9}{:>9}{:>9}{:>10}\n", "engine", "ops/s",
+                       "ratio", "spread", "cpu ns", "fences", "flushes", "entries", "log bytes");
     const auto number = [](const nlohmann::ordered_json& value) {
         return value.is_null() ? std::string("-") : fmt::format("{:.2f}", value.get<double>());
     };
     for (const auto& run : compared["runs"])
-        out += fmt::format("{:<22}{:>12.0f}{:>8.2f}{:>7.0f}%{:>9}{:>9}{:>9}{:>10}  {}\n",
+        out += fmt::format("{:<22}{:>12.0f}{:>8.2f}{:>7.0f}%{:>8.0f}{:>9}{:>9}{:>9}{:>10}  {}\n",
                            run["engine"].get<std::string>(), run["ops_per_second"].get<double>(),
                            run["ratio_to_first"].get<double>(), 100 * run["spread"].get<double>(),
-                           number(run["fences_per_op"]), number(run["flushes_per_op"]),
-                           number(run["log_entries_per_op"]), number(run["log_bytes_per_op"]),
-                           run["note"].get<std::string>());
+                           run["cpu_ns_per_op"].get<double>(), number(run["fences_per_op"]),
+                           number(run["flushes_per_op"]), number(run["log_entries_per_op"]),
+                           number(run["log_bytes_per_op"]), run["note"].get<std::string>());
     return out;
 }
 

@@ -17,8 +17,9 @@ struct compare_options {
     hashmap_options each; // engine is replaced
 };
 
-/// Medians, spread ((max - min) / median) and ratio to the first engine. 'progress': says on standard
-/// error what runs.
+/// Medians, spread ((max - min) / median) and ratio to the first engine; the processor time of an
+/// operation as well, which other programs on the machine disturb less. 'progress': says on
+/// standard error what runs.
 nlohmann::ordered_json compare_hashmap(const compare_options& options, bool progress);
 
 /// The same as a table for people.

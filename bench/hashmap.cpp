@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "hashmap.hpp"
+
 #include "temporary_file.hpp"
 #include "workload.hpp"
 
@@ -25,7 +26,8 @@ struct worker_result {
 
 void work(map_under_test& map, const hashmap_options& options, const noise& values, unsigned worker,
           worker_result& result) {
-    const std::uint64_t mine = options.ops / options.threads + (worker < options.ops % options.threads);
+    const std::uint64_t mine =
+        options.ops / options.threads + (worker < options.ops % options.threads);
     std::vector<std::uint64_t> read(options.map.value_bytes / 8 + 1);
     std::minstd_rand choice(worker + 1);
     std::uint64_t inserted = 0;

@@ -21,7 +21,8 @@ struct hashmap_options {
     map_options map;
 };
 
-/// Runs once in this process. The object has the fields that DESIGN §7 fixes, and the machine's facts.
+/// Runs once in this process. The object has the fields that DESIGN §7 fixes, and the machine's
+/// facts.
 nlohmann::ordered_json run_hashmap(const hashmap_options& options);
 
 /// What libpmemobj must find in the environment when it is loaded, for an engine and a mode.

@@ -3,7 +3,6 @@
 // Our hash map under the benchmark's interface. This file is built once per engine.
 #include "map_under_test.hpp"
 #include "temporary_file.hpp"
-
 #include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 

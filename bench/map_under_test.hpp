@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the hash-map benchmark drives: one interface over our map, built once per engine, and over the
-// peers. The virtual call costs every one of them the same nanosecond or two.
+// What the hash-map benchmark drives: one interface over our map, built once per engine, and over
+// the peers. The virtual call costs every one of them the same nanosecond or two.
 //
-// Fairness: same keys, values and locks; chained peers get the bucket arrays that our map reaches at
-// its full size, before the clock starts; files are prefaulted for all or for none.
+// Fairness: same keys, values and locks; chained peers get the bucket arrays that our map reaches
+// at its full size, before the clock starts; files are prefaulted for all or for none.
 #pragma once
 
 #include <holdfast/pool.hpp>

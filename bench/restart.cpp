@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "restart.hpp"
+
 #include "hashmap.hpp"
 #include "temporary_file.hpp"
 
@@ -22,12 +23,13 @@ std::uint64_t acknowledged(const restart_progress& progress) {
     return keys;
 }
 
-void insert_and_die(const std::string& path, const restart_options& options, restart_progress& progress,
-                    unsigned delay_us) {
+void insert_and_die(const std::string& path, const restart_options& options,
+                    restart_progress& progress, unsigned delay_us) {
     const pid_t child = fork();
     if (child < 0) give_up("fork failed");
     if (child == 0) {
-        (options.engine == "undo" ? insert_forever_undo : insert_forever_clobber)(path, options, progress);
+        (options.engine == "undo" ? insert_forever_undo : insert_forever_clobber)(path, options,
+                                                                                  progress);
         _exit(1);
     }
     const std::uint64_t wanted = std::max(options.items, acknowledged(progress) + 1);
@@ -43,7 +45,8 @@ void insert_and_die(const std::string& path, const restart_options& options, res
 } // namespace
 
 nlohmann::ordered_json run_restart(const restart_options& options) {
-    if (options.engine != "undo" && options.engine != "clobber") give_up("--engine is undo or clobber");
+    if (options.engine != "undo" && options.engine != "clobber")
+        give_up("--engine is undo or clobber");
     if (options.threads == 0 || options.threads > restart_progress::threads_max)
         give_up("--threads is 1 to 64");
     void* shared = mmap(nullptr, sizeof(restart_progress), PROT_READ | PROT_WRITE,
@@ -62,8 +65,8 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
     bool sound = true;
     for (unsigned kill = 0; kill < options.kills; ++kill) {
         insert_and_die(file.path(), options, *progress, random() % 20000);
-        const reopened seen =
-            (options.engine == "undo" ? reopen_undo : reopen_clobber)(file.path(), options, *progress);
+        const reopened seen = (options.engine == "undo" ? reopen_undo : reopen_clobber)(
+            file.path(), options, *progress);
         open_ms.push_back(seen.open_ms);
         pending += seen.sections_pending;
         pending_each.push_back(seen.sections_pending);

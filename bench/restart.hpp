@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Restart after SIGKILL: a child fills a map and is killed while it inserts; this process reopens the
-// pool, which recovers, and checks that every acknowledged key is there.
+// Restart after SIGKILL: a child fills a map and is killed while it inserts; this process reopens
+// the pool, which recovers, and checks that every acknowledged key is there.
 #pragma once
 
 #include <nlohmann/json.hpp>

@@ -5,7 +5,6 @@
 #include "restart.hpp"
 #include "temporary_file.hpp"
 #include "workload.hpp"
-
 #include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 
@@ -46,23 +45,29 @@ void insert_own(map& target, const restart_options& given, unsigned worker,
 
 } // namespace
 
-void HF_STRUCTURES_JOIN(insert_forever_, HF_ENGINE)(const std::string& path, const restart_options& given,
+void HF_STRUCTURES_JOIN(insert_forever_, HF_ENGINE)(const std::string& path,
+                                                    const restart_options& given,
                                                     restart_progress& progress) {
     hf::pool opened = open(path, given);
     auto* target = opened.root<map>();
     std::vector<std::thread> workers;
     for (unsigned w = 0; w < given.threads; ++w)
-        workers.emplace_back([&, w] { insert_own(*target, given, w, progress.acknowledged[w].keys); });
+        workers.emplace_back(
+            [&, w] { insert_own(*target, given, w, progress.acknowledged[w].keys); });
     for (std::thread& worker : workers) worker.join();
 }
 
-reopened HF_STRUCTURES_JOIN(reopen_, HF_ENGINE)(const std::string& path, const restart_options& given,
+reopened HF_STRUCTURES_JOIN(reopen_, HF_ENGINE)(const std::string& path,
+                                                const restart_options& given,
                                                 const restart_progress& progress) {
     hf::pool opened = open(path, given);
     const auto* target = opened.root<map>();
     const noise values(sizeof(value));
-    reopened seen{opened.recovered().open_ms, opened.recovered().sections_pending, opened.size_bytes(),
-                  target->size(), 0,
+    reopened seen{opened.recovered().open_ms,
+                  opened.recovered().sections_pending,
+                  opened.size_bytes(),
+                  target->size(),
+                  0,
                   target->check()};
     for (unsigned w = 0; w < given.threads; ++w)
         for (std::uint64_t i = 0; i < progress.acknowledged[w].keys.load(); ++i) {

@@ -14,7 +14,8 @@ namespace hf::bench {
 class temporary_file {
 public:
     temporary_file(const std::string& directory, std::string_view what)
-        : path_(directory + "/holdfast-bench-" + std::string(what) + "." + std::to_string(getpid())) {
+        : path_(directory + "/holdfast-bench-" + std::string(what) + "." +
+                std::to_string(getpid())) {
         std::remove(path_.c_str());
     }
     temporary_file(const temporary_file&) = delete;

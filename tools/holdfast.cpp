@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The holdfast command: a table of subcommands, each added by the library that implements it.
-#include <bench/command.hpp>
-
 #include <CLI/CLI.hpp>
+#include <bench/command.hpp>
 
 namespace {
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The least that a logged in-place insertion can cost: one log line stored non-temporally and fenced,
-// then the node and its link flushed and fenced. Bump allocation, no free, no recovery: a floor to
-// compare with, not a map to use. In process mode its fences order only.
+// The least that a logged in-place insertion can cost: one log line stored non-temporally and
+// fenced, then the node and its link flushed and fenced. Bump allocation, no free, no recovery: a
+// floor to compare with, not a map to use. In process mode its fences order only.
 #include "../temporary_file.hpp"
 #include "chained.hpp"
-
 #include <base/line.hpp>
+
 #include <holdfast/persist.hpp>
 
 #include <atomic>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LMDB: one write transaction per insertion, one writer at a time. 'lmdb' is its synchronous default
-// (on tmpfs an fdatasync costs next to nothing: quote it from a disk as well); 'lmdb-writemap-nosync'
-// survives the process only, so it is the process mode's peer.
+// LMDB: one write transaction per insertion, one writer at a time. 'lmdb' is its synchronous
+// default (on tmpfs an fdatasync costs next to nothing: quote it from a disk as well);
+// 'lmdb-writemap-nosync' survives the process only, so it is the process mode's peer.
 #include "../map_under_test.hpp"
 #include "../temporary_file.hpp"
 

@@ -5,9 +5,9 @@
 // hashmap_tx example. 'pmdk-actions': reserve and publish, its cheaper interface; the bucket then
 // holds an offset, so that one 8-byte action sets it.
 //
-// On tmpfs libpmemobj must be told that this is persistent memory, before it initialises, or it calls
-// msync: PMEM_IS_PMEM_FORCE=1. In process mode PMEM_NO_FLUSH=1 takes its write-backs away: what is
-// left survives a killed process. The command sets both and starts itself again.
+// On tmpfs libpmemobj must be told that this is persistent memory, before it initialises, or it
+// calls msync: PMEM_IS_PMEM_FORCE=1. In process mode PMEM_NO_FLUSH=1 takes its write-backs away:
+// what is left survives a killed process. The command sets both and starts itself again.
 #include "../temporary_file.hpp"
 #include "chained.hpp"
 
@@ -61,7 +61,8 @@ public:
     }
     map_facts facts() const {
         return {!process, false,
-                process ? "libpmemobj with PMEM_NO_FLUSH=1" : "libpmemobj with PMEM_IS_PMEM_FORCE=1"};
+                process ? "libpmemobj with PMEM_NO_FLUSH=1"
+                        : "libpmemobj with PMEM_IS_PMEM_FORCE=1"};
     }
 
     std::size_t value_bytes;
@@ -140,7 +141,8 @@ class pmdk_actions final : public pmdk_map {
         std::size_t used = 1;
         pmemobj_set_value(in_.pool, &actions[used++], &bucket->off, fresh.off);
         if (bucket->pool_uuid_lo != fresh.pool_uuid_lo) // a bucket's first entry
-            pmemobj_set_value(in_.pool, &actions[used++], &bucket->pool_uuid_lo, fresh.pool_uuid_lo);
+            pmemobj_set_value(in_.pool, &actions[used++], &bucket->pool_uuid_lo,
+                              fresh.pool_uuid_lo);
         pmemobj_set_value(in_.pool, &actions[used++], count, *count + 1);
         return pmemobj_publish(in_.pool, actions, used) == 0;
     }

@@ -10,7 +10,8 @@
 //     that is allocated, reserved, retired or cached by a thread. It is made from the durable bits
 //     before the first slot of the chunk changes hands, so no slot is handed out twice.
 // (2) Opening costs nothing: a cursor walks the chunk entries as room is needed, and a chunk's bits
-//     are read when the chunk is first used. Work per refill is bounded.
+//     are read when the chunk is first used. Work per refill is bounded, but for the walk to the
+//     first free chunk after an opening (about 50 ns a chunk).
 // (3) Lock order: slab class, then chunks.
 #pragma once
 
@@ -81,7 +82,7 @@ private:
     void unlist_slab(slab_list& list, slab_state* slab);
     bool scanned(std::uint64_t offset) const noexcept;
     std::uint64_t take_chunks(std::uint64_t chunks);
-    bool scan_more(std::uint64_t budget);
+    bool scan_more();
     std::uint64_t scan_one(unsigned extent);
     void add_free_run(std::uint64_t offset, std::uint64_t chunks);
     bool carve(std::uint64_t offset, std::uint64_t chunks);

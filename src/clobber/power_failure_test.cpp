@@ -52,15 +52,6 @@ void run_operation(bool clobber, list* l, std::uint64_t i) {
     else pop(clobber, l);
 }
 
-std::vector<std::byte> file_bytes(const std::string& path) {
-    std::vector<std::byte> bytes(pool_bytes);
-    std::FILE* f = std::fopen(path.c_str(), "rb");
-    EXPECT_NE(f, nullptr);
-    EXPECT_EQ(std::fread(bytes.data(), 1, bytes.size(), f), bytes.size());
-    std::fclose(f);
-    return bytes;
-}
-
 void write_file(const std::string& path, const std::vector<std::byte>& bytes) {
     std::FILE* f = std::fopen(path.c_str(), "wb");
     ASSERT_NE(f, nullptr);

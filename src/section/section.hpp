@@ -30,7 +30,7 @@ namespace hf {
 
 class section {
 public:
-    section(pool::impl& pool, std::uint32_t lane, thread_cache& cache);
+    section(hf::pool::impl& pool, std::uint32_t lane, thread_cache& cache);
     ~section();
     section(const section&) = delete;
     section& operator=(const section&) = delete;
@@ -58,7 +58,7 @@ public:
     void settle_mark();
 
     engine_bit engine() const noexcept { return engine_; }
-    pool::impl& pool() const noexcept { return *pool_; }
+    hf::pool::impl& pool() const noexcept { return *pool_; }
     const hf_txfunc* function() const noexcept { return function_; }
     std::vector<block>& staged() noexcept { return staged_; }
     /// Where preserve() goes when the log ends before the section's inputs do.
@@ -80,7 +80,7 @@ private:
     void settle_blocks();
     void release_freed();
 
-    pool::impl* pool_;
+    hf::pool::impl* pool_;
     lane_state* state_;
     lane_header* header_;
     thread_cache* cache_;

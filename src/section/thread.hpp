@@ -8,10 +8,10 @@
 namespace hf {
 
 struct attachment {
-    attachment(pool::impl& of, std::uint32_t lane_index)
+    attachment(hf::pool::impl& of, std::uint32_t lane_index)
         : pool(&of), instance(of.instance), lane(lane_index), work(of, lane_index, cache) {}
 
-    pool::impl* pool;
+    hf::pool::impl* pool;
     std::uint64_t instance;
     std::uint32_t lane;
     thread_cache cache;
@@ -19,7 +19,7 @@ struct attachment {
 };
 
 /// This thread's attachment; takes a lane the first time. Aborts when every lane is taken.
-attachment& attach(pool::impl& pool);
+attachment& attach(hf::pool::impl& pool);
 
 /// The section object for a call of 'function': in the pool that its pointer arguments name. Aborts,
 /// naming the argument, when one points to volatile memory or two name different pools.

@@ -4,7 +4,8 @@
 // engine it is failure-atomic with is the including file's.
 //
 //   (1) A key lives in the instance that its hash's upper eight bits name, at most once.
-//   (2) An operation takes its instance's lock, reads what it needs, and then runs one failure-atomic
+//   (2) An operation takes its instance's lock, reads what it needs, and then runs one
+//   failure-atomic
 //       function, to which what was read goes as arguments: the function overwrites inputs of the
 //       program, but none of its own, so engine clobber logs nothing but the call.
 //   (3) A lock is held until the function has returned (strong strict two-phase locking).
@@ -153,7 +154,9 @@ private:
 
     static std::uint64_t hash_of(const Key& key) noexcept { return XXH3_64bits(&key, sizeof(Key)); }
     instance& instance_of(std::uint64_t hash) noexcept { return instances_[hash >> 56]; }
-    const instance& instance_of(std::uint64_t hash) const noexcept { return instances_[hash >> 56]; }
+    const instance& instance_of(std::uint64_t hash) const noexcept {
+        return instances_[hash >> 56];
+    }
 
     static node* find_node(const instance& in, const Key& key, std::uint64_t hash) noexcept {
         return same_key(chain(&in.table, hash), key, hash);
@@ -165,8 +168,8 @@ private:
         return nullptr;
     }
 
-    HF_TXFUNC static bool insert_node(hash_table* table, hash_place place, std::uint64_t hash, Key key,
-                                      const Value* value) noexcept {
+    HF_TXFUNC static bool insert_node(hash_table* table, hash_place place, std::uint64_t hash,
+                                      Key key, const Value* value) noexcept {
         const Value* kept = hf::vlog_preserve(value);
         if (full(place)) return false;
         node* fresh = static_cast<node*>(hf_alloc(sizeof(node)));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: the hash map is a map, whatever the engine and the mode, while nothing crashes.
-// Method: one suite, built once per engine and run in every mode: random operations with fixed seeds
-// beside std::unordered_map, reopening in between, several threads, pools that run full. Crashes are
-// the business of the kill test.
+// Method: one suite, built once per engine and run in every mode: random operations with fixed
+// seeds beside std::unordered_map, reopening in between, several threads, pools that run full.
+// Crashes are the business of the kill test.
 #include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 
@@ -32,7 +32,8 @@ struct value {
 };
 value value_of(std::uint64_t seed) {
     value made;
-    for (std::uint64_t& word : made.words) word = seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
+    for (std::uint64_t& word : made.words)
+        word = seed = seed * 6364136223846793005ULL + 1442695040888963407ULL;
     return made;
 }
 struct long_key {
@@ -91,7 +92,8 @@ void expect_same(const map& tested, const model& expected) {
     ASSERT_EQ(seen, expected.size());
 }
 
-void random_operations(map& tested, model& expected, std::uint64_t seed, int count, std::uint64_t keys) {
+void random_operations(map& tested, model& expected, std::uint64_t seed, int count,
+                       std::uint64_t keys) {
     std::mt19937_64 random(seed);
     for (int i = 0; i < count; ++i) {
         const std::uint64_t key = random() % keys;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: linear hashing keeps every node findable and its invariants intact, also when segments cannot
-// be had. Method: the table alone over an allocator that fails on demand; no pool, no engine; random
-// operations with fixed seeds, many colliding hashes, beside std::unordered_map.
+// Goal: linear hashing keeps every node findable and its invariants intact, also when segments
+// cannot be had. Method: the table alone over an allocator that fails on demand; no pool, no
+// engine; random operations with fixed seeds, many colliding hashes, beside std::unordered_map.
 #include <structures/hash_table.hpp>
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ std::uint64_t mixed(std::uint64_t x) {
 
 item* find(const hash_table& in, std::uint64_t key, std::uint64_t hash) {
     for (hash_node* each = chain(&in, hash); each != nullptr; each = each->next)
-        if (each->hash == hash && static_cast<item*>(each)->key == key) return static_cast<item*>(each);
+        if (each->hash == hash && static_cast<item*>(each)->key == key)
+            return static_cast<item*>(each);
     return nullptr;
 }
 
@@ -106,7 +107,8 @@ TEST(hash_table_test, SpreadsNodesOverAllBuckets) {
     hash_table tested{};
     std::vector<item> items(100000);
     for (std::uint64_t i = 0; i < items.size(); ++i) {
-        items[i] = {{nullptr, mixed(i) | 0xff00000000000000ULL}, i, i}; // upper bits chose the table
+        items[i] = {
+            {nullptr, mixed(i) | 0xff00000000000000ULL}, i, i}; // upper bits chose the table
         ASSERT_TRUE(link(&tested, &items[i]));
     }
     std::uint64_t used = 0;

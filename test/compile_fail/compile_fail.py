@@ -11,11 +11,13 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 
-def complaint(path, compiler):
+def complaint(path, compiler, scratch):
     """What is wrong with the refusal; None when it is as the file says."""
-    ran = subprocess.run([*compiler, "-c", path, "-o", "/dev/null"], capture_output=True, text=True)
+    ran = subprocess.run([*compiler, "-c", path, "-o", scratch + "/object"], capture_output=True,
+                         text=True)
     if ran.returncode == 0:
         return "compiles"
     for number, line in enumerate(pathlib.Path(path).read_text().splitlines(), 1):
@@ -31,10 +33,11 @@ def complaint(path, compiler):
 def main():
     files, compiler = (sys.argv[1:sys.argv.index("--")], sys.argv[sys.argv.index("--") + 1:])
     failed = 0
-    for path in files:
-        if why := complaint(path, compiler):
-            failed += 1
-            print(f"{path}: {why}")
+    with tempfile.TemporaryDirectory(prefix="holdfast-compile-fail-") as scratch:
+        for path in files:
+            if why := complaint(path, compiler, scratch):
+                failed += 1
+                print(f"{path}: {why}")
     print(f"{len(files) - failed} of {len(files)} are refused as they should be")
     return 1 if failed or not files else 0
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: no flush, fence or log byte of the hash map comes or goes unnoticed.
-// Method: a fixed sequence of operations on a new pool, per engine (this file is built once for each)
-// and mode; what each kind of operation cost in all is compared with golden/hash_map.txt. When a
-// change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+// Method: a fixed sequence of operations on a new pool, per engine (this file is built once for
+// each) and mode; what each kind of operation cost in all is compared with golden/hash_map.txt.
+// When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 
@@ -30,10 +30,12 @@ using map = hf::structures::hash_map<std::uint64_t, value>;
 constexpr std::uint64_t operations = 4000; // of each kind
 
 // Sums as they are, not divided: an exact comparison, readable as events per 4000 operations.
-std::string line(std::string_view mode, std::string_view operation, const counters& a, const counters& b) {
-    return fmt::format("{} {} {} {} {} {} {} {} {}", hf::structures::engine_of_build(), mode, operation,
-                       b.flushes - a.flushes, b.fences - a.fences, b.ordering_points - a.ordering_points,
-                       b.log_entries - a.log_entries, b.log_bytes - a.log_bytes, b.pm_bytes - a.pm_bytes);
+std::string line(std::string_view mode, std::string_view operation, const counters& a,
+                 const counters& b) {
+    return fmt::format("{} {} {} {} {} {} {} {} {}", hf::structures::engine_of_build(), mode,
+                       operation, b.flushes - a.flushes, b.fences - a.fences,
+                       b.ordering_points - a.ordering_points, b.log_entries - a.log_entries,
+                       b.log_bytes - a.log_bytes, b.pm_bytes - a.pm_bytes);
 }
 
 template <class F> std::string measured(std::string_view mode, std::string_view operation, F each) {
@@ -84,15 +86,18 @@ std::map<std::string, std::string> read_golden() {
 
 void write_golden(const std::map<std::string, std::string>& lines) {
     std::ofstream file(HF_GOLDEN_FILE);
-    file << "# Hash map, 8-byte keys, 256-byte values: events per " << operations << " operations.\n"
-         << "# engine mode operation flushes fences ordering_points log_entries log_bytes pm_bytes\n";
+    file << "# Hash map, 8-byte keys, 256-byte values: events per " << operations
+         << " operations.\n"
+         << "# engine mode operation flushes fences ordering_points log_entries log_bytes "
+            "pm_bytes\n";
     for (const auto& one : lines) file << one.second << '\n';
 }
 
 TEST(hash_map_golden_test, CostsWhatTheFileSays) {
     std::map<std::string, std::string> golden = read_golden();
     const bool writing = std::getenv("HOLDFAST_GOLDEN_WRITE") != nullptr;
-    for (const auto& [mode, name] : {std::pair{hf::mode::process, "process"}, {hf::mode::pmem, "pmem"}})
+    for (const auto& [mode, name] :
+         {std::pair{hf::mode::process, "process"}, {hf::mode::pmem, "pmem"}})
         for (const std::string& one : run(mode, name)) {
             std::size_t end = 0;
             for (int words = 0; words < 3; ++words) end = one.find(' ', end) + 1;
