@@ -167,9 +167,9 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     fresh->flags = what.flags;
     fresh->exptime = expiry(what.exptime, when);
     fresh->value_bytes = static_cast<std::uint32_t>(value.size());
-    std::memcpy(fresh->bytes() + what.key.size(), value.data(), value.size());
+    stage_copy(pool_, fresh->bytes() + what.key.size(), value.data(), value.size());
     fresh->cas = next_cas();
-    stage_persist(pool_, fresh, item_bytes(what.key.size(), value.size()));
+    stage_persist(pool_, fresh, item_bytes(what.key.size(), 0)); // and, with its fence, the value
 
     instance& in = at(hash);
     std::unique_lock held(in.lock);

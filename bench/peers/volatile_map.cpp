@@ -52,7 +52,9 @@ public:
         if (found != nullptr) std::memcpy(value, found->value, value_bytes_);
         return found != nullptr;
     }
-    map_facts facts() const override { return {false, false, "DRAM, nothing survives"}; }
+    map_facts facts() const override {
+        return {false, false, "DRAM, nothing survives; malloc is not prefaulted"};
+    }
 
 private:
     node* search(const chained_place& at, std::uint64_t key) const noexcept {

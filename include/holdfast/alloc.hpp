@@ -23,8 +23,8 @@ namespace hf {
 
 class pool;
 
-/// Allocates and constructs a T in the section's pool (outside a section: in the process's only open
-/// pool, effective at once). Returns null when the pool is full.
+/// Allocates and constructs a T in the section's pool (outside a section: in the process's only
+/// open pool, effective at once). Returns null when the pool is full.
 ///
 /// Ordering: 0 points. Failure-atomic with the section; outside one, allocated when it returns.
 /// Crash:    in a section, allocated if and only if the section completes.
@@ -56,6 +56,12 @@ template <class T> void destroy(T* object) noexcept {
 /// Requires: no section open on this thread; at most 16 blocks staged per thread at a time.
 /// Errors:   pool_full.
 result<void*> stage(pool& in, std::size_t bytes);
+/// Copies into a staged block so that the next stage_persist makes it durable, whatever range that
+/// names: non-temporally in the ADR domain, where a large value would otherwise pass through the
+/// caches only to be flushed again.
+///
+/// Ordering: 0 points.
+void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept;
 /// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it after
 /// filling a block and before the section that adopts it.
 void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept;
@@ -71,15 +77,16 @@ inline void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
 
 /// The allocator's own account, counted from its persistent state (O(pool): for checks, not paths).
 struct alloc_account {
-    std::uint64_t blocks;          // allocated blocks
-    std::uint64_t block_bytes;     // their bytes, size-class rounding included
-    std::uint64_t heap_bytes;      // bytes the heap manages, metadata excluded
-    std::uint64_t metadata_bytes;  // bitmaps and chunk tables
-    std::uint64_t large_blocks;    // of 'blocks', those of whole chunks
+    std::uint64_t blocks;         // allocated blocks
+    std::uint64_t block_bytes;    // their bytes, size-class rounding included
+    std::uint64_t heap_bytes;     // bytes the heap manages, metadata excluded
+    std::uint64_t metadata_bytes; // bitmaps and chunk tables
+    std::uint64_t large_blocks;   // of 'blocks', those of whole chunks
 };
 alloc_account account(const pool& of);
 /// Calls 'visit(block, bytes)' for every allocated block; no section may run meanwhile.
-void for_each_block(const pool& of, void (*visit)(void* context, const void* block, std::size_t bytes),
+void for_each_block(const pool& of,
+                    void (*visit)(void* context, const void* block, std::size_t bytes),
                     void* context);
 /// Bytes a request of 'bytes' occupies after size-class rounding.
 std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept;

@@ -30,7 +30,10 @@ struct counters {
     std::uint64_t pm_bytes;        // bytes stored to PM: data noted by sections, logs, allocator
     std::uint64_t sections;        // sections committed
 };
-counters& thread_counters() noexcept;
+namespace detail {
+extern constinit thread_local counters events __attribute__((tls_model("initial-exec")));
+}
+inline counters& thread_counters() noexcept { return detail::events; }
 
 /// One persistence event, as given to the trace hook.
 enum class event : std::uint8_t { store, nt_store, flush, fence };
@@ -46,7 +49,6 @@ extern std::atomic<trace_hook> hook;
 inline void trace(event what, const void* address, std::size_t bytes) noexcept {
     if (auto* call = detail::hook.load(std::memory_order_relaxed)) call(what, address, bytes);
 }
-
 
 /// Starts write-back of every line of [address, address + bytes). Unordered.
 void flush(domain d, const void* address, std::size_t bytes) noexcept;

@@ -31,10 +31,10 @@ class engine; // an engine's recovery, given to open: clobber::engine(), undo::e
 enum class create : std::uint8_t { if_missing, never, always_new };
 
 struct open_options {
-    std::string layout;                 // application's layout name, at most 63 bytes: "numbers/1"
-    std::uint64_t layout_hash = 0;      // application's hash of its types; 0 when it has none
-    std::uint64_t create_bytes = 64ULL << 20;  // initial size of a new pool, at least 64 KiB
-    std::uint64_t max_bytes = 0;        // growth limit, kept in the pool; 0: 64x create_bytes
+    std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
+    std::uint64_t layout_hash = 0; // application's hash of its types; 0 when it has none
+    std::uint64_t create_bytes = 64ULL << 20; // initial size of a new pool, at least 64 KiB
+    std::uint64_t max_bytes = 0;              // growth limit, kept in the pool; 0: 64x create_bytes
     create creation = create::if_missing;
     hf::mode mode = hf::mode::process;
     std::vector<const engine*> engines; // recovered here; new sections may use them
@@ -46,11 +46,11 @@ struct open_options {
 };
 
 struct recovery_report {
-    std::uint32_t sections_pending = 0;  // found unfinished
-    std::uint32_t re_executed = 0;       // completed by clobber
-    std::uint32_t rolled_back = 0;       // undone by undo
-    std::uint32_t discarded = 0;         // had stored nothing in place yet
-    double open_ms = 0;                  // whole open, recovery included
+    std::uint32_t sections_pending = 0; // found unfinished
+    std::uint32_t re_executed = 0;      // completed by clobber
+    std::uint32_t rolled_back = 0;      // undone by undo
+    std::uint32_t discarded = 0;        // had stored nothing in place yet
+    double open_ms = 0;                 // whole open, recovery included
 };
 
 class pool {

@@ -14,26 +14,26 @@ namespace hf {
 
 enum class errc : std::uint8_t {
     ok,
-    not_found,          // no such file, and creating it was not asked for
-    exists,             // creation was asked for and the file is already there
-    not_a_pool,         // foreign, empty, directory, FIFO, device …
-    truncated,          // shorter than its header says
-    corrupt,            // a checksum or a bound does not hold
-    wrong_version,      // format version this build does not know
-    unknown_feature,    // a required feature bit this build does not know
-    wrong_layout,       // made by an application with another layout
-    missing_engine,     // an engine holds durable state and was not given to open
-    function_changed,   // a pending section's function is missing or differs in this build
-    in_use,             // open in another process, or already open in this one
-    permission,         // the file system refuses
-    mode_unavailable,   // the file cannot give the durability mode asked for
-    torn,               // process-mode pool left open by an earlier boot
-    address_taken,      // the canonical address is occupied in this process
-    pool_full,          // the pool's limit, or the disk, leaves no room
-    limit_reached,      // a fixed table (lanes, extents) is full
-    bad_argument,       // an option is out of range
-    io_error,           // any other failed system call
-    poisoned,           // an earlier failure while committing; reopen to recover
+    not_found,        // no such file, and creating it was not asked for
+    exists,           // creation was asked for and the file is already there
+    not_a_pool,       // foreign, empty, directory, FIFO, device …
+    truncated,        // shorter than its header says
+    corrupt,          // a checksum or a bound does not hold
+    wrong_version,    // format version this build does not know
+    unknown_feature,  // a required feature bit this build does not know
+    wrong_layout,     // made by an application with another layout
+    missing_engine,   // an engine holds durable state and was not given to open
+    function_changed, // a pending section's function is missing or differs in this build
+    in_use,           // open in another process, or already open in this one
+    permission,       // the file system refuses
+    mode_unavailable, // the file cannot give the durability mode asked for
+    torn,             // process-mode pool left open by an earlier boot
+    address_taken,    // the canonical address is occupied in this process
+    pool_full,        // the pool's limit, or the disk, leaves no room
+    limit_reached,    // a fixed table (lanes, extents) is full
+    bad_argument,     // an option is out of range
+    io_error,         // any other failed system call
+    poisoned,         // an earlier failure while committing; reopen to recover
 };
 
 /// Short stable name of a code, e.g. "wrong_layout".

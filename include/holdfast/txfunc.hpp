@@ -32,13 +32,14 @@ extern "C" void hf_crash_point(const char* name) noexcept;
 
 namespace hf {
 
-/// Records 'count' objects of volatile memory, which the txfunc reads, in the v_log; returns where to
-/// read them: the original now, the recorded copy when the section is re-executed.
+/// Records 'count' objects of volatile memory, which the txfunc reads, in the v_log; returns where
+/// to read them: the original now, the recorded copy when the section is re-executed.
 ///
 /// Requires: called in a txfunc before its first store to PM.
 /// Ordering: 0 points of its own; travels with the section's first fence.
 /// Source:   Clobber §4.1-4.2.
-template <class T> const T* vlog_preserve(const T* volatile_objects, std::size_t count = 1) noexcept {
+template <class T> const T* vlog_preserve(const T* volatile_objects,
+                                          std::size_t count = 1) noexcept {
     static_assert(std::is_trivially_copyable_v<T>);
     return static_cast<const T*>(hf_vlog_preserve(volatile_objects, count * sizeof(T)));
 }

@@ -47,7 +47,8 @@ class model {
 public:
     void add(block b) {
         auto next = live_.lower_bound(b.offset);
-        if (next != live_.end()) ASSERT_LE(b.offset + b.bytes, next->first) << "overlaps its successor";
+        if (next != live_.end())
+            ASSERT_LE(b.offset + b.bytes, next->first) << "overlaps its successor";
         if (next != live_.begin()) {
             auto before = std::prev(next);
             ASSERT_LE(before->first + before->second, b.offset) << "overlaps its predecessor";
@@ -122,7 +123,8 @@ TEST(Allocator, BlocksOf272BytesFillChunksToOneTenthOverhead) {
         o.heap->durable().publish(b, ignore_dirty);
         highest = std::max(highest, b.offset + b.bytes);
     }
-    EXPECT_LT(static_cast<double>(highest - o.file->extents()[0].offset_bytes), 272.0 * count * 1.1);
+    EXPECT_LT(static_cast<double>(highest - o.file->extents()[0].offset_bytes),
+              272.0 * count * 1.1);
     ::unlink(path.c_str());
 }
 
@@ -168,7 +170,8 @@ TEST(Allocator, ClaimedBlocksAreNotHandedOut) {
     {
         opened o = open_heap(path, 1_MiB, 1_MiB);
         thread_cache cache;
-        for (std::uint64_t size : {16, 272, 272, 5000, 20000}) named.push_back(o.heap->reserve(cache, size));
+        for (std::uint64_t size : {16, 272, 272, 5000, 20000})
+            named.push_back(o.heap->reserve(cache, size));
     }
     opened o = open_heap(path, 1_MiB, 1_MiB);
     for (block b : named) ASSERT_TRUE(o.heap->claim(b));

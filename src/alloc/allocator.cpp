@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <alloc/allocator.hpp>
-
 #include <base/assert.hpp>
 #include <base/line.hpp>
 
@@ -11,7 +10,7 @@ namespace hf {
 
 /// Volatile state of one slab chunk; guarded by its class's lock.
 struct slab_state {
-    std::uint64_t offset;             // of the chunk, from pool start
+    std::uint64_t offset; // of the chunk, from pool start
     unsigned size_class;
     std::uint32_t slots;
     std::uint32_t free;               // clear bits in 'taken'
@@ -169,8 +168,8 @@ slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
     }
 }
 
-/// A slab chunk of this class whose bits were not read yet, or 0. A chunk that has become free in the
-/// meantime, and so may serve somebody else, is passed over.
+/// A slab chunk of this class whose bits were not read yet, or 0. A chunk that has become free in
+/// the meantime, and so may serve somebody else, is passed over.
 std::uint64_t allocator::next_unexamined(unsigned size_class) {
     std::scoped_lock held{chunks_};
     auto& waiting = unexamined_[size_class];
@@ -179,7 +178,8 @@ std::uint64_t allocator::next_unexamined(unsigned size_class) {
         waiting.pop_back();
         const heap_extent& e = heap_.extent_at(heap_.extent_of(offset));
         const std::uint64_t chunk = (offset - e.data_offset) / heap_.chunk_bytes();
-        if (heap_.entry(e, chunk).word == chunk_entry::slab(size_class).word && !heap_.chunk_empty(e, chunk))
+        if (heap_.entry(e, chunk).word == chunk_entry::slab(size_class).word &&
+            !heap_.chunk_empty(e, chunk))
             return offset;
     }
     return 0;
@@ -269,11 +269,12 @@ std::uint64_t allocator::take_chunks(std::uint64_t chunks) {
             carve(found, chunks);
             return found;
         }
-        // To the end, once per open: about 50 ns a chunk, where the growth it spares costs microseconds
-        // for each (and would make a pool larger with every opening).
+        // To the end, once per open: about 50 ns a chunk, where the growth it spares costs
+        // microseconds for each (and would make a pool larger with every opening).
         if (scan_more()) continue;
-        const auto grown = file_->grow((chunks + 2) * heap_.chunk_bytes() +
-                                       round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()));
+        const auto grown =
+            file_->grow((chunks + 2) * heap_.chunk_bytes() +
+                        round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()));
         if (!grown) return 0;
         take_in_extents();
         extent_state& fresh = extents_[extents_known_ - 1];
@@ -326,7 +327,8 @@ block allocator::find(std::uint64_t offset) {
         const heap_extent& e = heap_.extent_at(heap_.extent_of(offset));
         if (slab_place(offset).load(std::memory_order_acquire) != nullptr) return b;
         std::scoped_lock held{slabs_[size_class].lock};
-        examine(e.data_offset + round_down(offset - e.data_offset, heap_.chunk_bytes()), size_class);
+        examine(e.data_offset + round_down(offset - e.data_offset, heap_.chunk_bytes()),
+                size_class);
     } else {
         std::scoped_lock held{chunks_};
         large_[offset] = b.bytes; // the cursor must not meet its cleared bit before it is released
@@ -349,7 +351,8 @@ bool allocator::claim(block b) {
     const bool fits = what.word == chunk_entry::slab(size_class).word;
     if (!fits && !heap_.chunk_empty(e, chunk)) return false;
     if (!fits) {
-        std::atomic_ref(e.entries[chunk]).store(chunk_entry::slab(size_class).word, std::memory_order_release);
+        std::atomic_ref(e.entries[chunk])
+            .store(chunk_entry::slab(size_class).word, std::memory_order_release);
         persist::flush(file_->domain(), &e.entries[chunk], sizeof(chunk_entry));
     }
     slab_list& list = slabs_[size_class];

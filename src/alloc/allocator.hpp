@@ -2,9 +2,9 @@
 //
 // Who may use which block: the volatile half of the allocator, over the durable heap.
 //
-// A block is free, reserved (handed out, its bit not yet set), allocated, or retired (bit cleared by
-// a section whose commit mark is not yet durable). Reserving and releasing are volatile and cost no
-// ordering point; publishing and retracting belong to the section's commit.
+// A block is free, reserved (handed out, its bit not yet set), allocated, or retired (bit cleared
+// by a section whose commit mark is not yet durable). Reserving and releasing are volatile and cost
+// no ordering point; publishing and retracting belong to the section's commit.
 //
 // (1) A slab chunk whose slots are handed out has a slab_state; its 'taken' bits cover every slot
 //     that is allocated, reserved, retired or cached by a thread. It is made from the durable bits
@@ -94,9 +94,10 @@ private:
     std::array<slab_list, 256> slabs_;
     mutable std::mutex chunks_;                        // guards what follows, and growth
     std::map<std::uint64_t, std::uint64_t> free_runs_; // offset -> chunks; never adjacent
-    std::map<std::uint64_t, std::uint64_t> large_;     // large blocks out of circulation whatever their
-                                                       // bit says: offset -> bytes
-    std::array<std::vector<std::uint64_t>, 256> unexamined_; // by class: slab chunks, bits not read yet
+    std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
+                                                   // bit says: offset -> bytes
+    std::array<std::vector<std::uint64_t>, 256>
+        unexamined_; // by class: slab chunks, bits not read yet
     std::array<extent_state, 128> extents_;
     std::atomic<unsigned> extents_known_{0};
 };

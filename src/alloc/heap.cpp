@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <alloc/heap.hpp>
-
 #include <base/assert.hpp>
 #include <base/line.hpp>
 
@@ -27,8 +26,10 @@ void heap::refresh() noexcept {
     for (unsigned i = extent_count(); i < extents.size(); ++i) {
         const std::uint64_t total = extents[i].size_bytes / chunk_bytes_;
         // The most chunks whose tables still fit in front of them.
-        std::uint64_t chunks = total * chunk_bytes_ / (chunk_bytes_ + sizeof(chunk_entry) + bit_bytes);
-        while (chunks > 0 && table_bytes(chunks, bit_bytes) > (total - chunks) * chunk_bytes_) --chunks;
+        std::uint64_t chunks =
+            total * chunk_bytes_ / (chunk_bytes_ + sizeof(chunk_entry) + bit_bytes);
+        while (chunks > 0 && table_bytes(chunks, bit_bytes) > (total - chunks) * chunk_bytes_)
+            --chunks;
         const std::uint64_t metadata = (total - chunks) * chunk_bytes_;
         std::byte* at = file_->base() + extents[i].offset_bytes;
         extents_[i] = {.data_offset = extents[i].offset_bytes + metadata,
@@ -58,13 +59,15 @@ bool heap::bit(std::uint64_t offset) const noexcept {
     const unsigned i = extent_of(offset);
     if (i == extent_count()) return false;
     const std::uint64_t g = (offset - extents_[i].data_offset) / granule_bytes;
-    return (std::atomic_ref(extents_[i].bits[g / 64]).load(std::memory_order_acquire) >> g % 64 & 1) != 0;
+    return (std::atomic_ref(extents_[i].bits[g / 64]).load(std::memory_order_acquire) >> g % 64 &
+            1) != 0;
 }
 
 bool heap::chunk_empty(const heap_extent& e, std::uint64_t chunk) const noexcept {
     const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
     for (std::uint64_t w = 0; w < words; ++w)
-        if (std::atomic_ref(e.bits[chunk * words + w]).load(std::memory_order_acquire) != 0) return false;
+        if (std::atomic_ref(e.bits[chunk * words + w]).load(std::memory_order_acquire) != 0)
+            return false;
     return true;
 }
 

@@ -34,7 +34,9 @@ struct chunk_entry {
     static chunk_entry slab(unsigned size_class) noexcept {
         return {std::uint64_t{1} | std::uint64_t{size_class} << 8};
     }
-    static chunk_entry large(std::uint64_t chunks) noexcept { return {std::uint64_t{2} | chunks << 32}; }
+    static chunk_entry large(std::uint64_t chunks) noexcept {
+        return {std::uint64_t{2} | chunks << 32};
+    }
     chunk_kind kind() const noexcept { return static_cast<chunk_kind>(word & 0xff); }
     unsigned size_class() const noexcept { return static_cast<unsigned>(word >> 8 & 0xff); }
     std::uint64_t run_chunks() const noexcept { return word >> 32; }
@@ -45,8 +47,8 @@ static_assert(sizeof(chunk_entry) == 8);
 struct heap_extent {
     std::uint64_t data_offset; // first chunk, from pool start
     std::uint64_t chunks;
-    std::uint64_t* entries;    // durable, one per chunk
-    std::uint64_t* bits;       // durable, one bit per granule of the chunks
+    std::uint64_t* entries; // durable, one per chunk
+    std::uint64_t* bits;    // durable, one bit per granule of the chunks
     std::uint64_t metadata_bytes;
 };
 
@@ -80,11 +82,11 @@ public:
     template <class Dirty> void publish(block b, Dirty&& dirty) noexcept {
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
-        const chunk_entry wanted =
-            is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes)) : chunk_entry::large(b.bytes / chunk_bytes_);
+        const chunk_entry wanted = is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes))
+                                                    : chunk_entry::large(b.bytes / chunk_bytes_);
         if (entry(e, chunk).word != wanted.word)
             std::atomic_ref(e.entries[chunk]).store(wanted.word, std::memory_order_release);
-        dirty(&e.entries[chunk]); // also when another thread stored it: it may not have flushed it yet
+        dirty(&e.entries[chunk]); // even if another thread stored it: it may not have flushed it
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
         std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
         dirty(&e.bits[g / 64]);
@@ -106,7 +108,8 @@ public:
     /// Visits every allocated block, in address order.
     template <class Visit> void for_each(Visit&& visit) const {
         for (unsigned i = 0; i < extent_count(); ++i)
-            for (std::uint64_t c = 0; c < extents_[i].chunks;) c += visit_chunk(extents_[i], c, visit);
+            for (std::uint64_t c = 0; c < extents_[i].chunks;)
+                c += visit_chunk(extents_[i], c, visit);
     }
 
 private:

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <alloc/size_classes.hpp>
-
 #include <base/assert.hpp>
 #include <base/line.hpp>
 
@@ -14,7 +13,8 @@ size_classes::size_classes(std::uint64_t chunk_bytes) {
         if (size > sizes_.back()) sizes_.push_back(static_cast<std::uint32_t>(size));
     }
     HF_ASSERT(sizes_.size() <= 256);
-    for (std::uint32_t size : sizes_) slots_.push_back(static_cast<std::uint32_t>(chunk_bytes / size));
+    for (std::uint32_t size : sizes_)
+        slots_.push_back(static_cast<std::uint32_t>(chunk_bytes / size));
     by_granules_.resize(sizes_.back() / granule_bytes + 1);
     unsigned size_class = 0;
     for (std::uint64_t g = 0; g < by_granules_.size(); ++g) {

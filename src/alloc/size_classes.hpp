@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Block sizes of a heap with a given chunk size: every multiple of 16 up to a 64th of the chunk, then
-// the largest sizes of which 63, 62 … 2 fit a chunk. Rounding wastes at most 1/16 of a block up to a
-// quarter of a chunk's 16th, and never more than a third.
+// Block sizes of a heap with a given chunk size: every multiple of 16 up to a 64th of the chunk,
+// then the largest sizes of which 63, 62 … 2 fit a chunk. Rounding wastes at most 1/16 of a block
+// up to a quarter of a chunk's 16th, and never more than a third.
 #pragma once
 
 #include <cstddef>
@@ -27,9 +27,9 @@ public:
     unsigned count() const noexcept { return static_cast<unsigned>(sizes_.size()); }
 
 private:
-    std::vector<std::uint32_t> sizes_;        // ascending, multiples of granule_bytes
-    std::vector<std::uint32_t> slots_;        // blocks per chunk
-    std::vector<std::uint8_t> by_granules_;   // granules needed -> class
+    std::vector<std::uint32_t> sizes_;      // ascending, multiples of granule_bytes
+    std::vector<std::uint32_t> slots_;      // blocks per chunk
+    std::vector<std::uint8_t> by_granules_; // granules needed -> class
 };
 
 } // namespace hf

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <check/power_failure.hpp>
-
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <check/power_failure.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -13,7 +12,8 @@ namespace {
 power_failure* watching = nullptr;
 }
 
-power_failure::power_failure(std::byte* base, std::vector<std::byte> image, std::function<void()> at_event)
+power_failure::power_failure(std::byte* base, std::vector<std::byte> image,
+                             std::function<void()> at_event)
     : base_(base), lines_(image.size() / line_bytes), at_event_(std::move(at_event)) {
     HF_ASSERT(watching == nullptr);
     for (std::size_t i = 0; i < lines_.size(); ++i) {
@@ -61,13 +61,16 @@ void power_failure::record(persist::event what, const void* address, std::size_t
     if (what == persist::event::fence) {
         for (std::size_t i : flushed_lines_) {
             line_state& l = lines_[i];
-            l.versions.erase(l.versions.begin(), l.versions.begin() + static_cast<std::ptrdiff_t>(l.flushed));
+            l.versions.erase(l.versions.begin(),
+                             l.versions.begin() + static_cast<std::ptrdiff_t>(l.flushed));
             l.durable = l.flushed = 0;
         }
         flushed_lines_.clear();
-    } else if (what != persist::event::store && at >= base_ && at < base_ + lines_.size() * line_bytes) {
+    } else if (what != persist::event::store && at >= base_ &&
+               at < base_ + lines_.size() * line_bytes) {
         const auto first = static_cast<std::size_t>(at - base_) / line_bytes;
-        const auto last = std::min(static_cast<std::size_t>(at + bytes - 1 - base_) / line_bytes, lines_.size() - 1);
+        const auto last = std::min(static_cast<std::size_t>(at + bytes - 1 - base_) / line_bytes,
+                                   lines_.size() - 1);
         for (std::size_t i = first; i <= last; ++i) {
             if (lines_[i].flushed == 0) flushed_lines_.push_back(i);
             lines_[i].flushed = lines_[i].versions.size() - 1;

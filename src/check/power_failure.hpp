@@ -2,8 +2,8 @@
 //
 // Images of a pool that a power failure may leave (persistence domain ADR).
 //
-// (1) A line's versions are the contents it has had, in order; stores between two events make one new
-//     version, and, when they changed several words, one before it with some of those words.
+// (1) A line's versions are the contents it has had, in order; stores between two events make one
+//     new version, and, when they changed several words, one before it with some of those words.
 // (2) A line survives as one of its versions not older than the one its last completed flush (or
 //     non-temporal store) covered; a flush completes with the next fence.
 // (3) Lines are independent of each other.
@@ -22,8 +22,8 @@ namespace hf::check {
 
 class power_failure {
 public:
-    /// Watches [base, base + image.size()), whose durable content is 'image', until destroyed. Calls
-    /// 'at_event' after every event. One instance at a time.
+    /// Watches [base, base + image.size()), whose durable content is 'image', until destroyed.
+    /// Calls 'at_event' after every event. One instance at a time.
     power_failure(std::byte* base, std::vector<std::byte> image, std::function<void()> at_event);
     ~power_failure();
     power_failure(const power_failure&) = delete;

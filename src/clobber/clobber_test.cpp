@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a section killed at any of its steps is completed (clobber) or gone (undo), nothing leaks, and
-// a kill while recovering is just another kill. Method: txfuncs instrumented by hand, so that this
-// test needs no compiler plugin; a child process runs them and is killed before step k, for every k;
-// the next child recovers, and may be killed in there as well; the last one checks.
+// Goal: a section killed at any of its steps is completed (clobber) or gone (undo), nothing leaks,
+// and a kill while recovering is just another kill. Method: txfuncs instrumented by hand, so that
+// this test needs no compiler plugin; a child process runs them and is killed before step k, for
+// every k; the next child recovers, and may be killed in there as well; the last one checks.
 #include <clobber/list_sections.hpp>
+
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
@@ -63,7 +64,8 @@ protected:
     }
     void TearDown() override { ::unlink(path_.c_str()); }
 
-    /// Pushes 1..5, then pops twice and pushes again, dying before step 'k'. True when it got through.
+    /// Pushes 1..5, then pops twice and pushes again, dying before step 'k'. True when it got
+    /// through.
     bool run(int k) {
         return in_child([&] {
             auto p = open_pool(path_, GetParam());
@@ -116,16 +118,21 @@ TEST_P(Sections, KilledInRecoveryAreWholeAfterTheNext) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, Sections,
-                         ::testing::Values(setup{true, hf::mode::process, false}, setup{true, hf::mode::pmem, false},
-                                           setup{true, hf::mode::pmem, true}, setup{false, hf::mode::process, false},
+                         ::testing::Values(setup{true, hf::mode::process, false},
+                                           setup{true, hf::mode::pmem, false},
+                                           setup{true, hf::mode::pmem, true},
+                                           setup{false, hf::mode::process, false},
                                            setup{false, hf::mode::pmem, false}),
                          [](const auto& info) {
                              const setup& s = info.param;
                              return std::string(s.clobber ? "clobber_" : "undo_") +
-                                    (s.mode == hf::mode::process ? "process" : s.eadr ? "eadr" : "adr");
+                                    (s.mode == hf::mode::process ? "process"
+                                     : s.eadr                    ? "eadr"
+                                                                 : "adr");
                          });
 
-// --- contracts ------------------------------------------------------------------------------------
+// --- contracts
+// ------------------------------------------------------------------------------------
 
 TEST(SectionContracts, StagedBlocksAreAllocatedOnlyWhenAdopted) {
     const std::string path = "/dev/shm/hf_stage_test." + std::to_string(::getpid());
@@ -145,6 +152,47 @@ TEST(SectionContracts, StagedBlocksAreAllocatedOnlyWhenAdopted) {
         unstage(*p, *a);
         EXPECT_EQ(account(*p).blocks, before + 1);
     }
+    ::unlink(path.c_str());
+}
+
+TEST(SectionContracts, StagedCopiesAreExactWhereverTheyStart) {
+    const std::string path = "/dev/shm/hf_copy_test." + std::to_string(::getpid());
+    std::vector<char> source(5000);
+    for (std::size_t i = 0; i < source.size(); ++i) source[i] = static_cast<char>(i * 7 + i / 251);
+    for (hf::mode m : {hf::mode::process, hf::mode::pmem}) {
+        ::unlink(path.c_str());
+        auto p = open_pool(path, {true, m, false});
+        ASSERT_TRUE(p) << p.error().what();
+        auto block = stage(*p, 8192);
+        ASSERT_TRUE(block);
+        for (std::size_t at : {0, 1, 7, 40, 63, 64, 65})
+            for (std::size_t bytes : {0, 1, 24, 63, 64, 128, 129, 4999}) {
+                auto* to = static_cast<char*>(*block);
+                std::memset(to, '#', 8192);
+                stage_copy(*p, to + at, source.data() + 1, bytes);
+                stage_persist(*p, to, 1);
+                ASSERT_EQ(std::memcmp(to + at, source.data() + 1, bytes), 0) << at << ' ' << bytes;
+                ASSERT_EQ(to[at + bytes], '#');
+                ASSERT_TRUE(at == 0 || to[at - 1] == '#');
+            }
+        unstage(*p, *block);
+    }
+    ::unlink(path.c_str());
+}
+
+TEST(SectionContracts, TrimmedBlocksServeOtherSizes) {
+    const std::string path = "/dev/shm/hf_trim_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    open_options options;
+    options.layout = "trim/1";
+    options.create_bytes = options.max_bytes = 256_KiB;
+    auto p = pool::open(path, options);
+    ASSERT_TRUE(p) << p.error().what();
+    std::vector<void*> blocks;
+    while (void* block = hf_alloc(48)) blocks.push_back(block);
+    for (void* block : blocks) hf_free(block);
+    trim(*p);
+    EXPECT_NE(hf_alloc(32_KiB), nullptr);
     ::unlink(path.c_str());
 }
 
@@ -187,7 +235,8 @@ TEST(SectionContracts, AChangedFunctionIsRefusedOnlyWhileItsSectionIsPending) {
     const std::string path = "/dev/shm/hf_changed_test." + std::to_string(::getpid());
     ::unlink(path.c_str());
     const setup s{true, hf::mode::process, false};
-    static hf_txfunc changing{HF_ABI_VERSION, sizeof(list*), 2002, 1, "changing", "here", pop_schema, 1,
+    static hf_txfunc changing{HF_ABI_VERSION,    sizeof(list*), 2002,       1,
+                              "changing",        "here",        pop_schema, 1,
                               [](const void*) {}};
     hf_txfunc_register(&changing);
     EXPECT_FALSE(in_child([&] {
@@ -224,7 +273,8 @@ TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
     ASSERT_TRUE(p) << p.error().what();
     list local{};
     const push_args args{&local, 1, nullptr};
-    EXPECT_DEATH(hf_clobber_begin(&push_desc, &args), "push .here.: argument 0 .* points to volatile memory");
+    EXPECT_DEATH(hf_clobber_begin(&push_desc, &args),
+                 "push .here.: argument 0 .* points to volatile memory");
     list* l = p->root<list>();
     EXPECT_DEATH(
         {

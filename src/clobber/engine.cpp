@@ -3,19 +3,21 @@
 // Clobber logging: begin records the function and its arguments (the v_log), the compiler logs each
 // input before it is overwritten, recovery puts those back and re-executes.  Clobber §3-4.
 //
-// Differs: the v_log entry is not fenced by itself; it is durable before the section's first in-place
-// store, together with whatever was appended until then. Before that nothing needs recovering.
-#include <holdfast/clobber.hpp>
-
-#include <section/restore.hpp>
+// Differs: the v_log entry is not fenced by itself; it is durable before the section's first
+// in-place store, together with whatever was appended until then. Before that nothing needs
+// recovering.
 #include <section/registry.hpp>
+#include <section/restore.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
+
+#include <holdfast/clobber.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <csetjmp>
 #include <cstring>
-#include <fmt/format.h>
 
 namespace hf::clobber {
 namespace {
@@ -32,35 +34,41 @@ status clobber_engine::check(pool_file& file, const pending_section& section) co
     const begin_payload& begin = section.begin;
     const hf_txfunc* function = registry::find_txfunc(begin.function_id);
     if (function == nullptr)
-        return {errc::function_changed,
-                fmt::format("{}: function_changed: lane {} holds a pending section of txfunc {:#x}, which this "
-                            "program does not have; open it with the build that made it",
-                            file.path(), section.lane, begin.function_id)};
+        return {
+            errc::function_changed,
+            fmt::format(
+                "{}: function_changed: lane {} holds a pending section of txfunc {:#x}, which this "
+                "program does not have; open it with the build that made it",
+                file.path(), section.lane, begin.function_id)};
     if (function->version != begin.function_version || function->args_bytes != begin.args_bytes)
         return {errc::function_changed,
-                fmt::format("{}: function_changed: lane {} holds a pending section of {} ({}): expected version "
+                fmt::format("{}: function_changed: lane {} holds a pending section of {} ({}): "
+                            "expected version "
                             "{:#x}, found {:#x}; open it with the build that made it",
-                            file.path(), section.lane, function->name, function->where, function->version,
-                            begin.function_version)};
+                            file.path(), section.lane, function->name, function->where,
+                            function->version, begin.function_version)};
     for (std::uint64_t i = 0; i < function->args_count; ++i) {
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
         const void* pointer = nullptr;
         std::memcpy(&pointer, section.args.data() + function->args[i].offset_bytes, sizeof pointer);
         if (pointer != nullptr && !file.contains(pointer))
-            return {errc::corrupt, fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool",
-                                               file.path(), section.lane, i, function->name)};
+            return {errc::corrupt,
+                    fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool",
+                                file.path(), section.lane, i, function->name)};
     }
     return {};
 }
 
-void clobber_engine::recover(pool::impl& pool, pending_section& pending, recovery_report& count) const {
+void clobber_engine::recover(pool::impl& pool, pending_section& pending,
+                             recovery_report& count) const {
     restore_old_bytes(*pool.file, pending);
     attachment again{pool, pending.lane};
     again.work.resume(pending);
     current_section = &again.work;
-    // Without all of its staged records the section may adopt a block that is not named here. It had
-    // not begun to run: those records come before its first store.
-    const auto staged = std::ranges::count(pending.records, record_kind::staged, &record_view::kind);
+    // Without all of its staged records the section may adopt a block that is not named here. It
+    // had not begun to run: those records come before its first store.
+    const auto staged =
+        std::ranges::count(pending.records, record_kind::staged, &record_view::kind);
     if (static_cast<std::uint64_t>(staged) < pending.staged_count) {
         again.work.discard();
         ++count.discarded;
@@ -73,7 +81,8 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending, recover
         ++count.discarded;
     }
     current_section = nullptr;
-    for (block b : again.work.staged()) pool.blocks.release(again.cache, b); // staged, never adopted
+    for (block b : again.work.staged())
+        pool.blocks.release(again.cache, b); // staged, never adopted
     pool.blocks.release_all(again.cache);
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A list with push and pop as the compiler plugin would instrument them, written by hand for both
-// engines, so that the engines are tested without the plugin. The process can be killed before any of
-// their steps.
+// engines, so that the engines are tested without the plugin. The process can be killed before any
+// of their steps.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -77,17 +77,24 @@ template <bool Clobber> void pop_body(list* l) {
     step();
 }
 
-inline void push_again(const void* packed) { push_body<true>(*static_cast<const push_args*>(packed)); }
+inline void push_again(const void* packed) {
+    push_body<true>(*static_cast<const push_args*>(packed));
+}
 inline void pop_again(const void* packed) { pop_body<true>(*static_cast<list* const*>(packed)); }
 
-inline const hf_arg push_schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}, {16, 8, HF_ARG_PRESERVED}};
-inline const hf_txfunc push_desc{HF_ABI_VERSION, sizeof(push_args), 1001, 1, "push", "here", push_schema, 3, push_again};
+inline const hf_arg push_schema[] = {
+    {0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}, {16, 8, HF_ARG_PRESERVED}};
+inline const hf_txfunc push_desc{HF_ABI_VERSION, sizeof(push_args), 1001, 1,         "push",
+                                 "here",         push_schema,       3,    push_again};
 inline const hf_arg pop_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-inline const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(list*), 1002, 1, "pop", "here", pop_schema, 1, pop_again};
-inline const bool registered = (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc), true);
+inline const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(list*), 1002, 1,        "pop",
+                                "here",         pop_schema,    1,    pop_again};
+inline const bool registered =
+    (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc), true);
 
 inline void text_of(std::uint64_t value, char (&text)[240]) {
-    for (std::size_t i = 0; i < sizeof text; ++i) text[i] = static_cast<char>('a' + (value + i) % 26);
+    for (std::size_t i = 0; i < sizeof text; ++i)
+        text[i] = static_cast<char>('a' + (value + i) % 26);
 }
 
 inline void push(bool clobber, list* l, std::uint64_t value) {
@@ -124,8 +131,8 @@ inline void pop(bool clobber, list* l) {
     step();
 }
 
-/// What is wrong with a list that should hold 1..count from its end to its head, nothing leaked; null
-/// when nothing is.
+/// What is wrong with a list that should hold 1..count from its end to its head, nothing leaked;
+/// null when nothing is.
 inline const char* fault(pool& p, std::uint64_t count) {
     list* l = p.root<list>();
     if (l->count != count) return "another count than expected";

@@ -1,16 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a power failure at any event, in sections or while recovering from an earlier failure, leaves a
-// pool that recovers to the state after all acknowledged operations, or after one more. Method: one
-// process records images that a failure may leave at each event of a run (check/power_failure.hpp);
-// each is opened in a process of its own; from some of those recoveries further images are taken.
-// Sampled with a fixed seed: a failure names its image, and the seed and event that made it.
+// Goal: a power failure at any event, in sections or while recovering from an earlier failure,
+// leaves a pool that recovers to the state after all acknowledged operations, or after one more.
+// Method: one process records images that a failure may leave at each event of a run
+// (check/power_failure.hpp); each is opened in a process of its own; from some of those recoveries
+// further images are taken. Sampled with a fixed seed: a failure names its image, and the seed and
+// event that made it.
 #include <check/power_failure.hpp>
 #include <clobber/list_sections.hpp>
-#include <holdfast/clobber.hpp>
-#include <holdfast/undo.hpp>
 #include <pool/header.hpp>
 #include <section/pool_impl.hpp>
+
+#include <holdfast/clobber.hpp>
+#include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
 
@@ -84,34 +86,36 @@ protected:
     /// Runs the operations in a child; 'images_' receives images of every event.
     void record(bool clobber, std::uint64_t seed, int per_event) {
         ASSERT_EQ(in_child([&] {
-            auto p = pool::open(path_, options());
-            if (!p) return 2;
-            list* l = p->root<list>();
-            std::byte* base = p->internals().file->base();
-            std::FILE* out = std::fopen(images_.c_str(), "wb");
-            std::mt19937_64 random(seed);
-            std::uint64_t acknowledged = 0;
-            check::power_failure* watch = nullptr;
-            check::power_failure watcher(base, std::vector<std::byte>(base, base + pool_bytes), [&] {
-                for (int i = 0; i < per_event; ++i) {
-                    const auto image = watch->image(random);
-                    const std::uint64_t head[2] = {acknowledged, watch->events()};
-                    std::fwrite(head, sizeof head, 1, out);
-                    std::fwrite(image.data(), 1, image.size(), out);
-                }
-            });
-            watch = &watcher;
-            for (std::uint64_t i = 0; i + 1 < sizes.size(); ++i) {
-                run_operation(clobber, l, i);
-                acknowledged = i + 1;
-            }
-            std::fclose(out);
-            return 0;
-        }), 0);
+                      auto p = pool::open(path_, options());
+                      if (!p) return 2;
+                      list* l = p->root<list>();
+                      std::byte* base = p->internals().file->base();
+                      std::FILE* out = std::fopen(images_.c_str(), "wb");
+                      std::mt19937_64 random(seed);
+                      std::uint64_t acknowledged = 0;
+                      check::power_failure* watch = nullptr;
+                      check::power_failure watcher(
+                          base, std::vector<std::byte>(base, base + pool_bytes), [&] {
+                              for (int i = 0; i < per_event; ++i) {
+                                  const auto image = watch->image(random);
+                                  const std::uint64_t head[2] = {acknowledged, watch->events()};
+                                  std::fwrite(head, sizeof head, 1, out);
+                                  std::fwrite(image.data(), 1, image.size(), out);
+                              }
+                          });
+                      watch = &watcher;
+                      for (std::uint64_t i = 0; i + 1 < sizes.size(); ++i) {
+                          run_operation(clobber, l, i);
+                          acknowledged = i + 1;
+                      }
+                      std::fclose(out);
+                      return 0;
+                  }),
+                  0);
     }
 
-    /// 0 when the image recovers to the state after 'acknowledged' operations or one more, and a second
-    /// open finds the same and nothing left to recover.
+    /// 0 when the image recovers to the state after 'acknowledged' operations or one more, and a
+    /// second open finds the same and nothing left to recover.
     static int judge(const std::string& path, std::uint64_t acknowledged) {
         std::uint64_t count = 0;
         for (int open = 0; open < 2; ++open) {
@@ -121,10 +125,12 @@ protected:
                 return 3;
             }
             if (open == 0) count = p->root<list>()->count;
-            const bool one_of_two = count == sizes[acknowledged] ||
-                                    (acknowledged + 1 < sizes.size() && count == sizes[acknowledged + 1]);
+            const bool one_of_two =
+                count == sizes[acknowledged] ||
+                (acknowledged + 1 < sizes.size() && count == sizes[acknowledged + 1]);
             const char* wrong = one_of_two ? fault(*p, count) : "another count than expected";
-            if (open == 1 && p->recovered().sections_pending != 0) wrong = "still pending after recovery";
+            if (open == 1 && p->recovered().sections_pending != 0)
+                wrong = "still pending after recovery";
             if (wrong == nullptr) continue;
             std::printf("%s; count %llu\n", wrong, static_cast<unsigned long long>(count));
             return 4;
@@ -138,20 +144,21 @@ protected:
         write_file(path_, from.bytes);
         pool_header header;
         std::memcpy(&header, from.bytes.data(), sizeof header);
-        if (header_checksum(header) != header.checksum) std::memcpy(&header, from.bytes.data() + 4096, sizeof header);
+        if (header_checksum(header) != header.checksum)
+            std::memcpy(&header, from.bytes.data() + 4096, sizeof header);
         auto* base = reinterpret_cast<std::byte*>(header.base_address);
         return in_child([&] {
-            std::mt19937_64 random(seed);
-            check::power_failure* watch = nullptr;
-            check::power_failure watcher(base, from.bytes, [&] {
-                if (watch->events() != stop) return;
-                write_file(path_ + ".again", watch->image(random));
-                ::_exit(0);
-            });
-            watch = &watcher;
-            auto p = pool::open(path_, options());
-            return 1;
-        }) == 0;
+                   std::mt19937_64 random(seed);
+                   check::power_failure* watch = nullptr;
+                   check::power_failure watcher(base, from.bytes, [&] {
+                       if (watch->events() != stop) return;
+                       write_file(path_ + ".again", watch->image(random));
+                       ::_exit(0);
+                   });
+                   watch = &watcher;
+                   auto p = pool::open(path_, options());
+                   return 1;
+               }) == 0;
     }
 
     std::string path_, images_;
@@ -171,12 +178,14 @@ TEST_P(PowerFailure, AtAnyEventLosesNothingAcknowledged) {
         ++count;
         write_file(path_, r.bytes);
         ASSERT_EQ(in_child([&] { return judge(path_, r.acknowledged); }), 0)
-            << "image " << count << ", event " << r.event << ", seed " << seed << ", acknowledged " << r.acknowledged;
+            << "image " << count << ", event " << r.event << ", seed " << seed << ", acknowledged "
+            << r.acknowledged;
         if (count % 5 != 0) continue;
         for (std::uint64_t stop = 1 + count % 3; fail_in_recovery(r, stop, count); stop += 4) {
             ++nested;
             ASSERT_EQ(in_child([&] { return judge(path_ + ".again", r.acknowledged); }), 0)
-                << "image " << count << ", event " << r.event << ", recovery event " << stop << ", seed " << seed;
+                << "image " << count << ", event " << r.event << ", recovery event " << stop
+                << ", seed " << seed;
         }
     }
     std::fclose(in);
@@ -184,12 +193,13 @@ TEST_P(PowerFailure, AtAnyEventLosesNothingAcknowledged) {
     EXPECT_GT(nested, 300U);
     RecordProperty("images", static_cast<int>(count));
     RecordProperty("nested", static_cast<int>(nested));
-    std::printf("images %llu, taken again in recovery %llu\n", static_cast<unsigned long long>(count),
-                static_cast<unsigned long long>(nested));
+    std::printf("images %llu, taken again in recovery %llu\n",
+                static_cast<unsigned long long>(count), static_cast<unsigned long long>(nested));
 }
 
 INSTANTIATE_TEST_SUITE_P(Engines, PowerFailure,
-                         ::testing::Combine(::testing::Bool(), ::testing::Values(1, 2)), [](const auto& info) {
+                         ::testing::Combine(::testing::Bool(), ::testing::Values(1, 2)),
+                         [](const auto& info) {
                              return std::string(std::get<0>(info.param) ? "clobber_" : "undo_") +
                                     std::to_string(std::get<1>(info.param));
                          });

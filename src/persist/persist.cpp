@@ -6,10 +6,10 @@
 //     x86 makes stores visible in program order; a compiler barrier keeps that order.
 // (2) In the eADR domain an sfence orders; caches are inside the domain, so nothing is flushed.
 // (3) In the ADR domain a line is durable once flushed (or stored non-temporally) and then fenced.
-#include <holdfast/persist.hpp>
-
 #include <base/assert.hpp>
 #include <base/line.hpp>
+
+#include <holdfast/persist.hpp>
 
 #include <atomic>
 #include <chrono>
@@ -32,7 +32,6 @@ write_back detect() noexcept {
 }
 
 const write_back instruction = detect();
-thread_local counters events;
 
 __attribute__((target("clwb"))) void clwb_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
     for (std::uintptr_t l = first; l < end; l += line_bytes) _mm_clwb(reinterpret_cast<void*>(l));
@@ -40,16 +39,18 @@ __attribute__((target("clwb"))) void clwb_lines(std::uintptr_t first, std::uintp
 
 __attribute__((target("clflushopt"))) void clflushopt_lines(std::uintptr_t first,
                                                             std::uintptr_t end) noexcept {
-    for (std::uintptr_t l = first; l < end; l += line_bytes) _mm_clflushopt(reinterpret_cast<void*>(l));
+    for (std::uintptr_t l = first; l < end; l += line_bytes)
+        _mm_clflushopt(reinterpret_cast<void*>(l));
 }
 
 void clflush_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
-    for (std::uintptr_t l = first; l < end; l += line_bytes) _mm_clflush(reinterpret_cast<void*>(l));
+    for (std::uintptr_t l = first; l < end; l += line_bytes)
+        _mm_clflush(reinterpret_cast<void*>(l));
 }
 
 } // namespace
 
-counters& thread_counters() noexcept { return events; }
+constinit thread_local counters detail::events{};
 
 std::atomic<trace_hook> detail::hook{nullptr};
 
@@ -68,7 +69,7 @@ void flush(domain d, const void* address, std::size_t bytes) noexcept {
     if (d != domain::adr || bytes == 0) return;
     const std::uintptr_t first = line_of(address);
     const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + bytes;
-    events.flushes += (end - first + line_bytes - 1) / line_bytes;
+    detail::events.flushes += (end - first + line_bytes - 1) / line_bytes;
     switch (instruction) {
     case write_back::clwb: clwb_lines(first, end); break;
     case write_back::clflushopt: clflushopt_lines(first, end); break;
@@ -78,12 +79,12 @@ void flush(domain d, const void* address, std::size_t bytes) noexcept {
 }
 
 void fence(domain d) noexcept {
-    ++events.ordering_points;
+    ++detail::events.ordering_points;
     if (d == domain::process) {
         std::atomic_signal_fence(std::memory_order_seq_cst); // upholds (1)
         return;
     }
-    ++events.fences;
+    ++detail::events.fences;
     _mm_sfence();
     trace(event::fence, nullptr, 0);
 }
@@ -94,13 +95,14 @@ void persist(domain d, const void* address, std::size_t bytes) noexcept {
 }
 
 void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept {
-    HF_ASSERT_SLOW(bytes % word_bytes == 0 && reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
+    HF_ASSERT_SLOW(bytes % word_bytes == 0 &&
+                   reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
     if (d != domain::adr) {
         std::memcpy(to, from, bytes);
         std::atomic_signal_fence(std::memory_order_seq_cst);
         return;
     }
-    ++events.nt_stores;
+    ++detail::events.nt_stores;
     auto* out = static_cast<long long*>(to);
     const auto* in = static_cast<const std::byte*>(from);
     for (std::size_t i = 0; i < bytes / word_bytes; ++i) {

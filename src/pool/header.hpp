@@ -4,8 +4,7 @@
 // of existing fields: they are part of the format on disk.
 //
 // (1) 'magic', 'format_version', 'header_bytes' and 'checksum' keep their places in every version,
-// so
-//     that any build can tell a newer pool from a damaged one.
+//     so that any build can tell a newer pool from a damaged one.
 // (2) The checksum covers every byte before it, reserved ones included.
 #pragma once
 

@@ -6,7 +6,8 @@
 // (1) Both header copies carry a checksum and a sequence number; the valid copy with the higher
 //     number counts. They are written one after the other, B then A, each durable before the next.
 // (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first
-// write. (3) Every byte of every extent is allocated by the file system before the header names it.
+//     write. (3) Every byte of every extent is allocated by the file system before the header names
+//     it.
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <base/line.hpp>
+
 #include <holdfast/persist.hpp>
 
 #include <array>
@@ -36,7 +37,8 @@ public:
             persist::flush(d, reinterpret_cast<const void*>(line), line_bytes);
             seen_[line / line_bytes % seen_.size()] = 0;
         }
-        for (const range& r : ranges_) persist::flush(d, reinterpret_cast<const void*>(r.first), r.bytes);
+        for (const range& r : ranges_)
+            persist::flush(d, reinterpret_cast<const void*>(r.first), r.bytes);
         lines_.clear();
         ranges_.clear();
     }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <section/lane.hpp>
-
 #include <base/assert.hpp>
+#include <section/lane.hpp>
 
 #include <cstring>
 
@@ -12,9 +11,10 @@ constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
 
 std::uint64_t check_of(std::uint64_t what, std::uint64_t bytes, const void* payload,
                        std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
-    const std::uint64_t words[2] = {what, bytes};
-    const std::uint64_t head = checksum(words, sizeof words, chain);
-    return payload_bytes == 0 ? head : checksum(payload, payload_bytes, head);
+    // The payload is hashed without a seed: XXH3 would derive a secret from it for long inputs.
+    const std::uint64_t words[3] = {what, bytes,
+                                    payload_bytes == 0 ? 0 : XXH3_64bits(payload, payload_bytes)};
+    return checksum(words, sizeof words, chain);
 }
 
 /// Reads the record at 'at' and moves on; false at the end of the log (2).
@@ -25,9 +25,11 @@ bool read_record(lane_position& at, record_view& out) {
     std::memcpy(&head, at.next, sizeof head);
     const auto kind = static_cast<record_kind>(head.what >> 56);
     const std::uint64_t payload_bytes = has_payload(kind) ? head.bytes : 0;
-    if (payload_bytes > room - sizeof head || lane_writer::record_bytes(payload_bytes) > room) return false;
+    if (payload_bytes > room - sizeof head || lane_writer::record_bytes(payload_bytes) > room)
+        return false;
     const std::byte* payload = at.next + sizeof head;
-    if (head.check != check_of(head.what, head.bytes, payload, payload_bytes, at.chain)) return false;
+    if (head.check != check_of(head.what, head.bytes, payload, payload_bytes, at.chain))
+        return false;
     out = {kind, head.what & offset_mask, head.bytes, payload};
     at.next += lane_writer::record_bytes(payload_bytes);
     at.chain = head.check;
@@ -35,15 +37,17 @@ bool read_record(lane_position& at, record_view& out) {
 }
 
 bool read_begin(lane_position& at, record_view& record, begin_payload& begin) {
-    if (!read_record(at, record) || record.kind != record_kind::begin || record.bytes < sizeof begin) return false;
+    if (!read_record(at, record) || record.kind != record_kind::begin ||
+        record.bytes < sizeof begin)
+        return false;
     std::memcpy(&begin, record.payload, sizeof begin);
     return begin.args_bytes == record.bytes - sizeof begin;
 }
 
 } // namespace
 
-void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
-                         std::uint64_t payload_bytes) noexcept {
+void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
+                         const void* payload, std::uint64_t payload_bytes) noexcept {
     record_head head;
     head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
     head.bytes = bytes;
@@ -56,7 +60,8 @@ void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t b
     if (total <= sizeof together) {
         std::memcpy(together, &head, sizeof head);
         if (payload_bytes > 0) {
-            std::memset(together + total - word_bytes, 0, word_bytes); // padding never carries old stack bytes
+            std::memset(together + total - word_bytes, 0,
+                        word_bytes); // padding never carries old stack bytes
             std::memcpy(together + sizeof head, payload, payload_bytes);
         }
         persist::copy(domain_, at_.next, together, total);
@@ -66,7 +71,8 @@ void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t b
         persist::copy(domain_, at_.next + sizeof head, payload, whole);
         if (whole < payload_bytes) {
             std::uint64_t last = 0;
-            std::memcpy(&last, static_cast<const std::byte*>(payload) + whole, payload_bytes - whole);
+            std::memcpy(&last, static_cast<const std::byte*>(payload) + whole,
+                        payload_bytes - whole);
             persist::copy(domain_, at_.next + sizeof head + whole, &last, sizeof last);
         }
     }
@@ -86,7 +92,9 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
         lane_position first = lane_start(file, lane, half);
         begin_payload begin;
         record_view record;
-        if (!read_begin(first, record, begin) || begin.epoch % 2 != half || begin.epoch <= newest_epoch) continue;
+        if (!read_begin(first, record, begin) || begin.epoch % 2 != half ||
+            begin.epoch <= newest_epoch)
+            continue;
         newest_epoch = begin.epoch;
         at = first;
         found.lane = lane;
@@ -100,7 +108,8 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     while (read_record(at, record)) {
         found.records.push_back(record);
         if (record.kind != record_kind::segment) continue;
-        if (!blocks.well_formed({record.offset, record.bytes})) break; // valid check, foreign block: end here
+        if (!blocks.well_formed({record.offset, record.bytes}))
+            break; // valid check, foreign block: end here
         at.next = file.base() + record.offset;
         at.limit = at.next + record.bytes;
     }

@@ -8,16 +8,18 @@
 //
 // (1) The first record of a section is its begin record, at the start of a half; it carries the
 //     section's epoch, which grows with every section of the lane and over every open.
-// (2) A record's check covers its words, its payload and the check before it. The first mismatch ends
-//     the log: no length is stored, and records of earlier sections never pass for this one's.
-// (3) Of the two sections in a lane the newer one is pending if and only if its begin record is valid and
-//     its epoch is above the header's 'committed'. A begin record therefore also says that the section
-//     before it is committed; and that one's log stays whole until then, because it is in the other half.
+// (2) A record's check covers its words, its payload and the check before it. The first mismatch
+//     ends the log: no length is stored, and records of earlier sections never pass for this one's.
+// (3) Of the two sections in a lane the newer one is pending if and only if its begin record is
+//     valid and its epoch is above the header's 'committed'. A begin record therefore also says
+//     that the section before it is committed; and that one's log stays whole until then, because
+//     it is in the other half.
 #pragma once
 
 #include <alloc/heap.hpp>
 #include <base/checksum.hpp>
 #include <base/line.hpp>
+
 #include <holdfast/persist.hpp>
 
 #include <cstdint>
@@ -34,14 +36,15 @@ static_assert(sizeof(lane_header) == line_bytes && std::is_trivially_copyable_v<
 
 // Part of the durable format: do not change the values.
 enum class record_kind : std::uint8_t {
-    begin = 1,     // payload: begin_payload, then the packed arguments; offset: staged records to follow
+    begin =
+        1, // payload: begin_payload, then the packed arguments; offset: staged records to follow
     preserve = 2,  // payload: volatile bytes the section reads
     old_bytes = 3, // payload: what stood at 'offset' before the section's store
-    alloc = 4,     // block at 'offset' of 'bytes' reserved by the section; offset 0: there was no room
-    free = 5,      // block at 'offset' of 'bytes' freed by the section
-    staged = 6,    // block at 'offset' of 'bytes' that the section may adopt
-    segment = 7,   // the log goes on in the block at 'offset' of 'bytes'
-    resumed = 8,   // recovery starts to re-execute; 'offset' is the pool's generation
+    alloc = 4,  // block at 'offset' of 'bytes' reserved by the section; offset 0: there was no room
+    free = 5,   // block at 'offset' of 'bytes' freed by the section
+    staged = 6, // block at 'offset' of 'bytes' that the section may adopt
+    segment = 7, // the log goes on in the block at 'offset' of 'bytes'
+    resumed = 8, // recovery starts to re-execute; 'offset' is the pool's generation
 };
 
 struct record_head {
@@ -61,7 +64,8 @@ struct begin_payload {
 static_assert(sizeof(begin_payload) == 32 && std::is_trivially_copyable_v<begin_payload>);
 
 constexpr bool has_payload(record_kind kind) {
-    return kind == record_kind::begin || kind == record_kind::preserve || kind == record_kind::old_bytes;
+    return kind == record_kind::begin || kind == record_kind::preserve ||
+           kind == record_kind::old_bytes;
 }
 
 /// Where the next record goes, and the check it continues.
@@ -80,12 +84,14 @@ public:
     }
     /// True when a record with 'payload_bytes' fits and leaves room for a segment record after it.
     bool fits(std::uint64_t payload_bytes) const noexcept {
-        return record_bytes(payload_bytes) + sizeof(record_head) <= static_cast<std::uint64_t>(at_.limit - at_.next);
+        return record_bytes(payload_bytes) + sizeof(record_head) <=
+               static_cast<std::uint64_t>(at_.limit - at_.next);
     }
     static std::uint64_t record_bytes(std::uint64_t payload_bytes) noexcept {
         return sizeof(record_head) + round_up(payload_bytes, word_bytes);
     }
-    /// Requires: fits(payload_bytes), but for a segment record. 'payload' may be null when there is none.
+    /// Requires: fits(payload_bytes), but for a segment record. 'payload' may be null when there is
+    /// none.
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
                 std::uint64_t payload_bytes) noexcept;
     /// Continues in a segment just announced by a segment record.
@@ -121,15 +127,18 @@ inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {
     return reinterpret_cast<lane_header*>(file.base() + file.shape().lanes_offset +
                                           lane * file.shape().lane_bytes);
 }
-/// Where the records of a section begin; the chain starts from a constant, the epoch is in the record.
+/// Where the records of a section begin; the chain starts from a constant, the epoch is in the
+/// record.
 inline lane_position lane_start(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept {
-    const std::uint64_t half_bytes = round_down((file.shape().lane_bytes - sizeof(lane_header)) / 2, line_bytes);
-    std::byte* half = reinterpret_cast<std::byte*>(lane_at(file, lane) + 1) + epoch % 2 * half_bytes;
+    const std::uint64_t half_bytes =
+        round_down((file.shape().lane_bytes - sizeof(lane_header)) / 2, line_bytes);
+    std::byte* half =
+        reinterpret_cast<std::byte*>(lane_at(file, lane) + 1) + epoch % 2 * half_bytes;
     return {half, half + half_bytes, 0x686f6c6466617374ULL};
 }
 
-/// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives the
-/// highest epoch the lane has seen. Never reads outside the lane and the segments it names.
+/// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives
+/// the highest epoch the lane has seen. Never reads outside the lane and the segments it names.
 bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
                std::uint64_t& newest_epoch);
 

@@ -64,7 +64,8 @@ TEST_F(Lane, RecordsComeBackAsWritten) {
     ASSERT_TRUE(read());
     EXPECT_EQ(newest_, 5U);
     EXPECT_EQ(found_.begin.function_id, 11U);
-    EXPECT_EQ(std::string(reinterpret_cast<const char*>(found_.args.data()), found_.args.size()), "arguments");
+    EXPECT_EQ(std::string(reinterpret_cast<const char*>(found_.args.data()), found_.args.size()),
+              "arguments");
     ASSERT_EQ(found_.records.size(), 3U);
     EXPECT_EQ(found_.records[0].offset, 4096U * 9);
     EXPECT_EQ(std::memcmp(found_.records[0].payload, "abc", 3), 0);

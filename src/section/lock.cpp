@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// word = [generation:32][writer waits:1][writer:1][readers:30]. A word of another generation is free:
-// whoever held it died with its process. Waiting spins briefly, then yields: sections are short.
-#include <holdfast/lock.hpp>
-
+// word = [generation:32][writer waits:1][writer:1][readers:30]. A word of another generation is
+// free: whoever held it died with its process. Waiting spins briefly, then yields: sections are
+// short.
 #include <base/assert.hpp>
 #include <section/pool_impl.hpp>
 #include <section/registry.hpp>
 
-#include <immintrin.h>
+#include <holdfast/lock.hpp>
+
 #include <sched.h>
 
 namespace hf {
@@ -29,8 +29,7 @@ std::uint64_t free_word(const void* lock) noexcept {
 class backoff {
 public:
     void wait() noexcept {
-        if (++rounds_ <= 64) _mm_pause();
-        else ::sched_yield();
+        if (++rounds_ > 16) ::sched_yield();
     }
 
 private:

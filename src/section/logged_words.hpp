@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Which bytes a section has already logged: a direct-mapped table of words, tagged with the section's
-// epoch so that nothing is cleared between sections. Forgetting a word costs a second log entry,
-// which restoring newest first makes harmless.
+// Which bytes a section has already logged: a direct-mapped table of words, tagged with the
+// section's epoch so that nothing is cleared between sections. Forgetting a word costs a second log
+// entry, which restoring newest first makes harmless.
 #pragma once
 
 #include <base/line.hpp>
@@ -18,7 +18,8 @@ public:
     bool seen_or_add(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) noexcept {
         if (bytes > bytes_max) return false;
         bool all = true;
-        for (std::uint64_t word = offset / word_bytes; word <= (offset + bytes - 1) / word_bytes; ++word) {
+        for (std::uint64_t word = offset / word_bytes; word <= (offset + bytes - 1) / word_bytes;
+             ++word) {
             const std::uint8_t mask = byte_mask(word, offset, bytes);
             entry& e = entries_[word % entries_.size()];
             if (e.epoch == epoch && e.word == word && (e.mask & mask) == mask) continue;
@@ -36,10 +37,12 @@ private:
         std::uint64_t word;
         std::uint8_t mask; // bytes of the word
     };
-    static std::uint8_t byte_mask(std::uint64_t word, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    static std::uint8_t byte_mask(std::uint64_t word, std::uint64_t offset,
+                                  std::uint64_t bytes) noexcept {
         const std::uint64_t start = word * word_bytes;
         const std::uint64_t from = offset > start ? offset - start : 0;
-        const std::uint64_t to = offset + bytes < start + word_bytes ? offset + bytes - start : word_bytes;
+        const std::uint64_t to =
+            offset + bytes < start + word_bytes ? offset + bytes - start : word_bytes;
         return static_cast<std::uint8_t>((0xffu >> (word_bytes - (to - from))) << from);
     }
     std::array<entry, 64> entries_{};

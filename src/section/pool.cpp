@@ -4,28 +4,29 @@
 //
 // (1) Until every check has passed nothing is written: a refusal leaves the file as it was.
 // (2) Before any section is recovered, the blocks that pending logs name are put back as they were
-//     before those sections, and kept out of circulation: a section being re-executed can neither be
-//     given a block that another one's log holds, nor lose one that it has yet to read.
+//     before those sections, and kept out of circulation: a section being re-executed can neither
+//     be given a block that another one's log holds, nor lose one that it has yet to read.
 // (3) Everything here is idempotent: a crash while recovering is cured by opening again.
-#include <holdfast/pool.hpp>
-
 #include <base/assert.hpp>
 #include <section/pool_impl.hpp>
 #include <section/registry.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/pool.hpp>
+
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <fmt/format.h>
 #include <thread>
 
 namespace hf {
 namespace {
 
-// An open starts its lanes' epochs this far above what it finds. More sections than that cannot have
-// been begun without one of their marks becoming durable.
+// An open starts its lanes' epochs this far above what it finds. More sections than that cannot
+// have been begun without one of their marks becoming durable.
 constexpr std::uint64_t epoch_gap = std::uint64_t{1} << 32;
 
 const engine* engine_for(const pool::impl& pool, const pending_section& section) {
@@ -39,7 +40,8 @@ void read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         pending_section found;
         std::uint64_t newest = 0;
-        if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest)) pending.push_back(std::move(found));
+        if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest))
+            pending.push_back(std::move(found));
         pool.lanes[l].epoch = newest + epoch_gap;
     }
 }
@@ -47,9 +49,11 @@ void read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
 /// Bounds everything a pending log says before anything is done with it.
 status check_records(const pool::impl& pool, const pending_section& section) {
     const auto corrupt = [&](const record_view& r) {
-        return status{errc::corrupt, fmt::format("{}: corrupt: log of lane {}: record of kind {} names offset {:#x}, {} bytes",
-                                                 pool.file->path(), section.lane, static_cast<int>(r.kind),
-                                                 r.offset, r.bytes)};
+        return status{
+            errc::corrupt,
+            fmt::format(
+                "{}: corrupt: log of lane {}: record of kind {} names offset {:#x}, {} bytes",
+                pool.file->path(), section.lane, static_cast<int>(r.kind), r.offset, r.bytes)};
     };
     const heap& blocks = pool.blocks.durable();
     for (const record_view& r : section.records) {
@@ -58,7 +62,8 @@ status check_records(const pool::impl& pool, const pending_section& section) {
             const unsigned e = blocks.extent_of(r.offset);
             if (e == blocks.extent_count()) return corrupt(r);
             const heap_extent& extent = blocks.extent_at(e);
-            if (r.bytes > extent.data_offset + extent.chunks * blocks.chunk_bytes() - r.offset) return corrupt(r);
+            if (r.bytes > extent.data_offset + extent.chunks * blocks.chunk_bytes() - r.offset)
+                return corrupt(r);
         }
         const bool names_block = r.kind == record_kind::alloc || r.kind == record_kind::free ||
                                  r.kind == record_kind::staged || r.kind == record_kind::segment;
@@ -72,8 +77,9 @@ status check_pending(const pool::impl& pool, const std::vector<pending_section>&
     for (const pending_section& section : pending) {
         const engine* e = engine_for(pool, section);
         if (e == nullptr)
-            return {errc::missing_engine, fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
-                                                      pool.file->path(), section.lane, section.begin.engine)};
+            return {errc::missing_engine,
+                    fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
+                                pool.file->path(), section.lane, section.begin.engine)};
         if (status s = check_records(pool, section); !s.ok()) return s;
         if (status s = e->check(*pool.file, section); !s.ok()) return s;
     }
@@ -99,8 +105,10 @@ status put_blocks_back(pool::impl& pool, const std::vector<pending_section>& pen
             const bool named = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
                                r.kind == record_kind::segment;
             if (named && r.offset != 0 && !pool.blocks.claim({r.offset, r.bytes}))
-                return {errc::corrupt, fmt::format("{}: corrupt: lane {} names a block at {:#x} of {} bytes that lies in a chunk of other blocks",
-                                                   pool.file->path(), section.lane, r.offset, r.bytes)};
+                return {errc::corrupt,
+                        fmt::format("{}: corrupt: lane {} names a block at {:#x} of {} bytes that "
+                                    "lies in a chunk of other blocks",
+                                    pool.file->path(), section.lane, r.offset, r.bytes)};
         }
     persist::fence(d);
     return {};
@@ -131,12 +139,16 @@ status settle_root(pool::impl& pool) {
     heap& blocks = pool.blocks.durable();
     const block b{words->root_offset, blocks.rounded(words->root_bytes)};
     if (!blocks.well_formed(b))
-        return {errc::corrupt, fmt::format("{}: corrupt: root object at offset {:#x}, {} bytes, is no block of the heap",
-                                           pool.file->path(), words->root_offset, words->root_bytes)};
+        return {errc::corrupt,
+                fmt::format(
+                    "{}: corrupt: root object at offset {:#x}, {} bytes, is no block of the heap",
+                    pool.file->path(), words->root_offset, words->root_bytes)};
     if (blocks.allocated_at(b.offset).bytes == b.bytes) return {};
     if (!pool.blocks.claim(b))
-        return {errc::corrupt, fmt::format("{}: corrupt: root object at offset {:#x} lies in a chunk of other blocks",
-                                           pool.file->path(), words->root_offset)};
+        return {
+            errc::corrupt,
+            fmt::format("{}: corrupt: root object at offset {:#x} lies in a chunk of other blocks",
+                        pool.file->path(), words->root_offset)};
     const hf::domain d = pool.file->domain();
     blocks.publish(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
@@ -213,8 +225,9 @@ void* pool::root_bytes(std::size_t bytes) noexcept {
     const hf::domain d = pool.file->domain();
     if (words->root_offset != 0) {
         if (words->root_bytes != bytes)
-            fatal("%s: the root object has %llu bytes, this program asks for %zu", pool.file->path().c_str(),
-                  static_cast<unsigned long long>(words->root_bytes), bytes);
+            fatal("%s: the root object has %llu bytes, this program asks for %zu",
+                  pool.file->path().c_str(), static_cast<unsigned long long>(words->root_bytes),
+                  bytes);
         return pool.at(words->root_offset);
     }
     const block b = pool.blocks.reserve(attach(pool).cache, bytes);
@@ -225,7 +238,8 @@ void* pool::root_bytes(std::size_t bytes) noexcept {
     persist::fence(d); // the root reads as zeros before anything names it
     persist::store_word(d, &words->root_offset, b.offset);
     persist::fence(d); // named before it is allocated: settle_root cures a crash in between
-    pool.blocks.durable().publish(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    pool.blocks.durable().publish(b,
+                                  [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
     return pool.at(b.offset);
 }

@@ -5,8 +5,9 @@
 
 #include <alloc/allocator.hpp>
 #include <base/line.hpp>
-#include <holdfast/pool.hpp>
 #include <section/engine.hpp>
+
+#include <holdfast/pool.hpp>
 
 #include <atomic>
 #include <memory>
@@ -17,11 +18,11 @@ namespace hf {
 
 /// Volatile side of a lane; its owner writes, others look at mark_pending.
 struct alignas(line_bytes) lane_state {
-    std::uint64_t epoch = 0;                    // of the lane's newest section
-    std::atomic<std::uint64_t> mark_due{0};     // epoch of a committed section whose mark is not stored
-    std::atomic<bool> mark_pending{false};      // mark_due waits: for the lane's next begin record, or
-                                                // for another thread to store it
-    bool taken = false;                         // guarded by impl::lanes_lock
+    std::uint64_t epoch = 0;                // of the lane's newest section
+    std::atomic<std::uint64_t> mark_due{0}; // epoch of a committed section whose mark is not stored
+    std::atomic<bool> mark_pending{false};  // mark_due waits: for the lane's next begin record, or
+                                            // for another thread to store it
+    bool taken = false;                     // guarded by impl::lanes_lock
 };
 
 class pool::impl {
@@ -33,19 +34,19 @@ public:
     std::unique_ptr<pool_file> file;
     allocator blocks;
     std::vector<const engine*> engines;
-    std::uint32_t engine_bits = 0;   // of 'engines'
-    std::uint64_t instance = 0;      // unique in this process: attachments outlive pools
+    std::uint32_t engine_bits = 0; // of 'engines'
+    std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
 
     std::mutex lanes_lock;
     std::vector<lane_state> lanes;
-    std::atomic<unsigned> attached{0};      // threads that own a lane
+    std::atomic<unsigned> section_threads{0}; // threads that have begun sections
     std::atomic<unsigned> marks_pending{0}; // lanes with mark_pending
 
     std::mutex root_lock;
 
-    /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence. Any
-    /// thread may call it: the mark only ever grows.
+    /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
+    /// Any thread may call it: the mark only ever grows.
     void store_due_mark(std::uint32_t lane) noexcept;
 
     bool contains(const void* address) const noexcept { return file->contains(address); }

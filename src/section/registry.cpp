@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <section/registry.hpp>
-
 #include <base/assert.hpp>
 #include <section/pool_impl.hpp>
+#include <section/registry.hpp>
 
 #include <array>
 #include <atomic>
@@ -102,8 +101,9 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
                   function->abi_version, HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
     const auto [place, added] = txfuncs().emplace(function->id, function);
-    // The same inline function may come from several libraries; two different ones may not share a name.
+    // The same inline function may come from several libraries; two different ones may not share a
+    // name.
     if (!added && place->second->version != function->version)
-        hf::fatal("txfunc %s is in this program twice, with different bodies (%s, %s)", function->name,
-                  place->second->where, function->where);
+        hf::fatal("txfunc %s is in this program twice, with different bodies (%s, %s)",
+                  function->name, place->second->where, function->where);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <section/section.hpp>
-
 #include <base/assert.hpp>
 #include <section/registry.hpp>
+#include <section/section.hpp>
 #include <section/thread.hpp>
 
 #include <algorithm>
@@ -20,7 +19,7 @@ struct section::resumed_state {
     std::vector<record_view> preserved; // to be read again, in order
     std::size_t next_alloc = 0;
     std::size_t next_preserved = 0;
-    std::vector<std::uint64_t> frees;   // offsets already in the log
+    std::vector<std::uint64_t> frees;                       // offsets already in the log
     std::unordered_map<std::uint64_t, std::uint8_t> logged; // word -> bytes already in the log
     std::vector<std::unique_ptr<std::byte[]>> copies;       // of preserved bytes
     std::jmp_buf discard;
@@ -28,8 +27,8 @@ struct section::resumed_state {
 
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache)
     : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
-      domain_(pool.file->domain()), base_(pool.file->base()), range_bytes_(pool.file->shape().max_bytes),
-      lane_(lane) {}
+      domain_(pool.file->domain()), base_(pool.file->base()),
+      range_bytes_(pool.file->shape().max_bytes), lane_(lane) {}
 
 section::~section() = default;
 
@@ -46,9 +45,13 @@ std::jmp_buf& section::discard_point() noexcept { return resumed_->discard; }
 
 void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
-    // The section before stored nothing and so never fenced: its begin record must be durable before the
-    // one before that, whose mark it stands for, is overwritten. Its own mark stays due.
+    // The section before stored nothing and so never fenced: its begin record must be durable
+    // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
     if (unfenced_ && state_->mark_pending.load(std::memory_order_relaxed)) persist::fence(domain_);
+    if (!counted_) {
+        counted_ = true;
+        pool_->section_threads.fetch_add(1);
+    }
     function_ = &function;
     engine_ = engine;
     stored_ = false;
@@ -84,20 +87,22 @@ void section::resume(const pending_section& from) {
         for (std::uint64_t b = r.offset; b < r.offset + r.bytes; ++b)
             resumed_->logged[b / word_bytes] |= static_cast<std::uint8_t>(1u << b % word_bytes);
     }
-    // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid log
-    // cannot pass for one of this run.
+    // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
+    // log cannot pass for one of this run.
     append(record_kind::resumed, pool_->file->generation(), 0);
 }
 
-void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload) {
+void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
+                     const void* payload) {
     const std::uint64_t payload_bytes = has_payload(kind) ? bytes : 0;
-    if (!log_.fits(payload_bytes)) [[unlikely]] extend(payload_bytes);
+    if (!log_.fits(payload_bytes)) [[unlikely]]
+        extend(payload_bytes);
     log_.append(kind, offset, bytes, payload, payload_bytes);
     unfenced_ = true;
 }
 
-/// Continues the log in a block of the heap. The block is only ever reserved: the log that lives in it
-/// names it, so nothing leaks whenever a crash comes.
+/// Continues the log in a block of the heap. The block is only ever reserved: the log that lives in
+/// it names it, so nothing leaks whenever a crash comes.
 void section::extend(std::uint64_t payload_bytes) {
     const std::uint64_t wanted =
         std::max(2 * pool_->file->shape().lane_bytes,
@@ -144,8 +149,8 @@ std::uint64_t section::checked_offset(const void* address, std::uint64_t bytes) 
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
     if (offset < range_bytes_) return offset;
     if (registry::pool_of(address) != nullptr)
-        fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool", function_->name,
-              function_->where, static_cast<unsigned long long>(bytes));
+        fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool",
+              function_->name, function_->where, static_cast<unsigned long long>(bytes));
     return offset;
 }
 
@@ -189,7 +194,8 @@ void* section::alloc(std::uint64_t bytes) {
     if (resumed_ != nullptr && resumed_->next_alloc < resumed_->allocs.size()) {
         const record_view& again = resumed_->allocs[resumed_->next_alloc++];
         if (again.bytes != pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)))
-            fatal("%s (%s) diverged when it was re-executed: it allocated %llu bytes, now it asks for %llu",
+            fatal("%s (%s) diverged when it was re-executed: it allocated %llu bytes, now it asks "
+                  "for %llu",
                   function_->name, function_->where, static_cast<unsigned long long>(again.bytes),
                   static_cast<unsigned long long>(bytes));
         if (again.offset == 0) return nullptr;
@@ -199,7 +205,8 @@ void* section::alloc(std::uint64_t bytes) {
     const block b = pool_->blocks.reserve(*cache_, bytes);
     if (b.offset == 0) {
         // That there was no room is an input of the section as well.
-        append(record_kind::alloc, 0, pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)));
+        append(record_kind::alloc, 0,
+               pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)));
         return nullptr;
     }
     append(record_kind::alloc, b.offset, b.bytes);
@@ -223,8 +230,8 @@ void section::free(void* given) {
     }
     const block b = pool_->blocks.find(offset);
     if (offset >= range_bytes_ || b.bytes == 0 || std::ranges::any_of(frees_, at_offset))
-        fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name, function_->where,
-              given);
+        fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name,
+              function_->where, given);
     if (resumed_ == nullptr || std::ranges::find(resumed_->frees, offset) == resumed_->frees.end())
         append(record_kind::free, b.offset, b.bytes);
     frees_.push_back(b);
@@ -234,8 +241,8 @@ void section::adopt(void* staged_block) {
     const std::uint64_t offset = checked_offset(staged_block, 0);
     const auto found = std::ranges::find_if(staged_, [&](block b) { return b.offset == offset; });
     if (found == staged_.end())
-        fatal("%s (%s) adopts %p, which this thread did not stage", function_->name, function_->where,
-              staged_block);
+        fatal("%s (%s) adopts %p, which this thread did not stage", function_->name,
+              function_->where, staged_block);
     adopted_.push_back(*found);
     staged_.erase(found);
 }
@@ -243,7 +250,9 @@ void section::adopt(void* staged_block) {
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     if (engine_ != engine_clobber) return volatile_bytes; // rolled back, never re-executed
     if (resumed_ == nullptr) {
-        if (stored_) fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name, function_->where);
+        if (stored_)
+            fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name,
+                  function_->where);
         append(record_kind::preserve, 0, bytes, volatile_bytes);
         return volatile_bytes;
     }
@@ -252,8 +261,9 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     if (resumed_->next_preserved == resumed_->preserved.size()) std::longjmp(resumed_->discard, 1);
     const record_view& r = resumed_->preserved[resumed_->next_preserved++];
     if (r.bytes != bytes)
-        fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu", function_->name,
-              function_->where, static_cast<unsigned long long>(r.bytes), static_cast<unsigned long long>(bytes));
+        fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu",
+              function_->name, function_->where, static_cast<unsigned long long>(r.bytes),
+              static_cast<unsigned long long>(bytes));
     resumed_->copies.push_back(std::make_unique<std::byte[]>(bytes));
     std::memcpy(resumed_->copies.back().get(), r.payload, bytes);
     return resumed_->copies.back().get();
@@ -262,9 +272,7 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
 void section::publish_blocks() {
     if (allocs_.empty() && adopted_.empty() && frees_.empty()) return;
     before_in_place_store(); // upholds (2)
-    const auto dirty = [&](const void* word) {
-        will_store(word, word_bytes);
-    };
+    const auto dirty = [&](const void* word) { will_store(word, word_bytes); };
     heap& durable = pool_->blocks.durable();
     for (block b : allocs_) durable.publish(b, dirty);
     for (block b : adopted_) durable.publish(b, dirty);
@@ -290,7 +298,7 @@ void section::commit(bool eager_mark) {
     }
     settle_blocks();
     ++persist::thread_counters().sections;
-    const bool alone = pool_->attached.load(std::memory_order_acquire) == 1;
+    const bool alone = pool_->section_threads.load(std::memory_order_acquire) == 1;
     if (domain_ != domain::process && alone && !eager_mark) {
         state_->mark_due.store(state_->epoch, std::memory_order_relaxed);
         if (!state_->mark_pending.exchange(true, std::memory_order_release))
@@ -326,18 +334,25 @@ void section::settle_mark() {
     fence();
 }
 
-int begin_section(engine_bit engine, const hf_txfunc& function, const void* args, std::uint64_t args_bytes) {
+void section::leave() {
+    settle_mark();
+    if (counted_) pool_->section_threads.fetch_sub(1);
+    counted_ = false;
+}
+
+int begin_section(engine_bit engine, const hf_txfunc& function, const void* args,
+                  std::uint64_t args_bytes) {
     if (section* open = current_section) {
         if (open->engine() != engine)
-            fatal("%s (%s) is built for another engine than the section it is called in", function.name,
-                  function.where);
+            fatal("%s (%s) is built for another engine than the section it is called in",
+                  function.name, function.where);
         return 0;
     }
     current_section = &section_for(function, args);
     pool::impl& pool = current_section->pool();
     if ((pool.engine_bits & engine) == 0)
-        fatal("%s: %s (%s) runs on an engine that the pool was not opened with", pool.file->path().c_str(),
-              function.name, function.where);
+        fatal("%s: %s (%s) runs on an engine that the pool was not opened with",
+              pool.file->path().c_str(), function.name, function.where);
     current_section->begin(engine, function, args, args_bytes);
     return 1;
 }

@@ -3,15 +3,16 @@
 // A failure-atomic section in progress on one thread: its log, its blocks, the lines it dirtied.
 // What engines share; how a section begins, commits and is recovered is the engine's.
 //
-// (1) No in-place store to PM before every record appended so far is durable; the fence is taken when
-//     such a store comes, so records that come together share one.
+// (1) No in-place store to PM before every record appended so far is durable; the fence is taken
+//     when such a store comes, so records that come together share one.
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored.
 // (3) A freed block is handed out again only when the section's commit mark is durable.
-// (4) Engine clobber may leave the mark out while this is the pool's one attached thread: the next begin
-//     record stands for it, and until that is durable the section would merely be re-executed, with the
-//     same result. A thread that attaches stores such marks with its own first records, so they are
-//     durable before it changes anything in place that the re-executed section could read or overwrite.
+// (4) Engine clobber may leave the mark out while no other thread has begun sections: the next begin
+//     record stands for it, and until that is durable the section would merely be re-executed, with
+//     the same result. A thread's first sections store such marks with their own records, so they
+//     are durable before anything changes in place that the re-executed section could read or
+//     overwrite.
 #pragma once
 
 #include <section/flush_set.hpp>
@@ -36,9 +37,10 @@ public:
     section& operator=(const section&) = delete;
 
     /// Opens the lane's next section. 'args' may be null when recovery needs none.
-    void begin(engine_bit engine, const hf_txfunc& function, const void* args, std::uint64_t args_bytes);
-    /// Takes up a pending section so that its function can be re-executed: blocks come from its log,
-    /// words that it holds are not logged again.
+    void begin(engine_bit engine, const hf_txfunc& function, const void* args,
+               std::uint64_t args_bytes);
+    /// Takes up a pending section so that its function can be re-executed: blocks come from its
+    /// log, words that it holds are not logged again.
     void resume(const pending_section& from);
 
     void note_store(const void* address, std::uint64_t bytes);
@@ -49,13 +51,15 @@ public:
     void adopt(void* staged_block);
     const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
 
-    /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is durable
-    /// when it returns; otherwise it may be left to the next section's begin record (4).
+    /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is
+    /// durable when it returns; otherwise it may be left to the next section's begin record (4).
     void commit(bool eager_mark);
     /// Ends a resumed section that had stored nothing in place, as if it had never begun.
     void discard();
     /// Makes a mark that was left out durable (a thread leaves, a staged block is given back).
     void settle_mark();
+    /// The thread uses the pool no more.
+    void leave();
 
     engine_bit engine() const noexcept { return engine_; }
     hf::pool::impl& pool() const noexcept { return *pool_; }
@@ -67,7 +71,8 @@ public:
 private:
     struct resumed_state; // what only a re-executed section needs
 
-    void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload = nullptr);
+    void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
+                const void* payload = nullptr);
     void extend(std::uint64_t payload_bytes);
     void before_in_place_store();
     void will_store(const void* address, std::uint64_t bytes);
@@ -92,6 +97,7 @@ private:
     const hf_txfunc* function_ = nullptr;
     engine_bit engine_ = engine_clobber;
     lane_writer log_;
+    bool counted_ = false;  // in pool::impl::section_threads
     bool unfenced_ = false; // records appended since the last fence
     bool stored_ = false;   // something was stored to PM
     flush_set dirty_;
@@ -110,6 +116,7 @@ private:
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
 
 /// Opens a section of 'engine' for 'function', or joins the one that is open; 1 when it opened one.
-int begin_section(engine_bit engine, const hf_txfunc& function, const void* args, std::uint64_t args_bytes);
+int begin_section(engine_bit engine, const hf_txfunc& function, const void* args,
+                  std::uint64_t args_bytes);
 
 } // namespace hf

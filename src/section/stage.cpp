@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The allocator's public face outside txfuncs: staging and the account.
-#include <holdfast/alloc.hpp>
-
 #include <base/assert.hpp>
 #include <section/pool_impl.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/alloc.hpp>
+
 #include <algorithm>
+#include <cstring>
 
 namespace hf {
 
@@ -25,6 +26,21 @@ result<void*> stage(pool& in, std::size_t bytes) {
     if (b.offset == 0) return status{errc::pool_full, pool.file->path() + ": pool_full"};
     mine.work.staged().push_back(b);
     return pool.at(b.offset);
+}
+
+void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept {
+    const hf::domain d = in.internals().file->domain();
+    auto* out = static_cast<std::byte*>(to);
+    const auto* source = static_cast<const std::byte*>(from);
+    // Whole lines go past the caches; what stands before and behind them shares its lines.
+    const std::size_t before = std::min(
+        bytes, static_cast<std::size_t>(-reinterpret_cast<std::uintptr_t>(to)) % line_bytes);
+    const std::size_t lines = round_down(bytes - before, line_bytes);
+    std::memcpy(out, source, before);
+    if (lines > 0) persist::copy(d, out + before, source + before, lines);
+    std::memcpy(out + before + lines, source + before + lines, bytes - before - lines);
+    persist::flush(d, out, before);
+    persist::flush(d, out + before + lines, bytes - before - lines);
 }
 
 void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept {

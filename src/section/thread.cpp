@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <section/thread.hpp>
-
 #include <base/assert.hpp>
 #include <section/registry.hpp>
+#include <section/thread.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -19,12 +18,11 @@ struct thread_attachments {
             if (registry::is_open(a->instance)) leave(*a);
     }
     static void leave(attachment& a) {
-        a.work.settle_mark();
+        a.work.leave();
         for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
         a.pool->blocks.release_all(a.cache);
         std::scoped_lock lanes_held{a.pool->lanes_lock};
         a.pool->lanes[a.lane].taken = false;
-        a.pool->attached.fetch_sub(1);
     }
 };
 thread_local thread_attachments mine;
@@ -40,11 +38,11 @@ attachment& attach_new(pool::impl& pool) {
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         if (pool.lanes[l].taken) continue;
         pool.lanes[l].taken = true;
-        pool.attached.fetch_add(1);
         return *mine.all.emplace_back(std::make_unique<attachment>(pool, l));
     }
-    fatal("%s: more threads use the pool than it has lanes (%zu): make it with a larger max_threads",
-          pool.file->path().c_str(), pool.lanes.size());
+    fatal(
+        "%s: more threads use the pool than it has lanes (%zu): make it with a larger max_threads",
+        pool.file->path().c_str(), pool.lanes.size());
 }
 
 pool::impl& sole_pool(const char* what) {
@@ -68,14 +66,16 @@ section& section_for(const hf_txfunc& function, const void* args) {
     for (std::uint64_t i = 0; i < function.args_count; ++i) {
         if (function.args[i].kind != HF_ARG_POOL_POINTER) continue;
         const void* pointer = nullptr;
-        std::memcpy(&pointer, static_cast<const std::byte*>(args) + function.args[i].offset_bytes, sizeof pointer);
+        std::memcpy(&pointer, static_cast<const std::byte*>(args) + function.args[i].offset_bytes,
+                    sizeof pointer);
         if (pointer == nullptr || (pool != nullptr && pool->contains(pointer))) continue;
         if (pool != nullptr)
-            fatal("%s (%s): argument %llu points outside the pool of the arguments before it", function.name,
-                  function.where, static_cast<unsigned long long>(i));
+            fatal("%s (%s): argument %llu points outside the pool of the arguments before it",
+                  function.name, function.where, static_cast<unsigned long long>(i));
         pool = registry::pool_of(pointer);
         if (pool == nullptr)
-            fatal("%s (%s): argument %llu (%p) points to volatile memory, which a re-execution would not find: "
+            fatal("%s (%s): argument %llu (%p) points to volatile memory, which a re-execution "
+                  "would not find: "
                   "read it through hf::vlog_preserve only",
                   function.name, function.where, static_cast<unsigned long long>(i), pointer);
     }
@@ -87,7 +87,8 @@ void* alloc_at_once(std::size_t bytes) {
     const block b = pool.blocks.reserve(attach(pool).cache, bytes);
     if (b.offset == 0) return nullptr;
     const hf::domain d = pool.file->domain();
-    pool.blocks.durable().publish(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    pool.blocks.durable().publish(b,
+                                  [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
     return pool.at(b.offset);
 }
@@ -100,7 +101,8 @@ void free_at_once(void* given) {
     for (std::uint32_t l = 0; l < pool->lanes.size(); ++l) pool->store_due_mark(l);
     const hf::domain d = pool->file->domain();
     persist::fence(d);
-    pool->blocks.durable().retract(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    pool->blocks.durable().retract(b,
+                                   [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
     pool->blocks.release(attach(*pool).cache, b);
 }
@@ -113,7 +115,8 @@ void adopt_at_once(void* staged_block) {
     const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
     if (found == staged.end()) fatal("hf_adopt(%p): not staged by this thread", staged_block);
     const hf::domain d = pool->file->domain();
-    pool->blocks.durable().publish(*found, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    pool->blocks.durable().publish(*found,
+                                   [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
     staged.erase(found);
 }

@@ -21,8 +21,8 @@ struct attachment {
 /// This thread's attachment; takes a lane the first time. Aborts when every lane is taken.
 attachment& attach(hf::pool::impl& pool);
 
-/// The section object for a call of 'function': in the pool that its pointer arguments name. Aborts,
-/// naming the argument, when one points to volatile memory or two name different pools.
+/// The section object for a call of 'function': in the pool that its pointer arguments name.
+/// Aborts, naming the argument, when one points to volatile memory or two name different pools.
 section& section_for(const hf_txfunc& function, const void* args);
 
 // The allocator outside sections: effective, and durable, when they return.

@@ -2,11 +2,11 @@
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
 // Its commit mark is durable before the section returns: a section without one is undone.
-#include <holdfast/undo.hpp>
-
 #include <section/restore.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
+
+#include <holdfast/undo.hpp>
 
 namespace hf::undo {
 namespace {
@@ -20,10 +20,12 @@ public:
     void recover(pool::impl& pool, pending_section& pending, recovery_report& count) const override;
 };
 
-void undo_engine::recover(pool::impl& pool, pending_section& pending, recovery_report& count) const {
+void undo_engine::recover(pool::impl& pool, pending_section& pending,
+                          recovery_report& count) const {
     pool_file& file = *pool.file;
     restore_old_bytes(file, pending);
-    persist::store_word(file.domain(), &lane_at(file, pending.lane)->committed, pending.begin.epoch);
+    persist::store_word(file.domain(), &lane_at(file, pending.lane)->committed,
+                        pending.begin.epoch);
     persist::fence(file.domain());
     // The blocks the section took, and its log, are free again (open has cleared their bits).
     thread_cache cache;
