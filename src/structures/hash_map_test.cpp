@@ -208,6 +208,31 @@ TEST_P(hash_map_test, ServesSeveralThreads) {
     expect_same(*root(), all);
 }
 
+// The pool's extent in use: everything from the heap's start to the last block's end, so that gaps,
+// bitmaps and bucket arrays count as well.
+TEST_P(hash_map_test, TakesAtMostAQuarterMoreThanItsValues) {
+    open(128_MiB, 128_MiB);
+    constexpr std::uint64_t count = 200000;
+    for (std::uint64_t key = 0; key < count; ++key) ASSERT_TRUE(root()->insert(key, value_of(key)));
+    struct span {
+        const std::byte* first = nullptr;
+        const std::byte* end = nullptr;
+    } used;
+    hf::for_each_block(
+        pool(),
+        [](void* to, const void* block, std::size_t bytes) {
+            auto& so_far = *static_cast<span*>(to);
+            if (so_far.first == nullptr) so_far.first = static_cast<const std::byte*>(block);
+            so_far.end = static_cast<const std::byte*>(block) + bytes;
+        },
+        &used);
+    const auto in_use = static_cast<double>(used.end - used.first) +
+                        static_cast<double>(hf::account(pool()).metadata_bytes);
+    EXPECT_LE(in_use / static_cast<double>(count * sizeof(value)), 1.25);
+    RecordProperty("bytes_per_value", std::to_string(in_use / static_cast<double>(count)));
+    std::printf("%.1f bytes in the pool per %zu-byte value\n", in_use / count, sizeof(value));
+}
+
 TEST_P(hash_map_test, IsUnchangedByAnInsertionThatFindsThePoolFull) {
     open(2_MiB, 4_MiB);
     model expected;
