@@ -175,7 +175,8 @@ static std::string whyForbidden(StringRef Name) {
            "): a section can only go forward; check before it begins, or build "
            "with "
            "-fno-exceptions";
-  if (Name.starts_with("pthread_") || Name.starts_with("sem_") ||
+  if (Name.starts_with("_ZN2hf12shared_mutex") || // in the pool, but not logged
+      Name.starts_with("pthread_") || Name.starts_with("sem_") ||
       Name.starts_with("__atomic_") || Name.starts_with("__sync_"))
     return "synchronisation by " + Pretty +
            ": take locks before calling the failure-atomic function";

@@ -8,7 +8,7 @@
 struct counter { hf::mutex lock; long value; };
 
 HF_TXFUNC void count(counter* c) noexcept {
-    std::scoped_lock held{c->lock};   // error in a header: call of 'hf::shared_mutex::lock()'
+    std::scoped_lock held{c->lock};   // error in a header: synchronisation by 'hf::shared_mutex::lock()'
     c->value += 1;
 }
 // [/bad]

@@ -2,6 +2,7 @@
 // Calls that cannot be re-executed are errors where they stand.
 // RUN: not %hf_clangxx -O2 -c %s -o %t.o 2>&1 | FileCheck %s
 // RUN: not %hf_clangxx -O0 -c %s -o %t.o 2>&1 | FileCheck %s
+#include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstdio>
@@ -78,4 +79,11 @@ HF_TXFUNC void assembles(long* p) noexcept {
 HF_TXFUNC void calls_weak(long* p) noexcept {
     // CHECK-DAG: calls.cpp:[[@LINE+1]]:{{.*}}error: call of 'replaceable(long*)', which is weak
     replaceable(p);
+}
+
+HF_TXFUNC void takes_pool_lock(hf::mutex* lock, long* p) noexcept {
+    // CHECK-DAG: calls.cpp:[[@LINE+1]]:{{.*}}error: synchronisation by 'hf::shared_mutex::lock()': take locks before calling
+    lock->lock();
+    *p = 1;
+    lock->unlock();
 }
