@@ -14,6 +14,8 @@
 
 #include <csignal>
 #include <cstring>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -231,6 +233,11 @@ TEST(SectionContracts, LogsLongerThanALaneContinueInTheHeap) {
     ::unlink(path.c_str());
 }
 
+std::string bytes_of(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
 TEST(SectionContracts, AChangedFunctionIsRefusedOnlyWhileItsSectionIsPending) {
     const std::string path = "/dev/shm/hf_changed_test." + std::to_string(::getpid());
     ::unlink(path.c_str());
@@ -249,9 +256,11 @@ TEST(SectionContracts, AChangedFunctionIsRefusedOnlyWhileItsSectionIsPending) {
     }));
     EXPECT_TRUE(in_child([&] {
         changing.version = 2;
+        const std::string before = bytes_of(path);
         auto p = open_pool(path, s);
         ASSERT_FALSE(p);
         EXPECT_EQ(p.error().code(), errc::function_changed);
+        EXPECT_TRUE(bytes_of(path) == before) << "the refusal changed the file";
     }));
     EXPECT_TRUE(in_child([&] {
         auto p = open_pool(path, s);
