@@ -151,6 +151,23 @@ TEST(Allocator, FullPoolSaysSoAndEveryByteComesBack) {
     ::unlink(path.c_str());
 }
 
+// Regression: a refill once gave up after 4096 full chunks and grew the pool with every opening.
+TEST(Allocator, ReopenedPoolIsSearchedToItsFreeChunksBeforeItGrows) {
+    const std::string path = fresh_path();
+    {
+        opened o = open_heap(path, 320_MiB, 1_GiB);
+        thread_cache cache;
+        for (int i = 0; i < 9000; ++i)
+            o.heap->durable().publish(o.heap->reserve(cache, 32_KiB), ignore_dirty);
+    }
+    opened o = open_heap(path, 320_MiB, 1_GiB);
+    const std::uint64_t size = o.file->size_bytes();
+    thread_cache cache;
+    EXPECT_NE(o.heap->reserve(cache, 272).offset, 0U);
+    EXPECT_EQ(o.file->size_bytes(), size);
+    ::unlink(path.c_str());
+}
+
 TEST(Allocator, GrowsToGigabyteBlocks) {
     const std::string path = fresh_path();
     opened o = open_heap(path, 16_MiB, 4_GiB);
