@@ -275,6 +275,35 @@ TEST(SectionContracts, AChangedFunctionIsRefusedOnlyWhileItsSectionIsPending) {
     ::unlink(path.c_str());
 }
 
+TEST(SectionContractsDeathTest, ArgumentsUpToOneKibibyteFitTheSmallestLane) {
+    const std::string path = "/dev/shm/hf_args_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    static hf_txfunc wide{
+        HF_ABI_VERSION, 1024, 3003, 1, "wide", "here", pop_schema, 1, [](const void* packed) {
+            list* l = *static_cast<list* const*>(packed);
+            hf_note_store(&l->sum, sizeof l->sum);
+            l->sum = static_cast<const std::uint64_t*>(packed)[127];
+        }};
+    hf_txfunc_register(&wide);
+    const setup s{true, hf::mode::pmem, false};
+    EXPECT_FALSE(in_child([&] {
+        auto p = open_pool(path, s);
+        std::uint64_t args[128] = {reinterpret_cast<std::uint64_t>(p->root<list>())};
+        args[127] = 77;
+        hf_clobber_begin(&wide, args);
+        ::kill(::getpid(), SIGKILL);
+    }));
+    auto p = open_pool(path, s);
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(p->recovered().re_executed, 1U);
+    EXPECT_EQ(p->root<list>()->sum, 77U);
+    static hf_txfunc wider = wide;
+    wider.args_bytes = 1032;
+    std::uint64_t args[129] = {reinterpret_cast<std::uint64_t>(p->root<list>())};
+    EXPECT_DEATH(hf_clobber_begin(&wider, args), "wide .here. takes 1032 bytes of arguments");
+    ::unlink(path.c_str());
+}
+
 TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
     const std::string path = "/dev/shm/hf_volatile_test." + std::to_string(::getpid());
     ::unlink(path.c_str());

@@ -63,6 +63,10 @@ struct begin_payload {
 };
 static_assert(sizeof(begin_payload) == 32 && std::is_trivially_copyable_v<begin_payload>);
 
+// A begin record stands at the start of a half, whole: the smallest lane's half is 2 016 bytes.
+inline constexpr std::uint64_t args_bytes_max = 1024;
+static_assert(2 * sizeof(record_head) + sizeof(begin_payload) + args_bytes_max <= 2016);
+
 constexpr bool has_payload(record_kind kind) {
     return kind == record_kind::begin || kind == record_kind::preserve ||
            kind == record_kind::old_bytes;

@@ -45,6 +45,11 @@ std::jmp_buf& section::discard_point() noexcept { return resumed_->discard; }
 
 void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
+    if (args_bytes > args_bytes_max)
+        fatal("%s (%s) takes %llu bytes of arguments, a section logs at most %llu: pass a pointer "
+              "into the pool, or use hf::vlog_preserve",
+              function.name, function.where, static_cast<unsigned long long>(args_bytes),
+              static_cast<unsigned long long>(args_bytes_max));
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
     if (unfenced_ && state_->mark_pending.load(std::memory_order_relaxed)) persist::fence(domain_);
@@ -58,9 +63,8 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     log_.start(domain_, lane_start(*pool_->file, lane_, ++state_->epoch));
     const begin_payload head{state_->epoch, function.id, function.version, engine,
                              static_cast<std::uint32_t>(args_bytes)};
-    alignas(8) std::byte together[512];
+    alignas(8) std::byte together[sizeof head + args_bytes_max];
     const std::uint64_t bytes = sizeof head + args_bytes;
-    HF_ASSERT(bytes <= sizeof together); // the plugin refuses larger argument blocks
     std::memcpy(together, &head, sizeof head);
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
     append(record_kind::begin, staged_.size(), bytes, together);
