@@ -6,9 +6,72 @@
 # HF_ENGINE=<engine> for them. Call it when the target has all its sources. Options, without their
 # leading dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only.
 #
+# holdfast_trace(<target>)
+#
+# Builds <target> in trace mode: its accesses of persistent memory are reported to the crash checker,
+# which the program must be linked with (holdfast/abi/trace_abi.h). Before or after
+# holdfast_instrument, or alone.
+#
 # Works inside Holdfast's own build (target holdfast-plugin) and from an installed package (imported
 # target holdfast::plugin).
 include_guard(GLOBAL)
+
+# Adds the plugin to the compilation of a target, once. Sets <file_variable> to its path, a
+# generator expression.
+function(_holdfast_add_plugin target caller file_variable)
+  foreach(language C CXX)
+    if(CMAKE_${language}_COMPILER_LOADED AND
+       NOT (CMAKE_${language}_COMPILER_ID STREQUAL "Clang" AND
+            CMAKE_${language}_COMPILER_VERSION MATCHES "^19\\."))
+      message(FATAL_ERROR
+        "${caller}(${target}): the plugin needs Clang 19; the ${language} compiler is "
+        "${CMAKE_${language}_COMPILER_ID} ${CMAKE_${language}_COMPILER_VERSION}. Configure with "
+        "-DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19")
+    endif()
+  endforeach()
+
+  if(TARGET holdfast-plugin)
+    set(plugin holdfast-plugin)
+    add_dependencies(${target} holdfast-plugin)
+  elseif(TARGET holdfast::plugin)
+    set(plugin holdfast::plugin)
+  else()
+    message(FATAL_ERROR "${caller}(${target}): the compiler plugin is not part of this "
+                        "build or package (HOLDFAST_COMPILER=OFF?)")
+  endif()
+  set(file "$<TARGET_FILE:${plugin}>")
+  set(${file_variable} "${file}" PARENT_SCOPE)
+  get_target_property(added ${target} HOLDFAST_PLUGIN_ADDED)
+  if(added)
+    return()
+  endif()
+  set_target_properties(${target} PROPERTIES HOLDFAST_PLUGIN_ADDED TRUE)
+  # OBJECT_DEPENDS below wants a path, no generator expression.
+  get_target_property(imported ${plugin} IMPORTED)
+  if(imported)
+    get_target_property(path ${plugin} LOCATION)
+  else()
+    get_target_property(path ${plugin} LIBRARY_OUTPUT_DIRECTORY)
+    string(APPEND path "/libholdfast-plugin.so")
+  endif()
+
+  # Messages and descriptors name lines. Where the build makes debug information anyway, do not cut
+  # it down.
+  string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
+  if(NOT "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} " MATCHES " -g[^ ]* ")
+    target_compile_options(${target} PRIVATE -gline-tables-only)
+  endif()
+  target_compile_options(${target} PRIVATE "-fplugin=${file}" "-fpass-plugin=${file}")
+
+  # An object depends on the plugin as on a header.
+  get_target_property(sources ${target} SOURCES)
+  get_target_property(directory ${target} SOURCE_DIR)
+  foreach(source IN LISTS sources)
+    if(source MATCHES "\\.(c|cc|cpp|cxx)$")
+      set_property(SOURCE ${source} DIRECTORY ${directory} APPEND PROPERTY OBJECT_DEPENDS ${path})
+    endif()
+  endforeach()
+endfunction()
 
 function(holdfast_instrument target)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "ENGINE" "OPTIONS")
@@ -30,56 +93,10 @@ function(holdfast_instrument target)
     return()
   endif()
 
-  foreach(language C CXX)
-    if(CMAKE_${language}_COMPILER_LOADED AND
-       NOT (CMAKE_${language}_COMPILER_ID STREQUAL "Clang" AND
-            CMAKE_${language}_COMPILER_VERSION MATCHES "^19\\."))
-      message(FATAL_ERROR
-        "holdfast_instrument(${target}): the plugin needs Clang 19; the ${language} compiler is "
-        "${CMAKE_${language}_COMPILER_ID} ${CMAKE_${language}_COMPILER_VERSION}. Configure with "
-        "-DCMAKE_C_COMPILER=clang-19 -DCMAKE_CXX_COMPILER=clang++-19")
-    endif()
-  endforeach()
-
-  if(TARGET holdfast-plugin)
-    set(plugin holdfast-plugin)
-    add_dependencies(${target} holdfast-plugin)
-  elseif(TARGET holdfast::plugin)
-    set(plugin holdfast::plugin)
-  else()
-    message(FATAL_ERROR "holdfast_instrument(${target}): the compiler plugin is not part of this "
-                        "build or package (HOLDFAST_COMPILER=OFF?)")
-  endif()
-  set(file "$<TARGET_FILE:${plugin}>")
-  # OBJECT_DEPENDS below wants a path, no generator expression.
-  get_target_property(imported ${plugin} IMPORTED)
-  if(imported)
-    get_target_property(path ${plugin} LOCATION)
-  else()
-    get_target_property(path ${plugin} LIBRARY_OUTPUT_DIRECTORY)
-    string(APPEND path "/libholdfast-plugin.so")
-  endif()
-
-  # Messages and descriptors name lines. Where the build makes debug information anyway, do not cut
-  # it down.
-  string(TOUPPER "${CMAKE_BUILD_TYPE}" config)
-  if(NOT "${CMAKE_CXX_FLAGS} ${CMAKE_CXX_FLAGS_${config}} " MATCHES " -g[^ ]* ")
-    target_compile_options(${target} PRIVATE -gline-tables-only)
-  endif()
-  target_compile_options(${target} PRIVATE
-    "-fplugin=${file}" "-fpass-plugin=${file}"
-    "SHELL:-mllvm -holdfast-engine=${ARG_ENGINE}")
+  _holdfast_add_plugin(${target} holdfast_instrument file)
+  target_compile_options(${target} PRIVATE "SHELL:-mllvm -holdfast-engine=${ARG_ENGINE}")
   foreach(option IN LISTS ARG_OPTIONS)
     target_compile_options(${target} PRIVATE "SHELL:-mllvm -${option}")
-  endforeach()
-
-  # An object depends on the plugin as on a header.
-  get_target_property(sources ${target} SOURCES)
-  get_target_property(directory ${target} SOURCE_DIR)
-  foreach(source IN LISTS sources)
-    if(source MATCHES "\\.(c|cc|cpp|cxx)$")
-      set_property(SOURCE ${source} DIRECTORY ${directory} APPEND PROPERTY OBJECT_DEPENDS ${path})
-    endif()
   endforeach()
 
   # With link-time optimisation the sections are instrumented by the link.
@@ -89,4 +106,17 @@ function(holdfast_instrument target)
     target_link_options(${target} PRIVATE
       "$<${lto}:-fuse-ld=lld-19>" "$<${lto}:-Wl,--load-pass-plugin=${file}>")
   endif()
+endfunction()
+
+function(holdfast_trace target)
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "holdfast_trace: '${target}' is not a target")
+  endif()
+  _holdfast_add_plugin(${target} holdfast_trace file)
+  # The checker walks frames to tell where a report comes from. Without holdfast_instrument, before
+  # or after this, or with ENGINE none, failure-atomic functions stay as they are.
+  set(engine "$<TARGET_PROPERTY:${target},HOLDFAST_ENGINE>")
+  target_compile_options(${target} PRIVATE
+    -fno-omit-frame-pointer "SHELL:-mllvm -holdfast-trace"
+    "$<$<OR:$<STREQUAL:${engine},>,$<STREQUAL:${engine},none>>:SHELL:-mllvm -holdfast-engine=none>")
 endfunction()

@@ -12,6 +12,7 @@
 // make.
 #include "transform/Instrument.h"
 #include "transform/MarkFunctions.h"
+#include "transform/TraceAccesses.h"
 
 #include "llvm/Config/llvm-config.h"
 #include "llvm/IR/Module.h"
@@ -27,7 +28,9 @@ using namespace holdfast;
 
 static cl::opt<EngineKind>
     Engine("holdfast-engine", cl::desc("Engine of failure-atomic functions"),
-           cl::values(clEnumValN(EngineKind::Clobber, "clobber",
+           cl::values(clEnumValN(EngineKind::None, "none",
+                                 "functions stay as they are"),
+                      clEnumValN(EngineKind::Clobber, "clobber",
                                  "clobber logging and re-execution"),
                       clEnumValN(EngineKind::Undo, "undo",
                                  "undo logging and rollback")),
@@ -46,6 +49,11 @@ static cl::opt<bool>
            cl::desc("Remove unexposed and shadowed clobber candidates"),
            cl::init(true));
 
+static cl::opt<bool>
+    Trace("holdfast-trace",
+          cl::desc("Report accesses of persistent memory to the crash checker"),
+          cl::init(false));
+
 SectionOptions holdfast::commandLineOptions() {
   return {Engine, Parts, Refine};
 }
@@ -54,11 +62,14 @@ namespace {
 
 /// OptimizerLast also runs in the compile step of link-time optimisation. Clang
 /// marks such modules before their pipeline runs.
+bool isForLinkTimeOptimisation(const Module &M) {
+  return M.getModuleFlag("EnableSplitLTOUnit");
+}
+
 struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     static constexpr StringLiteral Deferred = "holdfast.deferred_to_link";
-    if (M.getModuleFlag("EnableSplitLTOUnit") &&
-        !M.getNamedMetadata(Deferred)) {
+    if (isForLinkTimeOptimisation(M) && !M.getNamedMetadata(Deferred)) {
       M.getOrInsertNamedMetadata(Deferred);
       return DeferToLinkPass().run(M, MAM);
     }
@@ -67,14 +78,35 @@ struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
   static bool isRequired() { return true; }
 };
 
+/// The link would have to trace: what the compile step inserted, its analysis
+/// of sections would take for calls of the sections.
+struct TracePass : PassInfoMixin<TracePass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
+    if (isForLinkTimeOptimisation(M)) {
+      M.getContext().emitError(
+          "-holdfast-trace does not work with link-time optimisation: compile "
+          "with -fno-lto");
+      return PreservedAnalyses::all();
+    }
+    return TraceAccessesPass().run(M, MAM);
+  }
+  static bool isRequired() { return true; }
+};
+
 void registerPasses(PassBuilder &Builder) {
   Builder.registerPipelineStartEPCallback(
       [](ModulePassManager &Passes, OptimizationLevel) {
-        Passes.addPass(MarkFunctionsPass(commandLineOptions()));
+        if (Engine != EngineKind::None)
+          Passes.addPass(MarkFunctionsPass(commandLineOptions()));
+        if (Trace)
+          Passes.addPass(KeepUntracedApartPass());
       });
   Builder.registerOptimizerLastEPCallback(
       [](ModulePassManager &Passes, OptimizationLevel) {
-        Passes.addPass(InstrumentOrDeferPass());
+        if (Engine != EngineKind::None)
+          Passes.addPass(InstrumentOrDeferPass());
+        if (Trace)
+          Passes.addPass(TracePass());
       });
   Builder.registerFullLinkTimeOptimizationLastEPCallback(
       [](ModulePassManager &Passes, OptimizationLevel) {
@@ -87,6 +119,8 @@ void registerPasses(PassBuilder &Builder) {
           Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         else if (Name == "holdfast-instrument")
           Passes.addPass(InstrumentPass());
+        else if (Name == "holdfast-trace")
+          Passes.addPass(TraceAccessesPass());
         else if (Name == "holdfast-defer")
           Passes.addPass(DeferToLinkPass());
         else

@@ -26,7 +26,8 @@ inline constexpr llvm::StringLiteral NameAttr = "holdfast.name";
 inline constexpr llvm::StringLiteral LinkGuard =
     "holdfast_error_link_with_load_pass_plugin";
 
-enum class EngineKind { Clobber, Undo };
+/// None: failure-atomic functions stay as they are, for trace mode alone.
+enum class EngineKind { None, Clobber, Undo };
 
 /// Which halves of clobber logging are built in; the partial builds exist to
 /// measure (SPEC C9).

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * What code built in trace mode (plugin option -holdfast-trace) tells the crash checker: its loads
+ * and stores in one watched range of memory. The checker's library defines everything named here;
+ * the plugin knows it by name.
+ *
+ * 1. A load is reported before it: the checker may still decide what will be read.
+ * 2. A store is reported after it: the new bytes are in memory, and nothing else of that thread has
+ *    happened since.
+ * 3. The return address of a report belongs to the source line of its access.
+ * 4. A report that begins outside the watched range, or ends outside, is to be clipped: code
+ * reports a range (memcpy and the like) whole when any of its bytes may be watched. A single access
+ * is reported when its first byte is.
+ * 5. Non-temporal stores, write-backs and sfence are not reported here; the persistence layer's
+ *    hook (holdfast/persist.hpp) does that.
+ */
+#ifndef HOLDFAST_ABI_TRACE_H
+#define HOLDFAST_ABI_TRACE_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Read before every access, without synchronisation: change it while no other thread runs traced
+ * code. All zero: nothing is reported but fences. */
+struct hf_trace_region {
+    uintptr_t begin; /* aligned to 64 bytes, so that no single access begins before it */
+    uintptr_t bytes;
+};
+extern struct hf_trace_region hf_trace_watched;
+
+void hf_trace_load(const void* address, uint64_t bytes);
+void hf_trace_store(const void* address, uint64_t bytes);
+/* A locked operation, which drains the store buffer like a fence. hf_trace_load comes before it
+ * where it reads, hf_trace_store does not come. */
+void hf_trace_rmw(const void* address, uint64_t bytes);
+/* A full fence (mfence, or what the compiler takes for it), after it. */
+void hf_trace_fence(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
