@@ -5,11 +5,13 @@
 JOBS    ?= $(shell nproc)
 # How long 'make soak' runs.
 SECONDS ?= 1800
+# How many inputs 'make fuzz' tries.
+RUNS    ?= 10000000
 # The system's Python, which the Debian packages of the clients belong to.
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug asan tsan test demo soak bench format lint clean
+.PHONY: help install build debug asan tsan test demo soak fuzz bench format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
@@ -35,6 +37,13 @@ test: build ## build, then run every test; ctest's summary closes the run
 
 soak: build ## the kill tests for SECONDS=1800, another seed each time
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS)
+
+fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four over a store
+	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS) --target kv_protocol_fuzz kv_session_fuzz
+	@scripts/with-tmpfs $(PYTHON) apps/kv/fuzz.py \
+	    build/release/bin/kv_protocol_fuzz $$(($(RUNS) * 3 / 4)) \
+	    build/release/bin/kv_session_fuzz $$(($(RUNS) / 4))
 
 bench: build ## engines and peers in interleaved rounds
 	@scripts/with-tmpfs build/release/bin/holdfast bench compare hashmap

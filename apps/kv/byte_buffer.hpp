@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -25,11 +26,12 @@ public:
     std::size_t capacity() const noexcept { return capacity_; }
     std::string_view view() const noexcept { return {bytes_ + begin_, size()}; }
 
-    /// Room for 'count' more bytes at the end; commit() what was written there.
+    /// Room for 'count' more bytes at the end; commit() what was written there. Whoever knows that
+    /// the buffer will never hold more than 'most' bytes says so: no more is reserved then.
     ///
     /// Cost: amortised O(count); consumed bytes in front are reclaimed first.
-    char* room(std::size_t count) {
-        if (capacity_ - end_ < count) make_room(count);
+    char* room(std::size_t count, std::size_t most = SIZE_MAX) {
+        if (capacity_ - end_ < count) make_room(count, most);
         return bytes_ + end_;
     }
     std::size_t room_bytes() const noexcept { return capacity_ - end_; }
@@ -56,7 +58,7 @@ public:
     }
 
 private:
-    void make_room(std::size_t count) {
+    void make_room(std::size_t count, std::size_t most) {
         if (begin_ > 0 && (begin_ >= size() || capacity_ - size() >= count)) {
             std::memmove(bytes_, bytes_ + begin_, size());
             end_ -= begin_;
@@ -65,6 +67,7 @@ private:
         }
         const std::size_t needed = end_ + count;
         std::size_t capacity = capacity_ < 1024 ? 1024 : capacity_ * 2;
+        if (capacity > most) capacity = most;
         if (capacity < needed) capacity = needed;
         auto* grown = static_cast<char*>(std::realloc(bytes_, capacity));
         if (grown == nullptr) throw std::bad_alloc();

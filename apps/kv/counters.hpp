@@ -39,6 +39,9 @@ enum class count : std::uint8_t {
     reclaimed,
     bytes_read,
     bytes_written,
+    idle_kicks,
+    stalled_kicks,
+    memory_kicks,
     // Copies of the thread's hf::persist counters, for `stats holdfast`.
     sections,
     ordering_points,

@@ -4,6 +4,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdio>
 
@@ -11,6 +12,8 @@ namespace hf::kv {
 namespace {
 
 constexpr std::uint64_t item_bytes_least = 1U << 10, item_bytes_most = 1U << 30;
+constexpr std::uint64_t buffer_bytes_least = 256ULL << 20;
+constexpr std::uint32_t timeout_most_s = 1U << 30;
 constexpr std::uint32_t threads_most = 60; // of the pool's 64 log lanes
 
 // "1048576", "512k", "2m": as memcached's -I.
@@ -40,6 +43,7 @@ struct raw {
     std::uint64_t megabytes = 64;
     std::string item_max = "1m", unix_mask = "700", mode = "process";
     int udp_port = 0;
+    std::uint64_t buffer_megabytes = 0;
     bool no_evictions = false;
 };
 
@@ -83,6 +87,19 @@ void declare(CLI::App& app, settings& chosen, raw& given) {
     app.add_option("-b,--listen-backlog", chosen.backlog, "Length of the queue of new connections")
         ->check(CLI::Range(1U, 1U << 16))
         ->capture_default_str();
+    app.add_option("--request-timeout", chosen.request_timeout_s,
+                   "Seconds without progress after which half a request, or a client that does not "
+                   "read, is hung up on; 0: never")
+        ->check(CLI::Range(0U, timeout_most_s))
+        ->capture_default_str();
+    app.add_option("--idle-timeout", chosen.idle_timeout_s,
+                   "Seconds between requests after which a client is hung up on; 0: never")
+        ->check(CLI::Range(0U, timeout_most_s))
+        ->capture_default_str();
+    app.add_option("--buffer-limit", given.buffer_megabytes,
+                   "Megabytes that half-sent requests and unread replies of all clients may hold; "
+                   "default: 256, and four of the largest items (-I)")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20));
     app.add_option("-P,--pidfile", chosen.pid_file, "File to write the process id to")
         ->type_name("FILE");
     app.add_option("-u,--user", chosen.user, "User to become when started as root");
@@ -106,6 +123,11 @@ command_line parse_command_line(int argc, char** argv) {
         if (item_bytes_max > given.megabytes << 19)
             throw CLI::ValidationError("-I: at most half of the memory limit (-m)");
         line.chosen.store.item_bytes_max = static_cast<std::uint32_t>(item_bytes_max);
+        if (given.buffer_megabytes != 0 && given.buffer_megabytes << 20 < 2 * item_bytes_max)
+            throw CLI::ValidationError("--buffer-limit: at least two of the largest items (-I)");
+        line.chosen.connection_bytes_max = given.buffer_megabytes != 0
+                                               ? given.buffer_megabytes << 20
+                                               : std::max(buffer_bytes_least, 4 * item_bytes_max);
         line.chosen.unix_mask = parse_mask(given.unix_mask);
         if (line.chosen.tcp_port == 0 && line.chosen.unix_path.empty())
             throw CLI::ValidationError("-p 0 without -s: nothing to listen on");

@@ -109,6 +109,8 @@ inline constexpr std::string_view line_too_long = "CLIENT_ERROR line too long\r\
 inline constexpr std::string_view too_large = "SERVER_ERROR object too large for cache\r\n";
 inline constexpr std::string_view no_memory = "SERVER_ERROR out of memory storing object\r\n";
 inline constexpr std::string_view no_memory_delta = "SERVER_ERROR out of memory\r\n";
+inline constexpr std::string_view no_memory_request =
+    "SERVER_ERROR out of memory reading request\r\n";
 inline constexpr std::string_view too_many_connections = "ERROR Too many open connections\r\n";
 } // namespace reply
 

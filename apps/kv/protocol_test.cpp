@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
 #include <random>
 #include <string>
 
@@ -149,6 +150,19 @@ TEST(Protocol, AnyBytesAreUnderstoodOrRefused) {
         }
         EXPECT_LE(r.key.size(), key_bytes_max);
     }
+}
+
+TEST(ByteBuffer, ReservesNoMoreThanItWillEverHold) {
+    byte_buffer buffer;
+    const std::string piece(100'000, 'x');
+    for (int i = 0; i < 10; ++i) {
+        std::memcpy(buffer.room(piece.size(), 1'000'000), piece.data(), piece.size());
+        buffer.commit(piece.size());
+        EXPECT_LE(buffer.capacity(), 1'000'000U);
+    }
+    EXPECT_EQ(buffer.view(), std::string(1'000'000, 'x'));
+    buffer.append("y"); // whoever was wrong still gets room
+    EXPECT_EQ(buffer.size(), 1'000'001U);
 }
 
 TEST(ByteBuffer, GivesBackWhatWasPutInThroughAnyPattern) {

@@ -56,6 +56,7 @@ def bad_options(folder):
         "small item size": ["-I", "10"], "threads": ["-t", "0"], "many threads": ["-t", "1000"],
         "port": ["-p", "70000"], "mode": ["--mode", "magic"], "mask": ["-s", folder / "s", "-a", "9"],
         "memory": ["-m", "0"], "address": ["-l", "999.1.1.1"], "no listener": ["-p", "0"],
+        "small buffers": ["--buffer-limit", "1"], "timeout": ["--request-timeout", "-1"],
         "pid file": ["-P", folder / "none/pid"],
     }.items():
         pool = folder / f"option-{what}.hf".replace(" ", "-")

@@ -20,9 +20,13 @@ struct settings {
     std::uint32_t threads = 4;
     std::uint32_t connections_max = 1024;
     std::uint32_t backlog = 1024;
-    int tcp_port = 11211;           // -1: one that is free, 0: none
-    std::string addresses;          // separated by commas; empty: all
-    std::string unix_path;          // set: no TCP
+    std::uint32_t idle_timeout_s = 0;     // between requests; 0: none
+    std::uint32_t request_timeout_s = 60; // without progress inside one; 0: none
+    /// Of half-sent requests and unread replies, all clients together.
+    std::uint64_t connection_bytes_max = 256ULL << 20;
+    int tcp_port = 11211;  // -1: one that is free, 0: none
+    std::string addresses; // separated by commas; empty: all
+    std::string unix_path; // set: no TCP
     std::uint32_t unix_mask = 0700;
     std::string pid_file;
     std::string user;
@@ -36,6 +40,7 @@ struct service {
     std::atomic<std::uint32_t> curr_connections{0};
     std::atomic<std::uint64_t> total_connections{0};
     std::atomic<std::uint64_t> rejected_connections{0};
+    std::atomic<std::uint64_t> connection_bytes{0}; // reserved by all connections
 };
 
 /// The answer to `stats` with these words behind it.

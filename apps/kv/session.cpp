@@ -47,6 +47,7 @@ session::progress session::run(std::string_view input, byte_buffer& out,
             p.consumed += length;
         }
         scanned_ = 0;
+        p.finished = true;
     }
     return p;
 }

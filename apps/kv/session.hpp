@@ -24,11 +24,15 @@ public:
     struct progress {
         std::size_t consumed = 0; // bytes of the input that need not be offered again
         std::size_t wanted = 0; // unconsumed bytes needed to go on; 0: not known, at least one more
-        bool paused = false; // the output limit was reached
-        bool close = false; // hang up when the output is sent
+        bool paused = false;    // the output limit was reached
+        bool finished = false;  // a request was, at least one
+        bool close = false;     // hang up when the output is sent
     };
     /// Executes the requests at the front of 'input', as many as are complete.
     progress run(std::string_view input, byte_buffer& out, std::size_t out_bytes_max);
+
+    /// Whether the rest of a refused value is still to come.
+    bool swallowing() const noexcept { return swallow_ > 0; }
 
 private:
     bool value_request(const request& r, std::string_view rest, std::size_t line, byte_buffer& out,
@@ -40,10 +44,10 @@ private:
 
     service* serving_;
     thread_counts* counted_;
-    int number_; // how -vv names the connection
+    int number_;              // how -vv names the connection
     std::size_t swallow_ = 0; // bytes of a refused value still to come
     std::size_t scanned_ = 0; // of the unfinished line: known to have no end
-    std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
+    std::size_t served_ = 0;  // of the retrieval in progress: offset of the next key in its line
 };
 
 } // namespace hf::kv

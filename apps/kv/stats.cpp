@@ -42,6 +42,9 @@ constexpr named_count general_counts[] = {
     {"store_no_memory", count::store_no_memory},
     {"bytes_read", count::bytes_read},
     {"bytes_written", count::bytes_written},
+    {"idle_kicks", count::idle_kicks},
+    {"stalled_kicks", count::stalled_kicks},
+    {"memory_kicks", count::memory_kicks},
 };
 
 constexpr named_count persistence_counts[] = {
@@ -75,6 +78,7 @@ void general(byte_buffer& out, service& s) {
     append_stat(out, "curr_connections", s.curr_connections.load());
     append_stat(out, "total_connections", s.total_connections.load());
     append_stat(out, "rejected_connections", s.rejected_connections.load());
+    append_stat(out, "connection_bytes", s.connection_bytes.load());
     for (const auto& c : general_counts) append_stat(out, c.name, of(sums, c.what));
     append_stat(out, "limit_maxbytes", items.pool().max_bytes());
     append_stat(out, "accepting_conns",
@@ -106,6 +110,9 @@ void settings_lines(byte_buffer& out, service& s) {
     append_stat(out, "item_size_max", s.items->item_bytes_max());
     append_stat(out, "maxconns_fast", "yes");
     append_stat(out, "flush_enabled", "yes");
+    append_stat(out, "idle_timeout", c.idle_timeout_s);
+    append_stat(out, "request_timeout", c.request_timeout_s);
+    append_stat(out, "buffer_limit", c.connection_bytes_max);
 }
 
 void items_lines(byte_buffer& out, service& s) {

@@ -20,6 +20,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <shared_mutex>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -174,16 +175,16 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
     instance& in = at(hash);
     const std::uint32_t when = clock_();
     life how = life::live;
-    in.lock.lock_shared();
+    std::shared_lock held(in.lock); // also when 'visit' finds no memory and throws
     item* const it = find(in, key, hash);
     if (it != nullptr && (how = life_of(*it, when)) == life::live) {
         mark_access(*it, when);
         visit(item_view{it->value(), it->flags, it->cas});
-        in.lock.unlock_shared();
+        held.unlock();
         counted.add(count::get_hits);
         return true;
     }
-    in.lock.unlock_shared();
+    held.unlock();
     counted.add(count::get_misses);
     if (it != nullptr) {
         count_dead(how, counted);

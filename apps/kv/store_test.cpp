@@ -8,6 +8,8 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <random>
@@ -301,6 +303,21 @@ TEST_F(Store, RequestsMayArriveByteByByte) {
     for (char c : std::string_view("\r\nget b\r\n")) feed(c);
     EXPECT_EQ(out.view(), "STORED\r\nVALUE a 0 4\r\n\r\n\r\n\r\nEND\r\n" +
                               std::string(reply::too_large) + "END\r\n");
+}
+
+TEST_F(Store, AReaderThatThrowsHoldsNoLock) {
+    set("a", "1");
+    EXPECT_THROW(items_->get("a", *counted_, [](const item_view&) { throw std::bad_alloc(); }),
+                 std::bad_alloc);
+    std::atomic<bool> removed{false};
+    std::thread writer([&] {
+        items_->remove("a", items_->counted().join());
+        removed = true;
+    });
+    for (int i = 0; i < 10'000 && !removed; ++i)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    ASSERT_TRUE(removed) << "the instance is locked";
+    writer.join();
 }
 
 TEST_F(Store, ThreadsSeeWholeItems) {

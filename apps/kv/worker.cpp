@@ -5,6 +5,7 @@
 
 #include <event2/event.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <sys/eventfd.h>
@@ -15,19 +16,59 @@
 namespace hf::kv {
 namespace {
 
-constexpr std::size_t read_bytes = 64 << 10;       // asked for in one read
+constexpr std::size_t read_bytes = 64 << 10;          // asked for in one read
 constexpr std::size_t gathered_bytes_max = 256 << 10; // replies before they are sent
-constexpr std::size_t kept_bytes = 2 << 10;        // an idle connection's buffers may keep this
+constexpr std::size_t kept_bytes = 2 << 10;           // an idle connection's buffers may keep this
+
+constexpr unsigned rounds_max = 4; // of gathered replies sent in one event (4)
+// A request may take long when it is long: this much of it, or of its reply, is progress (5). At
+// the default timeout that asks for a kilobyte a second.
+constexpr std::size_t progress_bytes = 64 << 10;
 
 } // namespace
 
 connection::connection(worker& home, int socket)
-    : home_(&home), socket_(socket), talk_(*home.serving_, *home.counted_, socket) {}
+    : home_(&home), socket_(socket), since_s_(home.seconds_),
+      talk_(*home.serving_, *home.counted_, socket) {}
 
 connection::~connection() {
     if (readable_ != nullptr) event_free(readable_);
     if (writable_ != nullptr) event_free(writable_);
     ::close(socket_);
+    home_->serving_->connection_bytes.fetch_sub(charged_);
+}
+
+bool connection::unfinished() const noexcept {
+    return !in_.empty() || !out_.empty() || talk_.swallowing();
+}
+
+std::uint32_t connection::waiting_s() const noexcept { return home_->seconds_ - since_s_; }
+
+void connection::get_on() noexcept {
+    since_s_ = home_->seconds_;
+    moved_ = 0;
+}
+
+void connection::moved(std::size_t bytes) noexcept {
+    moved_ += bytes;
+    if (moved_ >= progress_bytes) get_on();
+}
+
+// Upholds (3). False: this connection would pass the limit.
+bool connection::within_memory() noexcept {
+    const std::size_t holds = in_.capacity() + out_.capacity();
+    if (holds == charged_) return true;
+    auto& all = home_->serving_->connection_bytes;
+    const bool grows = holds > charged_;
+    const std::uint64_t sum = all.fetch_add(holds - charged_) + (holds - charged_);
+    charged_ = holds;
+    return !grows || sum <= home_->serving_->chosen.connection_bytes_max;
+}
+
+void connection::refuse_for_memory() const noexcept {
+    if (!out_.empty()) return; // it would stand in the middle of a reply
+    (void)!::send(socket_, reply::no_memory_request.data(), reply::no_memory_request.size(),
+                  MSG_NOSIGNAL);
 }
 
 bool connection::add_events() {
@@ -39,7 +80,11 @@ bool connection::add_events() {
 void connection::on_readable(int, short, void* self) {
     auto* const c = static_cast<connection*>(self);
     worker& home = *c->home_;
-    if (!c->read_and_serve()) home.close(c);
+    try {
+        if (!c->read_and_serve()) home.close(c);
+    } catch (const std::bad_alloc&) {
+        home.close_for_memory(c);
+    }
     home.publish_counters();
 }
 
@@ -48,47 +93,64 @@ void connection::on_writable(int, short, void* self) {
     worker& home = *c->home_;
     // Requests that waited behind the replies have arrived already: no readiness will announce
     // them.
-    if (!c->send_pending() || (c->out_.empty() && !c->serve(c->in_)) || !c->update_events())
-        home.close(c);
+    try {
+        if (!c->send_pending() || (c->out_.empty() && !c->serve(c->in_)) || !c->update_events())
+            home.close(c);
+    } catch (const std::bad_alloc&) {
+        home.close_for_memory(c);
+    }
     home.publish_counters();
 }
 
 // False, here and below: hang up.
 bool connection::read_and_serve() {
     byte_buffer& input = in_.empty() ? home_->in_ : in_;
-    const std::size_t missing = wanted_ > input.size() ? wanted_ - input.size() : 0;
-    const std::size_t most = missing > read_bytes ? missing : read_bytes;
-    char* const to = input.room(most);
+    const std::size_t held = input.size();
+    const std::size_t missing = wanted_ > held ? wanted_ - held : 0;
+    // Upholds (3): as much again as has arrived, however long the value is said to be.
+    const std::size_t most = std::max(read_bytes, std::min(missing, held));
+    const std::size_t limit =
+        &input == &in_ && missing > 0 ? std::max(wanted_, held + most) : SIZE_MAX;
+    char* const to = input.room(most, limit);
     const ssize_t got = ::read(socket_, to, most);
     if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    if (!unfinished()) get_on(); // something begins
     input.commit(static_cast<std::size_t>(got));
+    moved(static_cast<std::size_t>(got));
     home_->counted_->add(count::bytes_read, static_cast<std::uint64_t>(got));
     return serve(input) && update_events();
 }
 
 bool connection::serve(byte_buffer& input) {
-    for (;;) {
+    for (unsigned round = 1;; ++round) {
         const session::progress p = talk_.run(input.view(), home_->out_, gathered_bytes_max);
         input.consume(p.consumed);
         wanted_ = p.wanted;
         closing_ = p.close;
+        if (p.finished) get_on();
         const bool alive = send_gathered();
         if (!alive || (closing_ && out_.empty())) {
             home_->in_.clear();
             return false;
         }
-        if (!p.paused || !out_.empty()) break;
+        more_ = p.paused && out_.empty();
+        if (!more_ || round == rounds_max) break;
     }
-    if (&input != &in_) { // upholds (1) of worker.hpp: the worker's buffer is free for the next
-        if (!input.empty()) {
-            in_.room(wanted_ > input.size() ? wanted_ : input.size());
-            in_.append(input.view());
-            input.clear();
-        }
-    } else {
+    return keep_rest(input);
+}
+
+// Upholds (1): the worker's buffer is free for the next.
+bool connection::keep_rest(byte_buffer& input) {
+    if (&input == &in_) {
         in_.shrink(kept_bytes);
+    } else if (!input.empty()) {
+        in_.append(input.view());
+        input.clear();
     }
-    return true;
+    if (within_memory()) return true;
+    refuse_for_memory();
+    home_->counted_->add(count::memory_kicks);
+    return false;
 }
 
 bool connection::send_gathered() {
@@ -104,6 +166,7 @@ bool connection::send_gathered() {
             return false;
         }
         home_->counted_->add(count::bytes_written, static_cast<std::uint64_t>(sent));
+        moved(static_cast<std::size_t>(sent));
         bytes.remove_prefix(static_cast<std::size_t>(sent));
     }
     out_.append(bytes);
@@ -121,14 +184,16 @@ bool connection::send_pending() {
             return errno == EAGAIN || errno == EWOULDBLOCK;
         }
         home_->counted_->add(count::bytes_written, static_cast<std::uint64_t>(sent));
+        moved(static_cast<std::size_t>(sent));
         out_.consume(static_cast<std::size_t>(sent));
     }
+    get_on();
     out_.shrink(kept_bytes);
     return !closing_;
 }
 
 bool connection::update_events() {
-    const bool wait = !out_.empty();
+    const bool wait = !out_.empty() || more_;
     if (wait == writing_) return true;
     writing_ = wait;
     return event_del(wait ? readable_ : writable_) == 0 &&
@@ -195,17 +260,29 @@ void worker::on_wake(int fd, short, void* self) {
         arrived.swap(w->inbox_);
         stopping = w->stopping_;
     }
-    for (int socket : arrived) {
-        auto* const c = new connection(*w, socket);
-        w->connections_.insert(c);
-        if (!c->add_events()) w->close(c);
-        else if (w->serving_->verbosity > 0) std::fprintf(stderr, "<%d new client\n", socket);
-    }
+    for (int socket : arrived) w->accept(socket);
     if (stopping) event_base_loopbreak(w->base_);
+}
+
+void worker::accept(int socket) {
+    connection* c = nullptr;
+    try {
+        c = new connection(*this, socket);
+        connections_.insert(c);
+    } catch (const std::bad_alloc&) {
+        if (c != nullptr) delete c;
+        else ::close(socket);
+        serving_->curr_connections.fetch_sub(1);
+        return;
+    }
+    if (!c->add_events()) close(c);
+    else if (serving_->verbosity > 0) std::fprintf(stderr, "<%d new client\n", socket);
 }
 
 void worker::on_tick(int, short, void* self) {
     auto* const w = static_cast<worker*>(self);
+    ++w->seconds_;
+    w->close_overdue();
     w->serving_->items->reap(*w->counted_);
     w->publish_counters();
 }
@@ -214,6 +291,28 @@ void worker::close(connection* gone) {
     connections_.erase(gone);
     delete gone;
     serving_->curr_connections.fetch_sub(1);
+}
+
+// What the shared buffers hold is the client's whose event ran out of memory. It is not told: a
+// part of a reply may have been sent.
+void worker::close_for_memory(connection* gone) {
+    in_.clear();
+    out_.clear();
+    counted_->add(count::memory_kicks);
+    close(gone);
+}
+
+// Upholds (5).
+void worker::close_overdue() {
+    const settings& limits = serving_->chosen;
+    for (auto at = connections_.begin(); at != connections_.end();) {
+        connection* const c = *at++; // close() takes it out of the set
+        const bool unfinished = c->unfinished();
+        const std::uint32_t limit = unfinished ? limits.request_timeout_s : limits.idle_timeout_s;
+        if (limit == 0 || c->waiting_s() <= limit) continue;
+        counted_->add(unfinished ? count::stalled_kicks : count::idle_kicks);
+        close(c);
+    }
 }
 
 // The persistence layer counts per thread; `stats holdfast` may be asked on any other.

@@ -5,6 +5,11 @@
 // (1) Reads go into a buffer of the worker and replies are gathered in another; a connection owns
 //     memory only for a request that has arrived in part or replies its client has not taken yet.
 // (2) While replies wait for the client, nothing more is read from it or executed for it.
+// (3) What (1) allows grows with what has arrived, not with what was announced, and is limited for
+//     all connections together: one that would pass the limit is closed.
+// (4) One event serves a bounded number of bytes: a client that reads as fast as it is served, and
+//     has asked for a million items, holds nobody up.
+// (5) A connection with half a request, or with replies not taken, makes progress or is closed.
 #pragma once
 
 #include "session.hpp"
@@ -40,7 +45,10 @@ private:
     static void on_wake(int, short, void* self);
     static void on_tick(int, short, void* self);
     void run();
+    void accept(int socket);
     void close(connection* gone);
+    void close_for_memory(connection* gone);
+    void close_overdue();
     void publish_counters();
 
     service* serving_;
@@ -52,6 +60,7 @@ private:
     std::mutex inbox_lock_;
     std::vector<int> inbox_;
     bool stopping_ = false;
+    std::uint32_t seconds_ = 0; // since the start, as ticks tell
     std::unordered_set<connection*> connections_;
     byte_buffer in_, out_; // (1)
     std::thread thread_;
@@ -66,6 +75,11 @@ public:
     ~connection();
     bool add_events();
 
+    /// Waits for the client in the middle of something, which (5) limits.
+    bool unfinished() const noexcept;
+    /// Seconds, as its worker counts, since it last got on.
+    std::uint32_t waiting_s() const noexcept;
+
 private:
     static void on_readable(int, short, void* self);
     static void on_writable(int, short, void* self);
@@ -74,13 +88,22 @@ private:
     bool send_pending();
     bool send_gathered();
     bool update_events();
+    void get_on() noexcept;
+    void moved(std::size_t bytes) noexcept;
+    bool within_memory() noexcept;
+    void refuse_for_memory() const noexcept;
+    bool keep_rest(byte_buffer& input);
 
     worker* home_;
     int socket_;
     event* readable_ = nullptr;
     event* writable_ = nullptr;
-    bool writing_ = false; // waiting for the client to take replies (2)
-    bool closing_ = false; // hang up when they are taken
+    bool writing_ = false;    // waiting for the client to take replies (2)
+    bool more_ = false;       // requests wait for the next turn (4)
+    bool closing_ = false;    // hang up when they are taken
+    std::uint32_t since_s_;   // when it last got on (5)
+    std::size_t moved_ = 0;   // bytes read and sent since
+    std::size_t charged_ = 0; // of (3)
     std::size_t wanted_ = 0;
     session talk_;
     byte_buffer in_, out_;
