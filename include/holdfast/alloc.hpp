@@ -26,7 +26,8 @@ class pool;
 /// Allocates and constructs a T in the section's pool (outside a section: in the process's only
 /// open pool, effective at once). Returns null when the pool is full.
 ///
-/// Ordering: 0 points. Failure-atomic with the section; outside one, allocated when it returns.
+/// Ordering: 0 points. Failure-atomic with the section; outside one 2, and allocated when it
+///           returns.
 /// Crash:    in a section, allocated if and only if the section completes.
 template <class T, class... Args> T* make(Args&&... args) noexcept {
     static_assert(std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>);

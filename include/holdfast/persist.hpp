@@ -35,8 +35,9 @@ extern constinit thread_local counters events __attribute__((tls_model("initial-
 }
 inline counters& thread_counters() noexcept { return detail::events; }
 
-/// One persistence event, as given to the trace hook.
-enum class event : std::uint8_t { store, nt_store, flush, fence };
+/// One persistence event, as given to the trace hook. checked: what follows reads the range, and
+/// believes what it reads only when a checksum that covers all of it holds.
+enum class event : std::uint8_t { store, nt_store, flush, fence, checked };
 using trace_hook = void (*)(event what, const void* address, std::size_t bytes);
 /// Installs the process-wide hook (nullptr removes it). For the crash checker and tests; install it
 /// while no section runs.

@@ -43,6 +43,11 @@ struct open_options {
     bool prefault = false;              // touch every page at open: experiments
     bool eadr = false;                  // pmem mode: caches are in the persistence domain
     bool follow_symlinks = false;
+    /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
+    /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.
+    bool guard_signals = true;
+    std::uint32_t recovery_ms_max = 10'000; // computing time of one re-execution; 0: no bound
+    bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
 };
 
 struct recovery_report {

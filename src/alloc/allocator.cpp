@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <new>
 
 namespace hf {
 
@@ -33,7 +34,11 @@ std::uint64_t refill_count(std::uint64_t block_bytes) {
 
 } // namespace
 
-allocator::allocator(pool_file& file) : file_(&file), heap_(file) { take_in_extents(); }
+allocator::allocator(pool_file& file)
+    : file_(&file), heap_(file), slabs_(heap_.classes().count()),
+      unexamined_(heap_.classes().count()) {
+    take_in_extents();
+}
 
 allocator::~allocator() {
     for (unsigned i = 0; i < extents_known_; ++i)
@@ -46,6 +51,7 @@ void allocator::take_in_extents() {
     for (unsigned i = extents_known_; i < heap_.extent_count(); ++i) {
         extents_[i].slabs.reset(static_cast<std::atomic<slab_state*>*>(
             std::calloc(heap_.extent_at(i).chunks + 1, sizeof(std::atomic<slab_state*>))));
+        if (extents_[i].slabs == nullptr) throw std::bad_alloc(); // taken in by the next growth
         extents_known_.store(i + 1, std::memory_order_release);
     }
 }
@@ -64,8 +70,8 @@ bool allocator::scanned(std::uint64_t offset) const noexcept {
 }
 
 void allocator::list_slab(slab_list& list, slab_state* slab) {
-    slab->listed_at = list.partial.size();
     list.partial.push_back(slab);
+    slab->listed_at = list.partial.size() - 1;
 }
 
 void allocator::unlist_slab(slab_list& list, slab_state* slab) {
@@ -92,7 +98,7 @@ block allocator::reserve(thread_cache& cache, std::uint64_t bytes) {
     return {offset, size};
 }
 
-void allocator::release(thread_cache& cache, block b) {
+void allocator::release(thread_cache& cache, block b) noexcept try {
     if (!heap_.is_slab(b.bytes)) {
         std::scoped_lock held{chunks_};
         large_.erase(b.offset);
@@ -107,9 +113,10 @@ void allocator::release(thread_cache& cache, block b) {
     if (at_hand.size() <= 2 * keep) return;
     put_back(size_class, at_hand.data(), keep); // the oldest
     at_hand.erase(at_hand.begin(), at_hand.begin() + static_cast<std::ptrdiff_t>(keep));
+} catch (const std::bad_alloc&) { // (4)
 }
 
-void allocator::release_all(thread_cache& cache) {
+void allocator::release_all(thread_cache& cache) noexcept {
     for (unsigned c = 0; c < cache.blocks.size(); ++c) {
         if (cache.blocks[c].empty()) continue;
         put_back(c, cache.blocks[c].data(), cache.blocks[c].size());
@@ -191,18 +198,21 @@ slab_state* allocator::examine(std::uint64_t chunk_offset, unsigned size_class) 
     if (slab_state* known = place.load(std::memory_order_acquire)) return known;
     const std::uint64_t size = heap_.classes().block_bytes(size_class);
     const std::uint32_t slots = heap_.classes().slots(size_class);
-    auto* slab = new slab_state{chunk_offset, size_class, slots, 0, unlisted, {}};
+    auto slab = std::make_unique<slab_state>(
+        slab_state{chunk_offset, size_class, slots, slots, unlisted, {}});
     slab->taken.assign((slots + 63) / 64, 0);
-    for (std::uint32_t s = 0; s < slots; ++s) {
-        if (heap_.bit(chunk_offset + s * size)) slab->taken[s / 64] |= std::uint64_t{1} << s % 64;
-        else ++slab->free;
-    }
-    if (slab->free > 0) list_slab(slabs_[size_class], slab);
-    place.store(slab, std::memory_order_release);
-    return slab;
+    heap_.for_each_slot(chunk_offset, size, [&](std::uint64_t s) {
+        slab->taken[s / 64] |= std::uint64_t{1} << s % 64;
+        --slab->free;
+    });
+    if (slab->free > 0) list_slab(slabs_[size_class], slab.get());
+    place.store(slab.get(), std::memory_order_release);
+    return slab.release();
 }
 
-void allocator::put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) {
+/// Never in part: a slot that stayed with its giver as well would be handed out twice (4).
+void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
+                         std::size_t count) noexcept {
     const std::uint64_t size = heap_.classes().block_bytes(size_class);
     slab_list& list = slabs_[size_class];
     std::scoped_lock held{list.lock};
@@ -212,38 +222,41 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets, std:
         const std::uint64_t slot = (offsets[i] - slab->offset) / size;
         slab->taken[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
         ++slab->free;
-        if (slab->listed_at == unlisted) list_slab(list, slab);
-        if (slab->free < slab->slots || list.partial.size() < 2) continue;
-        // Wholly free, and the class has other room: the chunk may serve another class.
-        std::scoped_lock chunks_held{chunks_};
-        if (!scanned(slab->offset)) continue; // the cursor would meet it a second time
-        unlist_slab(list, slab);
-        slab_place(slab->offset).store(nullptr, std::memory_order_release);
-        add_free_run(slab->offset, 1);
-        delete slab;
+        try {
+            if (slab->listed_at == unlisted) list_slab(list, slab);
+            if (slab->free == slab->slots && list.partial.size() > 1) give_up_chunk(list, slab);
+        } catch (const std::bad_alloc&) { // tried again when the chunk's next slot comes back
+        }
     }
+}
+
+/// A wholly free chunk of a class that has other room may serve another. Requires: list.lock held.
+void allocator::give_up_chunk(slab_list& list, slab_state* slab) {
+    std::scoped_lock held{chunks_};
+    if (!scanned(slab->offset)) return; // the cursor would meet it a second time
+    add_free_run(slab->offset, 1);
+    unlist_slab(list, slab);
+    slab_place(slab->offset).store(nullptr, std::memory_order_release);
+    delete slab;
 }
 
 /// Requires: chunks_ held.
 void allocator::add_free_run(std::uint64_t offset, std::uint64_t chunks) {
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
-    auto next = free_runs_.lower_bound(offset);
-    if (next != free_runs_.begin()) {
-        auto before = std::prev(next);
-        const bool touches = before->first + before->second * chunk_bytes == offset &&
-                             heap_.extent_of(before->first) == heap_.extent_of(offset);
-        if (touches) {
-            offset = before->first;
-            chunks += before->second;
-            free_runs_.erase(before);
-        }
-    }
-    if (next != free_runs_.end() && offset + chunks * chunk_bytes == next->first &&
-        heap_.extent_of(next->first) == heap_.extent_of(offset)) {
-        chunks += next->second;
+    const auto touch = [&](const auto& one, const auto& other) {
+        return one.first + one.second * chunk_bytes == other.first &&
+               heap_.extent_of(one.first) == heap_.extent_of(other.first);
+    };
+    auto run = free_runs_.emplace(offset, chunks).first; // all that can fail comes first
+    if (auto next = std::next(run); next != free_runs_.end() && touch(*run, *next)) {
+        run->second += next->second;
         free_runs_.erase(next);
     }
-    free_runs_[offset] = chunks;
+    if (run == free_runs_.begin()) return;
+    if (auto before = std::prev(run); touch(*before, *run)) {
+        before->second += run->second;
+        free_runs_.erase(run);
+    }
 }
 
 /// Takes exactly these chunks out of the free runs, if they are there. Requires: chunks_ held.
@@ -254,9 +267,10 @@ bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
     const std::uint64_t chunk_bytes = heap_.chunk_bytes(), start = run->first, length = run->second;
     const std::uint64_t skip = (offset - start) / chunk_bytes;
     if (skip + chunks > length) return false;
-    free_runs_.erase(run);
-    if (skip > 0) free_runs_[start] = skip;
-    if (skip + chunks < length) free_runs_[offset + chunks * chunk_bytes] = length - skip - chunks;
+    const std::uint64_t rest = length - skip - chunks;
+    if (rest > 0) free_runs_[offset + chunks * chunk_bytes] = rest; // may fail, so it comes first
+    if (skip > 0) run->second = skip;
+    else free_runs_.erase(run);
     return true;
 }
 
@@ -336,35 +350,55 @@ block allocator::find(std::uint64_t offset) {
     return b;
 }
 
+/// True when a large block out of circulation has bytes of [offset, offset + bytes).
+/// Requires: chunks_ held.
+bool allocator::overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    auto next = large_.lower_bound(offset + bytes);
+    if (next == large_.begin()) return false;
+    --next; // the last that starts before the end; those before it are disjoint from it
+    return next->first + next->second > offset;
+}
+
 bool allocator::claim(block b) {
     if (!heap_.well_formed(b)) return false;
     const heap_extent& e = heap_.extent_at(heap_.extent_of(b.offset));
     const std::uint64_t chunk = (b.offset - e.data_offset) / heap_.chunk_bytes();
-    const std::uint64_t chunk_offset = e.data_offset + chunk * heap_.chunk_bytes();
-    if (!heap_.is_slab(b.bytes)) {
-        std::scoped_lock held{chunks_};
-        large_[b.offset] = b.bytes;
-        return true;
+    if (heap_.is_slab(b.bytes)) return claim_slot(b, e, chunk);
+    std::scoped_lock held{chunks_};
+    if (overlaps_large(b.offset, b.bytes)) return false;
+    for (std::uint64_t c = chunk; c < chunk + b.bytes / heap_.chunk_bytes(); ++c) {
+        const std::uint64_t offset = e.data_offset + c * heap_.chunk_bytes();
+        if (slab_place(offset).load(std::memory_order_acquire) != nullptr ||
+            !heap_.chunk_empty(e, c))
+            return false;
     }
+    large_[b.offset] = b.bytes;
+    return true;
+}
+
+bool allocator::claim_slot(block b, const heap_extent& e, std::uint64_t chunk) {
+    const std::uint64_t chunk_offset = e.data_offset + chunk * heap_.chunk_bytes();
     const unsigned size_class = heap_.classes().class_of(b.bytes);
-    const chunk_entry what = heap_.entry(e, chunk);
-    const bool fits = what.word == chunk_entry::slab(size_class).word;
-    if (!fits && !heap_.chunk_empty(e, chunk)) return false;
-    if (!fits) {
+    slab_list& list = slabs_[size_class];
+    std::scoped_lock held{list.lock};
+    {
+        std::scoped_lock chunks_held{chunks_};
+        if (overlaps_large(chunk_offset, heap_.chunk_bytes())) return false;
+    }
+    const slab_state* known = slab_place(chunk_offset).load(std::memory_order_acquire);
+    if (known != nullptr && known->size_class != size_class) return false;
+    if (heap_.entry(e, chunk).word != chunk_entry::slab(size_class).word) {
+        if (!heap_.chunk_empty(e, chunk)) return false;
         std::atomic_ref(e.entries[chunk])
             .store(chunk_entry::slab(size_class).word, std::memory_order_release);
         persist::flush(file_->domain(), &e.entries[chunk], sizeof(chunk_entry));
     }
-    slab_list& list = slabs_[size_class];
-    std::scoped_lock held{list.lock};
     slab_state* slab = examine(chunk_offset, size_class);
-    if (slab->size_class != size_class) return false;
     const std::uint64_t slot = (b.offset - chunk_offset) / b.bytes;
     const std::uint64_t mask = std::uint64_t{1} << slot % 64;
-    if ((slab->taken[slot / 64] & mask) == 0) {
-        slab->taken[slot / 64] |= mask;
-        --slab->free;
-    }
+    if ((slab->taken[slot / 64] & mask) != 0) return false;
+    slab->taken[slot / 64] |= mask;
+    --slab->free;
     return true;
 }
 

@@ -13,6 +13,8 @@
 //     are read when the chunk is first used. Work per refill is bounded, but for the walk to the
 //     first free chunk after an opening (about 50 ns a chunk).
 // (3) Lock order: slab class, then chunks.
+// (4) Memory can run out anywhere. Then a free block may stay out of circulation until the pool is
+//     opened again; none is ever handed out twice. Giving back never fails.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -40,19 +42,21 @@ public:
     allocator(const allocator&) = delete;
     allocator& operator=(const allocator&) = delete;
 
-    /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full.
+    /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full. Throws
+    /// std::bad_alloc, as do find and claim.
     block reserve(thread_cache& cache, std::uint64_t bytes);
     /// Gives back a reserved block, or one whose retraction is durable.
-    void release(thread_cache& cache, block b);
+    void release(thread_cache& cache, block b) noexcept;
     /// Gives back everything a thread keeps at hand.
-    void release_all(thread_cache& cache);
+    void release_all(thread_cache& cache) noexcept;
 
     /// The allocated block that starts at 'offset'; bytes 0 when there is none. Loads its chunk's
     /// volatile state, so that the block can be retracted safely afterwards (1).
     block find(std::uint64_t offset);
 
     /// Recovery: takes a block that a pending section's log names out of circulation, and gives its
-    /// chunk the entry that publishing needs. False when the block cannot be one.
+    /// chunk the entry that publishing needs. False when the block cannot be one, or has bytes of a
+    /// block that is allocated or was claimed before: released twice, it would be handed out twice.
     bool claim(block b);
 
     heap& durable() noexcept { return heap_; }
@@ -73,6 +77,8 @@ private:
         std::uint64_t scanned = 0; // chunks before this one are known
     };
 
+    bool overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+    bool claim_slot(block b, const heap_extent& e, std::uint64_t chunk);
     bool refill(thread_cache& cache, unsigned size_class);
     slab_state* next_slab(slab_list& list, unsigned size_class);
     std::uint64_t next_unexamined(unsigned size_class);
@@ -86,17 +92,18 @@ private:
     std::uint64_t scan_one(unsigned extent);
     void add_free_run(std::uint64_t offset, std::uint64_t chunks);
     bool carve(std::uint64_t offset, std::uint64_t chunks);
-    void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count);
+    void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) noexcept;
+    void give_up_chunk(slab_list& list, slab_state* slab);
     void take_in_extents();
 
     pool_file* file_;
     heap heap_;
-    std::array<slab_list, 256> slabs_;
+    std::vector<slab_list> slabs_; // by class
     mutable std::mutex chunks_;                        // guards what follows, and growth
     std::map<std::uint64_t, std::uint64_t> free_runs_; // offset -> chunks; never adjacent
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
-    std::array<std::vector<std::uint64_t>, 256>
+    std::vector<std::vector<std::uint64_t>>
         unexamined_; // by class: slab chunks, bits not read yet
     std::array<extent_state, 128> extents_;
     std::atomic<unsigned> extents_known_{0};

@@ -15,28 +15,30 @@ std::uint64_t table_bytes(std::uint64_t chunks, std::uint64_t bit_bytes_per_chun
 
 } // namespace
 
+extent_split split_extent(std::uint64_t extent_bytes, std::uint64_t chunk_bytes) noexcept {
+    const std::uint64_t bit_bytes = chunk_bytes / granule_bytes / 8;
+    const std::uint64_t total = extent_bytes / chunk_bytes;
+    // The most chunks whose tables still fit in front of them.
+    std::uint64_t chunks = total * chunk_bytes / (chunk_bytes + sizeof(chunk_entry) + bit_bytes);
+    while (chunks > 0 && table_bytes(chunks, bit_bytes) > (total - chunks) * chunk_bytes) --chunks;
+    return {chunks, entry_table_bytes(chunks), (total - chunks) * chunk_bytes};
+}
+
 heap::heap(pool_file& file)
-    : file_(&file), chunk_bytes_(file.shape().chunk_bytes), classes_(chunk_bytes_) {
+    : file_(&file), chunk_bytes_(file.shape().chunk_bytes), classes_(size_classes::of(chunk_bytes_)) {
     refresh();
 }
 
 void heap::refresh() noexcept {
     const auto extents = file_->extents();
-    const std::uint64_t bit_bytes = chunk_bytes_ / granule_bytes / 8;
     for (unsigned i = extent_count(); i < extents.size(); ++i) {
-        const std::uint64_t total = extents[i].size_bytes / chunk_bytes_;
-        // The most chunks whose tables still fit in front of them.
-        std::uint64_t chunks =
-            total * chunk_bytes_ / (chunk_bytes_ + sizeof(chunk_entry) + bit_bytes);
-        while (chunks > 0 && table_bytes(chunks, bit_bytes) > (total - chunks) * chunk_bytes_)
-            --chunks;
-        const std::uint64_t metadata = (total - chunks) * chunk_bytes_;
+        const extent_split split = split_extent(extents[i].size_bytes, chunk_bytes_);
         std::byte* at = file_->base() + extents[i].offset_bytes;
-        extents_[i] = {.data_offset = extents[i].offset_bytes + metadata,
-                       .chunks = chunks,
+        extents_[i] = {.data_offset = extents[i].offset_bytes + split.metadata_bytes,
+                       .chunks = split.chunks,
                        .entries = reinterpret_cast<std::uint64_t*>(at),
-                       .bits = reinterpret_cast<std::uint64_t*>(at + entry_table_bytes(chunks)),
-                       .metadata_bytes = metadata};
+                       .bits = reinterpret_cast<std::uint64_t*>(at + split.entry_table_bytes),
+                       .metadata_bytes = split.metadata_bytes};
         count_.store(i + 1, std::memory_order_release);
     }
 }
@@ -69,6 +71,16 @@ bool heap::chunk_empty(const heap_extent& e, std::uint64_t chunk) const noexcept
         if (std::atomic_ref(e.bits[chunk * words + w]).load(std::memory_order_acquire) != 0)
             return false;
     return true;
+}
+
+std::uint64_t heap::bits_set() const noexcept {
+    std::uint64_t count = 0;
+    for (unsigned i = 0; i < extent_count(); ++i) {
+        const std::uint64_t words = extents_[i].chunks * (chunk_bytes_ / granule_bytes / 64);
+        for (std::uint64_t w = 0; w < words; ++w)
+            count += static_cast<unsigned>(std::popcount(extents_[i].bits[w]));
+    }
+    return count;
 }
 
 bool heap::well_formed(block b) const noexcept {

@@ -15,6 +15,7 @@
 
 #include <array>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 
 namespace hf {
@@ -52,6 +53,14 @@ struct heap_extent {
     std::uint64_t metadata_bytes;
 };
 
+/// How an extent is split: its tables in front, then as many chunks as they can describe.
+struct extent_split {
+    std::uint64_t chunks;
+    std::uint64_t entry_table_bytes; // the bits follow
+    std::uint64_t metadata_bytes;    // both tables, rounded up to chunks
+};
+extent_split split_extent(std::uint64_t extent_bytes, std::uint64_t chunk_bytes) noexcept;
+
 class heap {
 public:
     explicit heap(pool_file& file);
@@ -73,13 +82,22 @@ public:
         return {std::atomic_ref(e.entries[chunk]).load(std::memory_order_acquire)};
     }
     bool bit(std::uint64_t offset) const noexcept;
+    /// Granule bits set in the whole heap: as many as blocks, unless the tables are damaged.
+    std::uint64_t bits_set() const noexcept;
     /// True when no granule bit of the chunk is set.
     bool chunk_empty(const heap_extent& e, std::uint64_t chunk) const noexcept;
     /// True when 'b' could be a block: bounds, alignment to its slot or chunk, rounded size.
     bool well_formed(block b) const noexcept;
 
-    /// Makes 'b' allocated; calls dirty(address) for each word changed. Idempotent.
-    template <class Dirty> void publish(block b, Dirty&& dirty) noexcept {
+    /// Makes 'b' allocated; calls dirty(address) for each word changed. Idempotent. A failure may
+    /// keep one word and not the other, so a log must name the block (2); without one, name_chunk
+    /// and set_bit want an ordering point between them.
+    template <class Dirty> void publish(block b, Dirty&& dirty) {
+        name_chunk(b, dirty);
+        set_bit(b, dirty);
+    }
+    /// The first half of publish: the chunk's entry says what block starts there.
+    template <class Dirty> void name_chunk(block b, Dirty&& dirty) {
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
         const chunk_entry wanted = is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes))
@@ -87,24 +105,50 @@ public:
         if (entry(e, chunk).word != wanted.word)
             std::atomic_ref(e.entries[chunk]).store(wanted.word, std::memory_order_release);
         dirty(&e.entries[chunk]); // even if another thread stored it: it may not have flushed it
+    }
+    template <class Dirty> void set_bit(block b, Dirty&& dirty) {
+        const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
         std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
         dirty(&e.bits[g / 64]);
     }
-    /// Makes 'b' free; a large block's entry goes with it. Idempotent.
-    template <class Dirty> void retract(block b, Dirty&& dirty) noexcept {
-        const heap_extent& e = extents_[extent_of(b.offset)];
-        const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
-        std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
-        dirty(&e.bits[g / 64]);
+    /// Makes 'b' free; a large block's entry goes with it. Idempotent. As with publish, a log must
+    /// name a large block; without one, clear_bit is enough (3).
+    template <class Dirty> void retract(block b, Dirty&& dirty) {
+        clear_bit(b, dirty);
         if (is_slab(b.bytes)) return;
+        const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
         std::atomic_ref(e.entries[chunk]).store(0, std::memory_order_release);
         dirty(&e.entries[chunk]);
     }
+    template <class Dirty> void clear_bit(block b, Dirty&& dirty) {
+        const heap_extent& e = extents_[extent_of(b.offset)];
+        const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
+        std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
+        dirty(&e.bits[g / 64]);
+    }
     /// The allocated block that starts at 'offset', from the durable state; bytes 0 when none does.
     block allocated_at(std::uint64_t offset) const noexcept;
 
+    /// Visits the numbers of the slots of 'size' bytes whose bits are set in the chunk that starts at
+    /// 'offset'.
+    template <class Visit>
+    void for_each_slot(std::uint64_t offset, std::uint64_t size, Visit&& visit) const {
+        const heap_extent& e = extents_[extent_of(offset)];
+        const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
+        const std::uint64_t first = (offset - e.data_offset) / chunk_bytes_ * words;
+        for (std::uint64_t w = 0; w < words; ++w) {
+            const std::atomic_ref word(e.bits[first + w]);
+            // Bits off slot starts, or past the last slot, mean nothing.
+            for (std::uint64_t left = word.load(std::memory_order_acquire); left != 0;
+                 left &= left - 1) {
+                const std::uint64_t within =
+                    (w * 64 + static_cast<unsigned>(std::countr_zero(left))) * granule_bytes;
+                if (within % size == 0 && within + size <= chunk_bytes_) visit(within / size);
+            }
+        }
+    }
     /// Visits every allocated block, in address order.
     template <class Visit> void for_each(Visit&& visit) const {
         for (unsigned i = 0; i < extent_count(); ++i)
@@ -118,19 +162,23 @@ private:
         const chunk_entry what = entry(e, chunk);
         const std::uint64_t start = e.data_offset + chunk * chunk_bytes_;
         if (what.kind() == chunk_kind::large && bit(start)) {
-            visit(block{start, what.run_chunks() * chunk_bytes_});
-            return what.run_chunks() == 0 ? 1 : what.run_chunks();
+            // A run that leaves its extent is no block (allocated_at): the entry was damaged.
+            const std::uint64_t run = what.run_chunks();
+            if (run == 0 || run > e.chunks - chunk) return 1;
+            visit(block{start, run * chunk_bytes_});
+            return run;
         }
         if (what.kind() != chunk_kind::slab || what.size_class() >= classes_.count()) return 1;
         const std::uint64_t size = classes_.block_bytes(what.size_class());
-        for (std::uint32_t s = 0; s < classes_.slots(what.size_class()); ++s)
-            if (bit(start + s * size)) visit(block{start + s * size, size});
+        for_each_slot(start, size, [&](std::uint64_t slot) {
+            visit(block{start + slot * size, size});
+        });
         return 1;
     }
 
     pool_file* file_;
     std::uint64_t chunk_bytes_;
-    size_classes classes_;
+    const size_classes& classes_;
     std::array<heap_extent, 128> extents_{};
     std::atomic<unsigned> count_{0};
 };

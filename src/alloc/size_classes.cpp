@@ -23,4 +23,10 @@ size_classes::size_classes(std::uint64_t chunk_bytes) {
     }
 }
 
+const size_classes& size_classes::of(std::uint64_t chunk_bytes) {
+    static const size_classes small(4096), large(65536);
+    HF_ASSERT(chunk_bytes == 4096 || chunk_bytes == 65536);
+    return chunk_bytes == 4096 ? small : large;
+}
+
 } // namespace hf

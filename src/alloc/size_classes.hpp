@@ -16,6 +16,8 @@ inline constexpr std::uint64_t granule_bytes = 16; // smallest block; one bitmap
 class size_classes {
 public:
     explicit size_classes(std::uint64_t chunk_bytes);
+    /// Those of chunks of that size, made once. Requires: 4 KiB or 64 KiB.
+    static const size_classes& of(std::uint64_t chunk_bytes);
 
     std::uint64_t slab_max_bytes() const noexcept { return sizes_.back(); }
     /// Class of the smallest block that holds 'bytes'. Requires: bytes <= slab_max_bytes().

@@ -1,25 +1,45 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 
+#include <atomic>
 #include <cstdarg>
 #include <cstdio>
 #include <cstdlib>
 
 namespace hf {
+namespace {
 
-void contract_broken(const char* condition, const char* file, int line) noexcept {
-    std::fprintf(stderr, "holdfast: %s:%d: contract broken: %s\n", file, line, condition);
+std::atomic<void (*)(const char*)> fatal_handler{nullptr};
+constinit thread_local void (*thread_fatal_handler)(const char*) = nullptr;
+
+[[noreturn]] void give_up(const char* message) {
+    if (thread_fatal_handler != nullptr) thread_fatal_handler(message);
+    if (auto* handler = fatal_handler.load()) handler(message);
+    else std::fprintf(stderr, "holdfast: %s\n", message);
     std::abort();
 }
 
+} // namespace
+
+void set_fatal_handler(void (*handler)(const char* message)) noexcept {
+    fatal_handler.store(handler);
+}
+
+void set_thread_fatal_handler(void (*handler)(const char* message)) noexcept {
+    thread_fatal_handler = handler;
+}
+
+void contract_broken(const char* condition, const char* file, int line) noexcept {
+    fatal("%s:%d: contract broken: %s", file, line, condition);
+}
+
 void fatal(const char* format, ...) noexcept {
-    std::fputs("holdfast: ", stderr);
+    char message[2048];
     va_list arguments;
     va_start(arguments, format);
-    std::vfprintf(stderr, format, arguments);
+    std::vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
-    std::fputc('\n', stderr);
-    std::abort();
+    give_up(message);
 }
 
 } // namespace hf

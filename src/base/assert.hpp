@@ -8,6 +8,12 @@ namespace hf {
 [[noreturn]] void contract_broken(const char* condition, const char* file, int line) noexcept;
 /// Prints one line to stderr and aborts: a broken contract that the caller can understand.
 [[noreturn]] void fatal(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
+/// Called with the message instead of printing it, before the process aborts; it need not return.
+/// For the crash checker, to which a recovery that gives up is a finding. Null: none.
+void set_fatal_handler(void (*handler)(const char* message)) noexcept;
+/// The same for this thread, and asked first: recovery turns what it cannot go on with into a
+/// refusal. One that returns has declined.
+void set_thread_fatal_handler(void (*handler)(const char* message)) noexcept;
 } // namespace hf
 
 #define HF_ASSERT(condition)                                                                       \

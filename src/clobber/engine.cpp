@@ -27,7 +27,7 @@ public:
     engine_bit bit() const noexcept override { return engine_clobber; }
     const char* name() const noexcept override { return "clobber"; }
     status check(pool_file& file, const pending_section& section) const override;
-    void recover(pool::impl& pool, pending_section& section, recovery_report& count) const override;
+    void recover(pool::impl& pool, pending_section& section, recovery& state) const override;
 };
 
 status clobber_engine::check(pool_file& file, const pending_section& section) const {
@@ -59,10 +59,18 @@ status clobber_engine::check(pool_file& file, const pending_section& section) co
     return {};
 }
 
-void clobber_engine::recover(pool::impl& pool, pending_section& pending,
-                             recovery_report& count) const {
+/// Runs the body again, for as long as the pool's options allow.
+void re_execute(const pool::impl& pool, section& work, const pending_section& pending) {
+    const fault_guard::clock running(
+        pool.recovery_ms_max, [](void* late) noexcept { static_cast<section*>(late)->expire(); },
+        &work);
+    work.function()->re_execute(pending.args.data());
+}
+
+void clobber_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
     restore_old_bytes(*pool.file, pending);
-    attachment again{pool, pending.lane};
+    attachment& again = state.work.emplace(pool, pending.lane);
+    recovery_report& count = state.count;
     again.work.resume(pending);
     current_section = &again.work;
     // Without all of its staged records the section may adopt a block that is not named here. It
@@ -73,7 +81,7 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
         again.work.discard();
         ++count.discarded;
     } else if (setjmp(again.work.discard_point()) == 0) {
-        again.work.function()->re_execute(pending.args.data());
+        re_execute(pool, again.work, pending);
         again.work.commit(true);
         ++count.re_executed;
     } else {
@@ -98,16 +106,19 @@ const hf::engine* engine() noexcept {
 extern "C" {
 
 int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcept {
-    return hf::begin_section(hf::engine_clobber, *function, packed_args, function->args_bytes);
+    return hf::without_exceptions("hf_clobber_begin", [&] {
+        return hf::begin_section(hf::engine_clobber, *function, packed_args, function->args_bytes);
+    });
 }
 
 void hf_clobber_commit(void) noexcept {
-    hf::current_section->commit(false);
+    hf::without_exceptions("hf_clobber_commit", [] { hf::current_section->commit(false); });
     hf::current_section = nullptr;
 }
 
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {
-    hf::current_section->log_old_bytes(address, bytes);
+    hf::without_exceptions("hf_clobber_log",
+                           [&] { hf::current_section->log_old_bytes(address, bytes); });
 }
 
 } // extern "C"

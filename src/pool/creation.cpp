@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <base/assert.hpp>
 #include <base/line.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
@@ -23,12 +22,14 @@ std::uint64_t lane_for(std::uint64_t create_bytes) noexcept {
     return create_bytes >= 8_MiB ? 16_KiB : 4_KiB;
 }
 
-void fill_random(std::uint8_t (&uuid)[16]) noexcept {
+/// 0, or the error.
+int fill_random(std::uint8_t (&uuid)[16]) noexcept {
     for (std::size_t done = 0; done < sizeof uuid;) {
         const ssize_t n = ::getrandom(uuid + done, sizeof uuid - done, 0);
-        HF_ASSERT(n > 0 || errno == EINTR);
+        if (n < 0 && errno != EINTR) return errno;
         if (n > 0) done += static_cast<std::size_t>(n);
     }
+    return 0;
 }
 
 } // namespace
@@ -56,12 +57,13 @@ status check_options(const std::string& path, const open_options& o) {
     return {};
 }
 
-pool_header first_header(const open_options& o) {
-    pool_header h{};
+status first_header(const std::string& path, const open_options& o, pool_header& h) {
+    h = {};
     h.magic = header_magic;
     h.format_version = header_format_version;
     h.header_bytes = sizeof h;
-    fill_random(h.uuid);
+    if (const int failed = fill_random(h.uuid); failed != 0)
+        return refusal(path, errc::io_error, fmt::format("getrandom: {}", std::strerror(failed)));
     h.chunk_bytes = chunk_for(o.create_bytes);
     const std::uint64_t file_bytes = round_up(o.create_bytes, h.chunk_bytes);
     const std::uint64_t wanted =
@@ -78,7 +80,7 @@ pool_header first_header(const open_options& o) {
         round_up(h.lanes_offset + h.lane_bytes * h.lane_count, h.chunk_bytes);
     h.extent_count = 1;
     h.extents[0] = {.offset_bytes = heap, .size_bytes = file_bytes - heap};
-    return h;
+    return {};
 }
 
 geometry shape_of(const pool_header& h) noexcept {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace hf {
 namespace {
@@ -32,7 +33,10 @@ copy_state judge(const std::byte* page, pool_header& out) noexcept {
 
 status nothing_valid(const std::string& path, const header_bytes_read& read, copy_state a,
                      copy_state b) {
-    if (read.file_bytes == 0) return refusal(path, errc::not_a_pool, "the file is empty");
+    if (read.file_bytes == 0)
+        return refusal(path, errc::not_a_pool,
+                       "the file is empty: creation was cut short, or this never was a pool; "
+                       "remove the file to create the pool anew");
     const bool magic_seen = a == copy_state::damaged || b == copy_state::damaged;
     if (magic_seen && read.file_bytes < lanes_start_offset)
         return refusal(
@@ -111,6 +115,12 @@ status refusal(const std::string& path, errc code, const std::string& text) {
     return {code, fmt::format("{}: {}: {}", path, name(code), text)};
 }
 
+status out_of_memory(const std::string& path) noexcept try {
+    return refusal(path, errc::io_error, "out of memory");
+} catch (const std::bad_alloc&) {
+    return {errc::io_error, "out of memory"}; // short enough to need none
+}
+
 std::string engine_names(std::uint32_t mask) {
     std::string out;
     for (unsigned bit = 0; bit < 32; ++bit) {
@@ -129,9 +139,10 @@ result<header_chosen> choose_header(const std::string& path, const header_bytes_
     if (state_a != copy_state::valid && state_b != copy_state::valid)
         return nothing_valid(path, read, state_a, state_b);
     header_chosen out{};
-    if (state_a == copy_state::valid && (state_b != copy_state::valid || a.sequence >= b.sequence))
-        out.header = a;
-    else out.header = b;
+    const bool first =
+        state_a == copy_state::valid && (state_b != copy_state::valid || a.sequence >= b.sequence);
+    out.header = first ? a : b;
+    out.copy = first ? header_a_offset : header_b_offset;
     for (char copy : {'A', 'B'}) {
         if ((copy == 'A' ? state_a : state_b) == copy_state::valid) continue;
         out.warnings.push_back(

@@ -22,11 +22,14 @@ struct header_bytes_read {
 /// The header that counts, and what people should hear about the other copy.
 struct header_chosen {
     pool_header header;
+    std::uint64_t copy; // where it stands: header_a_offset or header_b_offset
     std::vector<std::string> warnings;
 };
 
 /// Shapes the one line that a refusal carries: "PATH: CODE: TEXT".
 status refusal(const std::string& path, errc code, const std::string& text);
+/// "path: io_error: out of memory"; without the path when there is no memory for that either.
+status out_of_memory(const std::string& path) noexcept;
 
 /// Picks the valid copy with the higher sequence number.
 ///

@@ -18,6 +18,9 @@ namespace hf {
 
 result<extent> pool_file::grow(std::uint64_t heap_bytes) try {
     HF_ASSERT(marked_open_);
+    if (growth_in_doubt_)
+        return refusal(path_, errc::poisoned,
+                       "an earlier growth could not write the headers; reopen the pool");
     const std::uint64_t size = size_bytes(), room = shape_.max_bytes - size;
     const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
     if (heap_bytes > room || round_up(heap_bytes, shape_.chunk_bytes) > room || room == 0)
@@ -36,19 +39,26 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes) try {
     if (!extended.ok()) return extended;
     return extents_[count];
 } catch (const std::bad_alloc&) {
-    return status{errc::io_error, "out of memory"};
+    return out_of_memory(path_);
 }
 
 status pool_file::extend(std::uint64_t bytes) {
+    // Lengthened again, a file that somebody has cut would read as zeros where objects stood.
+    if (status ok = whole(); !ok.ok()) return ok;
     const std::uint64_t size = size_bytes();
     const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
     // What an earlier growth left beyond the end goes first, so that the extent reads as zeros.
-    if (const auto present = file_.size_bytes(); !present || *present > size) file_.truncate(size);
+    // A seal that stayed would pass for the extent's tables.
+    const auto present = file_.size_bytes();
+    if (!present) return present.error();
+    if (const int failed = *present > size ? file_.truncate(size) : 0; failed != 0)
+        return refusal(path_, errc::io_error,
+                       fmt::format("truncate to {} bytes: {}", size, std::strerror(failed)));
     status ok = file_.allocate(size, bytes); // upholds (3)
     if (ok.ok() && map_sync_) ok = file_.sync();
     if (ok.ok()) ok = map(size, bytes);
     if (!ok.ok()) {
-        file_.truncate(size);
+        (void)file_.truncate(size);
         return ok;
     }
     header_->extents[count] = {.offset_bytes = size, .size_bytes = bytes};
@@ -56,7 +66,9 @@ status pool_file::extend(std::uint64_t bytes) {
     extents_[count] = header_->extents[count];
     if (status written = write_headers(); !written.ok()) {
         // One copy may name the extent already, so the space stays; this process does not use it.
+        // A file cut back to its size would be refused as truncated if a crash came then.
         header_->extent_count = count;
+        growth_in_doubt_ = true;
         return written;
     }
     size_bytes_.store(size + bytes, std::memory_order_release);

@@ -32,13 +32,14 @@ int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool m
     return failed;
 }
 
-bool can_map_sync(int fd) noexcept {
+int can_map_sync(int fd) noexcept {
     constexpr std::size_t page = 4096;
     void* const got =
         ::mmap(nullptr, page, PROT_READ | PROT_WRITE, MAP_SHARED_VALIDATE | MAP_SYNC, fd, 0);
-    if (got == MAP_FAILED) return false;
+    if (got == MAP_FAILED)
+        return errno == EINVAL ? EOPNOTSUPP : errno; // an older kernel says EINVAL
     ::munmap(got, page);
-    return true;
+    return 0;
 }
 
 void populate(void* at, std::uint64_t bytes) noexcept {

@@ -17,8 +17,9 @@ void release_addresses(void* base, std::uint64_t bytes) noexcept;
 /// Maps the file's [offset, offset + bytes) at 'at', over an own reservation, which is restored
 /// when that fails. 0, or the error.
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool map_sync) noexcept;
-/// True when the file can be mapped so that a store, once flushed, survives power loss (DAX).
-bool can_map_sync(int fd) noexcept;
+/// 0 when the file can be mapped so that a store, once flushed, survives power loss (DAX);
+/// EOPNOTSUPP when it cannot; any other error when that could not be found out.
+int can_map_sync(int fd) noexcept;
 /// Faults every page in, for writing. Best effort.
 void populate(void* at, std::uint64_t bytes) noexcept;
 

@@ -3,6 +3,8 @@
 #include <pool/file_checks.hpp>
 #include <pool/os_file.hpp>
 
+#include <holdfast/persist.hpp>
+
 #include <fmt/format.h>
 #include <linux/magic.h>
 
@@ -11,6 +13,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <mutex>
+#include <new>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -91,6 +94,22 @@ status lock_whole(const std::string& path, int fd) {
     return refusal(path, errc::in_use, "open in another process");
 }
 
+/// 0, or the error. A kernel that has none is no error.
+int read_boot_id(std::string& id) {
+    char text[36];
+    std::size_t done = 0;
+    const int fd =
+        restarted([] { return ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
+    if (fd < 0 && errno != ENOENT && errno != ENOTDIR) return errno;
+    ssize_t n = fd < 0 ? 0 : 1;
+    for (; n > 0 && done < sizeof text; done += static_cast<std::size_t>(std::max<ssize_t>(n, 0)))
+        n = restarted([&] { return ::read(fd, text + done, sizeof text - done); });
+    const int failed = n < 0 ? errno : 0;
+    if (fd >= 0) ::close(fd);
+    if (failed == 0) id.assign(done == sizeof text ? std::string_view(text, done) : "unknown");
+    return failed;
+}
+
 } // namespace
 
 os_file::os_file(os_file&& other) noexcept { take(other); }
@@ -98,11 +117,12 @@ os_file::os_file(os_file&& other) noexcept { take(other); }
 void os_file::take(os_file& other) noexcept {
     HF_ASSERT(fd_ < 0);
     fd_ = std::exchange(other.fd_, -1);
+    image_ = std::exchange(other.image_, nullptr);
     in_table_ = std::exchange(other.in_table_, false);
     on_tmpfs_ = other.on_tmpfs_;
     device_ = other.device_;
     inode_ = other.inode_;
-    path_ = other.path_;
+    path_ = std::move(other.path_);
 }
 
 os_file::~os_file() {
@@ -129,8 +149,9 @@ status os_file::adopt(const std::string& path, int fd) {
         return refusal(path, errc::in_use, "already open in this process");
     in_table_ = true;
     struct statfs system{};
-    on_tmpfs_ =
-        restarted([&] { return ::fstatfs(fd, &system); }) == 0 && system.f_type == TMPFS_MAGIC;
+    if (restarted([&] { return ::fstatfs(fd, &system); }) != 0 && errno != ENOSYS)
+        return system_error("fstatfs", errno);
+    on_tmpfs_ = system.f_type == TMPFS_MAGIC;
     return lock_whole(path, fd);
 }
 
@@ -158,22 +179,37 @@ result<os_file> os_file::create_new(const std::string& path) {
     const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
     const int fd = restarted([&] { return ::open(path.c_str(), flags, 0600); });
     if (fd < 0) return file.system_error("create", errno);
-    if (status locked = file.adopt(path, fd); !locked.ok()) return locked;
-    return file;
+    status locked;
+    try {
+        locked = file.adopt(path, fd);
+    } catch (const std::bad_alloc&) {
+        locked = out_of_memory(path);
+    }
+    if (locked.ok()) return file;
+    file.unlink(); // an empty file would only be refused; nobody can have made it a pool
+    return locked;
 }
 
 result<std::uint64_t> os_file::size_bytes() const {
+    if (image_ != nullptr) return image_->size_bytes;
     struct stat about{};
     if (::fstat(fd_, &about) != 0) return system_error("fstat", errno);
     return static_cast<std::uint64_t>(about.st_size);
 }
 
 bool os_file::has_holes(std::uint64_t bytes) const noexcept {
+    if (image_ != nullptr) return false;
     struct stat about{};
-    return ::fstat(fd_, &about) == 0 && static_cast<std::uint64_t>(about.st_blocks) * 512 < bytes;
+    return ::fstat(fd_, &about) != 0 || static_cast<std::uint64_t>(about.st_blocks) * 512 < bytes;
 }
 
 status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const {
+    if (image_ != nullptr) {
+        if (offset < image_->size_bytes)
+            std::memcpy(to, image_->base + offset,
+                        std::min<std::uint64_t>(count, image_->size_bytes - offset));
+        return {};
+    }
     for (std::size_t done = 0; done < count;) {
         const auto place = static_cast<off_t>(offset + done);
         const ssize_t n = restarted(
@@ -186,18 +222,36 @@ status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const
 }
 
 status os_file::write_at(std::uint64_t offset, const void* from, std::size_t count) const {
+    if (image_ != nullptr) {
+        const std::uint64_t end = offset + count;
+        if (end > image_->capacity_bytes) return system_error("write", ENOSPC);
+        std::memcpy(image_->base + offset, from, count);
+        image_->size_bytes = std::max(image_->size_bytes, end);
+        return {};
+    }
     for (std::size_t done = 0; done < count;) {
         const auto place = static_cast<off_t>(offset + done);
         const ssize_t n = restarted([&] {
             return ::pwrite(fd_, static_cast<const char*>(from) + done, count - done, place);
         });
-        if (n < 0) return system_error("write", errno);
+        if (n <= 0) return system_error("write", n < 0 ? errno : ENOSPC);
         done += static_cast<std::size_t>(n);
     }
     return {};
 }
 
 status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
+    if (image_ != nullptr) {
+        const std::uint64_t end = offset + bytes, size = image_->size_bytes;
+        if (end > image_->capacity_bytes) return system_error("allocate", ENOSPC);
+        if (end > size) { // a file system's zeros are never lost
+            std::memset(image_->base + size, 0, end - size);
+            persist::trace(persist::event::flush, image_->base + size, end - size);
+            persist::trace(persist::event::fence, nullptr, 0);
+        }
+        image_->size_bytes = std::max(size, end);
+        return {};
+    }
     const auto start = static_cast<off_t>(offset), length = static_cast<off_t>(bytes);
     if (restarted([&] { return ::fallocate(fd_, 0, start, length); }) == 0) return {};
     if (errno != EOPNOTSUPP && errno != ENOSYS) return system_error("allocate", errno);
@@ -214,9 +268,12 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
     return {};
 }
 
-void os_file::truncate(std::uint64_t bytes) const noexcept {
-    // Nobody to tell: a file left longer than its header says opens all the same.
-    (void)restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); });
+int os_file::truncate(std::uint64_t bytes) const noexcept {
+    if (image_ != nullptr) {
+        image_->size_bytes = bytes;
+        return 0;
+    }
+    return restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); }) == 0 ? 0 : errno;
 }
 
 status os_file::sync() const {
@@ -240,14 +297,15 @@ status os_file::sync_directory() const {
 
 void os_file::unlink() const noexcept { ::unlink(path_.c_str()); }
 
-std::string kernel_boot_id() {
-    char text[64] = {};
-    const int fd =
-        restarted([] { return ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
-    if (fd < 0) return "unknown";
-    const ssize_t n = restarted([&] { return ::read(fd, text, 36); });
-    ::close(fd);
-    return n == 36 ? std::string(text, 36) : "unknown";
+result<std::string_view> kernel_boot_id(const std::string& path) {
+    static std::mutex lock;
+    static auto* known = new std::string; // never destroyed: pools may outlive static destructors
+    const std::scoped_lock held{lock};
+    // A passing lack of descriptors must not be remembered, nor stored as another boot.
+    if (const int failed = known->empty() ? read_boot_id(*known) : 0; failed != 0)
+        return refusal(path, errc::io_error,
+                       fmt::format("cannot read the boot identifier: {}", std::strerror(failed)));
+    return std::string_view(*known);
 }
 
 } // namespace hf

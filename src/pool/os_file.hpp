@@ -10,13 +10,24 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <sys/types.h>
 
 namespace hf {
 
+/// Memory that stands for a file, mapped at the pool's canonical address for good: what the crash
+/// checker opens, hundreds of thousands of times a second.
+struct memory_image {
+    std::byte* base;
+    std::uint64_t size_bytes;     // of the "file"
+    std::uint64_t capacity_bytes; // of the memory; beyond it the "disk" is full
+};
+
 class os_file {
 public:
     os_file() = default;
+    /// Requires: 'image' outlives the file, and is used by one at a time.
+    explicit os_file(memory_image& image) noexcept : image_(&image), on_tmpfs_(true) {}
     os_file(os_file&&) noexcept;
     os_file& operator=(os_file&&) = delete;
     ~os_file(); // unlocks and closes
@@ -33,9 +44,12 @@ public:
     static result<os_file> create_new(const std::string& path);
 
     int descriptor() const noexcept { return fd_; }
+    bool in_memory() const noexcept { return image_ != nullptr; }
+    /// Requires: in_memory().
+    std::byte* image_base() const noexcept { return image_->base; }
     bool on_tmpfs() const noexcept { return on_tmpfs_; }
     result<std::uint64_t> size_bytes() const;
-    /// True when the file system has not allocated every byte of [0, bytes).
+    /// True when the file system has not allocated every byte of [0, bytes), or does not say.
     bool has_holes(std::uint64_t bytes) const noexcept;
     /// Reads up to 'count' bytes; the rest of the buffer is left as it is.
     status read_at(std::uint64_t offset, void* to, std::size_t count) const;
@@ -45,7 +59,8 @@ public:
     ///
     /// Errors:   pool_full; the file may have become longer.
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;
-    void truncate(std::uint64_t bytes) const noexcept;
+    /// 0, or the error.
+    int truncate(std::uint64_t bytes) const noexcept;
     /// Makes data and size durable; nothing to do on tmpfs.
     status sync() const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
@@ -58,6 +73,7 @@ private:
     status system_error(const char* call, int error) const;
 
     int fd_ = -1;
+    memory_image* image_ = nullptr;
     bool on_tmpfs_ = false, in_table_ = false;
     dev_t device_ = 0;
     ino_t inode_ = 0;
@@ -65,7 +81,9 @@ private:
 };
 
 /// The kernel's boot identifier, 36 characters; "unknown" where /proc has none, so that a pool left
-/// open under a kernel that had one counts as torn.
-std::string kernel_boot_id();
+/// open under a kernel that had one counts as torn. 'path' is named when it cannot be read.
+///
+/// Errors:   io_error.
+result<std::string_view> kernel_boot_id(const std::string& path);
 
 } // namespace hf

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/line.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
@@ -7,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <new>
@@ -32,6 +34,7 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         std::unique_ptr<pool_file> pool{new pool_file};
         pool->path_ = path;
         pool->engines_ = engines;
+        pool->seal_ = options.seal;
         if (options.creation != create::always_new) {
             auto existing = os_file::open_existing(path, options.follow_symlinks);
             if (existing) {
@@ -45,11 +48,10 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         auto fresh = os_file::create_new(path);
         if (fresh) {
             pool->file_.take(*fresh);
-            if (status good = pool->create(options); !good.ok()) {
-                pool->file_.unlink(); // still locked, so nobody else can have made it a pool
-                return good;
-            }
-            return pool;
+            const status good = pool->create_or_say_why(options);
+            if (good.ok()) return pool;
+            pool->file_.unlink(); // still locked, so nobody else can have made it a pool
+            return good;
         }
         // Somebody else created it between our two looks: look once more.
         const bool raced =
@@ -57,12 +59,30 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         if (!raced || !first_try) return fresh.error();
     }
 } catch (const std::bad_alloc&) {
-    return status{errc::io_error, "out of memory"};
+    return out_of_memory(path);
+}
+
+result<std::unique_ptr<pool_file>>
+pool_file::open_image(memory_image& image, const open_options& options, std::uint32_t engines) {
+    std::unique_ptr<pool_file> pool{new pool_file};
+    pool->path_ = "(image)";
+    pool->engines_ = engines;
+    os_file file(image);
+    pool->file_.take(file);
+    if (status good = pool->take_over(options, engines); !good.ok()) return good;
+    return pool;
+}
+
+/// Without memory the file must go as after any other failure.
+status pool_file::create_or_say_why(const open_options& options) try {
+    return create(options);
+} catch (const std::bad_alloc&) {
+    return out_of_memory(path_);
 }
 
 status pool_file::create(const open_options& options) {
     pool_header& h = *header_;
-    h = first_header(options);
+    if (status ok = first_header(path_, options, h); !ok.ok()) return ok;
     const std::uint64_t file_bytes = h.extents[0].offset_bytes + h.extents[0].size_bytes;
     if (status ok = file_.allocate(0, file_bytes); !ok.ok()) return ok;
     if (status ok = settle_mode(options); !ok.ok()) return ok;
@@ -70,6 +90,7 @@ status pool_file::create(const open_options& options) {
     h.base_address = reinterpret_cast<std::uint64_t>(base_);
     take_shape(h);
     if (status ok = map(0, file_bytes); !ok.ok()) return ok;
+    watch(options);
     if (options.prefault) populate(base_, file_bytes);
     // Everything else is in place before a header says so. By write(2), whose page no kill tears.
     if (status ok = file_.sync(); !ok.ok()) return ok;
@@ -84,6 +105,9 @@ status pool_file::create(const open_options& options) {
 
 status pool_file::take_over(const open_options& options, std::uint32_t engines) {
     header_bytes_read read;
+    if (file_.in_memory())
+        for (std::uint64_t copy : {header_a_offset, header_b_offset})
+            persist::trace(persist::event::checked, file_.image_base() + copy, sizeof(pool_header));
     const auto file_bytes = file_.size_bytes();
     if (!file_bytes) return file_bytes.error();
     read.file_bytes = *file_bytes;
@@ -95,28 +119,39 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     if (!chosen) return chosen.error();
     pool_header& h = *header_;
     h = chosen->header;
+    counting_copy_ = chosen->copy;
     warnings_ = std::move(chosen->warnings);
     if (status ok = check_header(path_, h, read.file_bytes); !ok.ok()) return ok;
-    const std::string boot_id = kernel_boot_id();
-    if (status ok = check_use(path_, h, options, engines, boot_id); !ok.ok()) return ok;
+    const auto boot_id = kernel_boot_id(path_);
+    if (!boot_id) return boot_id.error();
+    if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;
     was_clean_ = h.open == 0;
-    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) && boot_id != h.boot_id)
+    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) && *boot_id != h.boot_id)
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
                         "be torn or missing",
                         path_));
-    if (const int failed = reserve_addresses(h.base_address, h.max_bytes); failed != 0)
-        return refusal(
-            path_, failed == EEXIST ? errc::address_taken : errc::io_error,
-            fmt::format("cannot reserve {} bytes at the canonical address {:#x}: {}", h.max_bytes,
-                        h.base_address,
-                        failed == EEXIST ? "something is mapped there" : error_text(failed)));
+    if (status ok = reserve(h); !ok.ok()) return ok;
     base_ = reinterpret_cast<std::byte*>(h.base_address);
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
     if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
+    watch(options);
     if (options.prefault) populate(base_, size_bytes());
     return {};
+}
+
+status pool_file::reserve(const pool_header& h) const {
+    int failed = 0;
+    if (file_.in_memory())
+        failed = h.base_address == reinterpret_cast<std::uint64_t>(file_.image_base()) ? 0 : EEXIST;
+    else failed = reserve_addresses(h.base_address, h.max_bytes);
+    if (failed == 0) return {};
+    return refusal(
+        path_, failed == EEXIST ? errc::address_taken : errc::io_error,
+        fmt::format("cannot reserve {} bytes at the canonical address {:#x}: {}", h.max_bytes,
+                    h.base_address,
+                    failed == EEXIST ? "something is mapped there" : error_text(failed)));
 }
 
 status pool_file::choose_base(const geometry& shape, const std::uint8_t (&uuid)[16]) {
@@ -144,7 +179,11 @@ status pool_file::settle_mode(const open_options& options) {
         return {};
     }
     domain_ = options.eadr ? hf::domain::eadr : hf::domain::adr;
-    map_sync_ = can_map_sync(file_.descriptor());
+    const int no_dax = file_.in_memory() ? EOPNOTSUPP : can_map_sync(file_.descriptor());
+    if (no_dax != 0 && no_dax != EOPNOTSUPP)
+        return refusal(path_, errc::io_error,
+                       fmt::format("cannot map with MAP_SYNC: {}", error_text(no_dax)));
+    map_sync_ = no_dax == 0;
     if (map_sync_) return {};
     if (!file_.on_tmpfs())
         return refusal(path_, errc::mode_unavailable,
@@ -169,6 +208,7 @@ void pool_file::take_shape(const pool_header& h) {
 }
 
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
+    if (file_.in_memory()) return {};
     const int failed = map_file(base_ + offset, file_.descriptor(), offset, bytes, map_sync_);
     if (failed == 0) return {};
     return refusal(
@@ -176,19 +216,39 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
         fmt::format("cannot map {} bytes at offset {}: {}", bytes, offset, error_text(failed)));
 }
 
+void pool_file::watch(const open_options& options) {
+    if (options.guard_signals && !file_.in_memory())
+        watched_ = std::make_unique<fault_guard::watched_file>(base_, size_bytes_,
+                                                               file_.descriptor(), path_.c_str());
+}
+
+status pool_file::whole() const {
+    const auto present = file_.size_bytes();
+    if (!present) return present.error();
+    if (*present >= size_bytes()) return {};
+    return refusal(path_, errc::truncated,
+                   fmt::format("the file was cut while the pool was open: expected {} bytes, found "
+                               "{}",
+                               size_bytes(), *present));
+}
+
 status pool_file::mark_open() {
     HF_ASSERT(!marked_open_);
     // A copy of a pool may have holes, which would fault when the disk is full. Upholds (3).
-    if (file_.has_holes(size_bytes()))
+    // The whole file is asked: the blocks of a seal must not be counted for the pool's.
+    const auto present = file_.size_bytes();
+    if (!present) return present.error();
+    if (file_.has_holes(std::max(size_bytes(), *present)))
         if (status ok = file_.allocate(0, size_bytes()); !ok.ok()) return ok;
+    const auto boot_id = kernel_boot_id(path_);
+    if (!boot_id) return boot_id.error();
     pool_header& h = *header_;
     h.generation += 1;
     h.mode = static_cast<std::uint32_t>(mode_);
     h.engines = engines_;
     h.open = 1;
     std::memset(h.boot_id, 0, sizeof h.boot_id);
-    const std::string boot_id = kernel_boot_id();
-    std::memcpy(h.boot_id, boot_id.data(), boot_id.size());
+    std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
     if (status ok = write_headers(); !ok.ok()) return ok;
     generation_ = h.generation;
     marked_open_ = true;
@@ -201,12 +261,18 @@ status pool_file::write_headers() {
     header_->sequence += 1;
     header_->checksum = header_checksum(*header_);
     const bool needs_msync = !map_sync_ && !file_.on_tmpfs();
-    for (std::uint64_t copy : {header_b_offset, header_a_offset}) {
-        persist::copy(domain_, base_ + copy, header_.get(), sizeof *header_);
+    const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
+    for (std::uint64_t copy : {other, counting_copy_}) {
+        // Only lines that change: few do.
+        const auto* from = reinterpret_cast<const std::byte*>(header_.get());
+        for (std::size_t at = 0; at < sizeof *header_; at += line_bytes)
+            if (std::memcmp(base_ + copy + at, from + at, line_bytes) != 0)
+                persist::copy(domain_, base_ + copy + at, from + at, line_bytes);
         persist::fence(domain_);
         if (needs_msync && ::msync(base_ + copy, sizeof *header_, MS_SYNC) != 0)
             return refusal(path_, errc::io_error,
                            fmt::format("msync of the header: {}", error_text(errno)));
+        counting_copy_ = copy;
     }
     return {};
 }
@@ -215,18 +281,36 @@ root_words* pool_file::roots() const noexcept {
     return reinterpret_cast<root_words*>(base_ + root_words_offset);
 }
 
-void pool_file::close_cleanly() noexcept {
+pool_header pool_file::closing_header() const noexcept {
+    pool_header closing = *header_;
+    closing.open = 0;
+    closing.engines = 0;
+    closing.sequence += 1;
+    closing.checksum = header_checksum(closing);
+    return closing;
+}
+
+const os_file* pool_file::file_to_seal() const noexcept {
+    const bool wanted = seal_ && !file_.in_memory(); // an image of the crash checker has no room
+    return wanted && !growth_in_doubt_ && marked_open_ && process_ == ::getpid() ? &file_ : nullptr;
+}
+
+void pool_file::close_cleanly() noexcept try {
+    // Of a file that was cut nothing is vouched for, and its headers may be gone.
+    if (!whole().ok()) return;
     // Data before the mark that vouches for it; if the disk fails, the mark is not made.
     if (!map_sync_ && !file_.sync().ok()) return;
-    header_->open = 0;
-    header_->engines = 0;
-    (void)write_headers(); // a failure leaves one copy that says open, or none that says closed
+    *header_ = closing_header();
+    header_->sequence -= 1; // grows with the write
+    (void)write_headers();  // a failure leaves one copy that says open, or none that says closed
+} catch (const std::bad_alloc&) { // it was about to say what failed
 }
 
 pool_file::~pool_file() {
     if (base_ == nullptr) return;
-    if (marked_open_ && process_ == ::getpid()) close_cleanly();
-    release_addresses(base_, shape_.max_bytes);
+    if (marked_open_ && process_ == ::getpid())
+        (void)fault_guard::run(fault_guard::against::cut_files, [&] { close_cleanly(); });
+    if (!file_.in_memory()) release_addresses(base_, shape_.max_bytes);
 }
 
 void pool_file::abandon(std::unique_ptr<pool_file> file) { file->marked_open_ = false; }

@@ -4,13 +4,15 @@
 // Knows nothing of what lies in the heap or in the log lanes.
 //
 // (1) Both header copies carry a checksum and a sequence number; the valid copy with the higher
-//     number counts. They are written one after the other, B then A, each durable before the next.
+//     number counts. They are written one after the other, the copy that counts last, each durable
+//     before the next: so one copy verifies at any time, however often a crash cuts this short.
 // (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first
 //     write. (3) Every byte of every extent is allocated by the file system before the header names
 //     it.
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 
+#include <pool/fault_guard.hpp>
 #include <pool/os_file.hpp>
 
 #include <holdfast/pool.hpp>
@@ -60,6 +62,9 @@ public:
     /// 'engines' is the mask of engines the caller can recover.
     static result<std::unique_ptr<pool_file>>
     open(const std::string& path, const open_options& options, std::uint32_t engines);
+    /// Opens the pool that 'image' holds, at its canonical address, as open() would a file.
+    static result<std::unique_ptr<pool_file>>
+    open_image(memory_image& image, const open_options& options, std::uint32_t engines);
     /// Marks the pool open by this boot: generation grows by one, boot identifier, mode and engines
     /// recorded, a damaged header copy rewritten. 2 ordering points.
     status mark_open();
@@ -80,6 +85,9 @@ public:
     hf::domain domain() const noexcept { return domain_; }
     hf::mode mode() const noexcept { return mode_; }
     bool emulated() const noexcept { return emulated_; }
+    bool in_memory() const noexcept { return file_.in_memory(); }
+    /// ok, or truncated: somebody has made the file shorter than the pool.
+    status whole() const;
     std::uint64_t generation() const noexcept { return generation_; }
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
@@ -91,6 +99,10 @@ public:
         return {extents_.data(), extent_count_.load(std::memory_order_acquire)};
     }
     root_words* roots() const noexcept;
+    /// What both headers will say after the clean close: what a seal vouches for.
+    pool_header closing_header() const noexcept;
+    /// Where a seal may be written; null when the close will not be clean, or asks for none.
+    const os_file* file_to_seal() const noexcept;
     bool contains(const void* address) const noexcept {
         auto a = reinterpret_cast<std::uintptr_t>(address),
              b = reinterpret_cast<std::uintptr_t>(base_);
@@ -107,10 +119,13 @@ public:
 private:
     pool_file();
     status create(const open_options& options);
+    status create_or_say_why(const open_options& options);
     status take_over(const open_options& options, std::uint32_t engines);
+    status reserve(const pool_header& header) const;
     status choose_base(const geometry& shape, const std::uint8_t (&uuid)[16]);
     status settle_mode(const open_options& options);
     status map(std::uint64_t offset, std::uint64_t bytes) const;
+    void watch(const open_options& options);
     void take_shape(const pool_header& header);
     status write_headers();
     status extend(std::uint64_t bytes);
@@ -119,12 +134,17 @@ private:
     os_file file_;
     // What both copies hold, or will hold after the next write.
     std::unique_ptr<pool_header> header_;
-    std::byte* base_ = nullptr; // start of the reservation of shape_.max_bytes
+    std::uint64_t counting_copy_ = 0; // offset of the copy whose content counts (1)
+    std::byte* base_ = nullptr;       // start of the reservation of shape_.max_bytes
     std::atomic<std::uint64_t> size_bytes_{0};
     geometry shape_{};
     hf::domain domain_ = hf::domain::process;
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
+    bool seal_ = true; // open_options::seal
+    // A header copy in the file may name an extent that this process does not use: what lies behind
+    // the last one that it does use stays as it is.
+    bool growth_in_doubt_ = false;
     bool map_sync_ = false;     // mapped with MAP_SYNC: stores need no msync
     bool marked_open_ = false;  // mark_open succeeded; from then on the file may be written
     std::uint32_t engines_ = 0; // given to open
@@ -135,6 +155,7 @@ private:
     // Never moves and grows at its end only: readers go on while grow() appends.
     std::array<extent, 128> extents_{};
     std::atomic<std::uint32_t> extent_count_{0};
+    std::unique_ptr<fault_guard::watched_file> watched_; // ends before file_ does
 };
 
 } // namespace hf

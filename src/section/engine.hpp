@@ -9,6 +9,8 @@
 
 namespace hf {
 
+struct recovery; // thread.hpp
+
 class engine {
 public:
     virtual ~engine() = default;
@@ -17,9 +19,9 @@ public:
     /// Can this build recover 'section'? Reads only. Errors: function_changed, corrupt.
     virtual status check(pool_file& file, const pending_section& section) const = 0;
     /// Completes or undoes one section; called once its blocks are back as they were before it, in
-    /// a thread of its own when several are pending. Everything is durable when it returns.
-    virtual void recover(pool::impl& pool, pending_section& section,
-                         recovery_report& count) const = 0;
+    /// any order and on any thread. Everything is durable when it returns. It may be stopped
+    /// anywhere (fault_guard): what it owns then is in 'state'.
+    virtual void recover(pool::impl& pool, pending_section& section, recovery& state) const = 0;
 };
 
 } // namespace hf

@@ -9,12 +9,10 @@ namespace {
 
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
 
-std::uint64_t check_of(std::uint64_t what, std::uint64_t bytes, const void* payload,
-                       std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
-    // The payload is hashed without a seed: XXH3 would derive a secret from it for long inputs.
-    const std::uint64_t words[3] = {what, bytes,
-                                    payload_bytes == 0 ? 0 : XXH3_64bits(payload, payload_bytes)};
-    return checksum(words, sizeof words, chain);
+/// Tells the crash checker that records are read here: nothing of one is believed unless its check
+/// holds, and nothing behind one whose check does not.
+void reading_records(const lane_position& at) {
+    persist::trace(persist::event::checked, at.next, static_cast<std::size_t>(at.limit - at.next));
 }
 
 /// Reads the record at 'at' and moves on; false at the end of the log (2).
@@ -25,10 +23,13 @@ bool read_record(lane_position& at, record_view& out) {
     std::memcpy(&head, at.next, sizeof head);
     const auto kind = static_cast<record_kind>(head.what >> 56);
     const std::uint64_t payload_bytes = has_payload(kind) ? head.bytes : 0;
-    if (payload_bytes > room - sizeof head || lane_writer::record_bytes(payload_bytes) > room)
+    // A writer leaves room for a segment record behind every other one (lane_writer::fits); the
+    // section that resumes here counts on it.
+    const std::uint64_t behind = kind == record_kind::segment ? 0 : sizeof head;
+    if (payload_bytes > room || lane_writer::record_bytes(payload_bytes) + behind > room)
         return false;
     const std::byte* payload = at.next + sizeof head;
-    if (head.check != check_of(head.what, head.bytes, payload, payload_bytes, at.chain))
+    if (head.check != record_check(head.what, head.bytes, payload, payload_bytes, at.chain))
         return false;
     out = {kind, head.what & offset_mask, head.bytes, payload};
     at.next += lane_writer::record_bytes(payload_bytes);
@@ -51,7 +52,7 @@ void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t b
     record_head head;
     head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
     head.bytes = bytes;
-    head.check = check_of(head.what, bytes, payload, payload_bytes, at_.chain);
+    head.check = record_check(head.what, bytes, payload, payload_bytes, at_.chain);
     at_.chain = head.check;
 
     // Small records are put together first and written as one run of words; nothing is read back.
@@ -90,6 +91,7 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     lane_position at{};
     for (std::uint64_t half = 0; half < 2; ++half) {
         lane_position first = lane_start(file, lane, half);
+        reading_records(first);
         begin_payload begin;
         record_view record;
         if (!read_begin(first, record, begin) || begin.epoch % 2 != half ||
@@ -105,13 +107,20 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     if (newest_epoch == header->committed) return false;
     found.records.clear();
     record_view record;
+    std::uint64_t segments_bytes = 0;
     while (read_record(at, record)) {
         found.records.push_back(record);
         if (record.kind != record_kind::segment) continue;
-        if (!blocks.well_formed({record.offset, record.bytes}))
-            break; // valid check, foreign block: end here
+        // Checks that hold are no proof of an honest writer: segments may lead anywhere, and round
+        // in circles.
+        segments_bytes += record.bytes;
+        found.sound = blocks.well_formed({record.offset, record.bytes}) &&
+                      record.bytes >= segment_bytes_min(file) &&
+                      segments_bytes <= file.size_bytes();
+        if (!found.sound) break;
         at.next = file.base() + record.offset;
         at.limit = at.next + record.bytes;
+        reading_records(at);
     }
     found.end = at;
     return true;

@@ -72,6 +72,15 @@ constexpr bool has_payload(record_kind kind) {
            kind == record_kind::old_bytes;
 }
 
+/// The check of a record whose predecessor has the check 'chain' (2).
+inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const void* payload,
+                                  std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
+    // The payload is hashed without a seed: XXH3 would derive a secret from it for long inputs.
+    const std::uint64_t words[3] = {what, bytes,
+                                    payload_bytes == 0 ? 0 : XXH3_64bits(payload, payload_bytes)};
+    return checksum(words, sizeof words, chain);
+}
+
 /// Where the next record goes, and the check it continues.
 struct lane_position {
     std::byte* next;
@@ -123,6 +132,7 @@ struct pending_section {
     begin_payload begin;
     std::vector<std::byte> args;
     std::uint64_t staged_count;       // staged records that its begin record announces
+    bool sound = true;                // false: its log continues where no log can
     std::vector<record_view> records; // begin excluded, in order
     lane_position end;                // where its log goes on
 };
@@ -130,6 +140,10 @@ struct pending_section {
 inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {
     return reinterpret_cast<lane_header*>(file.base() + file.shape().lanes_offset +
                                           lane * file.shape().lane_bytes);
+}
+/// No segment is smaller, whatever outgrew the lane.
+inline std::uint64_t segment_bytes_min(const pool_file& file) noexcept {
+    return 2 * file.shape().lane_bytes;
 }
 /// Where the records of a section begin; the chain starts from a constant, the epoch is in the
 /// record.

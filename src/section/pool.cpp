@@ -8,8 +8,10 @@
 //     be given a block that another one's log holds, nor lose one that it has yet to read.
 // (3) Everything here is idempotent: a crash while recovering is cured by opening again.
 #include <base/assert.hpp>
+#include <pool/file_checks.hpp>
 #include <section/pool_impl.hpp>
 #include <section/registry.hpp>
+#include <section/sealing.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
@@ -19,7 +21,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
+#include <new>
+#include <system_error>
 #include <thread>
 
 namespace hf {
@@ -28,6 +33,9 @@ namespace {
 // An open starts its lanes' epochs this far above what it finds. More sections than that cannot
 // have been begun without one of their marks becoming durable.
 constexpr std::uint64_t epoch_gap = std::uint64_t{1} << 32;
+constexpr std::uint64_t epoch_max = ~std::uint64_t{0} - 2 * epoch_gap;
+// Pending sections are recovered by at most this many threads at a time.
+constexpr std::size_t recovering_threads_max = 16;
 
 const engine* engine_for(const pool::impl& pool, const pending_section& section) {
     for (const engine* e : pool.engines)
@@ -36,14 +44,20 @@ const engine* engine_for(const pool::impl& pool, const pending_section& section)
 }
 
 /// Reads every lane; fills 'pending' and the lanes' epochs.
-void read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
+status read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         pending_section found;
         std::uint64_t newest = 0;
         if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest))
             pending.push_back(std::move(found));
+        // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
+        if (newest > epoch_max)
+            return {errc::corrupt, fmt::format("{}: corrupt: lane {}: epoch {:#x}, at most {:#x} "
+                                               "expected",
+                                               pool.file->path(), l, newest, epoch_max)};
         pool.lanes[l].epoch = newest + epoch_gap;
     }
+    return {};
 }
 
 /// Bounds everything a pending log says before anything is done with it.
@@ -55,6 +69,7 @@ status check_records(const pool::impl& pool, const pending_section& section) {
                 "{}: corrupt: log of lane {}: record of kind {} names offset {:#x}, {} bytes",
                 pool.file->path(), section.lane, static_cast<int>(r.kind), r.offset, r.bytes)};
     };
+    if (!section.sound) return corrupt(section.records.back());
     const heap& blocks = pool.blocks.durable();
     for (const record_view& r : section.records) {
         if (r.kind == record_kind::old_bytes) {
@@ -107,29 +122,74 @@ status put_blocks_back(pool::impl& pool, const std::vector<pending_section>& pen
             if (named && r.offset != 0 && !pool.blocks.claim({r.offset, r.bytes}))
                 return {errc::corrupt,
                         fmt::format("{}: corrupt: lane {} names a block at {:#x} of {} bytes that "
-                                    "lies in a chunk of other blocks",
+                                    "is not its own, or lies in a chunk of other blocks",
                                     pool.file->path(), section.lane, r.offset, r.bytes)};
         }
     persist::fence(d);
     return {};
 }
 
-void recover_all(pool::impl& pool, std::vector<pending_section>& pending) {
-    std::vector<recovery_report> counts(pending.size());
-    std::vector<std::thread> threads;
-    const auto recover_one = [&](std::size_t i) {
-        engine_for(pool, pending[i])->recover(pool, pending[i], counts[i]);
+/// Recovers one section. Whatever it meets that cannot be gone on with becomes a refusal, here at
+/// the latest; the section's effects so far stay in the file, as a crash would leave them.
+status recover_one(pool::impl& pool, pending_section& section, recovery& state) try {
+    const engine& e = *engine_for(pool, section);
+    if (!pool.guard_signals) {
+        e.recover(pool, section, state);
+        return {};
+    }
+    bool no_memory = false; // no exception leaves a guarded run
+    const auto recover = [&] {
+        try {
+            e.recover(pool, section, state);
+        } catch (const std::bad_alloc&) {
+            no_memory = true;
+        }
     };
-    // Locks kept the pending sections apart, so they are recovered independently (Clobber §4.3).
-    for (std::size_t i = 1; i < pending.size(); ++i) threads.emplace_back(recover_one, i);
-    if (!pending.empty()) recover_one(0);
+    const fault_guard::ending how = fault_guard::run(fault_guard::against::everything, recover);
+    if (no_memory) throw std::bad_alloc();
+    if (!how.stopped) return {};
+    current_section = nullptr;
+    const hf_txfunc* function = registry::find_txfunc(section.begin.function_id);
+    return {how.code,
+            fmt::format("{}: {}: lane {}: recovering {} ({}), engine {}: {}; the pool stays marked "
+                        "open, for a build that can recover it",
+                        pool.file->path(), name(how.code), section.lane,
+                        function != nullptr ? function->name : "a txfunc of another build",
+                        function != nullptr ? function->where : "unknown place", e.name(),
+                        how.why)};
+} catch (const std::bad_alloc&) {
+    current_section = nullptr;
+    return out_of_memory(pool.file->path());
+}
+
+/// Locks kept the pending sections apart, so they are recovered independently (Clobber §4.3).
+status recover_all(pool::impl& pool, std::vector<pending_section>& pending) {
+    std::vector<recovery> states(pending.size());
+    std::vector<status> outcomes(pending.size());
+    std::atomic<std::size_t> next{0};
+    const auto work = [&] {
+        for (std::size_t i = next++; i < pending.size(); i = next++)
+            outcomes[i] = recover_one(pool, pending[i], states[i]);
+    };
+    std::vector<std::thread> threads;
+    // The crash checker follows one thread.
+    const std::size_t wanted =
+        pool.file->in_memory() ? 1 : std::min(pending.size(), recovering_threads_max);
+    try {
+        while (threads.size() + 1 < wanted) threads.emplace_back(work);
+    } catch (const std::system_error&) { // no more threads: those that are there do it all
+    } catch (const std::bad_alloc&) {    // the same
+    }
+    work();
     for (auto& t : threads) t.join();
     pool.report.sections_pending = static_cast<std::uint32_t>(pending.size());
-    for (const recovery_report& c : counts) {
-        pool.report.re_executed += c.re_executed;
-        pool.report.rolled_back += c.rolled_back;
-        pool.report.discarded += c.discarded;
+    for (std::size_t i = 0; i < pending.size(); ++i) {
+        if (!outcomes[i].ok()) return outcomes[i];
+        pool.report.re_executed += states[i].count.re_executed;
+        pool.report.rolled_back += states[i].count.rolled_back;
+        pool.report.discarded += states[i].count.discarded;
     }
+    return {};
 }
 
 /// The root's block is allocated whenever the root words name it: they are written first.
@@ -144,48 +204,85 @@ status settle_root(pool::impl& pool) {
                     "{}: corrupt: root object at offset {:#x}, {} bytes, is no block of the heap",
                     pool.file->path(), words->root_offset, words->root_bytes)};
     if (blocks.allocated_at(b.offset).bytes == b.bytes) return {};
+    const hf::domain d = pool.file->domain();
+    const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
+    // Its bit may have persisted without its chunk's entry.
+    blocks.retract(b, dirty);
     if (!pool.blocks.claim(b))
         return {
             errc::corrupt,
             fmt::format("{}: corrupt: root object at offset {:#x} lies in a chunk of other blocks",
                         pool.file->path(), words->root_offset)};
-    const hf::domain d = pool.file->domain();
-    blocks.publish(b, [&](const void* word) { persist::flush(d, word, word_bytes); });
+    blocks.publish(b, dirty);
     persist::fence(d);
     return {};
 }
 
 } // namespace
 
-result<pool> pool::open(const std::string& path, const open_options& options) {
+std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept {
+    std::uint32_t bits = 0;
+    for (const engine* e : engines) bits |= e->bit();
+    return bits;
+}
+
+result<pool> pool::open(const std::string& path, const open_options& options) try {
     const auto start = std::chrono::steady_clock::now();
-    std::uint32_t engine_bits = 0;
-    for (const engine* e : options.engines) engine_bits |= e->bit();
-    auto file = pool_file::open(path, options, engine_bits);
+    auto file = pool_file::open(path, options, engine_bits_of(options.engines));
     if (!file) return file.error();
-    auto opened = std::make_unique<impl>(std::move(*file), options);
-    opened->engine_bits = engine_bits;
+    return impl::open(std::move(*file), options, start);
+} catch (const std::bad_alloc&) { // thrown before the pool was marked open
+    return out_of_memory(path);
+}
+
+/// Without memory it fails as a crash would: what it has done so far stays in the file.
+status pool::impl::check_and_recover() try {
+    std::vector<pending_section> pending;
+    status s;
+    const auto before_recovery = [&] {
+        try { // no exception leaves a guarded run
+            s = read_lanes(*this, pending);
+            if (s.ok()) s = check_pending(*this, pending);
+            if (s.ok()) s = file->mark_open();
+            if (s.ok()) s = put_blocks_back(*this, pending);
+            if (s.ok()) s = settle_root(*this);
+        } catch (const std::bad_alloc&) {
+            s = out_of_memory(file->path());
+        }
+    };
+    if (!guard_signals || file->in_memory()) before_recovery();
+    else if (const auto how = fault_guard::run(fault_guard::against::cut_files, before_recovery);
+             how.stopped)
+        return {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
+    if (!s.ok()) return s;
+    registry::add(this);
+    return recover_all(*this, pending);
+} catch (const std::bad_alloc&) {
+    return out_of_memory(file->path());
+}
+
+result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_options& options,
+                              std::chrono::steady_clock::time_point start) {
+    auto opened = std::make_unique<impl>(std::move(file), options);
+    opened->engine_bits = engine_bits_of(options.engines);
     static std::atomic<std::uint64_t> instances{0};
     opened->instance = ++instances;
 
-    std::vector<pending_section> pending;
-    read_lanes(*opened, pending);
-    if (status s = check_pending(*opened, pending); !s.ok()) {
-        pool_file::abandon(std::move(opened->file));
-        return s;
-    }
-    status s = opened->file->mark_open();
-    if (s.ok()) s = put_blocks_back(*opened, pending);
-    if (s.ok()) s = settle_root(*opened);
+    status s = opened->check_and_recover();
     if (!s.ok()) {
-        pool_file::abandon(std::move(opened->file)); // still marked open: nothing was settled
+        registry::remove(opened.get());
+        pool_file::abandon(std::move(opened->file)); // as it was, or still marked open
         return s;
     }
-    registry::add(opened.get());
-    recover_all(*opened, pending);
     opened->report.open_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
     return pool(std::move(opened));
+}
+
+void pool::impl::abandon(pool opened) {
+    registry::remove(opened.impl_.get());
+    pool_file::abandon(std::move(opened.impl_->file));
+    delete opened.impl_.release();
 }
 
 pool::pool(std::unique_ptr<impl> opened) noexcept : impl_(std::move(opened)) {}
@@ -202,9 +299,25 @@ pool& pool::operator=(pool&& other) noexcept {
 pool::~pool() {
     if (impl_ == nullptr) return;
     registry::remove(impl_.get());
-    // Marks that threads left out become durable before the header says that nothing is pending.
-    for (std::uint32_t l = 0; l < impl_->lanes.size(); ++l) impl_->store_due_mark(l);
-    persist::fence(impl_->file->domain());
+    impl_->close();
+}
+
+void pool::impl::close() noexcept {
+    const auto settle = [&] {
+        // Marks that threads left out become durable before the header says nothing is pending.
+        for (std::uint32_t l = 0; l < lanes.size(); ++l) store_due_mark(l);
+        persist::fence(file->domain());
+        seal(*this);
+    };
+    if (!guard_signals || file->in_memory()) return settle();
+    status s = file->whole();
+    if (s.ok())
+        if (const auto how = fault_guard::run(fault_guard::against::cut_files, settle); how.stopped)
+            s = {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
+    if (s.ok()) return;
+    // There is nobody to return it to.
+    std::fprintf(stderr, "holdfast: %s; the pool stays marked open\n", s.what().c_str());
+    pool_file::abandon(std::move(file));
 }
 
 hf::mode pool::mode() const noexcept { return impl_->file->mode(); }
@@ -218,7 +331,7 @@ const recovery_report& pool::recovered() const noexcept { return impl_->report; 
 const std::vector<std::string>& pool::warnings() const noexcept { return impl_->file->warnings(); }
 bool pool::contains(const void* address) const noexcept { return impl_->contains(address); }
 
-void* pool::root_bytes(std::size_t bytes) noexcept {
+void* pool::root_bytes(std::size_t bytes) noexcept try {
     impl& pool = *impl_;
     std::scoped_lock held{pool.root_lock};
     root_words* words = pool.file->roots();
@@ -242,6 +355,8 @@ void* pool::root_bytes(std::size_t bytes) noexcept {
                                   [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
     return pool.at(b.offset);
+} catch (const std::bad_alloc&) { // thrown before anything was stored
+    return nullptr;
 }
 
 } // namespace hf

@@ -10,6 +10,7 @@
 #include <holdfast/pool.hpp>
 
 #include <atomic>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -29,7 +30,17 @@ class pool::impl {
 public:
     impl(std::unique_ptr<pool_file> opened, const open_options& options)
         : file(std::move(opened)), blocks(*file), engines(options.engines),
+          guard_signals(options.guard_signals), recovery_ms_max(options.recovery_ms_max),
           lanes(file->shape().lane_count) {}
+
+    /// The rest of pool::open: everything but opening the file.
+    static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
+                             std::chrono::steady_clock::time_point start);
+    status check_and_recover();
+    /// Settles what the clean close vouches for. A file that was cut stays marked open.
+    void close() noexcept;
+    /// Lets go of the pool as a crash would: nothing is settled, nothing marked.
+    static void abandon(pool opened);
 
     std::unique_ptr<pool_file> file;
     allocator blocks;
@@ -37,11 +48,13 @@ public:
     std::uint32_t engine_bits = 0; // of 'engines'
     std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
+    bool guard_signals = true;         // of the options
+    std::uint32_t recovery_ms_max = 0; // of the options
 
     std::mutex lanes_lock;
     std::vector<lane_state> lanes;
     std::atomic<unsigned> section_threads{0}; // threads that have begun sections
-    std::atomic<unsigned> marks_pending{0}; // lanes with mark_pending
+    std::atomic<unsigned> marks_pending{0};   // lanes with mark_pending
 
     std::mutex root_lock;
 
@@ -55,5 +68,8 @@ public:
     }
     void* at(std::uint64_t offset) const noexcept { return file->base() + offset; }
 };
+
+/// The mask of engines given to an open.
+std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept;
 
 } // namespace hf

@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <section/pool_impl.hpp>
 #include <section/registry.hpp>
+#include <section/thread.hpp>
 
 #include <array>
 #include <atomic>
@@ -100,7 +101,8 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
         hf::fatal("%s was instrumented for ABI %u, this library has %u", function->name,
                   function->abi_version, HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
-    const auto [place, added] = txfuncs().emplace(function->id, function);
+    const auto [place, added] = hf::without_exceptions(
+        "hf_txfunc_register", [&] { return txfuncs().emplace(function->id, function); });
     // The same inline function may come from several libraries; two different ones may not share a
     // name.
     if (!added && place->second->version != function->version)

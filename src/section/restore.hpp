@@ -15,7 +15,8 @@ inline void restore_old_bytes(pool_file& file, const pending_section& from) {
     for (std::size_t i = from.records.size(); i-- > 0;) {
         const record_view& r = from.records[i];
         if (r.kind != record_kind::old_bytes) continue;
-        std::memcpy(file.base() + r.offset, r.payload, r.bytes);
+        // A hostile log may name its own bytes.
+        std::memmove(file.base() + r.offset, r.payload, r.bytes);
         persist::flush(file.domain(), file.base() + r.offset, r.bytes);
     }
     persist::fence(file.domain());

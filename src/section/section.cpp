@@ -22,6 +22,7 @@ struct section::resumed_state {
     std::vector<std::uint64_t> frees;                       // offsets already in the log
     std::unordered_map<std::uint64_t, std::uint8_t> logged; // word -> bytes already in the log
     std::vector<std::unique_ptr<std::byte[]>> copies;       // of preserved bytes
+    volatile bool expired = false; // written by a signal handler of this thread
     std::jmp_buf discard;
 };
 
@@ -42,6 +43,32 @@ void pool::impl::store_due_mark(std::uint32_t lane) noexcept {
 }
 
 std::jmp_buf& section::discard_point() noexcept { return resumed_->discard; }
+
+void section::expire() noexcept {
+    if (resumed_ != nullptr) resumed_->expired = true;
+}
+
+void section::stop_if_expired() const noexcept {
+    if (resumed_ != nullptr && resumed_->expired) fault_guard::expired();
+}
+
+namespace {
+
+/// Zeroes what lies between packed arguments: there the caller's stack shows through.
+inline void clear_gaps(const hf_txfunc& function, std::byte* args) noexcept {
+    std::uint32_t end = 0; // of the arguments so far, which the schema lists in order
+    for (std::uint64_t i = 0; i < function.args_count; ++i) {
+        const hf_arg& a = function.args[i];
+        if (a.offset_bytes > end) std::memset(args + end, 0, a.offset_bytes - end);
+        end = std::max(end, a.offset_bytes + a.size_bytes);
+    }
+    // Behind the last one the block is rounded up to a word. What a shorter schema leaves out is
+    // somebody's argument all the same.
+    if (function.args_bytes > end && function.args_bytes - end < word_bytes)
+        std::memset(args + end, 0, function.args_bytes - end);
+}
+
+} // namespace
 
 void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
@@ -67,6 +94,7 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     const std::uint64_t bytes = sizeof head + args_bytes;
     std::memcpy(together, &head, sizeof head);
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
+    if (args_bytes > 0) clear_gaps(function, together + sizeof head);
     append(record_kind::begin, staged_.size(), bytes, together);
     for (block b : staged_) append(record_kind::staged, b.offset, b.bytes);
     // This lane's own mark is superseded by the begin record just written.
@@ -81,6 +109,9 @@ void section::resume(const pending_section& from) {
     state_->epoch = from.begin.epoch;
     log_.start(domain_, from.end);
     resumed_ = std::make_unique<resumed_state>();
+    // Every offset is out of range from now on, and far_offset looks why: what a re-execution has
+    // to be asked costs other sections nothing.
+    range_bytes_ = 0;
     for (const record_view& r : from.records) {
         if (r.kind == record_kind::alloc) resumed_->allocs.push_back(r);
         if (r.kind == record_kind::preserve) resumed_->preserved.push_back(r);
@@ -109,13 +140,15 @@ void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes
 /// it names it, so nothing leaks whenever a crash comes.
 void section::extend(std::uint64_t payload_bytes) {
     const std::uint64_t wanted =
-        std::max(2 * pool_->file->shape().lane_bytes,
+        std::max(segment_bytes_min(*pool_->file),
                  lane_writer::record_bytes(payload_bytes) + 2 * sizeof(record_head));
     const block b = pool_->blocks.reserve(*cache_, wanted);
-    if (b.offset == 0)
+    if (b.offset == 0) {
+        fault_guard::fatal_means(errc::pool_full);
         fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes",
               pool_->file->path().c_str(), function_->name, function_->where,
               static_cast<unsigned long long>(pool_->file->size_bytes()));
+    }
     segments_.push_back(b);
     log_.append(record_kind::segment, b.offset, b.bytes, nullptr, 0);
     log_.continue_in(base_ + b.offset, b.bytes);
@@ -148,13 +181,32 @@ bool section::fresh(std::uint64_t offset) const noexcept {
     return false;
 }
 
-/// Offset of a store's target; range_bytes_ or more when it is volatile memory.
-std::uint64_t section::checked_offset(const void* address, std::uint64_t bytes) const {
+/// Offset of a store's target; 'outside' when it is volatile memory.
+inline std::uint64_t section::checked_offset(const void* address, std::uint64_t bytes) const {
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
-    if (offset < range_bytes_) return offset;
-    if (registry::pool_of(address) != nullptr)
-        fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool",
-              function_->name, function_->where, static_cast<unsigned long long>(bytes));
+    return offset < range_bytes_ ? offset : far_offset(address, offset, bytes);
+}
+
+/// The rest of checked_offset: what is not the pool's, and everything in a re-execution.
+std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
+                                  std::uint64_t bytes) const {
+    stop_if_expired();
+    if (offset >= pool_->file->shape().max_bytes) {
+        if (registry::pool_of(address) != nullptr)
+            fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool",
+                  function_->name, function_->where, static_cast<unsigned long long>(bytes));
+        return outside;
+    }
+    // A damaged pointer must not lead to headers, lanes or the allocator's tables.
+    const heap& blocks = pool_->blocks.durable();
+    const unsigned i = blocks.extent_of(offset);
+    const bool inside = i < blocks.extent_count() &&
+                        bytes <= blocks.extent_at(i).data_offset +
+                                     blocks.extent_at(i).chunks * blocks.chunk_bytes() - offset;
+    if (!inside)
+        fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is", function_->name,
+              function_->where, static_cast<unsigned long long>(bytes),
+              static_cast<unsigned long long>(offset));
     return offset;
 }
 
@@ -167,16 +219,21 @@ inline void section::will_store(const void* address, std::uint64_t bytes) {
 
 void section::note_store(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = checked_offset(address, bytes);
-    if (offset >= range_bytes_ || bytes == 0) return;
+    if (offset == outside || bytes == 0) return;
     if (unfenced_ && domain_ != domain::process && !fresh(offset)) fence(); // upholds (1)
     will_store(address, bytes);
 }
 
 void section::log_old_bytes(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = checked_offset(address, bytes);
-    if (offset >= range_bytes_ || bytes == 0) return;
+    if (offset == outside || bytes == 0) return;
     if (!fresh(offset)) {
-        if (!already_logged(offset, bytes)) append(record_kind::old_bytes, offset, bytes, address);
+        if (!already_logged(offset, bytes)) {
+            if (bytes > pool_->file->shape().max_bytes - offset)
+                fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
+                      function_->where, static_cast<unsigned long long>(bytes));
+            append(record_kind::old_bytes, offset, bytes, address);
+        }
         before_in_place_store();
     }
     will_store(address, bytes);
@@ -195,6 +252,7 @@ bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 void* section::alloc(std::uint64_t bytes) {
+    stop_if_expired();
     if (resumed_ != nullptr && resumed_->next_alloc < resumed_->allocs.size()) {
         const record_view& again = resumed_->allocs[resumed_->next_alloc++];
         if (again.bytes != pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)))
@@ -206,7 +264,12 @@ void* section::alloc(std::uint64_t bytes) {
         allocs_.push_back({again.offset, again.bytes});
         return base_ + again.offset;
     }
-    const block b = pool_->blocks.reserve(*cache_, bytes);
+    block b{0, 0};
+    try {
+        if (allocs_.size() == allocs_.capacity()) allocs_.reserve(2 * allocs_.size() + 4);
+        b = pool_->blocks.reserve(*cache_, bytes);
+    } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
+    }
     if (b.offset == 0) {
         // That there was no room is an input of the section as well.
         append(record_kind::alloc, 0,
@@ -233,7 +296,7 @@ void section::free(void* given) {
         return;
     }
     const block b = pool_->blocks.find(offset);
-    if (offset >= range_bytes_ || b.bytes == 0 || std::ranges::any_of(frees_, at_offset))
+    if (offset == outside || b.bytes == 0 || std::ranges::any_of(frees_, at_offset))
         fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name,
               function_->where, given);
     if (resumed_ == nullptr || std::ranges::find(resumed_->frees, offset) == resumed_->frees.end())
@@ -253,6 +316,7 @@ void section::adopt(void* staged_block) {
 
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     if (engine_ != engine_clobber) return volatile_bytes; // rolled back, never re-executed
+    stop_if_expired();
     if (resumed_ == nullptr) {
         if (stored_)
             fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name,
@@ -366,28 +430,36 @@ int begin_section(engine_bit engine, const hf_txfunc& function, const void* args
 extern "C" {
 
 void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
-    if (hf::section* s = hf::current_section) s->note_store(address, bytes);
+    if (hf::section* s = hf::current_section)
+        hf::without_exceptions("hf_note_store", [&] { s->note_store(address, bytes); });
 }
 
 const void* hf_vlog_preserve(const void* volatile_bytes, std::size_t bytes) noexcept {
     hf::section* s = hf::current_section;
-    return s == nullptr ? volatile_bytes : s->preserve(volatile_bytes, bytes);
+    if (s == nullptr) return volatile_bytes;
+    return hf::without_exceptions("hf_vlog_preserve",
+                                  [&] { return s->preserve(volatile_bytes, bytes); });
 }
 
 void hf_adopt(void* staged_block) noexcept {
-    if (hf::section* s = hf::current_section) s->adopt(staged_block);
-    else hf::adopt_at_once(staged_block);
+    hf::without_exceptions("hf_adopt", [&] {
+        if (hf::section* s = hf::current_section) s->adopt(staged_block);
+        else hf::adopt_at_once(staged_block);
+    });
 }
 
 void* hf_alloc(std::size_t bytes) noexcept {
     hf::section* s = hf::current_section;
-    return s == nullptr ? hf::alloc_at_once(bytes) : s->alloc(bytes);
+    return hf::without_exceptions(
+        "hf_alloc", [&] { return s == nullptr ? hf::alloc_at_once(bytes) : s->alloc(bytes); });
 }
 
 void hf_free(void* block) noexcept {
     if (block == nullptr) return;
-    if (hf::section* s = hf::current_section) s->free(block);
-    else hf::free_at_once(block);
+    hf::without_exceptions("hf_free", [&] {
+        if (hf::section* s = hf::current_section) s->free(block);
+        else hf::free_at_once(block);
+    });
 }
 
 void hf_crash_point(const char* name) noexcept {

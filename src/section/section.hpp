@@ -8,7 +8,8 @@
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored.
 // (3) A freed block is handed out again only when the section's commit mark is durable.
-// (4) Engine clobber may leave the mark out while no other thread has begun sections: the next begin
+// (4) Engine clobber may leave the mark out while no other thread has begun sections: the next
+// begin
 //     record stands for it, and until that is durable the section would merely be re-executed, with
 //     the same result. A thread's first sections store such marks with their own records, so they
 //     are durable before anything changes in place that the re-executed section could read or
@@ -67,9 +68,13 @@ public:
     std::vector<block>& staged() noexcept { return staged_; }
     /// Where preserve() goes when the log ends before the section's inputs do.
     std::jmp_buf& discard_point() noexcept;
+    /// Called in a signal handler, on the section's thread, when a re-execution takes too long:
+    /// from now on every entry of the runtime stops it (fault_guard, 3).
+    void expire() noexcept;
 
 private:
     struct resumed_state; // what only a re-executed section needs
+    static constexpr std::uint64_t outside = ~std::uint64_t{0};
 
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
@@ -80,7 +85,9 @@ private:
     void store_marks_of_others();
     bool fresh(std::uint64_t offset) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
+    void stop_if_expired() const noexcept;
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
+    std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;
     void publish_blocks();
     void settle_blocks();
     void release_freed();
@@ -91,7 +98,7 @@ private:
     thread_cache* cache_;
     hf::domain domain_;
     std::byte* base_;
-    std::uint64_t range_bytes_; // of the pool's address range
+    std::uint64_t range_bytes_; // of the pool's address range; 0 in a re-execution
     std::uint32_t lane_;
 
     const hf_txfunc* function_ = nullptr;

@@ -2,6 +2,7 @@
 //
 // The allocator's public face outside txfuncs: staging and the account.
 #include <base/assert.hpp>
+#include <pool/file_checks.hpp>
 #include <section/pool_impl.hpp>
 #include <section/thread.hpp>
 
@@ -9,6 +10,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 
 namespace hf {
 
@@ -16,16 +18,19 @@ namespace {
 constexpr std::size_t staged_max = 16;
 }
 
-result<void*> stage(pool& in, std::size_t bytes) {
+result<void*> stage(pool& in, std::size_t bytes) try {
     pool::impl& pool = in.internals();
     HF_ASSERT(current_section == nullptr);
     attachment& mine = attach(pool);
     if (mine.work.staged().size() == staged_max)
         return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
+    mine.work.staged().reserve(staged_max); // what can fail comes before the block is taken
     const block b = pool.blocks.reserve(mine.cache, bytes);
     if (b.offset == 0) return status{errc::pool_full, pool.file->path() + ": pool_full"};
     mine.work.staged().push_back(b);
     return pool.at(b.offset);
+} catch (const std::bad_alloc&) {
+    return out_of_memory(in.path());
 }
 
 void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept {
@@ -62,12 +67,13 @@ void unstage(pool& in, void* staged_block) noexcept {
     staged.erase(found);
 }
 
-void trim(pool& in) noexcept {
+void trim(pool& in) noexcept try {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();
     attachment& mine = attach(pool);
     mine.work.settle_mark(); // blocks freed by the last section are at hand only then
     pool.blocks.release_all(mine.cache);
+} catch (const std::bad_alloc&) { // not even attached to the pool: nothing is at hand
 }
 
 alloc_account account(const pool& of) {

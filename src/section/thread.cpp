@@ -37,8 +37,9 @@ attachment& attach_new(pool::impl& pool) {
     std::scoped_lock held{pool.lanes_lock};
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         if (pool.lanes[l].taken) continue;
-        pool.lanes[l].taken = true;
-        return *mine.all.emplace_back(std::make_unique<attachment>(pool, l));
+        attachment& made = *mine.all.emplace_back(std::make_unique<attachment>(pool, l));
+        pool.lanes[l].taken = true; // last: it stays, whoever throws
+        return made;
     }
     fatal(
         "%s: more threads use the pool than it has lanes (%zu): make it with a larger max_threads",
@@ -59,6 +60,15 @@ attachment& attach(pool::impl& pool) {
         if (a->instance == pool.instance) return *(last = a.get());
     last = nullptr;
     return *(last = &attach_new(pool));
+}
+
+void no_memory_for(const char* call) noexcept {
+    fault_guard::fatal_means(errc::io_error);
+    const section* open = current_section;
+    if (open == nullptr || open->function() == nullptr) fatal("out of memory in %s", call);
+    fatal("out of memory in %s: section %s (%s) ends here, and the process with it; the next open "
+          "completes it or rolls it back",
+          call, open->function()->name, open->function()->where);
 }
 
 section& section_for(const hf_txfunc& function, const void* args) {
@@ -82,42 +92,53 @@ section& section_for(const hf_txfunc& function, const void* args) {
     return attach(pool != nullptr ? *pool : sole_pool(function.name)).work;
 }
 
-void* alloc_at_once(std::size_t bytes) {
+/// No log names the block: its chunk's entry is durable before its bit, or a failure could leave a
+/// bit that is no block.
+static void publish_at_once(pool::impl& pool, block b) {
+    const hf::domain d = pool.file->domain();
+    const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
+    pool.blocks.durable().name_chunk(b, dirty);
+    persist::fence(d);
+    pool.blocks.durable().set_bit(b, dirty);
+    persist::fence(d);
+}
+
+void* alloc_at_once(std::size_t bytes) try {
     pool::impl& pool = sole_pool("hf_alloc");
     const block b = pool.blocks.reserve(attach(pool).cache, bytes);
     if (b.offset == 0) return nullptr;
-    const hf::domain d = pool.file->domain();
-    pool.blocks.durable().publish(b,
-                                  [&](const void* word) { persist::flush(d, word, word_bytes); });
-    persist::fence(d);
+    publish_at_once(pool, b);
     return pool.at(b.offset);
+} catch (const std::bad_alloc&) { // thrown before the block was published
+    return nullptr;
 }
 
 void free_at_once(void* given) {
     pool::impl* pool = registry::pool_of(given);
     const block b = pool == nullptr ? block{0, 0} : pool->blocks.find(pool->offset_of(given));
     if (b.bytes == 0) fatal("hf_free(%p): no allocated block of an open pool", given);
+    attachment& mine = attach(*pool); // may find no memory: before anything is changed
     // A section whose mark is still due may name the block; re-executed, it would take it again.
     for (std::uint32_t l = 0; l < pool->lanes.size(); ++l) pool->store_due_mark(l);
     const hf::domain d = pool->file->domain();
     persist::fence(d);
-    pool->blocks.durable().retract(b,
-                                   [&](const void* word) { persist::flush(d, word, word_bytes); });
+    pool->blocks.durable().clear_bit(
+        b, [&](const void* word) { persist::flush(d, word, word_bytes); });
     persist::fence(d);
-    pool->blocks.release(attach(*pool).cache, b);
+    pool->blocks.release(mine.cache, b);
 }
 
 void adopt_at_once(void* staged_block) {
     pool::impl* pool = registry::pool_of(staged_block);
     if (pool == nullptr) fatal("hf_adopt(%p): not in an open pool", staged_block);
-    auto& staged = attach(*pool).work.staged();
+    attachment& mine = attach(*pool);
+    auto& staged = mine.work.staged();
     const std::uint64_t offset = pool->offset_of(staged_block);
     const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
     if (found == staged.end()) fatal("hf_adopt(%p): not staged by this thread", staged_block);
-    const hf::domain d = pool->file->domain();
-    pool->blocks.durable().publish(*found,
-                                   [&](const void* word) { persist::flush(d, word, word_bytes); });
-    persist::fence(d);
+    // A section whose mark is still due names the block as staged: recovery would take it back.
+    mine.work.settle_mark();
+    publish_at_once(*pool, *found);
     staged.erase(found);
 }
 

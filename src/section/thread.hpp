@@ -5,6 +5,9 @@
 
 #include <section/section.hpp>
 
+#include <new>
+#include <optional>
+
 namespace hf {
 
 struct attachment {
@@ -18,12 +21,30 @@ struct attachment {
     section work;
 };
 
+/// The recovery of one pending section, and what it leaves when it is stopped.
+struct recovery {
+    recovery_report count;
+    std::optional<attachment> work;
+};
+
 /// This thread's attachment; takes a lane the first time. Aborts when every lane is taken.
 attachment& attach(hf::pool::impl& pool);
 
 /// The section object for a call of 'function': in the pool that its pointer arguments name.
 /// Aborts, naming the argument, when one points to volatile memory or two name different pools.
 section& section_for(const hf_txfunc& function, const void* args);
+
+/// Ends the process: 'call', which cannot report it, finds no memory. An open section is completed
+/// or rolled back by the next open.
+[[noreturn]] void no_memory_for(const char* call) noexcept;
+/// Runs what a call of the C interface does.
+template <class Step> decltype(auto) without_exceptions(const char* call, Step&& step) noexcept {
+    try {
+        return step();
+    } catch (const std::bad_alloc&) {
+        no_memory_for(call);
+    }
+}
 
 // The allocator outside sections: effective, and durable, when they return.
 void* alloc_at_once(std::size_t bytes);

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// hash_map<Key, Value>: 256 growing hash tables with a reader-writer lock each. Plain code: the
-// engine it is failure-atomic with is the including file's.
+// hash_map<Key, Value>: 256 growing hash tables with a reader-writer lock each (fewer when small
+// pools matter more than threads). Plain code: the engine it is failure-atomic with is the including
+// file's.
 //
 //   (1) A key lives in the instance that its hash's upper eight bits name, at most once.
 //   (2) An operation takes its instance's lock, reads what it needs, and then runs one
@@ -36,13 +37,14 @@ inline namespace HF_STRUCTURES_ENGINE {
 /// Lives in a pool, as its root or as a member of it. Zero-filled is a valid empty map.
 ///
 /// Requires: Key compares by its bytes; Key and Value are trivially copyable.
-template <class Key, class Value> class hash_map {
+template <class Key, class Value, std::size_t Instances = 256> class hash_map {
     static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>);
     static_assert(std::has_unique_object_representations_v<Key>, "keys compare by their bytes");
     static_assert(alignof(Key) <= 16 && alignof(Value) <= 16);
 
 public:
-    static constexpr std::size_t instance_count = 256;
+    static constexpr std::size_t instance_count = Instances;
+    static_assert(Instances > 0 && Instances <= 256 && (Instances & (Instances - 1)) == 0);
 
     /// Inserts 'key', or gives it another value.
     ///
@@ -121,6 +123,16 @@ public:
         }
     }
 
+    /// Calls f(block) for every block of the pool that the map has: nodes and bucket segments. For
+    /// checks: while nobody writes; takes no lock.
+    template <class F> void for_each_block(F f) const {
+        for (const instance& in : instances_) {
+            structures::for_each(&in.table, [&](const hash_node* each) { f(each); });
+            for (const hash_node* const* segment : in.table.segments)
+                if (segment != nullptr) f(segment);
+        }
+    }
+
     /// Whether the invariants hold, those of the tables included. Takes each lock shared.
     bool check() const noexcept {
         for (const instance& in : instances_) {
@@ -153,9 +165,9 @@ private:
     };
 
     static std::uint64_t hash_of(const Key& key) noexcept { return XXH3_64bits(&key, sizeof(Key)); }
-    instance& instance_of(std::uint64_t hash) noexcept { return instances_[hash >> 56]; }
+    instance& instance_of(std::uint64_t hash) noexcept { return instances_[(hash >> 56) % Instances]; }
     const instance& instance_of(std::uint64_t hash) const noexcept {
-        return instances_[hash >> 56];
+        return instances_[(hash >> 56) % Instances];
     }
 
     static node* find_node(const instance& in, const Key& key, std::uint64_t hash) noexcept {

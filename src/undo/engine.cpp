@@ -17,11 +17,10 @@ public:
     const char* name() const noexcept override { return "undo"; }
     /// Rolling back needs no function of this build.
     status check(pool_file&, const pending_section&) const override { return {}; }
-    void recover(pool::impl& pool, pending_section& pending, recovery_report& count) const override;
+    void recover(pool::impl& pool, pending_section& pending, recovery& state) const override;
 };
 
-void undo_engine::recover(pool::impl& pool, pending_section& pending,
-                          recovery_report& count) const {
+void undo_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
     pool_file& file = *pool.file;
     restore_old_bytes(file, pending);
     persist::store_word(file.domain(), &lane_at(file, pending.lane)->committed,
@@ -35,7 +34,7 @@ void undo_engine::recover(pool::impl& pool, pending_section& pending,
         if (taken && r.offset != 0) pool.blocks.release(cache, {r.offset, r.bytes});
     }
     pool.blocks.release_all(cache);
-    ++count.rolled_back;
+    ++state.count.rolled_back;
 }
 
 } // namespace
@@ -51,16 +50,19 @@ extern "C" {
 
 int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     // Recovery needs neither function nor arguments; they are named for reports only.
-    return hf::begin_section(hf::engine_undo, *function, packed_args, 0);
+    return hf::without_exceptions("hf_undo_begin", [&] {
+        return hf::begin_section(hf::engine_undo, *function, packed_args, 0);
+    });
 }
 
 void hf_undo_commit(void) noexcept {
-    hf::current_section->commit(true);
+    hf::without_exceptions("hf_undo_commit", [] { hf::current_section->commit(true); });
     hf::current_section = nullptr;
 }
 
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {
-    hf::current_section->log_old_bytes(address, bytes);
+    hf::without_exceptions("hf_undo_log",
+                           [&] { hf::current_section->log_old_bytes(address, bytes); });
 }
 
 } // extern "C"

@@ -1,0 +1,320 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <pool/fault_guard.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <csetjmp>
+#include <csignal>
+#include <cstring>
+#include <ctime>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace hf::fault_guard {
+namespace {
+
+constexpr std::size_t watched_max = 64;
+constexpr std::size_t stack_bytes = 64 << 10;
+constexpr std::uint32_t grace_ms_max = 1000;
+// Ignored by default: one that arrives late harms nobody.
+constexpr int timer_signal = SIGURG;
+
+/// Where a fault lies in a watched file, and how long that is now.
+struct place {
+    const watched_file* file = nullptr;
+    std::uint64_t offset = 0, expected = 0, found = 0;
+    bool cut() const noexcept { return found < expected; }
+};
+
+enum class cause : std::uint8_t { none, signal, fatal, time };
+
+struct frame {
+    sigjmp_buf back;
+    frame* outer = nullptr;
+    against what = against::cut_files;
+    std::uint32_t ms_max = 0;
+    void (*at_expiry)(void*) noexcept = nullptr;
+    void* context = nullptr;
+    timer_t timer{};
+    bool timing = false;
+    volatile sig_atomic_t expired = 0;
+    errc fatal_code = errc::corrupt;
+    volatile cause why = cause::none;
+    int signal = 0;
+    const void* address = nullptr;
+    place where;
+    char text[1024];
+};
+constinit thread_local frame* innermost __attribute__((tls_model("initial-exec"))) = nullptr;
+
+std::array<std::atomic<const watched_file*>, watched_max> watched;
+
+place place_of(const void* address) noexcept {
+    for (const auto& slot : watched) {
+        const watched_file* file = slot.load(std::memory_order_acquire);
+        if (file == nullptr) continue;
+        const auto offset =
+            static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - file->base);
+        const std::uint64_t expected = file->size_bytes->load(std::memory_order_acquire);
+        if (offset >= expected) continue;
+        struct stat about{};
+        if (::fstat(file->descriptor, &about) != 0) return {file, offset, expected, expected};
+        return {file, offset, expected, static_cast<std::uint64_t>(about.st_size)};
+    }
+    return {};
+}
+
+template <class Out> Out describe(Out to, const place& at) {
+    if (at.cut())
+        return fmt::format_to(to,
+                              "the file was cut while the pool was open: expected {} bytes, found "
+                              "{} (access at offset {:#x})",
+                              at.expected, at.found, at.offset);
+    return fmt::format_to(to,
+                          "the file system cannot supply the page at offset {:#x}: an input/output "
+                          "error, or no room on the disk",
+                          at.offset);
+}
+
+/// One line on stderr, put together without allocating.
+void explain(const place& at) noexcept {
+    char line[1024];
+    char* end = fmt::format_to_n(line, 400, "holdfast: {}: {}: ", at.file->path,
+                                 name(at.cut() ? errc::truncated : errc::io_error))
+                    .out;
+    end = describe(end, at);
+    *end++ = '\n';
+    (void)!::write(STDERR_FILENO, line, static_cast<std::size_t>(end - line));
+}
+
+// One place for each signal we may handle. 'ours': the handler is installed, or buried under one
+// that came later (1).
+struct handled {
+    int signal;
+    void (*handler)(int, siginfo_t*, void*);
+    unsigned users = 0;
+    bool ours = false;
+    struct sigaction before{};
+};
+std::mutex handled_lock;
+
+void on_fault(int signal, siginfo_t* about, void* context);
+void on_timer(int signal, siginfo_t* about, void* context);
+std::array<handled, 5> table{handled{SIGBUS, on_fault}, handled{SIGSEGV, on_fault},
+                             handled{SIGFPE, on_fault}, handled{SIGILL, on_fault},
+                             handled{timer_signal, on_timer}};
+constexpr std::size_t bus_only = 1; // places for a run that does not ask for everything
+
+void acquire(std::size_t count) {
+    const std::scoped_lock held{handled_lock};
+    for (std::size_t i = 0; i < count; ++i) {
+        handled& h = table[i];
+        if (h.users++ > 0 || h.ours) continue;
+        struct sigaction action{};
+        action.sa_flags = SA_SIGINFO | SA_NODEFER | SA_ONSTACK | SA_RESTART;
+        action.sa_sigaction = h.handler;
+        h.ours = ::sigaction(h.signal, nullptr, &h.before) == 0 &&
+                 ::sigaction(h.signal, &action, nullptr) == 0;
+    }
+}
+
+void release(std::size_t count) noexcept {
+    const std::scoped_lock held{handled_lock};
+    for (std::size_t i = 0; i < count; ++i) {
+        handled& h = table[i];
+        if (--h.users > 0 || !h.ours) continue;
+        struct sigaction now{};
+        const bool on_top = ::sigaction(h.signal, nullptr, &now) == 0 &&
+                            (now.sa_flags & SA_SIGINFO) != 0 && now.sa_sigaction == h.handler;
+        if (on_top) h.ours = ::sigaction(h.signal, &h.before, nullptr) != 0;
+    }
+}
+
+/// Gives a signal to whoever handled it before us.
+void pass_on(int signal, siginfo_t* about, void* context) {
+    const handled& h = *std::ranges::find(table, signal, &handled::signal);
+    if ((h.before.sa_flags & SA_SIGINFO) != 0) return h.before.sa_sigaction(signal, about, context);
+    if (h.before.sa_handler != SIG_DFL && h.before.sa_handler != SIG_IGN)
+        return h.before.sa_handler(signal);
+    if (signal == timer_signal) return;
+    // Returning repeats the access, which dies where it stands.
+    ::signal(signal, SIG_DFL);
+    if (about->si_code <= 0) ::raise(signal); // somebody sent it: there is no access
+}
+
+void on_fault(int signal, siginfo_t* about, void* context) {
+    const int error = errno;
+    const bool by_access = about->si_code > 0;
+    const place at = signal == SIGBUS && by_access ? place_of(about->si_addr) : place{};
+    if (frame* f = innermost;
+        f != nullptr && by_access && (f->what == against::everything || at.file != nullptr)) {
+        f->why = cause::signal;
+        f->signal = signal;
+        f->address = about->si_addr;
+        f->where = at;
+        ::siglongjmp(f->back, 1);
+    }
+    if (at.file != nullptr) explain(at);
+    errno = error;
+    pass_on(signal, about, context);
+}
+
+/// Upholds (3).
+void on_timer(int signal, siginfo_t* about, void* context) {
+    frame* f = innermost;
+    if (f == nullptr || !f->timing || about->si_code != SI_TIMER || about->si_value.sival_ptr != f)
+        return pass_on(signal, about, context);
+    if (f->expired == 0) {
+        f->expired = 1;
+        f->at_expiry(f->context);
+        return;
+    }
+    f->why = cause::time;
+    ::siglongjmp(f->back, 1);
+}
+
+void on_fatal(const char* message) {
+    frame* f = innermost;
+    if (f == nullptr || f->what != against::everything) return; // the process ends, as ever
+    f->why = cause::fatal;
+    std::strncpy(f->text, message, sizeof f->text - 1);
+    ::siglongjmp(f->back, 1);
+}
+
+/// What a run that asks for everything needs beside its handlers: a stack for the handler, because
+/// the fault may be a full stack, and fatal()'s messages.
+class surroundings {
+public:
+    /// 'stack': of stack_bytes; null: there was no memory for one.
+    explicit surroundings(std::byte* stack) noexcept {
+        stack_t mine{};
+        mine.ss_sp = stack;
+        mine.ss_size = stack_bytes;
+        own_stack_ = stack != nullptr && ::sigaltstack(&mine, &before_) == 0;
+        set_thread_fatal_handler(on_fatal);
+    }
+    ~surroundings() {
+        set_thread_fatal_handler(nullptr);
+        if (own_stack_) ::sigaltstack(&before_, nullptr);
+    }
+    surroundings(const surroundings&) = delete;
+    surroundings& operator=(const surroundings&) = delete;
+
+private:
+    stack_t before_{};
+    bool own_stack_ = false;
+};
+
+ending ending_of(const frame& f) {
+    switch (f.why) {
+    case cause::none: return {};
+    case cause::fatal: return {true, f.fatal_code, f.text};
+    case cause::time:
+        return {true, errc::corrupt, fmt::format("it does not end within {} ms", f.ms_max)};
+    case cause::signal: break;
+    }
+    if (f.where.file != nullptr) {
+        ending out{true, f.where.cut() ? errc::truncated : errc::io_error, {}};
+        describe(std::back_inserter(out.why), f.where);
+        return out;
+    }
+    return {true, errc::corrupt, fmt::format("SIG{} at {}", ::sigabbrev_np(f.signal), f.address)};
+}
+
+void stop(frame& f) noexcept {
+    if (f.timing) ::timer_delete(f.timer);
+    f.timing = false;
+}
+
+/// The place that siglongjmp returns to. A function of its own: nothing in it changes on the way.
+__attribute__((noinline)) void enter(frame& f, const std::function<void()>& body) {
+    f.outer = innermost;
+    innermost = &f;
+    if (sigsetjmp(f.back, 0) == 0) body();
+}
+
+} // namespace
+
+watched_file::watched_file(const std::byte* at, const std::atomic<std::uint64_t>& bytes, int fd,
+                           const char* name)
+    : base(at), size_bytes(&bytes), descriptor(fd), path(name) {
+    acquire(bus_only);
+    for (auto& slot : watched) {
+        const watched_file* none = nullptr;
+        if (slot.compare_exchange_strong(none, this, std::memory_order_acq_rel)) return;
+    }
+}
+
+watched_file::~watched_file() {
+    for (auto& slot : watched) {
+        const watched_file* mine = this;
+        if (slot.compare_exchange_strong(mine, nullptr, std::memory_order_acq_rel)) break;
+    }
+    release(bus_only);
+}
+
+ending run(against what, const std::function<void()>& body) {
+    frame f;
+    f.what = what;
+    f.text[0] = f.text[sizeof f.text - 1] = '\0';
+    const bool everything = what == against::everything;
+    const std::size_t signals = everything ? table.size() : bus_only;
+    const std::unique_ptr<std::byte[]> stack(everything ? new (std::nothrow) std::byte[stack_bytes]
+                                                        : nullptr);
+    acquire(signals);
+    {
+        std::optional<surroundings> around;
+        if (everything) around.emplace(stack.get());
+        enter(f, body);
+        innermost = f.outer;
+        stop(f);
+    }
+    release(signals);
+    return ending_of(f);
+}
+
+clock::clock(std::uint32_t ms_max, void (*at_expiry)(void*) noexcept, void* context) {
+    frame* f = innermost;
+    if (f == nullptr || f->what != against::everything || ms_max == 0) return;
+    f->ms_max = ms_max;
+    f->at_expiry = at_expiry;
+    f->context = context;
+    f->expired = 0;
+    struct sigevent event{};
+    event.sigev_notify = SIGEV_THREAD_ID;
+    event.sigev_signo = timer_signal;
+    event.sigev_value.sival_ptr = f;
+    event._sigev_un._tid = ::gettid();
+    f->timing = ::timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &f->timer) == 0;
+    const auto span = [](std::uint32_t ms) {
+        return timespec{ms / 1000, static_cast<long>(ms % 1000) * 1'000'000};
+    };
+    const itimerspec when{.it_interval = span(std::min(ms_max, grace_ms_max)),
+                          .it_value = span(ms_max)};
+    if (f->timing) ::timer_settime(f->timer, 0, &when, nullptr);
+}
+
+clock::~clock() {
+    if (frame* f = innermost) stop(*f);
+}
+
+void expired() noexcept {
+    frame* f = innermost;
+    HF_ASSERT(f != nullptr && f->expired != 0);
+    f->why = cause::time;
+    ::siglongjmp(f->back, 1);
+}
+
+void fatal_means(errc code) noexcept {
+    if (innermost != nullptr) innermost->fatal_code = code;
+}
+
+} // namespace hf::fault_guard

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Faults that a pool's file can cause: code that may meet one runs guarded and gets a sentence
+// instead of a signal, and whoever touches a file that was cut learns which before the process
+// dies.
+//
+// (1) Handlers are installed while somebody needs them, and pass on what is not theirs to whoever
+//     was there before. A handler that another installed on top of ours is never taken away.
+// (2) A guarded run that is stopped leaves its frames without their destructors: what they own must
+//     belong to the caller, and what they hold must be of no use to anybody afterwards.
+// (3) Out of time, a run is stopped only where it holds nothing: in expired(), which the runtime
+//     calls from its entries; or, once it has made no such call for another while of its own
+//     computing time, in the code that spins without making any.
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+
+namespace hf::fault_guard {
+
+/// The mapping of a pool's file. While one lives, a SIGBUS in it is explained on stderr before the
+/// process dies of it, or before the handler that was there first has its turn.
+class watched_file {
+public:
+    /// Requires: the arguments outlive the object.
+    watched_file(const std::byte* base, const std::atomic<std::uint64_t>& size_bytes,
+                 int descriptor, const char* path);
+    ~watched_file();
+    watched_file(const watched_file&) = delete;
+    watched_file& operator=(const watched_file&) = delete;
+
+    const std::byte* base;
+    const std::atomic<std::uint64_t>* size_bytes;
+    int descriptor;
+    const char* path;
+};
+
+enum class against : std::uint8_t {
+    cut_files, // SIGBUS in watched files
+    everything // SIGSEGV, SIGBUS, SIGFPE, SIGILL and fatal() on this thread
+};
+
+/// How a guarded run ended.
+struct ending {
+    bool stopped = false;
+    errc code = errc::ok; // truncated: the file was cut
+    std::string why;      // "SIGSEGV at 0x8"
+};
+
+/// Runs 'body' on this thread.
+///
+/// Threads: any number at once, each guarding itself.
+ending run(against what, const std::function<void()>& body);
+
+/// While one lives, this thread's guarded run is short of time (3). Without such a run, nothing.
+class clock {
+public:
+    /// 'ms_max': of this thread's computing time; 0: no bound. 'at_expiry' is called in a signal
+    /// handler when it is over, and makes the runtime's entries call expired().
+    clock(std::uint32_t ms_max, void (*at_expiry)(void* context) noexcept, void* context);
+    ~clock();
+    clock(const clock&) = delete;
+    clock& operator=(const clock&) = delete;
+};
+
+/// Stops this thread's guarded run because its time is over. Requires: one that has expired.
+[[noreturn]] void expired() noexcept;
+/// What the next fatal() of this thread shall be called when it ends a guarded run; corrupt unless
+/// said otherwise.
+void fatal_means(errc code) noexcept;
+
+} // namespace hf::fault_guard

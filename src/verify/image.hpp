@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A pool as the bytes of its file tell it, read as hostile input.
+//
+// (1) Nothing is read outside the bytes given: every place is bounded first, and what lies past the
+//     end of a file that was cut reads as zeros.
+// (2) Every loop is bounded by the number of bytes given (logs: by twice that).
+// (3) Nothing is written, mapped at the canonical address, recovered or executed.
+#pragma once
+
+#include <alloc/heap.hpp>
+#include <pool/header.hpp>
+#include <pool/seal.hpp>
+#include <section/lane.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hf::verify {
+
+enum class copy_state : std::uint8_t { valid, damaged, foreign };
+
+/// Both header copies and which one counts.
+struct header_copies {
+    copy_state a = copy_state::foreign, b = copy_state::foreign;
+    pool_header first{}, second{}; // A and B as they are
+    bool any_valid() const noexcept { return a == copy_state::valid || b == copy_state::valid; }
+    bool any_pool() const noexcept { return a != copy_state::foreign || b != copy_state::foreign; }
+    /// The valid copy with the higher sequence number. Requires: any_valid().
+    const pool_header& chosen() const noexcept {
+        const bool a_counts =
+            a == copy_state::valid && (b != copy_state::valid || first.sequence >= second.sequence);
+        return a_counts ? first : second;
+    }
+};
+header_copies read_headers(std::span<const std::byte> file) noexcept;
+
+/// Puts a header together from two damaged copies, word by word, where one of the combinations has
+/// a right checksum. False when none has, or when they differ in too many words to try.
+bool merge_headers(const header_copies& copies, pool_header& out) noexcept;
+
+/// One extent: where its tables and chunks are, all from pool start.
+struct extent_image {
+    std::uint64_t entries_offset;
+    std::uint64_t bits_offset;
+    std::uint64_t data_offset;
+    std::uint64_t chunks;
+    std::uint64_t end() const noexcept { return end_offset; }
+    std::uint64_t end_offset;
+};
+
+/// The pool behind a header whose numbers are in bounds.
+class pool_image {
+public:
+    /// Requires: check_header() accepts 'header' for a file that is long enough.
+    pool_image(std::span<const std::byte> file, const pool_header& header);
+
+    std::span<const std::byte> file() const noexcept { return file_; }
+    const pool_header& header() const noexcept { return *header_; }
+    const std::vector<extent_image>& extents() const noexcept { return extents_; }
+    const size_classes& classes() const noexcept { return *classes_; }
+    std::uint64_t chunk_bytes() const noexcept { return header_->chunk_bytes; }
+    /// Words of bits for each chunk.
+    std::uint64_t words_per_chunk() const noexcept { return chunk_bytes() / granule_bytes / 64; }
+    /// What the header says the file holds, the seal not counted.
+    std::uint64_t pool_bytes() const noexcept { return extents_.back().end(); }
+    bool has(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        return offset <= file_.size() && bytes <= file_.size() - offset;
+    }
+    std::uint64_t word(std::uint64_t offset) const noexcept;
+    root_words roots() const noexcept;
+    /// Size of the block that a request for 'bytes' gets; 0 when none can be that large.
+    std::uint64_t rounded(std::uint64_t bytes) const noexcept;
+    bool is_slab(std::uint64_t bytes) const noexcept { return bytes <= classes_->slab_max_bytes(); }
+    /// The extent whose chunks cover 'offset', or null.
+    const extent_image* extent_of(std::uint64_t offset) const noexcept;
+    /// True when 'b' could be a block: bounds, slot or chunk, rounded size.
+    bool well_formed(block b) const noexcept;
+
+private:
+    std::span<const std::byte> file_;
+    const pool_header* header_;
+    const size_classes* classes_;
+    std::vector<extent_image> extents_;
+};
+
+/// Something wrong in a chunk's entry or bits.
+struct table_fault {
+    std::uint64_t offset;       // of the table's word, from pool start
+    std::uint64_t chunk_offset; // of the chunk that the word describes
+    enum class kind : std::uint8_t { entry, stray_bit, overlap } what;
+    std::uint64_t found;
+};
+
+/// Walks the allocator's tables in address order.
+class table_visitor {
+public:
+    virtual ~table_visitor() = default;
+    virtual void on_block(block b) = 0;
+    virtual void on_fault(const table_fault& fault) = 0;
+};
+void walk_tables(const pool_image& pool, table_visitor& visitor);
+
+/// One record of a lane's log. 'payload' lies in the file.
+struct lane_record {
+    record_kind kind;
+    std::uint64_t at; // where the record stands, from pool start
+    std::uint64_t offset, bytes;
+    std::span<const std::byte> payload;
+};
+
+struct lane_image {
+    std::uint32_t lane = 0;
+    std::uint64_t offset = 0; // of the lane
+    std::uint64_t committed = 0;
+    std::uint64_t newest = 0; // highest epoch of a valid begin record; 0: there is none
+    bool pending = false;     // that one is above 'committed'
+    begin_payload begin{};    // of the pending section
+    std::uint64_t staged_count = 0;
+    std::span<const std::byte> args;
+    std::vector<lane_record> records; // of the pending section, begin excluded
+};
+/// Reads a lane as recovery would. 'budget_bytes', for all lanes of a pool together, shrinks by
+/// what was read: logs that share segments, as only a forger writes them, are not read again and
+/// again.
+lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& budget_bytes);
+inline std::uint64_t log_budget(const pool_image& pool) noexcept { return 2 * pool.file().size(); }
+constexpr bool names_block(record_kind kind) {
+    return kind == record_kind::alloc || kind == record_kind::free || kind == record_kind::staged ||
+           kind == record_kind::segment;
+}
+/// The rule a pending record breaks, or "".
+const char* record_fault(const pool_image& pool, const lane_record& record) noexcept;
+const char* name_of(record_kind kind) noexcept;
+
+} // namespace hf::verify

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lanes as docs/format/log.md describes them. Written apart from section/lane.cpp, which reads a
+// mapped pool: this one reads bytes, and the two agree or a test fails.
+#include <base/line.hpp>
+#include <verify/image.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hf::verify {
+namespace {
+
+constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
+constexpr std::uint64_t first_chain = 0x686f6c6466617374ULL;
+
+/// Where the next record stands, and the check it continues.
+struct cursor {
+    std::uint64_t next, limit; // from pool start
+    std::uint64_t chain;
+};
+
+bool read_record(const pool_image& pool, cursor& at, lane_record& out) noexcept {
+    record_head head;
+    if (at.limit - at.next < sizeof head || !pool.has(at.next, at.limit - at.next)) return false;
+    std::memcpy(&head, pool.file().data() + at.next, sizeof head);
+    const std::uint64_t room = at.limit - at.next - sizeof head;
+    const auto kind = static_cast<record_kind>(head.what >> 56);
+    const std::uint64_t bytes = has_payload(kind) ? head.bytes : 0;
+    if (bytes > room || round_up(bytes, word_bytes) > room) return false;
+    const auto payload = pool.file().subspan(at.next + sizeof head, bytes);
+    const std::uint64_t words[3] = {head.what, head.bytes,
+                                    bytes == 0 ? 0 : XXH3_64bits(payload.data(), bytes)};
+    if (head.check != checksum(words, sizeof words, at.chain)) return false;
+    out = {kind, at.next, head.what & offset_mask, head.bytes, payload};
+    at.next += sizeof head + round_up(bytes, word_bytes);
+    at.chain = head.check;
+    return true;
+}
+
+bool read_begin(const pool_image& pool, cursor& at, lane_record& record,
+                begin_payload& begin) noexcept {
+    if (!read_record(pool, at, record) || record.kind != record_kind::begin ||
+        record.bytes < sizeof begin)
+        return false;
+    std::memcpy(&begin, record.payload.data(), sizeof begin);
+    return begin.args_bytes == record.bytes - sizeof begin;
+}
+
+} // namespace
+
+lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& budget_bytes) {
+    const pool_header& h = pool.header();
+    lane_image out;
+    out.lane = lane;
+    out.offset = h.lanes_offset + lane * h.lane_bytes;
+    out.committed = pool.word(out.offset);
+    const std::uint64_t half_bytes =
+        round_down((h.lane_bytes - sizeof(lane_header)) / 2, line_bytes);
+    cursor at{};
+    for (std::uint64_t half = 0; half < 2; ++half) {
+        const std::uint64_t start = out.offset + sizeof(lane_header) + half * half_bytes;
+        cursor first{start, start + half_bytes, first_chain};
+        begin_payload begin;
+        lane_record record;
+        if (!read_begin(pool, first, record, begin) || begin.epoch % 2 != half ||
+            begin.epoch <= out.newest)
+            continue;
+        out.newest = begin.epoch;
+        if (begin.epoch <= out.committed) continue;
+        at = first;
+        out.begin = begin;
+        out.staged_count = record.offset;
+        out.args = record.payload.subspan(sizeof begin);
+        out.pending = true;
+    }
+    if (!out.pending) return out;
+    lane_record record;
+    while (read_record(pool, at, record)) {
+        const std::uint64_t taken = sizeof(record_head) + record.payload.size();
+        if (taken > budget_bytes) break;
+        budget_bytes -= taken;
+        out.records.push_back(record);
+        if (record.kind != record_kind::segment) continue;
+        if (!pool.well_formed({record.offset, record.bytes})) break;
+        at.next = record.offset;
+        at.limit = record.offset + record.bytes;
+    }
+    return out;
+}
+
+const char* record_fault(const pool_image& pool, const lane_record& r) noexcept {
+    switch (r.kind) {
+    case record_kind::preserve:
+    case record_kind::resumed: return "";
+    case record_kind::old_bytes: {
+        const extent_image* e = pool.extent_of(r.offset);
+        const bool inside =
+            e != nullptr && r.bytes <= e->data_offset + e->chunks * pool.chunk_bytes() - r.offset;
+        return inside ? "" : "bytes of the heap";
+    }
+    case record_kind::alloc:
+        if (r.offset == 0) return "";
+        [[fallthrough]];
+    case record_kind::free:
+    case record_kind::staged:
+    case record_kind::segment:
+        return pool.well_formed({r.offset, r.bytes}) ? "" : "a block of the heap";
+    case record_kind::begin: return "no second begin record";
+    }
+    return "a known kind of record";
+}
+
+const char* name_of(record_kind kind) noexcept {
+    switch (kind) {
+    case record_kind::begin: return "begin";
+    case record_kind::preserve: return "preserve";
+    case record_kind::old_bytes: return "old bytes";
+    case record_kind::alloc: return "alloc";
+    case record_kind::free: return "free";
+    case record_kind::staged: return "staged";
+    case record_kind::segment: return "segment";
+    case record_kind::resumed: return "resumed";
+    }
+    return "unknown";
+}
+
+} // namespace hf::verify

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <pool/file_checks.hpp>
+#include <pool/os_file.hpp>
+#include <verify/mending.hpp>
+#include <verify/read_file.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <iterator>
+
+namespace hf::verify {
+namespace {
+
+status apply(const os_file& file, const repair_plan& plan) {
+    const auto present = file.size_bytes();
+    if (!present) return present.error();
+    if (*present < plan.file_bytes)
+        if (status ok = file.allocate(*present, plan.file_bytes - *present); !ok.ok()) return ok;
+    for (const change& c : plan.changes)
+        if (status ok = file.write_at(c.offset, c.bytes.data(), c.bytes.size()); !ok.ok())
+            return ok;
+    return file.sync();
+}
+
+} // namespace
+
+std::string journal_text(const std::string& path, std::span<const std::byte> before,
+                         const repair_plan& plan) {
+    std::string out = fmt::format("holdfast repair journal 1: bytes of {} before its repair\n"
+                                  "length {}\n",
+                                  path, before.size());
+    for (const change& c : plan.changes) {
+        const std::uint64_t from = std::min<std::uint64_t>(c.offset, before.size());
+        const auto old =
+            before.subspan(from, std::min<std::uint64_t>(c.bytes.size(), before.size() - from));
+        fmt::format_to(std::back_inserter(out), "{:#x} ", c.offset);
+        for (const std::byte b : old)
+            fmt::format_to(std::back_inserter(out), "{:02x}", static_cast<unsigned>(b));
+        out += '\n';
+    }
+    return out;
+}
+
+status mend_copy(const std::string& path, const std::string& copy, const repair_plan& plan) {
+    std::error_code failed;
+    if (!std::filesystem::copy_file(path, copy, failed))
+        return refusal(copy, failed == std::errc::file_exists ? errc::exists : errc::io_error,
+                       fmt::format("copy: {}", failed.message()));
+    std::filesystem::permissions(
+        copy, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, failed);
+    const auto file = os_file::open_existing(copy, false);
+    if (!file) return file.error();
+    if (status ok = apply(*file, plan); !ok.ok()) return ok;
+    return file->sync_directory();
+}
+
+result<repair_plan> mend_in_place(const std::string& path, const std::string& journal) {
+    const auto file = os_file::open_existing(path, false);
+    if (!file) return file.error();
+    const auto mapped = read_file::of_locked(path, file->descriptor());
+    if (!mapped) return mapped.error();
+    repair_plan plan = plan_repair(mapped->bytes());
+    if (!plan.possible || plan.nothing_to_do()) return plan;
+    const auto backup = os_file::create_new(journal);
+    if (!backup) return backup.error();
+    const std::string text = journal_text(path, mapped->bytes(), plan);
+    if (status ok = backup->write_at(0, text.data(), text.size()); !ok.ok()) return ok;
+    if (status ok = backup->sync(); !ok.ok()) return ok;
+    if (status ok = backup->sync_directory(); !ok.ok()) return ok;
+    if (status ok = apply(*file, plan); !ok.ok()) return ok;
+    return plan;
+}
+
+} // namespace hf::verify

@@ -1,0 +1,53 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Proves that faults are injected into every system call of the library.
+
+usage: imports.py NM WRAPPED LIBRARY...
+
+Every C function that the static libraries import is either wrapped (WRAPPED: names, comma-separated)
+or stands below, with the reason why no fault is injected into it.
+"""
+import subprocess
+import sys
+
+NO_SYSTEM_CALL = """
+abort bcmp ceil free getenv longjmp memchr memcpy memmove memset siglongjmp sigabbrev_np snprintf
+stderr strcmp strerror strlen strncpy strnlen vsnprintf
+""".split()
+RUNTIME = ("_Unwind_", "__cxa_", "_setjmp", "__sigsetjmp", "__gxx_personality_v0", "__dso_handle",
+           "__errno_location", "__tls_get_addr", "__udivti3", "__stack_chk_fail", "_Z",
+           "_GLOBAL_OFFSET_TABLE_", "__asan", "__ubsan", "__tsan", "__sanitizer")
+CANNOT_FAIL = {
+    "getpid": "", "gettid": "", "sched_yield": "",
+    "pthread_mutex_lock": "a plain mutex", "pthread_mutex_unlock": "a plain mutex",
+    "sigaction": "with valid arguments", "signal": "with valid arguments",
+    "timer_delete": "of a timer that was made",
+    "fprintf": "last words before abort()", "write": "last words before the process dies",
+    "kill": "its own end", "raise": "its own end",
+}
+
+
+def imported(nm, libraries):
+    listing = subprocess.run([nm, "--undefined-only", "--format=just-symbols", *libraries],
+                             check=True, capture_output=True, text=True).stdout
+    return {line.strip() for line in listing.splitlines()
+            if line.strip() and not line.rstrip().endswith(":")}
+
+
+def main():
+    nm, wrapped, libraries = sys.argv[1], set(sys.argv[2].split(",")), sys.argv[3:]
+    known = wrapped | set(NO_SYSTEM_CALL) | set(CANNOT_FAIL)
+    names = imported(nm, libraries)
+    missing = sorted(name for name in names - known
+                     if not name.startswith(RUNTIME) and not name.startswith("hf_"))
+    unused = sorted(wrapped - names)
+    for name in missing:
+        print(f"imports: {name} is neither wrapped nor excused: no fault is injected into it")
+    for name in unused:
+        print(f"imports: {name} is wrapped, and the library does not call it")
+    print(f"imports: {len(names)} functions, {len(wrapped)} wrapped, {len(missing)} missing")
+    return 1 if missing or unused or not names else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

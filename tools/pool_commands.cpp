@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pool_commands.hpp"
+
+#include "pool_report.hpp"
+#include <verify/mending.hpp>
+#include <verify/read_file.hpp>
+
+#include <fmt/format.h>
+
+#include <csignal>
+#include <memory>
+#include <unistd.h>
+
+namespace hf::tools {
+namespace {
+
+using verify::depth;
+using verify::verdict;
+
+struct asked {
+    std::string path, output;
+    bool json = false, deep = false, in_place = false;
+};
+
+[[noreturn]] void leave(verdict with) { throw CLI::RuntimeError(static_cast<int>(with)); }
+
+[[noreturn]] void refuse(const status& why) {
+    fmt::print(stderr, "{}\n", why.what());
+    leave(verdict::unreadable);
+}
+
+/// The file is mapped: reading what somebody cuts off meanwhile, or what the disk has lost, is a
+/// signal.
+void answer_lost_bytes() {
+    struct sigaction action{};
+    action.sa_handler = [](int) {
+        constexpr char text[] =
+            "holdfast: the file was cut, or its disk failed, while it was read\n";
+        (void)!::write(STDERR_FILENO, text, sizeof text - 1);
+        ::_exit(static_cast<int>(verdict::unreadable));
+    };
+    ::sigaction(SIGBUS, &action, nullptr);
+}
+
+verify::read_file opened(const asked& a) {
+    answer_lost_bytes();
+    auto file = verify::read_file::open(a.path);
+    if (!file) refuse(file.error());
+    return std::move(*file);
+}
+
+verify::report examined(const verify::read_file& file, depth how) {
+    verify::report found = verify::examine(file.bytes(), how);
+    if (file.in_use())
+        found.notes.insert(found.notes.begin(), "in use: a process has the pool open");
+    return found;
+}
+
+void info(const asked& a) {
+    const auto file = opened(a);
+    const verify::report found = examined(file, depth::structure);
+    print_info(a.path, found, a.json);
+    const bool told = found.has_header && found.outcome != verdict::damaged;
+    leave(told ? verdict::good : found.outcome);
+}
+
+void verify_to(const asked& a, depth how) {
+    const auto file = opened(a);
+    const verify::report found = examined(file, how);
+    print_verdict(a.path, found, how, a.json);
+    leave(found.outcome);
+}
+
+void dump(const asked& a) {
+    const auto file = opened(a);
+    const verify::report found = examined(file, depth::structure);
+    if (!found.has_header) {
+        print_verdict(a.path, found, depth::structure, a.json);
+        leave(found.outcome);
+    }
+    print_dump(file.bytes(), found.header, a.json);
+    leave(verdict::good);
+}
+
+/// What is good, or as good as it can be made, afterwards.
+void repair(const asked& a) {
+    answer_lost_bytes();
+    const std::string changed = a.in_place         ? a.path
+                                : a.output.empty() ? a.path + ".repaired"
+                                                   : a.output;
+    verify::repair_plan plan;
+    if (a.in_place) {
+        auto done = verify::mend_in_place(a.path, a.path + ".repair-journal");
+        if (!done) refuse(done.error());
+        plan = std::move(*done);
+    } else {
+        const auto file = opened(a);
+        if (file.in_use()) refuse({errc::in_use, a.path + ": in_use: open in another process"});
+        plan = verify::plan_repair(file.bytes());
+        if (plan.possible && !plan.nothing_to_do())
+            if (status done = verify::mend_copy(a.path, changed, plan); !done.ok()) refuse(done);
+    }
+    const bool made = plan.possible && !plan.nothing_to_do();
+    const auto after = verify::read_file::open(made ? changed : a.path);
+    if (!after) refuse(after.error());
+    const verify::report found = examined(*after, depth::deep);
+    print_repair(made ? changed : a.path, plan, found, a.json);
+    leave(found.outcome);
+}
+
+CLI::App* add(CLI::App& app, const char* name, const char* what, std::shared_ptr<asked> a,
+              void (*run)(const asked&)) {
+    CLI::App* command = app.add_subcommand(name, what);
+    command->add_option("POOL", a->path, "the pool's file")->required();
+    command->add_flag("--json", a->json, "print one JSON object");
+    command->callback([a, run] { run(*a); });
+    return command;
+}
+
+} // namespace
+
+void add_pool_commands(CLI::App& app, char**) {
+    const auto a = std::make_shared<asked>(); // one subcommand runs
+    add(app, "info", "what a pool's header says", a, info);
+    add(app, "check", "quick: headers, root, log lanes", a,
+        [](const asked& given) { verify_to(given, depth::structure); });
+    CLI::App* command =
+        add(app, "verify", "check, and the allocator's tables", a,
+            [](const asked& given) { verify_to(given, given.deep ? depth::deep : depth::tables); });
+    command->add_flag("--deep", a->deep, "and every block against the seal of the last close");
+    add(app, "dump", "every block, every lane with its pending log", a, dump);
+    command =
+        add(app, "repair", "put right what can be known; objects are never changed", a, repair);
+    auto* output =
+        command->add_option("--output", a->output, "the mended copy; default POOL.repaired");
+    command
+        ->add_flag("--in-place", a->in_place,
+                   "change the pool itself; old bytes go to POOL.repair-journal first")
+        ->excludes(output);
+}
+
+} // namespace hf::tools

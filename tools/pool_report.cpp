@@ -1,0 +1,259 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "pool_report.hpp"
+
+#include <pool/file_checks.hpp>
+#include <section/registry.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hf::tools {
+namespace {
+
+using json_object = nlohmann::ordered_json;
+using verify::depth;
+using verify::report;
+using verify::verdict;
+
+/// Text of a stored field, whatever is in it.
+std::string text_in(const char* field, std::size_t capacity) {
+    std::string out(field, strnlen(field, capacity));
+    std::ranges::replace_if(out, [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+    return out;
+}
+
+std::string hex(std::span<const std::byte> bytes, std::size_t most) {
+    std::string out;
+    for (const std::byte b : bytes.first(std::min(bytes.size(), most)))
+        out += fmt::format("{:02x}", static_cast<unsigned>(b));
+    return bytes.size() > most ? out + "…" : out;
+}
+
+std::string uuid_of(const pool_header& h) {
+    return hex(std::as_bytes(std::span(h.uuid)), sizeof h.uuid);
+}
+
+std::uint64_t pool_bytes(const pool_header& h) {
+    const extent& last = h.extents[h.extent_count - 1];
+    return last.offset_bytes + last.size_bytes;
+}
+
+const char* state_of(const report& r) {
+    if (r.header.open != 0) return "open, or not closed cleanly";
+    switch (r.seal) {
+    case seal_state::intact: return "closed and sealed";
+    case seal_state::damaged: return "closed, with a damaged seal";
+    default: return "closed, unsealed";
+    }
+}
+
+/// "push (list.cpp:7)", when this build has the function.
+std::string function_name(std::uint64_t id) {
+    const hf_txfunc* known = registry::find_txfunc(id);
+    return known == nullptr ? std::string() : fmt::format("{} ({})", known->name, known->where);
+}
+
+json_object to_json(const pool_header& h) {
+    json_object out{{"layout", text_in(h.layout, sizeof h.layout)},
+                    {"layout_hash", h.layout_hash},
+                    {"uuid", uuid_of(h)},
+                    {"format_version", h.format_version},
+                    {"generation", h.generation},
+                    {"mode", h.mode == 0 ? "process" : "pmem"},
+                    {"open", h.open != 0},
+                    {"engines", engine_names(h.engines)},
+                    {"base_address", h.base_address},
+                    {"pool_bytes", pool_bytes(h)},
+                    {"max_bytes", h.max_bytes},
+                    {"chunk_bytes", h.chunk_bytes},
+                    {"lane_count", h.lane_count},
+                    {"lane_bytes", h.lane_bytes}};
+    for (std::uint32_t i = 0; i < h.extent_count; ++i)
+        out["extents"].push_back(
+            {{"offset", h.extents[i].offset_bytes}, {"bytes", h.extents[i].size_bytes}});
+    return out;
+}
+
+json_object to_json(const std::string& path, const report& r, depth how) {
+    json_object out{{"file", path},
+                    {"verdict", name_of(r.outcome)},
+                    {"file_bytes", r.file_bytes},
+                    {"findings", json_object::array()},
+                    {"findings_left_out", r.findings_left_out},
+                    {"notes", r.notes}};
+    for (const verify::finding& f : r.findings)
+        out["findings"].push_back({{"offset", f.offset},
+                                   {"where", f.where},
+                                   {"expected", f.expected},
+                                   {"found", f.found}});
+    if (!r.has_header) return out;
+    out["pool"] = to_json(r.header);
+    out["state"] = state_of(r);
+    out["pending"] = json_object::array();
+    for (const verify::lane_summary& l : r.pending)
+        out["pending"].push_back({{"lane", l.lane},
+                                  {"engine", engine_names(l.begin.engine)},
+                                  {"function", l.begin.function_id},
+                                  {"name", function_name(l.begin.function_id)},
+                                  {"epoch", l.begin.epoch},
+                                  {"records", l.records}});
+    if (how >= depth::tables) {
+        out["blocks"] = r.blocks;
+        out["block_bytes"] = r.block_bytes;
+        out["large_blocks"] = r.large_blocks;
+        out["heap_bytes"] = r.heap_bytes;
+        out["metadata_bytes"] = r.metadata_bytes;
+    }
+    if (how == depth::deep) {
+        out["blocks_verified"] = r.blocks_verified;
+        out["blocks_damaged"] = r.blocks_damaged;
+    }
+    return out;
+}
+
+void print_findings(const std::string& path, const report& r) {
+    for (const verify::finding& f : r.findings)
+        fmt::print("{}: {} at {:#x}: expected {}, found {}\n", path, f.where, f.offset, f.expected,
+                   f.found);
+    if (r.findings_left_out > 0) fmt::print("{}: and {} more\n", path, r.findings_left_out);
+    for (const std::string& note : r.notes) fmt::print("{}: {}\n", path, note);
+    for (const verify::lane_summary& l : r.pending)
+        fmt::print("{}: lane {}: a pending section of {}, function {:#x} {}, {} records\n", path,
+                   l.lane, engine_names(l.begin.engine), l.begin.function_id,
+                   function_name(l.begin.function_id), l.records);
+}
+
+std::string summary(const report& r, depth how) {
+    std::string out(name_of(r.outcome));
+    if (!r.has_header || how < depth::tables) return out;
+    out += fmt::format(": {} blocks, {} bytes", r.blocks, r.block_bytes);
+    if (how == depth::deep) out += fmt::format("; {} verified", r.blocks_verified);
+    if (r.blocks_damaged > 0) out += fmt::format(", {} damaged", r.blocks_damaged);
+    return out;
+}
+
+/// Prints blocks and lanes as they come: a pool may have more blocks than fit in memory as text.
+class printing_visitor final : public verify::table_visitor {
+public:
+    printing_visitor(std::span<const std::byte> file, bool json) : file_(file), json_(json) {}
+    void on_block(block b) override {
+        const bool there = b.offset <= file_.size() && b.bytes <= file_.size() - b.offset;
+        const std::string hash =
+            there ? fmt::format("{:016x}", XXH3_64bits(file_.data() + b.offset, b.bytes)) : "cut";
+        if (json_)
+            fmt::print("{}{{\"offset\":{},\"bytes\":{},\"xxh3\":\"{}\"}}", separator(), b.offset,
+                       b.bytes, hash);
+        else fmt::print("block {:#x} {} bytes {}\n", b.offset, b.bytes, hash);
+    }
+    void on_fault(const verify::table_fault& f) override {
+        if (!json_) fmt::print("chunk {:#x}: entry and bits disagree\n", f.chunk_offset);
+    }
+
+private:
+    const char* separator() { return std::exchange(first_, false) ? "" : ","; }
+    std::span<const std::byte> file_;
+    bool json_, first_ = true;
+};
+
+json_object to_json(const verify::lane_image& lane) {
+    json_object out{{"lane", lane.lane}, {"committed", lane.committed}, {"pending", lane.pending}};
+    if (!lane.pending) return out;
+    out["begin"] = {{"engine", engine_names(lane.begin.engine)},
+                    {"function", lane.begin.function_id},
+                    {"name", function_name(lane.begin.function_id)},
+                    {"version", lane.begin.function_version},
+                    {"epoch", lane.begin.epoch},
+                    {"arguments", hex(lane.args, lane.args.size())}};
+    out["records"] = json_object::array();
+    for (const verify::lane_record& r : lane.records)
+        out["records"].push_back({{"kind", verify::name_of(r.kind)},
+                                  {"offset", r.offset},
+                                  {"bytes", r.bytes},
+                                  {"payload", hex(r.payload, r.payload.size())}});
+    return out;
+}
+
+void print_lane(const verify::lane_image& lane) {
+    fmt::print("lane {}: committed {:#x}{}\n", lane.lane, lane.committed,
+               lane.pending ? ", a section is pending" : "");
+    if (!lane.pending) return;
+    fmt::print("  begin      {} function {:#x} {} version {:#x} epoch {:#x} arguments {}\n",
+               engine_names(lane.begin.engine), lane.begin.function_id,
+               function_name(lane.begin.function_id), lane.begin.function_version, lane.begin.epoch,
+               hex(lane.args, 64));
+    for (const verify::lane_record& r : lane.records)
+        fmt::print("  {:10} {:#x} {} bytes {}\n", verify::name_of(r.kind), r.offset, r.bytes,
+                   hex(r.payload, 32));
+}
+
+} // namespace
+
+void print_info(const std::string& path, const report& r, bool json) {
+    if (json) {
+        fmt::print("{}\n", to_json(path, r, depth::structure).dump());
+        return;
+    }
+    print_findings(path, r);
+    if (!r.has_header) return;
+    const pool_header& h = r.header;
+    fmt::print("layout      {} (hash {:#x})\n", text_in(h.layout, sizeof h.layout), h.layout_hash);
+    fmt::print("state       {}\n", state_of(r));
+    fmt::print("opened      {} times, last in {} mode\n", h.generation,
+               h.mode == 0 ? "process" : "pmem");
+    fmt::print("size        {} bytes, at most {}; the file has {}\n", pool_bytes(h), h.max_bytes,
+               r.file_bytes);
+    fmt::print("heap        {} extents, chunks of {} bytes\n", h.extent_count, h.chunk_bytes);
+    fmt::print("log lanes   {} of {} bytes\n", h.lane_count, h.lane_bytes);
+    fmt::print("address     {:#x}\n", h.base_address);
+    fmt::print("uuid        {}\n", uuid_of(h));
+    fmt::print("format      {}\n", h.format_version);
+}
+
+void print_verdict(const std::string& path, const report& r, depth how, bool json) {
+    if (json) {
+        fmt::print("{}\n", to_json(path, r, how).dump());
+        return;
+    }
+    print_findings(path, r);
+    fmt::print("{}: {}\n", path, summary(r, how));
+}
+
+void print_dump(std::span<const std::byte> file, const pool_header& header, bool json) {
+    const verify::pool_image pool(file, header);
+    const root_words roots = pool.roots();
+    if (json)
+        fmt::print("{{\"root_offset\":{},\"root_bytes\":{},\"blocks\":[", roots.root_offset,
+                   roots.root_bytes);
+    else fmt::print("root {:#x} {} bytes\n", roots.root_offset, roots.root_bytes);
+    printing_visitor blocks(file, json);
+    walk_tables(pool, blocks);
+    if (json) fmt::print("],\"lanes\":[");
+    std::uint64_t budget = verify::log_budget(pool);
+    for (std::uint32_t l = 0; l < header.lane_count; ++l) {
+        const verify::lane_image lane = verify::read_lane(pool, l, budget);
+        if (json) fmt::print("{}{}", l == 0 ? "" : ",", to_json(lane).dump());
+        else print_lane(lane);
+    }
+    if (json) fmt::print("]}}\n");
+}
+
+void print_repair(const std::string& path, const verify::repair_plan& plan, const report& found,
+                  bool json) {
+    if (json) {
+        json_object out{{"repaired", plan.possible && !plan.nothing_to_do()},
+                        {"done", plan.done},
+                        {"lost", plan.lost},
+                        {"afterwards", to_json(path, found, depth::deep)}};
+        fmt::print("{}\n", out.dump());
+        return;
+    }
+    for (const std::string& line : plan.done) fmt::print("{}: {}\n", path, line);
+    for (const std::string& line : plan.lost) fmt::print("{}: not mended: {}\n", path, line);
+    if (plan.possible && plan.nothing_to_do()) fmt::print("{}: nothing to change\n", path);
+    print_verdict(path, found, depth::deep, false);
+}
+
+} // namespace hf::tools
