@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # What cmake --install leaves: public headers, the runtime's libraries, the plugin and its wrappers, the
-# server and the command, a CMake package and a pkg-config file. Everything finds everything else
-# relative to itself, so the tree may be moved.
+# crash checker, the server and the command, a CMake package and a pkg-config file. Everything finds
+# everything else relative to itself, so the tree may be moved.
 set(modules base persist pool alloc section clobber undo)
 foreach(module IN LISTS modules)
   set_target_properties(hf_${module} PROPERTIES EXPORT_NAME ${module})
@@ -11,6 +11,12 @@ endforeach()
 
 install(DIRECTORY include/holdfast DESTINATION include)
 install(TARGETS holdfast ${libraries} EXPORT holdfast ARCHIVE DESTINATION lib)
+if(HOLDFAST_COMPILER) # the crash checker, and all of the above once more, for it to watch
+  foreach(module IN ITEMS traced check crash)
+    set_target_properties(hf_${module} PROPERTIES EXPORT_NAME ${module})
+    install(TARGETS hf_${module} EXPORT holdfast ARCHIVE DESTINATION lib)
+  endforeach()
+endif()
 install(EXPORT holdfast NAMESPACE holdfast:: FILE holdfastTargets.cmake DESTINATION lib/cmake/holdfast)
 install(FILES cmake/holdfastConfig.cmake DESTINATION lib/cmake/holdfast)
 include(CMakePackageConfigHelpers)

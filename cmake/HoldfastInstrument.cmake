@@ -12,6 +12,13 @@
 # which the program must be linked with (holdfast/abi/trace_abi.h). Before or after
 # holdfast_instrument, or alone.
 #
+# holdfast_crash_program(<name> ENGINE none|clobber|undo SOURCES <source>... [OPTIONS ...])
+#
+# An executable of crash programs (holdfast/crash.hpp), for `holdfast crash` to run: instrumented,
+# traced and linked with the checker, which stands for holdfast::holdfast. Link nothing else of
+# Holdfast. Code of yours that touches the pool belongs to SOURCES, or to libraries built with
+# holdfast_trace.
+#
 # Works inside Holdfast's own build (target holdfast-plugin) and from an installed package (imported
 # target holdfast::plugin).
 include_guard(GLOBAL)
@@ -117,6 +124,24 @@ function(holdfast_trace target)
   # or after this, or with ENGINE none, failure-atomic functions stay as they are.
   set(engine "$<TARGET_PROPERTY:${target},HOLDFAST_ENGINE>")
   target_compile_options(${target} PRIVATE
-    -fno-omit-frame-pointer "SHELL:-mllvm -holdfast-trace"
+    -fno-omit-frame-pointer -fno-optimize-sibling-calls "SHELL:-mllvm -holdfast-trace"
     "$<$<OR:$<STREQUAL:${engine},>,$<STREQUAL:${engine},none>>:SHELL:-mllvm -holdfast-engine=none>")
+endfunction()
+
+function(holdfast_crash_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 ARG "" "ENGINE" "SOURCES;OPTIONS")
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE OR NOT ARG_SOURCES)
+    message(FATAL_ERROR "holdfast_crash_program(${name}): say ENGINE none, clobber or undo and "
+                        "SOURCES (got '${ARG_UNPARSED_ARGUMENTS}')")
+  endif()
+  add_executable(${name} ${ARG_SOURCES})
+  if(TARGET hf_crash)
+    target_link_libraries(${name} PRIVATE hf_crash)
+  else()
+    target_link_libraries(${name} PRIVATE holdfast::crash)
+  endif()
+  # Functions keep their names where no symbolizer is installed.
+  set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
+  holdfast_instrument(${name} ENGINE ${ARG_ENGINE} OPTIONS ${ARG_OPTIONS})
+  holdfast_trace(${name})
 endfunction()

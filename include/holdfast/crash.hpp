@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A program for the crash checker: what to run, and what to look at afterwards. `holdfast crash`
+// fails it at every store, in every way that memory allows, and says where it does not recover.
+// docs/guide/crash-checking.md
+#pragma once
+
+#include <holdfast/pool.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hf::crash {
+
+/// What a program shows of its pool. Two equal sequences of values are the same state.
+class state {
+public:
+    /// A value that belongs to the state: an element, a size, a balance. Order counts.
+    void add(std::uint64_t value);
+    void add(std::string_view text);
+    /// An object that the structure reaches: a block of its own, allocated. Blocks that nobody
+    /// names are leaks. The root object is named already.
+    void object(const void* block);
+    /// An invariant of the structure.
+    void expect(bool holds, std::string_view what);
+
+    /// Values so far, for people.
+    std::string text() const;
+    std::uint64_t digest() const noexcept;
+
+private:
+    friend class judge;
+    std::vector<std::uint64_t> values_;
+    std::vector<const void*> objects_;
+    std::string wrong_; // the first invariant that did not hold
+};
+
+/// One thing to check. Deterministic: run again from the same pool, it does the same.
+class program {
+public:
+    virtual ~program() = default;
+    /// How its pool is opened. Small pools are explored faster: 64 KiB is enough for most.
+    virtual open_options options() const = 0;
+    /// Fills the pool; failures in here are not explored.
+    virtual void setup(pool&) {}
+    /// How many threads run operations, and how many operations each runs.
+    virtual unsigned threads() const { return 1; }
+    virtual unsigned operations(unsigned thread) const = 0;
+    /// One operation, acknowledged when it returns: then its effect survives. Until then, all of
+    /// its effect or nothing. Operations of several threads take effect in some order.
+    virtual void run(pool&, unsigned thread, unsigned operation) = 0;
+    /// Shows the state of a pool, whole or recovered. Only reads.
+    virtual void describe(pool&, state&) = 0;
+};
+
+/// Makes the program known under 'name' to `holdfast crash` and to crash_main.
+void add(std::string name, std::unique_ptr<program> given);
+
+/// Registers at start-up: HF_CRASH_PROGRAM(my_class, "my structure").
+#define HF_CRASH_PROGRAM(type, name)                                                               \
+    [[maybe_unused]] static const bool hf_crash_program_##type =                                   \
+        (::hf::crash::add(name, std::make_unique<type>()), true)
+
+} // namespace hf::crash

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// main() of a crash program: `holdfast crash PROGRAM [args]` runs it.
+#include <check/program.hpp>
+#include <check/recorder.hpp>
+#include <check/report.hpp>
+
+#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+
+#include <cstdio>
+
+namespace {
+
+using namespace hf::crash;
+
+struct asked {
+    std::vector<std::string> names;
+    std::string replay;
+    bool json = false, list = false;
+    check_options options;
+};
+
+/// Exit status; the worst one of all programs counts.
+enum outcome : int { no_violation = 0, violated = 1, wrong_usage = 2, not_complete = 3 };
+
+void add_options(CLI::App& app, asked& a) {
+    check_options& o = a.options;
+    app.add_option("names", a.names, "programs to check; all when none is named");
+    app.add_flag("--list", a.list, "print the programs' names; with --json, their threads");
+    app.add_flag("--json", a.json, "one JSON object per program");
+    app.add_option("--depth", o.explore.depth, "failures in a row")
+        ->check(CLI::Range(1, 4))
+        ->capture_default_str();
+    app.add_option("--states", o.explore.states_max, "stop after this many states, per program");
+    app.add_option("--seconds", o.explore.seconds_max, "stop after this long, per program");
+    app.add_flag("--every-combination", o.explore.every_combination,
+                 "do not rely on checksums to tell torn records");
+    app.add_option("--preemptions", o.preemptions, "of each schedule of several threads")
+        ->capture_default_str();
+    app.add_option("--schedules", o.schedules_random, "further schedules, at random");
+    app.add_option("--seed", o.seed, "of random schedules")->capture_default_str();
+    app.add_option("--replay", a.replay, "run one failure again, as a report names it");
+    app.footer("Exit status: 0 no violation, 1 violation, 2 wrong usage, 3 no violation found, but "
+               "not everything was explored.\nGuide: docs/guide/crash-checking.md");
+}
+
+/// What of the options decides which failure a replay means.
+std::string replay_command(const char* self, const std::string& name, const program& given,
+                           const check_options& o) {
+    std::string out = fmt::format("holdfast crash {} '{}' --depth {}", self, name, o.explore.depth);
+    if (o.explore.every_combination) out += " --every-combination";
+    if (given.threads() > 1) out += fmt::format(" --preemptions {}", o.preemptions);
+    if (o.schedules_random > 0)
+        out += fmt::format(" --schedules {} --seed {}", o.schedules_random, o.seed);
+    return out;
+}
+
+outcome check_one(const char* self, const std::string& name, program& given, const asked& a) {
+    check_options options = a.options;
+    const checked_program checked = check_for_report(name, given, options);
+    const hf::check::trace& run = hf::check::recorder::last();
+    fmt::print("{}", a.json ? for_programs(checked, run) + "\n"
+                            : for_people(checked, run, replay_command(self, name, given, options)));
+    std::fflush(stdout);
+    if (!checked.passed()) return violated;
+    return checked.found.complete ? no_violation : not_complete;
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    CLI::App app{"Fails each program at every event, in every way that memory allows"};
+    asked a;
+    add_options(app, a);
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::ParseError& wrong) {
+        return app.exit(wrong) == 0 ? no_violation : wrong_usage; // 0: --help
+    }
+    if (a.list) {
+        for (const auto& [name, given] : programs())
+            if (a.json) fmt::print("{}\n", listed_json(name, given->threads()));
+            else fmt::print("{}\n", name);
+        return no_violation;
+    }
+    if (a.names.empty())
+        for (const auto& [name, given] : programs()) a.names.push_back(name);
+    const replay_asked replay = parse_replay(a.replay);
+    a.options.replay = replay.failures;
+    a.options.replay_schedule = replay.by;
+    if (!a.replay.empty() && (a.options.replay.empty() || a.names.size() != 1)) {
+        fmt::print(stderr, "--replay wants one program and a failure such as 17:0,2/5:1\n");
+        return wrong_usage;
+    }
+    bool violation = false, complete = true;
+    for (const std::string& name : a.names) {
+        const auto found = programs().find(name);
+        if (found == programs().end()) {
+            fmt::print(stderr, "no program '{}'; --list prints their names\n", name);
+            return wrong_usage;
+        }
+        const outcome ended = check_one(argv[0], name, *found->second, a);
+        violation |= ended == violated;
+        complete &= ended != not_complete;
+    }
+    return violation ? violated : complete ? no_violation : not_complete;
+}

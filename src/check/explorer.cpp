@@ -1,0 +1,635 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <base/checksum.hpp>
+#include <check/explorer.hpp>
+#include <check/guard.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <ctime>
+#include <map>
+
+namespace hf::check {
+namespace {
+
+constexpr std::size_t no_line = ~std::size_t{0};
+
+std::uint64_t digest_of(std::size_t line, const std::vector<line_content>& contents) {
+    std::uint64_t sum = 0; // whatever their order
+    for (const line_content& c : contents) sum += checksum(c.data(), sizeof c, line + 1);
+    return contents.size() == 1 ? sum : checksum(&sum, sizeof sum, line + 1);
+}
+
+/// Does 'content' agree with 'other' on the bytes of [from, to) of their line?
+bool same_bytes(const line_content& content, const line_content& other, std::size_t from,
+                std::size_t to) {
+    return std::memcmp(reinterpret_cast<const std::byte*>(content.data()) + from,
+                       reinterpret_cast<const std::byte*>(other.data()) + from, to - from) == 0;
+}
+
+double cpu_seconds() {
+    timespec now{};
+    ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+std::size_t words_apart(const line_content& a, const line_content& b) {
+    std::size_t apart = 0;
+    for (std::size_t w = 0; w < a.size(); ++w) apart += a[w] != b[w] ? 1 : 0;
+    return apart;
+}
+
+} // namespace
+
+/// A line that the failure before this run left with one of several contents, which one is not
+/// known: stores go over whichever it is.
+struct unknown_line {
+    std::vector<line_content> bases;
+    std::vector<persistent_memory> stored_over; // one line each, parallel to 'bases'; empty: no store
+};
+
+/// A run being explored, up to one of its events.
+struct explorer::frame {
+    unsigned level = 0;
+    std::size_t event = 0;
+    const trace* explored = nullptr;
+    persistent_memory memory{domain::adr, {}};    // but for these lines:
+    std::map<std::size_t, unknown_line> unknown;
+    std::vector<line_content> image; // what memory_ holds when recovery starts
+    std::vector<std::uint32_t> open; // line -> index into 'contents', plus 1; 0: one content
+    std::vector<std::vector<line_content>> contents;
+    std::vector<std::uint64_t> digests; // by line
+    std::uint64_t digest = 0;           // of all
+    std::vector<std::size_t> changed;   // lines whose image is not the parent's
+    std::size_t new_line = no_line;     // (3): only failures with one of these are new
+    std::vector<line_content> new_contents;
+    std::vector<std::size_t> unmet; // lines with new contents that the runs before did not look at
+    std::uint64_t identity = 0;     // of the run, for (3)
+    std::uint64_t epoch = 0;        // grows when contents become impossible
+    std::vector<bool> looked_at;    // lines that recoveries from failures in its recovery looked at
+    struct choice {
+        std::uint32_t taken, options;
+    };
+    std::vector<choice> choices;
+    std::size_t choices_made = 0;
+    trace recovery; // events of the latest run of recovery
+
+    const std::vector<line_content>& contents_of(std::size_t line) const {
+        return line == new_line ? new_contents : contents[open[line] - 1];
+    }
+};
+
+explorer::explorer(std::span<std::byte> memory, domain d, std::function<verdict()> recover,
+                   const explore_options& options)
+    : memory_(memory), domain_(d), recover_(std::move(recover)), options_(options),
+      start_(std::chrono::steady_clock::now()), decided_(memory.size() / line_bytes),
+      dirtied_(memory.size() / line_bytes), overlaid_(memory.size() / line_bytes),
+      overlay_(memory.size() / line_bytes) {
+    HF_ASSERT(memory.size() % line_bytes == 0 && options.depth >= 1);
+    for (unsigned level = 0; level < options.depth; ++level) {
+        frames_.push_back(std::make_unique<frame>());
+        frames_.back()->level = level;
+    }
+}
+
+explorer::~explorer() = default;
+
+bool explorer::out_of_budget() {
+    if (result_.states >= options_.states_max) return true;
+    if (result_.states % 64 != 0) return false;
+    const std::chrono::duration<double> spent = std::chrono::steady_clock::now() - start_;
+    return spent.count() > options_.seconds_max;
+}
+
+// --- the run explored
+
+void explorer::explore(std::span<const std::byte> before, const trace& run,
+                       const std::vector<legal_set>& legal) {
+    const double begin = cpu_seconds();
+    const watch watching(memory_.data(), memory_.size(), *this);
+    frame& f = *frames_[0];
+    f.memory = persistent_memory(domain_, before);
+    f.unknown.clear();
+    f.unmet.clear();
+    f.identity = ++explored_runs_ << 32;
+    f.image.resize(f.memory.lines());
+    std::memcpy(f.image.data(), before.data(), before.size());
+    std::memcpy(memory_.data(), before.data(), before.size());
+    f.open.assign(f.memory.lines(), 0);
+    f.contents.clear();
+    f.digests.resize(f.memory.lines());
+    f.digest = 0;
+    for (std::size_t l = 0; l < f.memory.lines(); ++l)
+        f.digest ^= f.digests[l] = digest_of(l, {f.image[l]});
+    explore_run(f, run, legal);
+    result_.seconds += cpu_seconds() - begin;
+}
+
+void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_set>& legal) {
+    f.explored = &run;
+    f.changed.clear();
+    f.new_line = no_line;
+    f.epoch = 0;
+    const legal_set* now = &legal[0];
+    f.event = 0;
+    if (f.level == 0 && !fail_here(f, *now)) return;
+    bool stored = f.level == 0; // else the memory is what the run above has just recovered from
+    for (std::size_t i = 0; i < run.events.size(); ++i) {
+        const trace_event& e = run.events[i];
+        const std::byte* data = run.data.data() + e.data;
+        const std::size_t line = e.offset / line_bytes;
+        f.event = i;
+        if (f.level == 0) ++result_.events;
+        switch (e.kind) {
+        case event_kind::legal: {
+            const legal_set& then = legal[e.offset];
+            const bool wider = std::ranges::all_of(
+                *now, [&](outcome o) { return std::ranges::find(then, o) != then.end(); });
+            now = &then;
+            ++f.epoch;
+            f.new_line = no_line;
+            if (!wider && stored && !fail_here(f, *now)) return;
+            break;
+        }
+        case event_kind::decided: decided(f, line, data); break;
+        case event_kind::store:
+        case event_kind::nt_store:
+            stored = true;
+            if (!explore_store(f, e, data, *now)) return;
+            break;
+        case event_kind::flush: flushed(f, e.thread, line); break;
+        case event_kind::fence: fenced(f, e.thread); break;
+        }
+    }
+    result_.reduced |= f.memory.reduced();
+}
+
+/// A store within one line. False: stop exploring.
+bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* data,
+                             const legal_set& legal) {
+    const std::size_t line = e.offset / line_bytes;
+    // What has reached memory has persisted there: then failures fall between the words as well.
+    const std::size_t step = domain_ == domain::adr ? e.bytes : word_bytes;
+    for (std::size_t at = 0; at < e.bytes;) {
+        const std::size_t n = std::min(step - (domain_ == domain::adr ? 0 : (e.offset + at) % step),
+                                       e.bytes - at);
+        std::vector<line_content> before;
+        if (f.open[line] == 0) before = {f.image[line]};
+        else before = f.contents[f.open[line] - 1];
+        stored(f, e, at, data, n);
+        f.new_contents = refresh_line(f, line);
+        std::erase_if(f.new_contents, [&](const line_content& c) {
+            return std::ranges::find(before, c) != before.end();
+        });
+        at += n;
+        if (f.new_contents.empty()) continue;
+        f.new_line = line;
+        if (f.open[line] == 0) {
+            // Its one content is certain: nothing to decide, everything is new.
+            f.new_line = no_line;
+        }
+        if (!fail_here(f, legal)) return false;
+        f.new_line = no_line;
+    }
+    return true;
+}
+
+// --- what events do to a frame's memory
+
+void explorer::stored(frame& f, const trace_event& e, std::size_t at, const std::byte* data,
+                      std::size_t n) {
+    const bool plain = e.kind == event_kind::store;
+    const std::size_t line = e.offset / line_bytes;
+    const auto store = [&](persistent_memory& to, std::size_t offset) {
+        if (plain) to.store(offset, data + at, n);
+        else to.nt_store(e.thread, offset, data + at, n);
+    };
+    const auto found = f.unknown.find(line);
+    if (found == f.unknown.end()) return store(f.memory, e.offset + at);
+    unknown_line& u = found->second;
+    if (u.stored_over.empty())
+        for (const line_content& base : u.bases)
+            u.stored_over.emplace_back(domain_, std::as_bytes(std::span(base)));
+    for (persistent_memory& m : u.stored_over) store(m, (e.offset + at) % line_bytes);
+}
+
+void explorer::flushed(frame& f, unsigned thread, std::size_t line) {
+    const auto found = f.unknown.find(line);
+    if (found == f.unknown.end()) return f.memory.flush(thread, line);
+    for (persistent_memory& m : found->second.stored_over) m.flush(thread, 0);
+}
+
+void explorer::fenced(frame& f, unsigned thread) {
+    ++f.epoch;
+    const std::vector<std::size_t> open = f.memory.open_lines();
+    f.memory.fence(thread);
+    for (std::size_t l : open) refresh_line(f, l);
+    for (auto& [line, u] : f.unknown) {
+        if (u.stored_over.empty()) continue;
+        for (persistent_memory& m : u.stored_over) m.fence(thread);
+        refresh_line(f, line);
+    }
+}
+
+/// Recovery has looked at the line: it was this content.
+void explorer::decided(frame& f, std::size_t line, const std::byte* data) {
+    ++f.epoch;
+    unknown_line& u = f.unknown.at(line);
+    line_content content;
+    std::memcpy(content.data(), data, line_bytes);
+    const auto base = std::ranges::find(u.bases, content) - u.bases.begin();
+    HF_ASSERT(static_cast<std::size_t>(base) < u.bases.size());
+    if (u.stored_over.empty()) {
+        f.memory.settle(line, content);
+        f.unknown.erase(line);
+    } else {
+        u.stored_over = {persistent_memory(u.stored_over[static_cast<std::size_t>(base)])};
+        u.bases = {content};
+    }
+    refresh_line(f, line);
+}
+
+std::vector<line_content> explorer::possible(const frame& f, std::size_t line) {
+    const auto found = f.unknown.find(line);
+    if (found == f.unknown.end()) return f.memory.possible(line);
+    if (found->second.stored_over.empty()) return found->second.bases;
+    std::vector<line_content> out;
+    for (const persistent_memory& m : found->second.stored_over)
+        for (const line_content& c : m.possible(0))
+            if (std::ranges::find(out, c) == out.end()) out.push_back(c);
+    // The newest of the last base, which recovery has been shown, stays the last.
+    const line_content newest = found->second.stored_over.back().newest(0);
+    std::erase(out, newest);
+    out.push_back(newest);
+    return out;
+}
+
+/// Takes over what the model says of the line; returns its possible contents.
+std::vector<line_content> explorer::refresh_line(frame& f, std::size_t line) {
+    std::vector<line_content> possible = explorer::possible(f, line);
+    f.digest ^= f.digests[line];
+    f.digest ^= f.digests[line] = digest_of(line, possible);
+    if (f.image[line] != possible.back()) {
+        f.image[line] = possible.back();
+        f.changed.push_back(line);
+        set_memory(line, possible.back());
+    }
+    // A look at what is new must be noticed, even where there is nothing to choose.
+    const bool unmet = std::ranges::find(f.unmet, line) != f.unmet.end();
+    if (possible.size() == 1 && !unmet) f.open[line] = 0;
+    else {
+        if (f.open[line] == 0) {
+            f.contents.emplace_back();
+            f.open[line] = static_cast<std::uint32_t>(f.contents.size());
+        }
+        f.contents[f.open[line] - 1] = possible;
+    }
+    return possible;
+}
+
+void explorer::set_memory(std::size_t line, const line_content& content) {
+    std::memcpy(memory_.data() + line * line_bytes, content.data(), line_bytes);
+}
+
+// --- failures at one event
+
+bool explorer::next_choices(frame& f) {
+    while (!f.choices.empty() && f.choices.back().taken + 1 == f.choices.back().options)
+        f.choices.pop_back();
+    if (f.choices.empty()) return false;
+    ++f.choices.back().taken;
+    return true;
+}
+
+bool explorer::fail_here(frame& f, const legal_set& legal) {
+    ++result_.failures;
+    f.choices.clear();
+    if (replaying_ != nullptr) {
+        const failure_point& wanted = (*replaying_)[f.level];
+        if (f.event != wanted.event) return true;
+        for (std::uint32_t taken : wanted.choices) f.choices.push_back({taken, taken + 1});
+        return leaf(f, legal);
+    }
+    std::uint64_t key[6] = {f.digest, f.new_line, 0, 0, f.level, 0};
+    if (f.new_line != no_line) key[2] = digest_of(f.new_line, f.new_contents);
+    for (outcome o : legal) key[3] += o;
+    for (std::size_t line : f.unmet) key[5] += checksum(&line, sizeof line, 1);
+    if (!explored_.insert(checksum(key, sizeof key, 0)).second) {
+        ++result_.merged;
+        return true;
+    }
+    do {
+        if (out_of_budget()) {
+            result_.complete = false;
+            return false;
+        }
+        if (!leaf(f, legal)) return false;
+    } while (next_choices(f));
+    return true;
+}
+
+/// One run of recovery. False: stop exploring.
+bool explorer::leaf(frame& f, const legal_set& legal) {
+    ++run_;
+    current_ = &f;
+    f.choices_made = 0;
+    f.recovery.clear();
+    unmet_ = f.unmet;
+    if (f.new_line != no_line) unmet_.push_back(f.new_line);
+    recording_ = f.level + 1 < options_.depth;
+    looking_ = false;
+    dirty_lines_.clear();
+    decisions_.clear();
+    const verdict v = guarded_recovery();
+    current_ = nullptr;
+    for (std::size_t line : dirty_lines_) set_memory(line, f.image[line]);
+    if (replaying_ != nullptr) {
+        replayed_ = v;
+        return f.level + 1 < replaying_->size() && descend(f, legal, v.state);
+    }
+    // Without a look at what is new, this was a run of recovery that has been judged before; but what
+    // it did may be failed in turn, and looked at then.
+    if (!unmet_.empty()) {
+        ++result_.merged;
+        return f.level + 1 == options_.depth || descend_once(f, legal, v.state);
+    }
+    ++result_.states;
+    if (!v.recovered) {
+        report(f, v.text);
+        return false;
+    }
+    if (std::ranges::find(legal, v.state) == legal.end()) {
+        report(f, "recovered to a state that no completed or pending operation leaves: " + v.text);
+        return false;
+    }
+    return f.level + 1 == options_.depth || descend_once(f, legal, v.state);
+}
+
+/// descend(), unless failures in this same recovery were explored before and nothing that is new
+/// was looked at then (3). Contents that are possible since then are new in their turn.
+bool explorer::descend_once(frame& f, const legal_set& legal, outcome state) {
+    std::uint64_t key = checksum(legal.data(), legal.size() * sizeof legal[0], f.identity + f.epoch);
+    for (const auto& [line, content] : decisions_)
+        key = checksum(content.data(), sizeof content, key + line);
+    const auto known = looked_at_.find(key);
+    const auto looked = [&](const std::vector<bool>& lines) {
+        return std::ranges::any_of(unmet_, [&](std::size_t line) { return lines[line]; });
+    };
+    if (known != looked_at_.end() && !unmet_.empty() && !looked(known->second)) {
+        ++result_.merged;
+        return true;
+    }
+    const std::vector<std::size_t> unmet = unmet_;
+    f.looked_at.assign(f.memory.lines(), false);
+    frames_[f.level + 1]->identity = key;
+    if (!descend(f, legal, state)) return false;
+    unmet_ = unmet;
+    std::vector<bool>& all = looked_at_[key];
+    if (all.empty() && looked(f.looked_at)) {
+        looked_at_.erase(key); // explored in part only
+        return true;
+    }
+    all.resize(f.memory.lines());
+    for (std::size_t line = 0; line < all.size(); ++line)
+        if (f.looked_at[line]) all[line] = true;
+    return true;
+}
+
+/// Explores failures in the recovery that has just run (2).
+bool explorer::descend(frame& f, const legal_set& legal, outcome state) {
+    frame& child = *frames_[f.level + 1];
+    child.memory = f.memory;
+    child.image = f.image;
+    child.open = f.open;
+    child.contents = f.contents;
+    child.digests = f.digests;
+    child.digest = f.digest;
+    child.unmet = unmet_;
+    child.unknown.clear();
+    const auto fail = [&](std::size_t line) {
+        if (f.open[line] == 0) child.memory.settle(line, f.image[line]);
+        else child.unknown[line].bases = f.contents_of(line);
+        if (line == f.new_line) refresh_line(child, line);
+    };
+    const auto open = f.memory.open_lines();
+    for (std::size_t line : open) fail(line);
+    for (const auto& [line, u] : f.unknown) fail(line);
+    f.recovery.events.push_back({event_kind::legal, 0, 1, 0, 0, {}});
+    const std::vector<legal_set> wanted{legal, {state}};
+    const std::size_t violations = result_.violations.size();
+    const bool complete = result_.complete;
+    explore_run(child, f.recovery, wanted);
+    for (std::size_t line : child.changed) set_memory(line, f.image[line]);
+    if (f.new_line != no_line) set_memory(f.new_line, f.image[f.new_line]);
+    return result_.violations.size() == violations && result_.complete == complete &&
+           replaying_ == nullptr;
+}
+
+verdict explorer::guarded_recovery() {
+    verdict v;
+    const std::string died = run_guarded(options_.recovery_seconds_max, [&] { v = recover_(); });
+    if (!died.empty()) v = {false, 0, "recovery " + died};
+    return v;
+}
+
+verdict explorer::replay(std::span<const std::byte> before, const trace& run,
+                         const std::vector<failure_point>& at) {
+    replaying_ = &at;
+    explore(before, run, std::vector<legal_set>(run.events.size() + 1));
+    replaying_ = nullptr;
+    return replayed_;
+}
+
+// --- the run of recovery under way: reads decide, writes are recorded
+
+void explorer::recovered() noexcept { looking_ = true; }
+
+bool explorer::undecided(std::size_t line) const noexcept {
+    return current_->open[line] != 0 && decided_[line] != run_;
+}
+
+std::uint32_t explorer::choose(frame& f, std::uint32_t options) {
+    if (f.choices_made == f.choices.size()) f.choices.push_back({0, options});
+    frame::choice& made = f.choices[f.choices_made++];
+    made.options = std::max(options, made.taken + 1);
+    return std::min(made.taken, options - 1);
+}
+
+void explorer::decide(std::size_t line, const line_content& content) {
+    decided_[line] = run_;
+    std::erase(unmet_, line);
+    for (unsigned level = 0; level < current_->level; ++level)
+        frames_[level]->looked_at[line] = true;
+    if (dirtied_[line] != run_) {
+        dirtied_[line] = run_;
+        dirty_lines_.push_back(line);
+    }
+    if (overlaid_[line] == run_) { // recovery has stored to it: that stays
+        auto* to = memory_.data() + line * line_bytes;
+        const auto* from = reinterpret_cast<const std::byte*>(content.data());
+        for (std::size_t i = 0; i < line_bytes; ++i)
+            if ((overlay_[line] >> i & 1) == 0) to[i] = from[i];
+    } else set_memory(line, content);
+    decisions_.emplace_back(line, content);
+    record(event_kind::decided, line * line_bytes, line_bytes, content.data());
+}
+
+/// The first choice is the newest content: the fewest stores lost.
+void explorer::decide_by_choice(std::size_t line) {
+    const auto& contents = current_->contents_of(line);
+    const auto n = static_cast<std::uint32_t>(contents.size());
+    const std::uint32_t back = n == 1 ? 0 : choose(*current_, n);
+    decide(line, contents[n - 1 - back]);
+}
+
+void explorer::load(std::size_t offset, std::size_t bytes) {
+    if (current_ == nullptr) return;
+    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes; ++line)
+        if (undecided(line) && !stored_over(line, offset, bytes)) decide_by_choice(line);
+}
+
+/// Bits of the bytes of [offset, offset + bytes) that lie in the line.
+std::uint64_t explorer::bytes_in_line(std::size_t line, std::size_t offset, std::size_t bytes) {
+    const std::size_t start = line * line_bytes;
+    const std::size_t from = std::max(offset, start) - start;
+    const std::size_t to = std::min(offset + bytes, start + line_bytes) - start;
+    const std::uint64_t below = to == line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << to) - 1;
+    return below & ~((std::uint64_t{1} << from) - 1);
+}
+
+/// Recovery reads only what it has stored itself.
+bool explorer::stored_over(std::size_t line, std::size_t offset, std::size_t bytes) const {
+    return overlaid_[line] == run_ && (bytes_in_line(line, offset, bytes) & ~overlay_[line]) == 0;
+}
+
+/// Upholds (4).
+void explorer::checked(std::size_t offset, std::size_t bytes) {
+    if (current_ == nullptr) return;
+    if (options_.every_combination) return load(offset, bytes);
+    struct part {
+        std::size_t line;
+        std::vector<const line_content*> same, other; // as the newest on the range's bytes, or not
+    };
+    std::vector<part> parts;
+    std::uint32_t others = 0;
+    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes;
+         ++line) {
+        if (!undecided(line)) continue;
+        if (overlaid_[line] == run_) {
+            decide_by_choice(line);
+            continue;
+        }
+        const std::size_t start = line * line_bytes;
+        const std::size_t from = std::max(offset, start) - start;
+        const std::size_t to = std::min(offset + bytes, start + line_bytes) - start;
+        part p{line, {}, {}};
+        const auto& contents = current_->contents_of(line);
+        for (std::size_t i = contents.size(); i-- > 0;) // newest first
+            (same_bytes(contents[i], contents.back(), from, to) ? p.same : p.other)
+                .push_back(&contents[i]);
+        // Of those, the oldest, and those that miss one word: others miss what one of these does.
+        std::erase_if(p.other, [&](const line_content* c) {
+            return c != p.other.back() && words_apart(*c, contents.back()) > 1;
+        });
+        others += static_cast<std::uint32_t>(p.other.size());
+        parts.push_back(std::move(p));
+    }
+    if (parts.empty()) return;
+    // 0: all as the newest; 1: all as the oldest; then one line in one older content.
+    const std::uint32_t way = others == 0 ? 0 : choose(*current_, 2 + others);
+    std::uint32_t first = 2;
+    for (const part& p : parts) {
+        const auto n = static_cast<std::uint32_t>(p.other.size());
+        const line_content* content = nullptr;
+        if (way == 1) content = p.other.empty() ? p.same.back() : p.other.back();
+        else if (way >= first && way < first + n) content = p.other[way - first];
+        else {
+            const auto free = static_cast<std::uint32_t>(p.same.size());
+            content = p.same[free == 1 ? 0 : choose(*current_, free)];
+        }
+        first += n;
+        decide(p.line, *content);
+    }
+}
+
+void explorer::record(event_kind kind, std::size_t offset, std::size_t bytes, const void* data) {
+    if (!recording_ || (looking_ && kind != event_kind::decided)) return;
+    trace& out = current_->recovery;
+    out.events.push_back({kind, 0, static_cast<std::uint32_t>(offset),
+                          static_cast<std::uint32_t>(bytes),
+                          static_cast<std::uint32_t>(out.data.size()), reported_place()});
+    if (data == nullptr) return;
+    const auto* from = static_cast<const std::byte*>(data);
+    out.data.insert(out.data.end(), from, from + bytes);
+}
+
+/// A store that has been made. The rest of an undecided line stays undecided.
+void explorer::written(std::size_t offset, std::size_t bytes, event_kind kind) {
+    for (std::size_t at = offset, end = offset + bytes; at < end;) {
+        const std::size_t line = at / line_bytes;
+        const std::size_t n = std::min(end, (line + 1) * line_bytes) - at;
+        if (undecided(line)) {
+            if (overlaid_[line] != run_) overlay_[line] = 0;
+            overlaid_[line] = run_;
+            overlay_[line] |= bytes_in_line(line, at, n);
+        }
+        if (dirtied_[line] != run_) {
+            dirtied_[line] = run_;
+            dirty_lines_.push_back(line);
+        }
+        record(kind, at, n, memory_.data() + at);
+        at += n;
+    }
+}
+
+void explorer::store(std::size_t offset, std::size_t bytes) {
+    if (current_ != nullptr) written(offset, bytes, event_kind::store);
+}
+void explorer::nt_store(std::size_t offset, std::size_t bytes) {
+    if (current_ != nullptr) written(offset, bytes, event_kind::nt_store);
+}
+void explorer::flush(std::size_t offset, std::size_t bytes) {
+    if (current_ == nullptr) return;
+    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes; ++line)
+        record(event_kind::flush, line * line_bytes, line_bytes, nullptr);
+}
+void explorer::fence() {
+    if (current_ != nullptr) record(event_kind::fence, 0, 0, nullptr);
+}
+
+// --- what a violation says
+
+void explorer::report(frame& f, const std::string& what) {
+    violation v;
+    v.what = what;
+    for (unsigned level = 0; level <= f.level; ++level) {
+        const frame& of = *frames_[level];
+        failure_point p{of.event, {}};
+        for (std::size_t i = 0; i < of.choices_made; ++i) p.choices.push_back(of.choices[i].taken);
+        v.at.push_back(std::move(p));
+    }
+    const trace& run = *f.explored;
+    if (!run.events.empty()) v.last = frames_[0]->explored->events[frames_[0]->event].place;
+    v.last_event = frames_[0]->event;
+    for (const auto& [line, content] : decisions_) {
+        if (content == f.contents_of(line).back()) continue;
+        missing_line m{line, f.level, {}, 0, 0, false};
+        const auto* bytes = reinterpret_cast<const std::byte*>(content.data());
+        for (std::size_t i = std::min(f.event + 1, run.events.size()); i-- > 0;) {
+            const trace_event& e = run.events[i];
+            if (e.offset / line_bytes != line) continue;
+            if (e.kind == event_kind::flush && m.lost_bytes == 0) m.flushed = true;
+            if (e.kind != event_kind::store && e.kind != event_kind::nt_store) continue;
+            const bool present =
+                std::memcmp(bytes + e.offset % line_bytes, run.data.data() + e.data, e.bytes) == 0;
+            if (present) break;
+            m.lost = e.place;
+            m.lost_offset = e.offset;
+            m.lost_bytes = e.bytes;
+        }
+        v.missing.push_back(m);
+    }
+    result_.violations.push_back(std::move(v));
+}
+
+} // namespace hf::check

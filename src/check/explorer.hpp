@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Explores what a failure at any moment of a run may leave, and what recovery makes of it.
+//
+// A run is a list of events (trace). It is replayed on a model of memory (persistent_memory); at
+// each event that makes new contents possible, recovery runs on every memory that contains one of
+// them. Recovery is ordinary code that reads ordinary memory:
+//
+// (1) A line with several possible contents is undecided until recovery reads of it what it has not
+//     stored itself; then it is decided, and recovery is run again for every other choice. Lines
+//     that recovery never reads make no choices: one run stands for all their contents.
+// (2) Recovery's own events are a run in turn: failures in it are explored the same way, to 'depth'
+//     failures in a row. A line decided later than such a failure is undecided again in it.
+// (3) What has been explored already, same choices and same verdicts wanted, is not explored again.
+// (4) A range that recovery reads under a checksum (persist::event::checked) is tried whole, as it
+//     was, and with each of its lines in each older content alone, not in every combination: the
+//     checksum tells all of those from the whole one. Option 'every_combination' turns this off.
+//
+// Recovery may die: signals, broken contracts and runs without end are verdicts, not the end.
+#pragma once
+
+#include <check/persistent_memory.hpp>
+#include <check/watch.hpp>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <unordered_set>
+#include <vector>
+
+namespace hf::check {
+
+enum class event_kind : std::uint8_t { store, nt_store, flush, fence, decided, legal };
+
+struct trace_event {
+    event_kind kind;
+    std::uint8_t thread;
+    std::uint32_t offset; // of memory; 'legal': index of the set that counts from here on
+    std::uint32_t bytes;
+    std::uint32_t data; // where its bytes start in trace::data
+    code_place place;
+};
+
+struct trace {
+    std::vector<trace_event> events;
+    std::vector<std::byte> data; // stored bytes
+    void clear() {
+        events.clear();
+        data.clear();
+    }
+};
+
+/// A digest of what recovery arrived at; two that are equal count as the same state.
+using outcome = std::uint64_t;
+/// States that recovery may arrive at.
+using legal_set = std::vector<outcome>;
+
+struct verdict {
+    bool recovered = false; // else 'text' says what went wrong
+    outcome state = 0;
+    std::string text;
+};
+
+/// One failure of a chain: the event it came after, and the choices made in the run that followed.
+struct failure_point {
+    std::size_t event;
+    std::vector<std::uint32_t> choices;
+};
+
+struct missing_line { // a line whose newest content a failure lost
+    std::size_t line;
+    unsigned level; // 0: failure of the run explored, 1: of its recovery …
+    code_place lost; // the oldest store to it that is missing
+    std::size_t lost_offset, lost_bytes;
+    bool flushed; // after that store, before the failure
+};
+
+struct violation {
+    std::string what;
+    std::vector<failure_point> at; // replays it
+    std::vector<missing_line> missing;
+    code_place last; // of the event the first failure came after
+    std::size_t last_event;
+};
+
+struct exploration {
+    std::uint64_t states = 0;       // runs of recovery judged
+    std::uint64_t merged = 0;       // runs that met nothing new, and failures explored before (3)
+    std::uint64_t failures = 0;     // events at which failures were explored, all depths
+    std::uint64_t events = 0;       // of the runs explored
+    double seconds = 0;             // of one core, spent on it
+    bool complete = true;  // false: a budget ran out, or 'reduced'
+    bool reduced = false;  // unordered words left out (persistent_memory::reduced)
+    std::vector<violation> violations;
+};
+
+struct explore_options {
+    unsigned depth = 2; // failures in a row
+    std::uint64_t states_max = ~std::uint64_t{0};
+    double seconds_max = 1e9;
+    bool every_combination = false; // (4)
+    double recovery_seconds_max = 5;
+};
+
+class explorer final : private observer {
+public:
+    /// 'memory' is where recovery looks; 'recover' runs it, judges what it finds and lets go of it.
+    explorer(std::span<std::byte> memory, domain d, std::function<verdict()> recover,
+             const explore_options& options);
+    ~explorer();
+
+    /// Explores failures in 'run', which started from 'before' (everything durable), recovering to
+    /// one of legal[0] until the run says otherwise. Adds to result(). Stops at the first violation.
+    void explore(std::span<const std::byte> before, const trace& run,
+                 const std::vector<legal_set>& legal);
+    /// 'recover' says that recovery is over: what follows only looks, and whoever saw the memory so
+    /// has seen this state, which no further failure may change.
+    void recovered() noexcept;
+    /// Runs recovery once more on the memory of a violation; its verdict.
+    verdict replay(std::span<const std::byte> before, const trace& run,
+                   const std::vector<failure_point>& at);
+
+    const exploration& result() const noexcept { return result_; }
+
+private:
+    struct frame;
+
+    void explore_run(frame& f, const trace& run, const std::vector<legal_set>& legal);
+    bool explore_store(frame& f, const trace_event& e, const std::byte* data,
+                       const legal_set& legal);
+    bool fail_here(frame& f, const legal_set& legal);
+    bool leaf(frame& f, const legal_set& legal);
+    bool descend_once(frame& f, const legal_set& legal, outcome state);
+    bool descend(frame& f, const legal_set& legal, outcome state);
+    void report(frame& f, const std::string& what);
+    bool out_of_budget();
+
+    void stored(frame& f, const trace_event& e, std::size_t at, const std::byte* data,
+                std::size_t n);
+    void flushed(frame& f, unsigned thread, std::size_t line);
+    void fenced(frame& f, unsigned thread);
+    void decided(frame& f, std::size_t line, const std::byte* data);
+    static std::vector<line_content> possible(const frame& f, std::size_t line);
+    std::vector<line_content> refresh_line(frame& f, std::size_t line);
+    void set_memory(std::size_t line, const line_content& content);
+    std::uint32_t choose(frame& f, std::uint32_t options);
+    static bool next_choices(frame& f);
+    void decide(std::size_t line, const line_content& content);
+    void decide_by_choice(std::size_t line);
+    bool undecided(std::size_t line) const noexcept;
+    static std::uint64_t bytes_in_line(std::size_t line, std::size_t offset, std::size_t bytes);
+    bool stored_over(std::size_t line, std::size_t offset, std::size_t bytes) const;
+    void written(std::size_t offset, std::size_t bytes, event_kind kind);
+    void record(event_kind kind, std::size_t offset, std::size_t bytes, const void* data);
+    verdict guarded_recovery();
+
+    void load(std::size_t offset, std::size_t bytes) override;
+    void store(std::size_t offset, std::size_t bytes) override;
+    void nt_store(std::size_t offset, std::size_t bytes) override;
+    void flush(std::size_t offset, std::size_t bytes) override;
+    void fence() override;
+    void checked(std::size_t offset, std::size_t bytes) override;
+
+    std::span<std::byte> memory_;
+    domain domain_;
+    std::function<verdict()> recover_;
+    explore_options options_;
+    exploration result_;
+    std::vector<std::unique_ptr<frame>> frames_;             // one per depth, reused
+    std::unordered_set<std::uint64_t> explored_;             // (3)
+    std::unordered_map<std::uint64_t, std::vector<bool>> looked_at_;
+    std::uint64_t explored_runs_ = 0;
+    const std::vector<failure_point>* replaying_ = nullptr;  // only these failures, these choices
+    verdict replayed_;
+    std::chrono::steady_clock::time_point start_;
+
+    // The run of recovery under way.
+    frame* current_ = nullptr;
+    bool recording_ = false;
+    bool looking_ = false; // recovery is over (recovered())
+    std::uint32_t run_ = 0;              // its number, for the stamps below
+    std::vector<std::uint32_t> decided_; // by line: the run that decided it
+    std::vector<std::uint32_t> dirtied_; // by line: the run that changed it
+    std::vector<std::size_t> dirty_lines_;
+    std::vector<std::pair<std::size_t, line_content>> decisions_;
+    std::vector<std::uint32_t> overlaid_; // by line: the run that stored to it while undecided
+    std::vector<std::uint64_t> overlay_;  // and the bytes that it stored, a bit each
+    std::vector<std::size_t> unmet_;      // lines with new contents that it has not looked at
+};
+
+} // namespace hf::check

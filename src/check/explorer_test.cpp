@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: the explorer visits exactly the states that the model allows, as deep as it is told, and
+// reports those that recovery gets wrong. Method: protocols of a few stores, reported by hand; the
+// states they have are counted on paper.
+#include <check/explorer.hpp>
+#include <check/recorder.hpp>
+
+#include <holdfast/abi/trace_abi.h>
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+
+namespace {
+
+using namespace hf;
+using namespace hf::check;
+
+constexpr std::size_t lines = 4;
+alignas(64) std::array<std::uint64_t, lines * 8> memory;
+
+std::span<std::byte> bytes() { return std::as_writable_bytes(std::span(memory)); }
+
+/// Word 0 of a line.
+std::uint64_t& word(std::size_t line) { return memory[line * 8]; }
+void put(std::uint64_t& to, std::uint64_t value) {
+    to = value;
+    hf_trace_store(&to, sizeof to);
+}
+std::uint64_t get(const std::uint64_t& from) {
+    hf_trace_load(&from, sizeof from);
+    return from;
+}
+void flush(const std::uint64_t& w) { persist::trace(persist::event::flush, &w, sizeof w); }
+void fence() { persist::trace(persist::event::fence, nullptr, 0); }
+
+/// Explores 'protocol'; recovery returns the state, or 0 for a wrong one.
+exploration explored(const std::function<void(recorder&)>& protocol,
+                     const std::vector<legal_set>& legal,
+                     const std::function<outcome()>& recovery, explore_options options = {},
+                     domain d = domain::adr) {
+    memory = {};
+    const std::vector<std::byte> before(bytes().begin(), bytes().end());
+    trace run;
+    {
+        recorder record(bytes());
+        const watch watching(bytes().data(), bytes().size(), record);
+        protocol(record);
+        run = record.recorded();
+    }
+    explorer* running = nullptr;
+    explorer e(
+        bytes(), d,
+        [&] {
+            const outcome state = recovery();
+            running->recovered();
+            return verdict{state != 0, state, "wrong"};
+        },
+        options);
+    running = &e;
+    e.explore(before, run, legal);
+    return e.result();
+}
+
+// Data in line 0, then a flag in line 1 that says that it is there.
+outcome flag_and_data() {
+    if (get(word(1)) == 0) return 1;
+    return get(word(0)) == 7 ? 2 : 0;
+}
+
+TEST(Explorer, AcceptsDataThatIsDurableBeforeItsFlag) {
+    const exploration e = explored(
+        [](recorder&) {
+            put(word(0), 7);
+            flush(word(0));
+            fence();
+            put(word(1), 1);
+        },
+        {{1, 2}}, flag_and_data);
+    EXPECT_TRUE(e.violations.empty());
+    EXPECT_TRUE(e.complete);
+    EXPECT_EQ(e.states, 2U); // no flag; flag and data. Without the flag nobody reads the data.
+}
+
+TEST(Explorer, FindsTheMissingFenceFlushAndOrder) {
+    const auto refused = [](const std::function<void()>& protocol) {
+        return !explored([&](recorder&) { protocol(); }, {{1, 2}}, flag_and_data)
+                    .violations.empty();
+    };
+    EXPECT_TRUE(refused([] {
+        put(word(0), 7);
+        flush(word(0));
+        put(word(1), 1);
+    })) << "no fence";
+    EXPECT_TRUE(refused([] {
+        put(word(0), 7);
+        fence();
+        put(word(1), 1);
+    })) << "no flush";
+    EXPECT_TRUE(refused([] {
+        flush(word(0));
+        put(word(0), 7);
+        fence();
+        put(word(1), 1);
+    })) << "flush before store";
+    EXPECT_TRUE(refused([] {
+        put(word(1), 1);
+        put(word(0), 7);
+    })) << "flag first";
+}
+
+TEST(Explorer, SaysWhichStoreWasLost) {
+    const exploration e = explored(
+        [](recorder&) {
+            put(word(0), 7);
+            flush(word(0));
+            put(word(1), 1);
+        },
+        {{1, 2}}, flag_and_data);
+    ASSERT_EQ(e.violations.size(), 1U);
+    ASSERT_EQ(e.violations[0].missing.size(), 1U);
+    EXPECT_EQ(e.violations[0].missing[0].line, 0U);
+    EXPECT_TRUE(e.violations[0].missing[0].flushed);
+    EXPECT_EQ(e.violations[0].last_event, 2U);
+}
+
+TEST(Explorer, WantsAcknowledgedResults) {
+    const auto protocol = [](bool durable) {
+        return [durable](recorder& r) {
+            put(word(1), 1);
+            if (durable) {
+                flush(word(1));
+                fence();
+            }
+            r.legal(1);
+        };
+    };
+    const auto recovery = [] { return get(word(1)) == 0 ? outcome{1} : outcome{2}; };
+    EXPECT_TRUE(explored(protocol(true), {{1, 2}, {2}}, recovery).violations.empty());
+    EXPECT_FALSE(explored(protocol(false), {{1, 2}, {2}}, recovery).violations.empty());
+}
+
+TEST(Explorer, VisitsEveryCombinationThatIsRead) {
+    const exploration e = explored(
+        [](recorder&) {
+            for (std::size_t l = 0; l < 3; ++l) put(word(l), 1);
+        },
+        {{1}},
+        [] {
+            for (std::size_t l = 0; l < 3; ++l) get(word(l));
+            return outcome{1};
+        });
+    EXPECT_EQ(e.states, 8U); // each line old or new
+}
+
+TEST(Explorer, LinesThatAreNotReadMakeNoStates) {
+    const exploration e = explored(
+        [](recorder&) {
+            for (std::size_t l = 0; l < 4; ++l) put(word(l), 1);
+        },
+        {{1}},
+        [] {
+            get(word(3));
+            return outcome{1};
+        });
+    EXPECT_EQ(e.states, 2U);
+    EXPECT_GT(e.merged, 0U);
+}
+
+// Recovery doubles line 0 and notes in line 1 that it has: right only when it is not failed itself.
+outcome doubling(bool careful) {
+    if (get(word(1)) == 0 && get(word(2)) == 1) {
+        if (careful) {
+            put(word(0), 6); // a value, not a function of what it overwrites
+            flush(word(0));
+            fence();
+        } else put(word(0), get(word(0)) * 2);
+        put(word(1), 1);
+        flush(word(0));
+        flush(word(1));
+        fence();
+    }
+    const std::uint64_t value = get(word(0));
+    return value == 3 ? 1 : value == 6 ? 2 : 0;
+}
+void three_then_wanted(recorder&) {
+    put(word(0), 3);
+    flush(word(0));
+    fence();
+    put(word(2), 1);
+    flush(word(2));
+    fence();
+}
+
+TEST(Explorer, DepthTwoFindsRecoveryThatIsNotIdempotent) {
+    explore_options one, two;
+    one.depth = 1;
+    two.depth = 2;
+    const std::vector<legal_set> legal{{1, 2, 0}};
+    const auto start = [](recorder& r) { three_then_wanted(r); };
+    const auto careless = [] {
+        const std::uint64_t value = get(word(0));
+        if (value == 0) return outcome{1};
+        return doubling(false);
+    };
+    const auto careful = [] {
+        const std::uint64_t value = get(word(0));
+        if (value == 0) return outcome{1};
+        return doubling(true);
+    };
+    EXPECT_TRUE(explored(start, legal, careless, one).violations.empty());
+    EXPECT_FALSE(explored(start, legal, careless, two).violations.empty());
+    EXPECT_TRUE(explored(start, legal, careful, two).violations.empty());
+}
+
+TEST(Explorer, RecoveredStatesStay) {
+    // Recovery shows a state that it has not made durable.
+    const auto recovery = [] {
+        if (get(word(2)) == 1) {
+            put(word(0), 9);
+            put(word(2), 0);
+            flush(word(2));
+            fence();
+        }
+        return get(word(0)) == 9 ? outcome{2} : outcome{1};
+    };
+    const auto start = [](recorder&) { put(word(2), 1); };
+    explore_options one;
+    one.depth = 1;
+    EXPECT_TRUE(explored(start, {{1, 2}}, recovery, one).violations.empty());
+    EXPECT_FALSE(explored(start, {{1, 2}}, recovery).violations.empty());
+}
+
+TEST(Explorer, ARecoveryThatDiesOrHangsIsAViolation) {
+    const auto start = [](recorder&) { put(word(0), 1); };
+    const auto died = explored(start, {{1}}, [] {
+        if (get(word(0)) == 1) *reinterpret_cast<volatile int*>(8) = 1;
+        return outcome{1};
+    });
+    ASSERT_EQ(died.violations.size(), 1U);
+    EXPECT_NE(died.violations[0].what.find("SIGSEGV at 0x8"), std::string::npos)
+        << died.violations[0].what;
+    explore_options impatient;
+    impatient.recovery_seconds_max = 0.3;
+    const auto hung = explored(
+        start, {{1}},
+        [] {
+            while (get(word(0)) == 1) {}
+            return outcome{1};
+        },
+        impatient);
+    ASSERT_EQ(hung.violations.size(), 1U);
+    EXPECT_NE(hung.violations[0].what.find("did not end"), std::string::npos);
+}
+
+TEST(Explorer, BudgetsAreHonest) {
+    explore_options options;
+    options.states_max = 3;
+    const exploration e = explored(
+        [](recorder&) {
+            for (std::size_t l = 0; l < 3; ++l) put(word(l), 1);
+        },
+        {{1}},
+        [] {
+            for (std::size_t l = 0; l < 3; ++l) get(word(l));
+            return outcome{1};
+        },
+        options);
+    EXPECT_FALSE(e.complete);
+    EXPECT_EQ(e.states, 3U);
+}
+
+// A record of two lines with a checksum in its first word.
+void write_record() {
+    std::uint64_t sum = 0;
+    for (std::size_t i = 1; i < 16; ++i) {
+        memory[i] = i;
+        sum += i * i;
+    }
+    memory[0] = sum;
+    hf_trace_store(memory.data(), 128);
+}
+outcome read_record() {
+    persist::trace(persist::event::checked, memory.data(), 128);
+    std::uint64_t sum = 0;
+    for (std::size_t i = 1; i < 16; ++i) sum += get(memory[i]) * memory[i];
+    return sum != 0 && sum == get(memory[0]) ? 2 : 1;
+}
+
+TEST(Explorer, ChecksummedRangesAreTriedByParts) {
+    explore_options all;
+    all.every_combination = true;
+    const auto write = [](recorder&) { write_record(); };
+    const exploration parts = explored(write, {{1, 2}}, read_record);
+    const exploration every = explored(write, {{1, 2}}, read_record, all);
+    EXPECT_TRUE(parts.violations.empty());
+    EXPECT_TRUE(every.violations.empty());
+    EXPECT_LT(parts.states, every.states / 4);
+    // A checksum that leaves a word out is found either way.
+    const auto careless = [] {
+        persist::trace(persist::event::checked, memory.data(), 128);
+        std::uint64_t sum = 0;
+        for (std::size_t i = 1; i < 16; ++i) sum += get(memory[i]) * memory[i];
+        const bool valid = sum + 64 - memory[8] * memory[8] == get(memory[0]) && memory[1] == 1;
+        return valid ? (memory[8] == 8 ? outcome{2} : outcome{0}) : outcome{1};
+    };
+    EXPECT_FALSE(explored(write, {{1, 2}}, careless).violations.empty());
+    EXPECT_FALSE(explored(write, {{1, 2}}, careless, all).violations.empty());
+}
+
+TEST(Explorer, ReplaysWhatItReports) {
+    const auto protocol = [](recorder&) {
+        put(word(0), 7);
+        flush(word(0));
+        put(word(1), 1);
+    };
+    const exploration e = explored(protocol, {{1, 2}}, flag_and_data);
+    ASSERT_EQ(e.violations.size(), 1U);
+    memory = {};
+    const std::vector<std::byte> before(bytes().begin(), bytes().end());
+    recorder record(bytes());
+    {
+        const watch watching(bytes().data(), bytes().size(), record);
+        protocol(record);
+    }
+    explorer again(
+        bytes(), domain::adr,
+        [] {
+            const outcome state = flag_and_data();
+            return verdict{state != 0, state, "wrong again"};
+        },
+        {});
+    EXPECT_EQ(again.replay(before, record.recorded(), e.violations[0].at).text, "wrong again");
+}
+
+TEST(Explorer, ProcessCrashesKeepProgramOrder) {
+    const auto unordered = [](recorder&) {
+        put(word(0), 7); // no flush, no fence: a killed process keeps both, in order
+        put(word(1), 1);
+    };
+    EXPECT_TRUE(explored(unordered, {{1, 2}}, flag_and_data, {}, domain::process).violations.empty());
+    const auto wrong = [](recorder&) {
+        put(word(1), 1);
+        put(word(0), 7);
+    };
+    EXPECT_FALSE(explored(wrong, {{1, 2}}, flag_and_data, {}, domain::process).violations.empty());
+}
+
+} // namespace

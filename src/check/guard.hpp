@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Runs code that may die: signals, broken contracts and runs without end become a sentence.
+#pragma once
+
+#include <functional>
+#include <string>
+
+namespace hf::check {
+
+/// Runs 'body' on this thread. Empty when it returned; else how it ended ("died: SIGSEGV at 0x8").
+/// What it held when it died stays held: one run that died is the last one worth making.
+///
+/// Threads: one at a time in a process; takes over the handlers of the fatal signals and SIGALRM.
+std::string run_guarded(double seconds_max, const std::function<void()>& body);
+
+} // namespace hf::check

@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which states count as right at a moment of a run: those after some order of operations in which
+//   (1) every acknowledged operation is, those under way may be, no other is;
+//   (2) operations of one thread keep their order, and one that was acknowledged before another
+//       began comes before it.
+#pragma once
+
+#include <check/explorer.hpp>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hf::check {
+
+/// Threads' numbers, in the order in which their operations take effect.
+using operation_order = std::vector<unsigned>;
+
+/// Every order of up to 'operations[t]' operations of each thread t, shorter ones first.
+std::vector<operation_order> all_orders(const std::vector<unsigned>& operations);
+
+class history {
+public:
+    explicit history(const std::map<operation_order, outcome>& states);
+    void began(unsigned thread);
+    void acknowledged(unsigned thread);
+    /// The states that are right now.
+    legal_set legal() const;
+
+private:
+    struct per_thread {
+        std::vector<std::vector<unsigned>> before; // per operation begun: acknowledged ones, by thread
+        unsigned acknowledged = 0;
+    };
+    bool possible(const operation_order& order) const;
+    per_thread& of(unsigned thread);
+
+    const std::map<operation_order, outcome>* states_;
+    std::vector<per_thread> threads_;
+};
+
+} // namespace hf::check

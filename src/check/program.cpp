@@ -1,0 +1,255 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <check/guard.hpp>
+#include <check/history.hpp>
+#include <check/judge.hpp>
+#include <check/pool_image.hpp>
+#include <check/program.hpp>
+#include <check/recorder.hpp>
+#include <check/schedule.hpp>
+#include <section/pool_impl.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <random>
+
+namespace hf::crash {
+namespace {
+
+using namespace hf::check;
+
+domain domain_of(const open_options& o) {
+    if (o.mode == mode::process) return domain::process;
+    return o.eadr ? domain::eadr : domain::adr;
+}
+
+class checking {
+public:
+    checking(const std::string& name, program& given, const check_options& options)
+        : given_(given), options_(options) {
+        out_.name = name;
+    }
+
+    checked_program run() {
+        auto image = pool_image::make(given_.options(), [&](pool& p) { given_.setup(p); });
+        if (!image) {
+            out_.trouble.push_back(image.error().what());
+            return out_;
+        }
+        image_ = &*image;
+        explore_all();
+        return out_;
+    }
+
+private:
+    void explore_all();
+    void explore_schedules(explorer& explore);
+    void explore_random_schedules(explorer& explore);
+    std::size_t explore_schedule(explorer& explore, const schedule& by);
+    bool reference_runs();
+    bool reference_run(const operation_order& order);
+    trace recorded_run(const schedule& by, std::vector<legal_set>& legal, std::size_t& points);
+    verdict recover();
+    void count_redundant(const trace& run);
+    bool give_up(const explorer& explore) const;
+
+    program& given_;
+    const check_options& options_;
+    checked_program out_;
+    pool_image* image_ = nullptr;
+    explorer* explorer_ = nullptr;
+    std::unique_ptr<turn_takers> threads_;      // null: one thread, this one
+    std::map<operation_order, outcome> states_; // after each order of operations
+    std::map<outcome, std::string> known_;      // what they are called
+};
+
+std::string order_text(const operation_order& order) {
+    if (order.empty()) return "no operation";
+    return fmt::format("operation{} of thread{} {}", order.size() == 1 ? "" : "s",
+                       order.size() == 1 ? "" : "s", fmt::join(order, ", "));
+}
+
+/// Runs operations in one order, without failing; notes the state they leave.
+bool checking::reference_run(const operation_order& order) {
+    image_->reset();
+    auto p = image_->open();
+    if (!p) {
+        out_.trouble.push_back(p.error().what());
+        return false;
+    }
+    std::vector<unsigned> done(given_.threads());
+    for (const unsigned t : order) given_.run(*p, t, done[t]++);
+    const verdict v = judge::look(*p, given_, {});
+    pool::impl::abandon(std::move(*p));
+    if (!v.recovered) {
+        out_.trouble.push_back(fmt::format("after {}, no failure: {}", order_text(order), v.text));
+        return false;
+    }
+    states_[order] = v.state;
+    known_.emplace(v.state, fmt::format("{}, as after {}", v.text, order_text(order)));
+    return true;
+}
+
+bool checking::reference_runs() {
+    std::vector<unsigned> operations;
+    for (unsigned t = 0; t < given_.threads(); ++t) operations.push_back(given_.operations(t));
+    return std::ranges::all_of(all_orders(operations),
+                               [&](const operation_order& o) { return reference_run(o); });
+}
+
+trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
+                             std::size_t& points) {
+    image_->reset();
+    recorder record(image_->memory());
+    const watch watching(image_->memory().data(), image_->memory().size(), record);
+    history past(states_);
+    legal = {past.legal()};
+    const auto from_here = [&] {
+        legal.push_back(past.legal());
+        record.legal(static_cast<std::uint32_t>(legal.size() - 1));
+    };
+    auto p = image_->open();
+    const auto body = [&](unsigned t) {
+        for (unsigned i = 0; i < given_.operations(t); ++i) {
+            past.began(t);
+            from_here();
+            given_.run(*p, t, i);
+            past.acknowledged(t);
+            from_here();
+        }
+    };
+    if (threads_ == nullptr) body(0);
+    else {
+        record.at_event = turn_takers::point;
+        points = threads_->run(by, body, [&](unsigned t) { record.set_thread(t); });
+        record.at_event = nullptr;
+        record.set_thread(given_.threads());
+    }
+    { const pool closing = std::move(*p); }
+    if (const std::size_t at = record.unreported(); at != ~std::size_t{0})
+        out_.trouble.push_back(fmt::format(
+            "a store at offset {:#x} was not reported: build all that stores to the pool in trace "
+            "mode (holdfast_trace), and flush and fence by hf::persist",
+            at));
+    return record.recorded();
+}
+
+verdict checking::recover() {
+    auto p = image_->open();
+    if (!p) return {false, 0, "recovery refused: " + p.error().what()};
+    explorer_->recovered();
+    verdict v = judge::look(*p, given_, known_);
+    pool::impl::abandon(std::move(*p));
+    return v;
+}
+
+void checking::count_redundant(const trace& run) {
+    persistent_memory memory(domain_of(given_.options()), image_->initial());
+    std::vector<bool> covered(memory.lines()); // flushed since its last store
+    bool waiting = false;                      // something for a fence to wait for
+    for (const trace_event& e : run.events) {
+        const std::size_t line = e.offset / line_bytes;
+        if (e.kind == event_kind::store) covered[line] = false;
+        if (e.kind == event_kind::nt_store) waiting = true;
+        if (e.kind == event_kind::flush) {
+            out_.redundant_flushes += covered[line] ? 1 : 0;
+            covered[line] = waiting = true;
+        }
+        if (e.kind == event_kind::fence) {
+            out_.redundant_fences += waiting ? 0 : 1;
+            waiting = false;
+        }
+    }
+}
+
+bool checking::give_up(const explorer& explore) const {
+    return !explore.result().violations.empty() || !explore.result().complete ||
+           !out_.trouble.empty();
+}
+
+/// Points of the schedule at which the turn could have changed.
+std::size_t checking::explore_schedule(explorer& explore, const schedule& by) {
+    std::vector<legal_set> legal;
+    trace run;
+    std::size_t points = 0;
+    follow_places(true);
+    const std::string died = run_guarded(60, [&] { run = recorded_run(by, legal, points); });
+    follow_places(false);
+    if (!died.empty()) {
+        out_.trouble.push_back("running it without a failure: it " + died);
+        return 0;
+    }
+    out_.last_schedule = by;
+    if (++out_.schedules == 1 && domain_of(given_.options()) == domain::adr) count_redundant(run);
+    if (options_.replay.empty()) explore.explore(image_->initial(), run, legal);
+    else
+        out_.trouble.push_back("replayed: " +
+                               explore.replay(image_->initial(), run, options_.replay).text);
+    return points;
+}
+
+/// Every schedule with at most 'preemptions' switches that no thread asked for.
+void checking::explore_schedules(explorer& explore) {
+    for (unsigned preemptions = 0; preemptions <= options_.preemptions; ++preemptions)
+        for (unsigned first = 0; first < given_.threads(); ++first) {
+            schedule by{first, {}};
+            for (unsigned i = 0; i < preemptions; ++i) by.switches.push_back(i);
+            for (;;) {
+                const std::size_t points = explore_schedule(explore, by);
+                if (give_up(explore)) return;
+                // The next ascending choice of switches among the points.
+                std::size_t at = preemptions;
+                while (at > 0 && by.switches[at - 1] + (preemptions - at) + 1 >= points) --at;
+                if (at == 0) break;
+                ++by.switches[at - 1];
+                for (; at < preemptions; ++at) by.switches[at] = by.switches[at - 1] + 1;
+            }
+        }
+    explore_random_schedules(explore);
+}
+
+/// More switches than those, at points drawn at random.
+void checking::explore_random_schedules(explorer& explore) {
+    std::mt19937_64 random(options_.seed);
+    std::size_t points = explore_schedule(explore, {});
+    for (unsigned i = 0; i < options_.schedules_random && points > 0; ++i) {
+        schedule by{static_cast<unsigned>(random() % given_.threads()), {}};
+        for (unsigned s = 0; s < options_.preemptions + 2; ++s)
+            by.switches.push_back(random() % points);
+        std::ranges::sort(by.switches);
+        by.switches.erase(std::ranges::unique(by.switches).begin(), by.switches.end());
+        explore_schedule(explore, by);
+        if (give_up(explore)) return;
+    }
+}
+
+void checking::explore_all() {
+    const std::string died = run_guarded(60, [&] { reference_runs(); });
+    if (!died.empty()) out_.trouble.push_back("running it without a failure: it " + died);
+    if (!out_.trouble.empty()) return;
+    explorer explore(image_->memory(), domain_of(given_.options()), [&] { return recover(); },
+                     options_.explore);
+    explorer_ = &explore;
+    if (given_.threads() > 1) threads_ = std::make_unique<turn_takers>(given_.threads());
+    if (given_.threads() == 1 || !options_.replay.empty())
+        explore_schedule(explore, options_.replay_schedule);
+    else explore_schedules(explore);
+    out_.found = explore.result();
+}
+
+} // namespace
+
+checked_program check(const std::string& name, program& given, const check_options& options) {
+    return checking(name, given, options).run();
+}
+
+std::map<std::string, std::unique_ptr<program>>& programs() {
+    static std::map<std::string, std::unique_ptr<program>> all;
+    return all;
+}
+
+void add(std::string name, std::unique_ptr<program> given) {
+    programs().insert_or_assign(std::move(name), std::move(given));
+}
+
+} // namespace hf::crash

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The hand-instrumented list (clobber/list_sections.hpp), on both engines and in every domain:
+// values preserved in the log, blocks allocated and freed, inputs overwritten.
+#include <clobber/list_sections.hpp>
+
+#include <holdfast/clobber.hpp>
+#include <holdfast/crash.hpp>
+#include <holdfast/undo.hpp>
+
+namespace {
+
+using namespace hf::list_sections;
+
+struct variant {
+    const char* name;
+    bool clobber;
+    hf::mode mode;
+    bool eadr;
+};
+
+class list_program final : public hf::crash::program {
+public:
+    explicit list_program(const variant& v) : variant_(v) {}
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/list";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = variant_.mode;
+        o.eadr = variant_.eadr;
+        o.max_threads = 2;
+        o.engines = {hf::clobber::engine(), hf::undo::engine()};
+        return o;
+    }
+    void setup(hf::pool& p) override { p.root<list>(); }
+    unsigned operations(unsigned) const override { return 5; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        list* l = p.root<list>();
+        if (i == 2 || i == 3) pop(variant_.clobber, l);
+        else push(variant_.clobber, l, l->count + 1);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const list* l = p.root<list>();
+        std::uint64_t nodes = 0, sum = 0;
+        for (const node* n = l->head; n != nullptr && nodes <= l->count; n = n->next) {
+            char text[240];
+            text_of(n->value, text);
+            s.expect(std::memcmp(text, n->text, sizeof text) == 0, "a node's text is whole");
+            s.object(n);
+            s.add(n->value);
+            sum += n->value;
+            ++nodes;
+        }
+        s.expect(nodes == l->count, "count is the number of nodes");
+        s.expect(sum == l->sum, "sum is the sum of values");
+    }
+
+private:
+    variant variant_;
+};
+
+[[maybe_unused]] const bool added = [] {
+    for (const variant& v : {variant{"clobber", true, hf::mode::pmem, false},
+                             variant{"clobber eadr", true, hf::mode::pmem, true},
+                             variant{"clobber process", true, hf::mode::process, false},
+                             variant{"undo", false, hf::mode::pmem, false},
+                             variant{"undo eadr", false, hf::mode::pmem, true},
+                             variant{"undo process", false, hf::mode::process, false}})
+        hf::crash::add(std::string("list/") + v.name, std::make_unique<list_program>(v));
+    return true;
+}();
+
+} // namespace

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What pool and allocator offer outside sections: the root, blocks taken and given back at once,
+// staged blocks adopted and not, large blocks, growth.
+#include <holdfast/alloc.hpp>
+#include <holdfast/clobber.hpp>
+#include <holdfast/crash.hpp>
+
+#include <cstring>
+
+namespace {
+
+struct root {
+    std::uint64_t* slots[8];
+};
+
+class pool_program : public hf::crash::program {
+public:
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/pool";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = hf::mode::pmem;
+        o.max_threads = 2;
+        o.engines = {hf::clobber::engine()};
+        return o;
+    }
+};
+
+/// The root comes into being, zero-filled.
+class root_made final : public pool_program {
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned, unsigned) override { p.root<root>(); }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        // Asking for the root would make it.
+        if (hf::account(p).blocks == 0) return s.add(0);
+        const root* r = p.root<root>();
+        for (const std::uint64_t* slot : r->slots) s.expect(slot == nullptr, "the root is zero");
+        s.add(0); // made or not: nobody can tell, it reads as zeros
+    }
+};
+
+/// Blocks outside sections: each call counts when it returns. The program itself can lose a block
+/// between the call and storing the pointer, so it counts blocks and reaches none.
+class blocks_at_once final : public pool_program {
+public:
+    explicit blocks_at_once(std::size_t bytes) : bytes_(bytes) {}
+    unsigned operations(unsigned) const override { return 4; }
+    void run(hf::pool&, unsigned, unsigned i) override {
+        if (i == 0 || i == 1 || i == 3) taken_[i] = hf_alloc(bytes_);
+        if (i == 2) hf_free(taken_[0]);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        s.add(hf::account(p).blocks);
+        hf::for_each_block(
+            p,
+            [](void* to, const void* block, std::size_t) {
+                static_cast<hf::crash::state*>(to)->object(block);
+            },
+            &s);
+    }
+
+private:
+    std::size_t bytes_;
+    void* taken_[4] = {};
+};
+
+/// A staged block belongs to nobody until a section adopts it.
+class staged final : public pool_program {
+    unsigned operations(unsigned) const override { return 3; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        auto block = hf::stage(p, 200);
+        std::memset(text_, 'a' + static_cast<int>(i), sizeof text_);
+        hf::stage_copy(p, *block, text_, sizeof text_);
+        hf::stage_persist(p, *block, sizeof text_);
+        if (i == 1) hf::unstage(p, *block);
+        else hf::adopt(*block);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        s.add(hf::account(p).blocks);
+        hf::for_each_block(
+            p,
+            [](void* to, const void* block, std::size_t) {
+                auto& seen = *static_cast<hf::crash::state*>(to);
+                seen.object(block);
+                const auto* text = static_cast<const char*>(block);
+                for (int i = 1; i < 200; ++i)
+                    seen.expect(text[i] == text[0], "an adopted block is whole");
+            },
+            &s);
+    }
+    char text_[200];
+};
+
+/// The pool grows because it must; then the new extent serves.
+class growth final : public pool_program {
+    hf::open_options options() const override {
+        hf::open_options o = pool_program::options();
+        o.max_bytes = hf::operator""_KiB(96);
+        return o;
+    }
+    // Four of the ten chunks that a pool of 64 KiB has for blocks stay free.
+    void setup(hf::pool&) override {
+        for (int i = 0; i < 3; ++i) hf_alloc(8192);
+    }
+    unsigned operations(unsigned) const override { return 3; }
+    void run(hf::pool&, unsigned, unsigned) override { hf_alloc(8192); }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        s.add(hf::account(p).blocks);
+        hf::for_each_block(
+            p,
+            [](void* to, const void* block, std::size_t) {
+                static_cast<hf::crash::state*>(to)->object(block);
+            },
+            &s);
+    }
+};
+
+[[maybe_unused]] const bool added = [] {
+    hf::crash::add("pool/root", std::make_unique<root_made>());
+    hf::crash::add("alloc/small", std::make_unique<blocks_at_once>(48));
+    hf::crash::add("alloc/large", std::make_unique<blocks_at_once>(8192));
+    hf::crash::add("alloc/staged", std::make_unique<staged>());
+    hf::crash::add("pool/growth", std::make_unique<growth>());
+    return true;
+}();
+
+} // namespace

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Keeps what code does to the watched memory, for the explorer to replay. Threads take turns
+// (schedule.hpp), so nothing here is locked.
+#pragma once
+
+#include <check/explorer.hpp>
+
+#include <algorithm>
+#include <cstring>
+
+namespace hf::check {
+
+class recorder final : public observer {
+public:
+    explicit recorder(std::span<std::byte> memory)
+        : memory_(memory), reported_(memory.begin(), memory.end()) {}
+    ~recorder() override { last_ = std::move(trace_); }
+    recorder(const recorder&) = delete;
+    recorder& operator=(const recorder&) = delete;
+
+    /// What the recorder destroyed last has kept: exploration stops at the run that fails, so that
+    /// after a violation this is the run to tell of.
+    static const trace& last() noexcept { return last_; }
+
+    /// The thread whose events come next.
+    void set_thread(unsigned thread) noexcept { thread_ = static_cast<std::uint8_t>(thread); }
+    /// From here on recovery must arrive at a state of this set.
+    void legal(std::uint32_t set) { add(event_kind::legal, set, 0); }
+    /// Called at every event, before it counts: where another thread may be given the turn.
+    std::function<void()> at_event;
+
+    const trace& recorded() const noexcept { return trace_; }
+    /// Offset of a store that nobody reported, found at a fence; none: ~0.
+    std::size_t unreported() const noexcept { return unreported_; }
+
+    void load(std::size_t, std::size_t) override {}
+    void store(std::size_t offset, std::size_t bytes) override {
+        add_stored(event_kind::store, offset, bytes);
+    }
+    void nt_store(std::size_t offset, std::size_t bytes) override {
+        add_stored(event_kind::nt_store, offset, bytes);
+    }
+    void flush(std::size_t offset, std::size_t bytes) override {
+        for (std::size_t l = offset / line_bytes; l <= (offset + bytes - 1) / line_bytes; ++l)
+            add(event_kind::flush, l * line_bytes, line_bytes);
+        if (at_event) at_event();
+    }
+    void fence() override {
+        find_unreported();
+        add(event_kind::fence, 0, 0);
+        if (at_event) at_event();
+    }
+    void checked(std::size_t, std::size_t) override {}
+
+private:
+    void add(event_kind kind, std::size_t offset, std::size_t bytes) {
+        trace_.events.push_back({kind, thread_, static_cast<std::uint32_t>(offset),
+                                 static_cast<std::uint32_t>(bytes),
+                                 static_cast<std::uint32_t>(trace_.data.size()), reported_place()});
+    }
+    /// One event a line.
+    void add_stored(event_kind kind, std::size_t offset, std::size_t bytes) {
+        for (std::size_t at = offset, end = offset + bytes; at < end;) {
+            const std::size_t n = std::min(end, round_down(at, line_bytes) + line_bytes) - at;
+            add(kind, at, n);
+            trace_.data.insert(trace_.data.end(), memory_.data() + at, memory_.data() + at + n);
+            std::memcpy(reported_.data() + at, memory_.data() + at, n);
+            at += n;
+        }
+        if (at_event) at_event();
+    }
+
+    /// Code that is not built in trace mode stores unseen: the memory tells.
+    void find_unreported() {
+        if (unreported_ != none ||
+            std::memcmp(memory_.data(), reported_.data(), memory_.size()) == 0)
+            return;
+        unreported_ = 0;
+        while (memory_[unreported_] == reported_[unreported_]) ++unreported_;
+    }
+
+    static constexpr std::size_t none = ~std::size_t{0};
+    std::span<std::byte> memory_;
+    std::vector<std::byte> reported_; // the memory as the reports tell it
+    std::size_t unreported_ = none;
+    trace trace_;
+    static inline trace last_;
+    std::uint8_t thread_ = 0;
+};
+
+} // namespace hf::check

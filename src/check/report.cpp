@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <check/report.hpp>
+#include <check/symbols.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <utility>
+
+namespace hf::crash {
+namespace {
+
+using namespace hf::check;
+
+bool is_store(const trace_event& e) {
+    return e.kind == event_kind::store || e.kind == event_kind::nt_store;
+}
+
+/// What kept the lost store from being there, and what would have.
+blame::store lost_store(const missing_line& m) {
+    blame::store out{m.lost, m.lost_offset, m.lost_bytes, {}, {}};
+    if (m.flushed) {
+        out.fault = "was lost: its line was flushed, but no fence had completed that";
+        out.mend =
+            "fence after that flush, before the operation returns or stores what relies on it";
+    } else {
+        out.fault = "was lost: nothing had flushed its line since";
+        out.mend =
+            "flush its line and fence, before the operation returns or stores what relies on "
+            "it; or store it in a failure-atomic function";
+    }
+    return out;
+}
+
+/// Nothing was lost: what survived should not have.
+blame::store early_store(const trace_event& e) {
+    return {e.place, e.offset, e.bytes,
+            "survived the failure, and recovery neither finishes nor takes back what it is part of",
+            "log it before it is stored (in a failure-atomic function with the other stores of its "
+            "operation), or store it last, when what it relies on is durable"};
+}
+
+std::vector<code_place> places_of(const blame& b) {
+    std::vector<code_place> out;
+    for (const blame::store& s : b.guilty) out.push_back(s.place);
+    return out;
+}
+
+/// The thread's operations begin and are acknowledged in turn.
+std::string legal_text(const trace& run, std::size_t at) {
+    const unsigned thread = run.events[at].thread;
+    const auto before =
+        std::count_if(run.events.begin(), run.events.begin() + at, [&](const trace_event& e) {
+            return e.kind == event_kind::legal && e.thread == thread;
+        });
+    return fmt::format("operation {} of thread {} {}", before / 2, thread,
+                       before % 2 == 0 ? "begins" : "has returned");
+}
+
+std::string event_text(const trace& run, std::size_t at) {
+    const trace_event& e = run.events[at];
+    if (e.kind == event_kind::legal) return legal_text(run, at);
+    if (e.kind == event_kind::flush) return fmt::format("flush line {:#x}", e.offset);
+    if (e.kind == event_kind::fence) return "fence";
+    return fmt::format("{} {} byte{} at {:#x}",
+                       e.kind == event_kind::nt_store ? "store, non-temporal," : "store", e.bytes,
+                       e.bytes == 1 ? "" : "s", e.offset);
+}
+
+/// The events up to the failure, the last of them only.
+std::string trace_text(const violation& v, const trace& run) {
+    constexpr std::size_t shown = 8;
+    if (run.events.empty()) return {};
+    const std::size_t end = std::min(v.last_event + 1, run.events.size());
+    std::size_t begin = end - std::min(end, shown);
+    // What opened the pool tells nothing, once operations have begun.
+    const auto first = std::ranges::find(run.events, event_kind::legal, &trace_event::kind);
+    if (const auto at = static_cast<std::size_t>(first - run.events.begin()); at < end)
+        begin = std::max(begin, at);
+    std::vector<code_place> places;
+    for (std::size_t i = begin; i < end; ++i) places.push_back(run.events[i].place);
+    look_up(places);
+    std::string out =
+        begin == 0 ? "" : fmt::format("    … {} event{}\n", begin, begin == 1 ? "" : "s");
+    for (std::size_t i = begin; i < end; ++i) {
+        const bool placed = run.events[i].kind != event_kind::legal;
+        const auto calls = placed ? calls_at(run.events[i].place) : std::vector<std::string>();
+        out += calls.empty()
+                   ? fmt::format("    {:5}  {}\n", i, event_text(run, i))
+                   : fmt::format("    {:5}  {:<40} {}\n", i, event_text(run, i), calls.front());
+    }
+    return out;
+}
+
+/// 'text' after 'head', in lines of at most 96 characters, the further ones indented.
+std::string wrapped(const std::string& head, std::string_view text) {
+    constexpr std::size_t width = 96;
+    std::string out, line = head;
+    while (!text.empty()) {
+        const std::string_view word = text.substr(0, text.find(' '));
+        text.remove_prefix(std::min(word.size() + 1, text.size()));
+        if (line.size() + word.size() > width) {
+            line.back() = '\n';
+            out += std::exchange(line, "    ");
+        }
+        line.append(word) += text.empty() ? '\n' : ' ';
+    }
+    return out + line;
+}
+
+std::string guilty_text(const blame::store& s, bool in_recovery) {
+    std::string out =
+        fmt::format("  guilty: the store of {} byte{} at offset {:#x}{}\n", s.bytes,
+                    s.bytes == 1 ? "" : "s", s.offset, in_recovery ? ", made by recovery" : "");
+    for (const std::string& call : calls_at(s.place)) out += "      " + call + "\n";
+    return out + wrapped("    ", s.fault) + wrapped("  mend: ", s.mend);
+}
+
+std::string violation_text(const violation& v, const trace& run) {
+    std::string out = fmt::format("  violation: {}\n", v.what);
+    out += fmt::format("  power failed after event {} of the run", v.last_event);
+    for (std::size_t i = 1; i < v.at.size(); ++i)
+        out += fmt::format(", and again after event {} of the recovery", v.at[i].event);
+    out += "\n" + trace_text(v, run);
+    const blame found = find_blame(v, run);
+    look_up(places_of(found));
+    for (const blame::store& s : found.guilty) out += guilty_text(s, found.in_recovery);
+    if (found.guilty.empty() && found.in_recovery)
+        out += wrapped("  guilty: ",
+                       "recovery. It was cut short, nothing that it had stored was lost, "
+                       "and run again it arrives elsewhere") +
+               wrapped("  mend: ", "let recovery store nothing that it reads when it is run again");
+    return out;
+}
+
+std::string quoted(const std::string& text) {
+    std::string out = "\"";
+    for (const char c : text) {
+        if (c == '"' || c == '\\') out += '\\';
+        if (static_cast<unsigned char>(c) < 0x20) out += ' ';
+        else out += c;
+    }
+    return out + '"';
+}
+
+/// Numbers between commas, perhaps none; false when there is anything else.
+bool parse_numbers(std::string_view text, std::vector<std::size_t>& out) {
+    const char *at = text.data(), *const end = at + text.size();
+    while (at < end) {
+        std::size_t number = 0;
+        const auto [after, error] = std::from_chars(at, end, number);
+        if (error != std::errc{}) return false;
+        out.push_back(number);
+        if (after == end) return true;
+        if (*after != ',') return false;
+        at = after + 1;
+    }
+    return text.empty();
+}
+
+std::string guilty_json(const violation& v, const trace& run) {
+    std::string out;
+    for (const blame::store& s : find_blame(v, run).guilty) {
+        const auto calls = calls_at(s.place);
+        out += fmt::format("{}{{\"place\":{},\"fault\":{},\"mend\":{}}}", out.empty() ? "" : ",",
+                           quoted(calls.empty() ? "" : calls.front()), quoted(s.fault),
+                           quoted(s.mend));
+    }
+    return out;
+}
+
+} // namespace
+
+checked_program check_for_report(const std::string& name, program& given, check_options& options) {
+    const auto failures = [](const checked_program& c) {
+        return c.found.violations.empty() ? 0 : c.found.violations.front().at.size();
+    };
+    checked_program found = check(name, given, options);
+    check_options fewer = options;
+    for (fewer.explore.depth = 1; fewer.explore.depth < failures(found); ++fewer.explore.depth)
+        if (checked_program again = check(name, given, fewer); failures(again) > 0) {
+            options = fewer;
+            return again;
+        }
+    if (failures(found) < 2) return found;
+    // Recovery's places are not followed while searching: it would take half of the time.
+    hf::check::follow_places_always();
+    checked_program again = check(name, given, options);
+    return failures(again) > 0 ? again : found;
+}
+
+blame find_blame(const violation& v, const trace& run) {
+    blame out;
+    out.in_recovery = v.at.size() > 1;
+    for (const missing_line& m : v.missing)
+        if (m.lost_bytes > 0) out.guilty.push_back(lost_store(m));
+    if (!out.guilty.empty() || out.in_recovery) return out;
+    for (std::size_t i = std::min(v.last_event + 1, run.events.size()); i-- > 0;)
+        if (is_store(run.events[i])) {
+            out.guilty.push_back(early_store(run.events[i]));
+            break;
+        }
+    return out;
+}
+
+std::string replay_text(const checked_program& checked, const violation& v) {
+    std::string out;
+    if (const schedule& by = checked.last_schedule; by.first != 0 || !by.switches.empty())
+        out = fmt::format("{}{}{}@", by.first, by.switches.empty() ? "" : ",",
+                          fmt::join(by.switches, ","));
+    for (std::size_t i = 0; i < v.at.size(); ++i)
+        out += fmt::format("{}{}:{}", i == 0 ? "" : "/", v.at[i].event,
+                           fmt::join(v.at[i].choices, ","));
+    return out;
+}
+
+replay_asked parse_replay(const std::string& text) {
+    replay_asked out;
+    std::string_view failures = text;
+    if (const auto at = text.find('@'); at != text.npos) {
+        std::vector<std::size_t> by;
+        if (!parse_numbers(text.substr(0, at), by) || by.empty()) return {};
+        out.by.first = static_cast<unsigned>(by.front());
+        out.by.switches.assign(by.begin() + 1, by.end());
+        failures.remove_prefix(at + 1);
+    }
+    while (!failures.empty()) {
+        const std::string_view one = failures.substr(0, failures.find('/'));
+        failures.remove_prefix(std::min(one.size() + 1, failures.size()));
+        const auto colon = one.find(':');
+        std::vector<std::size_t> event, choices;
+        if (colon == one.npos || !parse_numbers(one.substr(0, colon), event) || event.size() != 1 ||
+            !parse_numbers(one.substr(colon + 1), choices))
+            return {};
+        out.failures.push_back({event.front(), {choices.begin(), choices.end()}});
+    }
+    return out;
+}
+
+std::string built_from() { return HF_BUILT_FROM; }
+
+std::string listed_json(const std::string& name, unsigned threads) {
+    return fmt::format("{{\"name\":{},\"threads\":{}}}", quoted(name), threads);
+}
+
+std::string for_people(const checked_program& checked, const trace& run,
+                       const std::string& replay_command) {
+    const exploration& e = checked.found;
+    std::string out = fmt::format(
+        "{}: {}, {} states ({} equal to one of them), {} failures at {} events, {} schedule{}, "
+        "{:.2f} s, {:.0f} states/s{}\n",
+        checked.name, checked.passed() ? "no violation" : "VIOLATION", e.states, e.merged,
+        e.failures, e.events, checked.schedules, checked.schedules == 1 ? "" : "s", e.seconds,
+        e.seconds > 0 ? static_cast<double>(e.states) / e.seconds : 0.0,
+        e.complete || !checked.passed() ? "" : ", NOT COMPLETE: the budget ran out");
+    if (e.reduced) out += "  some combinations of unordered non-temporal words were left out\n";
+    if (checked.redundant_flushes + checked.redundant_fences > 0)
+        out += fmt::format("  redundant: {} flushes, {} fences\n", checked.redundant_flushes,
+                           checked.redundant_fences);
+    for (const std::string& t : checked.trouble) out += "  " + t + "\n";
+    for (const violation& v : e.violations) {
+        out += violation_text(v, run);
+        out += fmt::format("  replay: {} --replay {}\n          ({})\n", replay_command,
+                           replay_text(checked, v), built_from());
+    }
+    return out;
+}
+
+std::string for_programs(const checked_program& checked, const trace& run) {
+    const exploration& e = checked.found;
+    std::string violations;
+    for (const violation& v : e.violations)
+        violations += fmt::format("{}{{\"what\":{},\"replay\":{},\"guilty\":[{}]}}",
+                                  violations.empty() ? "" : ",", quoted(v.what),
+                                  quoted(replay_text(checked, v)), guilty_json(v, run));
+    for (const std::string& t : checked.trouble)
+        violations += fmt::format("{}{{\"what\":{}}}", violations.empty() ? "" : ",", quoted(t));
+    return fmt::format("{{\"name\":{},\"passed\":{},\"complete\":{},\"states\":{},\"merged\":{},"
+                       "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
+                       "\"redundant_flushes\":{},\"redundant_fences\":{},\"violations\":[{}]}}",
+                       quoted(checked.name), checked.passed(), e.complete, e.states, e.merged,
+                       e.failures, e.events, checked.schedules, e.seconds,
+                       checked.redundant_flushes, checked.redundant_fences, violations);
+}
+
+} // namespace hf::crash

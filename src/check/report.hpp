@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the crash checker says, for people and for programs.
+#pragma once
+
+#include <check/program.hpp>
+
+#include <string>
+
+namespace hf::crash {
+
+/// check(); then, if there was a violation after several failures in a row, looks for one that
+/// takes fewer, which is told in fewer lines, and for the places of what recovery did.
+/// options.explore.depth is what the result was found with.
+checked_program check_for_report(const std::string& name, program& given, check_options& options);
+
+/// What went wrong at a failure, in terms of the source.
+struct blame {
+    struct store {
+        hf::check::code_place place;
+        std::size_t offset, bytes;
+        std::string fault, mend; // sentences
+    };
+    std::vector<store> guilty; // at least one, unless nothing was stored
+    bool in_recovery = false;  // these are stores of recovery, not of the program
+};
+/// Requires: 'run' is the run that the violation was found in.
+blame find_blame(const hf::check::violation& v, const hf::check::trace& run);
+
+/// One line of numbers; after it, for each violation: what failed and when, the events before it,
+/// the stores that are guilty and where they stand, what would mend them, and the command that
+/// replays it. 'run': the run explored last.
+std::string for_people(const checked_program& checked, const hf::check::trace& run,
+                       const std::string& replay_command);
+/// One JSON object.
+std::string for_programs(const checked_program& checked, const hf::check::trace& run);
+
+/// One JSON object about a program that has not been run.
+std::string listed_json(const std::string& name, unsigned threads);
+
+/// A violation as --replay takes it: "17:0,2/5:1", failures in a row, each with the event it came
+/// after and the choices made in the recovery that followed; with several threads after the
+/// schedule of the run: "0,12,40@17:0,2/5:1".
+std::string replay_text(const checked_program& checked, const hf::check::violation& v);
+/// What 'text' replays. Errors: 'failures' is empty when it says nothing such.
+struct replay_asked {
+    hf::check::schedule by;
+    std::vector<hf::check::failure_point> failures;
+};
+replay_asked parse_replay(const std::string& text);
+
+/// What was built: the version, and the commit where it is known.
+std::string built_from();
+
+} // namespace hf::crash

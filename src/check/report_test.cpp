@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a report names the line at fault. Method: programs with one fault each, explored as any
+// other; the report's guilty store must stand on the line that the program says it does.
+#include <check/program.hpp>
+#include <check/recorder.hpp>
+#include <check/report.hpp>
+#include <check/symbols.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/crash.hpp>
+#include <holdfast/undo.hpp>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+namespace {
+
+using namespace hf::crash;
+using hf::check::recorder;
+
+struct record {
+    std::uint64_t valid;
+    std::uint64_t other_line[7];
+    std::uint64_t value;
+};
+
+int guilty_line = 0; // set by the program under test, on the line at fault
+
+/// One operation that sets 'value' and lets 'valid' say so.
+class one_fault : public program {
+public:
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/one fault";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = hf::mode::pmem;
+        o.max_threads = 2;
+        o.engines = {hf::undo::engine()};
+        return o;
+    }
+    void setup(hf::pool& p) override { p.root<record>(); }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned, unsigned) override { change(p, *p.root<record>()); }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        s.add(r->valid);
+        s.add(r->valid != 0 ? r->value : 0);
+    }
+
+protected:
+    virtual void change(hf::pool& p, record& r) = 0;
+    static void keep(hf::pool& p, const std::uint64_t& word) {
+        hf::persist::persist(p.domain(), &word, sizeof word);
+    }
+};
+
+struct correct final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.value = 7;
+        keep(p, r.value);
+        r.valid = 1;
+        keep(p, r.valid);
+    }
+};
+
+struct missing_flush final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.value = 7, guilty_line = __LINE__;
+        hf::persist::fence(p.domain());
+        r.valid = 1;
+        keep(p, r.valid);
+    }
+};
+
+struct missing_fence final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.value = 7, guilty_line = __LINE__;
+        hf::persist::flush(p.domain(), &r.value, sizeof r.value);
+        r.valid = 1;
+        keep(p, r.valid);
+    }
+};
+
+struct missing_last_fence final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.value = 7;
+        keep(p, r.value);
+        r.valid = 1, guilty_line = __LINE__;
+        hf::persist::flush(p.domain(), &r.valid, sizeof r.valid);
+    }
+};
+
+struct wrong_order final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.valid = 1, guilty_line = __LINE__;
+        keep(p, r.valid);
+        r.value = 7;
+        keep(p, r.value);
+    }
+};
+
+struct unlogged_word final : one_fault {
+    void change(hf::pool&, record& r) override {
+        static constexpr hf_arg argument{0, sizeof(void*), HF_ARG_POOL_POINTER};
+        static const hf_txfunc section{HF_ABI_VERSION, sizeof(void*), 1, 1,      "unlogged_word",
+                                       "here",         &argument,     1, nullptr};
+        static const bool registered = (hf_txfunc_register(&section), true);
+        const record* const arguments[] = {&r};
+        if (registered) hf_undo_begin(&section, arguments);
+        hf_undo_log(&r.valid, sizeof r.valid);
+        r.valid = 1;
+        hf_note_store(&r.value, sizeof r.value);
+        r.value = 7;
+        r.other_line[0] = 1, guilty_line = __LINE__;
+        hf_note_store(&r.other_line[0], sizeof r.other_line[0]);
+        hf_undo_commit();
+    }
+    void describe(hf::pool& p, state& s) override {
+        one_fault::describe(p, s);
+        s.add(p.root<record>()->other_line[0]);
+    }
+};
+
+/// Two threads that count without a lock.
+struct lost_update final : one_fault {
+    unsigned threads() const override { return 2; }
+    void change(hf::pool& p, record& r) override {
+        const std::uint64_t seen = r.value;
+        r.other_line[0] = 1; // where the turn may change
+        r.value = seen + 1;
+        keep(p, r.value);
+    }
+    void describe(hf::pool& p, state& s) override { s.add(p.root<record>()->value); }
+};
+
+struct reported {
+    checked_program checked;
+    std::string text, json;
+};
+
+reported report_of(program& given) {
+    guilty_line = 0;
+    check_options options;
+    reported out{check_for_report("it", given, options), {}, {}};
+    out.text = for_people(out.checked, recorder::last(), "holdfast crash it");
+    out.json = for_programs(out.checked, recorder::last());
+    return out;
+}
+
+/// The report's guilty store stands where the program says, and 'mend' is suggested.
+void expect_guilty(program& given, const std::string& mend) {
+    const reported r = report_of(given);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+    const std::string place = fmt::format("src/check/report_test.cpp:{}\n", guilty_line);
+    const auto guilty = r.text.find("guilty:");
+    ASSERT_NE(guilty, std::string::npos) << r.text;
+    const std::string first_call = r.text.substr(r.text.find('\n', guilty) + 1);
+    EXPECT_EQ(first_call.substr(first_call.find(" at ") + 4, place.size()), place) << r.text;
+    EXPECT_NE(r.text.find("mend: " + mend), std::string::npos) << r.text;
+    EXPECT_NE(r.text.find("replay: holdfast crash it --replay "), std::string::npos) << r.text;
+    EXPECT_NE(r.json.find(fmt::format("report_test.cpp:{}\"", guilty_line)), std::string::npos)
+        << r.json;
+}
+
+TEST(Report, FindsNothingInACorrectProgram) {
+    correct given;
+    const reported r = report_of(given);
+    EXPECT_TRUE(r.checked.passed()) << r.text;
+    EXPECT_EQ(r.text.find("guilty"), std::string::npos);
+}
+
+TEST(Report, NamesTheStoreThatNothingFlushed) {
+    missing_flush given;
+    expect_guilty(given, "flush its line and fence");
+}
+
+TEST(Report, NamesTheStoreWhoseFlushNoFenceCompleted) {
+    missing_fence fence;
+    expect_guilty(fence, "fence after that flush");
+    missing_last_fence last;
+    expect_guilty(last, "fence after that flush");
+}
+
+TEST(Report, NamesTheStoreThatCameTooEarly) {
+    wrong_order given;
+    expect_guilty(given, "log it before it is stored");
+}
+
+TEST(Report, NamesTheWordThatIsNotLogged) {
+    unlogged_word given;
+    expect_guilty(given, "log it before it is stored");
+}
+
+TEST(Report, TellsStoresOfRecoveryFromThoseOfTheProgram) {
+    checked_program c;
+    hf::check::violation v;
+    v.at = {{3, {}}, {1, {}}};
+    v.missing = {{1, 1, {}, 64, 8, true}};
+    c.found.violations = {v};
+    std::string text = for_people(c, {}, "holdfast crash it");
+    EXPECT_NE(text.find("8 bytes at offset 0x40, made by recovery"), std::string::npos) << text;
+    EXPECT_NE(text.find("and again after event 1 of the recovery"), std::string::npos) << text;
+    EXPECT_NE(text.find("--replay 3:/1:"), std::string::npos) << text;
+
+    c.found.violations[0].missing.clear();
+    text = for_people(c, {}, "holdfast crash it");
+    EXPECT_NE(text.find("guilty: recovery"), std::string::npos) << text;
+}
+
+TEST(Report, ItsReplayFailsTheSameWay) {
+    missing_fence given;
+    const reported r = report_of(given);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U);
+    const auto& v = r.checked.found.violations.front();
+    check_options options;
+    options.replay = parse_replay(replay_text(r.checked, v)).failures;
+    const checked_program again = check("it", given, options);
+    ASSERT_EQ(again.trouble.size(), 1U);
+    EXPECT_NE(v.what.find(again.trouble[0].substr(again.trouble[0].find(": ") + 2)),
+              std::string::npos)
+        << v.what << "\n"
+        << again.trouble[0];
+}
+
+TEST(Report, AReplayKnowsTheScheduleOfItsThreads) {
+    lost_update given;
+    check_options options;
+    options.explore.depth = 1;
+    const checked_program found = check_for_report("it", given, options);
+    ASSERT_EQ(found.found.violations.size(), 1U);
+    const auto& v = found.found.violations.front();
+    const replay_asked asked = parse_replay(replay_text(found, v));
+    EXPECT_FALSE(asked.by.switches.empty());
+    options.replay = asked.failures;
+    options.replay_schedule = asked.by;
+    const checked_program again = check("it", given, options);
+    ASSERT_EQ(again.trouble.size(), 1U);
+    const std::string seen = again.trouble[0].substr(again.trouble[0].find(": ") + 2);
+    EXPECT_TRUE(v.what.ends_with(seen)) << v.what << "\n" << seen;
+}
+
+TEST(Report, ReplaysAreReadAsTheyAreWritten) {
+    for (const char* text : {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:"}) {
+        const replay_asked asked = parse_replay(text);
+        ASSERT_FALSE(asked.failures.empty()) << text;
+        checked_program c;
+        c.last_schedule = asked.by;
+        hf::check::violation v;
+        v.at = asked.failures;
+        EXPECT_EQ(replay_text(c, v), text);
+    }
+    for (const char* wrong : {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,"})
+        EXPECT_TRUE(parse_replay(wrong).failures.empty()) << wrong;
+}
+
+} // namespace
+
+// hf_crash has a main() too, which this one keeps out.
+int main(int argc, char** argv) {
+    testing::InitGoogleTest(&argc, argv);
+    return RUN_ALL_TESTS();
+}

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What running code does to one range of memory: reported by code built in trace mode
+// (holdfast/abi/trace_abi.h) and by the persistence layer, on whichever thread does it.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hf::check {
+
+/// Receives what happens in the watched range; offsets count from its start, ranges are clipped.
+class observer {
+public:
+    virtual ~observer() = default;
+    virtual void load(std::size_t offset, std::size_t bytes) = 0;  // before it
+    virtual void store(std::size_t offset, std::size_t bytes) = 0; // after it
+    virtual void nt_store(std::size_t offset, std::size_t bytes) = 0;
+    virtual void flush(std::size_t offset, std::size_t bytes) = 0;
+    virtual void fence() = 0; // sfence, mfence
+    virtual void checked(std::size_t offset, std::size_t bytes) = 0; // persist::event::checked
+};
+
+/// Watches [base, base + bytes) until destroyed. One at a time.
+class watch {
+public:
+    watch(std::byte* base, std::size_t bytes, observer& to);
+    ~watch();
+    watch(const watch&) = delete;
+    watch& operator=(const watch&) = delete;
+};
+
+/// Where the code stands that has just been reported: return addresses, innermost first.
+struct code_place {
+    static constexpr unsigned depth = 4;
+    const void* at[depth];
+};
+/// Filled for every report when 'on': costs some nanoseconds.
+void follow_places(bool on) noexcept;
+/// From here on also where follow_places(false) was asked for: to tell of a recovery that failed.
+void follow_places_always() noexcept;
+const code_place& reported_place() noexcept;
+
+} // namespace hf::check
