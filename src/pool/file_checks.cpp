@@ -23,6 +23,9 @@ std::string printable(const char* text, std::size_t capacity) {
     return out;
 }
 
+// Opening a pool adds a few to its counters; what it accepts, the next open accepts as well.
+constexpr std::uint64_t counter_max = UINT64_MAX - (std::uint64_t{1} << 40);
+
 enum class copy_state { valid, damaged, foreign };
 
 copy_state judge(const std::byte* page, pool_header& out) noexcept {
@@ -78,10 +81,10 @@ std::string number_out_of_bounds(const pool_header& h) {
         return out_of_bounds("lane_count", h.lane_count, 2, lane_count_max);
     if (h.mode > static_cast<std::uint32_t>(mode::pmem)) return out_of_bounds("mode", h.mode, 0, 1);
     if (h.open > 1) return out_of_bounds("open", h.open, 0, 1);
-    if (h.sequence == 0 || h.sequence > UINT64_MAX / 2)
-        return out_of_bounds("sequence", h.sequence, 1, UINT64_MAX / 2);
-    if (h.generation > UINT64_MAX / 2)
-        return out_of_bounds("generation", h.generation, 0, UINT64_MAX / 2);
+    if (h.sequence == 0 || h.sequence > counter_max)
+        return out_of_bounds("sequence", h.sequence, 1, counter_max);
+    if (h.generation > counter_max)
+        return out_of_bounds("generation", h.generation, 0, counter_max);
     if (h.layout[sizeof h.layout - 1] != 0 || h.boot_id[sizeof h.boot_id - 1] != 0)
         return "header text without an end";
     if (h.extent_count < 1 || h.extent_count > extents_max)

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <base/line.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
@@ -263,11 +262,12 @@ status pool_file::write_headers() {
     const bool needs_msync = !map_sync_ && !file_.on_tmpfs();
     const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
     for (std::uint64_t copy : {other, counting_copy_}) {
-        // Only lines that change: few do.
+        // Only the parts that change: few do.
+        constexpr std::size_t part = 512;
         const auto* from = reinterpret_cast<const std::byte*>(header_.get());
-        for (std::size_t at = 0; at < sizeof *header_; at += line_bytes)
-            if (std::memcmp(base_ + copy + at, from + at, line_bytes) != 0)
-                persist::copy(domain_, base_ + copy + at, from + at, line_bytes);
+        for (std::size_t at = 0; at < sizeof *header_; at += part)
+            if (std::memcmp(base_ + copy + at, from + at, part) != 0)
+                persist::copy(domain_, base_ + copy + at, from + at, part);
         persist::fence(domain_);
         if (needs_msync && ::msync(base_ + copy, sizeof *header_, MS_SYNC) != 0)
             return refusal(path_, errc::io_error,

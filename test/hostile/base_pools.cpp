@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "base_pools.hpp"
+
+#include "sections.hpp"
+
+#include <holdfast/clobber.hpp>
+#include <holdfast/undo.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fstream>
+#include <functional>
+#include <iterator>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+namespace hf::hostile {
+namespace {
+
+using setup = std::function<void(pool&, root_object&)>;
+
+std::atomic<int> parked{0};
+[[noreturn]] void park() {
+    parked.fetch_add(1);
+    for (;;) ::pause();
+}
+
+/// A section on a thread of its own that stops before its n-th step and stays open.
+void left_open(int n, const std::function<void()>& section) {
+    const int before = parked;
+    std::thread([=] {
+        stop_before_step(n, park);
+        section();
+        park(); // it had fewer steps: committed
+    }).detach();
+    while (parked == before) std::this_thread::yield();
+}
+
+void fill(pool& p, root_object& root, std::uint64_t nodes) {
+    for (auto& c : root.chains) {
+        c = make_chain();
+        if (c == nullptr) return;
+        for (std::uint64_t v = 1; v <= nodes; ++v)
+            push(v % 2 == 0 ? built_for::clobber : built_for::undo, c, v);
+    }
+    std::vector<void*> blocks;
+    for (std::size_t size : {16, 16, 16, 48, 48, 600, 600, 1300, 5000})
+        if (void* b = hf_alloc(size)) {
+            std::memset(b, static_cast<int>(size % 251), size);
+            blocks.push_back(b);
+        }
+    for (std::size_t i = 0; i < blocks.size(); i += 3) hf_free(blocks[i]);
+    trim(p);
+}
+
+/// Fills the first extent, so that the pool grows.
+void grow(pool& p) {
+    const std::uint64_t before = p.size_bytes();
+    while (p.size_bytes() < before + 64_KiB)
+        if (void* b = hf_alloc(3000)) std::memset(b, 7, 3000);
+        else break;
+}
+
+void fail(const std::string& why) {
+    std::fprintf(stderr, "hostile: cannot make the base pools: %s\n", why.c_str());
+    std::exit(2);
+}
+
+base_pool make(const std::string& name, open_options options, const setup& leave_open) {
+    options.layout = "hostile/1";
+    options.engines = {clobber::engine(), undo::engine()};
+    const std::string path = fmt::format("/dev/shm/holdfast_hostile.{}", ::getpid());
+    ::unlink(path.c_str());
+    const pid_t child = ::fork();
+    if (child == 0) {
+        auto p = pool::open(path, options);
+        if (!p) ::_exit(3);
+        root_object* root = nullptr;
+        std::thread([&] { // whose lane is free again afterwards
+            root = p->root<root_object>();
+            fill(*p, *root, 3);
+            if (options.max_bytes > options.create_bytes) grow(*p);
+        })
+            .join();
+        if (leave_open != nullptr) {
+            leave_open(*p, *root);
+            ::_exit(0); // as a crash would
+        }
+        { const pool closing = std::move(*p); }
+        ::_exit(0);
+    }
+    int how = 0;
+    ::waitpid(child, &how, 0);
+    if (!WIFEXITED(how) || WEXITSTATUS(how) != 0) fail(name);
+    std::ifstream in(path, std::ios::binary);
+    const std::vector<char> text{std::istreambuf_iterator<char>(in), {}};
+    ::unlink(path.c_str());
+    base_pool out{name, options, {}, leave_open == nullptr};
+    out.bytes.resize(text.size());
+    std::memcpy(out.bytes.data(), text.data(), text.size());
+    out.options.creation = create::never;
+    return out;
+}
+
+open_options sized(std::uint64_t bytes, std::uint64_t max_bytes, mode m = mode::process) {
+    open_options o;
+    o.create_bytes = bytes;
+    o.max_bytes = max_bytes;
+    o.mode = m;
+    return o;
+}
+
+/// One pending section of each function, at an early, a middle and a late step.
+void add_pending(std::vector<base_pool>& out, built_for engine, const char* engine_name) {
+    const auto add = [&](const char* what, const setup& leave, std::uint64_t bytes = 64_KiB) {
+        out.push_back(make(fmt::format("{} {}", engine_name, what), sized(bytes, bytes), leave));
+    };
+    for (int step : {1, 4, 6})
+        add(fmt::format("push {}", step).c_str(),
+            [=](pool&, root_object& r) { left_open(step, [&] { push(engine, r.chains[0], 4); }); });
+    add("pop", [=](pool&, root_object& r) { left_open(5, [&] { pop(engine, r.chains[1]); }); });
+    add("replace",
+        [=](pool&, root_object& r) { left_open(7, [&] { replace(engine, r.chains[2], 9); }); });
+    const auto sweep_open = [=](pool&, root_object& r) {
+        left_open(700, [&] { sweep(engine, r.chains[3], 1); });
+    };
+    add("sweep", sweep_open, 128_KiB); // its log needs room
+    add("adopt", [=](pool& p, root_object& r) {
+        left_open(3, [&] {
+            auto staged = stage(p, sizeof(node));
+            auto* n = static_cast<node*>(*staged);
+            n->value = 4;
+            adopt(engine, r.chains[0], n);
+        });
+    });
+}
+
+void four_open(pool& p, root_object& r) {
+    left_open(4, [&] { push(built_for::clobber, r.chains[0], 4); });
+    left_open(3, [&] { pop(built_for::undo, r.chains[1]); });
+    left_open(900, [&] { sweep(built_for::clobber, r.chains[2], 2); });
+    left_open(3, [&] {
+        auto* n = static_cast<node*>(*stage(p, sizeof(node)));
+        n->value = 4;
+        adopt(built_for::undo, r.chains[3], n);
+    });
+}
+
+} // namespace
+
+std::vector<base_pool> make_base_pools() {
+    std::vector<base_pool> out;
+    out.push_back(make("at rest", sized(64_KiB, 64_KiB), nullptr));
+    out.push_back(make("at rest, may grow", sized(64_KiB, 256_KiB), nullptr));
+    out.push_back(make("at rest, pmem", sized(128_KiB, 128_KiB, mode::pmem), nullptr));
+    add_pending(out, built_for::clobber, "clobber");
+    add_pending(out, built_for::undo, "undo");
+    out.push_back(make("four open", sized(128_KiB, 128_KiB), four_open));
+    out.push_back(make("four open, pmem", sized(128_KiB, 128_KiB, mode::pmem), four_open));
+    out.push_back(make("grown, four open", sized(64_KiB, 256_KiB), [](pool&, root_object& r) {
+        left_open(4, [&] { push(built_for::clobber, r.chains[0], 4); });
+        left_open(700, [&] { sweep(built_for::undo, r.chains[1], 1); });
+    }));
+    return out;
+}
+
+} // namespace hf::hostile

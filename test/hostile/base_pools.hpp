@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The pools that are mutated: at rest, grown, with pending sections of both engines in every state.
+#pragma once
+
+#include <holdfast/pool.hpp>
+
+#include <cstddef>
+#include <string>
+#include <vector>
+
+namespace hf::hostile {
+
+struct base_pool {
+    std::string name;
+    open_options options;         // to open it with again
+    std::vector<std::byte> bytes; // of its file
+    bool sealed = false;          // closed cleanly: verify --deep can vouch for every block
+};
+
+/// Makes them all, in child processes that leave their sections open.
+std::vector<base_pool> make_base_pools();
+
+} // namespace hf::hostile
