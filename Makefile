@@ -5,16 +5,21 @@
 JOBS    ?= $(shell nproc)
 # How long 'make soak' runs.
 SECONDS ?= 1800
+# How many pools 'make hostile' mutates, and the seed.
+COUNT   ?= 1000000
+SEED    ?= $(shell date +%s)
 # How many inputs 'make fuzz' tries.
 RUNS    ?= 10000000
+# Further options of 'make crash-report' (scripts/crash_report.py --help).
+REPORT  ?=
 # The system's Python, which the Debian packages of the clients belong to.
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug asan tsan test demo soak fuzz bench format lint clean
+.PHONY: help install build debug asan tsan test demo soak hostile fuzz bench format lint clean
 
 help: ## this list
-	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 18
+	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
 
 install: ## install the Debian packages that are missing (packages.txt)
 	@scripts/install-packages
@@ -35,8 +40,13 @@ test: build ## build, then run every test; ctest's summary closes the run
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
 	@scripts/with-tmpfs ctest --preset release -j $(JOBS)
 
-soak: build ## the kill tests for SECONDS=1800, another seed each time
+soak: build hostile ## mutated pools, then the kill tests for SECONDS=1800, another seed each time
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS)
+
+hostile: install ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
+	@cmake --preset asan -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset asan -j $(JOBS) --target hostile_pools
+	@scripts/with-tmpfs nice build/asan/bin/hostile_pools --count $(COUNT) --seed $(SEED)
 
 fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four over a store
 	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
@@ -44,6 +54,9 @@ fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four o
 	@scripts/with-tmpfs $(PYTHON) apps/kv/fuzz.py \
 	    build/release/bin/kv_protocol_fuzz $$(($(RUNS) * 3 / 4)) \
 	    build/release/bin/kv_session_fuzz $$(($(RUNS) / 4))
+
+crash-report: build ## what the crash checker explores, and the mutants it must reject
+	@scripts/with-tmpfs $(PYTHON) scripts/crash_report.py --build build/release $(REPORT)
 
 bench: build ## engines and peers in interleaved rounds
 	@scripts/with-tmpfs build/release/bin/holdfast bench compare hashmap

@@ -161,7 +161,10 @@ void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_s
         case event_kind::fence: fenced(f, e.thread); break;
         }
     }
-    result_.reduced |= f.memory.reduced();
+    if (f.memory.reduced()) {
+        result_.reduced = true;
+        result_.complete = false;
+    }
 }
 
 /// A store within one line. False: stop exploring.
@@ -345,6 +348,7 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     for (std::size_t line : dirty_lines_) set_memory(line, f.image[line]);
     if (replaying_ != nullptr) {
         replayed_ = v;
+        f.looked_at.assign(f.memory.lines(), false);
         return f.level + 1 < replaying_->size() && descend(f, legal, v.state);
     }
     // Without a look at what is new, this was a run of recovery that has been judged before; but what

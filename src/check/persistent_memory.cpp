@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t words_per_line = line_bytes / word_bytes;
 constexpr std::uint64_t never = ~std::uint64_t{0};
 // Combinations of unordered words that possible() enumerates for one version of a line.
-constexpr std::size_t combinations_max = 32;
+constexpr std::size_t combinations_max = 256;
 
 void add_unique(std::vector<line_content>& to, const line_content& content) {
     if (std::ranges::find(to, content) == to.end()) to.push_back(content);
@@ -25,7 +25,7 @@ void add_unique(std::vector<line_content>& to, const line_content& content) {
 persistent_memory::persistent_memory(domain d, std::span<const std::byte> durable)
     : domain_(d), settled_(durable.size() / line_bytes), slot_(settled_.size()) {
     HF_ASSERT(durable.size() % line_bytes == 0);
-    std::memcpy(settled_.data(), durable.data(), durable.size());
+    if (!durable.empty()) std::memcpy(settled_.data(), durable.data(), durable.size());
     for (std::size_t l = 0; l < settled_.size(); ++l) settled_digest_ ^= digest_of(l, settled_[l]);
 }
 

@@ -3,7 +3,7 @@
 """An installed Holdfast builds a program: by find_package, and by the wrapper with pkg-config.
 
 The README's program is taken out of the tree, built against an install tree that has been moved once,
-killed halfway, and must be whole again.
+killed halfway, and must be whole again. A crash program is built and run, too.
 """
 import argparse
 import os
@@ -44,7 +44,8 @@ def main():
         run(options.cmake, "--install", options.build, "--prefix", folder / "first")
         prefix = (folder / "first").rename(folder / "moved")
         shutil.copytree(pathlib.Path(options.source) / "test/install/project", folder / "project")
-        shutil.copy(pathlib.Path(options.source) / "examples/numbers.cpp", folder / "project")
+        for example in ("numbers.cpp", "queue.hpp", "crash_queue.cpp"):
+            shutil.copy(pathlib.Path(options.source) / "examples" / example, folder / "project")
 
         run(options.cmake, "-G", "Ninja", "-S", folder / "project", "-B", folder / "build",
             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={options.compiler}",
@@ -58,6 +59,7 @@ def main():
             folder / "project/numbers.cpp", "-o", folder / "numbers_wrapper", *shlex.split(found))
         check_program(folder / "numbers_wrapper", folder)
         run(prefix / "bin/holdfast-kv", "--version")
+        print(run(prefix / "bin/holdfast", "crash", folder / "build/crash_queue", "--depth", "1"), end="")
 
 
 if __name__ == "__main__":

@@ -251,6 +251,8 @@ struct preserve_twice {
         const std::uint64_t second = *hf::vlog_preserve(a.from + 1);
         hf_note_store(&a.in->value, 8);
         a.in->value = 10 * first + second;
+        hf_note_store(&a.in->pair[1], 8);
+        a.in->pair[1] = first;
     }
 };
 
@@ -304,16 +306,18 @@ protected:
         cell from;
         for (std::uint64_t& word : from.words) word = value;
         hf::stage_copy(p, block, &from, sizeof from);
-        hf::stage_persist(p, block, 8); // durable as a whole all the same
+        hf::stage_persist(p, &block->words[12], 8); // durable as a whole all the same
         return block;
     }
 };
 
 template <bool Clobber> class reuse final : public section_program {
     void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
-    unsigned operations(unsigned) const override { return 4; }
-    void run(hf::pool& p, unsigned, unsigned) override {
-        section<Clobber>(replace{&p.root<root>()->slots[0], 0});
+    unsigned operations(unsigned) const override { return 5; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        if (i < 3) section<Clobber>(replace{&r->slots[0], 0});
+        else section<Clobber>(take{&r->slots[i - 2], sizeof(cell)}); // two that were freed
     }
 };
 
@@ -435,7 +439,8 @@ class nothing_stored final : public section_program {
         std::uint64_t from[24];
         for (std::uint64_t& word : from) word = i + 1;
         if (i % 2 == 1) section<true>(look{&r->slots[0], 0});
-        else section<true>(set_words{i == 2 ? r->log_b : r->log_a, from});
+        else if (i == 4) section<true>(set_words{r->log_a, from});
+        else section<true>(add_to{&r->slots[0], 5}); // twice the same: records fit each other
     }
 };
 
