@@ -10,7 +10,8 @@ namespace hf {
 namespace {
 
 std::atomic<void (*)(const char*)> fatal_handler{nullptr};
-constinit thread_local void (*thread_fatal_handler)(const char*) = nullptr;
+using message_handler = void (*)(const char*);
+constinit thread_local message_handler thread_fatal_handler = nullptr;
 
 [[noreturn]] void give_up(const char* message) {
     if (thread_fatal_handler != nullptr) thread_fatal_handler(message);

@@ -91,7 +91,7 @@ struct exploration {
     std::uint64_t failures = 0;     // events at which failures were explored, all depths
     std::uint64_t events = 0;       // of the runs explored
     double seconds = 0;             // of one core, spent on it
-    bool complete = true;  // false: a budget ran out, or 'reduced', or a violation ended it
+    bool complete = true;  // false: a budget ran out, or 'reduced'
     bool reduced = false;  // unordered words left out (persistent_memory::reduced)
     std::vector<violation> violations;
 };

@@ -156,13 +156,13 @@ struct change_all {
     }
     template <bool Clobber> static void body(const change_all& a) {
         change<Clobber>(a.r->log_c, a.by);
+        change<Clobber>(a.r->log_a, a.by); // no room for this one
         replace::body<Clobber>({&a.r->slots[0], 0});
         cell* old = a.r->slots[1].at;
         auto* other = static_cast<cell*>(hf_alloc(1000)); // a class of its own, from a free chunk
         fill_fresh(other, a.by);
         store<Clobber>(&a.r->slots[1].at, other);
         if (old != nullptr) hf_free(old);
-        change<Clobber>(a.r->log_a, a.by);
         change<Clobber>(a.r->log_c, a.by + 1);
     }
 };
@@ -208,6 +208,19 @@ struct take_two {
         cell* old = a.in->at;
         store<Clobber>(&a.in->at, two);
         if (old != nullptr) hf_free(old);
+    }
+};
+
+/// A block so small that two threads take theirs from one chunk; pair[0] leads to it.
+struct take_small {
+    slot* in;
+    std::uint64_t value;
+    static const hf_txfunc& function() { return described<take_small>(2013, "take_small"); }
+    template <bool Clobber> static void body(const take_small& a) {
+        auto* fresh = static_cast<std::uint64_t*>(hf_alloc(48));
+        hf_note_store(fresh, sizeof *fresh);
+        *fresh = a.value;
+        store<Clobber>(&a.in->pair[0], reinterpret_cast<std::uint64_t>(fresh));
     }
 };
 
@@ -257,10 +270,11 @@ struct preserve_twice {
 };
 
 [[maybe_unused]] const bool registered = [] {
-    for (const hf_txfunc* f : {&replace::function(), &adopt_cell::function(), &add_to::function(),
-                               &set_words::function(), &look::function(), &change_all::function(),
-                               &take_two::function(), &drop::function(), &take::function(),
-                               &brim::function(), &parts::function(), &preserve_twice::function()})
+    for (const hf_txfunc* f :
+         {&replace::function(), &adopt_cell::function(), &add_to::function(),
+          &set_words::function(), &look::function(), &change_all::function(), &take_two::function(),
+          &drop::function(), &take::function(), &brim::function(), &parts::function(),
+          &preserve_twice::function(), &take_small::function()})
         hf_txfunc_register(f);
     return true;
 }();
@@ -463,7 +477,14 @@ template <bool Clobber> class same_chunk final : public section_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned thread, unsigned) override {
-        section<Clobber>(take_two{&p.root<root>()->slots[thread], thread + 1});
+        section<Clobber>(take_small{&p.root<root>()->slots[thread], thread + 1});
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        for (const slot& each : p.root<root>()->slots) {
+            const auto* block = reinterpret_cast<const std::uint64_t*>(each.pair[0]);
+            s.add(block == nullptr ? 0 : *block);
+            if (block != nullptr) s.object(block);
+        }
     }
 };
 
