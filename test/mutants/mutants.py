@@ -1,73 +1,305 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Broken twins of the runtime: the power-failure test must reject every one.
+"""Broken twins of the library: the crash checker must reject every one.
 
-Each mutant replaces one place in the sources (mutants.json). A place that is not found exactly once is an
-error, so that the list cannot rot. The core is built without the compiler plugin, once, in a directory of
-its own; a mutant rebuilds what it touches.
+A mutant (mutants.json) replaces one place in the sources. A place that is not found exactly once is an
+error, so that the list cannot rot. Works beside a finished build: the changed file goes to a directory
+that is searched first, the objects of the library and of the crash program that depend on it are
+compiled again by the build's own commands, and linked with all others as they are. Then the named
+program must find a violation. The checker itself is never changed, and the true code comes first: on it
+the same programs must find nothing.
 """
-import argparse, json, pathlib, shutil, subprocess, sys, time
+import argparse
+import collections
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import statistics
+import subprocess
+import sys
+import threading
+import time
 
-parser = argparse.ArgumentParser()
-parser.add_argument("--source", type=pathlib.Path, required=True)
-parser.add_argument("--build", type=pathlib.Path, required=True)
-parser.add_argument("--compiler", default="clang++-19")
-parser.add_argument("--c-compiler", default="clang-19")
-arguments = parser.parse_args()
-
-here = pathlib.Path(__file__).resolve().parent
-copy, build = arguments.build / "source", arguments.build / "build"
-if copy.exists():
-    shutil.rmtree(copy)
-copy.mkdir(parents=True)
-for part in ("include", "src", "cmake"):
-    shutil.copytree(arguments.source / part, copy / part)
-shutil.copy(arguments.source / "CMakeLists.txt", copy)
-
-
-def run(command, **options):
-    return subprocess.run(command, capture_output=True, text=True, **options)
-
-
-def built():
-    return run(["cmake", "--build", str(build), "--target", "power_failure_test"])
+KINDS = [
+    "missing flush", "missing fence", "flush before store", "flush of the wrong address",
+    "flush too short", "valid mark before payload", "two-word update unlogged",
+    "torn multi-word write", "split commit store", "missing log entry", "log after data",
+    "log range short", "clobbered input not logged", "log truncated before data durable",
+    "stale log replayed", "commit mark before entries", "recovery not idempotent",
+    "recovery writes unflushed", "recovery skips a thread", "wrong replay direction",
+    "allocated but unlinked", "linked before allocation durable", "double free on replay",
+    "lock left held", "another thread's unpersisted value read", "acknowledged before durable",
+    "counter rebuilt wrongly", "move loses or duplicates", "capacity before array",
+    "early reuse of retired memory"]
+# What a mutant may change, by the directory of the objects in the build.
+RECOMPILED = re.compile(r"/(hf_traced|crash_\w+)\.dir/")
+SECONDS_MAX = 60
+# A function's code may be put down to lines around the changed ones.
+NEAR_LINES = 12
+OTHERS = ["algorithm", "array", "atomic", "chrono", "csetjmp", "csignal", "cstdint", "cstdio", "cstdlib",
+          "cstring", "functional", "map", "memory", "mutex", "new", "optional", "shared_mutex", "span",
+          "string", "string_view", "thread", "unordered_map", "utility", "vector", "fmt/format.h"]
+DWARFDUMP = shutil.which("llvm-dwarfdump-19")
 
 
-def passes():
-    try:
-        return run([str(build / "bin" / "power_failure_test"), "--gtest_brief=1"], timeout=120)
-    except subprocess.TimeoutExpired:
-        return None
+def output_of(command, **options):
+    done = subprocess.run(command, capture_output=True, text=True, **options)
+    if done.returncode != 0:
+        raise RuntimeError(f"{shlex.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done.stdout
 
 
-configured = run(["cmake", "-S", str(copy), "-B", str(build), "-G", "Ninja", "-DCMAKE_BUILD_TYPE=RelWithDebInfo",
-                  "-DHOLDFAST_COMPILER=OFF", f"-DCMAKE_CXX_COMPILER={arguments.compiler}",
-                  f"-DCMAKE_C_COMPILER={arguments.c_compiler}"])
-if configured.returncode != 0:
-    sys.exit(configured.stdout + configured.stderr)
-if (first := built()).returncode != 0:
-    sys.exit(first.stdout + first.stderr)
-if (true_code := passes()) is None or true_code.returncode != 0:
-    sys.exit("the true code is rejected:\n" + (true_code.stdout if true_code else "timed out"))
-print("accepted: the true code", flush=True)
+class Build:
+    """The commands and dependencies of a finished Ninja build."""
 
-survivors, mutants = [], json.loads((here / "mutants.json").read_text())
-for mutant in mutants:
-    file = copy / mutant["file"]
-    text = file.read_text()
-    if text.count(mutant["old"]) != 1:
-        sys.exit(f"{mutant['name']}: its place in {mutant['file']} is there {text.count(mutant['old'])} times")
-    file.write_text(text.replace(mutant["old"], mutant["new"]))
+    def __init__(self, directory):
+        self.directory = directory
+        self.links, self.compiles = {}, {}  # program -> words; program -> {object: words}
+        self.dependencies = self.read_dependencies()
+        self.lines, self.lock = {}, threading.Lock()  # object -> file name -> lines with code
+
+    def ninja(self, *arguments):
+        return output_of(["ninja", "-C", str(self.directory), "-t", *arguments])
+
+    def read_dependencies(self):
+        found, target = {}, None
+        for line in self.ninja("deps").splitlines():
+            if line and not line.startswith(" "):
+                target = line.split(": #deps")[0]
+                found[target] = set()
+            elif line.strip() and target and RECOMPILED.search(target):
+                found[target].add(str((self.directory / line.strip()).resolve()))
+        return found
+
+    def learn(self, program):
+        if program in self.links:
+            return
+        commands = self.ninja("commands", program).splitlines()
+        self.links[program] = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))
+        compiles = [shlex.split(c) for c in commands if " -c " in c and RECOMPILED.search(c)]
+        self.compiles[program] = {words[words.index("-o") + 1]: words for words in compiles}
+
+    def objects_of(self, program, file, lines):
+        """Objects of a program that depend on a source file, in the order of the build. Of a header
+        only those that have code from near these lines of it: the others would come out as they are."""
+        found = [o for o in self.compiles[program] if str(file) in self.dependencies.get(o, ())]
+        if file.suffix != ".hpp" or not DWARFDUMP:
+            return found
+        near = range(lines.start - NEAR_LINES, lines.stop + NEAR_LINES)
+        return [o for o in found if any(l in near for l in self.lines_of(o).get(file.name, ()))]
+
+    def lines_of(self, target):
+        """File name -> its lines that an object has code from, by the object's line table."""
+        with self.lock:
+            if target in self.lines:
+                return self.lines[target]
+        names, lines, number = {}, collections.defaultdict(set), None
+        for line in output_of([DWARFDUMP, "--debug-line", str(self.directory / target)]).splitlines():
+            if found := re.match(r"file_names\[ *(\d+)\]:", line):
+                number = int(found[1])
+            elif number is not None and (found := re.match(r' +name: "(.*)"', line)):
+                names[number] = pathlib.PurePath(found[1]).name
+            elif found := re.match(r"0x[0-9a-f]+ +(\d+) +\d+ +(\d+) ", line):
+                lines[names.get(int(found[2]))].add(int(found[1]))
+        with self.lock:
+            self.lines[target] = lines
+        return lines
+
+
+class Workshop:
+    def __init__(self, arguments, build):
+        self.source, self.build, self.work = arguments.source, build, arguments.work
+        self.optimise = arguments.optimise
+        self.precompiled = self.work / "others.hpp.pch"
+        self.environment = os.environ | {"CCACHE_SLOPPINESS": "pch_defines,time_macros"}
+
+    def build_mutant(self, mutant):
+        """Path of the mutated program; raises with the compiler's words when it does not build."""
+        program = mutant["program"][0]
+        place = self.work / re.sub(r"\W+", "-", mutant["name"])
+        changed = place / mutant["file"]
+        changed.parent.mkdir(parents=True, exist_ok=True)
+        original = (self.source / mutant["file"]).resolve()
+        text = original.read_text().replace(mutant["old"], mutant["new"])
+        if not changed.exists() or changed.read_text() != text:
+            changed.write_text(text)
+        before = original.read_text().split(mutant["old"])[0].count("\n") + 1
+        lines = range(before, before + mutant["old"].count("\n") + 1)
+        objects = self.build.objects_of(program, original, lines)
+        if not objects:
+            raise RuntimeError(f"nothing in {program} depends on {mutant['file']}")
+        made = {}
+        for number, target in enumerate(objects):
+            made[target] = str(place / f"{number}.o")
+            self.compile(self.build.compiles[program][target], original, changed, made[target], place)
+        binary = place / program
+        self.link(program, made, binary)
+        for target in made.values():
+            pathlib.Path(target).unlink()
+        return binary
+
+    def compile(self, words, original, changed, target, place):
+        out, skip = [], 0
+        for word in words:
+            if skip:
+                skip -= 1
+            elif word in ("-MT", "-MF", "-o"):
+                skip = 1
+            elif word != "-MD":
+                same = not word.startswith("-") and str((self.build.directory / word).resolve()) == str(original)
+                out.append(str(changed) if same else word)
+        first = next(i for i, word in enumerate(out) if word.startswith("-"))
+        out[first:first] = [f"-I{place / part}" for part in ("src", "include", ".")]
+        flags = [*self.optimise, "-w"]
+        if "/hf_traced.dir/" in shlex.join(words):
+            flags += ["-include-pch", str(self.precompiled)]
+        output_of([*out, *flags, "-o", target], cwd=self.build.directory, env=self.environment)
+
+    def precompile(self):
+        """What the sources of the library take from elsewhere is parsed once; made anew, it would
+        miss ccache for every mutant."""
+        words = next(w for p in self.build.compiles.values() for o, w in p.items() if "/hf_traced.dir/" in o)
+        flags = [w for w in words if re.match(r"-(D|O|g|f(?!plugin|pass-plugin)|std)", w)]
+        compiler = next(w for w in words if "clang++" in w)
+        self.work.mkdir(parents=True, exist_ok=True)
+        header = self.work / "others.hpp"
+        text = "".join(f"#include <{name}>\n" for name in OTHERS)
+        command = [compiler, *flags, *self.optimise, "-x", "c++-header", str(header), "-o",
+                   str(self.precompiled)]
+        made_by = f"{command} {os.stat(shutil.which(compiler)).st_mtime}\n{text}"
+        stamp = self.work / "others.made_by"
+        if self.precompiled.exists() and stamp.exists() and stamp.read_text() == made_by:
+            return
+        header.write_text(text)
+        output_of(command, cwd=self.build.directory)
+        stamp.write_text(made_by)
+
+    def link(self, program, made, binary):
+        """The mutated objects come first: what they define is not looked for in archives, and their
+        copies of inline functions are the ones that stay."""
+        words = list(self.build.links[program])
+        words[words.index("-o") + 1] = str(binary)
+        words = [word for word in words if word not in made]
+        first = next(i for i, word in enumerate(words) if word.endswith((".o", ".a")))
+        words[first:first] = made.values()
+        output_of(words, cwd=self.build.directory)
+
+
+def check(binary, arguments):
+    """(rejected, seconds, what the checker said)."""
     start = time.monotonic()
-    if (made := built()).returncode != 0:
-        sys.exit(f"{mutant['name']}: does not build\n{made.stdout}")
-    built_at = time.monotonic()
-    verdict = passes()
-    rejected = verdict is None or verdict.returncode != 0
-    print(f"{'rejected' if rejected else 'SURVIVED'} in {time.monotonic() - built_at:4.1f} s "
-          f"(built in {built_at - start:4.1f} s): {mutant['name']}", flush=True)
-    if not rejected:
-        survivors.append(mutant["name"])
-    file.write_text(text)
-print(f"mutants: {len(mutants)} rejected: {len(mutants) - len(survivors)}")
-sys.exit(1 if survivors else 0)
+    try:
+        done = subprocess.run([str(binary), *arguments], capture_output=True, text=True,
+                              timeout=SECONDS_MAX)
+    except subprocess.TimeoutExpired:
+        return False, time.monotonic() - start, "no verdict in time"
+    seconds = time.monotonic() - start
+    said = next((l.strip() for l in done.stdout.splitlines() if l.strip()), "")
+    if done.returncode not in (0, 1):
+        return False, seconds, f"the checker ended with status {done.returncode}: {done.stderr[-300:]}"
+    return done.returncode == 1, seconds, said
+
+
+def read_mutants(file, source):
+    mutants, names = json.loads(file.read_text()), set()
+    for mutant in mutants:
+        if mutant["name"] in names:
+            sys.exit(f"two mutants are called '{mutant['name']}'")
+        names.add(mutant["name"])
+        if mutant["kind"] not in KINDS:
+            sys.exit(f"{mutant['name']}: unknown kind '{mutant['kind']}'")
+        times = (source / mutant["file"]).read_text().count(mutant["old"])
+        if times != 1:
+            sys.exit(f"{mutant['name']}: its place in {mutant['file']} is there {times} times")
+    return mutants
+
+
+def try_mutant(workshop, mutant):
+    start = time.monotonic()
+    try:
+        binary = workshop.build_mutant(mutant)
+    except RuntimeError as error:
+        return dict(mutant, rejected=False, build_seconds=0, seconds=0, said=f"does not build: {error}")
+    build_seconds = time.monotonic() - start
+    rejected, seconds, said = check(binary, mutant["program"][1:])
+    binary.unlink()
+    return dict(mutant, rejected=rejected, build_seconds=build_seconds, seconds=seconds, said=said)
+
+
+def accept_true_code(build, programs, jobs):
+    """Exits when the checker has anything to say about the true code."""
+    def one(program):
+        build_link = build.links[program[0]]
+        binary = build.directory / build_link[build_link.index("-o") + 1]
+        return program, check(binary, program[1:])
+    alarms = 0
+    with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
+        for program, (rejected, seconds, said) in pool.map(one, programs):
+            if rejected or not said:
+                alarms += 1
+                print(f"FALSE ALARM in {seconds:.2f} s: {shlex.join(program)}: {said}", flush=True)
+    print(f"true code: {len(programs)} programs, false alarms: {alarms}", flush=True)
+    return alarms
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True, help="the finished build")
+    parser.add_argument("--work", type=pathlib.Path, required=True, help="where mutants are built")
+    parser.add_argument("--mutants", type=pathlib.Path,
+                        default=pathlib.Path(__file__).resolve().parent / "mutants.json")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--only", default="", help="part of the name")
+    parser.add_argument("--kinds", nargs="*", default=KINDS)
+    parser.add_argument("--json", type=pathlib.Path, help="where the account goes")
+    parser.add_argument("--optimise", nargs="*", default=["-O1"])
+    arguments = parser.parse_args()
+    arguments.source, arguments.work = arguments.source.resolve(), arguments.work.resolve()
+
+    everything = read_mutants(arguments.mutants, arguments.source)
+    chosen = [m for m in everything if arguments.only in m["name"] and m["kind"] in arguments.kinds]
+    mutants = [m for m in chosen if "equivalent" not in m]
+    if not mutants:
+        sys.exit("no mutant is chosen")
+    build = Build(arguments.build.resolve())
+    for mutant in mutants:
+        build.learn(mutant["program"][0])
+    programs = [list(p) for p in sorted({tuple(m["program"]) for m in mutants})]
+    alarms = accept_true_code(build, programs, arguments.jobs)
+
+    workshop, results = Workshop(arguments, build), []
+    start = time.monotonic()
+    workshop.precompile()
+    with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
+        for one in pool.map(lambda m: try_mutant(workshop, m), mutants):
+            results.append(one)
+            print(f"{'rejected' if one['rejected'] else 'SURVIVED'} in {one['seconds']:5.2f} s "
+                  f"(built in {one['build_seconds']:4.1f} s): [{one['kind']}] {one['name']}: "
+                  f"{one['said'][:600]}", flush=True)
+    rejected = sum(r["rejected"] for r in results)
+    seconds = [r["seconds"] for r in results] or [0]
+    median, worst = statistics.median(seconds), max(seconds)
+    kinds = collections.Counter(r["kind"] for r in results if r["rejected"])
+    if arguments.json:
+        arguments.json.write_text(json.dumps({
+            "mutants": len(results), "rejected": rejected, "median_seconds": median,
+            "worst_seconds": worst, "false_alarms": alarms, "true_programs": len(programs),
+            "wall_seconds": time.monotonic() - start, "kinds": kinds,
+            "equivalent": [{"name": m["name"], "why": m["equivalent"]}
+                           for m in chosen if "equivalent" in m],
+            "results": [{k: r[k] for k in ("name", "kind", "file", "program", "rejected", "seconds",
+                                           "build_seconds", "said")} for r in results]}, indent=1))
+    print(f"kinds: {len(kinds)} equivalent: {len(chosen) - len(mutants)} "
+          f"wall_seconds={time.monotonic() - start:.0f}")
+    print(f"mutants: {len(results)} rejected: {rejected} median_seconds={median:.2f} "
+          f"worst_seconds={worst:.2f}")
+    sys.exit(0 if rejected == len(results) and alarms == 0 else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -157,12 +157,12 @@ struct change_all {
     template <bool Clobber> static void body(const change_all& a) {
         change<Clobber>(a.r->log_c, a.by);
         change<Clobber>(a.r->log_a, a.by); // no room for this one
-        replace::body<Clobber>({&a.r->slots[0], 0});
         cell* old = a.r->slots[1].at;
         auto* other = static_cast<cell*>(hf_alloc(1000)); // a class of its own, from a free chunk
         fill_fresh(other, a.by);
         store<Clobber>(&a.r->slots[1].at, other);
         if (old != nullptr) hf_free(old);
+        replace::body<Clobber>({&a.r->slots[0], 0});
         change<Clobber>(a.r->log_c, a.by + 1);
     }
 };
@@ -393,6 +393,7 @@ public:
     void describe(hf::pool& p, hf::crash::state& s) override {
         const root* r = p.root<root>();
         s.add(r->slots[0].value);
+        s.add(r->slots[0].pair[1]);
         s.add(hf::account(p).blocks);
         struct looking {
             hf::crash::state* seen;
@@ -488,6 +489,23 @@ template <bool Clobber> class same_chunk final : public section_program {
     }
 };
 
+/// What one thread frees is the only room for the other: not before the mark is durable.
+class freed_for_other final : public section_program {
+    void setup(hf::pool& p) override {
+        root* r = p.root<root>();
+        section<false>(take{&r->slots[0], 4 * 4096});
+        section<false>(take{&r->slots[1], 3 * 4096});
+        for (std::uint64_t& word : r->slots[0].at->words) word = 3;
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned thread, unsigned) override {
+        root* r = p.root<root>();
+        if (thread == 0) section<false>(drop{&r->slots[0], 0});
+        else section<false>(take{&r->slots[2], 4 * 4096});
+    }
+};
+
 /// One thread alone leaves its mark; the next changes what that one had read.
 class mark_left final : public section_program {
     void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
@@ -522,6 +540,19 @@ template <bool Clobber> class grow_inside final : public section_program {
         root* r = p.root<root>();
         if (i == 0) section<Clobber>(take{&r->slots[2], 2 * 4096});
         else section<Clobber>(replace{&r->slots[0], 0});
+    }
+};
+
+/// No chunk is left: blocks come from one that an earlier open of the pool has used in part.
+template <bool Clobber> class used_chunk final : public section_program {
+    void setup(hf::pool& p) override {
+        root* r = p.root<root>();
+        section<false>(take{&r->slots[1], 8 * 4096});
+        put(r->slots[0], 1);
+    }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        section<Clobber>(take{&p.root<root>()->slots[2 + i], sizeof(cell)});
     }
 };
 
@@ -691,6 +722,7 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     add_both<same_chunk>("section/same chunk");
     add_both<grow_inside>("section/growth");
     add_both<trimmed>("section/trim");
+    add_both<used_chunk>("section/used chunk");
     hf::crash::add("section/unstage at once", std::make_unique<given_back_at_once>());
     hf::crash::add("section/free at once", std::make_unique<freed_at_once>());
     hf::crash::add("section/adopt at once", std::make_unique<adopted_at_once>());
@@ -703,6 +735,7 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     hf::crash::add("section/nothing stored", std::make_unique<nothing_stored>());
     hf::crash::add("section/both engines", std::make_unique<both_engines>());
     hf::crash::add("section/mark left", std::make_unique<mark_left>());
+    hf::crash::add("section/freed for another", std::make_unique<freed_for_other>());
     hf::crash::add("section/no room", std::make_unique<no_room>());
     return true;
 }();
