@@ -109,6 +109,7 @@ def account_of(litmus, runs, mutants, seconds):
         "states": sum(run["states"] for run in runs),
         "states_per_second": speed(maps),           # of the hash map, a core
         "states_per_second_all": speed(runs),
+        "images": sum(run.get("images", 0) for run in runs),
         "violations": sum(len(run["violations"]) for run in runs),
         "mutants": mutants and mutants["mutants"],
         "mutants_rejected": mutants and mutants["rejected"],
@@ -124,7 +125,8 @@ def text_of_account(account):
     told = "mutants: not run" if mutants is None else \
         f"mutants: {mutants['mutants']}, {mutants['rejected']} rejected, {mutants['false_alarms']} false alarms; " \
         f"median {mutants.get('median_seconds', 0):.2f} s, worst {mutants.get('worst_seconds', 0):.2f} s"
-    return (f"states: {account['states']}, {account['violations']} violations"
+    return (f"states: {account['states']}, which stand for {account['images']:.2g} memory images; "
+            f"{account['violations']} violations"
             f"{'' if account['complete'] else ', NOT COMPLETE'}; a second and core: "
             f"{account['states_per_second']} of the hash map, {account['states_per_second_all']} of all\n{told}")
 

@@ -331,6 +331,19 @@ bool explorer::fail_here(frame& f, const legal_set& legal) {
     return true;
 }
 
+/// Contents that memory may have had in the run that has just ended: every choice that it did not
+/// have to make.
+double explorer::images_stood_for(const frame& f) const {
+    double images = 1;
+    const auto count = [&](std::size_t line) {
+        if (f.open[line] != 0 && decided_[line] != run_)
+            images *= static_cast<double>(f.contents_of(line).size());
+    };
+    for (const std::size_t line : f.memory.open_lines()) count(line);
+    for (const auto& [line, u] : f.unknown) count(line);
+    return images;
+}
+
 /// One run of recovery. False: stop exploring.
 bool explorer::leaf(frame& f, const legal_set& legal) {
     ++run_;
@@ -358,6 +371,7 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
         return f.level + 1 == options_.depth || descend_once(f, legal, v.state);
     }
     ++result_.states;
+    result_.images += images_stood_for(f);
     if (!v.recovered) {
         report(f, v.text);
         return false;

@@ -87,6 +87,7 @@ struct violation {
 
 struct exploration {
     std::uint64_t states = 0;       // runs of recovery judged
+    double images = 0;              // contents of memory that they stand for (1)
     std::uint64_t merged = 0;       // runs that met nothing new, and failures explored before (3)
     std::uint64_t failures = 0;     // events at which failures were explored, all depths
     std::uint64_t events = 0;       // of the runs explored
@@ -150,6 +151,7 @@ private:
     void decide(std::size_t line, const line_content& content);
     void decide_by_choice(std::size_t line);
     bool undecided(std::size_t line) const noexcept;
+    double images_stood_for(const frame& f) const;
     static std::uint64_t bytes_in_line(std::size_t line, std::size_t offset, std::size_t bytes);
     bool stored_over(std::size_t line, std::size_t offset, std::size_t bytes) const;
     void written(std::size_t offset, std::size_t bytes, event_kind kind);

@@ -153,6 +153,7 @@ TEST(Explorer, VisitsEveryCombinationThatIsRead) {
             return outcome{1};
         });
     EXPECT_EQ(e.states, 8U); // each line old or new
+    EXPECT_EQ(e.images, 8);
 }
 
 TEST(Explorer, LinesThatAreNotReadMakeNoStates) {
@@ -166,6 +167,7 @@ TEST(Explorer, LinesThatAreNotReadMakeNoStates) {
             return outcome{1};
         });
     EXPECT_EQ(e.states, 2U);
+    EXPECT_EQ(e.images, 1 + 8); // at the start; and the last line new, the others either
     EXPECT_GT(e.merged, 0U);
 }
 
