@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstring>
 #include <functional>
+#include <ostream>
 #include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -170,6 +171,9 @@ struct expected {
     trouble what;
     const char* said;
 };
+void PrintTo(const expected& e, std::ostream* to) {
+    *to << static_cast<int>(e.what) << ' ' << e.said;
+}
 class RecoveryFaults : public Faults, public ::testing::WithParamInterface<expected> {};
 
 TEST_P(RecoveryFaults, BecomesARefusalThatLeavesThePoolRecoverable) {

@@ -198,6 +198,9 @@ TEST(SecretsSearch, FindsWhatIsThere) {
     EXPECT_EQ(find_secret(std::string(100, 'x') + secret().substr(5, 7)), std::string::npos);
 }
 
-INSTANTIATE_TEST_SUITE_P(Modes, Secrets, ::testing::Values(mode::process, mode::pmem));
+INSTANTIATE_TEST_SUITE_P(Modes, Secrets, ::testing::Values(mode::process, mode::pmem),
+                         [](const auto& info) {
+                             return std::string(info.param == mode::process ? "process" : "pmem");
+                         });
 
 } // namespace
