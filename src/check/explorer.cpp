@@ -45,7 +45,8 @@ std::size_t words_apart(const line_content& a, const line_content& b) {
 /// known: stores go over whichever it is.
 struct unknown_line {
     std::vector<line_content> bases;
-    std::vector<persistent_memory> stored_over; // one line each, parallel to 'bases'; empty: no store
+    std::vector<persistent_memory>
+        stored_over; // one line each, parallel to 'bases'; empty: no store
 };
 
 /// A run being explored, up to one of its events.
@@ -53,7 +54,7 @@ struct explorer::frame {
     unsigned level = 0;
     std::size_t event = 0;
     const trace* explored = nullptr;
-    persistent_memory memory{domain::adr, {}};    // but for these lines:
+    persistent_memory memory{domain::adr, {}}; // but for these lines:
     std::map<std::size_t, unknown_line> unknown;
     std::vector<line_content> image; // what memory_ holds when recovery starts
     std::vector<std::uint32_t> open; // line -> index into 'contents', plus 1; 0: one content
@@ -174,8 +175,8 @@ bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* da
     // What has reached memory has persisted there: then failures fall between the words as well.
     const std::size_t step = domain_ == domain::adr ? e.bytes : word_bytes;
     for (std::size_t at = 0; at < e.bytes;) {
-        const std::size_t n = std::min(step - (domain_ == domain::adr ? 0 : (e.offset + at) % step),
-                                       e.bytes - at);
+        const std::size_t n =
+            std::min(step - (domain_ == domain::adr ? 0 : (e.offset + at) % step), e.bytes - at);
         std::vector<line_content> before;
         if (f.open[line] == 0) before = {f.image[line]};
         else before = f.contents[f.open[line] - 1];
@@ -364,8 +365,8 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
         f.looked_at.assign(f.memory.lines(), false);
         return f.level + 1 < replaying_->size() && descend(f, legal, v.state);
     }
-    // Without a look at what is new, this was a run of recovery that has been judged before; but what
-    // it did may be failed in turn, and looked at then.
+    // Without a look at what is new, this was a run of recovery that has been judged before; but
+    // what it did may be failed in turn, and looked at then.
     if (!unmet_.empty()) {
         ++result_.merged;
         return f.level + 1 == options_.depth || descend_once(f, legal, v.state);
@@ -386,7 +387,8 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
 /// descend(), unless failures in this same recovery were explored before and nothing that is new
 /// was looked at then (3). Contents that are possible since then are new in their turn.
 bool explorer::descend_once(frame& f, const legal_set& legal, outcome state) {
-    std::uint64_t key = checksum(legal.data(), legal.size() * sizeof legal[0], f.identity + f.epoch);
+    std::uint64_t key =
+        checksum(legal.data(), legal.size() * sizeof legal[0], f.identity + f.epoch);
     for (const auto& [line, content] : decisions_)
         key = checksum(content.data(), sizeof content, key + line);
     const auto known = looked_at_.find(key);

@@ -71,7 +71,7 @@ struct failure_point {
 
 struct missing_line { // a line whose newest content a failure lost
     std::size_t line;
-    unsigned level; // 0: failure of the run explored, 1: of its recovery …
+    unsigned level;  // 0: failure of the run explored, 1: of its recovery …
     code_place lost; // the oldest store to it that is missing
     std::size_t lost_offset, lost_bytes;
     bool flushed; // after that store, before the failure
@@ -86,14 +86,14 @@ struct violation {
 };
 
 struct exploration {
-    std::uint64_t states = 0;       // runs of recovery judged
-    double images = 0;              // contents of memory that they stand for (1)
-    std::uint64_t merged = 0;       // runs that met nothing new, and failures explored before (3)
-    std::uint64_t failures = 0;     // events at which failures were explored, all depths
-    std::uint64_t events = 0;       // of the runs explored
-    double seconds = 0;             // of one core, spent on it
-    bool complete = true;  // false: a budget ran out, or 'reduced'
-    bool reduced = false;  // unordered words left out (persistent_memory::reduced)
+    std::uint64_t states = 0;   // runs of recovery judged
+    double images = 0;          // contents of memory that they stand for (1)
+    std::uint64_t merged = 0;   // runs that met nothing new, and failures explored before (3)
+    std::uint64_t failures = 0; // events at which failures were explored, all depths
+    std::uint64_t events = 0;   // of the runs explored
+    double seconds = 0;         // of one core, spent on it
+    bool complete = true;       // false: a budget ran out, or 'reduced'
+    bool reduced = false;       // unordered words left out (persistent_memory::reduced)
     std::vector<violation> violations;
 };
 
@@ -113,7 +113,8 @@ public:
     ~explorer();
 
     /// Explores failures in 'run', which started from 'before' (everything durable), recovering to
-    /// one of legal[0] until the run says otherwise. Adds to result(). Stops at the first violation.
+    /// one of legal[0] until the run says otherwise. Adds to result(). Stops at the first
+    /// violation.
     void explore(std::span<const std::byte> before, const trace& run,
                  const std::vector<legal_set>& legal);
     /// 'recover' says that recovery is over: what follows only looks, and whoever saw the memory so
@@ -170,18 +171,18 @@ private:
     std::function<verdict()> recover_;
     explore_options options_;
     exploration result_;
-    std::vector<std::unique_ptr<frame>> frames_;             // one per depth, reused
-    std::unordered_set<std::uint64_t> explored_;             // (3)
+    std::vector<std::unique_ptr<frame>> frames_; // one per depth, reused
+    std::unordered_set<std::uint64_t> explored_; // (3)
     std::unordered_map<std::uint64_t, std::vector<bool>> looked_at_;
     std::uint64_t explored_runs_ = 0;
-    const std::vector<failure_point>* replaying_ = nullptr;  // only these failures, these choices
+    const std::vector<failure_point>* replaying_ = nullptr; // only these failures, these choices
     verdict replayed_;
     std::chrono::steady_clock::time_point start_;
 
     // The run of recovery under way.
     frame* current_ = nullptr;
     bool recording_ = false;
-    bool looking_ = false; // recovery is over (recovered())
+    bool looking_ = false;               // recovery is over (recovered())
     std::uint32_t run_ = 0;              // its number, for the stamps below
     std::vector<std::uint32_t> decided_; // by line: the run that decided it
     std::vector<std::uint32_t> dirtied_; // by line: the run that changed it

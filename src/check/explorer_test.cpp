@@ -38,9 +38,8 @@ void fence() { persist::trace(persist::event::fence, nullptr, 0); }
 
 /// Explores 'protocol'; recovery returns the state, or 0 for a wrong one.
 exploration explored(const std::function<void(recorder&)>& protocol,
-                     const std::vector<legal_set>& legal,
-                     const std::function<outcome()>& recovery, explore_options options = {},
-                     domain d = domain::adr) {
+                     const std::vector<legal_set>& legal, const std::function<outcome()>& recovery,
+                     explore_options options = {}, domain d = domain::adr) {
     memory = {};
     const std::vector<std::byte> before(bytes().begin(), bytes().end());
     trace run;
@@ -327,13 +326,12 @@ TEST(Explorer, ReplaysWhatItReports) {
         const watch watching(bytes().data(), bytes().size(), record);
         protocol(record);
     }
-    explorer again(
-        bytes(), domain::adr,
-        [] {
-            const outcome state = flag_and_data();
-            return verdict{state != 0, state, "wrong again"};
-        },
-        {});
+    explorer again(bytes(), domain::adr,
+                   [] {
+                       const outcome state = flag_and_data();
+                       return verdict{state != 0, state, "wrong again"};
+                   },
+                   {});
     EXPECT_EQ(again.replay(before, record.recorded(), e.violations[0].at).text, "wrong again");
 }
 
@@ -342,7 +340,8 @@ TEST(Explorer, ProcessCrashesKeepProgramOrder) {
         put(word(0), 7); // no flush, no fence: a killed process keeps both, in order
         put(word(1), 1);
     };
-    EXPECT_TRUE(explored(unordered, {{1, 2}}, flag_and_data, {}, domain::process).violations.empty());
+    EXPECT_TRUE(
+        explored(unordered, {{1, 2}}, flag_and_data, {}, domain::process).violations.empty());
     const auto wrong = [](recorder&) {
         put(word(1), 1);
         put(word(0), 7);

@@ -30,7 +30,8 @@ public:
 
 private:
     struct per_thread {
-        std::vector<std::vector<unsigned>> before; // per operation begun: acknowledged ones, by thread
+        std::vector<std::vector<unsigned>>
+            before; // per operation begun: acknowledged ones, by thread
         unsigned acknowledged = 0;
     };
     bool possible(const operation_order& order) const;

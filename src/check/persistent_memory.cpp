@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <base/checksum.hpp>
 #include <check/persistent_memory.hpp>
 
 #include <algorithm>
@@ -26,11 +25,6 @@ persistent_memory::persistent_memory(domain d, std::span<const std::byte> durabl
     : domain_(d), settled_(durable.size() / line_bytes), slot_(settled_.size()) {
     HF_ASSERT(durable.size() % line_bytes == 0);
     if (!durable.empty()) std::memcpy(settled_.data(), durable.data(), durable.size());
-    for (std::size_t l = 0; l < settled_.size(); ++l) settled_digest_ ^= digest_of(l, settled_[l]);
-}
-
-std::uint64_t persistent_memory::digest_of(std::size_t line, const line_content& content) {
-    return checksum(content.data(), sizeof content, line + 1);
 }
 
 persistent_memory::open_line* persistent_memory::find(std::size_t line) noexcept {
@@ -42,7 +36,6 @@ const persistent_memory::open_line* persistent_memory::find(std::size_t line) co
 
 persistent_memory::open_line& persistent_memory::opened(std::size_t line) {
     if (open_line* found = find(line)) return *found;
-    settled_digest_ ^= digest_of(line, settled_[line]);
     open_lines_.push_back(line);
     open_.push_back({.versions = {settled_[line]}, .first = 0, .nt = {}, .torn = {}, .stored = {}});
     slot_[line] = static_cast<std::uint32_t>(open_.size());
@@ -52,7 +45,6 @@ persistent_memory::open_line& persistent_memory::opened(std::size_t line) {
 void persistent_memory::close(std::size_t line) {
     const std::uint32_t at = slot_[line] - 1;
     settled_[line] = open_[at].versions.front();
-    settled_digest_ ^= digest_of(line, settled_[line]);
     slot_[line] = 0;
     if (at + 1 < open_.size()) {
         open_[at] = std::move(open_.back());
@@ -116,9 +108,7 @@ void persistent_memory::add_torn(open_line& of, const line_content& wanted, unsi
 void persistent_memory::store_words(std::size_t line, const line_content& wanted,
                                     unsigned changed) {
     if (domain_ != domain::adr && find(line) == nullptr) { // (4)
-        settled_digest_ ^= digest_of(line, settled_[line]);
         settled_[line] = wanted;
-        settled_digest_ ^= digest_of(line, settled_[line]);
         return;
     }
     open_line& l = opened(line);
@@ -159,7 +149,8 @@ void persistent_memory::store(std::size_t offset, const void* bytes, std::size_t
         for (std::size_t w = 0; w < words_per_line; ++w)
             if (wanted[w] != now[w]) changed |= 1u << w;
         if (open_line* l = find(line))
-            changed = note_unchanged(*l, within / word_bytes, (within + n - 1) / word_bytes, changed);
+            changed =
+                note_unchanged(*l, within / word_bytes, (within + n - 1) / word_bytes, changed);
         if (changed != 0) store_words(line, wanted, changed);
         offset += n;
         from += n;
@@ -328,17 +319,6 @@ void persistent_memory::settle(std::size_t line, const line_content& content) {
     open_line& l = opened(line);
     l = {.versions = {content}, .first = 0, .nt = {}, .torn = {}, .stored = {}};
     close(line);
-}
-
-std::uint64_t persistent_memory::digest() const {
-    std::uint64_t out = settled_digest_;
-    for (std::size_t line : open_lines_) {
-        std::uint64_t sum = 0; // whatever the order of the contents
-        const auto contents = possible(line);
-        for (const line_content& c : contents) sum += digest_of(line, c);
-        out ^= contents.size() == 1 ? sum : checksum(&sum, sizeof sum, line + 1);
-    }
-    return out;
 }
 
 } // namespace hf::check

@@ -55,9 +55,6 @@ public:
     /// The line has this content, durably.
     void settle(std::size_t line, const line_content& content);
 
-    /// Equal, up to a collision of 64 bits, when a failure now has the same contents to choose
-    /// from.
-    std::uint64_t digest() const;
     /// possible() left combinations out: more unordered words were under way than it enumerates.
     bool reduced() const noexcept { return reduced_; }
 
@@ -103,7 +100,6 @@ private:
     void close(std::size_t line);
     void combine_nt(const open_line& of, std::size_t version, std::vector<line_content>& out) const;
     static line_content newest_of(const open_line& of);
-    static std::uint64_t digest_of(std::size_t line, const line_content& content);
 
     domain domain_;
     std::vector<line_content> settled_; // of the lines that are not open
@@ -111,7 +107,6 @@ private:
     std::vector<open_line> open_;       // parallel to open_lines_
     std::vector<std::size_t> open_lines_;
     std::vector<std::vector<pending_flush>> flushes_; // by thread
-    std::uint64_t settled_digest_ = 0;                // of the lines that are not open
     mutable bool reduced_ = false;
 };
 

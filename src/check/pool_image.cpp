@@ -40,8 +40,8 @@ result<pool_image> pool_image::make(const open_options& options,
     out.memory_ = {static_cast<std::byte*>(at), capacity};
     out.initial_.resize(capacity);
     std::memcpy(out.initial_.data(), bytes.data(), bytes.size());
-    out.file_ = std::make_unique<memory_image>(
-        memory_image{out.memory_.data(), bytes.size(), capacity});
+    out.file_ =
+        std::make_unique<memory_image>(memory_image{out.memory_.data(), bytes.size(), capacity});
     out.options_.creation = create::never;
     out.options_.guard_signals = false; // the checker has its own
     out.reset();

@@ -227,8 +227,8 @@ void checking::explore_all() {
     const std::string died = run_guarded(60, [&] { reference_runs(); });
     if (!died.empty()) out_.trouble.push_back("running it without a failure: it " + died);
     if (!out_.trouble.empty()) return;
-    explorer explore(image_->memory(), domain_of(given_.options()), [&] { return recover(); },
-                     options_.explore);
+    explorer explore(
+        image_->memory(), domain_of(given_.options()), [&] { return recover(); }, options_.explore);
     explorer_ = &explore;
     if (given_.threads() > 1) threads_ = std::make_unique<turn_takers>(given_.threads());
     if (given_.threads() == 1 || !options_.replay.empty())

@@ -6,7 +6,8 @@
 // What counts as right after a failure (durable linearizability):
 //   - recovery succeeds;
 //   - the state is one that the acknowledged operations leave, or those and some of the pending
-//     ones, in an order that threads could have seen; the reference runs say which states these are;
+//     ones, in an order that threads could have seen; the reference runs say which states these
+//     are;
 //   - the program's own invariants hold, every object it reaches is an allocated block, and every
 //     allocated block is reached;
 //   - a state once recovered to stays, whatever fails next.
@@ -36,8 +37,8 @@ struct checked_program {
 
 struct check_options {
     hf::check::explore_options explore;
-    unsigned preemptions = 2;        // of a thread that could have gone on, at most
-    unsigned schedules_random = 0;   // further schedules, by random priorities
+    unsigned preemptions = 2;      // of a thread that could have gone on, at most
+    unsigned schedules_random = 0; // further schedules, by random priorities
     std::uint64_t seed = 1;
     std::vector<hf::check::failure_point> replay; // only this …
     hf::check::schedule replay_schedule;          // … of a run by this schedule

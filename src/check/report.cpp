@@ -276,12 +276,13 @@ std::string for_programs(const checked_program& checked, const trace& run) {
                                   quoted(replay_text(checked, v)), guilty_json(v, run));
     for (const std::string& t : checked.trouble)
         violations += fmt::format("{}{{\"what\":{}}}", violations.empty() ? "" : ",", quoted(t));
-    return fmt::format("{{\"name\":{},\"passed\":{},\"complete\":{},\"states\":{},\"images\":{:g},\"merged\":{},"
-                       "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
-                       "\"redundant_flushes\":{},\"redundant_fences\":{},\"violations\":[{}]}}",
-                       quoted(checked.name), checked.passed(), e.complete, e.states, e.images,
-                       e.merged, e.failures, e.events, checked.schedules, e.seconds,
-                       checked.redundant_flushes, checked.redundant_fences, violations);
+    return fmt::format(
+        "{{\"name\":{},\"passed\":{},\"complete\":{},\"states\":{},\"images\":{:g},\"merged\":{},"
+        "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
+        "\"redundant_flushes\":{},\"redundant_fences\":{},\"violations\":[{}]}}",
+        quoted(checked.name), checked.passed(), e.complete, e.states, e.images, e.merged,
+        e.failures, e.events, checked.schedules, e.seconds, checked.redundant_flushes,
+        checked.redundant_fences, violations);
 }
 
 } // namespace hf::crash

@@ -58,8 +58,7 @@ clipped clip(const void* address, std::uint64_t bytes) {
 
 void on_event(persist::event what, const void* address, std::size_t bytes) {
     if (watching == nullptr) return;
-    if (places_followed)
-        note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
+    if (places_followed) note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
     if (what == persist::event::fence) return watching->fence();
     const clipped in = clip(address, bytes);
     if (in.bytes == 0) return;
@@ -104,10 +103,8 @@ void hf_trace_load(const void* address, std::uint64_t bytes) {
 
 void hf_trace_store(const void* address, std::uint64_t bytes) {
     if (watching == nullptr) return;
-    if (places_followed)
-        note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
-    if (const clipped in = clip(address, bytes); in.bytes > 0)
-        watching->store(in.offset, in.bytes);
+    if (places_followed) note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
+    if (const clipped in = clip(address, bytes); in.bytes > 0) watching->store(in.offset, in.bytes);
 }
 
 void hf_trace_rmw(const void* address, std::uint64_t bytes) {

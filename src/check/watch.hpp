@@ -17,7 +17,7 @@ public:
     virtual void store(std::size_t offset, std::size_t bytes) = 0; // after it
     virtual void nt_store(std::size_t offset, std::size_t bytes) = 0;
     virtual void flush(std::size_t offset, std::size_t bytes) = 0;
-    virtual void fence() = 0; // sfence, mfence
+    virtual void fence() = 0;                                        // sfence, mfence
     virtual void checked(std::size_t offset, std::size_t bytes) = 0; // persist::event::checked
 };
 

@@ -9,10 +9,9 @@
 //     durable and before the commit mark is stored.
 // (3) A freed block is handed out again only when the section's commit mark is durable.
 // (4) Engine clobber may leave the mark out while no other thread has begun sections: the next
-// begin
-//     record stands for it, and until that is durable the section would merely be re-executed, with
-//     the same result. A thread's first sections store such marks with their own records, so they
-//     are durable before anything changes in place that the re-executed section could read or
+//     begin record stands for it, and until that is durable the section would merely be re-executed,
+//     with the same result. A thread's first sections store such marks with their own records, so
+//     they are durable before anything changes in place that the re-executed section could read or
 //     overwrite.
 #pragma once
 

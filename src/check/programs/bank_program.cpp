@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The bank of the examples, built once per engine: two locks a transfer, all kinds of pairs.
-#include <examples/bank.hpp>
 #include <structures/engine_of_build.hpp>
 
 #include <holdfast/crash.hpp>
+
+#include <examples/bank.hpp>
 
 namespace {
 

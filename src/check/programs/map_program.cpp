@@ -71,9 +71,7 @@ class map_split final : public map_program {
         for (std::uint64_t k = 1; k <= keys; ++k) p.root<map>()->insert(k, k);
     }
     unsigned operations(unsigned) const override { return 2; }
-    void run(hf::pool& p, unsigned, unsigned i) override {
-        p.root<map>()->insert(keys + 1 + i, 7);
-    }
+    void run(hf::pool& p, unsigned, unsigned i) override { p.root<map>()->insert(keys + 1 + i, 7); }
 };
 
 class map_reserve final : public map_program {
