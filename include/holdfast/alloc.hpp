@@ -68,6 +68,18 @@ void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcep
 void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept;
 /// Gives a staged block back unused.
 void unstage(pool& in, void* staged_block) noexcept;
+/// The same for code that has no pool at hand but an address in it: structures. Null when the pool
+/// is full, or 16 blocks are staged.
+void* stage_near(const void* in_pool, std::size_t bytes) noexcept;
+/// Copies whole words to a staged block, or to bytes of the pool that nobody can reach yet, for the
+/// section that begins next on this thread: they are durable before it stores anything in place.
+/// Unlike stage_copy it wants no stage_persist; the section's log gets 40 bytes with their sum.
+///
+/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread.
+/// Ordering: 0 points.
+/// Crash:    the section is re-executed only when the bytes were durable with its log.
+void stage_words(void* to, const void* from, std::size_t bytes) noexcept;
+void unstage(void* staged_block) noexcept;
 /// Gives back the free blocks that this thread keeps at hand, so that chunks which are wholly free
 /// can serve other sizes and other threads.
 ///

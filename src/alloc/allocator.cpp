@@ -111,6 +111,7 @@ void allocator::release(thread_cache& cache, block b) noexcept try {
     at_hand.push_back(b.offset);
     const std::uint64_t keep = refill_count(b.bytes);
     if (at_hand.size() <= 2 * keep) return;
+    cache.named_chunk[size_class] = 0;
     put_back(size_class, at_hand.data(), keep); // the oldest
     at_hand.erase(at_hand.begin(), at_hand.begin() + static_cast<std::ptrdiff_t>(keep));
 } catch (const std::bad_alloc&) { // (4)
@@ -119,6 +120,7 @@ void allocator::release(thread_cache& cache, block b) noexcept try {
 void allocator::release_all(thread_cache& cache) noexcept {
     for (unsigned c = 0; c < cache.blocks.size(); ++c) {
         if (cache.blocks[c].empty()) continue;
+        cache.named_chunk[c] = 0;
         put_back(c, cache.blocks[c].data(), cache.blocks[c].size());
         cache.blocks[c].clear();
     }
@@ -127,6 +129,7 @@ void allocator::release_all(thread_cache& cache) noexcept {
 bool allocator::refill(thread_cache& cache, unsigned size_class) {
     const std::uint64_t size = heap_.classes().block_bytes(size_class);
     auto& at_hand = cache.blocks[size_class];
+    cache.named_chunk[size_class] = 0;
     slab_list& list = slabs_[size_class];
     std::scoped_lock held{list.lock};
     std::uint64_t wanted = refill_count(size);

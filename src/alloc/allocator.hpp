@@ -33,6 +33,18 @@ struct slab_state;
 /// Free blocks that one thread keeps at hand, by size class. Its owner alone touches it.
 struct thread_cache {
     std::array<std::vector<std::uint64_t>, 256> blocks; // offsets, used from the back
+    // By class: the chunk whose entry this thread has made durable, as long as it got its blocks by
+    // no refill since: until then the blocks at hand, or those they became, keep the chunk what it
+    // is. 0: none.
+    std::array<std::uint64_t, 256> named_chunk{};
+
+    bool named(const heap& of, block b) const noexcept {
+        return of.is_slab(b.bytes) && named_chunk[of.classes().class_of(b.bytes)] == of.chunk_of(b);
+    }
+    /// The block was published by this thread, durably.
+    void note_named(const heap& of, block b) noexcept {
+        if (of.is_slab(b.bytes)) named_chunk[of.classes().class_of(b.bytes)] = of.chunk_of(b);
+    }
 };
 
 class allocator {
@@ -98,13 +110,12 @@ private:
 
     pool_file* file_;
     heap heap_;
-    std::vector<slab_list> slabs_; // by class
+    std::vector<slab_list> slabs_;                     // by class
     mutable std::mutex chunks_;                        // guards what follows, and growth
     std::map<std::uint64_t, std::uint64_t> free_runs_; // offset -> chunks; never adjacent
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
-    std::vector<std::vector<std::uint64_t>>
-        unexamined_; // by class: slab chunks, bits not read yet
+    std::vector<std::vector<std::uint64_t>> unexamined_; // by class: slab chunks, bits not read yet
     std::array<extent_state, 128> extents_;
     std::atomic<unsigned> extents_known_{0};
 };

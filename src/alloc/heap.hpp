@@ -81,6 +81,18 @@ public:
     chunk_entry entry(const heap_extent& e, std::uint64_t chunk) const noexcept {
         return {std::atomic_ref(e.entries[chunk]).load(std::memory_order_acquire)};
     }
+    /// Whether [offset, offset + bytes) lies in the chunks of one extent.
+    bool covers(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        const unsigned i = extent_of(offset);
+        if (i == extent_count()) return false;
+        const heap_extent& e = extents_[i];
+        return bytes <= e.data_offset + e.chunks * chunk_bytes_ - offset;
+    }
+    /// Offset of the chunk that the block starts in. Requires: a block of the heap.
+    std::uint64_t chunk_of(block b) const noexcept {
+        const heap_extent& e = extents_[extent_of(b.offset)];
+        return b.offset - (b.offset - e.data_offset) % chunk_bytes_;
+    }
     bool bit(std::uint64_t offset) const noexcept;
     /// Granule bits set in the whole heap: as many as blocks, unless the tables are damaged.
     std::uint64_t bits_set() const noexcept;
@@ -131,8 +143,8 @@ public:
     /// The allocated block that starts at 'offset', from the durable state; bytes 0 when none does.
     block allocated_at(std::uint64_t offset) const noexcept;
 
-    /// Visits the numbers of the slots of 'size' bytes whose bits are set in the chunk that starts at
-    /// 'offset'.
+    /// Visits the numbers of the slots of 'size' bytes whose bits are set in the chunk that starts
+    /// at 'offset'.
     template <class Visit>
     void for_each_slot(std::uint64_t offset, std::uint64_t size, Visit&& visit) const {
         const heap_extent& e = extents_[extent_of(offset)];
@@ -170,9 +182,8 @@ private:
         }
         if (what.kind() != chunk_kind::slab || what.size_class() >= classes_.count()) return 1;
         const std::uint64_t size = classes_.block_bytes(what.size_class());
-        for_each_slot(start, size, [&](std::uint64_t slot) {
-            visit(block{start + slot * size, size});
-        });
+        for_each_slot(start, size,
+                      [&](std::uint64_t slot) { visit(block{start + slot * size, size}); });
         return 1;
     }
 

@@ -67,17 +67,30 @@ void re_execute(const pool::impl& pool, section& work, const pending_section& pe
     work.function()->re_execute(pending.args.data());
 }
 
+/// Whether everything made before the section is there: the blocks it may adopt are named, bytes
+/// filled in are as they were. If not, the section had stored nothing in place: its log and those
+/// bytes are durable before that. Requires: old bytes are restored.
+bool made_ready(const pool_file& file, const pending_section& pending) {
+    std::uint64_t found = 0;
+    for (const record_view& r : pending.records) {
+        found += r.kind == record_kind::staged || r.kind == record_kind::filled;
+        if (r.kind != record_kind::filled) continue;
+        filled_payload filled;
+        std::memcpy(&filled, r.payload, sizeof filled);
+        const std::byte* at = file.base() + r.offset;
+        persist::trace(persist::event::checked, at, filled.bytes);
+        if (XXH3_64bits(at, filled.bytes) != filled.sum) return false;
+    }
+    return found >= pending.announced;
+}
+
 void clobber_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
     restore_old_bytes(*pool.file, pending);
     attachment& again = state.work.emplace(pool, pending.lane);
     recovery_report& count = state.count;
     again.work.resume(pending);
     current_section = &again.work;
-    // Without all of its staged records the section may adopt a block that is not named here. It
-    // had not begun to run: those records come before its first store.
-    const auto staged =
-        std::ranges::count(pending.records, record_kind::staged, &record_view::kind);
-    if (static_cast<std::uint64_t>(staged) < pending.staged_count) {
+    if (!made_ready(*pool.file, pending)) {
         again.work.discard();
         ++count.discarded;
     } else if (setjmp(again.work.discard_point()) == 0) {

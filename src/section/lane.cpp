@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <section/lane.hpp>
 
+#include <cstddef>
 #include <cstring>
 
 namespace hf {
@@ -43,6 +44,18 @@ bool read_begin(lane_position& at, record_view& record, begin_payload& begin) {
         return false;
     std::memcpy(&begin, record.payload, sizeof begin);
     return begin.args_bytes == record.bytes - sizeof begin;
+}
+
+/// Keeps a record; one of kind made as the two that it stands for.
+void keep(std::vector<record_view>& records, record_view record, const heap& blocks) {
+    if (record.kind == record_kind::made) {
+        std::uint64_t bytes = 0;
+        if (record.bytes == sizeof(filled_payload))
+            std::memcpy(&bytes, record.payload + offsetof(filled_payload, bytes), sizeof bytes);
+        records.push_back({record_kind::staged, record.offset, blocks.rounded(bytes), nullptr});
+        record.kind = record_kind::filled;
+    }
+    records.push_back(record);
 }
 
 } // namespace
@@ -101,7 +114,7 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
         at = first;
         found.lane = lane;
         found.begin = begin;
-        found.staged_count = record.offset;
+        found.announced = record.offset;
         found.args.assign(record.payload + sizeof begin, record.payload + record.bytes);
     }
     if (newest_epoch == header->committed) return false;
@@ -109,7 +122,7 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     record_view record;
     std::uint64_t segments_bytes = 0;
     while (read_record(at, record)) {
-        found.records.push_back(record);
+        keep(found.records, record, blocks);
         if (record.kind != record_kind::segment) continue;
         // Checks that hold are no proof of an honest writer: segments may lead anywhere, and round
         // in circles.

@@ -36,8 +36,8 @@ static_assert(sizeof(lane_header) == line_bytes && std::is_trivially_copyable_v<
 
 // Part of the durable format: do not change the values.
 enum class record_kind : std::uint8_t {
-    begin =
-        1, // payload: begin_payload, then the packed arguments; offset: staged records to follow
+    begin = 1,     // payload: begin_payload, then the packed arguments; offset: staged and filled
+                   // records to follow
     preserve = 2,  // payload: volatile bytes the section reads
     old_bytes = 3, // payload: what stood at 'offset' before the section's store
     alloc = 4,  // block at 'offset' of 'bytes' reserved by the section; offset 0: there was no room
@@ -45,6 +45,9 @@ enum class record_kind : std::uint8_t {
     staged = 6, // block at 'offset' of 'bytes' that the section may adopt
     segment = 7, // the log goes on in the block at 'offset' of 'bytes'
     resumed = 8, // recovery starts to re-execute; 'offset' is the pool's generation
+    filled = 9,  // payload: filled_payload, of bytes at 'offset' written before the section
+    made = 10,   // staged and filled in one: a block filled from its start, of the size that its
+                 // bytes need. Read back as those two
 };
 
 struct record_head {
@@ -69,8 +72,17 @@ static_assert(2 * sizeof(record_head) + sizeof(begin_payload) + args_bytes_max <
 
 constexpr bool has_payload(record_kind kind) {
     return kind == record_kind::begin || kind == record_kind::preserve ||
-           kind == record_kind::old_bytes;
+           kind == record_kind::old_bytes || kind == record_kind::filled ||
+           kind == record_kind::made;
 }
+
+/// Bytes that came to PM under the same fence as the section's first records. Where they do not
+/// have this sum that fence was never passed: the section has stored nothing in place.
+struct filled_payload {
+    std::uint64_t bytes; // how many
+    std::uint64_t sum;   // their XXH3-64
+};
+static_assert(sizeof(filled_payload) == 16 && std::is_trivially_copyable_v<filled_payload>);
 
 /// The check of a record whose predecessor has the check 'chain' (2).
 inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const void* payload,
@@ -131,7 +143,7 @@ struct pending_section {
     std::uint32_t lane;
     begin_payload begin;
     std::vector<std::byte> args;
-    std::uint64_t staged_count;       // staged records that its begin record announces
+    std::uint64_t announced;          // staged and filled records that its begin record counts
     bool sound = true;                // false: its log continues where no log can
     std::vector<record_view> records; // begin excluded, in order
     lane_position end;                // where its log goes on

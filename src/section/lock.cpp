@@ -61,8 +61,11 @@ void shared_mutex::lock() noexcept {
 }
 
 void shared_mutex::unlock() noexcept {
-    HF_ASSERT((word_.load(std::memory_order_relaxed) & writer_bit) != 0);
-    word_.fetch_and(~writer_bit, std::memory_order_release);
+    // A plain store, which need not wait for earlier flushes as a locked operation would. While the
+    // lock is held others change the 'waits' bit only; lost here, it is set again by who waits.
+    const std::uint64_t held = word_.load(std::memory_order_relaxed);
+    HF_ASSERT((held & writer_bit) != 0);
+    word_.store(held & ~writer_bit, std::memory_order_release);
 }
 
 bool shared_mutex::try_lock_shared() noexcept {

@@ -72,13 +72,14 @@ status check_records(const pool::impl& pool, const pending_section& section) {
     if (!section.sound) return corrupt(section.records.back());
     const heap& blocks = pool.blocks.durable();
     for (const record_view& r : section.records) {
-        if (r.kind == record_kind::old_bytes) {
-            // A section stores to blocks only: never to headers, lanes or the allocator's tables.
-            const unsigned e = blocks.extent_of(r.offset);
-            if (e == blocks.extent_count()) return corrupt(r);
-            const heap_extent& extent = blocks.extent_at(e);
-            if (r.bytes > extent.data_offset + extent.chunks * blocks.chunk_bytes() - r.offset)
-                return corrupt(r);
+        // A section stores to blocks only: never to headers, lanes or the allocator's tables.
+        if (r.kind == record_kind::old_bytes && !blocks.covers(r.offset, r.bytes))
+            return corrupt(r);
+        if (r.kind == record_kind::filled) {
+            filled_payload filled;
+            if (r.bytes != sizeof filled) return corrupt(r);
+            std::memcpy(&filled, r.payload, sizeof filled);
+            if (!blocks.covers(r.offset, filled.bytes)) return corrupt(r);
         }
         const bool names_block = r.kind == record_kind::alloc || r.kind == record_kind::free ||
                                  r.kind == record_kind::staged || r.kind == record_kind::segment;

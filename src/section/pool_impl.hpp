@@ -17,13 +17,13 @@
 
 namespace hf {
 
-/// Volatile side of a lane; its owner writes, others look at mark_pending.
+/// Volatile side of a lane; its owner writes, others look at mark_due.
 struct alignas(line_bytes) lane_state {
-    std::uint64_t epoch = 0;                // of the lane's newest section
-    std::atomic<std::uint64_t> mark_due{0}; // epoch of a committed section whose mark is not stored
-    std::atomic<bool> mark_pending{false};  // mark_due waits: for the lane's next begin record, or
-                                            // for another thread to store it
-    bool taken = false;                     // guarded by impl::lanes_lock
+    std::uint64_t epoch = 0; // of the lane's newest section
+    // Epoch of a committed section whose mark is not stored: it waits for the lane's next begin
+    // record, or for another thread to store it. 0: none.
+    std::atomic<std::uint64_t> mark_due{0};
+    bool taken = false; // guarded by impl::lanes_lock
 };
 
 class pool::impl {
@@ -54,7 +54,10 @@ public:
     std::mutex lanes_lock;
     std::vector<lane_state> lanes;
     std::atomic<unsigned> section_threads{0}; // threads that have begun sections
-    std::atomic<unsigned> marks_pending{0};   // lanes with mark_pending
+    // The one lane that may have a mark due: its owner was alone when it last committed. Looked at
+    // by every section, changed when threads come and go.
+    static constexpr std::uint32_t no_lane = ~std::uint32_t{0};
+    std::atomic<std::uint32_t> lazy_lane{no_lane};
 
     std::mutex root_lock;
 

@@ -14,6 +14,10 @@ namespace hf {
 
 constinit thread_local section* current_section = nullptr;
 
+namespace {
+constexpr std::size_t filled_max = 16; // sums in one section's log
+}
+
 struct section::resumed_state {
     std::vector<record_view> allocs;    // to be handed out again, in order
     std::vector<record_view> preserved; // to be read again, in order
@@ -34,8 +38,8 @@ section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache)
 section::~section() = default;
 
 void pool::impl::store_due_mark(std::uint32_t lane) noexcept {
-    if (!lanes[lane].mark_pending.load(std::memory_order_acquire)) return;
-    const std::uint64_t due = lanes[lane].mark_due.load(std::memory_order_relaxed);
+    const std::uint64_t due = lanes[lane].mark_due.load(std::memory_order_acquire);
+    if (due == 0) return;
     std::atomic_ref committed(lane_at(*file, lane)->committed);
     std::uint64_t seen = committed.load(std::memory_order_relaxed);
     while (seen < due && !committed.compare_exchange_weak(seen, due, std::memory_order_release)) {}
@@ -79,7 +83,7 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
               static_cast<unsigned long long>(args_bytes_max));
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
-    if (unfenced_ && state_->mark_pending.load(std::memory_order_relaxed)) persist::fence(domain_);
+    if (unfenced_ && mark_due_) persist::fence(domain_);
     if (!counted_) {
         counted_ = true;
         pool_->section_threads.fetch_add(1);
@@ -95,12 +99,30 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     std::memcpy(together, &head, sizeof head);
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
     if (args_bytes > 0) clear_gaps(function, together + sizeof head);
-    append(record_kind::begin, staged_.size(), bytes, together);
-    for (block b : staged_) append(record_kind::staged, b.offset, b.bytes);
-    // This lane's own mark is superseded by the begin record just written.
-    if (pool_->marks_pending.load(std::memory_order_acquire) >
-        (state_->mark_pending.load(std::memory_order_relaxed) ? 1U : 0U))
-        store_marks_of_others();
+    // Of a section that is rolled back nobody will read the bytes.
+    if (engine != engine_clobber) filled_.clear();
+    append(record_kind::begin, staged_.size() + filled_.size(), bytes, together);
+    append_staged();
+    // This lane's own mark is superseded by the begin record just written. Another's has been due
+    // since before its owner released its locks, and becomes durable with this thread's next fence,
+    // which comes before its first in-place store (4).
+    const std::uint32_t lazy = pool_->lazy_lane.load(std::memory_order_acquire);
+    if (lazy != pool::impl::no_lane && lazy != lane_) [[unlikely]]
+        store_mark_of(lazy);
+}
+
+void section::append_staged() {
+    const heap& blocks = pool_->blocks.durable();
+    const auto fills = [&](const filled_bytes& f, block b) {
+        return f.offset == b.offset && blocks.rounded(f.what.bytes) == b.bytes;
+    };
+    for (block b : staged_)
+        if (std::ranges::none_of(filled_, [&](const filled_bytes& f) { return fills(f, b); }))
+            append(record_kind::staged, b.offset, b.bytes);
+    for (const filled_bytes& f : filled_) {
+        const bool whole = std::ranges::any_of(staged_, [&](block b) { return fills(f, b); });
+        append(whole ? record_kind::made : record_kind::filled, f.offset, sizeof f.what, &f.what);
+    }
 }
 
 void section::resume(const pending_section& from) {
@@ -118,6 +140,10 @@ void section::resume(const pending_section& from) {
         if (r.kind == record_kind::free) resumed_->frees.push_back(r.offset);
         if (r.kind == record_kind::staged) staged_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::segment) segments_.push_back({r.offset, r.bytes});
+        if (r.kind == record_kind::filled) {
+            filled_.push_back({r.offset, {}});
+            std::memcpy(&filled_.back().what, r.payload, sizeof(filled_payload));
+        }
         if (r.kind != record_kind::old_bytes) continue;
         for (std::uint64_t b = r.offset; b < r.offset + r.bytes; ++b)
             resumed_->logged[b / word_bytes] |= static_cast<std::uint8_t>(1u << b % word_bytes);
@@ -154,13 +180,23 @@ void section::extend(std::uint64_t payload_bytes) {
     log_.continue_in(base_ + b.offset, b.bytes);
 }
 
+/// Does nothing for a mark that it has stored before: a fence of this thread comes in between, or
+/// will come before anything is stored in place.
+void section::store_mark_of(std::uint32_t lane) noexcept {
+    const std::uint64_t due = pool_->lanes[lane].mark_due.load(std::memory_order_acquire);
+    if (due == 0 || (lane == settled_lane_ && due == settled_due_)) return;
+    pool_->store_due_mark(lane);
+    settled_lane_ = lane;
+    settled_due_ = due;
+}
+
 void section::fence() {
     persist::fence(domain_);
     unfenced_ = false;
-    if (!state_->mark_pending.load(std::memory_order_relaxed)) return;
+    if (!mark_due_) return;
     // Made durable: the mark itself (settle_mark), or the begin record that stands for it.
-    state_->mark_pending.store(false, std::memory_order_relaxed);
-    pool_->marks_pending.fetch_sub(1, std::memory_order_release);
+    mark_due_ = false;
+    state_->mark_due.store(0, std::memory_order_relaxed);
     release_freed();
 }
 
@@ -168,17 +204,30 @@ inline void section::before_in_place_store() {
     if (unfenced_) fence(); // upholds (1)
 }
 
-/// Upholds (4): due since before their owners released their locks, durable with this thread's next
-/// fence, which comes before its first in-place store.
-void section::store_marks_of_others() {
-    for (std::uint32_t l = 0; l < pool_->lanes.size(); ++l)
-        if (l != lane_) pool_->store_due_mark(l);
-}
-
 bool section::fresh(std::uint64_t offset) const noexcept {
     for (std::size_t i = allocs_.size(); i-- > 0;)
         if (offset - allocs_[i].offset < allocs_[i].bytes) return true;
     return false;
+}
+
+inline bool section::in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    for (const filled_bytes& f : filled_)
+        if (offset < f.offset + f.what.bytes && f.offset < offset + bytes) return true;
+    return false;
+}
+
+void section::note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum) {
+    if (filled_.size() == filled_max) { // durable, they need no sum
+        persist::fence(domain_);
+        filled_.clear();
+    }
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - base_);
+    filled_.push_back({offset, {bytes, sum}});
+}
+
+void section::forget_filled(block inside) noexcept {
+    std::erase_if(filled_,
+                  [&](const filled_bytes& f) { return f.offset - inside.offset < inside.bytes; });
 }
 
 /// Offset of a store's target; 'outside' when it is volatile memory.
@@ -198,12 +247,7 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
         return outside;
     }
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
-    const heap& blocks = pool_->blocks.durable();
-    const unsigned i = blocks.extent_of(offset);
-    const bool inside = i < blocks.extent_count() &&
-                        bytes <= blocks.extent_at(i).data_offset +
-                                     blocks.extent_at(i).chunks * blocks.chunk_bytes() - offset;
-    if (!inside)
+    if (!pool_->blocks.durable().covers(offset, bytes))
         fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is", function_->name,
               function_->where, static_cast<unsigned long long>(bytes),
               static_cast<unsigned long long>(offset));
@@ -220,6 +264,8 @@ inline void section::will_store(const void* address, std::uint64_t bytes) {
 void section::note_store(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = checked_offset(address, bytes);
     if (offset == outside || bytes == 0) return;
+    if (in_filled(offset, bytes)) [[unlikely]] // upholds (5)
+        return log_old_bytes(address, bytes);
     if (unfenced_ && domain_ != domain::process && !fresh(offset)) fence(); // upholds (1)
     will_store(address, bytes);
 }
@@ -342,14 +388,20 @@ void section::publish_blocks() {
     before_in_place_store(); // upholds (2)
     const auto dirty = [&](const void* word) { will_store(word, word_bytes); };
     heap& durable = pool_->blocks.durable();
-    for (block b : allocs_) durable.publish(b, dirty);
-    for (block b : adopted_) durable.publish(b, dirty);
+    for (const auto* taken : {&allocs_, &adopted_})
+        for (block b : *taken) {
+            if (!cache_->named(durable, b)) durable.name_chunk(b, dirty);
+            durable.set_bit(b, dirty);
+        }
     for (block b : frees_) durable.retract(b, dirty);
     stored_ = true;
 }
 
-/// The section's blocks have changed hands; those it no longer needs wait for its mark (3).
+/// The section's blocks have changed hands, durably; those it no longer needs wait for its mark
+/// (3).
 void section::settle_blocks() {
+    for (const auto* taken : {&allocs_, &adopted_})
+        for (block b : *taken) cache_->note_named(pool_->blocks.durable(), b);
     for (auto* done : {&frees_, &unused_, &segments_}) {
         freed_.insert(freed_.end(), done->begin(), done->end());
         done->clear();
@@ -363,23 +415,40 @@ void section::commit(bool eager_mark) {
     if (stored_) {
         dirty_.flush_all(domain_);
         fence(); // the section's stores are durable before its mark
+        filled_.clear();
     }
     settle_blocks();
     ++persist::thread_counters().sections;
     const bool alone = pool_->section_threads.load(std::memory_order_acquire) == 1;
-    if (domain_ != domain::process && alone && !eager_mark) {
-        state_->mark_due.store(state_->epoch, std::memory_order_relaxed);
-        if (!state_->mark_pending.exchange(true, std::memory_order_release))
-            pool_->marks_pending.fetch_add(1, std::memory_order_release);
+    if (domain_ != domain::process && alone && !eager_mark && may_be_lazy()) {
+        // Stores, and no locked operation: the next section's first loads need not wait for the
+        // fence above.
+        mark_due_ = true;
+        state_->mark_due.store(state_->epoch, std::memory_order_release);
     } else {
         persist::store_word(domain_, &header_->committed, state_->epoch);
         if (domain_ != domain::process) fence(); // upholds (3), and (4) by not using it
         release_freed();
+        no_longer_lazy();
     }
+}
+
+/// Makes this lane the one whose marks may be left out, unless another is.
+bool section::may_be_lazy() noexcept {
+    std::uint32_t lazy = pool_->lazy_lane.load(std::memory_order_relaxed);
+    return lazy == lane_ ||
+           (lazy == pool::impl::no_lane && pool_->lazy_lane.compare_exchange_strong(lazy, lane_));
+}
+
+/// Requires: no mark of this lane is due.
+void section::no_longer_lazy() noexcept {
+    if (pool_->lazy_lane.load(std::memory_order_relaxed) == lane_)
+        pool_->lazy_lane.store(pool::impl::no_lane, std::memory_order_release);
 }
 
 void section::discard() {
     HF_ASSERT(dirty_.empty() && frees_.empty());
+    filled_.clear();
     unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());
     unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
     for (; resumed_->next_alloc < resumed_->allocs.size(); ++resumed_->next_alloc)
@@ -397,13 +466,14 @@ void section::release_freed() {
 }
 
 void section::settle_mark() {
-    if (!state_->mark_pending.load(std::memory_order_relaxed)) return;
+    if (!mark_due_) return;
     pool_->store_due_mark(lane_);
     fence();
 }
 
 void section::leave() {
     settle_mark();
+    no_longer_lazy();
     if (counted_) pool_->section_threads.fetch_sub(1);
     counted_ = false;
 }

@@ -9,10 +9,10 @@
 //     durable and before the commit mark is stored.
 // (3) A freed block is handed out again only when the section's commit mark is durable.
 // (4) Engine clobber may leave the mark out while no other thread has begun sections: the next
-//     begin record stands for it, and until that is durable the section would merely be re-executed,
-//     with the same result. A thread's first sections store such marks with their own records, so
-//     they are durable before anything changes in place that the re-executed section could read or
-//     overwrite.
+//     begin record stands for it, and until that is durable the section would merely be
+//     re-executed, with the same result. A thread's first sections store such marks with their own
+//     records, so they are durable before anything changes in place that the re-executed section
+//     could read or overwrite.
 #pragma once
 
 #include <section/flush_set.hpp>
@@ -51,6 +51,11 @@ public:
     void adopt(void* staged_block);
     const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
 
+    /// Before a section: 'bytes' bytes with this sum were copied to 'to', not yet fenced (5).
+    void note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum);
+    /// Forgets what was noted inside a block that is given back, or is durable already.
+    void forget_filled(block inside) noexcept;
+
     /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is
     /// durable when it returns; otherwise it may be left to the next section's begin record (4).
     void commit(bool eager_mark);
@@ -81,8 +86,12 @@ private:
     void before_in_place_store();
     void will_store(const void* address, std::uint64_t bytes);
     void fence();
-    void store_marks_of_others();
+    void append_staged();
+    bool may_be_lazy() noexcept;
+    void no_longer_lazy() noexcept;
+    void store_mark_of(std::uint32_t lane) noexcept;
     bool fresh(std::uint64_t offset) const noexcept;
+    bool in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     void stop_if_expired() const noexcept;
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
@@ -103,9 +112,12 @@ private:
     const hf_txfunc* function_ = nullptr;
     engine_bit engine_ = engine_clobber;
     lane_writer log_;
-    bool counted_ = false;  // in pool::impl::section_threads
-    bool unfenced_ = false; // records appended since the last fence
-    bool stored_ = false;   // something was stored to PM
+    bool counted_ = false;           // in pool::impl::section_threads
+    bool unfenced_ = false;          // records appended since the last fence
+    bool stored_ = false;            // something was stored to PM
+    bool mark_due_ = false;          // the section before left its mark out (4)
+    std::uint32_t settled_lane_ = 0; // whose mark this thread stored last
+    std::uint64_t settled_due_ = 0;  // that mark
     flush_set dirty_;
     logged_words logged_;
     std::vector<block> allocs_;   // reserved by this section: fresh memory
@@ -115,6 +127,11 @@ private:
     std::vector<block> segments_; // where the log continued
     std::vector<block> freed_;    // of sections whose mark is not yet durable (3)
     std::vector<block> staged_;   // of this thread, outside and inside sections
+    struct filled_bytes {
+        std::uint64_t offset;
+        filled_payload what;
+    };
+    std::vector<filled_bytes> filled_; // written before the section, not fenced before it (5)
     std::unique_ptr<resumed_state> resumed_;
 };
 

@@ -4,6 +4,7 @@
 #include <base/assert.hpp>
 #include <pool/file_checks.hpp>
 #include <section/pool_impl.hpp>
+#include <section/registry.hpp>
 #include <section/thread.hpp>
 
 #include <holdfast/alloc.hpp>
@@ -16,19 +17,45 @@ namespace hf {
 
 namespace {
 constexpr std::size_t staged_max = 16;
-}
 
-result<void*> stage(pool& in, std::size_t bytes) try {
-    pool::impl& pool = in.internals();
-    HF_ASSERT(current_section == nullptr);
-    attachment& mine = attach(pool);
-    if (mine.work.staged().size() == staged_max)
-        return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
+/// Null when the pool is full. Requires: fewer than staged_max blocks staged.
+void* stage_in(pool::impl& pool, attachment& mine, std::size_t bytes) {
     mine.work.staged().reserve(staged_max); // what can fail comes before the block is taken
     const block b = pool.blocks.reserve(mine.cache, bytes);
-    if (b.offset == 0) return status{errc::pool_full, pool.file->path() + ": pool_full"};
+    if (b.offset == 0) return nullptr;
     mine.work.staged().push_back(b);
     return pool.at(b.offset);
+}
+
+void unstage_in(pool::impl& pool, void* staged_block) {
+    attachment& mine = attach(pool);
+    auto& staged = mine.work.staged();
+    const std::uint64_t offset = pool.offset_of(staged_block);
+    const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
+    HF_ASSERT(found != staged.end());
+    // A section still pending in the lane may name the block as staged; it must not be handed out
+    // before that section's mark is durable.
+    mine.work.settle_mark();
+    mine.work.forget_filled(*found);
+    pool.blocks.release(mine.cache, *found);
+    staged.erase(found);
+}
+
+pool::impl& pool_around(const void* address, const char* call) noexcept {
+    pool::impl* pool = registry::pool_of(address);
+    if (pool == nullptr) fatal("%s(%p): not in an open pool", call, address);
+    return *pool;
+}
+
+} // namespace
+
+result<void*> stage(pool& in, std::size_t bytes) try {
+    HF_ASSERT(current_section == nullptr);
+    attachment& mine = attach(in.internals());
+    if (mine.work.staged().size() == staged_max)
+        return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
+    if (void* block = stage_in(in.internals(), mine, bytes)) return block;
+    return status{errc::pool_full, in.path() + ": pool_full"};
 } catch (const std::bad_alloc&) {
     return out_of_memory(in.path());
 }
@@ -53,18 +80,30 @@ void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept {
     if (d != domain::process) persist::persist(d, bytes, count);
 }
 
-void unstage(pool& in, void* staged_block) noexcept {
-    pool::impl& pool = in.internals();
+void unstage(pool& in, void* staged_block) noexcept { unstage_in(in.internals(), staged_block); }
+
+void* stage_near(const void* in_pool, std::size_t bytes) noexcept try {
+    HF_ASSERT(current_section == nullptr);
+    pool::impl& pool = pool_around(in_pool, "stage_near");
     attachment& mine = attach(pool);
-    auto& staged = mine.work.staged();
-    const std::uint64_t offset = pool.offset_of(staged_block);
-    const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
-    HF_ASSERT(found != staged.end());
-    // A section still pending in the lane may name the block as staged; it must not be handed out
-    // before that section's mark is durable.
-    mine.work.settle_mark();
-    pool.blocks.release(mine.cache, *found);
-    staged.erase(found);
+    return mine.work.staged().size() == staged_max ? nullptr : stage_in(pool, mine, bytes);
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
+void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
+    HF_ASSERT(current_section == nullptr);
+    pool::impl& pool = pool_around(to, "stage_words");
+    const hf::domain d = pool.file->domain();
+    persist::copy(d, to, from, bytes);
+    // Elsewhere stores reach PM in the order in which they were made.
+    if (d != domain::adr) return;
+    without_exceptions("stage_words",
+                       [&] { attach(pool).work.note_filled(to, bytes, XXH3_64bits(from, bytes)); });
+}
+
+void unstage(void* staged_block) noexcept {
+    unstage_in(pool_around(staged_block, "unstage"), staged_block);
 }
 
 void trim(pool& in) noexcept try {

@@ -139,6 +139,7 @@ void adopt_at_once(void* staged_block) {
     // A section whose mark is still due names the block as staged: recovery would take it back.
     mine.work.settle_mark();
     publish_at_once(*pool, *found);
+    mine.work.forget_filled(*found); // fenced with it
     staged.erase(found);
 }
 

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // hash_map<Key, Value>: 256 growing hash tables with a reader-writer lock each (fewer when small
-// pools matter more than threads). Plain code: the engine it is failure-atomic with is the including
-// file's.
+// pools matter more than threads). Plain code: the engine it is failure-atomic with is the
+// including file's.
 //
 //   (1) A key lives in the instance that its hash's upper eight bits name, at most once.
-//   (2) An operation takes its instance's lock, reads what it needs, and then runs one
-//   failure-atomic
-//       function, to which what was read goes as arguments: the function overwrites inputs of the
-//       program, but none of its own, so engine clobber logs nothing but the call.
+//   (2) An operation takes its instance's lock, reads what it needs, makes its node, and then runs
+//       one failure-atomic function, to which what was read goes as arguments: the function
+//       overwrites inputs of the program, but none of its own, so engine clobber logs nothing but
+//       the call.
 //   (3) A lock is held until the function has returned (strong strict two-phase locking).
 //   (4) A lock shares no cache line with what a section stores to: it is never flushed.
 //
@@ -16,6 +16,7 @@
 #pragma once
 
 #include <structures/hash_table.hpp>
+#include <structures/staged.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/lock.hpp>
@@ -60,7 +61,12 @@ public:
             assign(&old->value, &value);
             return true;
         }
-        return insert_node(&in.table, place, hash, key, &value);
+        if (full(place)) return false;
+        node* fresh = made_node(place.next, hash, key, value);
+        if (fresh == nullptr) return false;
+        if (splits(place)) insert_node(&in.table, place, fresh);
+        else insert_alone(&in.table, place.at, place.shape, fresh);
+        return true;
     }
 
     /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
@@ -165,7 +171,9 @@ private:
     };
 
     static std::uint64_t hash_of(const Key& key) noexcept { return XXH3_64bits(&key, sizeof(Key)); }
-    instance& instance_of(std::uint64_t hash) noexcept { return instances_[(hash >> 56) % Instances]; }
+    instance& instance_of(std::uint64_t hash) noexcept {
+        return instances_[(hash >> 56) % Instances];
+    }
     const instance& instance_of(std::uint64_t hash) const noexcept {
         return instances_[(hash >> 56) % Instances];
     }
@@ -180,16 +188,26 @@ private:
         return nullptr;
     }
 
-    HF_TXFUNC static bool insert_node(hash_table* table, hash_place place, std::uint64_t hash,
-                                      Key key, const Value* value) noexcept {
-        const Value* kept = hf::vlog_preserve(value);
-        if (full(place)) return false;
-        node* fresh = static_cast<node*>(hf_alloc(sizeof(node)));
-        if (fresh == nullptr) return false;
-        fresh->hash = hash;
-        fresh->key = key;
-        fresh->value = *kept;
-        return link(table, fresh, place);
+    node* made_node(hash_node* next, std::uint64_t hash, const Key& key,
+                    const Value& value) const noexcept {
+        return stage_node<node>(this, [&](node& n) {
+            n.next = next;
+            n.hash = hash;
+            n.key = key;
+            n.value = value;
+        });
+    }
+
+    // Fewer arguments, and with them the log fits in two lines.
+    HF_TXFUNC static void insert_alone(hash_table* table, hash_node** at, std::uint64_t shape,
+                                       node* fresh) noexcept {
+        hf::adopt(fresh);
+        link_alone(table, fresh, at, shape);
+    }
+
+    HF_TXFUNC static void insert_node(hash_table* table, hash_place place, node* fresh) noexcept {
+        hf::adopt(fresh);
+        link_filled(table, fresh, place);
     }
 
     HF_TXFUNC static void assign(Value* to, const Value* value) noexcept {
@@ -198,8 +216,8 @@ private:
 
     HF_TXFUNC static void remove_node(hash_table* table, hash_node** at, hash_node* next,
                                       std::uint64_t shape, node* old) noexcept {
+        hf::destroy(old); // at the commit; said before the first store in place, it needs no fence
         unlink(table, at, next, shape);
-        hf::destroy(old);
     }
 
     HF_TXFUNC static bool reserve_table(hash_table* table, std::uint64_t nodes) noexcept {

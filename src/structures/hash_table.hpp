@@ -45,8 +45,8 @@ struct hash_table {
     // insertions: 1 beats 2 by 13-28 % of processor time: every node looked at is a cache miss.
     static constexpr std::uint64_t nodes_per_bucket = 1;
 
-    std::uint64_t shape; // [buckets - 1 : 32][nodes : 32], one word: one log entry
-    hash_node* small[1u << small_log2]; // buckets 0-7
+    std::uint64_t shape;                 // [buckets - 1 : 32][nodes : 32], one word: one log entry
+    hash_node* small[1u << small_log2];  // buckets 0-7
     hash_node** segments[segment_count]; // segments[i]: buckets 2^(i+3) … 2^(i+4) - 1
 };
 static_assert(sizeof(hash_table) == 8 * (1 + 8 + 29));
@@ -110,9 +110,9 @@ constexpr std::uint64_t middle_of(std::uint64_t fresh) {
 
 // Where the nodes of bucket 'fresh', the next to be added, are now and where they will be.
 struct split_place {
-    hash_node** cut; // link at which the old chain is to end
-    hash_node* moved; // first node of the new one
-    hash_node** home; // the new bucket; null: its segment is still to be allocated
+    hash_node** cut;       // link at which the old chain is to end
+    hash_node* moved;      // first node of the new one
+    hash_node** home;      // the new bucket; null: its segment is still to be allocated
     std::uint64_t segment; // 1 + number of that segment; 0: none to allocate
 };
 
@@ -170,12 +170,12 @@ inline bool split_some(hash_table* table, std::uint64_t wanted) noexcept {
 /// that a caller can collect them before its section (under its lock) and pass them as arguments.
 /// The section then overwrites nothing that it has read.
 struct hash_place {
-    hash_node** at; // link that gets the node; null: the first bucket of the new segment
-    hash_node* next; // what follows the node
-    std::uint64_t shape; // of the table, before
-    hash_node** home; // the new bucket; null: no split, or see segment
-    hash_node** cut; // link at which the split chain is to end
-    hash_node* moved; // first node of the new bucket
+    hash_node** at;        // link that gets the node; null: the first bucket of the new segment
+    hash_node* next;       // what follows the node
+    std::uint64_t shape;   // of the table, before
+    hash_node** home;      // the new bucket; null: no split, or see segment
+    hash_node** cut;       // link at which the split chain is to end
+    hash_node* moved;      // first node of the new bucket
     std::uint64_t segment; // 1 + number of the segment to allocate for the new bucket; 0: none
 };
 
@@ -231,30 +231,52 @@ inline bool full(const hash_place& place) noexcept {
     return detail::node_count(place.shape) == detail::one_bucket - 1;
 }
 
-/// In a section: links the node at a place found under the same lock; may split one bucket.
+/// Whether a bucket is split when a node is linked at the place.
+inline bool splits(const hash_place& place) noexcept {
+    return place.home != nullptr || place.segment != 0;
+}
+
+/// In a section: links a node whose 'next' is place.next already, at a place that splits nothing;
+/// 'at' and 'shape' are the place's.
 ///
+/// Ordering: 0 clobber writes when they came in as arguments.
+inline void link_alone(hash_table* table, hash_node* node, hash_node** at,
+                       std::uint64_t shape) noexcept {
+    *at = node;
+    table->shape = shape + 1;
+}
+
+/// In a section: links a node whose 'next' is place.next already, at a place found under the same
+/// lock; may split one bucket. A full pool only delays the split.
+///
+/// Requires: !full(place).
 /// Ordering: 0 clobber writes when the place came in as arguments.
-/// Errors:   false when the table is full; nothing changed. A full pool only delays the split.
-inline bool link(hash_table* table, hash_node* node, const hash_place& found) noexcept {
+inline void link_filled(hash_table* table, hash_node* node, const hash_place& found) noexcept {
     const hash_place place = found; // locals: no store below can be taken for one into 'found'
-    if (full(place)) return false;
     std::uint64_t shape = place.shape + 1;
     hash_node** at = place.at;
     hash_node** home = place.home;
-    hash_node* next = place.next;
     if (place.segment != 0) {
         home = detail::add_segment(table, place.segment - 1);
         if (at == nullptr) at = home != nullptr ? home : place.cut;
-        if (home == nullptr && at == place.cut) next = place.moved; // not split after all
+        if (home == nullptr && at == place.cut) node->next = place.moved; // not split after all
     }
     if (home != nullptr) {
         *home = place.moved;
         if (place.moved != nullptr) *place.cut = nullptr;
         shape += detail::one_bucket;
     }
-    node->next = next;
     *at = node; // after the split: may be 'home' or 'cut'
     table->shape = shape;
+}
+
+/// In a section: the same for a node whose 'next' is still to be filled in.
+///
+/// Errors:   false when the table is full; nothing changed.
+inline bool link(hash_table* table, hash_node* node, const hash_place& found) noexcept {
+    if (full(found)) return false;
+    node->next = found.next;
+    link_filled(table, node, found);
     return true;
 }
 

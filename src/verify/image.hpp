@@ -119,7 +119,7 @@ struct lane_image {
     std::uint64_t newest = 0; // highest epoch of a valid begin record; 0: there is none
     bool pending = false;     // that one is above 'committed'
     begin_payload begin{};    // of the pending section
-    std::uint64_t staged_count = 0;
+    std::uint64_t announced = 0;
     std::span<const std::byte> args;
     std::vector<lane_record> records; // of the pending section, begin excluded
 };

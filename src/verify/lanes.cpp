@@ -47,6 +47,24 @@ bool read_begin(const pool_image& pool, cursor& at, lane_record& record,
     return begin.args_bytes == record.bytes - sizeof begin;
 }
 
+/// A record of kind made stands for two.
+void keep(std::vector<lane_record>& records, lane_record record, const pool_image& pool) {
+    if (record.kind == record_kind::made) {
+        filled_payload filled{};
+        if (record.payload.size() == sizeof filled)
+            std::memcpy(&filled, record.payload.data(), sizeof filled);
+        records.push_back(
+            {record_kind::staged, record.at, record.offset, pool.rounded(filled.bytes), {}});
+        record.kind = record_kind::filled;
+    }
+    records.push_back(record);
+}
+
+bool in_heap(const pool_image& pool, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    const extent_image* e = pool.extent_of(offset);
+    return e != nullptr && bytes <= e->data_offset + e->chunks * pool.chunk_bytes() - offset;
+}
+
 } // namespace
 
 lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& budget_bytes) {
@@ -70,7 +88,7 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
         if (begin.epoch <= out.committed) continue;
         at = first;
         out.begin = begin;
-        out.staged_count = record.offset;
+        out.announced = record.offset;
         out.args = record.payload.subspan(sizeof begin);
         out.pending = true;
     }
@@ -80,7 +98,7 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
         const std::uint64_t taken = sizeof(record_head) + record.payload.size();
         if (taken > budget_bytes) break;
         budget_bytes -= taken;
-        out.records.push_back(record);
+        keep(out.records, record, pool);
         if (record.kind != record_kind::segment) continue;
         if (!pool.well_formed({record.offset, record.bytes})) break;
         at.next = record.offset;
@@ -93,11 +111,12 @@ const char* record_fault(const pool_image& pool, const lane_record& r) noexcept 
     switch (r.kind) {
     case record_kind::preserve:
     case record_kind::resumed: return "";
-    case record_kind::old_bytes: {
-        const extent_image* e = pool.extent_of(r.offset);
-        const bool inside =
-            e != nullptr && r.bytes <= e->data_offset + e->chunks * pool.chunk_bytes() - r.offset;
-        return inside ? "" : "bytes of the heap";
+    case record_kind::old_bytes: return in_heap(pool, r.offset, r.bytes) ? "" : "bytes of the heap";
+    case record_kind::filled: {
+        filled_payload filled;
+        if (r.payload.size() != sizeof filled) return "a length and a sum";
+        std::memcpy(&filled, r.payload.data(), sizeof filled);
+        return in_heap(pool, r.offset, filled.bytes) ? "" : "bytes of the heap";
     }
     case record_kind::alloc:
         if (r.offset == 0) return "";
@@ -107,6 +126,7 @@ const char* record_fault(const pool_image& pool, const lane_record& r) noexcept 
     case record_kind::segment:
         return pool.well_formed({r.offset, r.bytes}) ? "" : "a block of the heap";
     case record_kind::begin: return "no second begin record";
+    case record_kind::made: break; // read as two others
     }
     return "a known kind of record";
 }
@@ -121,6 +141,8 @@ const char* name_of(record_kind kind) noexcept {
     case record_kind::staged: return "staged";
     case record_kind::segment: return "segment";
     case record_kind::resumed: return "resumed";
+    case record_kind::filled: return "filled";
+    case record_kind::made: return "made";
     }
     return "unknown";
 }
