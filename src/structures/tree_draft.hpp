@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The links of a binary tree, and a draft of what an operation will do to them.
+//
+// Rebalancing reads the links that it overwrites: inside a section, engine clobber would log most
+// of its stores. So a tree rebalances a draft, under its lock and before its section: tree_draft
+// reads links through what has been drafted and collects the words that change. The section stores
+// those words, without having read any of them.
+//
+//   (1) A word is in the draft at most once, and only when its value differs from the one in
+//       memory: the order of the stores does not matter, and nothing is stored in vain.
+//   (2) The node about to be inserted does not exist yet: a stand-in takes its part. Its own links
+//       are written at once; links to it become links to the node when apply() knows it.
+#pragma once
+
+#include <structures/namespace.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <cstdlib>
+
+namespace hf::structures {
+inline namespace HF_STRUCTURES_ENGINE {
+
+/// First member (or base) of whatever the tree holds, in a block of its own: aligned to 16 bytes.
+struct tree_node {
+    tree_node* child[2]; // left, right
+    tree_node* up; // the parent; in the lowest two bits what the balance wants to know: the tag
+};
+static_assert(sizeof(tree_node) == 24);
+
+/// What a tree is entered by. Zero-filled is an empty tree.
+struct tree_root {
+    tree_node* top;
+    std::uint64_t count; // of nodes
+};
+
+namespace detail {
+
+constexpr std::uintptr_t tag_mask = 3;
+
+inline tree_node* tagged(tree_node* node, unsigned tag) noexcept {
+    return reinterpret_cast<tree_node*>(reinterpret_cast<std::uintptr_t>(node) | tag);
+}
+inline tree_node* untagged(tree_node* up) noexcept {
+    return reinterpret_cast<tree_node*>(reinterpret_cast<std::uintptr_t>(up) & ~tag_mask);
+}
+inline unsigned tag_in(tree_node* up) noexcept {
+    return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(up) & tag_mask);
+}
+
+} // namespace detail
+
+inline tree_node* parent_of(const tree_node* node) noexcept { return detail::untagged(node->up); }
+inline unsigned tag_of(const tree_node* node) noexcept { return detail::tag_in(node->up); }
+
+/// A word of the tree, and what it is to hold.
+struct tree_change {
+    tree_node** at;
+    tree_node* value;
+};
+
+/// Under the tree's lock, outside any section. Volatile.
+class tree_draft {
+public:
+    /// 'stand_in' stands for the node that will be inserted; null when there is none.
+    explicit tree_draft(tree_root* tree, tree_node* stand_in = nullptr) noexcept
+        : tree_(tree), stand_in_(stand_in) {}
+    tree_draft(const tree_draft&) = delete;
+    tree_draft& operator=(const tree_draft&) = delete;
+
+    tree_node* top() const noexcept { return read(&tree_->top); }
+    tree_node* child(tree_node* node, unsigned side) const noexcept {
+        return read(&node->child[side]);
+    }
+    tree_node* parent(tree_node* node) const noexcept { return detail::untagged(read(&node->up)); }
+    unsigned tag(tree_node* node) const noexcept { return detail::tag_in(read(&node->up)); }
+    /// Which child of its parent the node is; 0 for the top.
+    unsigned side(tree_node* node) const noexcept {
+        tree_node* above = parent(node);
+        return above != nullptr && child(above, 1) == node ? 1 : 0;
+    }
+
+    void set_tag(tree_node* node, unsigned tag) noexcept {
+        write(&node->up, detail::tagged(parent(node), tag));
+    }
+    /// Makes 'node' (null: nothing) the child of 'parent' (null: the top) on that side, and
+    /// 'parent' its parent.
+    void hang(tree_node* parent, unsigned side, tree_node* node) noexcept {
+        write(parent != nullptr ? &parent->child[side] : &tree_->top, node);
+        if (node != nullptr) write(&node->up, detail::tagged(parent, tag(node)));
+    }
+    /// Lets 'node' sink to 'side' of its child on the other side, which takes its place.
+    void rotate(tree_node* node, unsigned side) noexcept {
+        tree_node* rising = child(node, 1 - side);
+        tree_node* above = parent(node);
+        const unsigned place = this->side(node);
+        hang(node, 1 - side, child(rising, side));
+        hang(above, place, rising);
+        hang(rising, side, node);
+    }
+
+    /// The words that change, for apply(). Ends the draft.
+    const tree_change* changes() noexcept {
+        for (std::size_t i = 0; i < count_; ++i)
+            if (stand_in_ != nullptr && detail::untagged(changes_[i].value) == stand_in_)
+                changes_[i].value = detail::tagged(new_node(), detail::tag_in(changes_[i].value));
+        return changes_;
+    }
+    std::size_t count() const noexcept { return count_; }
+
+    /// In a section: stores the changes, which were preserved; 'fresh' is the node inserted (2).
+    ///
+    /// Ordering: 0 clobber writes.
+    static void apply(const tree_change* changes, std::size_t count, tree_node* fresh) noexcept {
+        for (std::size_t i = 0; i < count; ++i) {
+            tree_node* value = changes[i].value;
+            if (detail::untagged(value) == new_node())
+                value = detail::tagged(fresh, detail::tag_in(value));
+            *changes[i].at = value;
+        }
+    }
+
+private:
+    // Most words that an operation changes: an AVL erasure of 2^36 nodes, 52 levels deep, that
+    // rotates twice on each level. Red-black trees need less.
+    static constexpr std::size_t changes_max = 52 * 9 + 16;
+
+    static tree_node* new_node() noexcept { return reinterpret_cast<tree_node*>(8); }
+
+    tree_node* read(tree_node* const* at) const noexcept {
+        for (std::size_t i = 0; i < count_; ++i)
+            if (changes_[i].at == at) return changes_[i].value;
+        return *at;
+    }
+    void write(tree_node** at, tree_node* value) noexcept {
+        if (stand_in_ != nullptr &&
+            (at == &stand_in_->child[0] || at == &stand_in_->child[1] || at == &stand_in_->up)) {
+            *at = value;
+            return;
+        }
+        std::size_t i = 0;
+        while (i < count_ && changes_[i].at != at) ++i;
+        if (*at != value) {
+            if (i == changes_max) std::abort(); // no balanced tree: links are damaged
+            changes_[i] = {at, value};
+            if (i == count_) ++count_;
+        } else if (i < count_) {
+            changes_[i] = changes_[--count_];
+        }
+    }
+
+    tree_root* tree_;
+    tree_node* stand_in_;
+    std::size_t count_ = 0;
+    tree_change changes_[changes_max]; // the first count_ are valid
+};
+
+} // namespace HF_STRUCTURES_ENGINE
+} // namespace hf::structures
