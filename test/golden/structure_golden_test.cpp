@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: no flush, fence or log byte of the hash map comes or goes unnoticed.
-// Method: a fixed sequence of operations on a new pool, per engine (this file is built once for
-// each) and mode; what each kind of operation cost in all is compared with golden/hash_map.txt.
+// Goal: no flush, fence or log byte of a structure comes or goes unnoticed.
+// Method: a fixed sequence of operations on a new pool, per structure and engine (this file is
+// built once for each) and mode; what each kind of operation cost in all is compared with
+// golden/<structure>.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <structures/bytes_key.hpp>
 #include <structures/engine_of_build.hpp>
-#include <structures/hash_map.hpp>
+#include HF_GOLDEN_HEADER
 
 #include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
@@ -25,9 +27,15 @@ namespace {
 
 using counters = hf::persist::counters;
 using value = std::array<std::uint64_t, 32>;
-using map = hf::structures::hash_map<std::uint64_t, value>;
+using key = HF_GOLDEN_KEY;
+using map = hf::structures::HF_GOLDEN_STRUCTURE<key, value>;
 
 constexpr std::uint64_t operations = 4000; // of each kind
+
+[[maybe_unused]] void make_key(std::uint64_t number, std::uint64_t& made) { made = number; }
+[[maybe_unused]] void make_key(std::uint64_t number, hf::structures::bytes_key<32>& made) {
+    fmt::format_to(made.bytes, "user{:028}", number);
+}
 
 // Sums as they are, not divided: an exact comparison, readable as events per 4000 operations.
 std::string line(std::string_view mode, std::string_view operation, const counters& a,
@@ -40,7 +48,11 @@ std::string line(std::string_view mode, std::string_view operation, const counte
 
 template <class F> std::string measured(std::string_view mode, std::string_view operation, F each) {
     const counters before = hf::persist::thread_counters();
-    for (std::uint64_t i = 0; i < operations; ++i) each(i * 0x9e3779b97f4a7c15ULL, i);
+    for (std::uint64_t i = 0; i < operations; ++i) {
+        key k;
+        make_key(i * 0x9e3779b97f4a7c15ULL, k);
+        each(k, i);
+    }
     return line(mode, operation, before, hf::persist::thread_counters());
 }
 
@@ -59,12 +71,12 @@ std::vector<std::string> run(hf::mode mode, std::string_view name) {
         return lines;
     }
     auto* tested = pool->root<map>();
-    const auto insert = [&](std::uint64_t key, std::uint64_t i) { tested->insert(key, value{i}); };
+    const auto insert = [&](const key& k, std::uint64_t i) { tested->insert(k, value{i}); };
     value found;
     lines.push_back(measured(name, "insert-growing", insert));
     lines.push_back(measured(name, "assign", insert));
-    lines.push_back(measured(name, "find", [&](auto key, auto) { tested->find(key, &found); }));
-    lines.push_back(measured(name, "erase", [&](auto key, auto) { tested->erase(key); }));
+    lines.push_back(measured(name, "find", [&](const key& k, auto) { tested->find(k, &found); }));
+    lines.push_back(measured(name, "erase", [&](const key& k, auto) { tested->erase(k); }));
     lines.push_back(measured(name, "insert-grown", insert));
     EXPECT_TRUE(tested->check());
     EXPECT_EQ(tested->size(), operations);
@@ -86,14 +98,14 @@ std::map<std::string, std::string> read_golden() {
 
 void write_golden(const std::map<std::string, std::string>& lines) {
     std::ofstream file(HF_GOLDEN_FILE);
-    file << "# Hash map, 8-byte keys, 256-byte values: events per " << operations
-         << " operations.\n"
+    file << fmt::format("# {}, {}-byte keys, 256-byte values: events per {} operations.\n",
+                        HF_GOLDEN_NAME, sizeof(key), operations)
          << "# engine mode operation flushes fences ordering_points log_entries log_bytes "
             "pm_bytes\n";
     for (const auto& one : lines) file << one.second << '\n';
 }
 
-TEST(hash_map_golden_test, CostsWhatTheFileSays) {
+TEST(HF_GOLDEN_TEST, CostsWhatTheFileSays) {
     std::map<std::string, std::string> golden = read_golden();
     const bool writing = std::getenv("HOLDFAST_GOLDEN_WRITE") != nullptr;
     for (const auto& [mode, name] :
