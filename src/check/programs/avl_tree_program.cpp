@@ -34,6 +34,7 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     add("erase between", inserted({4, 2, 6, 1, 3, 5, 7, 8}), {erasing({6, 4})});
     add("erase and insert", inserted({2, 1, 3}), {{{1, erased}, {4, 4}}}); // in freed memory
     add("two threads", inserted({2}), {inserted({1}), erasing({2})});
+    add("two threads, both erase", inserted({2, 1, 3}), {erasing({1}), erasing({3})});
     add_program<avl_tree<std::uint64_t, wide>>("avl_tree", "values apart", inserted({2, 1}),
                                                {{{3, 3}, {2, 7}, {1, erased}, {4, 4}}});
     return true;

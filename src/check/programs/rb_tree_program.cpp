@@ -35,6 +35,7 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     add("erase between", eight, {erasing({6, 4})}); // the heir is a child, and deeper
     add("erase and insert", inserted({2, 1, 3}), {{{1, erased}, {4, 4}}}); // in freed memory
     add("two threads", inserted({2}), {inserted({1}), erasing({2})});
+    add("two threads, both erase", inserted({2, 1, 3}), {erasing({1}), erasing({3})});
     add_program<rb_tree<std::uint64_t, wide>>("rb_tree", "values apart", inserted({2, 1}),
                                               {{{3, 3}, {2, 7}, {1, erased}, {4, 4}}});
     return true;
