@@ -10,7 +10,6 @@
 //       none of its own, so engine clobber logs nothing but the call.
 //   (4) The lock is held until the function has returned (strong strict two-phase locking), and
 //       shares no cache line with what a section stores to: it is never flushed.
-//   (5) A node's links and the beginning of its key are in one cache line.
 #pragma once
 
 #include <structures/tree_draft.hpp>
@@ -48,7 +47,9 @@ template <class Key, class Value, class Balance> class search_tree {
 
 public:
     // Larger values have a block of their own, so that a search meets nodes only, which lie close
-    // together.
+    // together. Measured with 256-byte values, engine clobber: insertions take a quarter less
+    // processor time with 100 000 and with 1 M keys, in spite of the second block. Nodes padded to
+    // whole cache lines were no faster.
     static constexpr bool value_apart = sizeof(Value) > 32;
 
     /// Inserts 'key', or gives it another value.
@@ -294,7 +295,7 @@ private:
         return right < 0 ? -1 : Balance::height(top, left, right);
     }
 
-    // (4), (5), wherever the tree starts: pools align to 16 bytes only.
+    // (4), wherever the tree starts: pools align to 16 bytes only.
     std::byte before_[48];
     mutable hf::shared_mutex lock_;
     std::byte after_[56];

@@ -7,6 +7,11 @@
 // reads links through what has been drafted and collects the words that change. The section stores
 // those words, without having read any of them.
 //
+// Measured against the same rebalancing inside the section (insertions of 100 000 random keys with
+// 256-byte values, pmem mode, processor time, medians of five): engine clobber 1.19 for 1.71 us
+// (red-black) and 1.16 for 1.75 us (AVL), with 2 fences for 6.5 and 7.4; engine undo, which logs
+// either way, 1.72 for 1.63 us and 1.84 for 1.75 us.
+//
 //   (1) A word is in the draft at most once, and only when its value differs from the one in
 //       memory: the order of the stores does not matter, and nothing is stored in vain.
 //   (2) The node about to be inserted does not exist yet: a stand-in takes its part. Its own links
@@ -39,12 +44,15 @@ namespace detail {
 
 constexpr std::uintptr_t tag_mask = 3;
 
+// A tag is there without a node as well: the top has no parent. So no arithmetic on pointers.
+// NOLINTBEGIN(performance-no-int-to-ptr)
 inline tree_node* tagged(tree_node* node, unsigned tag) noexcept {
     return reinterpret_cast<tree_node*>(reinterpret_cast<std::uintptr_t>(node) | tag);
 }
 inline tree_node* untagged(tree_node* up) noexcept {
     return reinterpret_cast<tree_node*>(reinterpret_cast<std::uintptr_t>(up) & ~tag_mask);
 }
+// NOLINTEND(performance-no-int-to-ptr)
 inline unsigned tag_in(tree_node* up) noexcept {
     return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(up) & tag_mask);
 }
