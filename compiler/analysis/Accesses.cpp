@@ -93,7 +93,21 @@ private:
     return &Found.Writes.back();
   }
 
+  /// Aggregates go in and out through memory, and the optimiser elides copies:
+  /// the call itself then reads or writes PM, whatever the callee promises.
+  void visitPassedInMemory(CallBase &Call) {
+    bool IsVisible = classifyCall(Call).Kind == CallKind::Body;
+    for (unsigned A = 0; A != Call.arg_size(); ++A) {
+      if (Type *Passed = Call.getParamByValType(A))
+        read(Call, Call.getArgOperand(A), storeBytes(Passed), nullptr);
+      Type *Result = Call.getParamStructRetType(A);
+      if (Result && !IsVisible) // else its stores are instrumented
+        write(Call, Call.getArgOperand(A), storeBytes(Result), nullptr);
+    }
+  }
+
   void visitCall(CallBase &Call) {
+    visitPassedInMemory(Call);
     if (auto *Memory = dyn_cast<MemIntrinsic>(&Call)) {
       if (auto *Transfer = dyn_cast<MemTransferInst>(Memory))
         read(Call, Transfer->getRawSource(), 0, Memory->getLength());

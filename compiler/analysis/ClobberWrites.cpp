@@ -43,7 +43,9 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
 #include "llvm/IR/Metadata.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/raw_ostream.h"
 
 #define DEBUG_TYPE "holdfast"
 
@@ -58,9 +60,24 @@ STATISTIC(NumUnexposed,
           "Candidates removed: what they overwrite was never an input");
 STATISTIC(NumLogged, "Writes logged");
 
+static cl::opt<bool>
+    Account("holdfast-account",
+            cl::desc("Print what was decided about each function's writes"),
+            cl::Hidden, cl::init(false));
+
 namespace holdfast {
 
 namespace {
+
+/// Writes of one function, by what became of them.
+struct Counts {
+  unsigned Writes = 0;     ///< that may reach PM
+  unsigned Fresh = 0;      ///< of memory allocated in the section
+  unsigned Candidates = 0; ///< before refinement
+  unsigned Shadowed = 0;   ///< candidates removed by rule 1
+  unsigned Unexposed = 0;  ///< candidates removed by rules 2 and 3
+  unsigned Logged = 0;
+};
 
 /// Which blocks can follow which, by at least one edge.
 class Reachability {
@@ -112,7 +129,9 @@ const MDNode *fieldOf(const MDNode *Tag, uint64_t Bytes, uint64_t &Offset) {
 
 /// Type-based rule, narrower than TBAA: different fields of the same struct
 /// type do not overlap. Objects of different types may: a section may destroy
-/// one and construct another in its place (std::variant, placement new).
+/// one and construct another in its place (std::variant, placement new). Left
+/// to trust: two objects of one type that live one after the other in a section
+/// at addresses that overlap without being equal.
 bool differentFields(const Read &R, const Write &W) {
   uint64_t ReadAt, WrittenAt;
   const MDNode *Type = fieldOf(R.Location.AATags.TBAA, R.Where.Bytes, ReadAt);
@@ -134,7 +153,7 @@ public:
     // One SSA value may stand for two addresses when two iterations are
     // compared.
     Batch.enableCrossIterationMode();
-    NumWrites += Found.Writes.size();
+    Count.Writes = Found.Writes.size();
     erase_if(Found.Reads, [&](const Read &R) { return isOwnResult(R); });
     NumInputReads += Found.Reads.size();
   }
@@ -143,10 +162,24 @@ public:
     SmallVector<LoggedWrite, 16> Result;
     for (const Write &W : Found.Writes) {
       bool Log = mustLog(W);
-      NumLogged += Log;
+      Count.Logged += Log;
       Result.push_back({W, Log});
     }
     return Result;
+  }
+
+  void report(const Function &F) const {
+    NumWrites += Count.Writes;
+    NumFreshWrites += Count.Fresh;
+    NumCandidates += Count.Candidates;
+    NumShadowed += Count.Shadowed;
+    NumUnexposed += Count.Unexposed;
+    NumLogged += Count.Logged;
+    if (Account)
+      errs() << "holdfast-account " << F.getName() << " writes " << Count.Writes
+             << " fresh " << Count.Fresh << " candidates " << Count.Candidates
+             << " shadowed " << Count.Shadowed << " unexposed "
+             << Count.Unexposed << " logged " << Count.Logged << "\n";
   }
 
 private:
@@ -160,6 +193,7 @@ private:
   AAResults Aliases;
   Accesses Found;
   BatchAAResults Batch;
+  Counts Count;
 
   /// Basic alias analysis alone: type-based analysis is unsound here (see
   /// differentFields), and scoped-noalias facts hold per instance of an inlined
@@ -180,7 +214,7 @@ private:
 
   bool mustLog(const Write &W) {
     if (W.From == Origin::Fresh) {
-      ++NumFreshWrites;
+      ++Count.Fresh;
       return false;
     }
     if (Options.Engine == EngineKind::Clobber &&
@@ -190,11 +224,11 @@ private:
     if (!Blanket &&
         none_of(Found.Reads, [&](const Read &R) { return mayClobber(W, R); }))
       return false;
-    ++NumCandidates;
+    ++Count.Candidates;
     if (!Options.Refine)
       return true;
     if (isShadowed(W)) {
-      ++NumShadowed;
+      ++Count.Shadowed;
       return false;
     }
     if (Blanket)
@@ -202,7 +236,7 @@ private:
     bool Exposed = any_of(Found.Reads, [&](const Read &R) {
       return mayClobber(W, R) && !isUnexposed(W, R) && !isClobberedBefore(W, R);
     });
-    NumUnexposed += !Exposed;
+    Count.Unexposed += !Exposed;
     return Exposed;
   }
 
@@ -215,9 +249,15 @@ private:
       return false;
     if (!R.Address)
       return true;
-    return !differentFields(R, W) &&
-           Batch.alias(R.Location.getWithoutAATags(),
-                       W.Location.getWithoutAATags()) != AliasResult::NoAlias;
+    switch (Batch.alias(R.Location.getWithoutAATags(),
+                        W.Location.getWithoutAATags())) {
+    case AliasResult::NoAlias:
+      return false;
+    case AliasResult::MayAlias:
+      return !differentFields(R, W);
+    default: // they do overlap, whatever their types say
+      return true;
+    }
   }
 
   /// Rule 1, shadowed: a dominating write covers all of W's bytes. Sound by
@@ -270,7 +310,10 @@ SmallVector<LoggedWrite, 16> decideWrites(Function &F, Role As,
                                           const SectionOptions &Options,
                                           const FreshFunctions &Fresh,
                                           TargetLibraryInfo &Library) {
-  return Decider(F, As, Options, Fresh, Library).decide();
+  Decider D(F, As, Options, Fresh, Library);
+  auto Decisions = D.decide();
+  D.report(F);
+  return Decisions;
 }
 
 } // namespace holdfast

@@ -281,6 +281,36 @@ HF_TXFUNC void reuse_storage(long* p) noexcept {
 }
 SCENARIO(reuse_storage, [] { *at<long>(0) = 99; }, [] { reuse_storage(at<long>(0)); })
 
+// The second object begins inside the first: fields at different offsets, the same bytes.
+struct halves {
+    double first, second;
+};
+HF_TXFUNC void shifted_type(pair* p) noexcept {
+    long x = p->b;
+    auto* h = new (&p->b) halves;
+    h->first = double(x) * 2 + 1;
+}
+SCENARIO(shifted_type, [] { *at<pair>(0) = {4, 9}; }, [] { shifted_type(at<pair>(0)); })
+HF_TXFUNC void shifted_object(pair* p) noexcept {
+    long x = p->b;
+    auto* later = new (&p->b) pair;
+    later->a = x * 2 + 1;
+}
+SCENARIO(shifted_object, [] { *at<pair>(0) = {4, 9}; }, [] { shifted_object(at<pair>(0)); })
+
+// An access to a bit-field is to its whole unit, and its type names the byte it begins in.
+struct bits {
+    unsigned low : 7, middle : 18, high : 7;
+};
+HF_TXFUNC void bit_fields(bits* p, bits* q) noexcept {
+    unsigned x = p->middle;
+    q->high = x;
+    q->low = x >> 7;
+}
+SCENARIO(
+    bit_fields_same, [] { *at<bits>(0) = {3, 70000, 5}; },
+    [] { bit_fields(at<bits>(0), at<bits>(0)); })
+
 // --- Copies, moves, strings ----------------------------------------------------------------------
 
 HF_TXFUNC void open_gap(long* a, int n, int where, long value) noexcept {
@@ -297,6 +327,18 @@ SCENARIO(close_gap, [] { fill(at<long>(0), 8, 1); }, [] { close_gap(at<long>(0),
 
 HF_TXFUNC void move_fixed(char* p) noexcept { std::memmove(p + 3, p, 29); }
 SCENARIO(move_fixed, [] { fill(at<char>(0), 40, 33); }, [] { move_fixed(at<char>(0)); })
+
+// Two lengths: the first may cover less than the second reads.
+HF_TXFUNC void two_lengths(char* p, char* q, std::size_t few, std::size_t many) noexcept {
+    std::memset(p, 'x', few);
+    char local[32] = {};
+    std::memcpy(local, p, many);
+    std::memcpy(q, local, 32);
+    std::memset(p, local[20], many);
+}
+SCENARIO(
+    two_lengths, [] { fill(at<char>(0), 100, 60); },
+    [] { two_lengths(at<char>(0), at<char>(64), 5, 24); })
 
 HF_TXFUNC void copy_string(char* to, const char* from, char* length) noexcept {
     *length = char(std::strlen(from));
@@ -445,6 +487,41 @@ SCENARIO(
         make_list(8, 256, 2);
     },
     [] { own_free_list(at<node*>(0), at<node*>(8), 5); })
+
+// A branch decides whether the memory is fresh.
+HF_TXFUNC void fresh_or_not(pair* p, long which) noexcept {
+    auto* made = static_cast<pair*>(hf_alloc(sizeof(pair)));
+    if (made == nullptr) return;
+    *made = {1, 2};
+    pair* to = which & 1 ? p : made;
+    to->b = to->b * 3 + p->b;
+    made->a = to->b;
+}
+SCENARIO(fresh_or_not_pm, [] { *at<pair>(0) = {4, 9}; }, [] { fresh_or_not(at<pair>(0), 1); })
+SCENARIO(fresh_or_not_fresh, [] { *at<pair>(0) = {4, 9}; }, [] { fresh_or_not(at<pair>(0), 2); })
+
+__attribute__((noinline)) static pair* find_or_make(pair* p) {
+    if (p->a & 1) return p;
+    return static_cast<pair*>(hf_alloc(sizeof(pair)));
+}
+HF_TXFUNC void sometimes_fresh(pair* p) noexcept {
+    pair* found = find_or_make(p);
+    if (found == nullptr) return;
+    found->a = p->a * 5;
+    p->b += found->a;
+}
+SCENARIO(sometimes_fresh_pm, [] { *at<pair>(0) = {3, 9}; }, [] { sometimes_fresh(at<pair>(0)); })
+SCENARIO(sometimes_fresh_new, [] { *at<pair>(0) = {4, 9}; }, [] { sometimes_fresh(at<pair>(0)); })
+
+// What is noted before the runtime is called may be written back by it: the second store wants its own.
+HF_TXFUNC void call_between(pair* p, pair** link) noexcept {
+    p->a = 5;
+    auto* made = static_cast<pair*>(hf_alloc(sizeof(pair)));
+    p->b = 6;
+    if (made != nullptr) *made = {7, 8};
+    *link = made;
+}
+SCENARIO(call_between, [] {}, [] { call_between(at<pair>(0), at<pair*>(64)); })
 
 // --- Linked structures ---------------------------------------------------------------------------
 
@@ -598,6 +675,23 @@ SCENARIO(
         store_bytes(at<array>(0), local, 25);
         std::memset(local, 0, sizeof local);
     })
+
+// --- Arguments and results in memory -------------------------------------------------------------
+
+// The copy that the call's argument would be is elided: the call itself reads PM, and a promise that
+// the function reads no memory says nothing about that.
+HF_TXFUNC void pure_of_value(oracle::digested* d) noexcept { d->x[1] = oracle_digest(*d); }
+SCENARIO(
+    pure_of_value, [] { fill(at<unsigned long>(0), 4, 5); },
+    [] { pure_of_value(at<oracle::digested>(0)); })
+
+// Likewise the result, which is constructed where it belongs: the call itself writes PM.
+HF_TXFUNC void pure_result(oracle::digested* d) noexcept {
+    new (d) oracle::digested(oracle_spread(d->x[2] + d->x[0]));
+}
+SCENARIO(
+    pure_result, [] { fill(at<unsigned long>(0), 4, 5); },
+    [] { pure_result(at<oracle::digested>(0)); })
 
 static constexpr long table[] = {3, 1, 4, 1, 5, 9, 2, 6};
 HF_TXFUNC void constant_table(long* a, int n) noexcept {

@@ -2,20 +2,26 @@
 #include "oracle.hpp"
 
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/abi/trace_abi.h>
 
+#include <algorithm>
+#include <array>
 #include <csetjmp>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <random>
 #include <set>
+#include <string_view>
 #include <vector>
 
 namespace oracle {
 namespace {
 
 constexpr int mixes_per_event = 3;
+constexpr int long_run_events = 400; // beyond, one mix per event
 constexpr int never = 1 << 30;
+constexpr std::size_t line_bytes = 64, word_bytes = 8;
 
 using image = std::vector<std::byte>;
 
@@ -34,17 +40,49 @@ struct open_section {
     int depth = 0;
 };
 
+/// A store of the traced section, cut into words: what a line may hold a prefix of.
+struct stored_word {
+    std::uint16_t offset;
+    std::uint8_t bytes;
+    std::array<std::byte, word_bytes> value;
+};
+
+/// What the section did to one byte of the pool.
+struct byte_state {
+    bool input = false; // read before it was written
+    bool written = false;
+    bool logged = false;
+    bool announced_ever = false;
+    bool announced = false; // noted or logged, and no other call of the runtime since
+};
+
+/// What an uninterrupted run showed.
+struct account {
+    long logged = 0;   // entries
+    long inputs = 0;   // bytes
+    long clobbers = 0; // stores that were the first to overwrite an input
+    long stores = 0;
+    bool traced = false;
+};
+
 alignas(64) std::byte storage[pool_bytes];
 open_section section;
 std::vector<log_entry> entries;
-std::vector<bool> noted(pool_bytes);
+std::vector<byte_state> bytes_seen(pool_bytes);
+std::vector<std::size_t> announced; // where bytes_seen says so
+std::vector<stored_word> history;   // of the attempt
+account seen;
+bool judging = false; // in the uninterrupted run
+const char* broken_rule = nullptr;
+std::size_t broken_at = 0;
 std::size_t heap_used = 0;
 int events = 0;
 int crash_at = never;
 std::jmp_buf crash;
 scenario* scenarios = nullptr;
 int failures = 0;
-long crashes = 0, logged = 0;
+long crashes = 0;
+int nested_max = never; // crashes of each re-execution
 
 /// Filled before the constructors of ordinary globals run.
 std::set<const hf_txfunc*>& registered() {
@@ -65,18 +103,87 @@ std::size_t offset_of(const void* address) {
     return static_cast<std::size_t>(static_cast<const std::byte*>(address) - storage);
 }
 
+bool is_fresh(std::size_t offset) { return offset >= heap_bytes; }
+
+void breaks(const char* rule, std::size_t offset) {
+    if (broken_rule != nullptr) return;
+    broken_rule = rule;
+    broken_at = offset;
+}
+
+/// The runtime may write lines back now: an earlier note stands for no later store.
+void forget_notes() {
+    for (std::size_t i : announced) bytes_seen[i].announced = false;
+    announced.clear();
+}
+
 void note(const void* address, std::uint64_t bytes) {
     if (!in_pool(address)) return;
-    for (std::size_t i = 0; i < bytes; ++i) noted.at(offset_of(address) + i) = true;
+    for (std::size_t i = 0; i < bytes; ++i) {
+        byte_state& b = bytes_seen.at(offset_of(address) + i);
+        b.announced = b.announced_ever = true;
+        announced.push_back(offset_of(address) + i);
+    }
 }
 
 void log(const void* address, std::uint64_t bytes) {
     event();
+    forget_notes();
     if (!in_pool(address)) return;
     const auto* from = static_cast<const std::byte*>(address);
     entries.push_back({offset_of(address), image(from, from + bytes)});
-    ++logged;
+    ++seen.logged;
+    for (std::size_t i = 0; i < bytes; ++i) bytes_seen.at(offset_of(address) + i).logged = true;
     note(address, bytes);
+}
+
+/// Rule of the analysis (compiler/README.md, 1): the byte-exact form, whatever the values.
+void judge_load(std::size_t offset, std::size_t bytes) {
+    for (std::size_t i = offset; i < offset + bytes; ++i) {
+        if (bytes_seen[i].written || bytes_seen[i].input) continue;
+        if (is_fresh(i)) breaks("fresh memory is read before it is written", i);
+        bytes_seen[i].input = true;
+        ++seen.inputs;
+    }
+}
+
+void judge_store(std::size_t offset, std::size_t bytes) {
+    bool clobbers = false;
+    for (std::size_t i = offset; i < offset + bytes; ++i) {
+        byte_state& b = bytes_seen[i];
+        if (!b.announced) breaks("a store is neither noted nor logged", i);
+        if (!b.written && (b.input || section.undo) && !is_fresh(i)) {
+            clobbers |= b.input;
+            if (!b.logged)
+                breaks(section.undo ? "an old byte is not logged"
+                                    : "an input is overwritten without a log entry",
+                       i);
+        }
+        b.written = true;
+    }
+    seen.clobbers += clobbers;
+    ++seen.stores;
+}
+
+/// Clips a report to the pool; calls 'use(offset, bytes)' when something is left.
+template <class Use> void clip(const void* address, std::uint64_t bytes, Use use) {
+    const auto from = reinterpret_cast<std::uintptr_t>(address);
+    const auto begin = reinterpret_cast<std::uintptr_t>(storage);
+    const std::uintptr_t first = std::max(from, begin);
+    const std::uintptr_t end = std::min(from + bytes, begin + pool_bytes);
+    if (section.depth != 0 && first < end) use(first - begin, end - first);
+}
+
+void remember(std::size_t offset, std::size_t bytes) {
+    while (bytes > 0) {
+        const std::size_t part = std::min(bytes, word_bytes - offset % word_bytes);
+        stored_word& w = history.emplace_back();
+        w.offset = static_cast<std::uint16_t>(offset);
+        w.bytes = static_cast<std::uint8_t>(part);
+        std::memcpy(w.value.data(), storage + offset, part);
+        offset += part;
+        bytes -= part;
+    }
 }
 
 int begin(const hf_txfunc* function, const void* packed, bool undo) {
@@ -107,7 +214,10 @@ void restore(const image& from) { std::memcpy(storage, from.data(), pool_bytes);
 void reset() {
     section = {};
     entries.clear();
-    noted.assign(pool_bytes, false);
+    bytes_seen.assign(pool_bytes, {});
+    announced.clear();
+    seen = {};
+    broken_rule = nullptr;
     heap_used = 0;
     events = 0;
 }
@@ -117,6 +227,7 @@ template <class Action> bool attempt(int event_number, Action action) {
     events = 0;
     heap_used = 0;
     section.preserve_next = 0;
+    history.clear();
     crash_at = event_number;
     if (setjmp(crash) != 0) {
         crash_at = never;
@@ -141,8 +252,30 @@ void re_execute() {
 
 /// Words that were stored since 'start' keep their new value or lose it.
 void lose_some(const image& start, std::mt19937_64& random) {
-    for (std::size_t i = 0; i < pool_bytes; i += 8)
-        if (random() & 1) std::memcpy(storage + i, start.data() + i, 8);
+    for (std::size_t i = 0; i < pool_bytes; i += word_bytes)
+        if (random() & 1) std::memcpy(storage + i, start.data() + i, word_bytes);
+}
+
+/// Every line keeps a prefix of the words stored to it since 'start', some of them none or all.
+void tear(const image& start, std::mt19937_64& random) {
+    std::array<std::uint32_t, pool_bytes / line_bytes> kept{}, count{};
+    for (const stored_word& w : history) ++count[w.offset / line_bytes];
+    for (std::size_t l = 0; l < count.size(); ++l)
+        kept[l] = static_cast<std::uint32_t>(random() % (count[l] + 1));
+    restore(start);
+    for (const stored_word& w : history) {
+        std::uint32_t& left = kept[w.offset / line_bytes];
+        if (left == 0) continue;
+        --left;
+        std::memcpy(storage + w.offset, w.value.data(), w.bytes);
+    }
+}
+
+/// A legal image of PM after a crash of what began at 'start'.
+void lose(const image& start, int mix, std::mt19937_64& random) {
+    if (mix == 0) return;
+    if (mix % 2 == 1 && !history.empty()) return tear(start, random);
+    lose_some(start, random);
 }
 
 void fail(const scenario& s, int first, int second, const char* what) {
@@ -170,19 +303,35 @@ void check_clobber(const scenario& s, const image& start, const image& end, int 
     const image crashed = snapshot();
     const auto log_then = entries;
     restore_log();
+    const image restored = snapshot();
     if (!attempt(never, re_execute)) return;
     compare(s, end, pool_bytes, at, 0);
     const int length = events;
-    for (int again = 1; again <= length; ++again) {
+    for (int nested = 1; nested <= std::min(length, nested_max); ++nested) {
+        const int again = length <= nested_max ? nested : 1 + int(random() % unsigned(length));
         restore(crashed);
         entries = log_then;
         restore_log();
         if (attempt(again, re_execute)) break;
-        if (again % 2) lose_some(start, random);
+        lose(again % 4 < 2 ? restored : start, again % 4, random);
         restore_log();
         attempt(never, re_execute);
         compare(s, end, pool_bytes, at, again);
     }
+}
+
+/// The uninterrupted run, judged access by access.
+account judge(const scenario& s) {
+    reset();
+    judging = true;
+    attempt(never, s.run);
+    judging = false;
+    if (broken_rule != nullptr) {
+        char what[100];
+        std::snprintf(what, sizeof what, "%s: byte %zu", broken_rule, broken_at);
+        fail(s, 0, 0, what);
+    }
+    return seen;
 }
 
 void explore(const scenario& s) {
@@ -190,12 +339,12 @@ void explore(const scenario& s) {
     s.prepare();
     const image start = snapshot();
 
-    reset();
-    attempt(never, s.run);
+    const account whole = judge(s);
     const image end = snapshot();
     const int length = events;
+    // Also what no report told of: code that is not traced.
     for (std::size_t i = 0; i < pool_bytes; ++i)
-        if (start[i] != end[i] && !noted[i]) {
+        if (start[i] != end[i] && !bytes_seen[i].announced_ever) {
             fail(s, 0, 0, "a changed byte was neither noted nor logged");
             break;
         }
@@ -203,22 +352,18 @@ void explore(const scenario& s) {
     std::mt19937_64 random{std::hash<std::string_view>{}(s.name)};
     for (int at = 1; at <= length; ++at)
         for (int mix = 0; mix <= mixes_per_event; ++mix) {
+            if (length > long_run_events && mix != at % (mixes_per_event + 1)) continue;
             restore(start);
             reset();
             if (attempt(at, s.run)) return fail(s, at, 0, "not deterministic");
-            if (mix > 0) lose_some(start, random);
+            lose(start, mix, random);
             if (section.undo)
                 check_undo(s, start, at);
             else
                 check_clobber(s, start, end, at, random);
         }
-    std::printf("%-28s %3d events %3ld logged\n", s.name, length, [&] {
-        restore(start);
-        reset();
-        logged = 0;
-        attempt(never, s.run);
-        return logged;
-    }());
+    std::printf("%-28s %3d events %3ld logged %3ld clobbers %4ld inputs\n", s.name, length,
+                whole.logged, whole.clobbers, whole.inputs);
 }
 
 } // namespace
@@ -253,15 +398,39 @@ void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
 }
 void* hf_alloc(std::size_t bytes) noexcept {
     event();
+    forget_notes();
     bytes = (bytes + 15) / 16 * 16;
     if (heap_used + bytes > pool_bytes - heap_bytes) return nullptr;
     void* block = storage + heap_bytes + heap_used;
     heap_used += bytes;
     return block;
 }
-void hf_free(void*) noexcept {}
-void hf_adopt(void*) noexcept {}
+void hf_free(void*) noexcept { forget_notes(); }
+void hf_adopt(void*) noexcept { forget_notes(); }
 void hf_crash_point(const char*) noexcept {}
+
+unsigned long oracle_digest(oracle::digested d) noexcept {
+    return d.x[0] * 3 + (d.x[1] ^ d.x[2]) + d.x[3];
+}
+oracle::digested oracle_spread(unsigned long from) noexcept {
+    return {{from, from * 3, from * 5, from * 7}};
+}
+
+alignas(64) hf_trace_region hf_trace_watched{reinterpret_cast<std::uintptr_t>(storage), pool_bytes};
+void hf_trace_load(const void* address, std::uint64_t bytes) {
+    if (judging) clip(address, bytes, judge_load);
+}
+void hf_trace_store(const void* address, std::uint64_t bytes) {
+    clip(address, bytes, [](std::size_t offset, std::size_t count) {
+        seen.traced = true;
+        remember(offset, count);
+        if (judging) judge_store(offset, count);
+        event();
+    });
+}
+void hf_trace_rmw(const void*, std::uint64_t) {} // atomics: no section has them
+void hf_trace_fence() {}
+
 const void* hf_vlog_preserve(const void* bytes, std::size_t count) noexcept {
     if (section.re_executing) return section.preserved.at(section.preserve_next++).data();
     const auto* from = static_cast<const std::byte*>(bytes);
@@ -270,10 +439,18 @@ const void* hf_vlog_preserve(const void* bytes, std::size_t count) noexcept {
 }
 }
 
+/// oracle [--nested N] [scenario]
 int main(int argc, char** argv) {
+    const char* wanted = nullptr;
+    for (int i = 1; i < argc; ++i) {
+        if (std::strcmp(argv[i], "--nested") == 0 && i + 1 < argc)
+            nested_max = std::atoi(argv[++i]);
+        else
+            wanted = argv[i];
+    }
     int count = 0;
     for (scenario* s = scenarios; s != nullptr; s = s->next) {
-        if (argc > 1 && std::strcmp(argv[1], s->name) != 0) continue;
+        if (wanted != nullptr && std::strcmp(wanted, s->name) != 0) continue;
         explore(*s);
         ++count;
     }

@@ -3,16 +3,22 @@
 // A runtime made to catch the compiler: it implements the ABI over a static buffer, crashes a
 // section at every event it can see, recovers by the book and compares every byte.
 //
-// For each scenario and each event k (a note, a log entry, an allocation, the commit):
+// For each scenario and each event k (a note, a log entry, an allocation, the commit; in code built
+// in trace mode every store, too):
 //
 // 1. Restore the start image, run the section, leave it by longjmp at event k.
-// 2. Make a legal image of PM: what was stored; or, since stores that no fence has ordered may be
-//    lost, a mix of old and new words, several per event.
+// 2. Make a legal image of PM: what was stored; or, since nothing of it was written back, a part:
+//    every line a prefix of the words stored to it (traced code), or any mix of old and new words.
 // 3. Clobber: restore the log newest first, re-execute from the recorded arguments, and compare the
 //    whole pool with an uninterrupted run. Undo: restore and compare with the start image.
-// 4. Clobber: crash the re-execution too, at every event, and recover again.
+// 4. Clobber: crash the re-execution too, at every event (or --nested N of them), and recover again.
 //
-// Besides: every byte that an uninterrupted section changes must have been noted or logged.
+// Besides, in the uninterrupted run: every byte that the section changes must have been noted or
+// logged. Traced code is judged access by access, so that no value can hide a mistake:
+//
+// 5. A byte read before the section wrote it is an input. The first store to an input must be logged;
+//    engine undo: the first store to any byte that is not fresh.
+// 6. A store is noted or logged, and no other call of the runtime lies between the note and it.
 #pragma once
 
 #include <holdfast/txfunc.hpp>
@@ -43,7 +49,17 @@ struct scenario {
     scenario(const char* name, void (*prepare)(), void (*run)());
 };
 
+/// Passed and returned in memory, by functions whose bodies the compiler does not see.
+struct digested {
+    unsigned long x[4];
+};
+
 } // namespace oracle
+
+extern "C" {
+HF_PURE unsigned long oracle_digest(oracle::digested from) noexcept;
+HF_PURE oracle::digested oracle_spread(unsigned long from) noexcept;
+}
 
 /// SCENARIO(name, [] { prepare }, [] { run })
 #define SCENARIO(name, ...) static oracle::scenario scenario_##name{#name, __VA_ARGS__};
