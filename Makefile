@@ -10,13 +10,15 @@ COUNT   ?= 1000000
 SEED    ?= $(shell date +%s)
 # How many inputs 'make fuzz' tries.
 RUNS    ?= 10000000
+# How many random programs 'make soundness' writes, compiles and explores.
+PROGRAMS ?= 5000
 # Further options of 'make crash-report' (scripts/crash_report.py --help).
 REPORT  ?=
 # The system's Python, which the Debian packages of the clients belong to.
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug asan tsan test demo soak hostile fuzz bench format lint clean
+.PHONY: help install build debug asan tsan test demo soak hostile soundness fuzz bench format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -40,13 +42,19 @@ test: build ## build, then run every test; ctest's summary closes the run
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
 	@scripts/with-tmpfs ctest --preset release -j $(JOBS)
 
-soak: build hostile ## mutated pools, then the kill tests for SECONDS=1800, another seed each time
+soak: build hostile soundness ## pools, programs, then the kill tests for SECONDS=1800, another seed each time
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS)
 
 hostile: install ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
 	@cmake --preset asan -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset asan -j $(JOBS) --target hostile_pools
 	@scripts/with-tmpfs nice build/asan/bin/hostile_pools --count $(COUNT) --seed $(SEED)
+
+soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED or another each time
+	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS) --target holdfast-plugin
+	@nice $(PYTHON) test/soundness/soundness.py --plugin build/release/lib/libholdfast-plugin.so \
+	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS)
 
 fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four over a store
 	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)

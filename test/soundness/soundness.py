@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Random failure-atomic programs against the analysis.
+
+Each program (compiler/test/oracle/Inputs/random_programs.py) is compiled for every build below, in trace
+mode, linked with the oracle and explored: every access of an uninterrupted run is judged byte by byte,
+then the section crashes at every store, log entry and allocation, with lines torn and reordered, and is
+recovered. A failure names program and build, and the command that runs it alone.
+
+The mix of programs is judged as well: without true clobbers, candidates that refinement removes, loops
+and the like the test shows nothing, and fails.
+"""
+import argparse
+import collections
+import concurrent.futures
+import pathlib
+import re
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+ORACLE = ROOT / "compiler/test/oracle"
+sys.path.insert(0, str(ORACLE / "Inputs"))
+import random_programs  # noqa: E402
+
+BUILDS = {
+    "clobber-O0": ["-O0", "-mllvm", "-holdfast-engine=clobber"],
+    "clobber-O1": ["-O1", "-mllvm", "-holdfast-engine=clobber"],
+    "clobber-O2": ["-O2", "-mllvm", "-holdfast-engine=clobber"],
+    "clobber-O3": ["-O3", "-march=native", "-mllvm", "-holdfast-engine=clobber"],
+    "unrefined-O2": ["-O2", "-mllvm", "-holdfast-engine=clobber", "-mllvm", "-holdfast-refine=0"],
+    "undo-O2": ["-O2", "-mllvm", "-holdfast-engine=undo"],
+}
+# The least share of programs that must have the property, as measured less a margin.
+LEAST = {
+    "true clobber": 0.85, "input read": 0.95, "entry that no input needed": 0.4,
+    "candidate removed by refinement": 0.25, "fewer entries by refinement": 0.08, "loop": 0.3, "helper": 0.4,
+    "recursion": 0.15, "memcpy": 0.3, "memmove": 0.15, "memset": 0.15, "switch": 0.1, "early return": 0.08,
+    "pointer chasing": 0.4, "allocation": 0.25, "aliasing arguments": 0.4, "preserved input": 0.1,
+    "bit-field": 0.2, "type change": 0.1, "pure call": 0.1}
+RAN = re.compile(r"^(random_\d+_\d+) +(\d+) events +(\d+) logged +(\d+) clobbers +(\d+) inputs$")
+COUNTED = re.compile(r"candidates (\d+) shadowed (\d+) unexposed (\d+)")
+
+
+def run(command, **options):
+    return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)
+
+
+def checked(command):
+    done = run(command)
+    if done.returncode != 0:
+        raise RuntimeError(f"{' '.join(map(str, command))}\n{done.stdout}{done.stderr}")
+    return done
+
+
+class Soundness:
+    def __init__(self, options):
+        self.options = options
+        self.work = pathlib.Path(options.work)
+        self.work.mkdir(parents=True, exist_ok=True)
+        self.plain = [options.clang, "-std=c++20", f"-I{ROOT}/include", f"-I{ORACLE}"]
+        self.oracle = self.work / "oracle.o"
+        self.has = collections.defaultdict(set)     # program -> properties
+        self.entries = collections.defaultdict(dict)  # program -> build -> log entries
+        self.failures, self.crashes = [], 0
+
+    def compile_oracle(self):
+        checked([*self.plain, "-O2", "-c", ORACLE / "oracle.cpp", "-o", self.oracle])
+
+    def batch(self, seed, indices, build):
+        """Compiles and explores some programs in one build; returns what the oracle said."""
+        stem = self.work / f"{seed}_{indices[0]}_{len(indices)}"
+        source, binary = stem.with_suffix(".cpp"), f"{stem}.{build}"
+        compiled = checked([*self.plain, "-w", f"-fplugin={self.options.plugin}", f"-fpass-plugin={self.options.plugin}",
+                            *BUILDS[build], "-mllvm", "-holdfast-trace", "-mllvm", "-holdfast-account",
+                            "-c", source, "-o", f"{binary}.o"])
+        checked([*self.plain, f"{binary}.o", self.oracle, "-o", binary])
+        explored = run([binary, "--nested", self.options.nested], timeout=1200)
+        for leftover in (binary, f"{binary}.o"):
+            if not self.options.keep:
+                pathlib.Path(leftover).unlink()
+        return build, compiled.stderr, explored
+
+    def learn(self, build, account, explored):
+        said = explored.stdout
+        failed = {}
+        for name, what in re.findall(r"^FAIL (random_\w+): (.*)$", said, re.M):
+            failed.setdefault(name, what)
+        self.failures += [(name, build, what) for name, what in failed.items()]
+        if explored.returncode != 0 and not failed:
+            self.failures.append(("?", build, f"the oracle ended with {explored.returncode}: {said[-500:]}{explored.stderr[-500:]}"))
+        for line in said.splitlines():
+            if found := RAN.match(line):
+                name, (events, logged, clobbers, inputs) = found[1], map(int, found.groups()[1:])
+                self.entries[name][build] = logged
+                if build != "clobber-O2":
+                    continue
+                properties = {"true clobber": clobbers, "input read": inputs,
+                              "entry that no input needed": logged > clobbers}
+                self.has[name].update(p for p, there in properties.items() if there)
+        if total := re.search(r"crashes=(\d+)", said):
+            self.crashes += int(total[1])
+        if build == "clobber-O2":
+            self.learn_account(account)
+
+    def learn_account(self, account):
+        for line in account.splitlines():
+            name, counts = re.search(r"random_\d+_\d+", line), COUNTED.search(line)
+            if name and counts and (int(counts[2]) or int(counts[3])):
+                self.has[name[0]].add("candidate removed by refinement")
+
+    def all(self):
+        o = self.options
+        batches = []
+        for first in range(o.first, o.first + o.programs, o.batch):
+            indices = list(range(first, min(first + o.batch, o.first + o.programs)))
+            text, features = random_programs.write(o.seed, indices)
+            (self.work / f"{o.seed}_{indices[0]}_{len(indices)}.cpp").write_text(text)
+            for name, some in features.items():
+                self.has[name].update(some)
+            batches.append(indices)
+        with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
+            jobs = [pool.submit(self.batch, o.seed, indices, build) for indices in batches for build in o.builds]
+            for job in concurrent.futures.as_completed(jobs):
+                self.learn(*job.result())
+                if o.stop_at_first and self.failures:
+                    pool.shutdown(cancel_futures=True)
+                    break
+        for name, entries in self.entries.items():
+            if entries.get("clobber-O2", 0) < entries.get("unrefined-O2", 0):
+                self.has[name].add("fewer entries by refinement")
+
+    def report(self):
+        o = self.options
+        for name, build, what in sorted(self.failures):
+            _, seed, index = name.split("_") if name.startswith("random") else (name, o.seed, o.first)
+            print(f"FAIL {name} {build}: {what}\n     alone: {sys.argv[0]} --plugin {o.plugin} --work {o.work} --seed {seed} "
+                  f"--first {index} --programs 1 --builds {build} --keep")
+        count = len(self.has)
+        degenerate = []
+        print(f"{'share of programs':36} {'least':>6}")
+        for what, least in LEAST.items():
+            share = sum(what in properties for properties in self.has.values()) / count
+            low = o.programs >= 100 and set(o.builds) == set(BUILDS) and share < least
+            degenerate += [what] if low else []
+            print(f"  {what:28} {share:6.2f} {least:6.2f}{'  DEGENERATE' if low else ''}")
+        print(f"soundness: seed={o.seed} programs={count} builds={len(o.builds)} crashes={self.crashes} "
+              f"failures={len(self.failures)} degenerate={len(degenerate)}")
+        return 1 if self.failures or degenerate else 0
+
+
+def parse():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--plugin", required=True)
+    parser.add_argument("--clang", default="clang++-19")
+    parser.add_argument("--work", required=True)
+    parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--first", type=int, default=0, help="index of the first program")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--builds", nargs="+", choices=BUILDS, default=list(BUILDS))
+    parser.add_argument("--batch", type=int, default=50, help="programs a source file")
+    parser.add_argument("--nested", type=int, default=3, help="crashes tried of each re-execution")
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--keep", action="store_true", help="keep objects and programs")
+    parser.add_argument("--stop-at-first", action="store_true")
+    return parser.parse_args()
+
+
+def main():
+    begin = time.monotonic()
+    test = Soundness(parse())
+    test.compile_oracle()
+    test.all()
+    result = test.report()
+    print(f"{time.monotonic() - begin:.1f} s")
+    return result
+
+
+if __name__ == "__main__":
+    sys.exit(main())
