@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# holdfast_instrument(<target> ENGINE none|clobber|undo [OPTIONS <plugin option>...])
+# holdfast_instrument(<target> ENGINE none|clobber|undo|ido [OPTIONS <plugin option>...])
 #
 # Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
 # HF_ENGINE=<engine> for them. Call it when the target has all its sources. Options, without their
-# leading dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only.
+# leading dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engine ido counts what
+# iDO logging would log, for comparison: nothing is recovered.
 #
 # holdfast_trace(<target>)
 #
@@ -85,8 +86,8 @@ function(holdfast_instrument target)
   if(NOT TARGET ${target})
     message(FATAL_ERROR "holdfast_instrument: '${target}' is not a target")
   endif()
-  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE MATCHES "^(none|clobber|undo)$")
-    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE none, clobber or undo "
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE MATCHES "^(none|clobber|undo|ido)$")
+    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE none, clobber, undo or ido "
                         "(got '${ARG_ENGINE}' '${ARG_UNPARSED_ARGUMENTS}')")
   endif()
   get_target_property(already ${target} HOLDFAST_ENGINE)

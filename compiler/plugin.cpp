@@ -33,7 +33,9 @@ static cl::opt<EngineKind>
                       clEnumValN(EngineKind::Clobber, "clobber",
                                  "clobber logging and re-execution"),
                       clEnumValN(EngineKind::Undo, "undo",
-                                 "undo logging and rollback")),
+                                 "undo logging and rollback"),
+                      clEnumValN(EngineKind::Ido, "ido",
+                                 "iDO logging, counted: recovers nothing")),
            cl::init(EngineKind::Clobber));
 static cl::opt<LogParts> Parts(
     "holdfast-parts",

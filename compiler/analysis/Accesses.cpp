@@ -25,8 +25,10 @@ namespace {
 
 class Collector {
 public:
-  Collector(Function &F, const FreshFunctions &Fresh, const LoopInfo &Loops)
-      : Layout(F.getDataLayout()), Fresh(Fresh), Loops(Loops) {}
+  Collector(Function &F, const FreshFunctions &Fresh, const LoopInfo &Loops,
+            bool FreshReads)
+      : Layout(F.getDataLayout()), Fresh(Fresh), Loops(Loops),
+        FreshReads(FreshReads) {}
 
   Accesses Found;
 
@@ -46,6 +48,7 @@ private:
   const DataLayout &Layout;
   const FreshFunctions &Fresh;
   const LoopInfo &Loops;
+  const bool FreshReads;
 
   uint64_t storeBytes(Type *T) const {
     return Layout.getTypeStoreSize(T).getKnownMinValue();
@@ -73,7 +76,8 @@ private:
 
   void read(Instruction &I, Value *Address, uint64_t Bytes, Value *Length,
             std::optional<MemoryLocation> Location = std::nullopt) {
-    if (originOf(Address, Fresh, &Loops) != Origin::Unknown)
+    Origin From = originOf(Address, Fresh, &Loops);
+    if (From != Origin::Unknown && !(FreshReads && From == Origin::Fresh))
       return;
     Range R = rangeOf(Address, Bytes, Length);
     Found.Reads.push_back(
@@ -152,8 +156,8 @@ private:
 } // namespace
 
 Accesses collectAccesses(Function &F, const FreshFunctions &Fresh,
-                         const LoopInfo &Loops) {
-  Collector C(F, Fresh, Loops);
+                         const LoopInfo &Loops, bool FreshReads) {
+  Collector C(F, Fresh, Loops, FreshReads);
   for (Instruction &I : instructions(F))
     C.visit(I);
   return std::move(C.Found);

@@ -50,9 +50,9 @@ struct Accesses {
 
 /// Collects the accesses of 'F'. Stores to locals are not listed, nor are reads
 /// of locals, constants, preserved bytes and fresh memory: no input lives
-/// there.
+/// there. FreshReads: reads of fresh memory are listed.
 Accesses collectAccesses(llvm::Function &F, const FreshFunctions &Fresh,
-                         const llvm::LoopInfo &Loops);
+                         const llvm::LoopInfo &Loops, bool FreshReads = false);
 
 } // namespace holdfast
 

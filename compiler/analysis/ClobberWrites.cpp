@@ -213,6 +213,8 @@ private:
   }
 
   bool mustLog(const Write &W) {
+    if (Options.Engine == EngineKind::Ido)
+      return true; // counted, fresh or not
     if (W.From == Origin::Fresh) {
       ++Count.Fresh;
       return false;

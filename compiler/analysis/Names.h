@@ -26,8 +26,9 @@ inline constexpr llvm::StringLiteral NameAttr = "holdfast.name";
 inline constexpr llvm::StringLiteral LinkGuard =
     "holdfast_error_link_with_load_pass_plugin";
 
-/// None: failure-atomic functions stay as they are, for trace mode alone.
-enum class EngineKind { None, Clobber, Undo };
+/// None: failure-atomic functions stay as they are, for trace mode alone. Ido
+/// counts what iDO logging would log; it recovers nothing.
+enum class EngineKind { None, Clobber, Undo, Ido };
 
 /// Which halves of clobber logging are built in; the partial builds exist to
 /// measure (SPEC C9).
@@ -40,7 +41,14 @@ struct SectionOptions {
       true; ///< remove unexposed and shadowed candidates (Clobber Fig. 5)
 
   llvm::StringRef engineName() const {
-    return Engine == EngineKind::Undo ? "undo" : "clobber";
+    switch (Engine) {
+    case EngineKind::Undo:
+      return "undo";
+    case EngineKind::Ido:
+      return "ido";
+    default:
+      return "clobber";
+    }
   }
   bool operator==(const SectionOptions &) const = default;
 };

@@ -58,9 +58,7 @@ struct NoteGroup {
 class Inserter {
 public:
   Inserter(Function &F, EngineKind Engine)
-      : M(*F.getParent()), Context(F.getContext()),
-        LogName(Engine == EngineKind::Undo ? "hf_undo_log" : "hf_clobber_log") {
-  }
+      : M(*F.getParent()), Context(F.getContext()), LogName(logName(Engine)) {}
 
   void run(Function &F, ArrayRef<LoggedWrite> Writes) {
     DenseMap<const Instruction *, const LoggedWrite *> At;
@@ -74,6 +72,17 @@ public:
   }
 
 private:
+  static StringRef logName(EngineKind Engine) {
+    switch (Engine) {
+    case EngineKind::Undo:
+      return "hf_undo_log";
+    case EngineKind::Ido:
+      return "hf_ido_log";
+    default:
+      return "hf_clobber_log";
+    }
+  }
+
   Module &M;
   LLVMContext &Context;
   StringRef LogName;
@@ -147,6 +156,22 @@ private:
 
 void insertCalls(Function &F, ArrayRef<LoggedWrite> Writes, EngineKind Engine) {
   Inserter(F, Engine).run(F, Writes);
+}
+
+void insertRegions(const Regions &Found) {
+  auto Insert = [](StringRef Name, Instruction &Before, Value *Bytes) {
+    IRBuilder<> Builder(&Before);
+    FunctionCallee Callee = Before.getModule()->getOrInsertFunction(
+        Name,
+        FunctionType::get(Builder.getVoidTy(), {Builder.getInt64Ty()}, false));
+    Builder.CreateCall(Callee, Bytes)->setDoesNotThrow();
+  };
+  for (const RegionCut &Cut : Found.Cuts)
+    Insert("hf_ido_region", *Cut.Before,
+           ConstantInt::get(Type::getInt64Ty(Cut.Before->getContext()),
+                            Cut.Bytes));
+  for (CallBase *Call : Found.Preserves)
+    Insert("hf_ido_preserve", *Call, Call->getArgOperand(1));
 }
 
 static const Attribute::AttrKind FunctionPromises[] = {

@@ -3,12 +3,17 @@
 #define HOLDFAST_COMPILER_INSERTCALLS_H
 
 #include "analysis/ClobberWrites.h"
+#include "analysis/IdempotentRegions.h"
 
 namespace holdfast {
 
 /// Inserts the runtime's calls before the writes of 'F'.
 void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes,
                  EngineKind Engine);
+
+/// Engine ido: tells the runtime where regions end. REQUIRES: before
+/// insertCalls, whose calls belong to the region that begins.
+void insertRegions(const Regions &Found);
 
 /// Removes what 'F' and its calls promised about memory and no longer hold to.
 void dropMemoryPromises(llvm::Function &F);

@@ -68,7 +68,14 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     Decisions.push_back(
         decideWrites(*F->Instance, F->As, Options, Fresh,
                      FAM.getResult<TargetLibraryAnalysis>(*F->Instance)));
+  std::vector<Regions> Cut;
+  if (Options.Engine == EngineKind::Ido)
+    for (Function *F : Instances)
+      Cut.push_back(
+          cutIntoRegions(*F, Fresh, FAM.getResult<TargetLibraryAnalysis>(*F)));
   for (size_t I = 0; I != Instances.size(); ++I) {
+    if (!Cut.empty())
+      insertRegions(Cut[I]);
     insertCalls(*Instances[I], Decisions[I], Options.Engine);
     dropMemoryPromises(*Instances[I]);
   }

@@ -41,6 +41,8 @@ SectionOptions optionsOf(const Function &Txfunc) {
   for (StringRef Word : split(Text, ',')) {
     if (Word == "undo")
       Options.Engine = EngineKind::Undo;
+    else if (Word == "ido")
+      Options.Engine = EngineKind::Ido;
     else if (Word == "vlog-only")
       Options.Parts = LogParts::VLogOnly;
     else if (Word == "clobberlog-only")

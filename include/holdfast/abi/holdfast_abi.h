@@ -57,6 +57,15 @@ int hf_undo_begin(const struct hf_txfunc* function, const void* packed_args) HF_
 void hf_undo_commit(void) HF_NOEXCEPT;
 void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
+// Engine ido, a comparator that only counts (src/ido/README.md): log before every store, region where
+// an idempotent region ends, with the bytes of the registers it has set for later ones; preserve before
+// hf_vlog_preserve, with its bytes.
+int hf_ido_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+void hf_ido_commit(void) HF_NOEXCEPT;
+void hf_ido_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
+void hf_ido_region(uint64_t output_bytes) HF_NOEXCEPT;
+void hf_ido_preserve(uint64_t bytes) HF_NOEXCEPT;
+
 // Before any other store that may reach PM (outputs, fresh memory), whichever the engine.
 void hf_note_store(const void* address, uint64_t bytes) HF_NOEXCEPT;
 

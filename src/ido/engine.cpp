@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// iDO logging, counted. The compiler cuts sections into idempotent regions
+// (compiler/analysis/IdempotentRegions.cpp); here each boundary is put down to the thread's
+// counters. Nothing is logged and nothing can be recovered: a pool is opened for this build without
+// engines.
+//
+// (1) A section's first record holds its arguments, a boundary's record the registers that the
+// region
+//     set for later ones; both hold the program counter of the region that begins.
+//     Preserved volatile bytes travel with the first.
+// (2) A region's stores are written back at its end. They and the registers are durable before the
+//     program counter says so: two ordering points a boundary.
+// (3) The end of a section makes its last region's stores durable, then clears the program counter.
+#include <base/line.hpp>
+#include <section/flush_set.hpp>
+#include <section/pool_impl.hpp>
+#include <section/registry.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/persist.hpp>
+
+namespace hf::ido {
+namespace {
+
+/// What one thread's open section has stored and not yet written back.
+struct open_section {
+    bool open = false;
+    pool::impl* pool = nullptr; // of the newest store
+    flush_set dirty;
+};
+
+thread_local open_section current;
+
+domain current_domain() noexcept {
+    const pool::impl* pool = current.pool != nullptr ? current.pool : registry::only_pool();
+    return pool == nullptr ? domain::process : pool->file->domain();
+}
+
+/// Write-backs of a log that is not written: registers have their places, side by side.
+void count_log_lines(domain d, std::uint64_t bytes) noexcept {
+    if (d == domain::adr)
+        persist::thread_counters().flushes += (bytes + line_bytes - 1) / line_bytes;
+}
+
+/// Ends a region: (2).
+void end_region(std::uint64_t output_bytes) noexcept {
+    const domain d = current_domain();
+    current.dirty.flush_all(d);
+    count_log_lines(d, output_bytes);
+    persist::fence(d);
+    count_log_lines(d, word_bytes); // the program counter
+    persist::fence(d);
+}
+
+void count_record(std::uint64_t output_bytes) noexcept {
+    persist::counters& count = persist::thread_counters();
+    ++count.log_entries;
+    count.log_bytes += output_bytes + word_bytes;
+    count.pm_bytes += output_bytes + word_bytes;
+}
+
+} // namespace
+} // namespace hf::ido
+
+extern "C" {
+
+int hf_ido_begin(const hf_txfunc* function, const void*) noexcept {
+    if (hf::ido::current.open) return 0;
+    hf::ido::current.open = true;
+    hf::ido::count_record(function->args_bytes);
+    hf::ido::end_region(function->args_bytes);
+    return 1;
+}
+
+void hf_ido_commit(void) noexcept {
+    hf::ido::end_region(0);
+    ++hf::persist::thread_counters().sections;
+    hf::ido::current.open = false;
+    hf::ido::current.pool = nullptr;
+}
+
+void hf_ido_log(const void* address, std::uint64_t bytes) noexcept {
+    auto* pool = hf::registry::pool_of(address);
+    if (pool == nullptr) return;
+    hf::ido::current.pool = pool;
+    hf::ido::current.dirty.add(address, bytes);
+    hf::persist::thread_counters().pm_bytes += bytes;
+}
+
+void hf_ido_preserve(std::uint64_t bytes) noexcept {
+    hf::persist::counters& count = hf::persist::thread_counters();
+    count.log_bytes += bytes;
+    count.pm_bytes += bytes;
+    hf::ido::count_log_lines(hf::ido::current_domain(), bytes);
+}
+
+void hf_ido_region(std::uint64_t output_bytes) noexcept {
+    hf::ido::count_record(output_bytes);
+    hf::ido::end_region(output_bytes);
+}
+
+} // extern "C"
