@@ -15,6 +15,7 @@ import json
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import time
@@ -57,6 +58,7 @@ class Judge:
         self.compiles = {c["file"]: c for c in commands}
         link = checked(["ninja", "-C", self.build, "-t", "commands", "-s", "lib/libholdfast-plugin.so"]).splitlines()[-1]
         self.link = re.sub(r"^.*?&& | && :$", "", link)
+        self.cache = ["ccache"] if shutil.which("ccache") and "ccache" not in self.link else []
         self.plain = [options.clang, "-std=c++20", f"-I{ROOT}/include", f"-I{ORACLE}"]
 
     def compile(self, file, edits, directory):
@@ -71,7 +73,7 @@ class Judge:
         object_ = directory / (source.name + ".o")
         words[words.index("-o") + 1] = str(object_)
         words[words.index("-c") + 1] = str(source)
-        checked(words, cwd=self.build)
+        checked([*self.cache, *words], cwd=self.build)
         return original, str(object_)
 
     def make_plugin(self, mutant, directory):

@@ -126,6 +126,38 @@ SCENARIO(
     skip_some_inside, [] { fill(at<long>(0), 8, 3); },
     [] { skip_some(at<long>(0), 8, at<long>(0)); })
 
+// The store of zero dominates the reading ahead and covers both stores of its iteration, but what is
+// read is stored to in the next one.
+HF_TXFUNC void clear_behind(node* n, const node* ahead) noexcept {
+    long carried = 1, sum = 0;
+    for (; ahead != nullptr; n = n->next, ahead = ahead->next) {
+        if (carried & 1) n->value = carried;
+        sum += n->value;
+        n->value = 0;
+        carried = ahead->value;
+    }
+    n->value += sum;
+}
+SCENARIO(
+    clear_behind, [] { make_list(0, 64, 6); },
+    [] { clear_behind(*at<node*>(0), (*at<node*>(0))->next); })
+
+// The last node is cleared by the address that all were read by.
+HF_TXFUNC void clear_last(node* n, long* out) noexcept {
+    long sum = 0;
+    node* last;
+    do {
+        sum += n->value;
+        last = n;
+        n = n->next;
+    } while (n != nullptr);
+    last->value = 0;
+    *out = sum;
+}
+SCENARIO(
+    clear_last, [] { make_list(0, 64, 4); },
+    [] { clear_last(*at<node*>(0), &(*at<node*>(0))->value); })
+
 // --- Every path; covers its bytes ----------------------------------------------------------------
 
 struct pair {
@@ -182,6 +214,24 @@ HF_TXFUNC void unaligned_overlap(char* p) noexcept {
 }
 SCENARIO(
     unaligned_overlap, [] { fill(at<char>(0), 32, 60); }, [] { unaligned_overlap(at<char>(0)); })
+
+// One base, other bytes: nothing is said about those that the read and the write share.
+HF_TXFUNC void other_half_before(pair* p, const long* q) noexcept {
+    p->a = 5;
+    long x = *q;
+    p->b = x + 1;
+}
+SCENARIO(
+    other_half_before, [] { *at<pair>(0) = {3, 4}; },
+    [] { other_half_before(at<pair>(0), at<long>(8)); })
+HF_TXFUNC void other_half_between(pair* p, long* q) noexcept {
+    long x = p->b;
+    p->a = x;
+    *q = x + 1;
+}
+SCENARIO(
+    other_half_between, [] { *at<pair>(0) = {3, 4}; },
+    [] { other_half_between(at<pair>(0), at<long>(8)); })
 
 // --- May alias, and does -------------------------------------------------------------------------
 
@@ -280,6 +330,12 @@ HF_TXFUNC void reuse_storage(long* p) noexcept {
     d[0] += double(x);
 }
 SCENARIO(reuse_storage, [] { *at<long>(0) = 99; }, [] { reuse_storage(at<long>(0)); })
+
+HF_TXFUNC void reuse_through(const long* p, void* where) noexcept {
+    long x = *p;
+    new (where) double(double(x) / 4);
+}
+SCENARIO(reuse_through, [] { *at<long>(0) = 99; }, [] { reuse_through(at<long>(0), oracle::pool); })
 
 // The second object begins inside the first: fields at different offsets, the same bytes.
 struct halves {
