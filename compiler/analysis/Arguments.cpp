@@ -2,7 +2,9 @@
 #include "analysis/Arguments.h"
 #include "analysis/Calls.h"
 
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/PostDominators.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Instructions.h"
@@ -76,7 +78,132 @@ private:
   }
 };
 
+/// Follows the address of an aggregate to the loads of its pointers: through
+/// constant offsets, copies to locals, and calls of visible functions that take
+/// its address ('this' of a closure, in unoptimised code).
+///
+/// "Always" is what post-dominates the entry: a disengaged optional holds any
+/// bits, and the section may begin with them.
+class FieldFinder {
+public:
+  SmallVector<PointerField, 4> Found;
+
+  void walk(const Value &Address, int64_t Offset, bool Always) {
+    if (!Seen.insert({&Address, Offset}).second)
+      return;
+    for (const Use &U : Address.uses())
+      visit(U, Offset, Always);
+  }
+
+private:
+  DenseSet<std::pair<const Value *, int64_t>> Seen;
+  DenseMap<const Function *, std::unique_ptr<PostDominatorTree>> Trees;
+
+  bool alwaysRuns(const Instruction &I) {
+    auto &F = const_cast<Function &>(*I.getFunction());
+    auto &Tree = Trees[&F];
+    if (!Tree)
+      Tree = std::make_unique<PostDominatorTree>(F);
+    return Tree->dominates(I.getParent(), &F.getEntryBlock());
+  }
+
+  void visit(const Use &U, int64_t Offset, bool Always) {
+    const auto *By = dyn_cast<Instruction>(U.getUser());
+    if (!By)
+      return;
+    if (const auto *Gep = dyn_cast<GetElementPtrInst>(By)) {
+      const DataLayout &Layout = By->getFunction()->getDataLayout();
+      APInt Step(Layout.getIndexTypeSizeInBits(Gep->getType()), 0);
+      if (Gep->accumulateConstantOffset(Layout, Step))
+        walk(*Gep, Offset + Step.getSExtValue(), Always);
+    } else if (const auto *Load = dyn_cast<LoadInst>(By)) {
+      if (Load->getType()->isPointerTy() && Offset >= 0)
+        note(*Load, uint64_t(Offset), Always);
+    } else if (const auto *Store = dyn_cast<StoreInst>(By)) {
+      if (U.getOperandNo() == 0)
+        walkSpill(Store->getPointerOperand(), Offset, Always);
+    } else if (const auto *Copy = dyn_cast<MemTransferInst>(By)) {
+      if (&U == &Copy->getRawSourceUse())
+        if (const auto *Local = dyn_cast<AllocaInst>(Copy->getRawDest()))
+          walk(*Local, Offset, Always);
+    } else if (const auto *Call = dyn_cast<CallBase>(By)) {
+      if (const Argument *Parameter = parameterFor(*Call, U))
+        walk(*Parameter, Offset, Always && alwaysRuns(*Call));
+    }
+  }
+
+  /// The callee's parameter that a use as an argument becomes; null if unseen.
+  static const Argument *parameterFor(const CallBase &Call, const Use &U) {
+    if (!Call.isArgOperand(&U) || classifyCall(Call).Kind != CallKind::Body)
+      return nullptr;
+    unsigned Index = Call.getArgOperandNo(&U);
+    const Function *Callee = calledFunction(Call);
+    return Index < Callee->arg_size() ? Callee->getArg(Index) : nullptr;
+  }
+
+  void walkSpill(const Value *Slot, int64_t Offset, bool Always) {
+    if (!isa<AllocaInst>(Slot))
+      return;
+    for (const User *By : Slot->users())
+      if (const auto *Load = dyn_cast<LoadInst>(By))
+        walk(*Load, Offset, Always);
+  }
+
+  void note(const LoadInst &Load, uint64_t Offset, bool Always) {
+    PreserveOnly Uses;
+    bool Followed = !Uses.holds(Load);
+    SmallPtrSet<const Value *, 8> Visited;
+    bool Touched =
+        Followed && Always && alwaysRuns(Load) && touches(Load, Visited);
+    for (PointerField &Known : Found)
+      if (Known.OffsetBytes == Offset) {
+        Known.Followed |= Followed;
+        Known.Always |= Touched;
+        return;
+      }
+    Found.push_back({Offset, Followed, Touched});
+  }
+
+  /// Whether memory behind the pointer is accessed whenever its function runs.
+  bool touches(const Value &Pointer, SmallPtrSetImpl<const Value *> &Visited) {
+    return Visited.insert(&Pointer).second &&
+           any_of(Pointer.uses(),
+                  [&](const Use &U) { return touches(U, Visited); });
+  }
+
+  bool touches(const Use &U, SmallPtrSetImpl<const Value *> &Visited) {
+    const auto *By = dyn_cast<Instruction>(U.getUser());
+    if (!By)
+      return false;
+    if (isa<GetElementPtrInst>(By))
+      return U.getOperandNo() == 0 && touches(*By, Visited);
+    if (const auto *Store = dyn_cast<StoreInst>(By)) {
+      if (U.getOperandNo() != 0)
+        return alwaysRuns(*Store);
+      const auto *Slot = dyn_cast<AllocaInst>(Store->getPointerOperand());
+      return Slot && any_of(Slot->users(), [&](const User *Reader) {
+               return isa<LoadInst>(Reader) && touches(*Reader, Visited);
+             });
+    }
+    if (isa<LoadInst>(By) || isa<MemIntrinsic>(By))
+      return alwaysRuns(*By);
+    if (const auto *Call = dyn_cast<CallBase>(By))
+      if (const Argument *Parameter = parameterFor(*Call, U))
+        return alwaysRuns(*Call) && touches(*Parameter, Visited);
+    return false;
+  }
+};
+
 } // namespace
+
+SmallVector<PointerField, 4> findPointerFields(const Argument &A) {
+  FieldFinder Finder;
+  Finder.walk(A, 0, true);
+  sort(Finder.Found, [](const PointerField &L, const PointerField &R) {
+    return L.OffsetBytes < R.OffsetBytes;
+  });
+  return std::move(Finder.Found);
+}
 
 static hf_arg_kind kindOf(const Argument &A) {
   if (!A.getType()->isPointerTy() || A.hasByValAttr())
@@ -99,7 +226,9 @@ ArgumentBlock layOutArguments(Function &F) {
     uint64_t Size = Layout.getTypeStoreSize(T);
     uint64_t Offset = alignTo(End, Layout.getABITypeAlign(T));
     Block.HasPadding |= Offset != End;
-    Block.Arguments.push_back({A.getArgNo(), T, Offset, Size, kindOf(A)});
+    Block.Arguments.push_back({A.getArgNo(), T, Offset, Size, kindOf(A), {}});
+    if (A.hasByValAttr())
+      Block.Arguments.back().Fields = findPointerFields(A);
     End = Offset + Size;
   }
   Block.Bytes = alignTo(End, 8);

@@ -11,12 +11,20 @@
 
 namespace holdfast {
 
+/// A pointer inside a by-value aggregate that the function reads there.
+struct PointerField {
+  uint64_t OffsetBytes; ///< from the aggregate's start
+  bool Followed;        ///< used otherwise than by hf_vlog_preserve
+  bool Always; ///< the memory behind it is touched whenever the function runs
+};
+
 struct PackedArgument {
   unsigned Index;   ///< which parameter
   llvm::Type *Type; ///< of the bytes: the pointee for a by-value aggregate
   uint64_t OffsetBytes;
   uint64_t SizeBytes;
   hf_arg_kind Kind;
+  llvm::SmallVector<PointerField, 4> Fields; ///< by offset; of an aggregate
 };
 
 struct ArgumentBlock {
@@ -24,6 +32,10 @@ struct ArgumentBlock {
   uint64_t Bytes = 0;
   bool HasPadding = false;
 };
+
+/// The pointers that 'F' reads from its by-value aggregate 'A', as far as their
+/// offsets are constant, by offset.
+llvm::SmallVector<PointerField, 4> findPointerFields(const llvm::Argument &A);
 
 /// Lays out the arguments of 'F', whose body decides what its pointers are for.
 /// A hidden result pointer (sret) is not recorded: re-execution has nowhere to

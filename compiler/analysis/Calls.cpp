@@ -85,8 +85,11 @@ static bool touchesNoMemory(StringRef Name) {
       .Cases("abs", "labs", "llabs", "div", "ldiv", "lldiv", true)
       .Case("_ZNSt3__112__next_primeEm", true)
       .Default(Name.starts_with("__ubsan_handle_") ||
-               Name.starts_with("__asan_") || Name.starts_with("__tsan_") ||
+               Name.starts_with("__sanitizer_dtor_callback") ||
                Name.starts_with("__sanitizer_cov_") ||
+               // Not their memcpy and relatives: those write.
+               ((Name.starts_with("__asan_") || Name.starts_with("__tsan_")) &&
+                !Name.contains("_mem")) ||
                Name.starts_with("hf_check_"));
 }
 
@@ -107,7 +110,7 @@ static bool neverReturns(StringRef Name) {
       .Cases("_ZSt9terminatev", "_ZSt21__glibcxx_assert_failPKciS0_S0_", true)
       .Cases("_ZNSt3__122__libcpp_verbose_abortEPKcz", "__cxa_pure_virtual",
              true)
-      .Case("hf_assert_fail", true)
+      .Cases("hf_assert_fail", "hf_pool_full", true)
       .Default(false);
 }
 
@@ -125,6 +128,17 @@ static bool isLibraryThrow(const CallBase &Call, StringRef Name) {
   while (Scope && !isa<DISubprogram>(Scope))
     Scope = Scope->getScope();
   return Scope && Scope->getName().starts_with("__throw_");
+}
+
+static std::string whyHidden(StringRef Name, const std::string &Pretty) {
+  if (Name.contains("_Rb_tree_") || Name.contains("15_List_node_base"))
+    return "call of " + Pretty +
+           ", by which libstdc++'s containers change their nodes out of sight: "
+           "build with -stdlib=libc++, whose containers are all in headers, or "
+           "use a container of hf::structures";
+  return "call of " + Pretty +
+         ", whose body is not visible here: define it in a header, mark it "
+         "HF_PURE, or use link-time optimisation";
 }
 
 static std::string whyForbidden(StringRef Name) {
@@ -180,15 +194,15 @@ static std::string whyForbidden(StringRef Name) {
       Name.starts_with("__atomic_") || Name.starts_with("__sync_"))
     return "synchronisation by " + Pretty +
            ": take locks before calling the failure-atomic function";
+  if (Name.starts_with("_ZN2hf6detail7base_of") || Name == "hf_pool_base")
+    return "hf::tx in a section: call the function itself, it joins the "
+           "section that is open";
   if (Name == "malloc" || Name == "calloc" || Name == "realloc" ||
       Name == "free" || Name.starts_with("_Znw") || Name.starts_with("_Zna") ||
       Name.starts_with("_Zdl") || Name.starts_with("_Zda"))
     return "volatile allocation by " + Pretty +
            " is not atomic with the section: use hf::make and hf::destroy";
-  return "call of " + Pretty +
-         ", whose body is not visible here: define it in a header, mark it "
-         "HF_PURE, or use "
-         "link-time optimisation";
+  return whyHidden(Name, Pretty);
 }
 
 static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
@@ -241,6 +255,27 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
           "intrinsic " + Name.str() + " writes memory in a way not followed"};
 }
 
+/// Whether the function comes from a table that an argument's first word points
+/// to.
+static bool isVirtual(const CallBase &Call) {
+  const auto *Entry = dyn_cast<LoadInst>(Call.getCalledOperand());
+  const auto *Table =
+      Entry ? dyn_cast<LoadInst>(
+                  Entry->getPointerOperand()->stripInBoundsConstantOffsets())
+            : nullptr;
+  return Table && is_contained(Call.args(), Table->getPointerOperand());
+}
+
+static std::string whyUnresolved(const CallBase &Call) {
+  if (isVirtual(Call))
+    return "virtual call that is not resolved here: make the class or the "
+           "function final, name the class (object.type::function()), or keep "
+           "alternatives in a std::variant";
+  return "indirect call: what it reaches cannot be checked or logged; make the "
+         "function a template argument, or choose among calls of known "
+         "functions";
+}
+
 CallMeaning classifyCall(const CallBase &Call) {
   if (const auto *Asm = dyn_cast<InlineAsm>(Call.getCalledOperand())) {
     if (StringRef(Asm->getAsmString()).trim().empty())
@@ -249,8 +284,7 @@ CallMeaning classifyCall(const CallBase &Call) {
   }
   const Function *Callee = calledFunction(Call);
   if (!Callee)
-    return {CallKind::Forbidden,
-            "indirect call: what it reaches cannot be checked or logged"};
+    return {CallKind::Forbidden, whyUnresolved(Call)};
   if (const auto *Intrinsic = dyn_cast<IntrinsicInst>(&Call))
     return classifyIntrinsic(*Intrinsic);
 
@@ -260,7 +294,7 @@ CallMeaning classifyCall(const CallBase &Call) {
   if (Name == "hf_vlog_preserve")
     return {CallKind::Preserve, ""};
   if (Name == "hf_free" || Name == "hf_adopt" || Name == "hf_crash_point" ||
-      Name == LinkGuard)
+      Name == "hf_section_in" || Name == LinkGuard)
     return {CallKind::NoAccess, ""};
   if (Callee->hasFnAttribute(PureAttr) || Call.hasFnAttr(PureAttr))
     return {CallKind::NoAccess, ""};

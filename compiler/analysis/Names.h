@@ -15,6 +15,7 @@ namespace holdfast {
 /// empty.
 inline constexpr llvm::StringLiteral TxfuncAttr = "holdfast.txfunc";
 inline constexpr llvm::StringLiteral PureAttr = "holdfast.pure";
+inline constexpr llvm::StringLiteral ClosureAttr = "holdfast.closure";
 
 /// The function's name in log records, fixed before optimisation: link-time
 /// optimisation makes functions local and renames them.

@@ -32,10 +32,17 @@ using namespace llvm;
 namespace holdfast {
 
 std::string prettyName(const Function &F) {
-  return demangle(F.getName().str());
+  std::string Name = demangle(F.getName().str());
+  // A closure is known by its own type: "user(list*)::$_0".
+  StringRef Closure = Name;
+  if (Closure.consume_front("auto hf::detail::run<"))
+    return Closure
+        .take_front(Closure.find(">(void const*, hf::detail::recorded<"))
+        .str();
+  return Name;
 }
 
-static void report(const Function &F, const Twine &Message, DebugLoc Where) {
+void reportError(const Function &F, const Twine &Message, DebugLoc Where) {
   // Without line tables the function's own location must do.
   F.getContext().diagnose(
       DiagnosticInfoUnsupported(F, Message, Where, DS_Error));
@@ -52,8 +59,22 @@ bool checkSignature(const Function &F) {
         A.hasSwiftErrorAttr() || A.hasNestAttr())
       Why = "has a calling convention that is not supported";
   if (Why)
-    report(F, "failure-atomic function '" + prettyName(F) + "' " + Why, {});
+    reportError(F, "failure-atomic function '" + prettyName(F) + "' " + Why,
+                {});
   return !Why;
+}
+
+bool checkArguments(const Function &F, const ArgumentBlock &Block) {
+  if (Block.Bytes <= HF_ARGS_BYTES_MAX)
+    return true;
+  reportError(F,
+              "failure-atomic function '" + prettyName(F) + "' takes " +
+                  Twine(Block.Bytes) +
+                  " bytes of arguments, a section records at most " +
+                  Twine(HF_ARGS_BYTES_MAX) +
+                  ": pass a pointer into the pool, or use hf::vlog_preserve",
+              {});
+  return false;
 }
 
 namespace {
@@ -117,7 +138,7 @@ private:
     if (Where)
       Key += (":" + Twine(Where.getLine()) + ":" + Twine(Where.getCol())).str();
     if (Reported.insert(Key).second)
-      report(*Current->Original, Text, Where);
+      reportError(*Current->Original, Text, Where);
   }
 
   void checkInstruction(Instruction &I) {

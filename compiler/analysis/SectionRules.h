@@ -4,6 +4,7 @@
 #ifndef HOLDFAST_COMPILER_SECTIONRULES_H
 #define HOLDFAST_COMPILER_SECTIONRULES_H
 
+#include "analysis/Arguments.h"
 #include "analysis/Sections.h"
 
 namespace holdfast {
@@ -15,6 +16,13 @@ bool checkSections(const Sections &All);
 /// Reports what makes 'F' unfit as a section's own function. Returns whether it
 /// is fit.
 bool checkSignature(const llvm::Function &F);
+
+/// Reports a record of arguments that no log takes. Returns whether it fits.
+bool checkArguments(const llvm::Function &F, const ArgumentBlock &Block);
+
+/// An error of the compilation at a line of 'F'; without line tables, at 'F'.
+void reportError(const llvm::Function &F, const llvm::Twine &Message,
+                 llvm::DebugLoc Where);
 
 } // namespace holdfast
 

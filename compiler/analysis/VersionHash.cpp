@@ -223,6 +223,9 @@ uint64_t hashVersion(const Function &Body, const ArgumentBlock &Arguments,
     Stream.add(A.OffsetBytes);
     Stream.add(A.SizeBytes);
     Stream.add(A.Kind);
+    for (const PointerField &Field : A.Fields)
+      if (Field.Always)
+        Stream.add(Field.OffsetBytes);
   }
   Stream.addBody(Body);
   return Stream.hash();

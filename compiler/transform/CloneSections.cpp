@@ -153,6 +153,8 @@ private:
   }
 
   void removeUnwinding(const SectionFunction &F) {
+    // Unoptimised code has blocks that nothing leads to, handlers among them.
+    removeUnreachableBlocks(*F.Instance);
     bool Any = false;
     for (BasicBlock &Block : *F.Instance) {
       auto *Invoke = dyn_cast<InvokeInst>(Block.getTerminator());

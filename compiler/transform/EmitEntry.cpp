@@ -13,11 +13,14 @@
 // in the function's own COMDAT group, so that the linker keeps one, and all of
 // it from the same object.
 #include "transform/EmitEntry.h"
+#include "analysis/Calls.h"
+#include "analysis/Names.h"
 #include "analysis/VersionHash.h"
 
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/xxhash.h"
 #include "llvm/Transforms/Utils/ModuleUtils.h"
@@ -60,8 +63,28 @@ private:
   const DataLayout &Layout;
   Type *Void, *Pointer, *Word32, *Word64;
 
+  /// The closure that an hf::tx runs: called by the body or inlined into it.
+  const DISubprogram *closure() const {
+    if (!Txfunc.hasFnAttribute(ClosureAttr))
+      return nullptr;
+    for (const Instruction &I : instructions(Body)) {
+      const DISubprogram *Found = nullptr;
+      for (const DILocation *At = I.getDebugLoc(); At && At->getInlinedAt();
+           At = At->getInlinedAt())
+        Found = At->getScope()->getSubprogram(); // ends with the outermost
+      if (const auto *Call = dyn_cast<CallBase>(&I); Call && !Found)
+        if (const Function *Callee = calledFunction(*Call))
+          Found = Callee->getSubprogram();
+      if (Found && Found->getName() == "operator()")
+        return Found;
+    }
+    return nullptr;
+  }
+
   std::string where() const {
-    if (const DISubprogram *Program = Txfunc.getSubprogram())
+    const DISubprogram *Closure = closure();
+    if (const DISubprogram *Program =
+            Closure ? Closure : Txfunc.getSubprogram())
       return (Program->getFilename() + ":" + Twine(Program->getLine())).str();
     return Txfunc.getName().str();
   }
@@ -140,20 +163,43 @@ private:
     auto *Global = new GlobalVariable(M, Data->getType(), true,
                                       GlobalValue::PrivateLinkage, Data,
                                       Txfunc.getName() + ".hf_text");
+    // Equal texts are merged across functions, so it is in no COMDAT group.
     Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
-    Global->setComdat(Txfunc.getComdat());
     return Global;
   }
 
-  Constant *emitSchema(bool Recorded) {
+  /// In order, without overlaps: an aggregate is cut where the pointers are
+  /// that must lead into the pool.
+  SmallVector<hf_arg, 8> schema() const {
+    SmallVector<hf_arg, 8> Entries;
+    auto Add = [&](uint64_t From, uint64_t To, hf_arg_kind Kind) {
+      if (From != To)
+        Entries.push_back(
+            {uint32_t(From), uint32_t(To - From), uint32_t(Kind)});
+    };
+    for (const PackedArgument &A : Block.Arguments) {
+      uint64_t At = A.OffsetBytes, End = A.OffsetBytes + A.SizeBytes;
+      for (const PointerField &Field : A.Fields) {
+        uint64_t From = A.OffsetBytes + Field.OffsetBytes;
+        if (!Field.Always || From < At || From + sizeof(uint64_t) > End)
+          continue;
+        Add(At, From, HF_ARG_VALUE);
+        At = From + sizeof(uint64_t);
+        Add(From, At, HF_ARG_POOL_POINTER);
+      }
+      Add(At, End, A.Kind);
+    }
+    return Entries;
+  }
+
+  Constant *emitSchema(ArrayRef<hf_arg> Schema) {
     auto *Entry = StructType::get(Word32, Word32, Word32);
     SmallVector<Constant *, 8> Entries;
-    if (Recorded)
-      for (const PackedArgument &A : Block.Arguments)
-        Entries.push_back(
-            ConstantStruct::get(Entry, {ConstantInt::get(Word32, A.OffsetBytes),
-                                        ConstantInt::get(Word32, A.SizeBytes),
-                                        ConstantInt::get(Word32, A.Kind)}));
+    for (const hf_arg &A : Schema)
+      Entries.push_back(
+          ConstantStruct::get(Entry, {ConstantInt::get(Word32, A.offset_bytes),
+                                      ConstantInt::get(Word32, A.size_bytes),
+                                      ConstantInt::get(Word32, A.kind)}));
     auto *T = ArrayType::get(Entry, Entries.size());
     auto *Global = new GlobalVariable(M, T, true, GlobalValue::InternalLinkage,
                                       ConstantArray::get(T, Entries),
@@ -168,21 +214,23 @@ private:
     // measures.
     bool Recorded = Options.Parts != LogParts::ClobberLogOnly;
     std::string Name = recordName(Txfunc);
+    SmallVector<hf_arg, 8> Schema;
+    if (Recorded)
+      Schema = schema();
     // struct hf_txfunc of the ABI header, field by field.
     auto *T = StructType::get(Word32, Word32, Word64, Word64, Pointer, Pointer,
                               Pointer, Word64, Pointer);
     static_assert(sizeof(hf_txfunc) == 64 && offsetof(hf_txfunc, name) == 24 &&
                   offsetof(hf_txfunc, args_count) == 48);
-    Constant *Fields[] = {
-        ConstantInt::get(Word32, HF_ABI_VERSION),
-        ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),
-        ConstantInt::get(Word64, xxh3_64bits(Name)),
-        ConstantInt::get(Word64, Version),
-        emitText(Name),
-        emitText(Where),
-        emitSchema(Recorded),
-        ConstantInt::get(Word64, Recorded ? Block.Arguments.size() : 0),
-        Thunk};
+    Constant *Fields[] = {ConstantInt::get(Word32, HF_ABI_VERSION),
+                          ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),
+                          ConstantInt::get(Word64, xxh3_64bits(Name)),
+                          ConstantInt::get(Word64, Version),
+                          emitText(Name),
+                          emitText(Where),
+                          emitSchema(Schema),
+                          ConstantInt::get(Word64, Schema.size()),
+                          Thunk};
     bool Shared = Txfunc.hasComdat() && !Txfunc.hasLocalLinkage();
     // The engine is part of the symbol: an object built for another one does
     // not link with this.

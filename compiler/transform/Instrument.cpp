@@ -13,6 +13,7 @@
 // them (EmitEntry).
 #include "transform/Instrument.h"
 #include "analysis/Arguments.h"
+#include "analysis/Captures.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
 #include "transform/CloneSections.h"
@@ -47,8 +48,7 @@ static void instrument(ArrayRef<Function *> Txfuncs,
                        FunctionAnalysisManager &FAM,
                        SmallVectorImpl<GlobalVariable *> &Descriptors) {
   Sections All = cloneSections(Txfuncs, Options);
-  if (!checkSections(All))
-    return; // the errors fail the compilation
+  bool Fit = checkSections(All);
 
   SmallVector<Function *, 16> Instances;
   for (const auto &F : All.Functions)
@@ -60,8 +60,13 @@ static void instrument(ArrayRef<Function *> Txfuncs,
   std::vector<uint64_t> Versions;
   for (size_t I = 0; I != Txfuncs.size(); ++I) {
     Blocks.push_back(layOutArguments(*Instances[I]));
+    Fit &= checkArguments(*Txfuncs[I], Blocks[I]);
+    Fit &= checkCaptures(*Txfuncs[I], *Instances[I], Blocks[I]);
     Versions.push_back(hashVersion(*Instances[I], Blocks[I], Options));
   }
+
+  if (!Fit)
+    return; // the errors fail the compilation
 
   std::vector<SmallVector<LoggedWrite, 16>> Decisions;
   for (const auto &F : All.Functions)

@@ -18,6 +18,8 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
 
+#include <map>
+
 using namespace llvm;
 
 namespace holdfast {
@@ -61,6 +63,44 @@ static StringRef annotationText(const Value *Text) {
   return Data && Data->isCString() ? Data->getAsCString() : "";
 }
 
+/// A symbol without the numbers that clang gives to lambdas ("4$_12"): they
+/// count all those of the file, and shift when one is added above.
+static std::string withoutLambdaNumbers(StringRef Symbol,
+                                        SmallVectorImpl<unsigned> &Numbers) {
+  std::string Text;
+  for (size_t At; (At = Symbol.find("$_")) != StringRef::npos;) {
+    Text += Symbol.take_front(At).rtrim("0123456789").str() + "$_";
+    Symbol = Symbol.drop_front(At + 2);
+    unsigned Number = 0;
+    Symbol.consumeInteger(10, Number);
+    Numbers.push_back(Number);
+  }
+  return Text + Symbol.str();
+}
+
+/// Names functions that belong to lambdas by their place among those that are
+/// otherwise called the same: the lambdas of one function, in order.
+static void nameLambdas(ArrayRef<Function *> Marked) {
+  using Numbers = SmallVector<unsigned, 2>;
+  std::map<std::string, SmallVector<std::pair<Numbers, Function *>, 2>> Alike;
+  for (Function *F : Marked) {
+    if (!F->hasLocalLinkage())
+      continue;
+    Numbers Of;
+    std::string Name = withoutLambdaNumbers(recordName(*F), Of);
+    if (!Of.empty())
+      Alike[Name].push_back({Of, F});
+  }
+  for (auto &[Name, Functions] : Alike) {
+    sort(Functions, [](const auto &L, const auto &R) {
+      return std::lexicographical_compare(L.first.begin(), L.first.end(),
+                                          R.first.begin(), R.first.end());
+    });
+    for (size_t I = 0; I != Functions.size(); ++I)
+      Functions[I].second->addFnAttr(NameAttr, Name + ";" + std::to_string(I));
+  }
+}
+
 PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
   const GlobalVariable *Annotations =
       M.getGlobalVariable("llvm.global.annotations");
@@ -71,6 +111,7 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
     return PreservedAnalyses::all();
 
   bool Changed = false;
+  SmallVector<Function *, 8> Marked;
   for (const Use &Entry : Entries->operands()) {
     const auto *Fields = cast<ConstantStruct>(Entry.get());
     auto *F = dyn_cast<Function>(Fields->getOperand(0)->stripPointerCasts());
@@ -79,9 +120,13 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
       continue;
     if (Text == TxfuncAttr && !isTxfunc(*F)) {
       F->addFnAttr(NameAttr, recordName(*F));
+      Marked.push_back(F);
       F->addFnAttr(TxfuncAttr, encode(Options));
       F->removeFnAttr(Attribute::AlwaysInline);
       F->addFnAttr(Attribute::NoInline);
+      Changed = true;
+    } else if (Text == ClosureAttr) {
+      F->addFnAttr(ClosureAttr);
       Changed = true;
     } else if (Text == PureAttr) {
       F->addFnAttr(PureAttr);
@@ -90,6 +135,7 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
       Changed = true;
     }
   }
+  nameLambdas(Marked);
   return Changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

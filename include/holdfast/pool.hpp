@@ -15,6 +15,8 @@
 #include <string_view>
 #include <vector>
 
+struct hf_pool; // the C API's
+
 namespace hf {
 
 inline namespace literals {
@@ -96,6 +98,7 @@ public:
     impl& internals() const noexcept { return *impl_; }
 
 private:
+    friend struct ::hf_pool;
     explicit pool(std::unique_ptr<impl> opened) noexcept;
     void* root_bytes(std::size_t bytes) noexcept;
     std::unique_ptr<impl> impl_;

@@ -9,18 +9,10 @@
 // Every section works on one pool.
 #pragma once
 
+#include <holdfast/mark.h>
+
 #include <cstddef>
 #include <type_traits>
-
-#if defined(__clang__)
-#define HF_TXFUNC __attribute__((annotate("holdfast.txfunc"), noinline))
-/// Promises that a function whose body the compiler cannot see neither reads nor writes memory that
-/// the section may write, and always returns the same for the same arguments.
-#define HF_PURE __attribute__((annotate("holdfast.pure")))
-#else
-#define HF_TXFUNC __attribute__((noinline))
-#define HF_PURE
-#endif
 
 // Which engine this translation unit is built for; holdfast_instrument defines it.
 #if !defined(HF_ENGINE)

@@ -26,6 +26,7 @@ struct section::resumed_state {
     std::vector<std::uint64_t> frees;                       // offsets already in the log
     std::unordered_map<std::uint64_t, std::uint8_t> logged; // word -> bytes already in the log
     std::vector<std::unique_ptr<std::byte[]>> copies;       // of preserved bytes
+    bool in_place = false;         // it has stored to memory that is not fresh
     volatile bool expired = false; // written by a signal handler of this thread
     std::jmp_buf discard;
 };
@@ -251,6 +252,7 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
         fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is", function_->name,
               function_->where, static_cast<unsigned long long>(bytes),
               static_cast<unsigned long long>(offset));
+    if (resumed_ != nullptr && bytes != 0 && !fresh(offset)) resumed_->in_place = true;
     return offset;
 }
 
@@ -458,6 +460,15 @@ void section::discard() {
     persist::store_word(domain_, &header_->committed, state_->epoch);
     fence();
     release_freed();
+}
+
+void section::give_up() {
+    // As deterministic as the section itself: had its first run stored in place before it came
+    // here, so would this one.
+    if (resumed_ == nullptr || resumed_->in_place) return;
+    frees_.clear(); // would have taken effect at commit
+    dirty_.flush_all(domain_);
+    std::longjmp(resumed_->discard, 1);
 }
 
 void section::release_freed() {

@@ -61,6 +61,9 @@ public:
     void commit(bool eager_mark);
     /// Ends a resumed section that had stored nothing in place, as if it had never begun.
     void discard();
+    /// The function cannot go on without room. A resumed section that has stored nothing in place
+    /// goes to its discard_point; otherwise it returns.
+    void give_up();
     /// Makes a mark that was left out durable (a thread leaves, a staged block is given back).
     void settle_mark();
     /// The thread uses the pool no more.

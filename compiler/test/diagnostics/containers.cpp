@@ -5,40 +5,45 @@
 // RUN: %hf_clangxx -O0 -Werror -c %s -o %t.o
 // RUN: %hf_clangxx -O2 -Werror -fno-exceptions -c %s -o %t.o
 
-// libstdc++'s map balances its trees in the library, where no log can be inserted.
-// RUN: not %hf_clangxx -O2 -DWITH_MAP -c %s -o %t.o 2>&1 | FileCheck %s
-// CHECK: error: call of 'std::_Rb_tree_insert_and_rebalance{{.*}}', whose body is not visible here
+// RUN: %hf_clangxx -O2 -Werror -stdlib=libc++ -DWITH_NODES -c %s -o %t.o
+// RUN: %hf_clangxx -O0 -Werror -stdlib=libc++ -DWITH_NODES -c %s -o %t.o
+// RUN: %hf_clangxx -O2 -Werror -stdlib=libc++ -std=c++23 -DWITH_NODES -mllvm -holdfast-engine=undo -c %s -o %t.o
+
+// libstdc++'s trees and lists change their nodes in the library, where no log can be inserted.
+// RUN: not %hf_clangxx -O2 -DWITH_NODES -c %s -o %t.o 2>&1 | FileCheck %s
+// RUN: not %hf_clangxx -O0 -DWITH_NODES -c %s -o %t.o 2>&1 | FileCheck %s
+// CHECK-DAG: error: call of 'std::_Rb_tree_insert_and_rebalance{{.*}}', by which libstdc++'s containers change their nodes out of sight: build with -stdlib=libc++, whose containers are all in headers, or use a container of hf::structures; in {{.*}}failure-atomic function 'put(std::map
+// CHECK-DAG: error: call of 'std::_Rb_tree_rebalance_for_erase{{.*}}', by which libstdc++'s containers{{.*}}failure-atomic function 'remove(std::map
+// CHECK-DAG: error: call of 'std::__detail::_List_node_base::_M_hook{{.*}}', by which libstdc++'s containers{{.*}}failure-atomic function 'append(std::{{.*}}list
+#include <holdfast/allocator.hpp>
 #include <holdfast/txfunc.hpp>
 
+#include <deque>
+#include <list>
 #include <map>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
-extern "C" {
-__attribute__((malloc)) void* hf_alloc(std::size_t bytes) noexcept;
-void hf_free(void* block) noexcept;
-}
-
-template <class T> struct pm_allocator {
-    using value_type = T;
-    pm_allocator() = default;
-    template <class U> pm_allocator(const pm_allocator<U>&) noexcept {}
-    T* allocate(std::size_t count) noexcept { return static_cast<T*>(hf_alloc(count * sizeof(T))); }
-    void deallocate(T* block, std::size_t) noexcept { hf_free(block); }
-    template <class U> bool operator==(const pm_allocator<U>&) const noexcept { return true; }
-};
-
+template <class T> using pm_allocator = hf::allocator<T>;
 using vector = std::vector<long, pm_allocator<long>>;
 using string = std::basic_string<char, std::char_traits<char>, pm_allocator<char>>;
 using entry = std::pair<const long, long>;
 using hash_map =
     std::unordered_map<long, long, std::hash<long>, std::equal_to<>, pm_allocator<entry>>;
+using list = std::list<long, pm_allocator<long>>;
+using deque = std::deque<long, pm_allocator<long>>;
+using set = std::set<long, std::less<>, pm_allocator<long>>;
 using map = std::map<long, long, std::less<>, pm_allocator<entry>>;
 
 HF_TXFUNC void append(vector* v, long x) noexcept { v->push_back(x); }
 HF_TXFUNC void append(string* s, char c) noexcept { s->push_back(c); }
 HF_TXFUNC void put(hash_map* m, long key, long value) noexcept { (*m)[key] = value; }
-#if defined(WITH_MAP)
+HF_TXFUNC void append(deque* d, long x) noexcept { d->push_back(x); }
+#if defined(WITH_NODES)
 HF_TXFUNC void put(map* m, long key, long value) noexcept { (*m)[key] = value; }
+HF_TXFUNC void remove(map* m, long key) noexcept { m->erase(key); }
+HF_TXFUNC void put(set* s, long key) noexcept { s->insert(key); }
+HF_TXFUNC void append(list* l, long x) noexcept { l->push_back(x); }
 #endif

@@ -9,18 +9,23 @@
 #include <stdint.h>
 
 #define HF_ABI_VERSION 1u
+// What a section records of its arguments at most: the compiler refuses a function that takes more.
+#define HF_ARGS_BYTES_MAX 1024u
 
 #ifdef __cplusplus
 #define HF_NOEXCEPT noexcept
+#define HF_NORETURN [[noreturn]]
 extern "C" {
 #else
 #define HF_NOEXCEPT
+#define HF_NORETURN _Noreturn
 #endif
 
 enum hf_arg_kind {
-    HF_ARG_VALUE = 0,        // copied as it is (integers, floating point, by-value aggregates)
-    HF_ARG_POOL_POINTER = 1, // must be null or point into the section's pool when the section begins
-    HF_ARG_PRESERVED = 2     // volatile pointer whose only use is vlog_preserve's first argument
+    HF_ARG_VALUE = 0, // copied as it is (integers, floating point, by-value aggregates)
+    HF_ARG_POOL_POINTER =
+        1,               // must be null or point into the section's pool when the section begins
+    HF_ARG_PRESERVED = 2 // volatile pointer whose only use is vlog_preserve's first argument
 };
 
 // One argument inside the packed argument block.
@@ -34,11 +39,11 @@ struct hf_arg {
 // constructor that registers it.
 struct hf_txfunc {
     uint32_t abi_version;
-    uint32_t args_bytes;  // size of the packed argument block
-    uint64_t id;          // XXH3-64 of the linker name: which function a log record names
-    uint64_t version;     // hash of its instrumented body, callees and argument schema
-    const char* name;     // linker name
-    const char* where;    // "file:line"
+    uint32_t args_bytes; // size of the packed argument block
+    uint64_t id;         // XXH3-64 of the linker name: which function a log record names
+    uint64_t version;    // hash of its instrumented body, callees and argument schema
+    const char* name;    // linker name
+    const char* where;   // "file:line"
     const struct hf_arg* args;
     uint64_t args_count;
     void (*re_execute)(const void* packed_args); // calls the body, not the entry
@@ -71,11 +76,16 @@ void hf_note_store(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // The runtime calls that a section may make; the plugin knows them by name and treats them as
 // touching no memory of the application (hf_alloc returns fresh memory, never aliased).
-void* hf_alloc(size_t bytes) HF_NOEXCEPT;        // null when the pool is full
-void hf_free(void* block) HF_NOEXCEPT;           // takes effect at commit; null does nothing
-void hf_adopt(void* staged_block) HF_NOEXCEPT;   // a staged block becomes allocated at commit
+void* hf_alloc(size_t bytes) HF_NOEXCEPT;      // null when the pool is full
+void hf_free(void* block) HF_NOEXCEPT;         // takes effect at commit; null does nothing
+void hf_adopt(void* staged_block) HF_NOEXCEPT; // a staged block becomes allocated at commit
 const void* hf_vlog_preserve(const void* volatile_bytes, size_t bytes) HF_NOEXCEPT;
 void hf_crash_point(const char* name) HF_NOEXCEPT;
+// Stops the process unless the open section works on the pool that 'address' lies in. Outside a
+// section it does nothing.
+void hf_section_in(const void* address) HF_NOEXCEPT;
+// Ends the process: code that cannot be told that the pool is full has asked for 'bytes'.
+HF_NORETURN void hf_pool_full(size_t bytes) HF_NOEXCEPT;
 
 #ifdef __cplusplus
 }

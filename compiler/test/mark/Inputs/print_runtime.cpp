@@ -3,6 +3,7 @@
 #include <holdfast/abi/holdfast_abi.h>
 
 #include <cstdio>
+#include <cstdlib>
 
 static int open_sections = 0;
 
@@ -12,6 +13,7 @@ void hf_txfunc_register(const hf_txfunc* f) noexcept {
 }
 int hf_clobber_begin(const hf_txfunc* f, const void*) noexcept {
     std::printf("begin %s %p\n", f->name, static_cast<const void*>(f));
+    if (std::getenv("PRINT_LINES") != nullptr) std::printf("at %s\n", f->where);
     return open_sections++ == 0;
 }
 void hf_clobber_commit() noexcept {
@@ -24,4 +26,6 @@ void hf_clobber_log(const void*, uint64_t bytes) noexcept {
 void hf_note_store(const void*, uint64_t bytes) noexcept {
     std::printf("note %d\n", static_cast<int>(bytes));
 }
+void hf_section_in(const void*) noexcept {}
+const void* hf_pool_base(const void*) noexcept { return nullptr; }
 }

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Containers of the standard library in a pool: std::map<K, V, std::less<K>,
+// hf::allocator<std::pair<const K, V>>>. They are compiled into the section that changes them, as
+// they stand; that needs containers whose code is all in headers: libc++'s (-stdlib=libc++).
+//
+// (1) Stateless: a container takes memory from the pool of the section that runs. Pointers are
+//     plain, so a container that lies in the pool is whole when it is opened again.
+// (2) A container cannot be told that the pool is full, because no exception leaves a section: see
+//     allocate. Make sure of room before the section, with hf::stage and hf::unstage, or reserve.
+#pragma once
+
+#include <holdfast/abi/holdfast_abi.h>
+
+#include <cstddef>
+#include <limits>
+#include <type_traits>
+
+namespace hf {
+
+template <class T> class allocator {
+public:
+    using value_type = T;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using is_always_equal = std::true_type;
+    using propagate_on_container_move_assignment = std::true_type;
+
+    constexpr allocator() noexcept = default;
+    template <class U> constexpr allocator(const allocator<U>&) noexcept {}
+
+    /// Room for 'count' objects. When the pool has none left, the process ends with a message
+    /// (hf_pool_full). The next open rolls the section back (engine undo) or, if it had stored
+    /// nothing in place, discards it (engine clobber); what had, cannot go on without room:
+    /// open refuses with pool_full.
+    ///
+    /// Ordering: 0 points; outside a section as hf_alloc.
+    [[nodiscard]] T* allocate(std::size_t count) noexcept {
+        static_assert(alignof(T) <= 16, "hf_alloc aligns to 16 bytes");
+        const bool too_many = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
+        void* block = too_many ? nullptr : hf_alloc(count * sizeof(T));
+        if (block == nullptr) hf_pool_full(too_many ? count : count * sizeof(T));
+        return static_cast<T*>(block);
+    }
+    void deallocate(T* block, std::size_t) noexcept { hf_free(block); }
+
+    template <class U> constexpr bool operator==(const allocator<U>&) const noexcept {
+        return true;
+    }
+};
+
+} // namespace hf

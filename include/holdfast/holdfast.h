@@ -1,0 +1,99 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Holdfast for C, and for C++ built with another standard library than Holdfast itself: nothing of
+ * the standard library crosses here.
+ *
+ *   HF_TXFUNC void add(struct counter *c, long n) { c->value += n; }
+ *
+ *   hf_pool *pool;
+ *   struct hf_open_options options = {.layout = "counter/1"};
+ *   if (hf_pool_open("counter.hf", &options, &pool) != HF_OK) return puts(hf_error_text()), 1;
+ *   struct counter *c;
+ *   if (hf_pool_root(pool, sizeof *c, (void **)&c) == HF_OK) add(c, 42);
+ *   hf_pool_close(pool);
+ *
+ * In sections: hf_alloc, hf_free, hf_vlog_preserve, hf_crash_point (holdfast_abi.h). Link the
+ * program with the C++ standard library (-lstdc++). */
+#ifndef HOLDFAST_HOLDFAST_H
+#define HOLDFAST_HOLDFAST_H
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/mark.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* 0 is success; the others are hf::errc, in its order. */
+typedef enum hf_status {
+    HF_OK,
+    HF_NOT_FOUND,
+    HF_EXISTS,
+    HF_NOT_A_POOL,
+    HF_TRUNCATED,
+    HF_CORRUPT,
+    HF_WRONG_VERSION,
+    HF_UNKNOWN_FEATURE,
+    HF_WRONG_LAYOUT,
+    HF_MISSING_ENGINE,
+    HF_FUNCTION_CHANGED,
+    HF_IN_USE,
+    HF_PERMISSION,
+    HF_MODE_UNAVAILABLE,
+    HF_TORN,
+    HF_ADDRESS_TAKEN,
+    HF_POOL_FULL,
+    HF_LIMIT_REACHED,
+    HF_BAD_ARGUMENT,
+    HF_IO_ERROR,
+    HF_POISONED
+} hf_status;
+
+enum hf_mode { HF_MODE_PROCESS, HF_MODE_PMEM };
+enum hf_creation { HF_CREATE_IF_MISSING, HF_CREATE_NEVER, HF_CREATE_ALWAYS_NEW };
+
+typedef struct hf_pool hf_pool;
+
+/* Zeros are the defaults of hf::open_options. Both engines are given to every open. */
+struct hf_open_options {
+    const char* layout; /* the application's layout name, at most 63 bytes; null: "" */
+    uint64_t layout_hash;
+    uint64_t create_bytes;
+    uint64_t max_bytes;
+    int creation; /* enum hf_creation */
+    int mode;     /* enum hf_mode */
+    unsigned max_threads;
+    int salvage;
+};
+
+/* What recovery did when the pool was opened. */
+struct hf_recovered {
+    uint32_t sections_pending, re_executed, rolled_back, discarded;
+};
+
+/* As hf::pool::open; 'options' may be null. '*pool' is null unless it returns HF_OK.
+ *
+ * Errors: as hf::pool::open; hf_error_text() has the sentence. */
+hf_status hf_pool_open(const char* path, const struct hf_open_options* options,
+                       hf_pool** pool) HF_NOEXCEPT;
+/* Closes cleanly. Null does nothing. */
+void hf_pool_close(hf_pool* pool) HF_NOEXCEPT;
+/* The root object, zero-filled when it is first asked for. Aborts when the pool's root has another
+ * size.
+ *
+ * Errors: HF_POOL_FULL. */
+hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) HF_NOEXCEPT;
+/* The pool's first byte. */
+const void* hf_pool_base(const hf_pool* pool) HF_NOEXCEPT;
+struct hf_recovered hf_pool_recovered(const hf_pool* pool) HF_NOEXCEPT;
+
+/* Short stable name of a status: "wrong_layout". */
+const char* hf_strerror(hf_status status) HF_NOEXCEPT;
+/* The sentence about the last call of this thread that did not return HF_OK: what was expected and
+ * what was found. Valid until this thread's next failing call. */
+const char* hf_error_text(void) HF_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A section written where it is used: hf::tx(pool, [=] { … }).
+//
+// (1) The closure is the section's record: its bytes are logged when it begins, and recovery calls
+// a
+//     copy of them. So it captures by value, and is trivially copyable.
+// (2) A pointer that it captures leads into the pool, or is read through hf::vlog_preserve only.
+//     The compiler refuses closures that hold the address of a local or global variable where it
+//     sees that; what is left, a section that begins with a pointer elsewhere stops the process.
+// (3) It is not left by an exception: what throws inside is refused by the compiler.
+//
+// A lambda has no name of its own. In the log it is told by the function it is written in and its
+// place among that function's lambdas; a closure that has changed since is not re-executed.
+#pragma once
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/txfunc.hpp>
+
+#include <cstddef>
+#include <type_traits>
+
+struct hf_pool;
+extern "C" const void* hf_pool_base(const hf_pool* of) noexcept; // <holdfast/holdfast.h>
+
+namespace hf {
+
+class pool;
+
+namespace detail {
+
+/// The pool's first byte.
+const void* base_of(const pool& of) noexcept;
+inline const void* base_of(const hf_pool* of) noexcept { return hf_pool_base(of); }
+
+/// A closure as it is passed: always in memory. In registers its pointers could not be told apart
+/// in unoptimised code.
+template <class F, bool InRegisters = (sizeof(F) <= 16)> struct recorded {
+    F closure;
+};
+template <class F> struct recorded<F, true> {
+    F closure;
+    unsigned char zero[17 - sizeof(F)];
+};
+
+template <class F>
+HF_TXFUNC HF_CLOSURE auto run(const void* pool, recorded<F> section) noexcept {
+    hf_section_in(pool);
+    return section.closure();
+}
+
+template <class Pool, class F>
+[[gnu::always_inline]] inline auto run_in(const Pool& in, const F& section) noexcept {
+    using result = std::invoke_result_t<F&>;
+    static_assert(std::is_trivially_copyable_v<F>,
+                  "hf::tx: the closure is recorded as bytes and must be trivially copyable; keep "
+                  "strings and containers in the pool and capture pointers to them");
+    static_assert(std::is_void_v<result> || std::is_trivially_copyable_v<result>,
+                  "hf::tx: the result must be void or trivially copyable");
+    static_assert(sizeof(void*) + sizeof(recorded<F>) <= HF_ARGS_BYTES_MAX,
+                  "hf::tx: the closure is too large for a section's record: capture a pointer into "
+                  "the pool, or use hf::vlog_preserve");
+    if constexpr (sizeof(F) <= 16) return run<F>(base_of(in), {section, {}});
+    else return run<F>(base_of(in), {section});
+}
+
+} // namespace detail
+
+/// Runs 'section' as a failure-atomic section of the pool 'in': everything that it changes there
+/// survives a crash, or nothing. Returns what it returns.
+///
+/// Requires: its locks are held; not called in a section (call the function itself there).
+/// Ordering: as a txfunc that does the same.
+/// Crash:    engine clobber: completed by the next open, if anything was stored in place; engine
+///           undo: rolled back.
+template <class F>
+[[gnu::always_inline]] inline auto tx(const pool& in, const F& section) noexcept {
+    return detail::run_in(in, section);
+}
+/// The same for a pool opened through the C API.
+template <class F>
+[[gnu::always_inline]] inline auto tx(const hf_pool* in, const F& section) noexcept {
+    return detail::run_in(in, section);
+}
+
+} // namespace hf

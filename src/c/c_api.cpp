@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The C API: hf::pool behind a pointer, a status instead of a result.
+#include <holdfast/clobber.hpp>
+#include <holdfast/holdfast.h>
+#include <holdfast/pool.hpp>
+#include <holdfast/tx.hpp>
+#include <holdfast/undo.hpp>
+
+#include <new>
+#include <string>
+
+static_assert(int(HF_OK) == int(hf::errc::ok) && int(HF_EXISTS) == int(hf::errc::exists) &&
+              int(HF_CORRUPT) == int(hf::errc::corrupt) &&
+              int(HF_WRONG_LAYOUT) == int(hf::errc::wrong_layout) &&
+              int(HF_IN_USE) == int(hf::errc::in_use) && int(HF_TORN) == int(hf::errc::torn) &&
+              int(HF_POOL_FULL) == int(hf::errc::pool_full) &&
+              int(HF_POISONED) == int(hf::errc::poisoned));
+static_assert(int(HF_MODE_PMEM) == int(hf::mode::pmem) &&
+              int(HF_CREATE_ALWAYS_NEW) == int(hf::create::always_new));
+
+struct hf_pool {
+    hf::pool opened;
+
+    void* root(std::size_t bytes) noexcept { return opened.root_bytes(bytes); }
+};
+
+namespace {
+
+thread_local std::string error_text;
+
+hf_status fail(hf::errc code, std::string text) noexcept {
+    error_text = std::move(text);
+    return static_cast<hf_status>(code);
+}
+
+hf::open_options options_from(const hf_open_options* given) {
+    hf::open_options o;
+    o.engines = {hf::clobber::engine(), hf::undo::engine()};
+    if (given == nullptr) return o;
+    if (given->layout != nullptr) o.layout = given->layout;
+    o.layout_hash = given->layout_hash;
+    if (given->create_bytes != 0) o.create_bytes = given->create_bytes;
+    o.max_bytes = given->max_bytes;
+    o.creation = static_cast<hf::create>(given->creation);
+    o.mode = static_cast<hf::mode>(given->mode);
+    if (given->max_threads != 0) o.max_threads = given->max_threads;
+    o.salvage = given->salvage != 0;
+    return o;
+}
+
+/// Numbers from C that are none of an enumeration's.
+bool in_range(const hf_open_options& o) {
+    return o.creation >= HF_CREATE_IF_MISSING && o.creation <= HF_CREATE_ALWAYS_NEW &&
+           o.mode >= HF_MODE_PROCESS && o.mode <= HF_MODE_PMEM;
+}
+
+} // namespace
+
+extern "C" {
+
+hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool** pool) noexcept
+    try {
+    *pool = nullptr;
+    if (options != nullptr && !in_range(*options))
+        return fail(hf::errc::bad_argument,
+                    "bad_argument: hf_open_options: no such creation or mode");
+    auto opened = hf::pool::open(path, options_from(options));
+    if (!opened) return fail(opened.error().code(), opened.error().what());
+    *pool = new hf_pool{std::move(*opened)};
+    return HF_OK;
+} catch (const std::bad_alloc&) {
+    return fail(hf::errc::io_error, {}); // no room for words either
+}
+
+void hf_pool_close(hf_pool* pool) noexcept { delete pool; }
+
+hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) noexcept {
+    *root = pool->root(bytes);
+    return *root != nullptr ? HF_OK : fail(hf::errc::pool_full, "pool_full: no room for the root");
+}
+
+const void* hf_pool_base(const hf_pool* pool) noexcept { return hf::detail::base_of(pool->opened); }
+
+hf_recovered hf_pool_recovered(const hf_pool* pool) noexcept {
+    const hf::recovery_report& r = pool->opened.recovered();
+    return {r.sections_pending, r.re_executed, r.rolled_back, r.discarded};
+}
+
+const char* hf_strerror(hf_status status) noexcept {
+    return hf::name(static_cast<hf::errc>(status)).data(); // literals: they end with a null
+}
+
+const char* hf_error_text(void) noexcept { return error_text.c_str(); }
+
+} // extern "C"

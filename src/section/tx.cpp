@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What hf::tx and hf::allocator ask of the runtime.
+#include <base/assert.hpp>
+#include <pool/fault_guard.hpp>
+#include <section/registry.hpp>
+#include <section/section.hpp>
+
+#include <holdfast/tx.hpp>
+
+namespace hf {
+
+static_assert(HF_ARGS_BYTES_MAX == args_bytes_max, "the compiler and the log agree");
+
+namespace detail {
+
+const void* base_of(const pool& of) noexcept { return of.internals().file->base(); }
+
+} // namespace detail
+} // namespace hf
+
+extern "C" {
+
+void hf_section_in(const void* address) noexcept {
+    const hf::section* s = hf::current_section;
+    if (s == nullptr || s->pool().contains(address)) return;
+    hf::fatal("hf::tx is called in section %s (%s), which works on another pool",
+              s->function()->name, s->function()->where);
+}
+
+void hf_pool_full(std::size_t bytes) noexcept {
+    hf::fault_guard::fatal_means(hf::errc::pool_full);
+    hf::section* s = hf::current_section;
+    if (s != nullptr) s->give_up();
+    if (s == nullptr) hf::fatal("hf::allocator: no room for %zu bytes: the pool is full", bytes);
+    hf::fatal("%s: hf::allocator: no room for %zu bytes in section %s (%s): the pool is full at "
+              "%llu bytes",
+              s->pool().file->path().c_str(), bytes, s->function()->name, s->function()->where,
+              static_cast<unsigned long long>(s->pool().file->size_bytes()));
+}
+
+} // extern "C"
