@@ -14,6 +14,7 @@
 
 #include <cstddef>
 #include <limits>
+#include <memory>
 #include <type_traits>
 
 namespace hf {
@@ -50,3 +51,9 @@ public:
 };
 
 } // namespace hf
+
+#if defined(_LIBCPP_HAS_ASAN_CONTAINER_ANNOTATIONS_FOR_ALL_ALLOCATORS)
+// AddressSanitizer's notes on a vector's spare room would not survive with the vector.
+template <class T>
+struct std::__asan_annotate_container_with_allocator<hf::allocator<T>> : std::false_type {};
+#endif

@@ -24,6 +24,13 @@ STEPS = [
     ("example_bank_undo create undo.hf 10 1000", None, "10 accounts, 10000 cents\n"),
     ("example_bank_undo transfer undo.hf 0 1 250", "between-debit-and-credit", ""),
     ("example_bank_undo total undo.hf", None, "10 accounts, 10000 cents; 1 transfer was rolled back\n"),
+    ("example_containers", None, "3 articles, 5 pieces\n"),
+    ("example_containers", "half-added", ""),
+    ("example_containers", None, "recovered 1 section\n7 articles, 11 pieces\n"),
+    ("example_containers_undo undo_inventory.hf", None, "3 articles, 5 pieces\n"),
+    ("example_containers_undo undo_inventory.hf", "half-added", ""),
+    ("example_containers_undo undo_inventory.hf", None,
+     "recovered 1 section\n6 articles, 10 pieces\n"),
     ("example_notebook notes.hf write milk", None, ""),
     ("example_notebook notes.hf write bread", "half-written", ""),
     ("example_notebook notes.hf tear-out", "half-written", ""),     # in the recovery, that is

@@ -15,7 +15,7 @@ using namespace kill_test;
 
 struct request {
     std::vector<workload*> workloads{&map_workload(), &bank_workload(), &blob_workload(),
-                                     &grid_workload()};
+                                     &grid_workload(), &containers_workload()};
     std::vector<hf::mode> modes{hf::mode::process, hf::mode::pmem};
     plan each;
     bool kills_given = false;
@@ -24,7 +24,7 @@ struct request {
 int usage() {
     std::fputs("options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] "
                "[--mode process|pmem]\n"
-               "         [--workload map|bank|blob|grid] [--dir DIRECTORY]\n"
+               "         [--workload map|bank|blob|grid|containers] [--dir DIRECTORY]\n"
                "N kills, or S seconds, are shared by all combinations chosen.\n",
                stderr);
     return 2;

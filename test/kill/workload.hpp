@@ -33,6 +33,7 @@ workload& map_workload();
 workload& bank_workload();
 workload& blob_workload();
 workload& grid_workload();
+workload& containers_workload();
 
 /// The allocator's account against what can be reached: every allocated block must be named exactly
 /// once, and everything named must be an allocated block.
