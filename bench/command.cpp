@@ -3,17 +3,18 @@
 
 #include "child.hpp"
 #include "compare.hpp"
-#include "hashmap.hpp"
 #include "restart.hpp"
+#include "run.hpp"
 
 #include <fmt/format.h>
 
+#include <map>
 #include <memory>
 
 namespace hf::bench {
 namespace {
 
-void add_hashmap_options(CLI::App& to, hashmap_options& options) {
+void add_run_options(CLI::App& to, run_options& options) {
     to.add_option("--mode", options.mode, "durability: process or pmem")
         ->check(CLI::IsMember({"process", "pmem"}))
         ->capture_default_str();
@@ -21,61 +22,101 @@ void add_hashmap_options(CLI::App& to, hashmap_options& options) {
     to.add_option("--ops", options.ops, "operations in all")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    to.add_option("--value-bytes", options.map.value_bytes)
+    to.add_option("--value-bytes", options.map.value_bytes, "256 except in the hash map")
         ->check(CLI::IsMember({64, 256, 1024}))
         ->capture_default_str();
-    to.add_option("--read-percent", options.read_percent, "share of operations that read")
-        ->check(CLI::Range(0, 100))
-        ->capture_default_str();
     to.add_option("--dir", options.map.directory, "where pool files go")->capture_default_str();
-    to.add_flag("--reserve", options.map.reserve, "grow the map before the clock starts");
+    to.add_flag("--reserve", options.map.reserve, "grow the hash map before the clock starts");
     to.add_flag("!--no-prefault", options.map.prefault, "do not touch the files' pages first");
 }
 
-void complete(hashmap_options& options) {
-    options.map.mode = options.mode == "pmem" ? hf::mode::pmem : hf::mode::process;
-    options.map.keys = options.ops;
-    options.map.threads = options.threads;
+std::map<std::string, structure> structures_by_name() {
+    std::map<std::string, structure> names;
+    for (const structure each : all_structures()) names.emplace(name_of(each), each);
+    return names;
 }
 
-void add_hashmap(CLI::App& to, char** arguments) {
-    auto options = std::make_shared<hashmap_options>();
-    auto json = std::make_shared<bool>(false);
-    CLI::App* command = to.add_subcommand("hashmap", "insert into (and read from) a hash map");
-    command
-        ->add_option(
-            "--engine", options->engine,
-            "none, undo, clobber, pmdk, pmdk-actions, lmdb, lmdb-writemap-nosync, floor-2f "
-            "or volatile")
+// What differs between filling a structure and a mix.
+void add_named_options(CLI::App& to, run_options& options) {
+    const auto names = structures_by_name();
+    if (const auto own = names.find(options.name); own != names.end()) {
+        options.map.which = own->second;
+        to.add_option("--read-percent", options.read_percent, "share of operations that read")
+            ->check(CLI::Range(0, 100))
+            ->capture_default_str();
+        return;
+    }
+    if (ycsb_mix(options.name)->scan != 0) options.map.which = structure::bptree;
+    to.add_option("--structure", options.map.which, "hashmap, bptree, skiplist, rbtree or avl")
+        ->transform(CLI::CheckedTransformer(names));
+    to.add_option("--records", options.records, "loaded before the clock starts")
+        ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    add_hashmap_options(*command, *options);
+    to.add_option("--distribution", options.distribution, "which records: zipfian or uniform")
+        ->check(CLI::IsMember({"zipfian", "uniform"}))
+        ->capture_default_str();
+}
+
+std::string description_of(const std::string& name) {
+    const auto mix = ycsb_mix(name);
+    if (!mix) return "fill this structure";
+    std::string text;
+    const auto add = [&](unsigned share, const char* what) {
+        if (share != 0) text += fmt::format("{}{} % {}", text.empty() ? "" : ", ", share, what);
+    };
+    add(mix->read, mix->latest ? "read what is newest" : "read");
+    add(mix->update, "update");
+    add(mix->read_modify_write, "read-modify-write");
+    add(mix->scan, "scan up to 100");
+    add(100 - mix->read - mix->update - mix->read_modify_write - mix->scan, "insert");
+    return text;
+}
+
+std::string engine_names() {
+    std::string text;
+    for (const std::string& each : engines_for(structure::hashmap))
+        text += (text.empty() ? "" : ", ") + each;
+    return text;
+}
+
+void add_run(CLI::App& to, const std::string& name, char** arguments) {
+    auto options = std::make_shared<run_options>();
+    auto json = std::make_shared<bool>(false);
+    options->name = name;
+    CLI::App* command = to.add_subcommand(name, description_of(name));
+    command->add_option("--engine", options->engine, engine_names())->capture_default_str();
+    add_run_options(*command, *options);
+    add_named_options(*command, *options);
     command->add_flag("--json", *json, "print one JSON object");
     command->callback([=] {
         become_with(environment_for(options->engine, options->mode), arguments);
-        complete(*options);
-        const nlohmann::ordered_json result = run_hashmap(*options);
-        if (*json) fmt::print("{}\n", result.dump());
-        else fmt::print("{}\n", result.dump(2));
+        fmt::print("{}\n", run(*options).dump(*json ? -1 : 2));
+    });
+}
+
+void add_compare_of(CLI::App& to, const std::string& name) {
+    auto options = std::make_shared<compare_options>();
+    auto json = std::make_shared<bool>(false);
+    options->each.name = name;
+    CLI::App* command = to.add_subcommand(name, description_of(name));
+    command->add_option("--engines", options->engines, "comma-separated; ratios are to the first")
+        ->delimiter(',');
+    command->add_option("--rounds", options->rounds)
+        ->check(CLI::Range(1, 1000))
+        ->capture_default_str();
+    add_run_options(*command, options->each);
+    add_named_options(*command, options->each);
+    command->add_flag("--json", *json, "print one JSON object instead of a table");
+    command->callback([=] {
+        const nlohmann::ordered_json result = compare(*options, !*json);
+        fmt::print("{}\n", *json ? result.dump() : table_of(result));
     });
 }
 
 void add_compare(CLI::App& to) {
-    auto options = std::make_shared<compare_options>();
-    auto json = std::make_shared<bool>(false);
     CLI::App* command = to.add_subcommand("compare", "engines and peers in interleaved rounds");
     command->require_subcommand(1);
-    CLI::App* hashmap = command->add_subcommand("hashmap", "the hash-map benchmark");
-    hashmap->add_option("--engines", options->engines, "comma-separated; ratios are to the first")
-        ->delimiter(',');
-    hashmap->add_option("--rounds", options->rounds)
-        ->check(CLI::Range(1, 1000))
-        ->capture_default_str();
-    add_hashmap_options(*hashmap, options->each);
-    hashmap->add_flag("--json", *json, "print one JSON object instead of a table");
-    hashmap->callback([=] {
-        const nlohmann::ordered_json result = compare_hashmap(*options, !*json);
-        fmt::print("{}\n", *json ? result.dump() : table_of(result));
-    });
+    for (const std::string& name : run_names()) add_compare_of(*command, name);
 }
 
 void add_restart(CLI::App& to) {
@@ -113,7 +154,7 @@ void add_restart(CLI::App& to) {
 void add_command(CLI::App& app, char** arguments) {
     CLI::App* bench = app.add_subcommand("bench", "measure engines and peers");
     bench->require_subcommand(1);
-    add_hashmap(*bench, arguments);
+    for (const std::string& name : run_names()) add_run(*bench, name, arguments);
     add_compare(*bench);
     add_restart(*bench);
 }

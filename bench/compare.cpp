@@ -11,24 +11,25 @@
 namespace hf::bench {
 namespace {
 
-std::vector<std::string> arguments_for(const hashmap_options& run) {
-    std::vector<std::string> arguments{"bench",
-                                       "hashmap",
-                                       "--json",
-                                       "--engine",
-                                       run.engine,
-                                       "--mode",
-                                       run.mode,
-                                       "--threads",
-                                       std::to_string(run.threads),
-                                       "--ops",
-                                       std::to_string(run.ops),
-                                       "--dir",
-                                       run.map.directory,
-                                       "--value-bytes",
-                                       std::to_string(run.map.value_bytes),
-                                       "--read-percent",
-                                       std::to_string(run.read_percent)};
+std::vector<std::string> arguments_for(const run_options& run) {
+    std::vector<std::string> arguments{"bench", run.name, "--json"};
+    const auto add = [&](const char* option, std::string value) {
+        arguments.emplace_back(option);
+        arguments.push_back(std::move(value));
+    };
+    add("--engine", run.engine);
+    add("--mode", run.mode);
+    add("--threads", std::to_string(run.threads));
+    add("--ops", std::to_string(run.ops));
+    add("--dir", run.map.directory);
+    add("--value-bytes", std::to_string(run.map.value_bytes));
+    if (ycsb_mix(run.name)) {
+        add("--structure", std::string(name_of(run.map.which)));
+        add("--records", std::to_string(run.records));
+        add("--distribution", run.distribution);
+    } else {
+        add("--read-percent", std::to_string(run.read_percent));
+    }
     if (run.map.reserve) arguments.emplace_back("--reserve");
     if (!run.map.prefault) arguments.emplace_back("--no-prefault");
     return arguments;
@@ -42,13 +43,13 @@ double median(std::vector<double> values) {
 
 } // namespace
 
-nlohmann::ordered_json compare_hashmap(const compare_options& options, bool progress) {
+nlohmann::ordered_json compare(const compare_options& options, bool progress) {
     std::vector<std::vector<double>> speeds(options.engines.size());
     std::vector<std::vector<double>> cpu(options.engines.size());
     std::vector<nlohmann::ordered_json> last(options.engines.size());
     for (unsigned round = 0; round < options.rounds; ++round)
         for (std::size_t i = 0; i < options.engines.size(); ++i) {
-            hashmap_options run = options.each;
+            run_options run = options.each;
             run.engine = options.engines[i];
             if (progress)
                 fmt::print(stderr, "\rround {}/{} {:<24}", round + 1, options.rounds, run.engine);
@@ -61,7 +62,7 @@ nlohmann::ordered_json compare_hashmap(const compare_options& options, bool prog
     if (progress) fmt::print(stderr, "\r{:<40}\r", "");
 
     nlohmann::ordered_json out;
-    out["name"] = "compare hashmap";
+    out["name"] = "compare " + options.each.name;
     out["rounds"] = options.rounds;
     out["runs"] = nlohmann::ordered_json::array();
     const double first = median(speeds.front());
@@ -82,9 +83,10 @@ nlohmann::ordered_json compare_hashmap(const compare_options& options, bool prog
 std::string table_of(const nlohmann::ordered_json& compared) {
     const auto& first = compared["runs"][0];
     std::string out =
-        fmt::format("hashmap: mode {}, {} thread(s), {} ops, {}-byte values, {} % reads, {}{}\n{}; "
+        fmt::format("{} ({}): mode {}, {} thread(s), {} ops, {}-byte values, {} % reads, {}{}\n{}; "
                     "median of {} rounds, "
                     "each in a fresh process on a fresh pool\n\n",
+                    first["name"].get<std::string>(), first["structure"].get<std::string>(),
                     first["mode"].get<std::string>(), first["threads"].get<unsigned>(),
                     first["ops"].get<std::uint64_t>(), first["value_bytes"].get<unsigned>(),
                     first["read_percent"].get<unsigned>(), first["directory"].get<std::string>(),

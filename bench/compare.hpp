@@ -4,7 +4,7 @@
 // pool, so that drift of the machine meets all of them alike.
 #pragma once
 
-#include "hashmap.hpp"
+#include "run.hpp"
 
 #include <string>
 #include <vector>
@@ -14,13 +14,13 @@ namespace hf::bench {
 struct compare_options {
     std::vector<std::string> engines{"clobber", "pmdk"}; // ratios are to the first
     unsigned rounds = 5;
-    hashmap_options each; // engine is replaced
+    run_options each; // engine is replaced
 };
 
 /// Medians, spread ((max - min) / median) and ratio to the first engine; the processor time of an
 /// operation as well, which other programs on the machine disturb less. 'progress': says on
 /// standard error what runs.
-nlohmann::ordered_json compare_hashmap(const compare_options& options, bool progress);
+nlohmann::ordered_json compare(const compare_options& options, bool progress);
 
 /// The same as a table for people.
 std::string table_of(const nlohmann::ordered_json& compared);

@@ -1,11 +1,63 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "map_under_test.hpp"
 
+#include "ours/maps.hpp"
+#include "peers/peers.hpp"
 #include <structures/hash_table.hpp>
 
 #include <bit>
 
 namespace hf::bench {
+namespace {
+
+using maker = std::unique_ptr<map_under_test>(const map_options&);
+
+struct engine_entry {
+    std::string_view name;
+    maker* make;
+    bool (*has)(structure);
+};
+
+bool every(structure) { return true; }
+bool hashed(structure which) { return which == structure::hashmap; }
+bool ours_has(structure which) { return which == structure::hashmap; }
+bool pmdk_has(structure which) { return which == structure::hashmap; }
+
+// The order is that of tables.
+const engine_entry entries[] = {
+    {"none", make_map_none, ours_has},
+    {"undo", make_map_undo, ours_has},
+    {"clobber", make_map_clobber, ours_has},
+    {"vlog-only", make_map_vlog_only, ours_has},
+    {"clobberlog-only", make_map_clobberlog_only, ours_has},
+    {"clobber-unrefined", make_map_clobber_unrefined, ours_has},
+    {"pmdk", make_map_pmdk, pmdk_has},
+    {"pmdk-outside", make_map_pmdk_outside, hashed},
+    {"pmdk-actions", make_map_pmdk_actions, hashed},
+    {"lmdb", make_map_lmdb, every},
+    {"lmdb-writemap-nosync", make_map_lmdb_writemap_nosync, every},
+    {"floor-2f", make_map_floor_2f, hashed},
+    {"volatile", make_map_volatile, every},
+};
+
+} // namespace
+
+std::string_view name_of(structure which) {
+    switch (which) {
+    case structure::hashmap: return "hashmap";
+    case structure::bptree: return "bptree";
+    case structure::skiplist: return "skiplist";
+    case structure::rbtree: return "rbtree";
+    case structure::avl: return "avl";
+    }
+    return "";
+}
+
+const std::vector<structure>& all_structures() {
+    static const std::vector<structure> all{structure::hashmap, structure::bptree,
+                                            structure::skiplist, structure::rbtree, structure::avl};
+    return all;
+}
 
 std::uint64_t buckets_per_instance(std::uint64_t keys) {
     const std::uint64_t nodes = keys / lock_count + 1;
@@ -13,22 +65,35 @@ std::uint64_t buckets_per_instance(std::uint64_t keys) {
 }
 
 std::uint64_t pool_bytes(const map_options& given) {
-    const std::uint64_t per_key = (given.value_bytes + 64) * 3 / 2 + 64;
+    const std::uint64_t links = ordered(given.which) ? 192 : 64; // and room in nodes half full
+    const std::uint64_t per_key = (given.value_bytes + links) * 3 / 2 + 64;
     const std::uint64_t bytes = given.keys * per_key + (std::uint64_t{64} << 20);
     return bytes / 4096 * 4096;
 }
 
 std::unique_ptr<map_under_test> make_map(std::string_view engine, const map_options& options) {
-    if (engine == "none") return make_map_none(options);
-    if (engine == "undo") return make_map_undo(options);
-    if (engine == "clobber") return make_map_clobber(options);
-    if (engine == "pmdk") return make_map_pmdk(options);
-    if (engine == "pmdk-actions") return make_map_pmdk_actions(options);
-    if (engine == "lmdb") return make_map_lmdb(options, false);
-    if (engine == "lmdb-writemap-nosync") return make_map_lmdb(options, true);
-    if (engine == "floor-2f") return make_map_floor_2f(options);
-    if (engine == "volatile") return make_map_volatile(options);
+    for (const engine_entry& each : entries)
+        if (each.name == engine && each.has(options.which)) return each.make(options);
     return nullptr;
+}
+
+std::unique_ptr<map_under_test> make_map_pmdk(const map_options& options) {
+    switch (options.which) {
+    case structure::hashmap: return make_pmdk_hashmap(options);
+    default: return nullptr;
+    }
+}
+
+std::unique_ptr<map_under_test> make_map_volatile(const map_options& options) {
+    if (options.which == structure::hashmap) return make_volatile_hashmap(options);
+    return make_volatile_ordered_map(options);
+}
+
+std::vector<std::string> engines_for(structure which) {
+    std::vector<std::string> names;
+    for (const engine_entry& each : entries)
+        if (each.has(which)) names.emplace_back(each.name);
+    return names;
 }
 
 } // namespace hf::bench

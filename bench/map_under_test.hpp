@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What the hash-map benchmark drives: one interface over our map, built once per engine, and over
+// What the benchmarks drive: one interface over our structures, built once per engine, and over
 // the peers. The virtual call costs every one of them the same nanosecond or two.
 //
 // Fairness: same keys, values and locks; chained peers get the bucket arrays that our map reaches
@@ -14,17 +14,28 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace hf::bench {
 
+enum class structure : std::uint8_t { hashmap, bptree, skiplist, rbtree, avl };
+
+/// As the command line says it.
+std::string_view name_of(structure which);
+const std::vector<structure>& all_structures();
+constexpr bool ordered(structure which) { return which != structure::hashmap; }
+/// 32 in the B+tree, as in Clobber §5.2.
+constexpr std::size_t key_bytes(structure which) { return which == structure::bptree ? 32 : 8; }
+
 struct map_options {
+    structure which = structure::hashmap;
     std::string directory = "/dev/shm"; // for pool files
     hf::mode mode = hf::mode::process;
-    std::uint64_t keys = 1000000;       // to be inserted: sizes pools and fixed bucket arrays
+    std::uint64_t keys = 1000000; // to be inserted: sizes pools and fixed bucket arrays
     std::size_t value_bytes = 256;
     unsigned threads = 1;
-    bool reserve = false;               // grow our map before the clock starts
-    bool prefault = true;               // touch every page of the file before the clock starts
+    bool reserve = false; // grow our map before the clock starts
+    bool prefault = true; // touch every page of the file before the clock starts
 };
 
 /// What a peer's name stands for under a mode, and what must be in the environment for it.
@@ -40,6 +51,11 @@ public:
     /// Inserts a key that is not there yet. False when there is no room.
     virtual bool insert(std::uint64_t key, const void* value) noexcept = 0;
     virtual bool find(std::uint64_t key, void* value) noexcept = 0;
+    /// Gives a key that is there another value.
+    virtual bool update(std::uint64_t key, const void* value) noexcept = 0;
+    /// Copies, one after the other, at most 'count' values from 'key' on in the order of the keys
+    /// to 'value'; returns how many. Only where the keys are ordered.
+    virtual std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept = 0;
     virtual map_facts facts() const = 0;
 };
 
@@ -50,19 +66,10 @@ std::uint64_t buckets_per_instance(std::uint64_t keys);
 /// Bytes a pool file needs for the keys, with room to spare.
 std::uint64_t pool_bytes(const map_options& options);
 
-/// Engines and peers by name; aborts with a message when a file cannot be made, returns null for an
-/// unknown name.
+/// Engines and peers by name; aborts with a message when a file cannot be made, returns null when
+/// there is none of this name for the structure.
 std::unique_ptr<map_under_test> make_map(std::string_view engine, const map_options& options);
-
-// Ours: hashmap_holdfast.cpp, built once per engine.
-std::unique_ptr<map_under_test> make_map_none(const map_options& options);
-std::unique_ptr<map_under_test> make_map_undo(const map_options& options);
-std::unique_ptr<map_under_test> make_map_clobber(const map_options& options);
-// Peers.
-std::unique_ptr<map_under_test> make_map_pmdk(const map_options& options);
-std::unique_ptr<map_under_test> make_map_pmdk_actions(const map_options& options);
-std::unique_ptr<map_under_test> make_map_lmdb(const map_options& options, bool writemap_nosync);
-std::unique_ptr<map_under_test> make_map_floor_2f(const map_options& options);
-std::unique_ptr<map_under_test> make_map_volatile(const map_options& options);
+/// Names of the engines and peers that a structure has.
+std::vector<std::string> engines_for(structure which);
 
 } // namespace hf::bench

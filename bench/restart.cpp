@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "restart.hpp"
 
-#include "hashmap.hpp"
+#include "run.hpp"
 #include "temporary_file.hpp"
 
 #include <algorithm>

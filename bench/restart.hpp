@@ -42,7 +42,7 @@ struct reopened {
 
 nlohmann::ordered_json run_restart(const restart_options& options);
 
-// restart_holdfast.cpp, built once per engine: insert until killed; reopen and look.
+// ours/restart.cpp, built once per engine: insert until killed; reopen and look.
 using insert_forever = void(const std::string& path, const restart_options&, restart_progress&);
 using reopen_and_check = reopened(const std::string& path, const restart_options&,
                                   const restart_progress&);

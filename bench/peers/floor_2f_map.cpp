@@ -5,6 +5,7 @@
 // floor to compare with, not a map to use. In process mode its fences order only.
 #include "../temporary_file.hpp"
 #include "chained.hpp"
+#include "peers.hpp"
 #include <base/line.hpp>
 
 #include <holdfast/persist.hpp>
@@ -28,6 +29,7 @@ class floor_2f_map final : public map_under_test {
     struct alignas(64) log_line {
         std::uint64_t words[8];
     };
+    static constexpr std::uint64_t log_bytes = 4096; // per thread
 
 public:
     explicit floor_2f_map(const map_options& given)
@@ -79,6 +81,21 @@ public:
         if (found != nullptr) std::memcpy(value, found->value, value_bytes_);
         return found != nullptr;
     }
+    bool update(std::uint64_t key, const void* value) noexcept override {
+        const chained_place at = place_of(key, buckets_each_);
+        const std::unique_lock held{locks_[at.instance]};
+        node* found = search(at, key);
+        if (found == nullptr) return false;
+        std::byte* log = reinterpret_cast<std::byte*>(
+            own_log()); // the new value, to be written again after a crash
+        persist::copy(domain_, log, value, value_bytes_);
+        persist::fence(domain_);
+        std::memcpy(found->value, value, value_bytes_);
+        persist::flush(domain_, found->value, value_bytes_);
+        persist::fence(domain_);
+        return true;
+    }
+    std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
     map_facts facts() const override {
         return {domain_ != domain::process, true, "no recovery: a floor, not a map"};
     }
@@ -96,7 +113,7 @@ private:
     log_line* own_log() noexcept {
         thread_local log_line* mine = nullptr;
         if (mine == nullptr) {
-            const std::uint64_t room = next_.fetch_add(4096, std::memory_order_relaxed);
+            const std::uint64_t room = next_.fetch_add(log_bytes, std::memory_order_relaxed);
             mine = reinterpret_cast<log_line*>(base_ + round_up(room, line_bytes));
         }
         return mine;

@@ -8,4 +8,7 @@
 
 #define HF_STRUCTURES_JOIN_(a, b) a##b
 #define HF_STRUCTURES_JOIN(a, b) HF_STRUCTURES_JOIN_(a, b)
+// Named by the build where one engine is built in several ways.
+#if !defined(HF_STRUCTURES_ENGINE)
 #define HF_STRUCTURES_ENGINE HF_STRUCTURES_JOIN(engine_, HF_ENGINE)
+#endif

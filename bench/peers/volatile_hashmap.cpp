@@ -2,6 +2,7 @@
 //
 // The map in DRAM, malloc for its nodes: what persistence is compared with.
 #include "chained.hpp"
+#include "peers.hpp"
 
 #include <cstdlib>
 #include <cstring>
@@ -11,7 +12,7 @@
 namespace hf::bench {
 namespace {
 
-class volatile_map final : public map_under_test {
+class volatile_hashmap final : public map_under_test {
     struct node {
         node* next;
         std::uint64_t key;
@@ -22,10 +23,10 @@ class volatile_map final : public map_under_test {
     };
 
 public:
-    explicit volatile_map(const map_options& given)
+    explicit volatile_hashmap(const map_options& given)
         : value_bytes_(given.value_bytes), buckets_each_(buckets_per_instance(given.keys)),
           buckets_(std::make_unique<node*[]>(buckets_each_ * lock_count)) {}
-    ~volatile_map() override {
+    ~volatile_hashmap() override {
         for (std::uint64_t i = 0; i < buckets_each_ * lock_count; ++i)
             while (node* first = buckets_[i]) {
                 buckets_[i] = first->next;
@@ -52,6 +53,14 @@ public:
         if (found != nullptr) std::memcpy(value, found->value, value_bytes_);
         return found != nullptr;
     }
+    bool update(std::uint64_t key, const void* value) noexcept override {
+        const chained_place at = place_of(key, buckets_each_);
+        const std::unique_lock held{locks_[at.instance]};
+        node* found = search(at, key);
+        if (found != nullptr) std::memcpy(found->value, value, value_bytes_);
+        return found != nullptr;
+    }
+    std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
     map_facts facts() const override {
         return {false, false, "DRAM, nothing survives; malloc is not prefaulted"};
     }
@@ -72,8 +81,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<map_under_test> make_map_volatile(const map_options& given) {
-    return std::make_unique<volatile_map>(given);
+std::unique_ptr<map_under_test> make_volatile_hashmap(const map_options& given) {
+    return std::make_unique<volatile_hashmap>(given);
 }
 
 } // namespace hf::bench

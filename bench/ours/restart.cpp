@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Both sides of the restart benchmark. This file is built once per engine.
-#include "map_under_test.hpp"
-#include "restart.hpp"
-#include "temporary_file.hpp"
-#include "workload.hpp"
+#include "../restart.hpp"
+
+#include "../map_under_test.hpp"
+#include "../temporary_file.hpp"
+#include "../workload.hpp"
 #include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "maps.hpp"
+
+#include "holdfast_map.hpp"
+
+namespace hf::bench {
+
+std::unique_ptr<map_under_test> HF_STRUCTURES_JOIN(make_map_,
+                                                   HF_BENCH_BUILD)(const map_options& given) {
+    if (given.which != structure::hashmap && given.value_bytes != 256)
+        give_up("--value-bytes is 256 except in the hash map");
+    switch (given.which) {
+    case structure::hashmap: return make_hashmap(given);
+    default: return nullptr;
+    }
+}
+
+} // namespace hf::bench

@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Our structures by build. A build is an engine, or an engine with a part of it left out (Clobber
+// §5.3, §5.7); the sources in this folder are compiled once for each.
+#pragma once
+
+#include "../map_under_test.hpp"
+
+#include <memory>
+
+namespace hf::bench {
+
+using make_ours = std::unique_ptr<map_under_test>(const map_options& options);
+make_ours make_map_none, make_map_undo, make_map_clobber;
+// Not failure-atomic: what the halves of engine clobber cost.
+make_ours make_map_vlog_only, make_map_clobberlog_only;
+// Engine clobber without the refinement of its analysis.
+make_ours make_map_clobber_unrefined;
+
+} // namespace hf::bench

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the structures on libpmemobj share: the pool's file, and a transaction as a function.
+//
+// On tmpfs libpmemobj must be told that this is persistent memory, before it initialises, or it
+// calls msync: PMEM_IS_PMEM_FORCE=1. In process mode PMEM_NO_FLUSH=1 takes its write-backs away:
+// what is left survives a killed process. The command sets both and starts itself again.
+#pragma once
+
+#include "../map_under_test.hpp"
+#include "../temporary_file.hpp"
+
+#include <holdfast/persist.hpp>
+
+#include <libpmemobj.h>
+
+namespace hf::bench::pmdk {
+
+template <class T> T* direct(PMEMoid object) { return static_cast<T*>(pmemobj_direct(object)); }
+
+/// Announces that a transaction will overwrite this object.
+template <class T> void snapshot(T* object, std::size_t count = 1) {
+    pmemobj_tx_add_range_direct(object, count * sizeof(T));
+}
+
+class pool_file {
+public:
+    explicit pool_file(const map_options& given)
+        : process_(given.mode == hf::mode::process), file_(given.directory, "pmdk") {
+        int yes = given.prefault ? 1 : 0;
+        pmemobj_ctl_set(nullptr, "prefault.at_create", &yes);
+        pool_ = pmemobj_create(file_.path().c_str(), "bench", pool_bytes(given), 0600);
+        if (pool_ == nullptr) fail("pmemobj_create");
+    }
+    pool_file(const pool_file&) = delete;
+    pool_file& operator=(const pool_file&) = delete;
+    ~pool_file() { pmemobj_close(pool_); }
+
+    PMEMobjpool* pool() const noexcept { return pool_; }
+    template <class Root> Root* root() const {
+        return direct<Root>(pmemobj_root(pool_, sizeof(Root)));
+    }
+    map_facts facts() const {
+        return {!process_, false,
+                process_ ? "libpmemobj with PMEM_NO_FLUSH=1: survives the process"
+                         : "libpmemobj with PMEM_IS_PMEM_FORCE=1: survives power loss on PM"};
+    }
+    [[noreturn]] static void fail(const char* what) {
+        give_up(std::string(what) + ": " + pmemobj_errormsg());
+    }
+
+private:
+    bool process_;
+    temporary_file file_;
+    PMEMobjpool* pool_ = nullptr;
+};
+
+/// Runs body() in a transaction; false when it was aborted. An abort leaves body by longjmp: body
+/// holds nothing that a destructor must give back.
+template <class F> bool in_transaction(PMEMobjpool* pool, const F& body) noexcept {
+    volatile bool done = false;
+    TX_BEGIN(pool) { body(); }
+    TX_ONCOMMIT { done = true; }
+    TX_END
+    return done;
+}
+
+} // namespace hf::bench::pmdk
