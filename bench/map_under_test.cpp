@@ -20,22 +20,28 @@ struct engine_entry {
 
 bool every(structure) { return true; }
 bool hashed(structure which) { return which == structure::hashmap; }
-bool ours_has(structure which) { return which == structure::hashmap; }
-bool pmdk_has(structure which) { return which == structure::hashmap; }
 
 // The order is that of tables.
 const engine_entry entries[] = {
-    {"none", make_map_none, ours_has},
-    {"undo", make_map_undo, ours_has},
-    {"clobber", make_map_clobber, ours_has},
-    {"vlog-only", make_map_vlog_only, ours_has},
-    {"clobberlog-only", make_map_clobberlog_only, ours_has},
-    {"clobber-unrefined", make_map_clobber_unrefined, ours_has},
-    {"pmdk", make_map_pmdk, pmdk_has},
+    {"none", make_map_none, every},
+    {"undo", make_map_undo, every},
+    {"clobber", make_map_clobber, every},
+    {"vlog-only", make_map_vlog_only, every},
+    {"clobberlog-only", make_map_clobberlog_only, every},
+    {"clobber-unrefined", make_map_clobber_unrefined, every},
+    {"pmdk", make_map_pmdk, every},
     {"pmdk-outside", make_map_pmdk_outside, hashed},
     {"pmdk-actions", make_map_pmdk_actions, hashed},
     {"lmdb", make_map_lmdb, every},
     {"lmdb-writemap-nosync", make_map_lmdb_writemap_nosync, every},
+    {"rocksdb", make_map_rocksdb, every},
+    {"rocksdb-nosync", make_map_rocksdb_nosync, every},
+    {"sqlite", make_map_sqlite, every},
+    {"sqlite-normal", make_map_sqlite_normal, every},
+    {"bdb", make_map_bdb, every},
+    {"bdb-nosync", make_map_bdb_nosync, every},
+    {"bdb-hash", make_map_bdb_hash, hashed},
+    {"bdb-hash-nosync", make_map_bdb_hash_nosync, hashed},
     {"floor-2f", make_map_floor_2f, hashed},
     {"volatile", make_map_volatile, every},
 };
@@ -80,8 +86,12 @@ std::unique_ptr<map_under_test> make_map(std::string_view engine, const map_opti
 std::unique_ptr<map_under_test> make_map_pmdk(const map_options& options) {
     switch (options.which) {
     case structure::hashmap: return make_pmdk_hashmap(options);
-    default: return nullptr;
+    case structure::bptree: return make_pmdk_bptree(options);
+    case structure::skiplist: return make_pmdk_skiplist(options);
+    case structure::rbtree: return make_pmdk_rbtree(options);
+    case structure::avl: return make_pmdk_avl(options);
     }
+    return nullptr;
 }
 
 std::unique_ptr<map_under_test> make_map_volatile(const map_options& options) {

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A benchmark's file name: unique to the process, removed at the end and before the start.
+// A benchmark's file or directory name: unique to the process, removed at the end and before the
+// start.
 #pragma once
 
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <unistd.h>
 
 namespace hf::bench {
@@ -16,17 +19,22 @@ public:
     temporary_file(const std::string& directory, std::string_view what)
         : path_(directory + "/holdfast-bench-" + std::string(what) + "." +
                 std::to_string(getpid())) {
-        std::remove(path_.c_str());
+        remove();
     }
     temporary_file(const temporary_file&) = delete;
     temporary_file& operator=(const temporary_file&) = delete;
-    ~temporary_file() {
-        std::remove(path_.c_str());
-        std::remove((path_ + "-lock").c_str()); // lmdb's
-    }
+    ~temporary_file() { remove(); }
     const std::string& path() const { return path_; }
+    /// For those that keep several files.
+    void make_directory() const { std::filesystem::create_directory(path_); }
 
 private:
+    void remove() const {
+        std::error_code ignored;
+        std::filesystem::remove_all(path_, ignored);
+        std::filesystem::remove(path_ + "-lock", ignored); // lmdb's
+    }
+
     std::string path_;
 };
 

@@ -11,8 +11,12 @@ std::unique_ptr<map_under_test> HF_STRUCTURES_JOIN(make_map_,
         give_up("--value-bytes is 256 except in the hash map");
     switch (given.which) {
     case structure::hashmap: return make_hashmap(given);
-    default: return nullptr;
+    case structure::bptree: return make_bptree(given);
+    case structure::skiplist: return make_skiplist(given);
+    case structure::rbtree: return make_rbtree(given);
+    case structure::avl: return make_avl(given);
     }
+    return nullptr;
 }
 
 } // namespace hf::bench

@@ -6,6 +6,7 @@
 #include "../temporary_file.hpp"
 #include "chained.hpp"
 #include "peers.hpp"
+#include "thread_own.hpp"
 #include <base/line.hpp>
 
 #include <holdfast/persist.hpp>
@@ -111,7 +112,7 @@ private:
         return at + bytes <= bytes_ ? reinterpret_cast<node*>(base_ + at) : nullptr;
     }
     log_line* own_log() noexcept {
-        thread_local log_line* mine = nullptr;
+        log_line*& mine = own_log_.get();
         if (mine == nullptr) {
             const std::uint64_t room = next_.fetch_add(log_bytes, std::memory_order_relaxed);
             mine = reinterpret_cast<log_line*>(base_ + round_up(room, line_bytes));
@@ -128,6 +129,7 @@ private:
     node** buckets_ = nullptr;
     std::atomic<std::uint64_t> next_{0};
     instance_locks locks_;
+    thread_own<log_line> own_log_;
 };
 
 } // namespace

@@ -6,6 +6,7 @@
 #include "../temporary_file.hpp"
 #include "../workload.hpp"
 #include "peers.hpp"
+#include "thread_own.hpp"
 
 #include <cstring>
 #include <lmdb.h>
@@ -92,7 +93,7 @@ private:
     }
     // A thread's reading transaction is made once and renewed, as its manual advises.
     MDB_txn* begin_reading() noexcept {
-        thread_local MDB_txn* reader = nullptr;
+        MDB_txn*& reader = reader_.get();
         if (reader == nullptr)
             return mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader) == 0 ? reader
                                                                                   : nullptr;
@@ -105,6 +106,7 @@ private:
     temporary_file file_;
     MDB_env* environment_ = nullptr;
     MDB_dbi table_ = 0;
+    thread_own<MDB_txn> reader_;
 };
 
 } // namespace

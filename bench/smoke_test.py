@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Every benchmark runs with every engine, and says what scripts rely on (DESIGN: the benchmark's face).
+
+usage: smoke_test.py PATH-OF-HOLDFAST
+"""
+import json
+import subprocess
+import sys
+import unittest
+
+HOLDFAST = "holdfast"
+OPS = 2000
+STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
+OURS = ["none", "undo", "clobber", "vlog-only", "clobberlog-only", "clobber-unrefined"]
+PEERS = ["pmdk", "lmdb", "lmdb-writemap-nosync", "rocksdb", "rocksdb-nosync", "sqlite",
+         "sqlite-normal", "bdb", "bdb-nosync", "volatile"]
+HASHED = ["pmdk-outside", "pmdk-actions", "bdb-hash", "bdb-hash-nosync", "floor-2f"]
+COUNTS = ["fences_per_op", "flushes_per_op", "ordering_points_per_op", "log_entries_per_op",
+          "log_bytes_per_op", "pm_bytes_per_op"]
+
+
+def bench(*arguments):
+    done = subprocess.run([HOLDFAST, "bench", *map(str, arguments)], capture_output=True, text=True,
+                          timeout=120, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def run(name, engine, *more):
+    code, out, err = bench(name, "--engine", engine, "--ops", OPS, "--json", "--no-prefault", *more)
+    assert code == 0, f"{name} {engine} {more}: {err}"
+    return json.loads(out)
+
+
+def engines_of(structure):
+    return OURS + PEERS + (HASHED if structure == "hashmap" else [])
+
+
+class Benchmarks(unittest.TestCase):
+    def check_face(self, found, name, structure, engine, mode, threads):
+        wanted = {"name": name, "engine": engine, "mode": mode, "threads": threads, "ops": OPS,
+                  "structure": structure}
+        self.assertEqual({key: found[key] for key in wanted}, wanted)
+        self.assertGreater(found["ops_per_second"], 0)
+        for key in COUNTS:
+            if engine in OURS:
+                self.assertIsInstance(found[key], float, key)
+            self.assertIn(key, found)
+
+    def test_every_structure_is_filled_by_every_engine(self):
+        for structure in STRUCTURES:
+            for engine in engines_of(structure):
+                with self.subTest(structure=structure, engine=engine):
+                    found = run(structure, engine, "--mode", "pmem")
+                    self.check_face(found, structure, structure, engine, "pmem", 1)
+
+    def test_every_mix_runs_with_every_engine(self):
+        for mix in "abcdf":
+            for engine in engines_of("hashmap"):
+                with self.subTest(mix=mix, engine=engine):
+                    found = run(f"ycsb-{mix}", engine, "--records", 1000, "--threads", 2)
+                    self.check_face(found, f"ycsb-{mix}", "hashmap", engine, "process", 2)
+        for structure in STRUCTURES[1:]:
+            for engine in engines_of(structure):
+                with self.subTest(mix="e", structure=structure, engine=engine):
+                    found = run("ycsb-e", engine, "--records", 1000, "--structure", structure,
+                                "--distribution", "uniform")
+                    self.check_face(found, "ycsb-e", structure, engine, "process", 1)
+
+    def test_engines_differ_in_what_they_log(self):
+        counts = {engine: run("rbtree", engine, "--mode", "pmem") for engine in OURS}
+        self.assertEqual(counts["none"]["log_bytes_per_op"], 0)
+        self.assertGreater(counts["undo"]["log_entries_per_op"],
+                           counts["clobber"]["log_entries_per_op"])
+        self.assertGreater(counts["undo"]["fences_per_op"], counts["clobber"]["fences_per_op"])
+        self.assertGreater(counts["clobber"]["log_bytes_per_op"],
+                           counts["clobberlog-only"]["log_bytes_per_op"])
+
+    def test_what_does_not_exist_is_refused(self):
+        self.assertNotEqual(bench("hashmap", "--engine", "nosuch")[0], 0)
+        self.assertNotEqual(bench("bptree", "--engine", "pmdk-actions", "--ops", 10)[0], 0)
+        code, _, err = bench("ycsb-e", "--structure", "hashmap", "--ops", 10, "--records", 10)
+        self.assertNotEqual(code, 0)
+        self.assertIn("ordered", err)
+
+    def test_compare_gives_medians_of_interleaved_rounds(self):
+        code, out, err = bench("compare", "skiplist", "--engines", "clobber,undo,lmdb", "--rounds",
+                               3, "--ops", OPS, "--json")
+        self.assertEqual(code, 0, err)
+        runs = json.loads(out)["runs"]
+        self.assertEqual([each["engine"] for each in runs], ["clobber", "undo", "lmdb"])
+        for each in runs:
+            self.assertEqual(sorted(each["ops_per_second_of_rounds"])[1], each["ops_per_second"])
+
+
+if __name__ == "__main__":
+    HOLDFAST = sys.argv.pop(1)
+    unittest.main()
