@@ -26,6 +26,10 @@ void add_run_options(CLI::App& to, run_options& options) {
         ->check(CLI::IsMember({64, 256, 1024}))
         ->capture_default_str();
     to.add_option("--dir", options.map.directory, "where pool files go")->capture_default_str();
+    to.add_option("--latency", options.latency, "in mode pmem: fences as long as on other memory")
+        ->check(CLI::IsMember({"optane", "cxl", "cxl-far"}));
+    to.add_flag("--count-peers", options.count_peers,
+                "count what libpmemobj flushes and fences, which slows it a little");
     to.add_flag("--reserve", options.map.reserve, "grow the hash map before the clock starts");
     to.add_flag("!--no-prefault", options.map.prefault, "do not touch the files' pages first");
 }
@@ -89,7 +93,7 @@ void add_run(CLI::App& to, const std::string& name, char** arguments) {
     add_named_options(*command, *options);
     command->add_flag("--json", *json, "print one JSON object");
     command->callback([=] {
-        become_with(environment_for(options->engine, options->mode), arguments);
+        become_with(environment_for(*options), arguments);
         fmt::print("{}\n", run(*options).dump(*json ? -1 : 2));
     });
 }

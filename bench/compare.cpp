@@ -30,6 +30,8 @@ std::vector<std::string> arguments_for(const run_options& run) {
     } else {
         add("--read-percent", std::to_string(run.read_percent));
     }
+    if (!run.latency.empty()) add("--latency", run.latency);
+    if (run.count_peers) arguments.emplace_back("--count-peers");
     if (run.map.reserve) arguments.emplace_back("--reserve");
     if (!run.map.prefault) arguments.emplace_back("--no-prefault");
     return arguments;
@@ -53,8 +55,7 @@ nlohmann::ordered_json compare(const compare_options& options, bool progress) {
             run.engine = options.engines[i];
             if (progress)
                 fmt::print(stderr, "\rround {}/{} {:<24}", round + 1, options.rounds, run.engine);
-            const std::string text =
-                output_of_self(arguments_for(run), environment_for(run.engine, run.mode));
+            const std::string text = output_of_self(arguments_for(run), environment_for(run));
             last[i] = nlohmann::ordered_json::parse(text);
             speeds[i].push_back(last[i]["ops_per_second"].get<double>());
             cpu[i].push_back(last[i]["cpu_ns_per_op"].get<double>());

@@ -41,7 +41,8 @@ struct map_options {
 /// What a peer's name stands for under a mode, and what must be in the environment for it.
 struct map_facts {
     bool emulated_pm = false;   // pmem mode on memory that is not persistent
-    bool counts_events = false; // its flushes and fences go through hf::persist
+    bool counts_events = false; // its flushes and fences are seen: all go through hf::persist
+    bool counts_log = false;    // its log's entries and bytes are counted
     std::string note;           // what the reader of a number must know
 };
 

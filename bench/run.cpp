@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "run.hpp"
 
+#include "latency.hpp"
+#include "peers/libpmem_events.hpp"
 #include "temporary_file.hpp"
 #include "workload.hpp"
 
@@ -9,6 +11,7 @@
 #include <atomic>
 #include <chrono>
 #include <ctime>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -27,8 +30,16 @@ counters& operator+=(counters& to, const counters& more) {
     to.pm_bytes += more.pm_bytes;
     return to;
 }
-counters since(const counters& before) {
+counters events_now() {
     counters now = hf::persist::thread_counters();
+    const libpmem_events others = libpmem_events_now();
+    now.flushes += others.flushes;
+    now.fences += others.fences;
+    now.ordering_points += others.fences;
+    return now;
+}
+counters since(const counters& before) {
+    counters now = events_now();
     now.flushes -= before.flushes;
     now.fences -= before.fences;
     now.ordering_points -= before.ordering_points;
@@ -58,7 +69,7 @@ struct worker_result {
 void work(map_under_test& map, const std::vector<operation>& todo, const noise& values,
           std::size_t value_bytes, worker_result& result) {
     std::vector<std::uint64_t> room(value_bytes / 8 + 1);
-    const counters before = hf::persist::thread_counters();
+    const counters before = events_now();
     for (const operation& one : todo)
         if (!carry_out(map, one, values, room.data())) {
             result.complete = false;
@@ -132,16 +143,17 @@ std::uint64_t insertions(const std::vector<std::vector<operation>>& lists) {
 
 void add_counts(nlohmann::ordered_json& out, const measured& result, const run_options& options,
                 const map_facts& facts) {
-    const auto per_op = [&](std::uint64_t events) -> nlohmann::ordered_json {
-        if (!facts.counts_events) return nullptr;
+    const auto per_op = [&](bool counted, std::uint64_t events) -> nlohmann::ordered_json {
+        if (!counted) return nullptr;
         return static_cast<double>(events) / static_cast<double>(options.ops);
     };
-    out["fences_per_op"] = per_op(result.events.fences);
-    out["flushes_per_op"] = per_op(result.events.flushes);
-    out["ordering_points_per_op"] = per_op(result.events.ordering_points);
-    out["log_entries_per_op"] = per_op(result.events.log_entries);
-    out["log_bytes_per_op"] = per_op(result.events.log_bytes);
-    out["pm_bytes_per_op"] = per_op(result.events.pm_bytes);
+    const bool ours = facts.counts_events && facts.counts_log && !libpmem_is_counted();
+    out["fences_per_op"] = per_op(facts.counts_events, result.events.fences);
+    out["flushes_per_op"] = per_op(facts.counts_events, result.events.flushes);
+    out["ordering_points_per_op"] = per_op(facts.counts_events, result.events.ordering_points);
+    out["log_entries_per_op"] = per_op(facts.counts_log, result.events.log_entries);
+    out["log_bytes_per_op"] = per_op(facts.counts_log, result.events.log_bytes);
+    out["pm_bytes_per_op"] = per_op(ours, result.events.pm_bytes);
     out["cpu_ns_per_op"] = 1e9 * result.cpu_seconds / static_cast<double>(options.ops);
 }
 
@@ -162,11 +174,28 @@ std::string cpu_name() {
     return "unknown";
 }
 
-std::vector<std::pair<std::string, std::string>> environment_for(std::string_view engine,
-                                                                 std::string_view mode) {
-    if (!engine.starts_with("pmdk")) return {};
-    if (mode == "process") return {{"PMEM_IS_PMEM_FORCE", "1"}, {"PMEM_NO_FLUSH", "1"}};
-    return {{"PMEM_IS_PMEM_FORCE", "1"}};
+std::vector<std::pair<std::string, std::string>> environment_for(const run_options& options) {
+    if (!options.engine.starts_with("pmdk")) return {};
+    std::vector<std::pair<std::string, std::string>> wanted{{"PMEM_IS_PMEM_FORCE", "1"}};
+    if (options.mode == "process") wanted.emplace_back("PMEM_NO_FLUSH", "1");
+    const auto model = latency_model_of(options.latency);
+    if (model || options.count_peers) {
+        const auto program = std::filesystem::read_symlink("/proc/self/exe");
+        const auto library = program.parent_path().parent_path() / "lib" / "libhf_bench_pmem.so";
+        if (!std::filesystem::exists(library)) give_up("no " + library.string());
+        wanted.emplace_back("LD_PRELOAD", library.string());
+    }
+    if (model)
+        wanted.emplace_back("HOLDFAST_BENCH_LATENCY", std::to_string(model->first_line_ns) + "," +
+                                                          std::to_string(model->further_line_ns));
+    return wanted;
+}
+
+void install_latency(const run_options& options) {
+    const auto model = latency_model_of(options.latency);
+    if (!model) return;
+    if (options.mode != "pmem") give_up("--latency belongs to mode pmem");
+    persist::set_latency_model(*model);
 }
 
 nlohmann::ordered_json run(const run_options& options) {
@@ -183,13 +212,16 @@ nlohmann::ordered_json run(const run_options& options) {
     sized.keys = std::max<std::uint64_t>(1, planned.records + insertions(todo));
     sized.threads = options.threads;
     sized.mode = options.mode == "pmem" ? hf::mode::pmem : hf::mode::process;
+    install_latency(options);
     const std::unique_ptr<map_under_test> map = make_map(options.engine, sized);
     if (map == nullptr)
         give_up(options.engine + ": no such engine for " + std::string(name_of(sized.which)));
     if (!load.empty()) measure(*map, load, sized.value_bytes);
     load.clear();
     const measured result = measure(*map, todo, sized.value_bytes);
-    const map_facts facts = map->facts();
+    map_facts facts = map->facts();
+    if (!options.latency.empty() && !facts.counts_events)
+        facts.note += "; runs without the latency model";
 
     nlohmann::ordered_json out;
     out["name"] = options.name;
@@ -212,6 +244,8 @@ nlohmann::ordered_json run(const run_options& options) {
     out["prefaulted"] = sized.prefault;
     out["directory"] = sized.directory;
     out["emulated_pm"] = facts.emulated_pm;
+    out["latency_model"] = options.latency.empty() ? nlohmann::ordered_json(nullptr)
+                                                   : nlohmann::ordered_json(options.latency);
     out["flush_instruction"] = hf::persist::flush_instruction();
     out["cpu"] = cpu_name();
     out["note"] = facts.note;

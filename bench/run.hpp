@@ -21,6 +21,8 @@ struct run_options {
     std::uint64_t ops = 1000000;
     std::uint64_t records = 1000000; // loaded before the mixes
     unsigned threads = 1;
+    std::string latency;       // "": this machine's; optane, cxl, cxl-far (latency.hpp)
+    bool count_peers = false;  // libpmem's flushes and fences, too
     unsigned read_percent = 0; // when a structure is filled: share that reads what is there
     map_options map;
 };
@@ -31,9 +33,8 @@ std::vector<std::string> run_names();
 /// The object has the fields that DESIGN §7 fixes, and the machine's facts.
 nlohmann::ordered_json run(const run_options& options);
 
-/// What libpmemobj must find in the environment when it is loaded, for an engine and a mode.
-std::vector<std::pair<std::string, std::string>> environment_for(std::string_view engine,
-                                                                 std::string_view mode);
+/// What must be in the environment when the program starts, for the libraries of some peers.
+std::vector<std::pair<std::string, std::string>> environment_for(const run_options& options);
 
 /// The processor's name, as the kernel gives it.
 std::string cpu_name();

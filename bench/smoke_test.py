@@ -76,6 +76,17 @@ class Benchmarks(unittest.TestCase):
         self.assertGreater(counts["clobber"]["log_bytes_per_op"],
                            counts["clobberlog-only"]["log_bytes_per_op"])
 
+    def test_a_latency_model_slows_fences_and_not_their_number(self):
+        for engine in ["clobber", "pmdk"]:
+            with self.subTest(engine=engine):
+                here = run("hashmap", engine, "--mode", "pmem", "--count-peers")
+                far = run("hashmap", engine, "--mode", "pmem", "--count-peers", "--latency", "cxl-far")
+                self.assertAlmostEqual(here["fences_per_op"], far["fences_per_op"], delta=0.01)
+                self.assertGreaterEqual(here["fences_per_op"], 2)
+                # Each fence now takes 2300 ns or more.
+                self.assertLess(far["ops_per_second"], 1e9 / 2300 / far["fences_per_op"])
+        self.assertNotEqual(bench("hashmap", "--latency", "cxl", "--ops", 10)[0], 0)
+
     def test_what_does_not_exist_is_refused(self):
         self.assertNotEqual(bench("hashmap", "--engine", "nosuch")[0], 0)
         self.assertNotEqual(bench("bptree", "--engine", "pmdk-actions", "--ops", 10)[0], 0)

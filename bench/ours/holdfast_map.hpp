@@ -70,7 +70,7 @@ public:
             });
         return seen;
     }
-    map_facts facts() const override { return {pool_.emulated(), true, note_of_build()}; }
+    map_facts facts() const override { return {pool_.emulated(), true, true, note_of_build()}; }
 
 private:
     static Key own(std::uint64_t key) { return as_key(key, static_cast<const Key*>(nullptr)); }

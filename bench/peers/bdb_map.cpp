@@ -77,7 +77,7 @@ public:
         return seen;
     }
     map_facts facts() const override {
-        return {false, false,
+        return {false, false, false,
                 sync_ ? "log synced per transaction: survives power loss; next to free on tmpfs"
                       : "DB_TXN_WRITE_NOSYNC: survives the process only"};
     }

@@ -98,7 +98,7 @@ public:
     }
     std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
     map_facts facts() const override {
-        return {domain_ != domain::process, true, "no recovery: a floor, not a map"};
+        return {domain_ != domain::process, true, true, "no recovery: a floor, not a map"};
     }
 
 private:

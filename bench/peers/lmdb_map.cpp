@@ -64,7 +64,7 @@ public:
         return seen;
     }
     map_facts facts() const override {
-        return {false, false,
+        return {false, false, false,
                 writemap_nosync_ ? "MDB_WRITEMAP|MDB_NOSYNC: survives the process only"
                                  : "fdatasync per transaction: survives power loss; next to free "
                                    "on tmpfs"};

@@ -9,6 +9,7 @@
 
 #include "../map_under_test.hpp"
 #include "../temporary_file.hpp"
+#include "libpmem_events.hpp"
 
 #include <holdfast/persist.hpp>
 
@@ -18,9 +19,13 @@ namespace hf::bench::pmdk {
 
 template <class T> T* direct(PMEMoid object) { return static_cast<T*>(pmemobj_direct(object)); }
 
-/// Announces that a transaction will overwrite this object.
+/// Announces that a transaction will overwrite this object. Counted as a log entry: 24 bytes and
+/// the object, up to the next line (libpmemobj 1.12, src/libpmemobj/ulog.c).
 template <class T> void snapshot(T* object, std::size_t count = 1) {
     pmemobj_tx_add_range_direct(object, count * sizeof(T));
+    persist::counters& counted = persist::thread_counters();
+    ++counted.log_entries;
+    counted.log_bytes += (24 + count * sizeof(T) + 63) / 64 * 64;
 }
 
 class pool_file {
@@ -41,7 +46,7 @@ public:
         return direct<Root>(pmemobj_root(pool_, sizeof(Root)));
     }
     map_facts facts() const {
-        return {!process_, false,
+        return {!process_, libpmem_is_counted(), true,
                 process_ ? "libpmemobj with PMEM_NO_FLUSH=1: survives the process"
                          : "libpmemobj with PMEM_IS_PMEM_FORCE=1: survives power loss on PM"};
     }

@@ -55,7 +55,7 @@ public:
         return seen;
     }
     map_facts facts() const override {
-        return {false, false,
+        return {false, false, false,
                 sync_ ? "log synced per write: survives power loss; next to free on tmpfs"
                       : "log not synced: survives the process only"};
     }

@@ -100,7 +100,7 @@ public:
         return read_all(own.scan, value);
     }
     map_facts facts() const override {
-        return {false, false,
+        return {false, false, false,
                 full_ ? "WAL, synchronous=FULL: survives power loss; next to free on tmpfs"
                       : "WAL, synchronous=NORMAL: survives the process only"};
     }

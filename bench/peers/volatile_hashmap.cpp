@@ -62,7 +62,7 @@ public:
     }
     std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
     map_facts facts() const override {
-        return {false, false, "DRAM, nothing survives; malloc is not prefaulted"};
+        return {false, false, false, "DRAM, nothing survives; malloc is not prefaulted"};
     }
 
 private:

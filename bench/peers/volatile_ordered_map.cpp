@@ -41,7 +41,7 @@ public:
         return seen;
     }
     map_facts facts() const override {
-        return {false, false, "std::map in DRAM, nothing survives"};
+        return {false, false, false, "std::map in DRAM, nothing survives"};
     }
 
 private:

@@ -64,6 +64,22 @@ void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept;
 /// Stores one failure-atomic word and starts its write-back.
 void store_word(domain d, std::uint64_t* to, std::uint64_t value) noexcept;
 
+/// What waiting costs on other memory, for experiments: in the ADR domain a fence takes at least
+/// this long for the lines that were flushed or stored non-temporally since the thread's last one.
+/// MOD §3 fits Optane: 353 ns for one line, of which 18 % once more for each further one.
+struct latency_model {
+    double first_line_ns = 0; // 0: no model
+    double further_line_ns = 0;
+};
+/// Installs the process-wide model. For benchmarks; install it while no section runs.
+void set_latency_model(const latency_model& model) noexcept;
+
+namespace detail {
+std::uint64_t ticks() noexcept; // the processor's clock
+/// Returns when a wait for this many lines that began at 'begun' is over by the model.
+void wait_as_modelled(std::uint64_t lines, std::uint64_t begun) noexcept;
+} // namespace detail
+
 /// Name of the write-back instruction in use: "clwb", "clflushopt" or "clflush".
 const char* flush_instruction() noexcept;
 

@@ -6,6 +6,7 @@
 //     x86 makes stores visible in program order; a compiler barrier keeps that order.
 // (2) In the eADR domain an sfence orders; caches are inside the domain, so nothing is flushed.
 // (3) In the ADR domain a line is durable once flushed (or stored non-temporally) and then fenced.
+// (4) A latency model only makes fences longer: the instructions are the same with it and without.
 #include <base/assert.hpp>
 #include <base/line.hpp>
 
@@ -48,9 +49,57 @@ void clflush_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
         _mm_clflush(reinterpret_cast<void*>(l));
 }
 
+// The latency model in the processor's ticks, and the lines that the thread's next fence waits for.
+// Only looked at where a model is installed.
+struct modelled_ticks {
+    double first_line = 0;
+    double further_line = 0;
+};
+modelled_ticks model;
+struct waited_for {
+    std::uint64_t flushes_before; // of events.flushes: those an earlier fence waited for
+    std::uint64_t nt_lines;
+};
+constinit thread_local waited_for waiting{};
+
+std::uint64_t lines_in(const void* address, std::size_t bytes) noexcept {
+    const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + bytes;
+    return (end - line_of(address) + line_bytes - 1) / line_bytes;
+}
+
+__attribute__((noinline, cold)) void fence_as_modelled() noexcept {
+    const std::uint64_t lines = detail::events.flushes - waiting.flushes_before + waiting.nt_lines;
+    const std::uint64_t begun = __rdtsc();
+    _mm_sfence();
+    detail::wait_as_modelled(lines, begun);
+    waiting = {detail::events.flushes, 0};
+}
+
+double ticks_per_ns() noexcept {
+    const auto start = std::chrono::steady_clock::now();
+    const std::uint64_t first = __rdtsc();
+    std::chrono::duration<double, std::nano> passed{};
+    do passed = std::chrono::steady_clock::now() - start;
+    while (passed < std::chrono::milliseconds(20));
+    return static_cast<double>(__rdtsc() - first) / passed.count();
+}
+
 } // namespace
 
 constinit thread_local counters detail::events{};
+
+std::uint64_t detail::ticks() noexcept { return __rdtsc(); }
+
+void detail::wait_as_modelled(std::uint64_t lines, std::uint64_t begun) noexcept {
+    if (lines == 0 || model.first_line == 0) return;
+    const double ticks = model.first_line + static_cast<double>(lines - 1) * model.further_line;
+    while (__rdtsc() - begun < static_cast<std::uint64_t>(ticks)) _mm_pause();
+}
+
+void set_latency_model(const latency_model& given) noexcept {
+    const double scale = given.first_line_ns == 0 ? 0 : ticks_per_ns();
+    model = {given.first_line_ns * scale, given.further_line_ns * scale};
+}
 
 std::atomic<trace_hook> detail::hook{nullptr};
 
@@ -85,7 +134,9 @@ void fence(domain d) noexcept {
         return;
     }
     ++detail::events.fences;
-    _mm_sfence();
+    if (model.first_line != 0) [[unlikely]]
+        fence_as_modelled();
+    else _mm_sfence();
     trace(event::fence, nullptr, 0);
 }
 
@@ -103,6 +154,8 @@ void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept {
         return;
     }
     ++detail::events.nt_stores;
+    if (model.first_line != 0) [[unlikely]]
+        waiting.nt_lines += lines_in(to, bytes);
     auto* out = static_cast<long long*>(to);
     const auto* in = static_cast<const std::byte*>(from);
     for (std::size_t i = 0; i < bytes / word_bytes; ++i) {
