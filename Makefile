@@ -12,6 +12,11 @@ SEED    ?= $(shell date +%s)
 RUNS    ?= 10000000
 # How many random programs 'make soundness' writes, compiles and explores.
 PROGRAMS ?= 5000
+# Of 'make bench': insertions into the hash map (the rest is in proportion), and which experiments:
+# throughput parts counts ycsb latency restart compile; none named: all.
+ROUNDS  ?= 5
+OPS     ?= 1000000
+ONLY    ?=
 # Further options of 'make crash-report' (scripts/crash_report.py --help).
 REPORT  ?=
 # The system's Python, which the Debian packages of the clients belong to.
@@ -66,9 +71,9 @@ fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four o
 crash-report: build ## what the crash checker explores, and the mutants it must reject
 	@scripts/with-tmpfs $(PYTHON) scripts/crash_report.py --build build/release $(REPORT)
 
-bench: build ## engines and peers in interleaved rounds
-	@scripts/with-tmpfs build/release/bin/holdfast bench compare hashmap
-	@scripts/with-tmpfs build/release/bin/holdfast bench restart
+bench: build ## everything, engines and peers, ROUNDS=5 interleaved rounds: results/bench.{json,md}, plots
+	@scripts/with-tmpfs $(PYTHON) bench/report/measure.py --build build/release --out results \
+	    --rounds $(ROUNDS) --ops $(OPS) --only "$(ONLY)"
 
 demo: install ## kill a server under load, over and over, and count what is lost
 	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)

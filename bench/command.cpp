@@ -123,17 +123,18 @@ void add_compare(CLI::App& to) {
     for (const std::string& name : run_names()) add_compare_of(*command, name);
 }
 
-void add_restart(CLI::App& to) {
+void add_restart(CLI::App& to, char** arguments) {
     auto options = std::make_shared<restart_options>();
     auto items =
         std::make_shared<std::vector<std::uint64_t>>(std::vector<std::uint64_t>{1000000, 4000000});
     CLI::App* command = to.add_subcommand("restart", "kill a process that inserts, reopen, check");
-    command->add_option("--engine", options->engine)
-        ->check(CLI::IsMember({"undo", "clobber"}))
+    command->add_option("--engine", options->engine, "undo, clobber, pmdk …")
         ->capture_default_str();
     command->add_option("--mode", options->mode)
         ->check(CLI::IsMember({"process", "pmem"}))
         ->capture_default_str();
+    command->add_option("--structure", options->which)
+        ->transform(CLI::CheckedTransformer(structures_by_name()));
     command
         ->add_option("--items", *items, "items before the first kill; may be given several times")
         ->capture_default_str();
@@ -143,8 +144,14 @@ void add_restart(CLI::App& to) {
     command->add_option("--kills", options->kills)
         ->check(CLI::Range(1, 1000))
         ->capture_default_str();
+    command->add_option("--seed", options->seed, "of the moments to kill")->capture_default_str();
     command->add_option("--dir", options->directory)->capture_default_str();
+    command->add_flag("--json")->description("as it does anyway");
     command->callback([=] {
+        run_options same;
+        same.engine = options->engine;
+        same.mode = options->mode;
+        become_with(environment_for(same), arguments);
         for (const std::uint64_t count : *items) {
             restart_options one = *options;
             one.items = count;
@@ -160,7 +167,7 @@ void add_command(CLI::App& app, char** arguments) {
     bench->require_subcommand(1);
     for (const std::string& name : run_names()) add_run(*bench, name, arguments);
     add_compare(*bench);
-    add_restart(*bench);
+    add_restart(*bench, arguments);
 }
 
 } // namespace hf::bench

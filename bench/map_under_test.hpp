@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,6 +37,7 @@ struct map_options {
     unsigned threads = 1;
     bool reserve = false; // grow our map before the clock starts
     bool prefault = true; // touch every page of the file before the clock starts
+    std::string keep_at;  // the file: opened if it is there, and left there
 };
 
 /// What a peer's name stands for under a mode, and what must be in the environment for it.
@@ -44,6 +46,15 @@ struct map_facts {
     bool counts_events = false; // its flushes and fences are seen: all go through hf::persist
     bool counts_log = false;    // its log's entries and bytes are counted
     std::string note;           // what the reader of a number must know
+};
+
+/// What opening a file found that was there already.
+struct reopened {
+    double open_ms = 0; // recovery included
+    std::uint64_t file_bytes = 0;
+    std::optional<std::uint32_t> sections_pending; // where it is known
+    std::optional<std::uint64_t> keys;
+    std::optional<bool> sound; // the structure's own invariants hold
 };
 
 class map_under_test {
@@ -58,6 +69,8 @@ public:
     /// to 'value'; returns how many. Only where the keys are ordered.
     virtual std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept = 0;
     virtual map_facts facts() const = 0;
+    /// For maps that can be kept in a file (map_options::keep_at).
+    virtual std::optional<reopened> state() const { return std::nullopt; }
 };
 
 constexpr std::size_t lock_count = 256; // instances of every chained map

@@ -3,10 +3,12 @@
 
 #include "run.hpp"
 #include "temporary_file.hpp"
+#include "workload.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <cstring>
 #include <new>
 #include <random>
 #include <sys/mman.h>
@@ -17,6 +19,50 @@
 namespace hf::bench {
 namespace {
 
+constexpr std::size_t value_bytes = 256;
+
+std::unique_ptr<map_under_test> open_map(const std::string& path, const restart_options& given) {
+    map_options options;
+    options.which = given.which;
+    options.mode = given.mode == "pmem" ? hf::mode::pmem : hf::mode::process;
+    options.keys = 2 * given.items;
+    options.prefault = false;
+    options.keep_at = path;
+    auto opened = make_map(given.engine, options);
+    if (opened == nullptr) give_up(given.engine + ": no such engine");
+    if (!opened->state()) give_up(given.engine + " is not opened again");
+    return opened;
+}
+
+std::uint64_t key_of(std::uint64_t item, const restart_options& given, unsigned worker) {
+    return scrambled(item * given.threads + worker);
+}
+
+void insert_own(map_under_test& target, const restart_options& given, unsigned worker,
+                std::atomic<std::uint64_t>& acknowledged) {
+    const noise values(value_bytes);
+    std::vector<std::byte> found(value_bytes);
+    std::uint64_t item = acknowledged.load();
+    // Inserted before, perhaps, and the process killed before it said so.
+    if (target.find(key_of(item, given, worker), found.data())) ++item;
+    for (;; ++item) {
+        const std::uint64_t key = key_of(item, given, worker);
+        if (!target.insert(key, values.value_of(key))) give_up("the pool is full");
+        acknowledged.store(item + 1, std::memory_order_release);
+    }
+}
+
+[[noreturn]] void insert_forever(const std::string& path, const restart_options& given,
+                                 restart_progress& progress) {
+    const auto target = open_map(path, given);
+    std::vector<std::thread> workers;
+    for (unsigned w = 0; w < given.threads; ++w)
+        workers.emplace_back(
+            [&, w] { insert_own(*target, given, w, progress.acknowledged[w].keys); });
+    for (std::thread& worker : workers) worker.join();
+    _exit(1);
+}
+
 std::uint64_t acknowledged(const restart_progress& progress) {
     std::uint64_t keys = 0;
     for (const auto& one : progress.acknowledged) keys += one.keys.load();
@@ -25,14 +71,10 @@ std::uint64_t acknowledged(const restart_progress& progress) {
 
 void insert_and_die(const std::string& path, const restart_options& options,
                     restart_progress& progress, unsigned delay_us) {
+    const std::uint64_t wanted = std::max(options.items, acknowledged(progress) + 1);
     const pid_t child = fork();
     if (child < 0) give_up("fork failed");
-    if (child == 0) {
-        (options.engine == "undo" ? insert_forever_undo : insert_forever_clobber)(path, options,
-                                                                                  progress);
-        _exit(1);
-    }
-    const std::uint64_t wanted = std::max(options.items, acknowledged(progress) + 1);
+    if (child == 0) insert_forever(path, options, progress);
     while (acknowledged(progress) < wanted) {
         if (waitpid(child, nullptr, WNOHANG) != 0) give_up("the inserting process ended by itself");
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -42,61 +84,81 @@ void insert_and_die(const std::string& path, const restart_options& options,
     waitpid(child, nullptr, 0);
 }
 
+std::uint64_t count_missing(map_under_test& target, const restart_options& given,
+                            const restart_progress& progress) {
+    const noise values(value_bytes);
+    std::vector<std::byte> found(value_bytes);
+    std::uint64_t missing = 0;
+    for (unsigned w = 0; w < given.threads; ++w)
+        for (std::uint64_t i = 0; i < progress.acknowledged[w].keys.load(); ++i) {
+            const std::uint64_t key = key_of(i, given, w);
+            if (!target.find(key, found.data()) ||
+                std::memcmp(found.data(), values.value_of(key), value_bytes) != 0)
+                ++missing;
+        }
+    return missing;
+}
+
+struct kill_results {
+    std::vector<double> open_ms;
+    std::vector<std::uint32_t> pending; // none for engines that do not say
+    std::vector<std::uint64_t> file_bytes;
+    std::uint64_t keys = 0;
+    std::uint64_t lost = 0;
+    bool sound = true;
+};
+
+kill_results kill_and_reopen(const restart_options& options, restart_progress& progress) {
+    const temporary_file file(options.directory, "restart");
+    std::minstd_rand random(options.seed);
+    kill_results all;
+    for (unsigned kill = 0; kill < options.kills; ++kill) {
+        insert_and_die(file.path(), options, progress, random() % 20000);
+        const auto map = open_map(file.path(), options);
+        const reopened seen = *map->state();
+        all.open_ms.push_back(seen.open_ms);
+        all.file_bytes.push_back(seen.file_bytes);
+        if (seen.sections_pending) all.pending.push_back(*seen.sections_pending);
+        all.lost += count_missing(*map, options, progress);
+        all.keys = seen.keys.value_or(acknowledged(progress));
+        // A thread's newest insertion may be in the map without having been acknowledged.
+        all.sound = all.sound && seen.sound.value_or(true) && all.keys >= acknowledged(progress) &&
+                    all.keys <= acknowledged(progress) + options.threads;
+    }
+    return all;
+}
+
 } // namespace
 
 nlohmann::ordered_json run_restart(const restart_options& options) {
-    if (options.engine != "undo" && options.engine != "clobber")
-        give_up("--engine is undo or clobber");
     if (options.threads == 0 || options.threads > restart_progress::threads_max)
         give_up("--threads is 1 to 64");
     void* shared = mmap(nullptr, sizeof(restart_progress), PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (shared == MAP_FAILED) give_up("mmap failed");
     auto* progress = ::new (shared) restart_progress;
-    const temporary_file file(options.directory, "restart");
-
-    std::minstd_rand random(static_cast<unsigned>(options.items));
-    std::vector<double> open_ms;
-    std::vector<std::uint32_t> pending_each;
-    std::vector<std::uint64_t> pool_bytes_each;
-    std::uint64_t pending = 0;
-    std::uint64_t lost = 0;
-    std::uint64_t keys = 0;
-    bool sound = true;
-    for (unsigned kill = 0; kill < options.kills; ++kill) {
-        insert_and_die(file.path(), options, *progress, random() % 20000);
-        const reopened seen = (options.engine == "undo" ? reopen_undo : reopen_clobber)(
-            file.path(), options, *progress);
-        open_ms.push_back(seen.open_ms);
-        pending += seen.sections_pending;
-        pending_each.push_back(seen.sections_pending);
-        pool_bytes_each.push_back(seen.pool_bytes);
-        lost += seen.missing;
-        keys = seen.keys;
-        // A thread's newest insertion may be in the map without having been acknowledged.
-        sound = sound && seen.sound && keys >= acknowledged(*progress) &&
-                keys <= acknowledged(*progress) + options.threads * (kill + 1);
-    }
+    const kill_results all = kill_and_reopen(options, *progress);
     munmap(shared, sizeof(restart_progress));
 
-    const std::vector<double> open_ms_each = open_ms;
-    std::sort(open_ms.begin(), open_ms.end());
+    std::vector<double> sorted = all.open_ms;
+    std::sort(sorted.begin(), sorted.end());
     nlohmann::ordered_json out;
     out["name"] = "restart";
     out["engine"] = options.engine;
     out["mode"] = options.mode;
     out["threads"] = options.threads;
+    out["structure"] = name_of(options.which);
     out["items"] = options.items;
     out["kills"] = options.kills;
-    out["open_ms"] = open_ms[open_ms.size() / 2];
-    out["open_ms_max"] = open_ms.back();
-    out["sections_pending"] = pending;
-    out["open_ms_each"] = open_ms_each;
-    out["sections_pending_each"] = pending_each;
-    out["pool_bytes_each"] = pool_bytes_each;
-    out["keys"] = keys;
-    out["lost"] = lost;
-    out["sound"] = sound;
+    out["seed"] = options.seed;
+    out["open_ms"] = sorted[sorted.size() / 2];
+    out["open_ms_max"] = sorted.back();
+    out["open_ms_each"] = all.open_ms;
+    out["sections_pending_each"] = all.pending;
+    out["pool_bytes_each"] = all.file_bytes;
+    out["keys"] = all.keys;
+    out["lost"] = all.lost;
+    out["sound"] = all.sound;
     out["directory"] = options.directory;
     out["cpu"] = cpu_name();
     return out;

@@ -16,14 +16,20 @@ namespace hf::bench {
 
 class temporary_file {
 public:
-    temporary_file(const std::string& directory, std::string_view what)
-        : path_(directory + "/holdfast-bench-" + std::string(what) + "." +
-                std::to_string(getpid())) {
-        remove();
+    /// keep_at, unless empty: a file that stays there instead.
+    temporary_file(const std::string& directory, std::string_view what,
+                   const std::string& keep_at = "")
+        : keep_(!keep_at.empty()),
+          path_(keep_ ? keep_at
+                      : directory + "/holdfast-bench-" + std::string(what) + "." +
+                            std::to_string(getpid())) {
+        if (!keep_) remove();
     }
     temporary_file(const temporary_file&) = delete;
     temporary_file& operator=(const temporary_file&) = delete;
-    ~temporary_file() { remove(); }
+    ~temporary_file() {
+        if (!keep_) remove();
+    }
     const std::string& path() const { return path_; }
     /// For those that keep several files.
     void make_directory() const { std::filesystem::create_directory(path_); }
@@ -35,6 +41,7 @@ private:
         std::filesystem::remove(path_ + "-lock", ignored); // lmdb's
     }
 
+    bool keep_;
     std::string path_;
 };
 

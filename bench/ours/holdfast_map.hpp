@@ -45,7 +45,8 @@ template <class Key> Key as_key(std::uint64_t key, const Key*) {
 template <class Map, class Key, class Value> class holdfast_map final : public map_under_test {
 public:
     explicit holdfast_map(const map_options& given)
-        : file_(given.directory, HF_BENCH_BUILD_TEXT), pool_(open(given)), map_(pool_.root<Map>()) {
+        : file_(given.directory, HF_BENCH_BUILD_TEXT, given.keep_at), pool_(open(given)),
+          map_(pool_.root<Map>()) {
         if (map_ == nullptr) give_up("the pool is full");
         if constexpr (requires { map_->reserve(given.keys); })
             if (given.reserve && !map_->reserve(given.keys)) give_up("the pool is full");
@@ -71,6 +72,10 @@ public:
         return seen;
     }
     map_facts facts() const override { return {pool_.emulated(), true, true, note_of_build()}; }
+    std::optional<reopened> state() const override {
+        return reopened{pool_.recovered().open_ms, pool_.size_bytes(),
+                        pool_.recovered().sections_pending, map_->size(), map_->check()};
+    }
 
 private:
     static Key own(std::uint64_t key) { return as_key(key, static_cast<const Key*>(nullptr)); }

@@ -107,7 +107,9 @@ void insert_entry(Node* in, unsigned position, const tree_key& key, const Entry&
 class pmdk_bptree final : public map_under_test {
 public:
     explicit pmdk_bptree(const map_options& given)
-        : file_(given), root_(file_.root<root_object>()) {}
+        : file_(given), root_(file_.root<root_object>()) {
+        if (file_.reopened()) free_locks();
+    }
 
     bool insert(std::uint64_t number, const void* value) noexcept override {
         const tree_key key = key_bytes_of<32>(number);
@@ -169,6 +171,7 @@ public:
         return seen;
     }
     map_facts facts() const override { return file_.facts(); }
+    std::optional<reopened> state() const override { return file_.state(); }
 
 private:
     enum class outcome : std::uint8_t { changed, unchanged, again };
@@ -299,6 +302,19 @@ private:
         snapshot(&root_->height);
         root_->top = top;
         root_->height = height;
+    }
+
+    // A killed process leaves them held. PMEMrwlock would notice; it is not part of a pool's
+    // opening there either.
+    void free_locks() {
+        ::new (static_cast<void*>(&root_->self.lock)) hf::shared_mutex{};
+        if (root_->top.off != 0) free_locks_below(root_->top, root_->height);
+    }
+    static void free_locks_below(PMEMoid at, std::uint64_t level) {
+        ::new (static_cast<void*>(&base(at)->lock)) hf::shared_mutex{};
+        if (level == 0) return;
+        const inner& in = *as_inner(base(at));
+        for (unsigned i = 0; i < in.order.count; ++i) free_locks_below(in.entry_at(i), level - 1);
     }
 
     pool_file file_;

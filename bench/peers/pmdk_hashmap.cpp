@@ -40,7 +40,8 @@ public:
           buckets_each_(buckets_per_instance(given.keys)), file_(given),
           root_(file_.root<root_object>()) {
         for (instance& in : root_->instances)
-            if (pmemobj_zalloc(pool(), &in.buckets, buckets_each_ * sizeof(PMEMoid), 1) != 0)
+            if (OID_IS_NULL(in.buckets) &&
+                pmemobj_zalloc(pool(), &in.buckets, buckets_each_ * sizeof(PMEMoid), 1) != 0)
                 pool_file::fail("pmemobj_zalloc");
     }
     bool insert(std::uint64_t key, const void* value) noexcept override {
@@ -64,6 +65,7 @@ public:
     }
     std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
     map_facts facts() const override { return file_.facts(); }
+    std::optional<reopened> state() const override { return file_.state(); }
 
 protected:
     virtual bool store(const chained_place& at, std::uint64_t key, const void* value) noexcept = 0;

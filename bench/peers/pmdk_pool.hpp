@@ -13,7 +13,10 @@
 
 #include <holdfast/persist.hpp>
 
+#include <chrono>
+#include <filesystem>
 #include <libpmemobj.h>
+#include <optional>
 
 namespace hf::bench::pmdk {
 
@@ -31,17 +34,29 @@ template <class T> void snapshot(T* object, std::size_t count = 1) {
 class pool_file {
 public:
     explicit pool_file(const map_options& given)
-        : process_(given.mode == hf::mode::process), file_(given.directory, "pmdk") {
+        : process_(given.mode == hf::mode::process), file_(given.directory, "pmdk", given.keep_at) {
         int yes = given.prefault ? 1 : 0;
         pmemobj_ctl_set(nullptr, "prefault.at_create", &yes);
-        pool_ = pmemobj_create(file_.path().c_str(), "bench", pool_bytes(given), 0600);
-        if (pool_ == nullptr) fail("pmemobj_create");
+        reopened_ = std::filesystem::exists(file_.path());
+        const auto start = std::chrono::steady_clock::now();
+        const char* path = file_.path().c_str();
+        pool_ = reopened_ ? pmemobj_open(path, "bench")
+                          : pmemobj_create(path, "bench", pool_bytes(given), 0600);
+        if (pool_ == nullptr) fail(reopened_ ? "pmemobj_open" : "pmemobj_create");
+        open_ = std::chrono::steady_clock::now() - start;
     }
     pool_file(const pool_file&) = delete;
     pool_file& operator=(const pool_file&) = delete;
     ~pool_file() { pmemobj_close(pool_); }
 
     PMEMobjpool* pool() const noexcept { return pool_; }
+    bool reopened() const noexcept { return reopened_; }
+    std::optional<bench::reopened> state() const {
+        bench::reopened seen;
+        seen.open_ms = open_.count();
+        seen.file_bytes = std::filesystem::file_size(file_.path());
+        return seen;
+    }
     template <class Root> Root* root() const {
         return direct<Root>(pmemobj_root(pool_, sizeof(Root)));
     }
@@ -56,6 +71,8 @@ public:
 
 private:
     bool process_;
+    bool reopened_ = false;
+    std::chrono::duration<double, std::milli> open_{};
     temporary_file file_;
     PMEMobjpool* pool_ = nullptr;
 };

@@ -84,6 +84,7 @@ public:
         return seen;
     }
     map_facts facts() const override { return file_.facts(); }
+    std::optional<reopened> state() const override { return file_.state(); }
 
 private:
     static unsigned height_of(std::uint64_t key) noexcept {

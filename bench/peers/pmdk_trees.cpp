@@ -194,6 +194,7 @@ public:
         return seen;
     }
     map_facts facts() const override { return file_.facts(); }
+    std::optional<reopened> state() const override { return file_.state(); }
 
 private:
     node* search(std::uint64_t key) const noexcept {

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Fig 14: how long clang takes for a structure's source, with the plugin and without."""
+import json
+import pathlib
+import shlex
+import statistics
+import subprocess
+import time
+
+STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
+BUILDS = ["none", "clobber"]    # without the plugin, with it
+
+
+def command_of(entries, build, structure):
+    """The build's own command for the source, without ccache, its output thrown away."""
+    for entry in entries:
+        if f"hf_bench_{build}.dir/ours/{structure}.cpp.o" in entry["command"]:
+            words = shlex.split(entry["command"])
+            while pathlib.PurePath(words[0]).name == "ccache":
+                words = words[1:]
+            words[words.index("-o") + 1] = "/dev/null"
+            return words, entry["directory"]
+    raise SystemExit(f"compile_commands.json has no {build} {structure}")
+
+
+def measure(build, rounds):
+    entries = json.loads((build / "compile_commands.json").read_text())
+    times = {(structure, name): [] for structure in STRUCTURES for name in BUILDS}
+    for _ in range(rounds):
+        for (structure, name), seconds in times.items():
+            words, directory = command_of(entries, name, structure)
+            start = time.monotonic()
+            subprocess.run(words, cwd=directory, check=True)
+            seconds.append(time.monotonic() - start)
+    return [{"structure": structure, "build": name, "seconds": statistics.median(seconds),
+             "seconds_of_rounds": seconds} for (structure, name), seconds in times.items()]

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""What `make bench` measures: lists of cells, one run of `holdfast bench` each.
+
+Like is compared with like: in mode pmem, which survives power loss, stand the peers' synced modes;
+in mode process, which survives a killed process, those that leave syncing away.
+"""
+STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
+ORDERED = STRUCTURES[1:]
+MIXES = ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"]
+SYNCED = ["lmdb", "rocksdb", "sqlite", "bdb"]                   # survive power loss
+UNSYNCED = ["lmdb-writemap-nosync", "rocksdb-nosync", "sqlite-normal", "bdb-nosync"]
+HASHED = ["pmdk-outside", "pmdk-actions", "floor-2f"]           # have a hash map only
+PARTS = ["none", "vlog-only", "clobberlog-only", "clobber", "undo"]
+
+
+class Sizes:
+    """ops: of the hash map; everything else is in proportion."""
+
+    def __init__(self, ops):
+        self.hashmap = ops
+        self.tree = max(1, ops // 5)
+        self.stores = max(1, ops // 20)  # peers that are slower by an order of magnitude
+        self.ycsb = max(1, ops // 20)
+        self.latency = max(1, ops // 20)
+        self.restart = ops
+
+    def of(self, structure):
+        return self.hashmap if structure == "hashmap" else self.tree
+
+
+def cell(name, engine, mode, ops, threads=1, **more):
+    return {"name": name, "engine": engine, "mode": mode, "threads": threads, "ops": ops, **more}
+
+
+def throughput(sizes):
+    """Fig 6: filling each structure, over threads."""
+    for structure in STRUCTURES:
+        ops = sizes.of(structure)
+        extra = HASHED if structure == "hashmap" else []
+        for engine in ["clobber", "undo", "none", "pmdk", *extra, "volatile"]:
+            yield cell(structure, engine, "pmem", ops)
+        for threads in (2, 4):
+            for engine in ["clobber", "undo", "none", "pmdk"]:
+                yield cell(structure, engine, "pmem", ops, threads)
+        for engine in ["clobber", "undo", "none", "pmdk", "lmdb-writemap-nosync", "volatile"]:
+            yield cell(structure, engine, "process", ops)
+        for engine in ["clobber", "none"]:
+            yield cell(structure, engine, "process", ops, 2)
+    for structure in ("hashmap", "bptree"):
+        more = ["bdb-hash"] if structure == "hashmap" else []
+        for engine in SYNCED + more:
+            yield cell(structure, engine, "pmem", sizes.stores)
+        for engine in UNSYNCED[1:] + [f"{each}-nosync" for each in more]:
+            yield cell(structure, engine, "process", sizes.stores)
+
+
+def parts(sizes):
+    """Figs 7 and 13: the halves of the log, and the analysis without its refinement."""
+    for structure in STRUCTURES:
+        for engine in [*PARTS, "clobber-unrefined"]:
+            yield cell(structure, engine, "pmem", sizes.of(structure))
+
+
+def counts(sizes):
+    """Fig 7's libpmemobj: what a counted run says; its speed counts for nothing."""
+    for structure in STRUCTURES:
+        for engine in ["pmdk"] + (["pmdk-outside", "pmdk-actions"] if structure == "hashmap" else []):
+            yield cell(structure, engine, "pmem", sizes.of(structure), count_peers=True)
+
+
+def ycsb(sizes):
+    """YCSB's mixes over structures, engines, modes and threads."""
+    def mixes(structure, engine, mode, threads=1, names=MIXES, distribution="zipfian"):
+        for name in names:
+            if name != "ycsb-e" or structure != "hashmap":
+                yield cell(name, engine, mode, sizes.ycsb, threads, structure=structure,
+                           records=sizes.ycsb, distribution=distribution)
+
+    for structure in STRUCTURES:
+        for engine in ["clobber", "undo", "pmdk"]:
+            yield from mixes(structure, engine, "pmem")
+    for structure in ("hashmap", "bptree"):
+        for engine in ["clobber", "none", *UNSYNCED]:
+            yield from mixes(structure, engine, "process")
+        for engine in ["clobber", "pmdk"]:
+            yield from mixes(structure, engine, "pmem", distribution="uniform")
+            for threads in (2, 4):
+                yield from mixes(structure, engine, "pmem", threads, ["ycsb-a", "ycsb-c"])
+    for engine in SYNCED:
+        yield from mixes("bptree", engine, "pmem")
+
+
+def latency(sizes):
+    """The same on memory that this machine does not have (bench/latency.hpp)."""
+    for structure in STRUCTURES:
+        for model in ("optane", "cxl", "cxl-far"):
+            for engine in ["clobber", "undo", "pmdk"]:
+                yield cell(structure, engine, "pmem", sizes.latency, latency=model)
+
+
+def restart(sizes):
+    """Fig 9: opening after SIGKILL."""
+    for structure in STRUCTURES:
+        for engine in ["clobber", "undo", "pmdk"]:
+            yield {"name": "restart", "structure": structure, "engine": engine, "mode": "pmem",
+                   "threads": 2, "items": sizes.restart if structure == "hashmap" else sizes.tree}
+
+
+# By the names that ONLY= takes. 'compile' is measured by compile_time.py.
+EXPERIMENTS = {"throughput": throughput, "parts": parts, "counts": counts, "ycsb": ycsb,
+               "latency": latency, "restart": restart}
+ONCE = {"counts"}           # says the same in every round
+
+
+def arguments_of(one, round_number):
+    """A cell as arguments of the holdfast command."""
+    line = ["bench", one["name"], "--engine", one["engine"], "--mode", one["mode"], "--json"]
+    for key in ("threads", "ops", "items", "structure", "records", "distribution", "latency"):
+        if key in one:
+            line += [f"--{key}", str(one[key])]
+    if one.get("count_peers"):
+        line.append("--count-peers")
+    if one["name"] == "restart":
+        line += ["--kills", "1", "--seed", str(round_number + 1)]
+    return line
+
+
+def cells_of(names, sizes):
+    """(cell, once) of the experiments, each cell once however many experiments want it."""
+    seen = {}
+    for name in names:
+        for one in EXPERIMENTS[name](sizes):
+            seen.setdefault(tuple(sorted(one.items())), (one, name in ONCE))
+    return list(seen.values())
