@@ -10,6 +10,10 @@
 //   (3) A node's keys are ordered by its slot_order; they never move. An operation reads, makes
 //       the orders that shall be, and passes them to one failure-atomic function, which overwrites
 //       what it has not read: engine clobber logs no old bytes. Slots out of use hold garbage.
+//       A value goes to a slot out of use before its section (stage_words), with one exception: a
+//       section that splits a leaf reads the slots that then go out of use, and would read them
+//       again if it is re-executed. Until another section of the same thread has fenced, they stay
+//       as they are, and both halves locked.
 //   (4) Locks are taken from the root down, a node's before its parent's is given back (lock
 //       coupling). Who changes a node holds it exclusively until the function has returned.
 //       A node that is freed is one whose parent is held exclusively and in which nobody is.
@@ -48,6 +52,7 @@ inline namespace HF_STRUCTURES_ENGINE {
 template <class Key, class Value, unsigned LeafSlots = 15, unsigned InnerSlots = 31> class bptree {
     static_assert(std::is_trivially_copyable_v<Key> && std::is_trivially_copyable_v<Value>);
     static_assert(alignof(Key) <= 16 && alignof(Value) <= 16);
+    static_assert(sizeof(Value) % 8 == 0, "values are staged as whole words");
 
 public:
     /// Inserts 'key', or gives it another value.
@@ -73,7 +78,7 @@ public:
         const leaf* in = as_leaf(at.held);
         const unsigned position = first_from(*in, key);
         if (!is_at(*in, position, key)) return false;
-        if (value != nullptr) *value = in->values[in->order.slot[position]];
+        if (value != nullptr) *value = in->values()[in->order.slot[position]];
         return true;
     }
 
@@ -115,7 +120,7 @@ public:
         for_each_leaf([&](const leaf& each) {
             for (unsigned i = 0; i < each.order.count; ++i) {
                 const unsigned slot = each.order.slot[i];
-                f(std::as_const(each.keys[slot]), std::as_const(each.values[slot]));
+                f(std::as_const(each.keys[slot]), std::as_const(each.values()[slot]));
             }
         });
     }
@@ -134,6 +139,8 @@ public:
     }
 
 private:
+    static constexpr std::size_t line_bytes = 64;
+
     // (6), wherever the block starts: blocks are aligned to 16 bytes only.
     struct node {
         std::byte before[48];
@@ -146,8 +153,16 @@ private:
         Key keys[Slots];
         const Key& key_at(unsigned position) const noexcept { return keys[order.slot[position]]; }
     };
+    // Values begin with a cache line, wherever the block starts: one that fills lines is written
+    // past the caches in whole lines.
     struct leaf : keyed_node<LeafSlots> {
-        Value values[LeafSlots];
+        std::byte room[LeafSlots * sizeof(Value) + line_bytes - 16];
+        Value* values() noexcept {
+            return reinterpret_cast<Value*>(__builtin_align_up(&room[0], line_bytes));
+        }
+        const Value* values() const noexcept {
+            return reinterpret_cast<const Value*>(__builtin_align_up(&room[0], line_bytes));
+        }
     };
     struct inner : keyed_node<InnerSlots> {
         node* children[InnerSlots];
@@ -178,6 +193,11 @@ private:
     }
     static bool is_at(const leaf& in, unsigned position, const Key& key) noexcept {
         return position < in.order.count && !(key < in.key_at(position));
+    }
+    /// For the way down: lock, order and keys of a node that is about to be looked at.
+    static void prefetch(const node* next) noexcept {
+        for (std::size_t line = 0; line < 8; ++line)
+            __builtin_prefetch(reinterpret_cast<const std::byte*>(next) + 48 + line * line_bytes);
     }
     /// Position of the child that has 'key' if any has (2).
     static unsigned child_for(const inner& in, const Key& key) noexcept {
@@ -218,6 +238,7 @@ private:
             const unsigned position = child_for(in, key);
             if (upper != nullptr && position + 1 < in.order.count) *upper = in.key_at(position + 1);
             at.held = in.child_at(position);
+            prefetch(at.held);
             at.lock = std::shared_lock{at.held->lock};
             --at.level;
         }
@@ -234,6 +255,7 @@ private:
                 for (std::uint64_t here = height_; here > level; --here) {
                     above = std::shared_lock{at->lock};
                     at = as_inner(at)->child_at(child_for(*as_inner(at), key));
+                    prefetch(at);
                 }
                 return {std::unique_lock{at->lock}, at, level};
             }
@@ -250,23 +272,48 @@ private:
         if (at.held == nullptr && root_ == nullptr)
             return add_root(this, key, &value) ? outcome::changed : outcome::unchanged;
         if (at.held != nullptr && at.level > 0 && full(at.held, at.level)) return outcome::again;
+        halves split;
         while (at.level > 0) // the node held has room for one more child
-            if (!step_down(at, key)) return outcome::unchanged;
+            if (!step_down(at, key, split)) return outcome::unchanged;
         leaf* in = as_leaf(at.held);
+        const bool stageable = in != split.left; // (3)
         const unsigned position = first_from(*in, key);
         if (is_at(*in, position, key)) {
-            assign(&in->values[in->order.slot[position]], &value);
+            assign(in, position, key, value, stageable);
             return outcome::changed;
         }
         if (in->order.full()) return outcome::again;
         const unsigned slot = in->order.free_slot();
-        insert_entry(in, slot, in->order.with(position, slot), key, &value);
+        const leaf_order with = in->order.with(position, slot);
+        if (stageable) insert_staged(in, slot, with, key, value);
+        else insert_entry(in, slot, with, key, &value);
         return outcome::changed;
+    }
+
+    /// The left half of a leaf just split, and its lock if that is not the one gone on with.
+    struct halves {
+        node* left = nullptr;
+        std::unique_lock<hf::shared_mutex> lock;
+    };
+
+    /// Puts the value into another slot, so that it is written once; in a full leaf, where it is.
+    static void assign(leaf* in, unsigned position, const Key& key, const Value& value,
+                       bool stageable) noexcept {
+        if (!stageable || in->order.full())
+            return overwrite(&in->values()[in->order.slot[position]], &value);
+        const unsigned slot = in->order.free_slot();
+        insert_staged(in, slot, in->order.replaced(position, slot), key, value);
+    }
+
+    static void insert_staged(leaf* in, unsigned slot, const leaf_order& order, const Key& key,
+                              const Value& value) noexcept {
+        hf::stage_words(&in->values()[slot], &value, sizeof value);
+        link_entry(in, slot, order, key);
     }
 
     /// From a node with room to its child for 'key', which is split before if it has none. False:
     /// the pool is full.
-    bool step_down(exclusive_grip& at, const Key& key) noexcept {
+    bool step_down(exclusive_grip& at, const Key& key, halves& split) noexcept {
         const std::uint64_t level = at.level - 1;
         inner* parent = as_inner(at.held);
         const unsigned position = parent == nullptr ? 0 : child_for(*parent, key);
@@ -274,12 +321,15 @@ private:
         std::unique_lock held{child->lock};
         if (full(child, level)) {
             const bool last = parent == nullptr || position + 1 == parent->order.count;
-            node* right = level == 0 ? split(parent, position, as_leaf(child), 0, key, last)
-                                     : split(parent, position, as_inner(child), level, key, last);
+            node* right = level == 0
+                              ? split_node(parent, position, as_leaf(child), 0, key, last)
+                              : split_node(parent, position, as_inner(child), level, key, last);
             if (right == nullptr) return false;
             const Key& first_of_right =
                 level == 0 ? as_leaf(right)->key_at(0) : as_inner(right)->key_at(0);
+            if (level == 0) split.left = child;
             if (!(key < first_of_right)) {
+                if (level == 0) split.lock = std::move(held);
                 held = std::unique_lock{right->lock};
                 child = right;
             }
@@ -292,8 +342,8 @@ private:
     /// 'key' goes behind its last key, only that one moves, so that ascending keys fill their
     /// nodes. Returns the right one; null: the pool is full.
     template <class Node>
-    node* split(inner* parent, unsigned position, Node* left, std::uint64_t level, const Key& key,
-                bool last) noexcept {
+    node* split_node(inner* parent, unsigned position, Node* left, std::uint64_t level,
+                     const Key& key, bool last) noexcept {
         const unsigned count = left->order.count;
         const bool ascending = last && left->key_at(count - 1) < key;
         const unsigned middle = ascending ? count - 1 : count / 2;
@@ -358,12 +408,12 @@ private:
     /// In a section: fills a slot that is out of use.
     static void fill(leaf* in, unsigned slot, const Key& key, const Value* value) noexcept {
         in->keys[slot] = key;
-        in->values[slot] = *value;
+        in->values()[slot] = *value;
     }
 
     static void copy_slot(leaf* to, const leaf* from, unsigned slot) noexcept {
         to->keys[slot] = from->keys[slot];
-        to->values[slot] = from->values[slot];
+        to->values()[slot] = from->values()[slot];
     }
     static void copy_slot(inner* to, const inner* from, unsigned slot) noexcept {
         to->keys[slot] = from->keys[slot];
@@ -386,7 +436,12 @@ private:
         in->order = order;
     }
 
-    HF_TXFUNC static void assign(Value* to, const Value* value) noexcept {
+    HF_TXFUNC static void link_entry(leaf* in, unsigned slot, leaf_order order, Key key) noexcept {
+        in->keys[slot] = key;
+        in->order = order;
+    }
+
+    HF_TXFUNC static void overwrite(Value* to, const Value* value) noexcept {
         *to = *hf::vlog_preserve(value);
     }
 
@@ -434,24 +489,25 @@ private:
 
     HF_TXFUNC static void remove_child(inner* from, inner_order order, node* gone,
                                        std::uint64_t level) noexcept {
+        hf_free(gone); // before the first store in place: its log record shares that one's fence
         from->order = order;
         free_stalk(gone, level);
     }
 
     HF_TXFUNC static void remove_root(bptree* tree, node* gone, std::uint64_t level) noexcept {
+        hf_free(gone);
         tree->root_ = nullptr;
         tree->height_ = 0;
         free_stalk(gone, level);
     }
 
-    /// In a section: frees a node on 'level' and its only child, the only child of that …
+    /// In a section: frees what is below a node on 'level', freed itself: its only child, the only
+    /// child of that …
     static void free_stalk(node* gone, std::uint64_t level) noexcept {
         for (; level > 0; --level) {
-            node* child = as_inner(gone)->child_at(0);
+            gone = as_inner(gone)->child_at(0);
             hf_free(gone);
-            gone = child;
         }
-        hf_free(gone);
     }
 
     // ---- walks
@@ -476,7 +532,7 @@ private:
         for (unsigned i = first_from(in, start); i < in.order.count; ++i) {
             ++visited;
             const unsigned slot = in.order.slot[i];
-            if (!f(std::as_const(in.keys[slot]), std::as_const(in.values[slot]))) return false;
+            if (!f(std::as_const(in.keys[slot]), std::as_const(in.values()[slot]))) return false;
         }
         return true;
     }

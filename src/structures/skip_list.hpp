@@ -6,10 +6,9 @@
 //   (1) Level 0 links all nodes in ascending order; level i links those whose height is above i.
 //   (2) A node's height comes from its key's hash: one in four nodes of a level is in the next one.
 //       So it is the same in every run, and no section draws a number.
-//   (3) An operation takes the lock, finds the links that will change and what they hold, and
-//   passes
-//       both to one failure-atomic function, which overwrites links without reading one: engine
-//       clobber logs no old bytes.
+//   (3) An operation takes the lock, finds the links that will change and makes its node,
+//       whose own links hold what those held. Then one failure-atomic function overwrites them
+//       without reading one: engine clobber logs no old bytes.
 //   (4) The lock shares no cache line with what a section stores to: it is never flushed.
 //   (5) Zero-filled is empty.
 //
@@ -28,7 +27,9 @@
 #include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <mutex>
+#include <new>
 #include <shared_mutex>
 #include <type_traits>
 #include <utility>
@@ -62,10 +63,15 @@ public:
         places to;
         find_places(key, std::max(height, levels_in_use()), to);
         if (node* old = same_key(to[0].next, key)) {
-            assign(old->value(), &value);
+            overwrite(old->value(), &value);
             return true;
         }
-        return insert_node(this, to[0], &to[1], height, count_ + 1, key, &value);
+        node* fresh = stage_node(height, key, value, to);
+        if (fresh == nullptr) return false;
+        std::array<node**, level_count> upper;
+        for (unsigned level = 1; level < height; ++level) upper[level - 1] = to[level].at;
+        insert_node(this, fresh, to[0].at, upper.data(), height, count_ + 1);
+        return true;
     }
 
     /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
@@ -161,14 +167,14 @@ private:
             return sizeof(node) + height * sizeof(node*) + sizeof(Value);
         }
     };
-    static_assert(sizeof(node) % 8 == 0);
+    static_assert(sizeof(node) % 8 == 0 && sizeof(Value) % 8 == 0, "staged as whole words");
 
     /// A link, and what it holds or shall hold.
     struct place {
         node** at;
         node* next;
     };
-    using places = std::array<place, level_count + 1>;
+    using places = std::array<place, level_count + 1>; // one more, for the address of the second
 
     static unsigned height_of(const Key& key) noexcept { // (2)
         const std::uint64_t hash = XXH3_64bits(&key, sizeof(Key));
@@ -190,7 +196,11 @@ private:
         node* beyond = nullptr; // not below the key: needs no second look on the next level
         for (unsigned level = levels_in_use(); level-- > 0;) {
             node* next = links[level];
-            for (; next != beyond && next->key < key; next = links[level]) links = next->links();
+            for (; next != beyond; next = links[level]) {
+                if (level > 0) __builtin_prefetch(links[level - 1]); // the next to look at, or soon
+                if (!(next->key < key)) break;
+                links = next->links();
+            }
             beyond = next;
         }
         return beyond;
@@ -202,42 +212,44 @@ private:
         node* beyond = nullptr;
         for (unsigned level = levels; level-- > 0;) {
             node* next = links[level];
-            for (; next != beyond && next->key < key; next = links[level]) links = next->links();
+            for (; next != beyond; next = links[level]) {
+                if (level > 0) __builtin_prefetch(links[level - 1]);
+                if (!(next->key < key)) break;
+                links = next->links();
+            }
             beyond = next;
             found[level] = {&links[level], next};
         }
     }
 
-    /// In a section: a node with key and value, and links still to be set. Null: the pool is full.
-    static node* make_node(std::uint64_t height, const Key& key, const Value* value) noexcept {
-        node* fresh = static_cast<node*>(hf_alloc(node::bytes(height)));
-        if (fresh == nullptr) return nullptr;
-        fresh->key = key;
-        fresh->height = height;
-        *reinterpret_cast<Value*>(reinterpret_cast<node**>(fresh + 1) + height) = *value;
-        return fresh;
+    /// A staged node that holds what it will where it goes. Made aside, since it goes to memory in
+    /// one pass. Null: the pool is full.
+    node* stage_node(std::uint64_t height, const Key& key, const Value& value,
+                     const places& to) const noexcept {
+        const std::size_t bytes = node::bytes(height);
+        auto* staged = static_cast<node*>(hf::stage_near(this, bytes));
+        if (staged == nullptr) return nullptr;
+        alignas(node) std::byte image[node::bytes(level_count)];
+        node* made = ::new (static_cast<void*>(image)) node{key, height};
+        for (std::uint64_t level = 0; level < height; ++level)
+            made->links()[level] = to[level].next;
+        std::memcpy(static_cast<void*>(made->value()), &value, sizeof value);
+        hf::stage_words(staged, image, bytes);
+        return staged;
     }
 
     // Three of four nodes have one link, which goes as an argument; more are preserved.
-    HF_TXFUNC static bool insert_node(skip_list* list, place lowest, const place* upper,
-                                      std::uint64_t height, std::uint64_t count, Key key,
-                                      const Value* value) noexcept {
-        const Value* kept = hf::vlog_preserve(value);
-        const place* kept_upper = height > 1 ? hf::vlog_preserve(upper, height - 1) : nullptr;
-        node* fresh = make_node(height, key, kept);
-        if (fresh == nullptr) return false;
-        node** links = reinterpret_cast<node**>(fresh + 1);
-        links[0] = lowest.next;
-        *lowest.at = fresh;
-        for (std::uint64_t i = 0; i + 1 < height; ++i) {
-            links[i + 1] = kept_upper[i].next;
-            *kept_upper[i].at = fresh;
-        }
+    HF_TXFUNC static void insert_node(skip_list* list, node* fresh, node** lowest,
+                                      node** const* upper, std::uint64_t height,
+                                      std::uint64_t count) noexcept {
+        node** const* kept_upper = height > 1 ? hf::vlog_preserve(upper, height - 1) : nullptr;
+        hf::adopt(fresh);
+        *lowest = fresh;
+        for (std::uint64_t i = 0; i + 1 < height; ++i) *kept_upper[i] = fresh;
         list->count_ = count;
-        return true;
     }
 
-    HF_TXFUNC static void assign(Value* to, const Value* value) noexcept {
+    HF_TXFUNC static void overwrite(Value* to, const Value* value) noexcept {
         *to = *hf::vlog_preserve(value);
     }
 
@@ -245,10 +257,10 @@ private:
                                       std::uint64_t height, std::uint64_t count,
                                       node* old) noexcept {
         const place* kept_upper = height > 1 ? hf::vlog_preserve(upper, height - 1) : nullptr;
+        hf_free(old); // before the first store in place: its log record shares that one's fence
         *lowest.at = lowest.next;
         for (std::uint64_t i = 0; i + 1 < height; ++i) *kept_upper[i].at = kept_upper[i].next;
         list->count_ = count;
-        hf_free(old);
     }
 
     // (4), wherever the list starts: pools align to 16 bytes only.

@@ -36,6 +36,12 @@ template <unsigned Slots> struct alignas(8) slot_order {
         return made;
     }
 
+    constexpr slot_order replaced(unsigned position, unsigned by) const noexcept {
+        slot_order made = *this;
+        made.slot[position] = static_cast<std::uint8_t>(by);
+        return made;
+    }
+
     constexpr slot_order without(unsigned position) const noexcept {
         slot_order made = *this;
         for (unsigned i = position; i + 1 < count; ++i) made.slot[i] = slot[i + 1];

@@ -34,6 +34,9 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     only_a_stalk.push_back({20, erased});
     steps with_room = ascending(3); // [{10} {20}]
     with_room.push_back({30, erased});
+    steps roomy_leaves = ascending(4); // [{20 25} {30 40}]
+    roomy_leaves.push_back({10, erased});
+    roomy_leaves.push_back({25, 9});
 
     add("insert", {}, {{{10, 1}, {20, 2}}}); // makes the root, then uses a slot of it
     add("assign", two_leaves, {{{10, 7}, {30, 8}}});
@@ -49,7 +52,8 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     add("erase all", only_a_stalk, {{{30, erased}, {20, 7}}});
     add("two threads", with_room, {{{5, 7}}, {{25, 8}}});
     add("two threads in a leaf", ascending(1), {{{20, 7}}, {{10, 8}}});
-    add("two threads, one splits", two_leaves, {{{5, 7}}, {{25, 8}}});
+    // The key that splits goes to the right half; the other one into a slot that the left one lost.
+    add("two threads, one splits", roomy_leaves, {{{27, 7}}, {{22, 8}}});
     add("two threads, one erases", two_leaves, {{{10, erased}}, {{5, 8}}});
     return true;
 }();
