@@ -142,21 +142,19 @@ SCENARIO(
     clear_behind, [] { make_list(0, 64, 6); },
     [] { clear_behind(*at<node*>(0), (*at<node*>(0))->next); })
 
-// The last node is cleared by the address that all were read by.
-HF_TXFUNC void clear_last(node* n, long* out) noexcept {
+// The last word is cleared by the address that all were read by.
+HF_TXFUNC void clear_last(long* p, long most, long* out) noexcept {
     long sum = 0;
-    node* last;
+    long* last;
     do {
-        sum += n->value;
-        last = n;
-        n = n->next;
-    } while (n != nullptr);
-    last->value = 0;
+        sum += *p;
+        last = p++;
+    } while (sum < most);
+    *last = 0;
     *out = sum;
 }
 SCENARIO(
-    clear_last, [] { make_list(0, 64, 4); },
-    [] { clear_last(*at<node*>(0), &(*at<node*>(0))->value); })
+    clear_last, [] { fill(at<long>(0), 9, 4); }, [] { clear_last(at<long>(0), 60, at<long>(0)); })
 
 // --- Every path; covers its bytes ----------------------------------------------------------------
 
