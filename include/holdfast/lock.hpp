@@ -3,6 +3,10 @@
 // Locks that live in the pool beside the data they guard and that no crash leaves held: the word
 // carries the number of the open in which it was taken, and counts as free in any other.
 // A zero-filled lock is free. Locks are never logged or flushed.
+//
+// Locking is conservative, strong and strict two-phase (Clobber §2.2): take every lock before the
+// section begins, in one order everywhere (std::scoped_lock does it), release it when the section has
+// returned. To take or release one inside a section ends the process with a message.
 #pragma once
 
 #include <atomic>

@@ -7,6 +7,7 @@
 #include <clobber/list_sections.hpp>
 
 #include <holdfast/clobber.hpp>
+#include <holdfast/lock.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
 
@@ -320,6 +321,25 @@ TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
             hf_free(reinterpret_cast<char*>(l) + 8);
         },
         "frees .* no allocated block");
+    ::unlink(path.c_str());
+}
+
+TEST(SectionContractsDeathTest, LocksAreTwoPhase) {
+    const std::string path = "/dev/shm/hf_two_phase_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    auto p = open_pool(path, {true, hf::mode::process, false});
+    ASSERT_TRUE(p) << p.error().what();
+    list* l = p->root<list>();
+    hf::shared_mutex held{}, other{};
+    held.lock();
+    hf_clobber_begin(&pop_desc, &l);
+    EXPECT_DEATH(held.unlock(), "unlock in section pop .here.: locks are taken before");
+    EXPECT_DEATH(other.lock(), "try_lock in section pop .here.: locks are taken before");
+    EXPECT_DEATH(other.lock_shared(), "try_lock_shared in section pop");
+    hf_clobber_commit();
+    held.unlock();
+    other.lock_shared();
+    other.unlock_shared();
     ::unlink(path.c_str());
 }
 

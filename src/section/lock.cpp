@@ -6,6 +6,7 @@
 #include <base/assert.hpp>
 #include <section/pool_impl.hpp>
 #include <section/registry.hpp>
+#include <section/section.hpp>
 
 #include <holdfast/lock.hpp>
 
@@ -26,6 +27,19 @@ std::uint64_t free_word(const void* lock) noexcept {
     return generation << 32;
 }
 
+/// Strong strict two-phase locking, the conservative kind: a section has all its locks when it
+/// begins, and keeps them until it has committed. One let go earlier would show its stores to
+/// others while a crash can still take them back; one taken later would be waited for by a
+/// re-execution.
+void check_two_phase(const char* call) noexcept {
+    const section* open = current_section;
+    if (open == nullptr) [[likely]]
+        return;
+    fatal("%s in section %s (%s): locks are taken before a section begins and released after it "
+          "has returned",
+          call, open->function()->name, open->function()->where);
+}
+
 class backoff {
 public:
     void wait() noexcept {
@@ -39,6 +53,7 @@ private:
 } // namespace
 
 bool shared_mutex::try_lock() noexcept {
+    check_two_phase("try_lock");
     const std::uint64_t free = free_word(this);
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
@@ -61,6 +76,7 @@ void shared_mutex::lock() noexcept {
 }
 
 void shared_mutex::unlock() noexcept {
+    check_two_phase("unlock");
     // A plain store, which need not wait for earlier flushes as a locked operation would. While the
     // lock is held others change the 'waits' bit only; lost here, it is set again by who waits.
     const std::uint64_t held = word_.load(std::memory_order_relaxed);
@@ -69,6 +85,7 @@ void shared_mutex::unlock() noexcept {
 }
 
 bool shared_mutex::try_lock_shared() noexcept {
+    check_two_phase("try_lock_shared");
     const std::uint64_t free = free_word(this);
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
@@ -83,6 +100,7 @@ void shared_mutex::lock_shared() noexcept {
 }
 
 void shared_mutex::unlock_shared() noexcept {
+    check_two_phase("unlock_shared");
     HF_ASSERT((word_.load(std::memory_order_relaxed) & readers_mask) != 0);
     word_.fetch_sub(1, std::memory_order_release);
 }
