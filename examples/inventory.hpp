@@ -42,13 +42,13 @@ struct store {
 };
 // [/types]
 
-// [sections]
 /// Makes the containers, once. False when the pool is full.
 HF_TXFUNC inline bool create(store* s) noexcept {
     if (s->all == nullptr) s->all = hf::make<stock>();
     return s->all != nullptr;
 }
 
+// [add]
 /// Adds to an article's amount; all three containers, or none, when the process dies halfway.
 template <class Pool> number add(const Pool& pool, store* s, number article, number amount) {
     return hf::tx(pool, [=] {
@@ -58,6 +58,7 @@ template <class Pool> number add(const Pool& pool, store* s, number article, num
         return all.amount[article] += amount;
     });
 }
+// [/add]
 
 /// Takes an article out: the last one moves to its place.
 HF_TXFUNC inline bool remove(store* s, number article) noexcept {
@@ -72,7 +73,6 @@ HF_TXFUNC inline bool remove(store* s, number article) noexcept {
     all.amount.erase(article);
     return true;
 }
-// [/sections]
 
 /// Do the three containers agree?
 inline bool whole(const stock& all) {

@@ -14,8 +14,10 @@
 
 #include <cstddef>
 #include <limits>
-#include <memory>
 #include <type_traits>
+#if defined(_LIBCPP_VERSION)
+#include <vector> // says whether it is annotated
+#endif
 
 namespace hf {
 

@@ -6,7 +6,7 @@ usage: snippets.py ROOT         compare, print what differs, exit 1 if anything 
        snippets.py --fix ROOT   paste the programs' text into the pages
        snippets.py --self-test
 
-A page says <!-- examples/numbers.cpp:push --> on the line before ```cpp; the program marks the
+A page says <!-- examples/numbers.cpp:push --> on the line before ```cpp or ```c; the program marks the
 region with // [push] and // [/push]. Without ':push' the whole file is meant, licence line left out.
 """
 import pathlib
@@ -14,8 +14,8 @@ import re
 import sys
 import textwrap
 
-BLOCK = re.compile(r"(?:^<!-- (?P<source>\S+?\.[ch]pp)(?::(?P<region>[\w-]+))? -->\n)?"
-                   r"^```cpp\n(?P<body>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- (?P<source>\S+?\.(?:[ch]pp|c))(?::(?P<region>[\w-]+))? -->\n)?"
+                   r"^```c(?:pp)?\n(?P<body>.*?)^```$", re.M | re.S)
 
 
 def region_of(text, region):

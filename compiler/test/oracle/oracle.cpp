@@ -76,6 +76,7 @@ bool judging = false; // in the uninterrupted run
 const char* broken_rule = nullptr;
 std::size_t broken_at = 0;
 std::size_t heap_used = 0;
+std::size_t heap_kept = 0; // by the scenario's 'prepare'
 int events = 0;
 int crash_at = never;
 std::jmp_buf crash;
@@ -218,14 +219,14 @@ void reset() {
     announced.clear();
     seen = {};
     broken_rule = nullptr;
-    heap_used = 0;
+    heap_used = heap_kept;
     events = 0;
 }
 
 /// Runs 'action' until it ends or crashes at 'event_number'; whether it ended.
 template <class Action> bool attempt(int event_number, Action action) {
     events = 0;
-    heap_used = 0;
+    heap_used = heap_kept;
     section.preserve_next = 0;
     history.clear();
     crash_at = event_number;
@@ -336,7 +337,9 @@ account judge(const scenario& s) {
 
 void explore(const scenario& s) {
     std::memset(storage, 0, pool_bytes);
+    heap_used = 0;
     s.prepare();
+    heap_kept = heap_used;
     const image start = snapshot();
 
     const account whole = judge(s);

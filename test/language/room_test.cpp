@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A container in a pool that runs full: the process ends and says why, and the next open finds the
+// container as it was before the section.
+#include "support.hpp"
+
+#include <holdfast/alloc.hpp>
+#include <holdfast/allocator.hpp>
+#include <holdfast/tx.hpp>
+
+#include <new>
+#include <vector>
+
+namespace language_test {
+namespace {
+
+using vector = std::vector<long, hf::allocator<long>>;
+
+struct root {
+    vector* all;
+    long pushed;
+};
+
+HF_TXFUNC void create(root* r) noexcept { r->all = hf::make<vector>(); }
+
+/// Room first: nothing is stored in place before push_back has its new block.
+HF_TXFUNC void push(root* r) noexcept {
+    r->all->push_back(r->pushed);
+    r->pushed += 1;
+}
+/// Counts first.
+HF_TXFUNC void count_and_push(root* r) noexcept {
+    r->pushed += 1;
+    r->all->push_back(r->pushed - 1);
+}
+
+template <class Push> void fill(const std::string& path, Push push) {
+    hf::pool pool = open(path, 256 << 10);
+    root* r = pool.root<root>();
+    create(r);
+    for (;;) push(r);
+}
+
+bool whole(const root& r) {
+    for (long i = 0; i < r.pushed; ++i)
+        if ((*r.all)[static_cast<std::size_t>(i)] != i) return false;
+    return r.pushed >= 64 && std::size_t(r.pushed) == r.all->size();
+}
+
+using room = pools;
+
+TEST_F(room, FullPoolEndsTheProcessAndLeavesTheContainerAsItWas) {
+    EXPECT_DEATH(fill(first, push), "no room for [0-9]+ bytes in section .*push.*the pool is full");
+    hf::pool pool = open(first, 256 << 10);
+    EXPECT_EQ(pool.recovered().discarded, clobber() ? 1U : 0U);
+    EXPECT_EQ(pool.recovered().rolled_back, clobber() ? 0U : 1U);
+    const root* r = pool.root<root>();
+    EXPECT_TRUE(whole(*r));
+    EXPECT_EQ(hf::account(pool).blocks, 3U); // root, vector, its array: nothing leaks
+}
+
+TEST_F(room, AfterAStoreOnlyUndoCanGoBack) {
+    EXPECT_DEATH(fill(first, count_and_push), "no room for");
+    hf::open_options o;
+    o.layout = "language/1";
+    o.engines = hf::structures::engines_of_build();
+    auto pool = hf::pool::open(first, o);
+    if (clobber()) {
+        ASSERT_FALSE(pool);
+        EXPECT_EQ(pool.error().code(), hf::errc::pool_full) << pool.error().what();
+        return;
+    }
+    ASSERT_TRUE(pool) << pool.error().what();
+    EXPECT_EQ(pool->recovered().rolled_back, 1U);
+    EXPECT_TRUE(whole(*pool->root<root>()));
+}
+
+TEST_F(room, StagingTellsWhetherThereIsRoom) {
+    hf::pool pool = open(first, 256 << 10);
+    auto some = hf::stage(pool, 1 << 10);
+    ASSERT_TRUE(some);
+    hf::unstage(pool, *some);
+    const auto more = hf::stage(pool, 1 << 20);
+    ASSERT_FALSE(more);
+    EXPECT_EQ(more.error().code(), hf::errc::pool_full);
+}
+
+} // namespace
+} // namespace language_test
