@@ -24,12 +24,13 @@ std::unique_ptr<map_under_test> make_skiplist(const map_options& given);
 std::unique_ptr<map_under_test> make_rbtree(const map_options& given);
 std::unique_ptr<map_under_test> make_avl(const map_options& given);
 
-inline std::string note_of_build() {
+inline std::string note_of_build(hf::mode mode) {
     const std::string_view build = HF_BENCH_BUILD_TEXT;
     if (build == "none") return "not failure-atomic";
     if (build == "vlog_only" || build == "clobberlog_only") return "half a log: not failure-atomic";
-    if (build == "clobber_unrefined") return "engine clobber, refinement off";
-    return "";
+    const std::string survives =
+        mode == hf::mode::process ? "survives the process" : "survives power loss on PM";
+    return build == "clobber_unrefined" ? survives + "; refinement off" : survives;
 }
 
 inline std::uint64_t as_key(std::uint64_t key, const std::uint64_t*) { return key; }
@@ -71,7 +72,9 @@ public:
             });
         return seen;
     }
-    map_facts facts() const override { return {pool_.emulated(), true, true, note_of_build()}; }
+    map_facts facts() const override {
+        return {pool_.emulated(), true, true, note_of_build(pool_.mode())};
+    }
     std::optional<reopened> state() const override {
         return reopened{pool_.recovered().open_ms, pool_.size_bytes(),
                         pool_.recovered().sections_pending, map_->size(), map_->check()};
