@@ -26,6 +26,7 @@ const engine_entry entries[] = {
     {"none", make_map_none, every},
     {"undo", make_map_undo, every},
     {"clobber", make_map_clobber, every},
+    {"ido", make_map_ido, every},
     {"vlog-only", make_map_vlog_only, every},
     {"clobberlog-only", make_map_clobberlog_only, every},
     {"clobber-unrefined", make_map_clobber_unrefined, every},

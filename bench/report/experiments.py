@@ -62,8 +62,9 @@ def parts(sizes):
 
 
 def counts(sizes):
-    """Fig 7's libpmemobj: what a counted run says; its speed counts for nothing."""
+    """Figs 7 and 8: what libpmemobj and iDO log and flush; these runs' speed counts for nothing."""
     for structure in STRUCTURES:
+        yield cell(structure, "ido", "pmem", sizes.of(structure))
         for engine in ["pmdk"] + (["pmdk-outside", "pmdk-actions"] if structure == "hashmap" else []):
             yield cell(structure, engine, "pmem", sizes.of(structure), count_peers=True)
 

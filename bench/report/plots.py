@@ -9,7 +9,7 @@ from matplotlib import pyplot as plt  # noqa: E402  the back end is chosen befor
 
 COLOURS = {"clobber": "tab:blue", "undo": "tab:orange", "none": "tab:gray", "pmdk": "tab:red",
            "v_log": "tab:cyan", "clobber_log": "tab:blue", "vlog-only": "tab:cyan",
-           "clobberlog-only": "tab:olive", "clobber-unrefined": "tab:gray", "iDO": "tab:purple",
+           "clobberlog-only": "tab:olive", "clobber-unrefined": "tab:gray", "ido": "tab:purple",
            "lmdb": "tab:green", "rocksdb": "tab:brown", "sqlite": "tab:pink", "bdb": "tab:purple"}
 
 
@@ -106,18 +106,16 @@ def fig7(results, out):
 
 
 def fig8(results, out):
-    """Log entries and bytes beside iDO's, where they have been counted."""
-    structures = measured_structures(results, "clobber")
+    """Log entries and bytes beside iDO's."""
+    structures = measured_structures(results, "clobber", "ido")
     if not structures:
         return
-    ido = results.get("ido", {})
+    runs = [tables.fill(results, each, "pmem") for each in structures]
     figure, both = plt.subplots(1, 2, figsize=(10, 3.6))
     for axes, key in zip(both, ("log_entries_per_op", "log_bytes_per_op")):
-        ours = [tables.fill(results, each, "pmem")["clobber"][key] for each in structures]
-        series = {"clobber": ours}
-        if ido:
-            series["iDO"] = [ido.get(each, {}).get(key) for each in structures]
-        bars(axes, structures, series, key.replace("_per_op", "").replace("_", " "), "per insert")
+        bars(axes, structures, {name: [run[name][key] for run in runs]
+                                for name in ("clobber", "ido")},
+             key.replace("_per_op", "").replace("_", " "), "per insert")
     save(figure, out, "fig8-ido")
 
 

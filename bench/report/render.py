@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Makes tables and plots of a run's bench.json, beside it; with --ido after adding iDO's counts."""
+"""Makes tables and plots of a run's bench.json once more, beside it."""
 import argparse
 import json
 import pathlib
@@ -17,12 +17,8 @@ def write_tables(results, out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=pathlib.Path, help="folder with bench.json")
-    parser.add_argument("--ido", type=pathlib.Path,
-                        help='{"hashmap": {"log_entries_per_op": …, "log_bytes_per_op": …}, …}')
     options = parser.parse_args()
     results = json.loads((options.out / "bench.json").read_text())
-    if options.ido:
-        results["ido"] = json.loads(options.ido.read_text())
     write_tables(results, options.out)
     import plots    # matplotlib is wanted by those who plot
     plots.draw(results, options.out)

@@ -48,7 +48,7 @@ def throughput(results):
                      number(first / run["ops_per_second"]), f"{100 * run['spread']:.0f} %",
                      number(run["fences_per_op"]), number(run["flushes_per_op"]),
                      number(run["log_entries_per_op"]), number(run["log_bytes_per_op"], 0),
-                     run["note"]] for engine, run in runs.items()]
+                     run["note"]] for engine, run in runs.items() if engine != "ido"]
             yield f"### {structure}\n\n{caption}, one thread.\n\n" + table(
                 ["engine", "inserts", "ops/s", "clobber is … times", "spread", "fences/op",
                  "flushes/op", "entries/op", "log bytes/op", "note"], rows)
@@ -91,7 +91,7 @@ def logs(results):
         ours = runs["clobber"]
         undo = runs["undo"]
         peer = fill(results, structure, "pmem", count_peers=True).get("pmdk", {})
-        ido = results.get("ido", {}).get(structure, {})
+        ido = runs.get("ido", {})
         share = ours["log_entries_per_op"] / undo["log_entries_per_op"]
         rows.append([structure, number(ours["log_entries_per_op"]), number(split[1][0]),
                      number(undo["log_entries_per_op"]), f"{100 * share:.0f} %",
