@@ -50,9 +50,11 @@ void add_named_options(CLI::App& to, run_options& options) {
             ->capture_default_str();
         return;
     }
-    if (ycsb_mix(options.name)->scan != 0) options.map.which = structure::bptree;
+    const auto mix = ycsb_mix(options.name);
+    if (mix && mix->scan != 0) options.map.which = structure::bptree;
     to.add_option("--structure", options.map.which, "hashmap, bptree, skiplist, rbtree or avl")
         ->transform(CLI::CheckedTransformer(names));
+    if (!mix) return;
     to.add_option("--records", options.records, "loaded before the clock starts")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
@@ -63,7 +65,7 @@ void add_named_options(CLI::App& to, run_options& options) {
 
 std::string description_of(const std::string& name) {
     const auto mix = ycsb_mix(name);
-    if (!mix) return "fill this structure";
+    if (!mix) return name == ycsb_load ? "fill a structure" : "fill this structure";
     std::string text;
     const auto add = [&](unsigned share, const char* what) {
         if (share != 0) text += fmt::format("{}{} % {}", text.empty() ? "" : ", ", share, what);

@@ -23,11 +23,11 @@ std::vector<std::string> arguments_for(const run_options& run) {
     add("--ops", std::to_string(run.ops));
     add("--dir", run.map.directory);
     add("--value-bytes", std::to_string(run.map.value_bytes));
+    if (run.name.starts_with("ycsb-")) add("--structure", std::string(name_of(run.map.which)));
     if (ycsb_mix(run.name)) {
-        add("--structure", std::string(name_of(run.map.which)));
         add("--records", std::to_string(run.records));
         add("--distribution", run.distribution);
-    } else {
+    } else if (run.name != ycsb_load) {
         add("--read-percent", std::to_string(run.read_percent));
     }
     if (!run.latency.empty()) add("--latency", run.latency);

@@ -162,6 +162,7 @@ void add_counts(nlohmann::ordered_json& out, const measured& result, const run_o
 std::vector<std::string> run_names() {
     std::vector<std::string> names;
     for (const structure which : all_structures()) names.emplace_back(name_of(which));
+    names.emplace_back(ycsb_load);
     for (const char last : {'a', 'b', 'c', 'd', 'e', 'f'})
         names.push_back(std::string("ycsb-") + last);
     return names;

@@ -13,8 +13,11 @@
 
 namespace hf::bench {
 
+/// The mixes' loading as a benchmark: fills the structure that it is told.
+constexpr std::string_view ycsb_load = "ycsb-load";
+
 struct run_options {
-    std::string name = "hashmap"; // a structure, which is then filled, or a mix, ycsb-a …
+    std::string name = "hashmap"; // a structure, which is filled, or ycsb-load, ycsb-a …
     std::string engine = "clobber";
     std::string mode = "process";
     std::string distribution = "zipfian"; // of the mixes; ycsb-d has its own

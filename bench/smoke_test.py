@@ -68,6 +68,8 @@ class Benchmarks(unittest.TestCase):
         for mix in ("ycsb-b", "ycsb-c", "ycsb-f"):
             for engine in ("clobber", "pmdk", "lmdb"):
                 self.check_mix(mix, engine, "hashmap")
+        found = run("ycsb-load", "clobber", "--structure", "avl")
+        self.check_face(found, "ycsb-load", "avl", "clobber", "process", 1)
         for structure in ("skiplist", "rbtree", "avl"):
             for engine in ("clobber", "pmdk", "volatile"):
                 self.check_mix("ycsb-e", engine, structure)
@@ -98,6 +100,13 @@ class Benchmarks(unittest.TestCase):
         code, _, err = bench("ycsb-e", "--structure", "hashmap", "--ops", 10, "--records", 10)
         self.assertNotEqual(code, 0)
         self.assertIn("ordered", err)
+
+    def test_compare_takes_mixes(self):
+        for name in ("ycsb-load", "ycsb-e"):
+            code, out, err = bench("compare", name, "--structure", "rbtree", "--engines", "clobber",
+                                   "--rounds", 1, "--ops", OPS)
+            self.assertEqual(code, 0, err)
+            self.assertIn(f"{name} (rbtree)", out)
 
     def test_compare_gives_medians_of_interleaved_rounds(self):
         code, out, err = bench("compare", "skiplist", "--engines", "clobber,undo,lmdb", "--rounds",

@@ -27,7 +27,8 @@ def run_cell(program, one, round_number):
     line = [program, *experiments.arguments_of(one, round_number)]
     done = subprocess.run(line, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        sys.exit(f"failed: {' '.join(line)}\n{done.stderr}")
+        print(f"\nfailed: {' '.join(map(str, line))}\n{done.stderr}", file=sys.stderr)
+        return None
     return json.loads(done.stdout)
 
 
@@ -38,6 +39,7 @@ class Measured:
         self.one = one
         self.once = once
         self.said = []
+        self.failed = False     # then no later round tries again
 
     def median_of(self, key):
         values = [each[key] for each in self.said if each.get(key) is not None]
@@ -84,14 +86,17 @@ def measure(options, names):
     start = time.monotonic()
     results = facts | {"runs": [], "compile": compiled}
     for number in range(options.rounds):
-        todo = [each for each in measured if number == 0 or not each.once]
+        todo = [each for each in measured if number == 0 or not (each.once or each.failed)]
         for done, each in enumerate(todo if number % 2 == 0 else reversed(todo)):
             one = each.one
             print(f"\r{time.monotonic() - start:5.0f} s  round {number + 1}/{options.rounds}  "
                   f"{done + 1}/{len(todo)}  {one['name']} {one.get('structure', '')} "
                   f"{one['engine']} {one['mode']:<30}", end="", file=sys.stderr, flush=True)
-            each.said.append(run_cell(options.build / "bin" / "holdfast", one, number))
+            said = run_cell(options.build / "bin" / "holdfast", one, number)
+            each.failed = said is None
+            each.said += [said] if said else []
         facts["rounds_done"] = number + 1
+        facts["failed"] = [each.one for each in measured if each.failed]
         facts["seconds"] = round(time.monotonic() - start)
         results = write(options.out, facts, measured, compiled)
     print(file=sys.stderr)
@@ -118,6 +123,8 @@ def main():
         import plots    # matplotlib is wanted by those who plot
         plots.draw(results, options.out)
     print((options.out / "bench.md").read_text())
+    if failed := results.get("failed"):
+        sys.exit(f"{len(failed)} cells failed: {failed}")
 
 
 if __name__ == "__main__":
