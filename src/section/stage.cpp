@@ -96,6 +96,7 @@ void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
     pool::impl& pool = pool_around(to, "stage_words");
     const hf::domain d = pool.file->domain();
     persist::copy(d, to, from, bytes);
+    persist::thread_counters().pm_bytes += bytes;
     // Elsewhere stores reach PM in the order in which they were made.
     if (d != domain::adr) return;
     without_exceptions("stage_words",
