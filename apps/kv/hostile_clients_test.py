@@ -244,6 +244,8 @@ def out_of_memory(program, folder):
         is_served(server)
         if sanitized(server):
             return
+        # Until the first client's buffer is given back, its room would serve the next.
+        becomes(lambda: stat(server, b"curr_connections") == 1, "the first client is gone")
         limits = resource.prlimit(server.process.pid, resource.RLIMIT_AS)
         now = status_bytes(server, "VmSize")
         resource.prlimit(server.process.pid, resource.RLIMIT_AS, (now + 16 * MB, limits[1]))
