@@ -26,14 +26,14 @@ namespace {
 /// What one thread's open section has stored and not yet written back.
 struct open_section {
     bool open = false;
-    pool::impl* pool = nullptr; // of the newest store
+    hf::pool::impl* of = nullptr; // the pool of the newest store
     flush_set dirty;
 };
 
 thread_local open_section current;
 
 domain current_domain() noexcept {
-    const pool::impl* pool = current.pool != nullptr ? current.pool : registry::only_pool();
+    const pool::impl* pool = current.of != nullptr ? current.of : registry::only_pool();
     return pool == nullptr ? domain::process : pool->file->domain();
 }
 
@@ -77,13 +77,13 @@ void hf_ido_commit(void) noexcept {
     hf::ido::end_region(0);
     ++hf::persist::thread_counters().sections;
     hf::ido::current.open = false;
-    hf::ido::current.pool = nullptr;
+    hf::ido::current.of = nullptr;
 }
 
 void hf_ido_log(const void* address, std::uint64_t bytes) noexcept {
     auto* pool = hf::registry::pool_of(address);
     if (pool == nullptr) return;
-    hf::ido::current.pool = pool;
+    hf::ido::current.of = pool;
     hf::ido::current.dirty.add(address, bytes);
     hf::persist::thread_counters().pm_bytes += bytes;
 }
