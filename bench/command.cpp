@@ -30,7 +30,8 @@ void add_run_options(CLI::App& to, run_options& options) {
         ->check(CLI::IsMember({"optane", "cxl", "cxl-far"}));
     to.add_flag("--count-peers", options.count_peers,
                 "count what libpmemobj flushes and fences, which slows it a little");
-    to.add_flag("--reserve", options.map.reserve, "grow the hash map before the clock starts");
+    to.add_flag("!--grow", options.map.reserve,
+                "let our hash map grow while it is filled: the peers' have their buckets before");
     to.add_flag("!--no-prefault", options.map.prefault, "do not touch the files' pages first");
 }
 

@@ -32,7 +32,7 @@ std::vector<std::string> arguments_for(const run_options& run) {
     }
     if (!run.latency.empty()) add("--latency", run.latency);
     if (run.count_peers) arguments.emplace_back("--count-peers");
-    if (run.map.reserve) arguments.emplace_back("--reserve");
+    if (!run.map.reserve) arguments.emplace_back("--grow");
     if (!run.map.prefault) arguments.emplace_back("--no-prefault");
     return arguments;
 }

@@ -3,8 +3,9 @@
 // What the benchmarks drive: one interface over our structures, built once per engine, and over
 // the peers. The virtual call costs every one of them the same nanosecond or two.
 //
-// Fairness: same keys, values and locks; chained peers get the bucket arrays that our map reaches
-// at its full size, before the clock starts; files are prefaulted for all or for none.
+// Fairness: same keys, values and locks; chained maps, ours among them, have the bucket arrays that
+// they need at their full size before the clock starts (unless ours is told to grow); files are
+// prefaulted for all or for none.
 #pragma once
 
 #include <holdfast/pool.hpp>
@@ -35,7 +36,7 @@ struct map_options {
     std::uint64_t keys = 1000000; // to be inserted: sizes pools and fixed bucket arrays
     std::size_t value_bytes = 256;
     unsigned threads = 1;
-    bool reserve = false; // grow our map before the clock starts
+    bool reserve = true; // our hash map, too, has its buckets before the clock starts
     bool prefault = true; // touch every page of the file before the clock starts
     std::string keep_at;  // the file: opened if it is there, and left there
 };
