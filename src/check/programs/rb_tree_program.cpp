@@ -36,8 +36,10 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     add("erase and insert", inserted({2, 1, 3}), {{{1, erased}, {4, 4}}}); // in freed memory
     add("two threads", inserted({2}), {inserted({1}), erasing({2})});
     add("two threads, both erase", inserted({2, 1, 3}), {erasing({1}), erasing({3})});
-    add_program<rb_tree<std::uint64_t, wide>>("rb_tree", "values apart", inserted({2, 1}),
-                                              {{{3, 3}, {2, 7}, {1, erased}, {4, 4}}});
+    using apart = rb_tree<std::uint64_t, wide>; // values have blocks of their own
+    add_program<apart>("rb_tree", "values apart", inserted({2, 1}), {{{3, 3}, {2, 7}}});
+    add_program<apart>("rb_tree", "values apart, erased", inserted({2, 1}),
+                       {{{1, erased}, {4, 4}}});
     return true;
 }();
 
