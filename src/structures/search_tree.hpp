@@ -12,6 +12,7 @@
 //       shares no cache line with what a section stores to: it is never flushed.
 #pragma once
 
+#include <structures/staged.hpp>
 #include <structures/tree_draft.hpp>
 
 #include <holdfast/alloc.hpp>
@@ -65,11 +66,15 @@ public:
             assign(value_of(at.found), &value);
             return true;
         }
+        const blocks fresh = reserve(value);
+        if (fresh.own == nullptr) return false;
         tree_node links{};
-        tree_draft draft(&tree_, &links);
-        draft.hang(at.parent, at.side, &links);
-        Balance::inserted(draft, &links);
-        return insert_node(&tree_, tree_.count, key, &value, links, draft.changes(), draft.count());
+        tree_draft draft(&tree_, fresh.own, &links);
+        draft.hang(at.parent, at.side, fresh.own);
+        Balance::inserted(draft, fresh.own);
+        fill(fresh, links, key, value);
+        insert_node(&tree_, tree_.count, fresh.own, fresh.value, draft.changes(), draft.count());
+        return true;
     }
 
     /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
@@ -85,7 +90,7 @@ public:
     /// Removes 'key'; false when it is not there.
     ///
     /// Cost:     O(log n); flushes the lines of the links that change.
-    /// Ordering: clobber 3 points; no clobber writes.
+    /// Ordering: clobber 2 points, with several threads 3; no clobber writes.
     /// Crash:    the key is there as before, or gone.
     bool erase(const Key& key) noexcept {
         const std::unique_lock held{lock_};
@@ -93,7 +98,9 @@ public:
         if (old == nullptr) return false;
         tree_draft draft(&tree_);
         Balance::erased(draft, take_out(draft, old));
-        remove_node(&tree_, tree_.count, old, draft.changes(), draft.count());
+        value_block* value = nullptr;
+        if constexpr (value_apart) value = old->value;
+        remove_node(&tree_, tree_.count, old, value, draft.changes(), draft.count());
         return true;
     }
 
@@ -129,7 +136,7 @@ public:
     template <class F> void for_each_block(F f) const {
         for (const tree_node* each = first(); each != nullptr; each = next(each)) {
             f(of(each));
-            if constexpr (value_apart) f(value_of(of(each)));
+            if constexpr (value_apart) f(of(each)->value);
         }
     }
 
@@ -141,16 +148,19 @@ public:
     }
 
 private:
+    struct alignas(8) value_block {
+        Value value;
+    };
     struct node : tree_node {
         Key key;
-        std::conditional_t<value_apart, Value*, Value> value;
+        std::conditional_t<value_apart, value_block*, Value> value;
     };
     static Value* value_of(node* in) noexcept {
-        if constexpr (value_apart) return in->value;
+        if constexpr (value_apart) return &in->value->value;
         else return &in->value;
     }
     static const Value* value_of(const node* in) noexcept {
-        if constexpr (value_apart) return in->value;
+        if constexpr (value_apart) return &in->value->value;
         else return &in->value;
     }
     static node* of(tree_node* any) noexcept { return static_cast<node*>(any); }
@@ -227,37 +237,46 @@ private:
         return gap;
     }
 
-    // In a section. Null when the pool is full; then nothing is allocated.
-    static node* make_node(const tree_node& links, const Key& key, const Value* value) noexcept {
-        node* fresh = static_cast<node*>(hf_alloc(sizeof(node)));
-        if (fresh == nullptr) return nullptr;
+    // The staged blocks of a node to be.
+    struct blocks {
+        node* own;
+        value_block* value; // filled; null when the value lies in the node
+    };
+    // Nothing when the pool is full.
+    blocks reserve(const Value& value) const noexcept {
+        blocks fresh{static_cast<node*>(hf::stage_near(this, sizeof(node))), nullptr};
         if constexpr (value_apart) {
-            Value* copy = static_cast<Value*>(hf_alloc(sizeof(Value)));
-            if (copy == nullptr) {
-                hf_free(fresh);
-                return nullptr;
+            if (fresh.own != nullptr) fresh.value = staged_value(value);
+            if (fresh.value == nullptr && fresh.own != nullptr) {
+                hf::unstage(fresh.own);
+                fresh.own = nullptr;
             }
-            *copy = *value;
-            fresh->value = copy;
-        } else {
-            fresh->value = *value;
         }
-        static_cast<tree_node&>(*fresh) = links;
-        fresh->key = key;
         return fresh;
     }
+    value_block* staged_value(const Value& value) const noexcept {
+        return stage_node<value_block>(this, [&](value_block& made) { made.value = value; });
+    }
+    // In one pass: partial lines are dear.
+    static void fill(blocks fresh, const tree_node& links, const Key& key,
+                     const Value& value) noexcept {
+        alignas(node) std::byte image[sizeof(node)]{};
+        node& made = *reinterpret_cast<node*>(image);
+        static_cast<tree_node&>(made) = links;
+        made.key = key;
+        if constexpr (value_apart) made.value = fresh.value;
+        else made.value = value;
+        hf::stage_words(fresh.own, image, sizeof image);
+    }
 
-    HF_TXFUNC static bool insert_node(tree_root* tree, std::uint64_t count, Key key,
-                                      const Value* value, tree_node links,
-                                      const tree_change* changes,
+    HF_TXFUNC static void insert_node(tree_root* tree, std::uint64_t count, node* fresh,
+                                      value_block* value, const tree_change* changes,
                                       std::uint64_t change_count) noexcept {
-        const Value* kept_value = hf::vlog_preserve(value);
         const tree_change* kept = hf::vlog_preserve(changes, change_count);
-        node* fresh = make_node(links, key, kept_value);
-        if (fresh == nullptr) return false;
-        tree_draft::apply(kept, change_count, fresh);
+        hf::adopt(fresh);
+        if constexpr (value_apart) hf::adopt(value);
+        tree_draft::apply(kept, change_count);
         tree->count = count + 1;
-        return true;
     }
 
     HF_TXFUNC static void assign(Value* to, const Value* value) noexcept {
@@ -265,13 +284,14 @@ private:
     }
 
     HF_TXFUNC static void remove_node(tree_root* tree, std::uint64_t count, node* old,
-                                      const tree_change* changes,
+                                      value_block* value, const tree_change* changes,
                                       std::uint64_t change_count) noexcept {
         const tree_change* kept = hf::vlog_preserve(changes, change_count);
-        tree_draft::apply(kept, change_count, nullptr);
-        tree->count = count - 1;
-        if constexpr (value_apart) hf_free(old->value);
+        // First, so that the records of what is freed share the section's first fence.
+        if constexpr (value_apart) hf_free(value);
         hf_free(old);
+        tree_draft::apply(kept, change_count);
+        tree->count = count - 1;
     }
 
     // The keys that a subtree may hold, without the bounds; null: no bound.

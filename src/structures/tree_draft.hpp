@@ -14,8 +14,8 @@
 //
 //   (1) A word is in the draft at most once, and only when its value differs from the one in
 //       memory: the order of the stores does not matter, and nothing is stored in vain.
-//   (2) The node about to be inserted does not exist yet: a stand-in takes its part. Its own links
-//       are written at once; links to it become links to the node when apply() knows it.
+//   (2) The node about to be inserted is not written yet: its links are drafted into an image, from
+//       which it will be.
 #pragma once
 
 #include <structures/namespace.hpp>
@@ -71,9 +71,10 @@ struct tree_change {
 /// Under the tree's lock, outside any section. Volatile.
 class tree_draft {
 public:
-    /// 'stand_in' stands for the node that will be inserted; null when there is none.
-    explicit tree_draft(tree_root* tree, tree_node* stand_in = nullptr) noexcept
-        : tree_(tree), stand_in_(stand_in) {}
+    /// 'fresh' will be inserted; its links are drafted into '*image'. Null when there is none.
+    explicit tree_draft(tree_root* tree, tree_node* fresh = nullptr,
+                        tree_node* image = nullptr) noexcept
+        : tree_(tree), fresh_(fresh), image_(image) {}
     tree_draft(const tree_draft&) = delete;
     tree_draft& operator=(const tree_draft&) = delete;
 
@@ -108,25 +109,15 @@ public:
         hang(rising, side, node);
     }
 
-    /// The words that change, for apply(). Ends the draft.
-    const tree_change* changes() noexcept {
-        for (std::size_t i = 0; i < count_; ++i)
-            if (stand_in_ != nullptr && detail::untagged(changes_[i].value) == stand_in_)
-                changes_[i].value = detail::tagged(new_node(), detail::tag_in(changes_[i].value));
-        return changes_;
-    }
+    /// The words that change, for apply().
+    const tree_change* changes() const noexcept { return changes_; }
     std::size_t count() const noexcept { return count_; }
 
-    /// In a section: stores the changes, which were preserved; 'fresh' is the node inserted (2).
+    /// In a section: stores the changes, which were preserved.
     ///
     /// Ordering: 0 clobber writes.
-    static void apply(const tree_change* changes, std::size_t count, tree_node* fresh) noexcept {
-        for (std::size_t i = 0; i < count; ++i) {
-            tree_node* value = changes[i].value;
-            if (detail::untagged(value) == new_node())
-                value = detail::tagged(fresh, detail::tag_in(value));
-            *changes[i].at = value;
-        }
+    static void apply(const tree_change* changes, std::size_t count) noexcept {
+        for (std::size_t i = 0; i < count; ++i) *changes[i].at = changes[i].value;
     }
 
 private:
@@ -134,17 +125,20 @@ private:
     // rotates twice on each level. Red-black trees need less.
     static constexpr std::size_t changes_max = 52 * 9 + 16;
 
-    static tree_node* new_node() noexcept { return reinterpret_cast<tree_node*>(8); }
-
+    // The word of the image when 'at' is a link of the fresh node, or null (2).
+    tree_node** in_image(tree_node* const* at) const noexcept {
+        if (fresh_ == nullptr || at < &fresh_->child[0] || at > &fresh_->up) return nullptr;
+        return &image_->child[0] + (at - &fresh_->child[0]);
+    }
     tree_node* read(tree_node* const* at) const noexcept {
+        if (tree_node** own = in_image(at)) return *own;
         for (std::size_t i = 0; i < count_; ++i)
             if (changes_[i].at == at) return changes_[i].value;
         return *at;
     }
     void write(tree_node** at, tree_node* value) noexcept {
-        if (stand_in_ != nullptr &&
-            (at == &stand_in_->child[0] || at == &stand_in_->child[1] || at == &stand_in_->up)) {
-            *at = value;
+        if (tree_node** own = in_image(at)) {
+            *own = value;
             return;
         }
         std::size_t i = 0;
@@ -159,7 +153,8 @@ private:
     }
 
     tree_root* tree_;
-    tree_node* stand_in_;
+    tree_node* fresh_;
+    tree_node* image_;
     std::size_t count_ = 0;
     tree_change changes_[changes_max]; // the first count_ are valid
 };
