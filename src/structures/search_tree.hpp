@@ -19,6 +19,7 @@
 #include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -73,7 +74,12 @@ public:
         draft.hang(at.parent, at.side, fresh.own);
         Balance::inserted(draft, fresh.own);
         fill(fresh, links, key, value);
-        insert_node(&tree_, tree_.count, fresh.own, fresh.value, draft.changes(), draft.count());
+        tree_node** link = draft.take_link(fresh.own);
+        draft.hand_over(
+            [&](const auto& words) { insert_few(&tree_, tree_.count + 1, fresh, link, words); },
+            [&](const tree_change* words, std::uint64_t count) {
+                insert_many(&tree_, tree_.count + 1, fresh, link, words, count);
+            });
         return true;
     }
 
@@ -98,9 +104,13 @@ public:
         if (old == nullptr) return false;
         tree_draft draft(&tree_);
         Balance::erased(draft, take_out(draft, old));
-        value_block* value = nullptr;
-        if constexpr (value_apart) value = old->value;
-        remove_node(&tree_, tree_.count, old, value, draft.changes(), draft.count());
+        blocks gone{old, {}};
+        if constexpr (value_apart) gone.value = old->value;
+        draft.hand_over(
+            [&](const auto& words) { remove_few(&tree_, tree_.count - 1, gone, words); },
+            [&](const tree_change* words, std::uint64_t count) {
+                remove_many(&tree_, tree_.count - 1, gone, words, count);
+            });
         return true;
     }
 
@@ -237,14 +247,15 @@ private:
         return gap;
     }
 
-    // The staged blocks of a node to be.
+    // What a node consists of. An argument of sections: without a word to spare.
+    struct no_block {};
     struct blocks {
         node* own;
-        value_block* value; // filled; null when the value lies in the node
+        [[no_unique_address]] std::conditional_t<value_apart, value_block*, no_block> value;
     };
-    // Nothing when the pool is full.
+    // Staged, the value filled; nothing when the pool is full.
     blocks reserve(const Value& value) const noexcept {
-        blocks fresh{static_cast<node*>(hf::stage_near(this, sizeof(node))), nullptr};
+        blocks fresh{static_cast<node*>(hf::stage_near(this, sizeof(node))), {}};
         if constexpr (value_apart) {
             if (fresh.own != nullptr) fresh.value = staged_value(value);
             if (fresh.value == nullptr && fresh.own != nullptr) {
@@ -269,29 +280,48 @@ private:
         hf::stage_words(fresh.own, image, sizeof image);
     }
 
-    HF_TXFUNC static void insert_node(tree_root* tree, std::uint64_t count, node* fresh,
-                                      value_block* value, const tree_change* changes,
-                                      std::uint64_t change_count) noexcept {
-        const tree_change* kept = hf::vlog_preserve(changes, change_count);
-        hf::adopt(fresh);
-        if constexpr (value_apart) hf::adopt(value);
-        tree_draft::apply(kept, change_count);
-        tree->count = count + 1;
+    // What both sections of an insertion do; take_away: of an erasure.
+    static void put_in(tree_root* tree, std::uint64_t count, blocks fresh, tree_node** link,
+                       const tree_change* words, std::uint64_t word_count) noexcept {
+        hf::adopt(fresh.own);
+        if constexpr (value_apart) hf::adopt(fresh.value);
+        *link = fresh.own;
+        tree_draft::apply(words, word_count);
+        tree->count = count;
+    }
+    static void take_away(tree_root* tree, std::uint64_t count, blocks old,
+                          const tree_change* words, std::uint64_t word_count) noexcept {
+        // First, so that the records of what is freed share the section's first fence.
+        if constexpr (value_apart) hf_free(old.value);
+        hf_free(old.own);
+        tree_draft::apply(words, word_count);
+        tree->count = count;
+    }
+
+    template <std::size_t Room>
+    HF_TXFUNC static void insert_few(tree_root* tree, std::uint64_t count, blocks fresh,
+                                     tree_node** link,
+                                     std::array<tree_change, Room> words) noexcept {
+        put_in(tree, count, fresh, link, words.data(), Room);
+    }
+    HF_TXFUNC static void insert_many(tree_root* tree, std::uint64_t count, blocks fresh,
+                                      tree_node** link, const tree_change* words,
+                                      std::uint64_t word_count) noexcept {
+        put_in(tree, count, fresh, link, hf::vlog_preserve(words, word_count), word_count);
+    }
+
+    template <std::size_t Room>
+    HF_TXFUNC static void remove_few(tree_root* tree, std::uint64_t count, blocks old,
+                                     std::array<tree_change, Room> words) noexcept {
+        take_away(tree, count, old, words.data(), Room);
+    }
+    HF_TXFUNC static void remove_many(tree_root* tree, std::uint64_t count, blocks old,
+                                      const tree_change* words, std::uint64_t word_count) noexcept {
+        take_away(tree, count, old, hf::vlog_preserve(words, word_count), word_count);
     }
 
     HF_TXFUNC static void assign(Value* to, const Value* value) noexcept {
         *to = *hf::vlog_preserve(value);
-    }
-
-    HF_TXFUNC static void remove_node(tree_root* tree, std::uint64_t count, node* old,
-                                      value_block* value, const tree_change* changes,
-                                      std::uint64_t change_count) noexcept {
-        const tree_change* kept = hf::vlog_preserve(changes, change_count);
-        // First, so that the records of what is freed share the section's first fence.
-        if constexpr (value_apart) hf_free(value);
-        hf_free(old);
-        tree_draft::apply(kept, change_count);
-        tree->count = count - 1;
     }
 
     // The keys that a subtree may hold, without the bounds; null: no bound.

@@ -14,12 +14,16 @@
 //
 //   (1) A word is in the draft at most once, and only when its value differs from the one in
 //       memory: the order of the stores does not matter, and nothing is stored in vain.
-//   (2) The node about to be inserted is not written yet: its links are drafted into an image, from
+//   (2) A section gets few changes as an argument by value, which the record of the call
+//       holds; more of them it preserves, at the price of a log entry.
+//   (3) The node about to be inserted is not written yet: its links are drafted into an image, from
 //       which it will be.
 #pragma once
 
 #include <structures/namespace.hpp>
 
+#include <algorithm>
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -46,6 +50,9 @@ constexpr std::uintptr_t tag_mask = 3;
 
 // A tag is there without a node as well: the top has no parent. So no arithmetic on pointers.
 // NOLINTBEGIN(performance-no-int-to-ptr)
+inline tree_node* to_link(std::uintptr_t word) noexcept {
+    return reinterpret_cast<tree_node*>(word);
+}
 inline tree_node* tagged(tree_node* node, unsigned tag) noexcept {
     return reinterpret_cast<tree_node*>(reinterpret_cast<std::uintptr_t>(node) | tag);
 }
@@ -53,6 +60,9 @@ inline tree_node* untagged(tree_node* up) noexcept {
     return reinterpret_cast<tree_node*>(reinterpret_cast<std::uintptr_t>(up) & ~tag_mask);
 }
 // NOLINTEND(performance-no-int-to-ptr)
+inline std::uintptr_t to_word(const tree_node* link) noexcept {
+    return reinterpret_cast<std::uintptr_t>(link);
+}
 inline unsigned tag_in(tree_node* up) noexcept {
     return static_cast<unsigned>(reinterpret_cast<std::uintptr_t>(up) & tag_mask);
 }
@@ -64,8 +74,8 @@ inline unsigned tag_of(const tree_node* node) noexcept { return detail::tag_in(n
 
 /// A word of the tree, and what it is to hold.
 struct tree_change {
-    tree_node** at;
-    tree_node* value;
+    tree_node** at;       // null: no change
+    std::uintptr_t value; // no pointer: a tag without a node is none into the pool
 };
 
 /// Under the tree's lock, outside any section. Volatile.
@@ -109,15 +119,33 @@ public:
         hang(rising, side, node);
     }
 
-    /// The words that change, for apply().
-    const tree_change* changes() const noexcept { return changes_; }
-    std::size_t count() const noexcept { return count_; }
+    /// Takes one of the words that are to hold 'node' out of the draft: whoever passes the node to
+    /// the section need not pass it twice.
+    tree_node** take_link(const tree_node* node) noexcept {
+        std::size_t i = 0;
+        while (i < count_ && changes_[i].value != detail::to_word(node)) ++i;
+        if (i == count_) std::abort(); // it is linked already: links are damaged
+        tree_node** at = changes_[i].at;
+        changes_[i] = changes_[--count_];
+        return at;
+    }
 
-    /// In a section: stores the changes, which were preserved.
+    /// The changes, for a section that ends in apply(): calls few(array) with as many as fit, the
+    /// rest of the array empty, or many(changes, count) when there are too many (2).
+    ///
+    /// The lengths: an insertion whose link is taken is left with none (red-black, below a black
+    /// node), one or two words (AVL), three (recoloured) or about six (rotated). One of 12 would
+    /// save every eighth an entry, and no bytes.
+    template <class Few, class Many> void hand_over(Few few, Many many) const noexcept {
+        hand_over_in<0, 1, 3, 6>(few, many);
+    }
+
+    /// In a section: stores the changes, which are volatile and recorded.
     ///
     /// Ordering: 0 clobber writes.
     static void apply(const tree_change* changes, std::size_t count) noexcept {
-        for (std::size_t i = 0; i < count; ++i) *changes[i].at = changes[i].value;
+        for (std::size_t i = 0; i < count; ++i)
+            if (changes[i].at != nullptr) *changes[i].at = detail::to_link(changes[i].value);
     }
 
 private:
@@ -125,7 +153,20 @@ private:
     // rotates twice on each level. Red-black trees need less.
     static constexpr std::size_t changes_max = 52 * 9 + 16;
 
-    // The word of the image when 'at' is a link of the fresh node, or null (2).
+    template <std::size_t Room, std::size_t... More, class Few, class Many>
+    void hand_over_in(Few few, Many many) const noexcept {
+        if (count_ <= Room) {
+            std::array<tree_change, Room> words{};
+            std::copy_n(changes_, count_, words.begin());
+            few(words);
+        } else if constexpr (sizeof...(More) > 0) {
+            hand_over_in<More...>(few, many);
+        } else {
+            many(changes_, count_);
+        }
+    }
+
+    // The word of the image when 'at' is a link of the fresh node, or null (3).
     tree_node** in_image(tree_node* const* at) const noexcept {
         if (fresh_ == nullptr || at < &fresh_->child[0] || at > &fresh_->up) return nullptr;
         return &image_->child[0] + (at - &fresh_->child[0]);
@@ -133,7 +174,7 @@ private:
     tree_node* read(tree_node* const* at) const noexcept {
         if (tree_node** own = in_image(at)) return *own;
         for (std::size_t i = 0; i < count_; ++i)
-            if (changes_[i].at == at) return changes_[i].value;
+            if (changes_[i].at == at) return detail::to_link(changes_[i].value);
         return *at;
     }
     void write(tree_node** at, tree_node* value) noexcept {
@@ -145,7 +186,7 @@ private:
         while (i < count_ && changes_[i].at != at) ++i;
         if (*at != value) {
             if (i == changes_max) std::abort(); // no balanced tree: links are damaged
-            changes_[i] = {at, value};
+            changes_[i] = {at, detail::to_word(value)};
             if (i == count_) ++count_;
         } else if (i < count_) {
             changes_[i] = changes_[--count_];
