@@ -290,14 +290,36 @@ private:
       if (One.Preserves)
         Preserves.push_back(&I);
     }
-    for (Instruction *Preserve : Preserves)
+    for (Instruction *Preserve : Preserves) {
+      SmallPtrSet<const BasicBlock *, 32> Before = blocksBefore(*Preserve);
       for (Instruction *Store : Stores)
-        if (Store != Preserve && isPotentiallyReachable(Store, Preserve)) {
+        if (Store != Preserve && mayComeBefore(*Store, *Preserve, Before)) {
           fail("hf_vlog_preserve may come after a store to persistent memory: "
                "preserve first",
                Preserve->getDebugLoc());
           break;
         }
+    }
+  }
+
+  /// All blocks from which the instruction's block can be reached. LLVM's own
+  /// isPotentiallyReachable says yes to everything in functions of more than 32
+  /// blocks.
+  static SmallPtrSet<const BasicBlock *, 32> blocksBefore(const Instruction &I) {
+    SmallPtrSet<const BasicBlock *, 32> Before;
+    SmallVector<const BasicBlock *, 32> Left{I.getParent()};
+    while (!Left.empty())
+      for (const BasicBlock *Each : predecessors(Left.pop_back_val()))
+        if (Before.insert(Each).second)
+          Left.push_back(Each);
+    return Before;
+  }
+
+  static bool
+  mayComeBefore(const Instruction &One, const Instruction &Other,
+                const SmallPtrSet<const BasicBlock *, 32> &BeforeOther) {
+    return BeforeOther.contains(One.getParent()) ||
+           (One.getParent() == Other.getParent() && One.comesBefore(&Other));
   }
 };
 

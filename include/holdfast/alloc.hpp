@@ -75,7 +75,8 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept;
 /// section that begins next on this thread: they are durable before it stores anything in place.
 /// Unlike stage_copy it wants no stage_persist; the section's log gets 40 bytes with their sum.
 ///
-/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread.
+/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread; this thread's last
+///           section has not read the bytes (its mark may be due still: it might be re-executed).
 /// Ordering: 0 points.
 /// Crash:    the section is re-executed only when the bytes were durable with its log.
 void stage_words(void* to, const void* from, std::size_t bytes) noexcept;

@@ -73,3 +73,13 @@ HF_TXFUNC void keeps(char* to, const char* bytes, std::size_t count) noexcept {
     const char* kept = hf::vlog_preserve(bytes, length);
     std::memcpy(to, kept, length);
 }
+
+// More blocks than a bounded search of the control flow looks at.
+HF_TXFUNC void many_branches(long* to, const long* bytes, bool all) noexcept {
+    std::size_t count = 8;
+    if (all) count = 24;
+    const long* kept = hf::vlog_preserve(bytes, count);
+#define HF_STEP(i) if (count > i && kept[i] > i) to[i] += kept[i];
+#define HF_STEPS(i) HF_STEP(i) HF_STEP(i + 1) HF_STEP(i + 2) HF_STEP(i + 3) HF_STEP(i + 4) HF_STEP(i + 5)
+    HF_STEPS(0) HF_STEPS(6) HF_STEPS(12) HF_STEPS(18)
+}
