@@ -13,6 +13,13 @@
 # which the program must be linked with (holdfast/abi/trace_abi.h). Before or after
 # holdfast_instrument, or alone.
 #
+# holdfast_relocatable(<target>)
+#
+# Builds <target> so that it can work on a pool mapped at another address than its canonical one
+# (open_options::relocate); defines HF_RELOCATABLE. Before or after holdfast_instrument, or alone.
+# All code of a program that touches a relocated pool, or shares inline functions with such code, is
+# to be built like this.
+#
 # holdfast_crash_program(<name> ENGINE none|clobber|undo SOURCES <source>... [OPTIONS ...])
 #
 # An executable of crash programs (holdfast/crash.hpp), for `holdfast crash` to run: instrumented,
@@ -126,6 +133,17 @@ function(holdfast_trace target)
   set(engine "$<TARGET_PROPERTY:${target},HOLDFAST_ENGINE>")
   target_compile_options(${target} PRIVATE
     -fno-omit-frame-pointer -fno-optimize-sibling-calls "SHELL:-mllvm -holdfast-trace"
+    "$<$<OR:$<STREQUAL:${engine},>,$<STREQUAL:${engine},none>>:SHELL:-mllvm -holdfast-engine=none>")
+endfunction()
+
+function(holdfast_relocatable target)
+  if(NOT TARGET ${target})
+    message(FATAL_ERROR "holdfast_relocatable: '${target}' is not a target")
+  endif()
+  _holdfast_add_plugin(${target} holdfast_relocatable file)
+  set(engine "$<TARGET_PROPERTY:${target},HOLDFAST_ENGINE>")
+  target_compile_definitions(${target} PRIVATE HF_RELOCATABLE)
+  target_compile_options(${target} PRIVATE "SHELL:-mllvm -holdfast-relocatable"
     "$<$<OR:$<STREQUAL:${engine},>,$<STREQUAL:${engine},none>>:SHELL:-mllvm -holdfast-engine=none>")
 endfunction()
 

@@ -12,6 +12,7 @@
 // make.
 #include "transform/Instrument.h"
 #include "transform/MarkFunctions.h"
+#include "transform/RelocateAccesses.h"
 #include "transform/TraceAccesses.h"
 
 #include "llvm/Config/llvm-config.h"
@@ -56,6 +57,12 @@ static cl::opt<bool>
           cl::desc("Report accesses of persistent memory to the crash checker"),
           cl::init(false));
 
+static cl::opt<bool>
+    Relocatable("holdfast-relocatable",
+                cl::desc("Translate pointers so that pools work at addresses "
+                         "other than their own"),
+                cl::init(false));
+
 SectionOptions holdfast::commandLineOptions() {
   return {Engine, Parts, Refine};
 }
@@ -80,6 +87,19 @@ struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
   static bool isRequired() { return true; }
 };
 
+/// The link would have to translate what its sections are made of.
+struct RelocatePass : PassInfoMixin<RelocatePass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
+    if (isForLinkTimeOptimisation(M)) {
+      M.getContext().emitError("-holdfast-relocatable does not work with "
+                               "link-time optimisation: compile with -fno-lto");
+      return PreservedAnalyses::all();
+    }
+    return RelocateAccessesPass().run(M, MAM);
+  }
+  static bool isRequired() { return true; }
+};
+
 /// The link would have to trace: what the compile step inserted, its analysis
 /// of sections would take for calls of the sections.
 struct TracePass : PassInfoMixin<TracePass> {
@@ -98,6 +118,8 @@ struct TracePass : PassInfoMixin<TracePass> {
 void registerPasses(PassBuilder &Builder) {
   Builder.registerPipelineStartEPCallback(
       [](ModulePassManager &Passes, OptimizationLevel) {
+        if (Relocatable)
+          Passes.addPass(SplitCopiesPass());
         if (Engine != EngineKind::None)
           Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         if (Trace)
@@ -107,6 +129,8 @@ void registerPasses(PassBuilder &Builder) {
       [](ModulePassManager &Passes, OptimizationLevel) {
         if (Engine != EngineKind::None)
           Passes.addPass(InstrumentOrDeferPass());
+        if (Relocatable)
+          Passes.addPass(RelocatePass());
         if (Trace)
           Passes.addPass(TracePass());
       });
@@ -121,6 +145,10 @@ void registerPasses(PassBuilder &Builder) {
           Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         else if (Name == "holdfast-instrument")
           Passes.addPass(InstrumentPass());
+        else if (Name == "holdfast-split-copies")
+          Passes.addPass(SplitCopiesPass());
+        else if (Name == "holdfast-relocate")
+          Passes.addPass(RelocateAccessesPass());
         else if (Name == "holdfast-trace")
           Passes.addPass(TraceAccessesPass());
         else if (Name == "holdfast-defer")

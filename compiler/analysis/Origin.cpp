@@ -6,6 +6,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/GlobalVariable.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/IR/IntrinsicInst.h"
 
 using namespace llvm;
 
@@ -16,6 +17,24 @@ bool isToolGlobal(const GlobalVariable &Global) {
   return Name.starts_with("__profc_") || Name.starts_with("__profd_") ||
          Name.starts_with("__llvm_gcov") || Name.starts_with("__sancov_") ||
          Name.starts_with("__ubsan_");
+}
+
+/// Memory that is no part of any file mapping.
+static bool isElsewhere(const Value *Object) {
+  if (const auto *Argument = dyn_cast<llvm::Argument>(Object))
+    return Argument->hasByValAttr();
+  if (const auto *Call = dyn_cast<IntrinsicInst>(Object))
+    return Call->getIntrinsicID() == Intrinsic::threadlocal_address;
+  return isa<AllocaInst>(Object) || isa<GlobalValue>(Object) ||
+         isa<ConstantPointerNull>(Object) || isa<UndefValue>(Object);
+}
+
+bool mayBePM(const Value *Address) {
+  if (Address->getType()->getScalarType()->getPointerAddressSpace() != 0)
+    return false; // the x86 segments fs and gs
+  SmallVector<const Value *, 4> Objects;
+  getUnderlyingObjects(Address, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
+  return !all_of(Objects, isElsewhere);
 }
 
 static Origin originOfObject(const Value *Object, const FreshFunctions &Fresh) {

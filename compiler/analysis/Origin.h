@@ -26,6 +26,10 @@ using FreshFunctions = llvm::SmallPtrSet<const llvm::Function *, 8>;
 Origin originOf(const llvm::Value *Pointer, const FreshFunctions &Fresh,
                 const llvm::LoopInfo *Loops);
 
+/// False when the memory is part of no file mapping: locals, globals,
+/// thread-local variables. Of a vector of addresses: of any.
+bool mayBePM(const llvm::Value *Address);
+
 /// Adds to 'Fresh' those of 'Functions' that return fresh memory on every path.
 ///
 /// The attribute 'noalias' on a result is not enough: a free list inside the

@@ -16,6 +16,9 @@
 #include "analysis/Calls.h"
 #include "analysis/Names.h"
 #include "analysis/VersionHash.h"
+#include "transform/RelocateAccesses.h"
+
+#include "holdfast/abi/relocate_abi.h"
 
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/DebugInfoMetadata.h"
@@ -222,7 +225,10 @@ private:
                               Pointer, Word64, Pointer);
     static_assert(sizeof(hf_txfunc) == 64 && offsetof(hf_txfunc, name) == 24 &&
                   offsetof(hf_txfunc, args_count) == 48);
-    Constant *Fields[] = {ConstantInt::get(Word32, HF_ABI_VERSION),
+    uint32_t Abi =
+        HF_ABI_VERSION |
+        (isRelocatable(*Txfunc.getParent()) ? HF_ABI_RELOCATABLE : 0);
+    Constant *Fields[] = {ConstantInt::get(Word32, Abi),
                           ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),
                           ConstantInt::get(Word64, xxh3_64bits(Name)),
                           ConstantInt::get(Word64, Version),

@@ -18,11 +18,11 @@
 // stores, cache-line write-backs, sfence and inline assembly.
 #include "transform/TraceAccesses.h"
 #include "analysis/LibraryAccesses.h"
+#include "analysis/Origin.h"
 #include "transform/InsertCalls.h"
 
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
-#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
@@ -62,24 +62,6 @@ struct Report {
     return What == Event::Load || What == Event::StringLoad;
   }
 };
-
-/// Memory that is no part of any file mapping.
-bool isElsewhere(const Value *Object) {
-  if (const auto *Argument = dyn_cast<llvm::Argument>(Object))
-    return Argument->hasByValAttr();
-  if (const auto *Call = dyn_cast<IntrinsicInst>(Object))
-    return Call->getIntrinsicID() == Intrinsic::threadlocal_address;
-  return isa<AllocaInst>(Object) || isa<GlobalValue>(Object) ||
-         isa<ConstantPointerNull>(Object) || isa<UndefValue>(Object);
-}
-
-bool mayBePM(const Value *Address) {
-  if (Address->getType()->getScalarType()->getPointerAddressSpace() != 0)
-    return false; // the x86 segments fs and gs
-  SmallVector<const Value *, 4> Objects;
-  getUnderlyingObjects(Address, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
-  return !all_of(Objects, isElsewhere);
-}
 
 class Collector {
 public:
