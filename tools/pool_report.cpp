@@ -207,7 +207,10 @@ void print_info(const std::string& path, const report& r, bool json) {
                r.file_bytes);
     fmt::print("heap        {} extents, chunks of {} bytes\n", h.extent_count, h.chunk_bytes);
     fmt::print("log lanes   {} of {} bytes\n", h.lane_count, h.lane_bytes);
-    fmt::print("address     {:#x}\n", h.base_address);
+    fmt::print("address     {:#x}", h.base_address);
+    if ((h.required_features & feature_relocated) != 0)
+        fmt::print(" (left open, with logs made at {:#x})", h.mapped_address);
+    fmt::print("\n");
     fmt::print("uuid        {}\n", uuid_of(h));
     fmt::print("format      {}\n", h.format_version);
 }

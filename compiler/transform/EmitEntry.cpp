@@ -143,8 +143,12 @@ private:
       AllocaInst *Copy = Builder.CreateAlloca(A.Type);
       Copy->setAlignment(
           std::max(Copy->getAlign(), Parameter.getParamAlign().valueOrOne()));
-      Builder.CreateMemCpy(Copy, Copy->getAlign(), From, alignIn(A.OffsetBytes),
-                           A.SizeBytes);
+      if (isRelocatable(M))
+        copyByType(Builder, Copy, Copy->getAlign(), From,
+                   alignIn(A.OffsetBytes), A.Type, Layout);
+      else
+        Builder.CreateMemCpy(Copy, Copy->getAlign(), From,
+                             alignIn(A.OffsetBytes), A.SizeBytes);
       Values[A.Index] = Copy;
     }
     copyAttributes(*Builder.CreateCall(&Body, Values));

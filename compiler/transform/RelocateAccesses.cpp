@@ -94,12 +94,10 @@ SmallVector<PointerField, 8> pointersIn(const MDNode &Fields, uint64_t Bytes) {
   return Found;
 }
 
-/// Replaces the copy. Its memory does not overlap, or is the same.
-void split(MemCpyInst &Copy, uint64_t Bytes, ArrayRef<PointerField> Fields) {
-  IRBuilder<> Builder(&Copy);
-  Value *To = Copy.getDest(), *From = Copy.getSource();
-  Align ToAlign = Copy.getDestAlign().valueOrOne();
-  Align FromAlign = Copy.getSourceAlign().valueOrOne();
+/// Copies bytes, the pointers among them as pointers.
+void copyInPieces(IRBuilderBase &Builder, Value *To, Align ToAlign, Value *From,
+                  Align FromAlign, uint64_t Bytes,
+                  ArrayRef<PointerField> Fields) {
   auto At = [&](Value *Base, uint64_t Offset) {
     return Offset == 0
                ? Base
@@ -117,15 +115,41 @@ void split(MemCpyInst &Copy, uint64_t Bytes, ArrayRef<PointerField> Fields) {
     LoadInst *Value =
         Builder.CreateAlignedLoad(Builder.getPtrTy(), At(From, Field.Offset),
                                   commonAlignment(FromAlign, Field.Offset));
-    Value->setMetadata(LLVMContext::MD_tbaa, Field.Tag);
     StoreInst *Store = Builder.CreateAlignedStore(
         Value, At(To, Field.Offset), commonAlignment(ToAlign, Field.Offset));
-    Store->setMetadata(LLVMContext::MD_tbaa, Field.Tag);
+    if (Field.Tag) {
+      Value->setMetadata(LLVMContext::MD_tbaa, Field.Tag);
+      Store->setMetadata(LLVMContext::MD_tbaa, Field.Tag);
+    }
     Done = Field.Offset + WordBytes;
   }
   CopyBetween(Done, Bytes);
+}
+
+/// Replaces the copy. Its memory does not overlap, or is the same.
+void split(MemCpyInst &Copy, uint64_t Bytes, ArrayRef<PointerField> Fields) {
+  IRBuilder<> Builder(&Copy);
+  copyInPieces(Builder, Copy.getDest(), Copy.getDestAlign().valueOrOne(),
+               Copy.getSource(), Copy.getSourceAlign().valueOrOne(), Bytes,
+               Fields);
   Copy.eraseFromParent();
   ++NumSplit;
+}
+
+void addPointersIn(Type *T, uint64_t Offset, const DataLayout &Layout,
+                   SmallVectorImpl<PointerField> &Found) {
+  if (T->isPointerTy()) {
+    Found.push_back({Offset, nullptr});
+  } else if (auto *Struct = dyn_cast<StructType>(T)) {
+    const StructLayout *Fields = Layout.getStructLayout(Struct);
+    for (unsigned I = 0; I != Struct->getNumElements(); ++I)
+      addPointersIn(Struct->getElementType(I),
+                    Offset + Fields->getElementOffset(I), Layout, Found);
+  } else if (auto *Array = dyn_cast<ArrayType>(T)) {
+    uint64_t Bytes = Layout.getTypeAllocSize(Array->getElementType());
+    for (uint64_t I = 0; I != Array->getNumElements(); ++I)
+      addPointersIn(Array->getElementType(), Offset + I * Bytes, Layout, Found);
+  }
 }
 
 void splitCopies(Function &F) {
@@ -596,6 +620,14 @@ bool isTranslated(const Function &F) {
 } // namespace
 
 bool isRelocatable(const Module &M) { return M.getNamedMetadata(Mark); }
+
+void copyByType(IRBuilderBase &Builder, Value *To, Align ToAlign, Value *From,
+                Align FromAlign, Type *T, const DataLayout &Layout) {
+  SmallVector<PointerField, 8> Found;
+  addPointersIn(T, 0, Layout, Found);
+  copyInPieces(Builder, To, ToAlign, From, FromAlign,
+               Layout.getTypeStoreSize(T), Found);
+}
 
 PreservedAnalyses SplitCopiesPass::run(Module &M, ModuleAnalysisManager &) {
   M.getOrInsertNamedMetadata(Mark);

@@ -2,6 +2,7 @@
 #ifndef HOLDFAST_COMPILER_RELOCATEACCESSES_H
 #define HOLDFAST_COMPILER_RELOCATEACCESSES_H
 
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/PassManager.h"
 
 namespace holdfast {
@@ -23,6 +24,11 @@ struct RelocateAccessesPass : llvm::PassInfoMixin<RelocateAccessesPass> {
 
 /// Whether SplitCopiesPass has marked the module.
 bool isRelocatable(const llvm::Module &M);
+
+/// Copies a 'T', the pointers in it as pointers.
+void copyByType(llvm::IRBuilderBase &Builder, llvm::Value *To,
+                llvm::Align ToAlign, llvm::Value *From, llvm::Align FromAlign,
+                llvm::Type *T, const llvm::DataLayout &Layout);
 
 } // namespace holdfast
 

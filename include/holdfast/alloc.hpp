@@ -80,6 +80,9 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept;
 /// Ordering: 0 points.
 /// Crash:    the section is re-executed only when the bytes were durable with its log.
 void stage_words(void* to, const void* from, std::size_t bytes) noexcept;
+/// The same for bytes that were stored at 'at' already: relocatable code stores pointers in place,
+/// in their canonical form.
+void stage_written(const void* at, std::size_t bytes) noexcept;
 void unstage(void* staged_block) noexcept;
 /// Gives back the free blocks that this thread keeps at hand, so that chunks which are wholly free
 /// can serve other sizes and other threads.

@@ -32,6 +32,14 @@ class engine; // an engine's recovery, given to open: clobber::engine(), undo::e
 
 enum class create : std::uint8_t { if_missing, never, always_new };
 
+/// Where a pool is mapped. Elsewhere than at its canonical address it may be touched by code built
+/// relocatable only (holdfast_relocatable); docs/internals/relocation.md.
+enum class relocation : std::uint8_t {
+    never,    // at the canonical address, or not at all
+    if_taken, // elsewhere when that is taken, or when a crash left the pool open elsewhere
+    always,   // elsewhere: to test
+};
+
 struct open_options {
     std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
     std::uint64_t layout_hash = 0; // application's hash of its types; 0 when it has none
@@ -48,7 +56,8 @@ struct open_options {
     /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
     /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.
     bool guard_signals = true;
-    std::uint32_t recovery_ms_max = 10'000; // computing time of one re-execution; 0: no bound
+    std::uint32_t recovery_ms_max = 10'000;  // computing time of one re-execution; 0: no bound
+    relocation relocate = relocation::never; // of an existing pool
     bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
 };
 
@@ -93,6 +102,8 @@ public:
     /// Lines for people that open wants to say (repaired header copy, emulated pmem …).
     const std::vector<std::string>& warnings() const noexcept;
     bool contains(const void* address) const noexcept;
+    /// Whether the pool is mapped elsewhere than at its canonical address.
+    bool relocated() const noexcept;
 
     class impl;
     impl& internals() const noexcept { return *impl_; }

@@ -11,6 +11,7 @@
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/abi/relocate_abi.h>
 #include <holdfast/clobber.hpp>
 
 #include <fmt/format.h>
@@ -29,6 +30,45 @@ public:
     status check(pool_file& file, const pending_section& section) const override;
     void recover(pool::impl& pool, pending_section& section, recovery& state) const override;
 };
+
+/// Whether the logged bytes that are not known as pointers may be such of another mapping: by-value
+/// arguments, preserved bytes.
+bool holds_old_addresses(const pool_file& file, const hf_txfunc& function,
+                         const pending_section& section) {
+    const auto any = [&](const std::byte* bytes, std::uint64_t count) {
+        return holds_address(bytes, count, file.logged_base(), file.shape().max_bytes);
+    };
+    for (std::uint64_t i = 0; i < function.args_count; ++i) {
+        const hf_arg& a = function.args[i];
+        if (a.kind == HF_ARG_VALUE && any(section.args.data() + a.offset_bytes, a.size_bytes))
+            return true;
+    }
+    for (const record_view& r : section.records)
+        if (r.kind == record_kind::preserve && any(r.payload, r.bytes)) return true;
+    return false;
+}
+
+/// Whether the section can be re-executed where the pool is mapped now.
+status check_place(const pool_file& file, const hf_txfunc& function,
+                   const pending_section& section) {
+    const auto refuse = [&](const std::string& why) {
+        return status{errc::address_taken,
+                      fmt::format("{}: address_taken: lane {} holds a pending section of {} ({}): "
+                                  "{}",
+                                  file.path(), section.lane, function.name, function.where, why)};
+    };
+    if ((function.abi_version & HF_ABI_RELOCATABLE) != 0) return {};
+    if (file.relocated())
+        return refuse("it is not built relocatable, and the canonical address is not to be had");
+    const auto here = reinterpret_cast<std::uint64_t>(file.base());
+    if (here != file.logged_base() && holds_old_addresses(file, function, section))
+        return refuse(
+            fmt::format("its log holds addresses of the mapping at {:#x} that cannot be told from "
+                        "numbers, now the pool is at {:#x}: only a build that is relocatable can "
+                        "recover it",
+                        file.logged_base(), here));
+    return {};
+}
 
 status clobber_engine::check(pool_file& file, const pending_section& section) const {
     const begin_payload& begin = section.begin;
@@ -51,20 +91,28 @@ status clobber_engine::check(pool_file& file, const pending_section& section) co
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
         const void* pointer = nullptr;
         std::memcpy(&pointer, section.args.data() + function->args[i].offset_bytes, sizeof pointer);
-        if (pointer != nullptr && !file.contains(pointer))
+        const std::uint64_t offset =
+            reinterpret_cast<std::uint64_t>(pointer) - file.canonical_base();
+        if (pointer != nullptr && offset >= file.shape().max_bytes)
             return {errc::corrupt,
                     fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool",
                                 file.path(), section.lane, i, function->name)};
     }
-    return {};
+    return check_place(file, *function, section);
 }
 
-/// Runs the body again, for as long as the pool's options allow.
-void re_execute(const pool::impl& pool, section& work, const pending_section& pending) {
+/// Runs the body again, for as long as the pool's options allow. All addresses in the arguments get
+/// the form that they were logged in; where that is another than today's, they are translated as
+/// they are read.
+void re_execute(const pool::impl& pool, section& work, pending_section& pending) {
+    const pool_file& file = *pool.file;
+    shift_pointers(*work.function(), pending.args.data(),
+                   file.logged_base() - file.canonical_base());
+    const void* args = work.as_read(pending.args.data(), pending.args.size());
     const fault_guard::clock running(
         pool.recovery_ms_max, [](void* late) noexcept { static_cast<section*>(late)->expire(); },
         &work);
-    work.function()->re_execute(pending.args.data());
+    work.function()->re_execute(args);
 }
 
 /// Whether everything made before the section is there: the blocks it may adopt are named, bytes

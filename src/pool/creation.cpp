@@ -32,6 +32,13 @@ int fill_random(std::uint8_t (&uuid)[16]) noexcept {
     return 0;
 }
 
+std::uint64_t candidate_in(std::uint64_t low, std::uint64_t high, const std::uint8_t (&uuid)[16],
+                           std::uint64_t max_bytes, unsigned n) noexcept {
+    const std::uint64_t alignment = base_alignment(max_bytes);
+    const std::uint64_t places = (high - low - max_bytes) / alignment + 1;
+    return low + checksum(uuid, sizeof uuid, n) % places * alignment;
+}
+
 } // namespace
 
 status check_options(const std::string& path, const open_options& o) {
@@ -93,9 +100,12 @@ geometry shape_of(const pool_header& h) noexcept {
 
 std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
                              unsigned n) noexcept {
-    const std::uint64_t alignment = base_alignment(max_bytes);
-    const std::uint64_t places = (base_high - base_low - max_bytes) / alignment + 1;
-    return base_low + checksum(uuid, sizeof uuid, n) % places * alignment;
+    return candidate_in(base_low, base_high, uuid, max_bytes, n);
+}
+
+std::uint64_t relocated_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
+                                  unsigned n) noexcept {
+    return candidate_in(relocated_low, relocated_high, uuid, max_bytes, n);
 }
 
 } // namespace hf

@@ -18,5 +18,8 @@ geometry shape_of(const pool_header& header) noexcept;
 /// The n-th address to try for a pool with this uuid: pseudo-random, aligned, in the pools' range.
 std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
                              unsigned n) noexcept;
+/// The n-th address to try for a mapping elsewhere, likewise.
+std::uint64_t relocated_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,
+                                  unsigned n) noexcept;
 
 } // namespace hf

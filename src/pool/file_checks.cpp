@@ -72,6 +72,11 @@ std::string number_out_of_bounds(const pool_header& h) {
     if (h.base_address < base_low || h.base_address > base_high - h.max_bytes ||
         h.base_address % base_alignment(h.max_bytes) != 0)
         return out_of_bounds("base_address", h.base_address, base_low, base_high - h.max_bytes);
+    if ((h.required_features & feature_relocated) != 0 &&
+        (h.mapped_address < relocated_low || h.mapped_address > relocated_high - h.max_bytes ||
+         h.mapped_address % base_alignment(h.max_bytes) != 0))
+        return out_of_bounds("mapped_address", h.mapped_address, relocated_low,
+                             relocated_high - h.max_bytes);
     if (h.lanes_offset != lanes_start_offset)
         return out_of_bounds("lanes_offset", h.lanes_offset, lanes_start_offset,
                              lanes_start_offset);

@@ -11,6 +11,8 @@
 #include <base/checksum.hpp>
 #include <pool/pool_file.hpp>
 
+#include <holdfast/abi/relocate_abi.h>
+
 #include <cstddef>
 #include <cstdint>
 #include <type_traits>
@@ -26,16 +28,23 @@ inline constexpr std::uint64_t lanes_start_offset = 12288;
 inline constexpr std::uint32_t extents_max = 128;
 
 /// Required bits change what readers must understand; a build that misses one refuses the pool.
-/// Optional bits may be ignored. Version 1 defines neither.
-inline constexpr std::uint64_t known_required_features = 0;
+/// Optional bits may be ignored. Version 1 defines none.
+/// Left open, with addresses of a mapping at 'mapped_address' in its logs.
+inline constexpr std::uint64_t feature_relocated = 1;
+inline constexpr std::uint64_t known_required_features = feature_relocated;
 
 inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;
 inline constexpr std::uint32_t lane_count_max = 4096;
 
 /// Canonical addresses: application memory for plain programs, sanitizers and valgrind (DESIGN §3).
-inline constexpr std::uint64_t base_low = 0x570000000000ULL;
-inline constexpr std::uint64_t base_high = 0x5a0000000000ULL;
+inline constexpr std::uint64_t base_low = HF_CANONICAL_LOW;
+inline constexpr std::uint64_t base_high = HF_CANONICAL_HIGH;
+/// Where pools are mapped that are not at their canonical address: nothing else is there.
+inline constexpr std::uint64_t relocated_low = std::uint64_t{HF_RELOCATED_BITS}
+                                               << HF_RELOCATED_SHIFT;
+inline constexpr std::uint64_t relocated_high = (std::uint64_t{HF_RELOCATED_BITS} + 1)
+                                                << HF_RELOCATED_SHIFT;
 
 /// Alignment of a canonical address: huge pages, and gigantic ones where the pool may need them.
 constexpr std::uint64_t base_alignment(std::uint64_t max_bytes) {
@@ -61,13 +70,14 @@ struct pool_header {
     std::uint64_t layout_hash;       // application's hash of its types; 0 when it has none
     std::uint32_t mode;              // hf::mode of the last mark_open
     std::uint32_t open;              // 1 from mark_open to the clean close, else 0
-    char boot_id[40];            // kernel boot identifier of the last mark_open, zero-padded text
-    char layout[64];             // application's layout name, zero-padded text
-    std::uint32_t extent_count;  // extents in use, 1 to 128
-    std::uint32_t reserved_word; // zero
-    extent extents[extents_max]; // heap, in file order
-    std::uint64_t reserved[225]; // zero
-    std::uint64_t checksum;      // XXH3-64 of all bytes before it, seeded with header_magic
+    char boot_id[40];             // kernel boot identifier of the last mark_open, zero-padded text
+    char layout[64];              // application's layout name, zero-padded text
+    std::uint32_t extent_count;   // extents in use, 1 to 128
+    std::uint32_t reserved_word;  // zero
+    extent extents[extents_max];  // heap, in file order
+    std::uint64_t mapped_address; // with feature_relocated: the mapping that logs may name; else 0
+    std::uint64_t reserved[224];  // zero
+    std::uint64_t checksum;       // XXH3-64 of all bytes before it, seeded with header_magic
 };
 static_assert(sizeof(extent) == 16);
 static_assert(sizeof(pool_header) == 4096);
@@ -78,7 +88,8 @@ static_assert(offsetof(pool_header, base_address) == 64 &&
               offsetof(pool_header, lane_count) == 104);
 static_assert(offsetof(pool_header, boot_id) == 128 && offsetof(pool_header, layout) == 168);
 static_assert(offsetof(pool_header, extent_count) == 232 && offsetof(pool_header, extents) == 240);
-static_assert(offsetof(pool_header, reserved) == 2288 && offsetof(pool_header, checksum) == 4088);
+static_assert(offsetof(pool_header, mapped_address) == 2288 &&
+              offsetof(pool_header, checksum) == 4088);
 
 inline std::uint64_t header_checksum(const pool_header& h) noexcept {
     return checksum(&h, offsetof(pool_header, checksum), header_magic);

@@ -130,15 +130,52 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
                         "be torn or missing",
                         path_));
-    if (status ok = reserve(h); !ok.ok()) return ok;
-    base_ = reinterpret_cast<std::byte*>(h.base_address);
+    if (status ok = place(h, options.relocate); !ok.ok()) return ok;
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
     if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
+    if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
+        relocated_.emplace(base_, shape_.max_bytes,
+                           address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
+                                         shape_.max_bytes, &size_bytes_},
+                           "a relocated pool");
     watch(options);
     if (options.prefault) populate(base_, size_bytes());
     return {};
 }
+
+/// Finds and reserves the addresses of an existing pool.
+status pool_file::place(const pool_header& h, relocation wanted) {
+    const bool left_elsewhere = h.open != 0 && (h.required_features & feature_relocated) != 0;
+    logged_base_ = left_elsewhere ? h.mapped_address : h.base_address;
+    // There recovery finds everything where the logs say.
+    if (left_elsewhere && wanted != relocation::never &&
+        reserve_addresses(h.mapped_address, h.max_bytes) == 0) {
+        base_ = reinterpret_cast<std::byte*>(h.mapped_address);
+        return {};
+    }
+    if (wanted == relocation::always) return relocate(h);
+    status canonical = reserve(h);
+    if (canonical.code() == errc::address_taken && wanted == relocation::if_taken)
+        return relocate(h);
+    if (canonical.ok()) base_ = reinterpret_cast<std::byte*>(h.base_address);
+    return canonical;
+}
+
+status pool_file::relocate(const pool_header& h) {
+    int failed = file_.in_memory() ? EINVAL : EEXIST;
+    for (unsigned n = 0; n < base_attempts_max && failed == EEXIST; ++n) {
+        const std::uint64_t base = relocated_candidate(h.uuid, h.max_bytes, n);
+        failed = reserve_addresses(base, h.max_bytes);
+        if (failed == 0) base_ = reinterpret_cast<std::byte*>(base);
+    }
+    if (failed == 0) return {};
+    return refusal(path_, failed == EEXIST ? errc::address_taken : errc::io_error,
+                   fmt::format("no place for {} bytes of addresses between {:#x} and {:#x}: {}",
+                               h.max_bytes, relocated_low, relocated_high, error_text(failed)));
+}
+
+std::uint64_t pool_file::canonical_base() const noexcept { return header_->base_address; }
 
 status pool_file::reserve(const pool_header& h) const {
     int failed = 0;
@@ -246,12 +283,29 @@ status pool_file::mark_open() {
     h.mode = static_cast<std::uint32_t>(mode_);
     h.engines = engines_;
     h.open = 1;
+    note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
     if (status ok = write_headers(); !ok.ok()) return ok;
     generation_ = h.generation;
     marked_open_ = true;
     return {};
+}
+
+void pool_file::note_place(std::uint64_t base) noexcept {
+    pool_header& h = *header_;
+    const bool elsewhere = base != h.base_address;
+    h.required_features &= ~feature_relocated;
+    if (elsewhere) h.required_features |= feature_relocated;
+    h.mapped_address = elsewhere ? base : 0;
+}
+
+status pool_file::settle_place() {
+    const auto here = reinterpret_cast<std::uint64_t>(base_);
+    if (was_clean_ || logged_base_ == here) return {};
+    note_place(here);
+    logged_base_ = here;
+    return write_headers();
 }
 
 /// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power
@@ -284,6 +338,8 @@ root_words* pool_file::roots() const noexcept {
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
+    closing.required_features &= ~feature_relocated;
+    closing.mapped_address = 0;
     closing.engines = 0;
     closing.sequence += 1;
     closing.checksum = header_checksum(closing);
@@ -310,6 +366,7 @@ pool_file::~pool_file() {
     if (base_ == nullptr) return;
     if (marked_open_ && process_ == ::getpid())
         (void)fault_guard::run(fault_guard::against::cut_files, [&] { close_cleanly(); });
+    relocated_.reset();
     if (!file_.in_memory()) release_addresses(base_, shape_.max_bytes);
 }
 

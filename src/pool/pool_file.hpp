@@ -14,6 +14,7 @@
 
 #include <pool/fault_guard.hpp>
 #include <pool/os_file.hpp>
+#include <pool/relocation.hpp>
 
 #include <holdfast/pool.hpp>
 
@@ -22,6 +23,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -77,6 +79,20 @@ public:
     static void abandon(std::unique_ptr<pool_file> file);
 
     std::byte* base() const noexcept { return base_; }
+    /// Whether that is elsewhere than the canonical address.
+    bool relocated() const noexcept { return relocated_.has_value(); }
+    /// The address of the byte at 'base()' in its canonical form.
+    std::uint64_t canonical_base() const noexcept;
+    /// Where the open before this one mapped the pool, if it was not closed cleanly: the form of
+    /// addresses that its logs hold as plain bytes.
+    std::uint64_t logged_base() const noexcept { return logged_base_; }
+    /// The pool's addresses as those bytes hold them.
+    address_forms logged_forms() const noexcept {
+        return {logged_base_, reinterpret_cast<std::uint64_t>(base_), shape_.max_bytes,
+                &size_bytes_};
+    }
+    /// Nothing is pending any more: what is logged from now on has the form of this mapping.
+    status settle_place();
     /// End of the last extent.
     std::uint64_t size_bytes() const noexcept {
         return size_bytes_.load(std::memory_order_acquire);
@@ -122,11 +138,14 @@ private:
     status create_or_say_why(const open_options& options);
     status take_over(const open_options& options, std::uint32_t engines);
     status reserve(const pool_header& header) const;
+    status place(const pool_header& header, relocation wanted);
+    status relocate(const pool_header& header);
     status choose_base(const geometry& shape, const std::uint8_t (&uuid)[16]);
     status settle_mode(const open_options& options);
     status map(std::uint64_t offset, std::uint64_t bytes) const;
     void watch(const open_options& options);
     void take_shape(const pool_header& header);
+    void note_place(std::uint64_t base) noexcept;
     status write_headers();
     status extend(std::uint64_t bytes);
     void close_cleanly() noexcept;
@@ -150,12 +169,14 @@ private:
     std::uint32_t engines_ = 0; // given to open
     int process_ = 0;           // which opened; a forked child leaves the file alone
     std::uint64_t generation_ = 0;
+    std::uint64_t logged_base_ = 0;
     std::string path_;
     std::vector<std::string> warnings_;
     // Never moves and grows at its end only: readers go on while grow() appends.
     std::array<extent, 128> extents_{};
     std::atomic<std::uint32_t> extent_count_{0};
     std::unique_ptr<fault_guard::watched_file> watched_; // ends before file_ does
+    std::optional<translated_range> relocated_;          // as long as it is mapped elsewhere
 };
 
 } // namespace hf

@@ -257,7 +257,8 @@ status pool::impl::check_and_recover() try {
         return {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
     if (!s.ok()) return s;
     registry::add(this);
-    return recover_all(*this, pending);
+    s = recover_all(*this, pending);
+    return s.ok() ? file->settle_place() : s;
 } catch (const std::bad_alloc&) {
     return out_of_memory(file->path());
 }
@@ -330,6 +331,7 @@ std::uint64_t pool::max_bytes() const noexcept { return impl_->file->shape().max
 std::uint64_t pool::generation() const noexcept { return impl_->file->generation(); }
 const recovery_report& pool::recovered() const noexcept { return impl_->report; }
 const std::vector<std::string>& pool::warnings() const noexcept { return impl_->file->warnings(); }
+bool pool::relocated() const noexcept { return impl_->file->relocated(); }
 bool pool::contains(const void* address) const noexcept { return impl_->contains(address); }
 
 void* pool::root_bytes(std::size_t bytes) noexcept try {

@@ -4,6 +4,8 @@
 #include <section/registry.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/abi/relocate_abi.h>
+
 #include <array>
 #include <atomic>
 #include <map>
@@ -97,7 +99,7 @@ const hf_txfunc* find_txfunc(std::uint64_t id) noexcept {
 
 extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
     using namespace hf::registry;
-    if (function->abi_version != HF_ABI_VERSION)
+    if ((function->abi_version & ~HF_ABI_RELOCATABLE) != HF_ABI_VERSION)
         hf::fatal("%s was instrumented for ABI %u, this library has %u", function->name,
                   function->abi_version, HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};

@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <deque>
 #include <unistd.h>
 
 namespace hf {
@@ -25,7 +26,8 @@ struct section::resumed_state {
     std::size_t next_preserved = 0;
     std::vector<std::uint64_t> frees;                       // offsets already in the log
     std::unordered_map<std::uint64_t, std::uint8_t> logged; // word -> bytes already in the log
-    std::vector<std::unique_ptr<std::byte[]>> copies;       // of preserved bytes
+    std::vector<std::unique_ptr<std::byte[]>> copies;       // of logged bytes
+    std::deque<translated_copy> translated;                 // the same, made elsewhere
     bool in_place = false;         // it has stored to memory that is not fresh
     volatile bool expired = false; // written by a signal handler of this thread
     std::jmp_buf discard;
@@ -34,7 +36,7 @@ struct section::resumed_state {
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache)
     : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
       domain_(pool.file->domain()), base_(pool.file->base()),
-      range_bytes_(pool.file->shape().max_bytes), lane_(lane) {}
+      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {}
 
 section::~section() = default;
 
@@ -73,7 +75,30 @@ inline void clear_gaps(const hf_txfunc& function, std::byte* args) noexcept {
         std::memset(args + end, 0, function.args_bytes - end);
 }
 
+/// Gives the pool's addresses among the arguments (null: none are logged) their canonical form.
+void to_canonical(const pool_file& file, const hf_txfunc& function, std::byte* args) {
+    if ((function.abi_version & HF_ABI_RELOCATABLE) == 0)
+        fatal("%s: %s (%s) is not built relocatable, and the pool is not at its canonical address",
+              file.path().c_str(), function.name, function.where);
+    if (args == nullptr) return;
+    shift_pointers(function, args,
+                   file.canonical_base() - reinterpret_cast<std::uint64_t>(file.base()));
+}
+
 } // namespace
+
+void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by) noexcept {
+    for (std::uint64_t i = 0; i < function.args_count; ++i) {
+        const hf_arg& a = function.args[i];
+        if (a.kind != HF_ARG_POOL_POINTER || a.offset_bytes + word_bytes > function.args_bytes)
+            continue;
+        std::uint64_t pointer = 0;
+        std::memcpy(&pointer, args + a.offset_bytes, sizeof pointer);
+        if (pointer == 0) continue;
+        pointer += by;
+        std::memcpy(args + a.offset_bytes, &pointer, sizeof pointer);
+    }
+}
 
 void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
@@ -100,6 +125,8 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     std::memcpy(together, &head, sizeof head);
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
     if (args_bytes > 0) clear_gaps(function, together + sizeof head);
+    if (relocated_) [[unlikely]]
+        to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that is rolled back nobody will read the bytes.
     if (engine != engine_clobber) filled_.clear();
     append(record_kind::begin, staged_.size() + filled_.size(), bytes, together);
@@ -365,6 +392,7 @@ void section::adopt(void* staged_block) {
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     if (engine_ != engine_clobber) return volatile_bytes; // rolled back, never re-executed
     stop_if_expired();
+    if (relocated_) hf_relocated_raw_load(volatile_bytes, bytes, function_->where);
     if (resumed_ == nullptr) {
         if (stored_)
             fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name,
@@ -380,8 +408,14 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
         fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu",
               function_->name, function_->where, static_cast<unsigned long long>(r.bytes),
               static_cast<unsigned long long>(bytes));
+    return as_read(r.payload, bytes);
+}
+
+const void* section::as_read(const void* logged, std::uint64_t bytes) {
+    if (pool_->file->logged_base() != reinterpret_cast<std::uint64_t>(base_))
+        return resumed_->translated.emplace_back(logged, bytes, pool_->file->logged_forms()).data();
     resumed_->copies.push_back(std::make_unique<std::byte[]>(bytes));
-    std::memcpy(resumed_->copies.back().get(), r.payload, bytes);
+    std::memcpy(resumed_->copies.back().get(), logged, bytes);
     return resumed_->copies.back().get();
 }
 

@@ -69,6 +69,10 @@ public:
     /// The thread uses the pool no more.
     void leave();
 
+    /// In a re-execution: a copy of arguments or preserved bytes, for code to read. Where they were
+    /// logged at another mapping, addresses are translated as they are read.
+    const void* as_read(const void* logged, std::uint64_t bytes);
+
     engine_bit engine() const noexcept { return engine_; }
     hf::pool::impl& pool() const noexcept { return *pool_; }
     const hf_txfunc* function() const noexcept { return function_; }
@@ -115,6 +119,7 @@ private:
     const hf_txfunc* function_ = nullptr;
     engine_bit engine_ = engine_clobber;
     lane_writer log_;
+    bool relocated_ = false;         // the pool is
     bool counted_ = false;           // in pool::impl::section_threads
     bool unfenced_ = false;          // records appended since the last fence
     bool stored_ = false;            // something was stored to PM
@@ -137,6 +142,9 @@ private:
     std::vector<filled_bytes> filled_; // written before the section, not fenced before it (5)
     std::unique_ptr<resumed_state> resumed_;
 };
+
+/// Adds 'by' to every pool pointer among packed arguments that is not null.
+void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by) noexcept;
 
 /// The section open on this thread, or null.
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));

@@ -62,6 +62,7 @@ result<void*> stage(pool& in, std::size_t bytes) try {
 
 void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept {
     const hf::domain d = in.internals().file->domain();
+    if (in.relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_copy");
     auto* out = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
     // Whole lines go past the caches; what stands before and behind them shares its lines.
@@ -95,12 +96,22 @@ void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(to, "stage_words");
     const hf::domain d = pool.file->domain();
+    if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_words");
     persist::copy(d, to, from, bytes);
     persist::thread_counters().pm_bytes += bytes;
     // Elsewhere stores reach PM in the order in which they were made.
     if (d != domain::adr) return;
     without_exceptions("stage_words",
                        [&] { attach(pool).work.note_filled(to, bytes, XXH3_64bits(from, bytes)); });
+}
+
+void stage_written(const void* at, std::size_t bytes) noexcept {
+    HF_ASSERT(current_section == nullptr);
+    pool::impl& pool = pool_around(at, "stage_written");
+    if (pool.file->domain() != domain::adr) return;
+    persist::flush(domain::adr, at, bytes);
+    without_exceptions("stage_written",
+                       [&] { attach(pool).work.note_filled(at, bytes, XXH3_64bits(at, bytes)); });
 }
 
 void unstage(void* staged_block) noexcept {

@@ -271,13 +271,16 @@ private:
     // In one pass: partial lines are dear.
     static void fill(blocks fresh, const tree_node& links, const Key& key,
                      const Value& value) noexcept {
-        alignas(node) std::byte image[sizeof(node)]{};
-        node& made = *reinterpret_cast<node*>(image);
-        static_cast<tree_node&>(made) = links;
-        made.key = key;
-        if constexpr (value_apart) made.value = fresh.value;
-        else made.value = value;
-        hf::stage_words(fresh.own, image, sizeof image);
+        fill_staged(fresh.own, [&](node& made) {
+            // One by one: of a struct with an array, no metadata says that it holds pointers
+            // (docs/internals/relocation.md).
+            made.child[0] = links.child[0];
+            made.child[1] = links.child[1];
+            made.up = links.up;
+            made.key = key;
+            if constexpr (value_apart) made.value = fresh.value;
+            else made.value = value;
+        });
     }
 
     // What both sections of an insertion do; take_away: of an erasure.

@@ -17,6 +17,7 @@
 #pragma once
 
 #include <structures/namespace.hpp>
+#include <structures/staged.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/lock.hpp>
@@ -229,13 +230,23 @@ private:
         const std::size_t bytes = node::bytes(height);
         auto* staged = static_cast<node*>(hf::stage_near(this, bytes));
         if (staged == nullptr) return nullptr;
+        if (in_relocated_pool(staged)) { // only in place do pointers get the form they have there
+            make_node(staged, height, key, value, to);
+            hf::stage_written(staged, bytes);
+            return staged;
+        }
         alignas(node) std::byte image[node::bytes(level_count)];
-        node* made = ::new (static_cast<void*>(image)) node{key, height};
+        make_node(image, height, key, value, to);
+        hf::stage_words(staged, image, bytes);
+        return staged;
+    }
+
+    static void make_node(void* at, std::uint64_t height, const Key& key, const Value& value,
+                          const places& to) noexcept {
+        node* made = ::new (at) node{key, height};
         for (std::uint64_t level = 0; level < height; ++level)
             made->links()[level] = to[level].next;
         std::memcpy(static_cast<void*>(made->value()), &value, sizeof value);
-        hf::stage_words(staged, image, bytes);
-        return staged;
     }
 
     // Three of four nodes have one link, which goes as an argument; more are preserved.

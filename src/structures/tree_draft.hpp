@@ -78,6 +78,31 @@ struct tree_change {
     std::uintptr_t value; // no pointer: a tag without a node is none into the pool
 };
 
+namespace detail {
+
+// A change's value is logged as a number. In relocatable code it is told from where it goes, so
+// that it means the same wherever the pool is mapped; but for a tag without a node, which no
+// distance looks like: no link leads to itself.
+#if defined(HF_RELOCATABLE)
+constexpr bool values_are_distances = true;
+#else
+constexpr bool values_are_distances = false;
+#endif
+
+inline tree_change change_to(tree_node** at, const tree_node* link) noexcept {
+    const std::uintptr_t word = to_word(link);
+    return {at, values_are_distances && word > tag_mask
+                    ? word - reinterpret_cast<std::uintptr_t>(at)
+                    : word};
+}
+inline tree_node* link_in(const tree_change& change) noexcept {
+    return to_link(values_are_distances && change.value > tag_mask
+                       ? change.value + reinterpret_cast<std::uintptr_t>(change.at)
+                       : change.value);
+}
+
+} // namespace detail
+
 /// Under the tree's lock, outside any section. Volatile.
 class tree_draft {
 public:
@@ -123,7 +148,7 @@ public:
     /// the section need not pass it twice.
     tree_node** take_link(const tree_node* node) noexcept {
         std::size_t i = 0;
-        while (i < count_ && changes_[i].value != detail::to_word(node)) ++i;
+        while (i < count_ && detail::link_in(changes_[i]) != node) ++i;
         if (i == count_) std::abort(); // it is linked already: links are damaged
         tree_node** at = changes_[i].at;
         changes_[i] = changes_[--count_];
@@ -145,7 +170,7 @@ public:
     /// Ordering: 0 clobber writes.
     static void apply(const tree_change* changes, std::size_t count) noexcept {
         for (std::size_t i = 0; i < count; ++i)
-            if (changes[i].at != nullptr) *changes[i].at = detail::to_link(changes[i].value);
+            if (changes[i].at != nullptr) *changes[i].at = detail::link_in(changes[i]);
     }
 
 private:
@@ -174,7 +199,7 @@ private:
     tree_node* read(tree_node* const* at) const noexcept {
         if (tree_node** own = in_image(at)) return *own;
         for (std::size_t i = 0; i < count_; ++i)
-            if (changes_[i].at == at) return detail::to_link(changes_[i].value);
+            if (changes_[i].at == at) return detail::link_in(changes_[i]);
         return *at;
     }
     void write(tree_node** at, tree_node* value) noexcept {
@@ -186,7 +211,7 @@ private:
         while (i < count_ && changes_[i].at != at) ++i;
         if (*at != value) {
             if (i == changes_max) std::abort(); // no balanced tree: links are damaged
-            changes_[i] = {at, detail::to_word(value)};
+            changes_[i] = detail::change_to(at, value);
             if (i == count_) ++count_;
         } else if (i < count_) {
             changes_[i] = changes_[--count_];

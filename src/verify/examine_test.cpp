@@ -175,7 +175,7 @@ TEST_F(Examine, WhatIsNoPoolIsUnreadable) {
     edit_headers(newer, [](pool_header& h) { h.format_version = 2; });
     EXPECT_EQ(verdict_of(newer), verdict::unreadable);
     bytes feature = make_pool();
-    edit_headers(feature, [](pool_header& h) { h.required_features = 1; });
+    edit_headers(feature, [](pool_header& h) { h.required_features = 1ULL << 40; });
     EXPECT_EQ(verdict_of(feature), verdict::unreadable);
 }
 

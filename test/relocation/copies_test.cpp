@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: whatever moves a pointer into or out of a relocated pool either translates it or ends the
+// process; the pool never keeps one in the wrong form.
+// Method: each way to move one, between the pool and volatile memory; what was stored is looked at
+// through the file, where it has its canonical form.
+#include "fixture.hpp"
+
+#include <atomic>
+#include <cstring>
+#include <fcntl.h>
+
+namespace {
+
+using namespace relocation_test;
+
+struct three {
+    std::uint64_t number;
+    item* at;
+    std::uint64_t other;
+};
+struct two_links {
+    item* one;
+    item* two;
+};
+
+class Copies : public Relocation {
+protected:
+    void SetUp() override {
+        Relocation::SetUp();
+        { auto made = open(original); }
+        pool = open(original, hf::relocation::always);
+        ASSERT_TRUE(pool && pool->relocated());
+        in = pool->root<content>();
+        push(in, 1);
+        push(in, 2);
+        one = in->first;
+        two = one->next;
+        room = static_cast<std::byte*>(hf_alloc(1024));
+        std::memset(room, 0, 1024);
+    }
+    void TearDown() override {
+        pool.reset();
+        Relocation::TearDown();
+    }
+
+    std::uint64_t in_file(const void* address) const {
+        const auto* base = reinterpret_cast<const std::byte*>(reinterpret_cast<std::uintptr_t>(in) &
+                                                              ~((std::uintptr_t{2} << 20) - 1));
+        const int fd = ::open(original.c_str(), O_RDONLY | O_CLOEXEC);
+        std::uint64_t word = 0;
+        const auto offset = static_cast<const std::byte*>(address) - base;
+        EXPECT_EQ(::pread(fd, &word, sizeof word, offset), 8);
+        ::close(fd);
+        return word;
+    }
+    /// The canonical form of 'pointer', as the pool's first item shows it.
+    std::uint64_t canonical(const void* pointer) const {
+        const auto shift = in_file(&in->first) - reinterpret_cast<std::uint64_t>(one);
+        return reinterpret_cast<std::uint64_t>(pointer) + shift;
+    }
+    template <class T> T* at() { return reinterpret_cast<T*>(room); }
+
+    std::optional<hf::pool> pool;
+    content* in = nullptr;
+    item* one = nullptr;
+    item* two = nullptr;
+    std::byte* room = nullptr;
+};
+
+// The optimiser must not see through the copies.
+template <class T> [[gnu::noinline]] void assign(T* to, const T* from) { *to = *from; }
+[[gnu::noinline]] void assign_array(item** to, item* const* from, std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) to[i] = from[i];
+}
+[[gnu::noinline]] void assign_bytes(void* to, const void* from, std::size_t bytes) {
+    std::memcpy(to, from, bytes);
+}
+[[gnu::noinline]] int compared(const void* a, const void* b, std::size_t bytes) {
+    return std::memcmp(a, b, bytes);
+}
+volatile std::uint64_t used; // no result is left out
+template <class T> [[gnu::noinline]] T loaded(const T* from) { return *from; }
+[[gnu::noinline]] void set_both(two_links* to, item* a, item* b) {
+    to->one = a;
+    to->two = b;
+}
+
+TEST_F(Copies, APointerHasItsCanonicalFormInTheFileAlone) {
+    assign(at<item*>(), &one);
+    EXPECT_EQ(in_file(room), canonical(one));
+    EXPECT_GE(in_file(room), HF_CANONICAL_LOW);
+    EXPECT_LT(in_file(room), HF_CANONICAL_HIGH);
+    EXPECT_EQ(loaded(at<item*>()), one);
+}
+
+TEST_F(Copies, AStructMovesItsPointersAsPointers) {
+    const three here{7, two, 9};
+    assign(at<three>(), &here);
+    EXPECT_EQ(in_file(&at<three>()->at), canonical(two));
+    three back{};
+    assign(&back, at<three>());
+    EXPECT_TRUE(back.number == 7 && back.at == two && back.other == 9);
+    const two_links both = loaded(at<two_links>() + 2);
+    EXPECT_EQ(both.one, nullptr);
+}
+
+TEST_F(Copies, NeighbouringPointersMayGoAsOne) {
+    set_both(at<two_links>(), one, two);
+    EXPECT_EQ(in_file(&at<two_links>()->one), canonical(one));
+    EXPECT_EQ(in_file(&at<two_links>()->two), canonical(two));
+    const two_links back = loaded(at<two_links>());
+    EXPECT_TRUE(back.one == one && back.two == two);
+}
+
+TEST_F(Copies, ALoopOverPointersMayBecomeACopy) {
+    item* here[32];
+    for (std::size_t i = 0; i < 32; ++i) here[i] = i % 2 == 0 ? one : two;
+    assign_array(at<item*>(), here, 32);
+    for (std::size_t i = 0; i < 32; ++i)
+        EXPECT_EQ(in_file(at<item*>() + i), canonical(here[i])) << i;
+    item* back[32] = {};
+    assign_array(back, at<item*>(), 32);
+    EXPECT_EQ(std::memcmp(here, back, sizeof here), 0);
+    assign_array(at<item*>() + 40, at<item*>(), 32); // stays in the pool
+    EXPECT_EQ(in_file(at<item*>() + 41), canonical(two));
+}
+
+TEST_F(Copies, AtomicPointersAreTranslated) {
+    auto* word = reinterpret_cast<std::atomic<item*>*>(room);
+    word->store(one);
+    EXPECT_EQ(in_file(room), canonical(one));
+    EXPECT_EQ(word->load(), one);
+    EXPECT_EQ(word->exchange(two), one);
+    EXPECT_EQ(in_file(room), canonical(two));
+    item* expected = one;
+    EXPECT_FALSE(word->compare_exchange_strong(expected, one));
+    EXPECT_EQ(expected, two);
+    EXPECT_TRUE(word->compare_exchange_strong(expected, one));
+    EXPECT_EQ(in_file(room), canonical(one));
+}
+
+TEST_F(Copies, BytesThatHoldNoAddressMoveFreely) {
+    std::uint64_t here[16];
+    for (std::uint64_t i = 0; i < 16; ++i) here[i] = i * 0x9e3779b97f4a7c15ULL;
+    assign_bytes(room, here, sizeof here);
+    std::uint64_t back[16] = {};
+    assign_bytes(back, room, sizeof back);
+    EXPECT_EQ(std::memcmp(here, back, sizeof here), 0);
+    assign(at<three>() + 8, at<three>()); // pool to pool
+}
+
+TEST_F(Copies, PointersUnderAnotherNameAreRefused) {
+    three here{7, two, 9};
+    EXPECT_DEATH(assign_bytes(room, &here, sizeof here),
+                 "copies_test.cpp:[0-9]+: .*stored, but not as a pointer");
+    assign(at<three>(), &here);
+    EXPECT_DEATH(assign_bytes(&here, room, sizeof here),
+                 "copies_test.cpp:[0-9]+: .*read, but not as a pointer");
+    auto number = reinterpret_cast<std::uintptr_t>(one);
+    EXPECT_DEATH(assign(at<std::uintptr_t>(), &number), "stored, but not as a pointer");
+    EXPECT_DEATH(used = loaded(reinterpret_cast<std::uintptr_t*>(&at<three>()->at)),
+                 "read, but not as a pointer");
+    EXPECT_DEATH(used = static_cast<std::uint64_t>(compared(room, &here, sizeof here)),
+                 "read, but not as a pointer");
+}
+
+TEST_F(Copies, PointersThatTheRuntimeCopiesAreRefused) {
+    three here{7, two, 9};
+    EXPECT_DEATH(
+        {
+            void* staged = hf::stage_near(in, sizeof here);
+            hf::stage_words(staged, &here, sizeof here);
+        },
+        "hf::stage_words: .*stored, but not as a pointer");
+}
+
+TEST_F(Copies, PointersToAnotherPoolAreRefused) {
+    auto* other = reinterpret_cast<item*>(canonical(one)); // where the original would be
+    EXPECT_DEATH(assign(at<item*>(), &other), "a pointer to another pool");
+}
+
+TEST_F(Copies, PointersThatAreNotAlignedAreRefused) {
+    struct [[gnu::packed]] packed {
+        char letter;
+        item* at;
+    };
+    EXPECT_DEATH(at<packed>()->at = one, "a pointer that is not aligned");
+}
+
+} // namespace

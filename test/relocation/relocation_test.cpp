@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a copy of a pool that is open opens beside it, whatever state it was copied in, works, and
+// is an ordinary pool again afterwards; what cannot be recovered elsewhere is refused.
+// Method: this program is built relocatable; all structures and a list are filled, copied, changed
+// at the other address, and read by relocation_ordinary, which is not. Processes are killed inside
+// sections, at the canonical address and elsewhere.
+#include "fixture.hpp"
+
+#include <fstream>
+#include <sstream>
+
+void relocation_test_ordinary(std::uint64_t* number) noexcept;
+
+namespace {
+
+using namespace relocation_test;
+using hf::relocation;
+
+std::string bytes_of(const std::string& path) {
+    std::ostringstream all;
+    all << std::ifstream(path, std::ios::binary).rdbuf();
+    return all.str();
+}
+
+// What is left of a section that was cut short.
+constexpr bool rolls_back = hf::structures::engine_of_build() == "undo";
+constexpr std::uint64_t completed = rolls_back ? 0 : 1;
+std::uint32_t recovered(const hf::recovery_report& report) {
+    return rolls_back ? report.rolled_back : report.re_executed;
+}
+
+TEST_F(Relocation, ACopyOfAnOpenPoolWorksBesideIt) {
+    auto first = open(original);
+    ASSERT_TRUE(first);
+    ASSERT_TRUE(fill(first->root<content>(), 0, 1000));
+    make_copy(); // marked open
+    auto second = open(copy, relocation::if_taken);
+    ASSERT_TRUE(second);
+    EXPECT_FALSE(first->relocated());
+    ASSERT_TRUE(second->relocated());
+    auto* there = second->root<content>();
+    EXPECT_NE(static_cast<void*>(there), first->root<content>());
+    EXPECT_TRUE(holds_all(there, 1000, 1000));
+    EXPECT_TRUE(fill(there, 1000, 1700));
+    EXPECT_TRUE(holds_all(there, 1700, 1700));
+    for (std::uint64_t i = 1500; i < 1700; ++i) {
+        const std::uint64_t key = key_of(i);
+        EXPECT_TRUE(there->hash.erase(key) && there->red_black.erase(key) &&
+                    there->avl.erase(key) && there->skips.erase(key) && there->leaves.erase(key));
+    }
+    // Neither sees the other.
+    EXPECT_TRUE(holds_all(first->root<content>(), 1000, 1000));
+    EXPECT_TRUE(fill(first->root<content>(), 1000, 1100));
+    EXPECT_TRUE(holds_all(there, 1500, 1700));
+    second.reset();
+    EXPECT_EQ(ordinary_code(copy, 1500, 1700), 0);
+    first.reset();
+    EXPECT_EQ(ordinary_code(original, 1100, 1100), 0);
+}
+
+TEST_F(Relocation, ACleanCopyWorksBesideAnother) {
+    {
+        auto pool = open(original);
+        ASSERT_TRUE(pool && fill(pool->root<content>(), 0, 100));
+    }
+    make_copy();
+    const std::string third = directory + "/third.hf";
+    std::filesystem::copy_file(original, third);
+    auto first = open(original, relocation::if_taken);
+    auto second = open(copy, relocation::if_taken);
+    auto last = open(third, relocation::if_taken);
+    ASSERT_TRUE(first && second && last);
+    EXPECT_FALSE(first->relocated()); // its address was free
+    EXPECT_TRUE(second->relocated() && last->relocated());
+    EXPECT_TRUE(fill(second->root<content>(), 100, 200));
+    EXPECT_TRUE(holds_all(last->root<content>(), 100, 100));
+    EXPECT_TRUE(holds_all(second->root<content>(), 200, 200));
+}
+
+TEST_F(Relocation, WithoutTheOptionATakenAddressIsRefused) {
+    auto first = open(original);
+    ASSERT_TRUE(first);
+    make_copy();
+    const std::string before = bytes_of(copy);
+    const auto second = try_open(copy, relocation::never);
+    ASSERT_FALSE(second);
+    EXPECT_EQ(second.error().code(), hf::errc::address_taken);
+    EXPECT_EQ(bytes_of(copy), before);
+}
+
+TEST_F(Relocation, ASectionCutShortIsRecoveredElsewhere) {
+    die_in("push", original, "never");
+    make_copy();
+    auto first = open(original);
+    auto second = open(copy, relocation::if_taken);
+    ASSERT_TRUE(first && second && second->relocated());
+    EXPECT_EQ(recovered(first->recovered()), 1u);
+    EXPECT_EQ(recovered(second->recovered()), 1u);
+    EXPECT_TRUE(holds_all(second->root<content>(), 0, completed));
+    second.reset();
+    EXPECT_EQ(ordinary_code(copy, 0, completed), 0);
+}
+
+TEST_F(Relocation, ASectionCutShortElsewhereIsRecoveredByOrdinaryCode) {
+    { auto pool = open(original); }
+    die_in("push", original, "always");
+    auto pool = open(original);
+    ASSERT_TRUE(pool);
+    EXPECT_EQ(recovered(pool->recovered()), 1u);
+    EXPECT_TRUE(holds_all(pool->root<content>(), 0, completed));
+}
+
+TEST_F(Relocation, AddressesAmongTheBytesOfALogAreTranslated) {
+    die_in("push_at", original, "never");
+    make_copy();
+    auto first = open(original);
+    auto second = open(copy, relocation::if_taken);
+    ASSERT_TRUE(first && second && second->relocated());
+    EXPECT_EQ(recovered(second->recovered()), 1u);
+    EXPECT_TRUE(holds_list(first->root<content>(), 1 + completed));
+    EXPECT_TRUE(holds_list(second->root<content>(), 1 + completed));
+    second.reset();
+    EXPECT_EQ(ordinary_code(copy, 0, 1 + completed), 0);
+}
+
+constexpr int refused = 10 + static_cast<int>(hf::errc::address_taken); // ordinary_main.cpp
+
+TEST_F(Relocation, OrdinaryCodeRefusesALogMadeElsewhereThatItWouldMisread) {
+    if (rolls_back) GTEST_SKIP() << "nobody reads the arguments";
+    { auto pool = open(original); }
+    die_in("push_at", original, "always");
+    const std::string before = bytes_of(original);
+    EXPECT_EQ(ordinary_code(original, 0, 2), refused);
+    EXPECT_EQ(bytes_of(original), before);
+    // It dies while it is recovered, at either address: the log keeps the form it had.
+    die_in("push_at", original, "if_taken");
+    die_in("push_at", original, "never");
+    EXPECT_EQ(ordinary_code(original, 0, 2), refused);
+    auto pool = open(original);
+    ASSERT_TRUE(pool && !pool->relocated());
+    EXPECT_EQ(pool->recovered().re_executed, 1u);
+    EXPECT_TRUE(holds_list(pool->root<content>(), 2));
+    pool.reset();
+    EXPECT_EQ(ordinary_code(original, 0, 2), 0);
+}
+
+TEST_F(Relocation, ARecoveredPoolLogsWhereItIs) {
+    { auto pool = open(original); }
+    die_in("push_at", original, "always");
+    die_in("push_at_again", original, "never"); // after it was recovered
+    for (const relocation where : {relocation::if_taken, relocation::always}) {
+        std::filesystem::copy_file(original, copy);
+        auto pool = open(copy, where);
+        ASSERT_TRUE(pool && pool->relocated() == (where == relocation::always));
+        EXPECT_EQ(recovered(pool->recovered()), 1u);
+        EXPECT_TRUE(holds_list(pool->root<content>(), 2 + 2 * completed));
+        pool.reset();
+        std::filesystem::remove(copy);
+    }
+}
+
+TEST_F(Relocation, TheLastSectionOfEveryStructureIsRecoveredInACopy) {
+    // Alone, a thread leaves the mark of its last section out: a copy finds it pending.
+    auto first = open(original);
+    ASSERT_TRUE(first && fill(first->root<content>(), 0, 200));
+    auto* in = first->root<content>();
+    const auto last = [&](auto& map, int number) {
+        const std::string name = copy + std::to_string(number);
+        std::uint64_t added = 0;
+        for (std::uint64_t i = 200; i < 230; ++i) { // some split, some rotate
+            ASSERT_TRUE(map.insert(key_of(i), value_of(i)));
+            std::filesystem::copy_file(original, name);
+            auto there = open(name, relocation::if_taken);
+            ASSERT_TRUE(there && there->relocated());
+            const auto offset =
+                reinterpret_cast<std::byte*>(&map) - reinterpret_cast<std::byte*>(in);
+            auto& same = *reinterpret_cast<std::remove_reference_t<decltype(map)>*>(
+                reinterpret_cast<std::byte*>(there->root<content>()) + offset);
+            EXPECT_TRUE(holds(same, i + 1));
+            if (!rolls_back) added += recovered(there->recovered());
+            there.reset();
+            std::filesystem::remove(name);
+        }
+        EXPECT_EQ(added, rolls_back ? 0u : 30u);
+    };
+    last(in->hash, 1);
+    last(in->red_black, 2);
+    last(in->avl, 3);
+    last(in->skips, 4);
+    last(in->leaves, 5);
+}
+
+TEST_F(Relocation, ASectionThatIsNotRelocatableIsRefused) {
+    { auto pool = open(original); }
+    auto pool = open(original, relocation::always);
+    ASSERT_TRUE(pool && pool->relocated());
+    EXPECT_DEATH(relocation_test_ordinary(&pool->root<content>()->links),
+                 "relocation_test_ordinary.*is not built relocatable");
+}
+
+/// "die <pool> <where> <section>": opens the pool and dies where HOLDFAST_CRASH_AT says.
+int victim(char** arguments) {
+    const std::string where = arguments[1], section = arguments[2];
+    hf::open_options options = options_for(hf::mode::pmem);
+    if (where == "always") options.relocate = relocation::always;
+    if (where == "if_taken") options.relocate = relocation::if_taken;
+    auto pool = hf::pool::open(arguments[0], options);
+    if (!pool) return 1;
+    auto* in = pool->root<content>();
+    if (section != "push") {
+        push(in, in->links);
+        push_at(in, {in->first, in->links, section == "push_at" ? 0u : 1u});
+    } else {
+        push(in, in->links);
+    }
+    return 0;
+}
+
+} // namespace
+
+int main(int count, char** arguments) {
+    if (count == 5 && std::string(arguments[1]) == "die") return victim(arguments + 2);
+    testing::InitGoogleTest(&count, arguments);
+    return RUN_ALL_TESTS();
+}
