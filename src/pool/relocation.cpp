@@ -123,7 +123,8 @@ translated_copy::translated_copy(const void* from, std::uint64_t bytes, const ad
         failed = reserve_addresses(at, bytes_);
     }
     if (failed == 0) begin_ = reinterpret_cast<std::byte*>(at);
-    if (failed != 0 || ::mprotect(begin_, bytes_, PROT_READ | PROT_WRITE) != 0)
+    if (failed != 0 || ::mmap(begin_, bytes_, PROT_READ | PROT_WRITE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
         fatal("no memory for a log of %llu bytes", static_cast<unsigned long long>(bytes));
     std::memcpy(begin_, from, bytes);
     range_.emplace(begin_, bytes_, forms, "a log made elsewhere");

@@ -127,9 +127,12 @@ TEST_F(Relocation, AddressesAmongTheBytesOfALogAreTranslated) {
 constexpr int refused = 10 + static_cast<int>(hf::errc::address_taken); // ordinary_main.cpp
 
 TEST_F(Relocation, OrdinaryCodeRefusesALogMadeElsewhereThatItWouldMisread) {
-    if (rolls_back) GTEST_SKIP() << "nobody reads the arguments";
     { auto pool = open(original); }
     die_in("push_at", original, "always");
+    if (rolls_back) { // nobody reads the arguments
+        EXPECT_EQ(ordinary_code(original, 0, 1 + completed), 0);
+        return;
+    }
     const std::string before = bytes_of(original);
     EXPECT_EQ(ordinary_code(original, 0, 2), refused);
     EXPECT_EQ(bytes_of(original), before);
