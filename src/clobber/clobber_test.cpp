@@ -8,6 +8,7 @@
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
+#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
 
@@ -321,6 +322,34 @@ TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
             hf_free(reinterpret_cast<char*>(l) + 8);
         },
         "frees .* no allocated block");
+    ::unlink(path.c_str());
+}
+
+// An undo section that stores nothing fences nothing: what was filled in before it is still to
+// come.
+TEST(FilledBytes, KeepTheirSumUntilTheyAreFenced) {
+    const std::string path = "/dev/shm/hf_filled_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    auto p = open_pool(path, {true, hf::mode::pmem, false});
+    ASSERT_TRUE(p) << p.error().what();
+    list* l = p->root<list>();
+    const std::uint64_t words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
+    void* staged = hf::stage_near(l, sizeof words);
+    ASSERT_NE(staged, nullptr);
+    hf::stage_words(staged, words, sizeof words);
+    const std::uint64_t& bytes = hf::persist::thread_counters().log_bytes;
+    const auto begun = [&](auto begin, auto commit) {
+        const std::uint64_t before = bytes;
+        begin(&pop_desc, &l);
+        const std::uint64_t logged = bytes - before;
+        commit();
+        return logged;
+    };
+    const std::uint64_t by_undo = begun(hf_undo_begin, hf_undo_commit);
+    const std::uint64_t by_clobber = begun(hf_clobber_begin, hf_clobber_commit);
+    // Both name the block; only clobber logs the argument and, still, the 16 bytes of the sum.
+    EXPECT_EQ(by_clobber, by_undo + sizeof l + 16);
+    hf::unstage(staged);
     ::unlink(path.c_str());
 }
 

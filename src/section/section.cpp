@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <span>
 #include <unistd.h>
 
 namespace hf {
@@ -128,9 +129,9 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     if (relocated_) [[unlikely]]
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that is rolled back nobody will read the bytes.
-    if (engine != engine_clobber) filled_.clear();
-    append(record_kind::begin, staged_.size() + filled_.size(), bytes, together);
-    append_staged();
+    const std::size_t sums = engine == engine_clobber ? filled_.size() : 0;
+    append(record_kind::begin, staged_.size() + sums, bytes, together);
+    append_staged(sums);
     // This lane's own mark is superseded by the begin record just written. Another's has been due
     // since before its owner released its locks, and becomes durable with this thread's next fence,
     // which comes before its first in-place store (4).
@@ -139,15 +140,16 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
         store_mark_of(lazy);
 }
 
-void section::append_staged() {
+void section::append_staged(std::size_t sums) {
     const heap& blocks = pool_->blocks.durable();
+    const std::span logged(filled_.data(), sums);
     const auto fills = [&](const filled_bytes& f, block b) {
         return f.offset == b.offset && blocks.rounded(f.what.bytes) == b.bytes;
     };
     for (block b : staged_)
-        if (std::ranges::none_of(filled_, [&](const filled_bytes& f) { return fills(f, b); }))
+        if (std::ranges::none_of(logged, [&](const filled_bytes& f) { return fills(f, b); }))
             append(record_kind::staged, b.offset, b.bytes);
-    for (const filled_bytes& f : filled_) {
+    for (const filled_bytes& f : logged) {
         const bool whole = std::ranges::any_of(staged_, [&](block b) { return fills(f, b); });
         append(whole ? record_kind::made : record_kind::filled, f.offset, sizeof f.what, &f.what);
     }

@@ -93,7 +93,7 @@ private:
     void before_in_place_store();
     void will_store(const void* address, std::uint64_t bytes);
     void fence();
-    void append_staged();
+    void append_staged(std::size_t sums);
     bool may_be_lazy() noexcept;
     void no_longer_lazy() noexcept;
     void store_mark_of(std::uint32_t lane) noexcept;
