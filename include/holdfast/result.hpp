@@ -34,6 +34,7 @@ enum class errc : std::uint8_t {
     bad_argument,     // an option is out of range
     io_error,         // any other failed system call
     poisoned,         // an earlier failure while committing; reopen to recover
+    conflict,         // compare-and-commit: another commit came first
 };
 
 /// Short stable name of a code, e.g. "wrong_layout".

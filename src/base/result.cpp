@@ -26,6 +26,7 @@ std::string_view name(errc code) noexcept {
     case errc::bad_argument: return "bad_argument";
     case errc::io_error: return "io_error";
     case errc::poisoned: return "poisoned";
+    case errc::conflict: return "conflict";
     }
     return "unknown";
 }

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// MOD: durable structures by functional shadowing. An update writes only memory that no version
+// names yet, and becomes one by the store of one word. This header is what structures are made of;
+// users want <holdfast/mod/map.hpp>, set, vector, stack, queue.   docs/guide/mod-recipe.md
+//
+//   root cell ── word ──> nodes of the current version        (named, durable; docs/format/mod.md)
+//
+// (1) A node that a durable word may reach is never stored to. A shadow's nodes are fresh: made
+//     since it began, reachable from nothing durable.
+// (2) A commit flushes every fresh node, fences, then stores the root's word: its one ordering
+//     point. A crash keeps the word's old value or its new one, and both reach whole nodes.
+// (3) A node that a commit replaced is retired. It is reused when the new word is durable and no
+//     snapshot is older than that commit.
+// (4) Every node has one parent, but for those in a volatile table of counts (sharing). So an
+//     update touches the nodes it replaces and no others.
+// (5) Which nodes are in use is not stored while the pool is open. After a crash a trace from the
+//     roots finds it; until it is done, fresh nodes come from memory that held none before.
+#pragma once
+
+#include <holdfast/pool.hpp>
+#include <holdfast/result.hpp>
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace hf::mod {
+
+/// A node's place, in granules from the pool's base. 0: none. Bit 31 is free for a structure's own
+/// use, and never set in what shadow::make returns.
+using ref = std::uint32_t;
+inline constexpr std::uint64_t granule_bytes = 16;
+inline constexpr ref ref_max = 0x7fff'ffff;
+/// Nodes lie in the first 32 GiB of a pool.
+inline constexpr std::uint64_t reach_bytes = (std::uint64_t{ref_max} + 1) * granule_bytes;
+/// Largest node.
+inline constexpr std::size_t node_bytes_max = std::size_t{1} << 30;
+
+/// When a committed update survives a power failure. A killed process loses neither.
+enum class durability : std::uint8_t {
+    by_next_section, // 1 ordering point: when this thread's next section, or settle(), returns
+    on_return,       // 2 ordering points
+};
+
+/// Receives nodes, one call for each reference to one.
+class visitor {
+public:
+    /// 'bytes' is the least the node must have; 'context' is the structure's own: it comes back
+    /// when the node's children are asked for.
+    virtual void node(ref at, std::size_t bytes, std::uint32_t context) = 0;
+
+protected:
+    ~visitor() = default;
+};
+
+/// What reclamation must know of a kind of structure. Both functions read untrusted bytes when a
+/// pool is verified: they bound every count by what the node was said to have.
+struct kind {
+    std::uint32_t id; // durable, never 0: see builtin_kind
+    const char* name; // for people: "map"
+    /// Nodes that a root's word names.
+    void (*top)(visitor& to, const std::byte* base, std::uint64_t word, std::uint64_t shape);
+    /// Nodes that a node of 'bytes' (its slot; at least what the visitor was told) names.
+    void (*children)(visitor& to, const std::byte* node, std::size_t bytes, std::uint32_t context,
+                     std::uint64_t shape);
+};
+/// Kinds of this library; users' own start at 1000.
+namespace builtin_kind {
+inline constexpr std::uint32_t family = 1, hash_trie = 2, vector = 3, stack = 4, queue = 5,
+                               ordered_map = 6, users = 1000;
+}
+
+class store;
+class root;
+class shadow;
+class version;
+
+/// MOD's part of a pool, for open_options::engines.
+const hf::engine* engine() noexcept;
+
+/// Nodes that an update makes and gives up, until its commit. Not thread-safe.
+class shadow {
+public:
+    /// Room for a node of 'bytes'; sizes that are multiples of 64 start a line. 0 when the pool is
+    /// full: then failed() holds from here on, and the commit reports pool_full.
+    ref make(std::size_t bytes);
+    template <class T> T* at(ref node) const noexcept {
+        return reinterpret_cast<T*>(base_ + std::uint64_t{node & ref_max} * granule_bytes);
+    }
+    const std::byte* base() const noexcept { return base_; }
+    /// Whether this shadow made the node: then it may be changed in place.
+    bool fresh(ref node) const noexcept;
+    /// The new version has another node in this one's place; its children are in that, or were
+    /// given up themselves. Parents before children.
+    void replaced(ref node, std::uint32_t context = 0);
+    /// The new version has neither this node nor anything below it.
+    void released(ref node, std::uint32_t context = 0);
+    /// The new version has one parent more for this node, which a committed version has already.
+    void shared(ref node, std::uint32_t context = 0);
+    bool failed() const noexcept { return failed_; }
+    /// Marks an update that cannot be done (limits of the structure): commit reports pool_full.
+    void fail() noexcept { failed_ = true; }
+    store& of() const noexcept { return *store_; }
+
+private:
+    friend class store;
+    friend class root;
+    friend class version;
+    friend struct delta;
+    struct made {
+        ref node;
+        std::uint32_t granules;
+    };
+    enum class step : std::uint32_t { replaced, released, shared };
+    struct given_up {
+        ref node;
+        step what;
+        std::uint32_t context;
+    };
+    std::vector<made> fresh_;
+    std::vector<given_up> steps_; // in order: counts depend on it
+    std::vector<ref> index_;      // of fresh_, open addressing; used when there are many
+    std::size_t indexed_ = 0;
+    store* store_ = nullptr;
+    std::byte* base_ = nullptr;
+    struct node_cache* cache_ = nullptr;
+    const kind* kind_ = nullptr;
+    std::uint64_t shape_ = 0;
+    bool failed_ = false;
+};
+
+/// A version, committed or not, of what a root names: a value. A copy shares it. As long as one
+/// lives, everything that it names stays readable, on any thread, whatever is committed meanwhile;
+/// and memory that later commits retire waits.
+///
+/// Threads: different objects may be used on different threads, as with std::shared_ptr.
+class version {
+public:
+    version() noexcept = default;
+    version(const version&) noexcept;
+    version(version&&) noexcept;
+    version& operator=(version) noexcept;
+    ~version();
+
+    explicit operator bool() const noexcept { return state_ != nullptr; }
+    std::uint64_t word() const noexcept { return word_; }
+    const std::byte* base() const noexcept;
+    root* of() const noexcept;
+
+    /// A pure update: 'change(shadow, word)' returns the word of the version to come. Ordering: 0.
+    template <class Change> version updated(Change&& change) const {
+        version next = derived();
+        next.word_ = change(next.work(), word_);
+        next.done();
+        return next;
+    }
+    /// The same in steps, for batches: nodes made since derived() are changed in place.
+    version derived() const;
+    shadow& work() noexcept;
+    void set_word(std::uint64_t word) noexcept { word_ = word; }
+    /// No more steps: from here on what this version made is old to those derived from it.
+    void done() noexcept;
+    /// The commit of this version wants 'source', a version of any root, to be current still: its
+    /// nodes are shared. Its word is not otherwise looked at.
+    void depends_on(const version& source);
+
+private:
+    friend class root;
+    friend class store;
+    struct state;
+    version(state* given, std::uint64_t word) noexcept : state_(given), word_(word) {}
+    state* state_ = nullptr;
+    std::uint64_t word_ = 0;
+};
+
+/// A new version for a root.
+struct update {
+    root* to;
+    const version* next;
+};
+
+/// A named, durable place of one version: the volatile side of its cell. Lives as long as the pool
+/// is open.
+///
+/// Threads: word() and read() on any thread at any time; writers wait for each other.
+class root {
+public:
+    /// The current version's word. Only a writer, or who knows that there is none, may follow it.
+    std::uint64_t word() const noexcept;
+    const std::byte* base() const noexcept { return base_; }
+    store& of() const noexcept { return *store_; }
+    std::uint64_t shape() const noexcept { return shape_; }
+    /// The current version, kept readable. Never blocks.
+    version read();
+
+    durability when_durable() const noexcept { return durability_; }
+    void set_durability(durability wanted) noexcept { durability_ = wanted; }
+
+    /// One update of the current version, alone with it: no other writer, nothing allocated on the
+    /// way but nodes. Dropped by the destructor unless it was committed.
+    class writing {
+    public:
+        writing(writing&&) = delete;
+        ~writing();
+        std::uint64_t word() const noexcept { return word_; }
+        shadow& work() noexcept { return *work_; }
+        /// Ordering: 1 point, 2 with durability::on_return. Errors: pool_full; nothing is changed.
+        status commit(std::uint64_t next);
+
+    private:
+        friend class root;
+        explicit writing(root& to);
+        root* to_;
+        shadow* work_;
+        std::uint64_t word_;
+        bool open_ = true;
+    };
+    writing write() { return writing(*this); }
+
+    /// Commits 'next' if it was derived from the version that is current.
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return. Failure-atomic.
+    /// Errors:   conflict (another commit came first), pool_full; nothing is changed.
+    status commit(const version& next);
+
+private:
+    friend class store;
+    friend class version;
+    struct volatile_part;
+    root(store& of, volatile_part* part) noexcept;
+    store* store_;
+    std::byte* base_;
+    volatile_part* part_;
+    std::uint64_t shape_ = 0;
+    durability durability_ = durability::by_next_section;
+};
+
+/// Names a root, or a member of a family: roots under one parent, whose word swings them together.
+/// A commit to one member copies the parent: one more line. Source: MOD §5.2, CommitSiblings.
+struct place {
+    std::string_view name;
+    std::string_view family = {};                         // none: a root of its own
+    std::initializer_list<std::string_view> members = {}; // the family's, when it has to be made
+};
+
+struct store_account {
+    std::uint64_t nodes;        // in use, or retired and not reclaimed
+    std::uint64_t node_bytes;   // their slots
+    std::uint64_t arena_bytes;  // memory taken from the pool's heap for nodes
+    std::uint64_t retired;      // of 'nodes', those that wait
+    std::uint64_t shared_nodes; // nodes with more than one parent
+};
+
+/// MOD's part of an open pool.
+class store {
+public:
+    /// Requires: the pool was opened with mod::engine().
+    static store& of(const pool& in);
+
+    /// The root of this name, made if there is none: 'what' and 'shape' are kept with it.
+    ///
+    /// Ordering: 0 points; when it is made 4 at most.
+    /// Errors:   wrong_layout when it holds something else, pool_full, limit_reached, bad_argument
+    ///           (names have 1 to 63 bytes; 'name' is not among the family's members).
+    result<root*> open(const place& at, const kind& what, std::uint64_t shape);
+
+    /// Commits several roots' new versions: all or none.
+    ///
+    /// Ordering: members of one family: 1 point, 2 with durability::on_return. Unrelated roots: 2
+    ///           points, durable on return; 3 for the first of an open.
+    /// Errors:   conflict, pool_full; nothing is changed.
+    /// Source:   MOD §5.2, CommitSiblings and CommitUnrelated.
+    status commit(std::span<const update> updates);
+    status commit(std::initializer_list<update> updates) {
+        return commit(std::span<const update>(updates.begin(), updates.size()));
+    }
+
+    /// Everything committed on this thread is durable when it returns. 1 ordering point.
+    void settle() noexcept;
+
+    /// Waits until the trace after a crash is done. Errors: unknown kind, corrupt: then memory that
+    /// was lost stays lost, and all else goes on.
+    status wait_for_trace();
+    /// Reclaims what no snapshot holds back. Waits for the trace.
+    status collect();
+    store_account account();
+    /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.
+    void for_each_block(void (*visit)(void* context, const void* block), void* context) const;
+    /// Follows every reference from every root, with bounds. Errors: corrupt, with the place.
+    status verify();
+
+    class impl;
+    impl& internals() const noexcept { return *impl_; }
+    explicit store(std::unique_ptr<impl> given) noexcept;
+    ~store();
+
+private:
+    std::unique_ptr<impl> impl_;
+};
+
+/// Makes users' own kinds known; before the pool is opened. Ids from builtin_kind::users on.
+void add_kind(const kind& what);
+
+} // namespace hf::mod
