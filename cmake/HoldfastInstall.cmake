@@ -3,7 +3,7 @@
 # What cmake --install leaves: public headers, the runtime's libraries, the plugin and its wrappers, the
 # crash checker, the server and the command, a CMake package and a pkg-config file. Everything finds
 # everything else relative to itself, so the tree may be moved.
-set(modules base persist pool alloc section clobber undo ido c)
+set(modules base persist pool alloc section clobber undo ido mod c)
 foreach(module IN LISTS modules)
   set_target_properties(hf_${module} PROPERTIES EXPORT_NAME ${module})
   list(APPEND libraries hf_${module})

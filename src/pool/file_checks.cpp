@@ -136,6 +136,7 @@ std::string engine_names(std::uint32_t mask) {
         if (!out.empty()) out += ", ";
         if (1u << bit == engine_clobber) out += "clobber";
         else if (1u << bit == engine_undo) out += "undo";
+        else if (1u << bit == engine_mod) out += "mod";
         else out += fmt::format("unknown engine bit {}", bit);
     }
     return out;

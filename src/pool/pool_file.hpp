@@ -50,11 +50,16 @@ struct geometry {
 struct root_words {
     std::uint64_t root_offset; // root object, from pool start; 0: none yet
     std::uint64_t root_bytes;  // its size, written before root_offset
-    std::uint64_t reserved[6];
+    std::uint64_t mod_offset;  // MOD's superblock, one chunk, from pool start; 0: none yet
+    std::uint64_t reserved[5];
 };
 static_assert(sizeof(root_words) == 64);
 
-enum engine_bit : std::uint32_t { engine_clobber = 1u << 0, engine_undo = 1u << 1 };
+enum engine_bit : std::uint32_t {
+    engine_clobber = 1u << 0,
+    engine_undo = 1u << 1,
+    engine_mod = 1u << 2
+};
 
 struct pool_header; // header.hpp
 

@@ -7,9 +7,19 @@
 
 #include <holdfast/pool.hpp>
 
+#include <memory>
+
 namespace hf {
 
 struct recovery; // thread.hpp
+
+/// What an engine keeps of an open pool, besides what its sections need.
+class engine_state {
+public:
+    virtual ~engine_state() = default; // touches the pool no more
+    /// The pool is being closed cleanly; its file is whole.
+    virtual void settle() noexcept = 0;
+};
 
 class engine {
 public:
@@ -22,6 +32,16 @@ public:
     /// any order and on any thread. Everything is durable when it returns. It may be stopped
     /// anywhere (fault_guard): what it owns then is in 'state'.
     virtual void recover(pool::impl& pool, pending_section& section, recovery& state) const = 0;
+
+    // Engines that keep state of their own in the pool, in this order:
+    /// Is that what this build can go on with? Reads only. Errors: corrupt.
+    virtual status inspect(const pool::impl&) const { return {}; }
+    /// Settles which blocks are its own, before sections are recovered. Idempotent.
+    virtual status settle(pool::impl&) const { return {}; }
+    /// Everything is recovered. Null: it keeps nothing.
+    virtual result<std::unique_ptr<engine_state>> attach(pool::impl&) const {
+        return std::unique_ptr<engine_state>();
+    }
 };
 
 } // namespace hf

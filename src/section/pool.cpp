@@ -193,30 +193,37 @@ status recover_all(pool::impl& pool, std::vector<pending_section>& pending) {
     return {};
 }
 
-/// The root's block is allocated whenever the root words name it: they are written first.
-status settle_root(pool::impl& pool) {
-    const root_words* words = pool.file->roots();
-    if (words->root_offset == 0) return {};
+/// Makes the block that a word of root_words names allocated: such words are written first.
+status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset,
+                     std::uint64_t bytes) {
+    if (offset == 0) return {};
     heap& blocks = pool.blocks.durable();
-    const block b{words->root_offset, blocks.rounded(words->root_bytes)};
+    const block b{offset, blocks.rounded(bytes)};
     if (!blocks.well_formed(b))
         return {errc::corrupt,
-                fmt::format(
-                    "{}: corrupt: root object at offset {:#x}, {} bytes, is no block of the heap",
-                    pool.file->path(), words->root_offset, words->root_bytes)};
+                fmt::format("{}: corrupt: {} at offset {:#x}, {} bytes, is no block of the heap",
+                            pool.file->path(), what, offset, bytes)};
     if (blocks.allocated_at(b.offset).bytes == b.bytes) return {};
     const hf::domain d = pool.file->domain();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
     // Its bit may have persisted without its chunk's entry.
     blocks.retract(b, dirty);
     if (!pool.blocks.claim(b))
-        return {
-            errc::corrupt,
-            fmt::format("{}: corrupt: root object at offset {:#x} lies in a chunk of other blocks",
-                        pool.file->path(), words->root_offset)};
+        return {errc::corrupt,
+                fmt::format("{}: corrupt: {} at offset {:#x} lies in a chunk of other blocks",
+                            pool.file->path(), what, offset)};
     blocks.publish(b, dirty);
     persist::fence(d);
     return {};
+}
+
+status settle_anchors(pool::impl& pool) {
+    const root_words* words = pool.file->roots();
+    if (status s = settle_anchor(pool, "root object", words->root_offset, words->root_bytes);
+        !s.ok())
+        return s;
+    return settle_anchor(pool, "MOD's superblock", words->mod_offset,
+                         pool.file->shape().chunk_bytes);
 }
 
 } // namespace
@@ -244,9 +251,13 @@ status pool::impl::check_and_recover() try {
         try { // no exception leaves a guarded run
             s = read_lanes(*this, pending);
             if (s.ok()) s = check_pending(*this, pending);
+            for (const engine* e : engines)
+                if (s.ok()) s = e->inspect(*this);
             if (s.ok()) s = file->mark_open();
             if (s.ok()) s = put_blocks_back(*this, pending);
-            if (s.ok()) s = settle_root(*this);
+            if (s.ok()) s = settle_anchors(*this);
+            for (const engine* e : engines)
+                if (s.ok()) s = e->settle(*this);
         } catch (const std::bad_alloc&) {
             s = out_of_memory(file->path());
         }
@@ -271,7 +282,9 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     opened->instance = ++instances;
 
     status s = opened->check_and_recover();
+    if (s.ok()) s = opened->attach_engines();
     if (!s.ok()) {
+        opened->states.clear();
         registry::remove(opened.get());
         pool_file::abandon(std::move(opened->file)); // as it was, or still marked open
         return s;
@@ -281,8 +294,20 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     return pool(std::move(opened));
 }
 
+status pool::impl::attach_engines() try {
+    for (const engine* e : engines) {
+        auto made = e->attach(*this);
+        if (!made) return made.error();
+        states.push_back(std::move(*made));
+    }
+    return {};
+} catch (const std::bad_alloc&) {
+    return out_of_memory(file->path());
+}
+
 void pool::impl::abandon(pool opened) {
     registry::remove(opened.impl_.get());
+    opened.impl_->states.clear();
     pool_file::abandon(std::move(opened.impl_->file));
     delete opened.impl_.release();
 }
@@ -306,6 +331,8 @@ pool::~pool() {
 
 void pool::impl::close() noexcept {
     const auto settle = [&] {
+        for (auto& state : states)
+            if (state != nullptr) state->settle();
         // Marks that threads left out become durable before the header says nothing is pending.
         for (std::uint32_t l = 0; l < lanes.size(); ++l) store_due_mark(l);
         persist::fence(file->domain());

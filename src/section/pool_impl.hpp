@@ -37,6 +37,7 @@ public:
     static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
                              std::chrono::steady_clock::time_point start);
     status check_and_recover();
+    status attach_engines();
     /// Settles what the clean close vouches for. A file that was cut stays marked open.
     void close() noexcept;
     /// Lets go of the pool as a crash would: nothing is settled, nothing marked.
@@ -60,6 +61,14 @@ public:
     std::atomic<std::uint32_t> lazy_lane{no_lane};
 
     std::mutex root_lock;
+
+    /// Of 'engines', in their order; null where one keeps none. Ends before the file does.
+    std::vector<std::unique_ptr<engine_state>> states;
+    engine_state* state_of(const engine* of) const noexcept {
+        for (std::size_t i = 0; i < states.size(); ++i)
+            if (engines[i] == of) return states[i].get();
+        return nullptr;
+    }
 
     /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
     /// Any thread may call it: the mark only ever grows.

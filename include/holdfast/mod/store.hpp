@@ -112,9 +112,6 @@ public:
 
 private:
     friend class store;
-    friend class root;
-    friend class version;
-    friend struct delta;
     struct made {
         ref node;
         std::uint32_t granules;
@@ -125,15 +122,16 @@ private:
         step what;
         std::uint32_t context;
     };
-    std::vector<made> fresh_;
-    std::vector<given_up> steps_; // in order: counts depend on it
-    std::vector<ref> index_;      // of fresh_, open addressing; used when there are many
-    std::size_t indexed_ = 0;
+    std::size_t find(ref node) const noexcept;
+    void index(std::size_t position);
+    void forget() noexcept;
+    std::vector<made> fresh_;          // a node given back has no granules
+    std::vector<given_up> steps_;      // in order: counts depend on it
+    std::vector<std::uint32_t> index_; // position + 1 by node, open addressing; when there are many
+    std::size_t fresh_from_ = 0;       // nodes made before are shared: no longer changed in place
     store* store_ = nullptr;
     std::byte* base_ = nullptr;
     struct node_cache* cache_ = nullptr;
-    const kind* kind_ = nullptr;
-    std::uint64_t shape_ = 0;
     bool failed_ = false;
 };
 
@@ -141,7 +139,8 @@ private:
 /// lives, everything that it names stays readable, on any thread, whatever is committed meanwhile;
 /// and memory that later commits retire waits.
 ///
-/// Threads: different objects may be used on different threads, as with std::shared_ptr.
+/// Requires: it ends before the pool is closed: that stops the process otherwise.
+/// Threads:  different objects may be used on different threads, as with std::shared_ptr.
 class version {
 public:
     version() noexcept = default;
@@ -299,7 +298,7 @@ public:
 
     class impl;
     impl& internals() const noexcept { return *impl_; }
-    explicit store(std::unique_ptr<impl> given) noexcept;
+    explicit store(pool::impl& in);
     ~store();
 
 private:

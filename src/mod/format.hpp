@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What MOD keeps in a pool.  docs/format/mod.md
+//
+//   root_words.mod_offset ──> superblock, then cells               (one chunk of the heap)
+//                                 └ arenas ──> newest arena ──> … ──> oldest      (chunks)
+//
+// (1) Cells below 'cell_count' are whole; a cell changes by its word, by the stamp behind a word
+//     of the redo record, in the same line, and once from unbound to bound.
+// (2) An arena named by the list is allocated in the heap, or is the one 'taking' names.
+// (3) The bitmaps of arenas are right if and only if 'clean' holds; else a trace finds what is in
+//     use.
+#pragma once
+
+#include <base/checksum.hpp>
+#include <base/line.hpp>
+
+#include <holdfast/mod/store.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace hf::mod {
+
+inline constexpr std::uint64_t superblock_magic = 0x31444f4d54534648ULL; // "HFSTMOD1" in the file
+inline constexpr std::uint64_t arena_magic = 0x414e455241444f4dULL;      // "MODARENA" in the file
+inline constexpr unsigned redo_updates_max = 50;
+inline constexpr unsigned family_members_max = 64;
+inline constexpr std::size_t name_bytes_max = 63;
+
+/// A commit of unrelated roots: valid when its check holds. A cell takes its word from here unless
+/// its stamp says that it has, or that a later commit came.
+struct redo_record {
+    std::uint64_t check;  // of all that follows, up to 'count' entries
+    std::uint64_t number; // grows with every record
+    std::uint64_t count;
+    struct entry {
+        std::uint64_t cell; // index
+        std::uint64_t word;
+    } entries[redo_updates_max];
+};
+
+struct superblock {
+    std::uint64_t magic;      // superblock_magic
+    std::uint64_t cell_count; // cells in use
+    std::uint64_t arenas;     // offset of the newest arena; 0: none
+    std::uint64_t taking;     // offset of an arena that may be half taken; 0: none
+    std::uint64_t taking_bytes;
+    std::uint64_t clean;  // 1: closed cleanly, the arenas' bitmaps say what is in use
+    std::uint64_t shares; // 1: there may be nodes with several parents
+    std::uint64_t reserved;
+    redo_record redo;
+    std::uint64_t reserved2[17];
+};
+static_assert(sizeof(superblock) == 1024 && offsetof(superblock, redo) == line_bytes);
+static_assert(std::is_trivially_copyable_v<superblock>);
+
+struct alignas(line_bytes) cell {
+    std::uint64_t word;            // the current version
+    std::uint64_t stamp;           // number of the last redo record that this cell is past
+    std::uint32_t kind;            // kind::id; 0: a member that nobody has opened yet
+    std::uint32_t family;          // index of the family's cell, plus 1; 0: none
+    std::uint32_t member;          // which of its members
+    std::uint32_t members;         // of a family: how many; their cells follow its own
+    std::uint64_t shape;           // the kind's own: element sizes …
+    std::uint64_t reserved[3];     // zero
+    char name[name_bytes_max + 1]; // zero-padded
+};
+static_assert(sizeof(cell) == 128 && offsetof(cell, name) == line_bytes);
+static_assert(std::is_trivially_copyable_v<cell>);
+
+/// Head of an arena: slots of one size. A bitmap of its slots follows, then, at a line, the slots.
+struct arena_head {
+    std::uint64_t magic;      // arena_magic
+    std::uint64_t next;       // offset of the arena taken before it; 0: none
+    std::uint64_t bytes;      // of the whole arena
+    std::uint32_t slot_bytes; // a multiple of the granule; with 'slots', one word
+    std::uint32_t slots;
+    std::uint64_t reserved[4];
+};
+static_assert(offsetof(arena_head, slot_bytes) % word_bytes == 0);
+static_assert(sizeof(arena_head) == line_bytes && std::is_trivially_copyable_v<arena_head>);
+
+/// Where the slots of an arena begin, from its start.
+constexpr std::uint64_t slots_at(std::uint64_t slots) {
+    return sizeof(arena_head) + round_up((slots + 7) / 8, line_bytes);
+}
+/// How many slots of 'slot_bytes' an arena of 'bytes' has.
+constexpr std::uint32_t slots_in(std::uint64_t bytes, std::uint64_t slot_bytes) {
+    std::uint64_t slots = (bytes - sizeof(arena_head)) / slot_bytes;
+    while (slots > 0 && slots_at(slots) + slots * slot_bytes > bytes) --slots;
+    return static_cast<std::uint32_t>(slots);
+}
+
+inline std::uint64_t redo_check(const redo_record& r) noexcept {
+    return checksum(&r.number, 2 * word_bytes + r.count * sizeof(redo_record::entry),
+                    superblock_magic);
+}
+
+} // namespace hf::mod

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+
+#include <mod/kinds.hpp>
+
+#include <algorithm>
+#include <vector>
+
+namespace hf::mod {
+namespace {
+
+std::vector<const kind*>& users() {
+    static std::vector<const kind*> all;
+    return all;
+}
+
+} // namespace
+
+const kind* find_kind(std::uint32_t id) noexcept {
+    const auto& known = users();
+    const auto found = std::ranges::find(known, id, &kind::id);
+    return found == known.end() ? nullptr : *found;
+}
+
+void add_kind(const kind& what) {
+    HF_ASSERT(what.id != 0 && what.top != nullptr && what.children != nullptr);
+    const kind* known = find_kind(what.id);
+    if (known == &what) return;
+    HF_ASSERT(known == nullptr); // another structure has this id
+    users().push_back(&what);
+}
+
+} // namespace hf::mod

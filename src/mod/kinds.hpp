@@ -1,0 +1,13 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Kinds of structures, by their durable number.
+#pragma once
+
+#include <holdfast/mod/store.hpp>
+
+namespace hf::mod {
+
+/// Null when this program knows none.
+const kind* find_kind(std::uint32_t id) noexcept;
+
+} // namespace hf::mod

@@ -1,0 +1,366 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+
+#include <fmt/format.h>
+#include <mod/node_space.hpp>
+
+#include <algorithm>
+#include <bit>
+#include <new>
+
+namespace hf::mod {
+namespace {
+
+// A refill takes about this many bytes, so that a writer keeps little of large classes.
+constexpr std::uint64_t refill_bytes = 8 * 1024;
+std::size_t refill_count(unsigned c) {
+    return std::clamp<std::uint64_t>(refill_bytes / class_bytes(c), 1, 64);
+}
+constexpr std::uint64_t bit_of(std::uint32_t slot) { return std::uint64_t{1} << slot % 64; }
+
+} // namespace
+
+node_space::node_space(pool::impl& in, superblock* super)
+    : pool_(&in), super_(super),
+      chunk_shift_(static_cast<unsigned>(std::countr_zero(in.file->shape().chunk_bytes))),
+      limit_(std::min(in.file->shape().max_bytes, reach_bytes)) {
+    table_.reset(static_cast<std::atomic<arena*>*>(
+        std::calloc((limit_ >> chunk_shift_) + 1, sizeof(std::atomic<arena*>))));
+    if (table_ == nullptr) throw std::bad_alloc();
+    if (super_ != nullptr) next_unloaded_ = super_->arenas;
+}
+
+node_space::~node_space() = default;
+
+ref node_space::take(node_cache& from, std::uint64_t bytes) {
+    bytes = std::max<std::uint64_t>(bytes, 1);
+    if (bytes > node_bytes_max) return 0;
+    if (bytes > pool_->file->shape().chunk_bytes / 8) return take_large(bytes);
+    const unsigned c = class_of(bytes);
+    auto& free = from.free[c];
+    if (free.empty() && !refill(from, c)) return 0;
+    const ref node = free.back();
+    free.pop_back();
+    return node;
+}
+
+void node_space::give(node_cache& to, ref node) noexcept {
+    const arena* a = find(node);
+    HF_ASSERT(a != nullptr);
+    if (a->slot_bytes > pool_->file->shape().chunk_bytes / 8) {
+        std::scoped_lock held{lock_};
+        return put_back(&node, 1);
+    }
+    const unsigned c = class_of(a->slot_bytes);
+    auto& free = to.free[c];
+    free.push_back(node);
+    const std::size_t keep = refill_count(c);
+    if (free.size() <= 4 * keep) return;
+    std::scoped_lock held{lock_};
+    put_back(free.data(), 2 * keep); // the oldest
+    free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(2 * keep));
+}
+
+void node_space::give_all(node_cache& from) noexcept {
+    std::scoped_lock held{lock_};
+    for (auto& free : from.free) {
+        put_back(free.data(), free.size());
+        free.clear();
+    }
+}
+
+std::uint64_t node_space::bytes_of(ref node) {
+    const arena* a = find(node);
+    return a == nullptr ? 0 : a->slot_bytes;
+}
+
+/// Requires: lock held.
+void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
+    for (std::size_t i = 0; i < count; ++i) {
+        arena& a = *known(nodes[i]);
+        const std::uint32_t slot = a.slot_of(std::uint64_t{nodes[i]} * granule_bytes);
+        HF_ASSERT((a.taken[slot / 64] & bit_of(slot)) != 0);
+        a.taken[slot / 64] &= ~bit_of(slot);
+        ++a.free;
+        if (!a.closed && !a.listed) list(a);
+        if (a.free == a.slots) empty_.push_back(&a);
+    }
+}
+
+bool node_space::refill(node_cache& to, unsigned c) {
+    std::scoped_lock held{lock_};
+    auto& free = to.free[c];
+    for (std::size_t wanted = refill_count(c); wanted > 0;) {
+        arena* a = room_in(c);
+        if (a == nullptr) break;
+        for (std::size_t w = 0; w < a->taken.size() && wanted > 0 && a->free > 0; ++w)
+            while (wanted > 0 && a->taken[w] != ~std::uint64_t{0}) {
+                const auto slot = static_cast<std::uint32_t>(w * 64 + std::countr_one(a->taken[w]));
+                if (slot >= a->slots) break;
+                a->taken[w] |= bit_of(slot);
+                --a->free;
+                --wanted;
+                free.push_back(static_cast<ref>(
+                    (a->offset + a->slots_at + std::uint64_t{slot} * a->slot_bytes) /
+                    granule_bytes));
+            }
+    }
+    // Used from the back: lowest addresses first, so that the nodes of an update are neighbours.
+    std::reverse(free.begin(), free.end());
+    return !free.empty();
+}
+
+/// An arena of class 'c' with a free slot; null when the pool is full. Requires: lock held.
+arena* node_space::room_in(unsigned c) {
+    auto& room = room_[c];
+    for (;;) {
+        while (!room.empty()) {
+            arena* a = room.back();
+            if (a->free > 0 && !a->closed && class_of(a->slot_bytes) == c) return a;
+            a->listed = false;
+            room.pop_back();
+        }
+        const auto bytes = static_cast<std::uint32_t>(class_bytes(c));
+        if (arena* a = reuse_empty(bytes)) return a;
+        if (!closed_ && load_next() != nullptr) continue;
+        return take_arena(pool_->file->shape().chunk_bytes, bytes);
+    }
+}
+
+void node_space::list(arena& a) {
+    if (a.slot_bytes > pool_->file->shape().chunk_bytes / 8) return;
+    room_[class_of(a.slot_bytes)].push_back(&a);
+    a.listed = true;
+}
+
+/// An arena without a node in use serves another size. Its head is flushed: the commit that makes
+/// the first of its new nodes reachable fences. Requires: lock held.
+arena* node_space::reuse_empty(std::uint32_t slot_bytes) {
+    while (!empty_.empty()) {
+        arena* a = empty_.back();
+        empty_.pop_back();
+        if (a->free != a->slots || a->closed) continue;
+        if (a->bytes != pool_->file->shape().chunk_bytes) continue; // kept for large nodes
+        if (a->slot_bytes != slot_bytes) {
+            if (a->listed) std::erase(room_[class_of(a->slot_bytes)], a);
+            a->listed = false;
+            format(*a, slot_bytes);
+        }
+        if (!a->listed) list(*a);
+        return a;
+    }
+    return nullptr;
+}
+
+void node_space::format(arena& a, std::uint32_t slot_bytes) {
+    a.slot_bytes = slot_bytes;
+    a.slots = slots_in(a.bytes, slot_bytes);
+    a.slots_at = static_cast<std::uint32_t>(slots_at(a.slots));
+    a.free = a.slots;
+    a.taken.assign((a.slots + 63) / 64, 0);
+    auto* head = static_cast<arena_head*>(pool_->at(a.offset));
+    head->magic = arena_magic;
+    head->bytes = a.bytes;
+    // In one store: of an arena that served another size before, a crash keeps either.
+    static_assert(offsetof(arena_head, slots) == offsetof(arena_head, slot_bytes) + 4);
+    *reinterpret_cast<std::uint64_t*>(&head->slot_bytes) = slot_bytes | std::uint64_t{a.slots}
+                                                                            << 32;
+    persist::flush(pool_->file->domain(), head, sizeof *head);
+}
+
+/// Takes chunks from the heap and puts them at the head of the list (3). 2 ordering points.
+/// Requires: lock held.
+arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
+    const hf::domain d = pool_->file->domain();
+    thread_cache none;
+    auto made = std::make_unique<arena>();
+    arenas_.reserve(arenas_.size() + 1);
+    const block b = pool_->blocks.reserve(none, bytes);
+    if (b.offset == 0) return nullptr;
+    if (b.offset + b.bytes > limit_) {
+        pool_->blocks.release(none, b);
+        return nullptr;
+    }
+    made->offset = b.offset;
+    made->bytes = b.bytes;
+    made->closed = made->listed = false;
+    format(*made, slot_bytes);
+    auto* head = static_cast<arena_head*>(pool_->at(b.offset));
+    head->next = super_->arenas;
+    persist::flush(d, head, sizeof *head);
+    super_->taking_bytes = b.bytes;
+    super_->taking = b.offset;
+    persist::flush(d, &super_->taking, 2 * word_bytes);
+    persist::fence(d); // what is half taken from here on is known to the next open
+    pool_->blocks.durable().publish(b,
+                                    [&](const void* word) { persist::flush(d, word, word_bytes); });
+    persist::store_word(d, &super_->arenas, b.offset);
+    persist::fence(d); // allocated before 'taking' may name another
+    arena* a = made.get();
+    arenas_.push_back(std::move(made));
+    place(a->offset).store(a, std::memory_order_release);
+    list(*a);
+    return a;
+}
+
+ref node_space::take_large(std::uint64_t bytes) {
+    std::scoped_lock held{lock_};
+    const std::uint64_t chunk = pool_->file->shape().chunk_bytes;
+    const std::uint64_t slot = round_up(bytes, line_bytes);
+    const std::uint64_t whole = round_up(slot + 2 * line_bytes, chunk);
+    // One that was given back serves again when it is not much larger.
+    auto best = empty_.end();
+    for (auto e = empty_.begin(); e != empty_.end(); ++e)
+        if ((*e)->bytes >= whole && (*e)->bytes <= 2 * whole && (*e)->free == (*e)->slots &&
+            !(*e)->closed && (best == empty_.end() || (*e)->bytes < (*best)->bytes))
+            best = e;
+    arena* a = nullptr;
+    if (best != empty_.end()) {
+        a = *best;
+        empty_.erase(best);
+        if (a->listed) std::erase(room_[class_of(a->slot_bytes)], a);
+        a->listed = false;
+        format(*a, static_cast<std::uint32_t>(a->bytes - 2 * line_bytes));
+    } else {
+        a = take_arena(whole, static_cast<std::uint32_t>(whole - 2 * line_bytes));
+    }
+    if (a == nullptr) return 0;
+    a->taken[0] |= 1;
+    a->free = 0;
+    return static_cast<ref>((a->offset + a->slots_at) / granule_bytes);
+}
+
+bool node_space::well_formed(std::uint64_t offset, const arena_head& head) const noexcept {
+    const std::uint64_t chunk = pool_->file->shape().chunk_bytes;
+    return head.magic == arena_magic && head.bytes >= chunk && head.bytes % chunk == 0 &&
+           offset % granule_bytes == 0 && offset + head.bytes <= limit_ &&
+           pool_->blocks.durable().allocated_at(offset).bytes == head.bytes &&
+           head.slot_bytes >= granule_bytes && head.slot_bytes % granule_bytes == 0 &&
+           head.slot_bytes <= head.bytes && head.slots > 0 &&
+           head.slots == slots_in(head.bytes, head.slot_bytes) &&
+           (head.bytes == chunk || head.slots == 1) &&
+           (head.slot_bytes <= chunk / 8 ? class_bytes(class_of(head.slot_bytes)) == head.slot_bytes
+                                         : head.slots == 1);
+}
+
+/// The next arena of the durable list; null at its end. Requires: lock held.
+arena* node_space::load_next() {
+    while (next_unloaded_ != 0) {
+        const std::uint64_t offset = next_unloaded_;
+        const bool seen = offset < limit_ && place(offset).load(std::memory_order_relaxed);
+        arena* a = load(offset);
+        if (a == nullptr) { // nothing behind it can be trusted
+            corrupt_ = true;
+            next_unloaded_ = 0;
+            return nullptr;
+        }
+        next_unloaded_ = reinterpret_cast<const arena_head*>(pool_->at(offset))->next;
+        if (next_unloaded_ == offset) corrupt_ = true, next_unloaded_ = 0;
+        if (!seen) return a;
+    }
+    return nullptr;
+}
+
+/// Requires: lock held.
+arena* node_space::load(std::uint64_t offset) {
+    if (offset >= limit_ || !pool_->blocks.durable().covers(offset, sizeof(arena_head)))
+        return nullptr;
+    if (arena* a = place(offset).load(std::memory_order_relaxed))
+        return a->offset == offset ? a : nullptr;
+    const auto* head = static_cast<const arena_head*>(pool_->at(offset));
+    if (!well_formed(offset, *head)) return nullptr;
+    auto made = std::make_unique<arena>();
+    made->offset = offset;
+    made->bytes = head->bytes;
+    made->slot_bytes = head->slot_bytes;
+    made->slots = head->slots;
+    made->slots_at = static_cast<std::uint32_t>(slots_at(head->slots));
+    made->closed = closed_;
+    made->listed = false;
+    made->taken.assign((head->slots + 63) / 64, 0);
+    made->free = head->slots;
+    const auto* bitmap = reinterpret_cast<const std::uint64_t*>(head + 1);
+    for (std::uint32_t s = 0; s < head->slots; ++s)
+        if (closed_ || (bitmap[s / 64] & bit_of(s)) != 0) {
+            made->taken[s / 64] |= bit_of(s);
+            --made->free;
+        }
+    arena* a = made.get();
+    arenas_.push_back(std::move(made));
+    place(offset).store(a, std::memory_order_release);
+    if (a->free > 0) list(*a);
+    if (a->free == a->slots) empty_.push_back(a);
+    return a;
+}
+
+arena* node_space::find(ref node) {
+    const std::uint64_t at = std::uint64_t{node} * granule_bytes;
+    if (node == 0 || at >= limit_) return nullptr;
+    arena* a = known(node);
+    if (a == nullptr) {
+        std::scoped_lock held{lock_};
+        a = load(round_down(at, pool_->file->shape().chunk_bytes));
+    }
+    if (a == nullptr || at < a->offset + a->slots_at) return nullptr;
+    const std::uint64_t within = at - a->offset - a->slots_at;
+    return within % a->slot_bytes == 0 && within / a->slot_bytes < a->slots ? a : nullptr;
+}
+
+status node_space::load_all() {
+    std::scoped_lock held{lock_};
+    // A list that bites its tail ends where it meets what it has seen: no longer than the heap.
+    std::uint64_t left = limit_ >> chunk_shift_;
+    while (load_next() != nullptr && left-- > 0) {}
+    if (!corrupt_) return {};
+    return {errc::corrupt, fmt::format("{}: corrupt: MOD's list of arenas leads to no arena",
+                                       pool_->file->path())};
+}
+
+void node_space::begin_trace() {
+    std::scoped_lock held{lock_};
+    closed_ = true;
+}
+
+void node_space::end_trace() {
+    std::scoped_lock held{lock_};
+    closed_ = false;
+    for (auto& a : arenas_) {
+        if (!a->closed) continue;
+        a->closed = false;
+        a->reached.resize(a->taken.size());
+        a->taken.swap(a->reached);
+        a->reached = {};
+        std::uint32_t used = 0;
+        for (const std::uint64_t w : a->taken) used += static_cast<std::uint32_t>(std::popcount(w));
+        a->free = a->slots - used;
+        if (a->free > 0 && !a->listed) list(*a);
+        if (a->free == a->slots) empty_.push_back(a.get());
+    }
+}
+
+void node_space::store_bitmaps() noexcept {
+    const hf::domain d = pool_->file->domain();
+    std::scoped_lock held{lock_};
+    for (auto& a : arenas_) {
+        auto* head = static_cast<arena_head*>(pool_->at(a->offset));
+        auto* bitmap = reinterpret_cast<std::uint64_t*>(head + 1);
+        std::copy(a->taken.begin(), a->taken.end(), bitmap);
+        persist::flush(d, bitmap, a->taken.size() * word_bytes);
+    }
+}
+
+std::uint64_t node_space::arena_bytes() const noexcept {
+    std::uint64_t sum = 0;
+    for_each([&](const arena& a) { sum += a.bytes; });
+    return sum;
+}
+
+void node_space::count(std::uint64_t& nodes, std::uint64_t& bytes) const noexcept {
+    nodes = bytes = 0;
+    for_each([&](const arena& a) {
+        nodes += a.slots - a.free;
+        bytes += std::uint64_t{a.slots - a.free} * a.slot_bytes;
+    });
+}
+
+} // namespace hf::mod

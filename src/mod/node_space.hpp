@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Room for nodes: slots of one size in arenas taken from the pool's heap, whole chunks each.
+//
+// (1) Which slots are in use is volatile: 'taken' bits, one a slot, set for every slot that a
+//     version names, that waits to be reclaimed, or that lies in a cache. They come from the bitmap
+//     of an arena that was closed cleanly, or from the trace.
+// (2) Until the trace after a crash is done, slots come only from arenas taken since.
+// (3) An arena is in the list only when the heap holds it allocated, and never leaves either while
+//     the pool lives; one without a node in use may be given another slot size.
+// (4) One lock guards it all; caches spare most callers it.
+#pragma once
+
+#include <section/pool_impl.hpp>
+
+#include <mod/format.hpp>
+
+#include <array>
+#include <atomic>
+#include <cstdlib>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hf::mod {
+
+/// Slot sizes: multiples of a granule up to 1 KiB, then four to each doubling; up to an eighth of a
+/// chunk. Larger nodes get an arena of their own.
+inline constexpr unsigned small_classes = 64;
+inline constexpr unsigned class_count = small_classes + 12;
+constexpr std::uint64_t class_bytes(unsigned c) {
+    if (c < small_classes) return (c + 1) * granule_bytes;
+    const unsigned step = c - small_classes;
+    return (1024ULL << step / 4) * (5 + step % 4) / 4;
+}
+constexpr unsigned class_of(std::uint64_t bytes) {
+    if (bytes <= 1024)
+        return static_cast<unsigned>((bytes + granule_bytes - 1) / granule_bytes) - 1;
+    unsigned c = small_classes;
+    while (class_bytes(c) < bytes) ++c;
+    return c;
+}
+static_assert(class_bytes(class_count - 1) == 8192 && class_of(8192) == class_count - 1);
+static_assert(class_of(1) == 0 && class_of(1024) == 63 && class_bytes(64) == 1280);
+
+struct arena {
+    std::uint64_t offset; // from pool start
+    std::uint64_t bytes;
+    std::uint32_t slot_bytes, slots;
+    std::uint32_t slots_at; // from 'offset'
+    std::uint32_t free;     // clear bits in 'taken'
+    bool closed;            // (2)
+    bool listed;            // in its class's list of arenas with room
+    std::vector<std::uint64_t> taken;
+    std::vector<std::uint64_t> reached; // by the trace
+
+    std::uint32_t slot_of(std::uint64_t at) const noexcept {
+        return static_cast<std::uint32_t>((at - offset - slots_at) / slot_bytes);
+    }
+};
+
+/// Free nodes at one writer's hand.
+struct node_cache {
+    std::array<std::vector<ref>, class_count> free;
+};
+
+class node_space {
+public:
+    /// 'super': null until create().
+    node_space(pool::impl& in, superblock* super);
+    ~node_space();
+    node_space(const node_space&) = delete;
+    node_space& operator=(const node_space&) = delete;
+    void set_superblock(superblock* super) noexcept { super_ = super; }
+
+    /// A free node, in use from here on; 0 when the pool is full.
+    ref take(node_cache& from, std::uint64_t bytes);
+    /// Gives a node back. Requires: nothing durable names it, nobody reads it.
+    void give(node_cache& to, ref node) noexcept;
+    void give_all(node_cache& from) noexcept;
+    /// What the node's slot has. Requires: a node.
+    std::uint64_t bytes_of(ref node);
+
+    /// The arena and slot of a node that is only said to be one; null when none starts there.
+    arena* find(ref node);
+    /// Reads every arena of the list that was not read yet. Errors: corrupt.
+    status load_all();
+    /// Closes what is known to (2); then, when all is marked in 'reached', opens it again.
+    void begin_trace();
+    void end_trace();
+
+    /// Stores the bitmaps of all arenas that were looked at, flushed.
+    void store_bitmaps() noexcept;
+
+    std::uint64_t arena_bytes() const noexcept;
+    /// Slots and bytes out of circulation, those in caches included.
+    void count(std::uint64_t& nodes, std::uint64_t& bytes) const noexcept;
+    template <class Visit> void for_each(Visit&& visit) const {
+        std::scoped_lock held{lock_};
+        for (const auto& a : arenas_) visit(*a);
+    }
+    /// Whether the heap holds what the list says; reads from the durable list alone.
+    template <class Visit> void for_each_durable(Visit&& visit) const {
+        for (std::uint64_t at = super_ ? super_->arenas : 0; at != 0;) {
+            visit(at);
+            at = reinterpret_cast<const arena_head*>(pool_->at(at))->next;
+        }
+    }
+
+private:
+    std::atomic<arena*>& place(std::uint64_t offset) const noexcept {
+        return table_[offset >> chunk_shift_];
+    }
+    arena* known(ref node) const noexcept {
+        return place(std::uint64_t{node} * granule_bytes).load(std::memory_order_acquire);
+    }
+    bool refill(node_cache& to, unsigned c);
+    ref take_large(std::uint64_t bytes);
+    arena* room_in(unsigned c);
+    arena* load_next();
+    arena* load(std::uint64_t offset);
+    arena* load_around(std::uint64_t at);
+    arena* take_arena(std::uint64_t bytes, std::uint32_t slot_bytes);
+    arena* reuse_empty(std::uint32_t slot_bytes);
+    void format(arena& a, std::uint32_t slot_bytes);
+    void list(arena& a);
+    void put_back(const ref* nodes, std::size_t count) noexcept;
+    bool well_formed(std::uint64_t offset, const arena_head& head) const noexcept;
+
+    struct free_memory {
+        void operator()(void* memory) const noexcept { std::free(memory); }
+    };
+    pool::impl* pool_;
+    superblock* super_;
+    unsigned chunk_shift_;
+    std::uint64_t limit_; // nodes lie below it
+    mutable std::mutex lock_;
+    std::unique_ptr<std::atomic<arena*>[], free_memory> table_; // by chunk; an arena's first only
+    std::vector<std::unique_ptr<arena>> arenas_;
+    std::array<std::vector<arena*>, class_count> room_; // with free slots, the current one last
+    std::vector<arena*> empty_;                         // without a taken slot; may be stale
+    std::uint64_t next_unloaded_ = 0; // durable list from here on is not read; 0: all is
+    bool corrupt_ = false;            // the list leads out of the heap
+    bool closed_ = false;             // (2) holds arenas back
+};
+
+} // namespace hf::mod

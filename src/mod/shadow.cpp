@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <mod/store_impl.hpp>
+
+#include <algorithm>
+
+namespace hf::mod {
+namespace {
+
+// Up to here the nodes of a shadow are looked for one by one.
+constexpr std::size_t few = 12;
+constexpr std::size_t nowhere = ~std::size_t{0};
+constexpr std::size_t hash(ref node) { return std::size_t{node} * 0x9e3779b97f4a7c15ULL >> 20; }
+
+} // namespace
+
+ref shadow::make(std::size_t bytes) {
+    const ref node = failed_ ? 0 : store_->internals().space().take(*cache_, bytes);
+    if (node == 0) {
+        failed_ = true;
+        return 0;
+    }
+    fresh_.push_back(
+        {node, static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes)});
+    if (fresh_.size() > few) index(fresh_.size() - 1);
+    return node;
+}
+
+void shadow::index(std::size_t position) {
+    const auto enter = [&](std::size_t p) {
+        std::size_t h = hash(fresh_[p].node) & (index_.size() - 1);
+        while (index_[h] != 0) h = (h + 1) & (index_.size() - 1);
+        index_[h] = static_cast<std::uint32_t>(p + 1);
+    };
+    if (2 * fresh_.size() > index_.size()) {
+        index_.assign(std::max<std::size_t>(64, 4 * index_.size()), 0);
+        for (std::size_t p = 0; p < fresh_.size(); ++p) enter(p);
+    } else {
+        enter(position);
+    }
+}
+
+/// Position of a node that this shadow may still change; 'nowhere' when it may not.
+std::size_t shadow::find(ref node) const noexcept {
+    const auto is_it = [&](std::size_t p) {
+        return fresh_[p].node == node && fresh_[p].granules != 0;
+    };
+    if (fresh_.size() <= few) {
+        for (std::size_t p = fresh_.size(); p-- > fresh_from_;)
+            if (is_it(p)) return p;
+        return nowhere;
+    }
+    for (std::size_t h = hash(node) & (index_.size() - 1); index_[h] != 0;
+         h = (h + 1) & (index_.size() - 1)) {
+        const std::size_t p = index_[h] - 1;
+        if (is_it(p)) return p >= fresh_from_ ? p : nowhere;
+    }
+    return nowhere;
+}
+
+void shadow::forget() noexcept {
+    if (fresh_.size() > few) index_.assign(index_.size() > 4096 ? 0 : index_.size(), 0);
+    fresh_.clear();
+    steps_.clear();
+    fresh_from_ = 0;
+    failed_ = false;
+}
+
+bool shadow::fresh(ref node) const noexcept { return find(node & ref_max) != nowhere; }
+
+void shadow::replaced(ref node, std::uint32_t context) {
+    node &= ref_max;
+    if (const std::size_t p = find(node); p != nowhere) {
+        fresh_[p].granules = 0; // no version has ever named it
+        store_->internals().space().give(*cache_, node);
+        return;
+    }
+    steps_.push_back({node, step::replaced, context});
+}
+
+void shadow::released(ref node, std::uint32_t context) {
+    steps_.push_back({node & ref_max, step::released, context});
+}
+
+void shadow::shared(ref node, std::uint32_t context) {
+    steps_.push_back({node & ref_max, step::shared, context});
+    fresh_from_ = fresh_.size(); // what lies below it has two parents too
+}
+
+} // namespace hf::mod

@@ -1,0 +1,205 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The volatile side of MOD's part of a pool.
+//
+// (1) A root's writers hold its lock, a member's that of its family: 'owner' is the root whose word
+//     swings. Several locks are taken in the order of the cells' indices.
+// (2) A snapshot pins its owner at a sequence number before it reads the word; a commit scans the
+//     pins after it has stored the word. So a node that commit s retired is reclaimed only when no
+//     pin is below s, and who pins later reads a word that does not reach it.
+// (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
+//     A writer on another thread than the last one's flushes the cell again first.
+// (4) Lock order: roots, then sharing, then the node space, then the heap.
+#pragma once
+
+#include <mod/kinds.hpp>
+#include <mod/node_space.hpp>
+
+#include <condition_variable>
+#include <deque>
+#include <thread>
+#include <unordered_map>
+
+namespace hf::mod {
+
+inline constexpr unsigned pin_slots = 32;
+
+struct alignas(line_bytes) pin_slot {
+    std::atomic<std::uint64_t> at{0}; // sequence number + 1; 0: free
+};
+
+/// Everything volatile about a root.
+struct root::volatile_part {
+    std::uint32_t index = 0; // of its cell
+    cell* durable = nullptr;
+    const kind* what = nullptr;      // null: a member that nobody has opened
+    volatile_part* family = nullptr; // the owner, when this is a member
+    std::uint32_t member = 0;
+    std::vector<volatile_part*> members; // of a family
+
+    volatile_part& owner() noexcept { return family != nullptr ? *family : *this; }
+
+    std::atomic<std::uint64_t> word{0}; // of the current version: the cell's, or the parent's
+    std::uint64_t load() const noexcept { return word.load(std::memory_order_seq_cst); }
+
+    // What follows is used in owners.
+    std::mutex lock;
+    std::atomic<std::uint64_t> sequence{0}; // commits since the opening
+    std::array<pin_slot, pin_slots> pins{};
+    std::atomic<bool> ever_pinned{false};
+    std::mutex overflow_lock;
+    std::vector<std::uint64_t> overflow; // pins beyond the slots
+    struct batch {
+        std::uint64_t sequence; // of the commit that retired them
+        std::size_t count;
+    };
+    std::deque<batch> batches;
+    std::deque<ref> retired;
+    std::thread::id last_writer{};
+    shadow work; // of 'writing'
+    node_cache cache;
+
+    std::unique_ptr<root> face;
+};
+
+/// A version's shared part. The first of a chain pins; each other one is an update of its parent.
+struct version::state {
+    std::atomic<std::uint32_t> shared_by{1};
+    store::impl* in = nullptr;
+    root::volatile_part* to = nullptr;
+    state* parent = nullptr;
+    unsigned slot = 0;           // of the pin; pin_slots: in the overflow list
+    std::uint64_t pinned_at = 0; // sequence + 1
+    std::uint64_t word = 0;      // when done
+    bool done = true;            // no more steps
+    bool committed = true;       // its nodes are a root's, or were
+    shadow work;
+    std::unique_ptr<node_cache> cache; // while it works
+    std::vector<version> sources;
+};
+
+class store::impl {
+public:
+    impl(pool::impl& in, store& face);
+    ~impl();
+
+    /// Looks at what the pool holds, before anything is written. Errors: corrupt.
+    static status inspect(const pool::impl& in);
+    /// Before sections are recovered: an arena that was half taken is the heap's again, or ours.
+    static status settle_taking(pool::impl& in);
+    /// After that: redoes, and starts the trace if it is due.
+    status start();
+    /// A clean close: the bitmaps say what is in use.
+    void settle_for_close() noexcept;
+    /// Stops the trace's thread.
+    void stop() noexcept;
+
+    result<root*> open(const place& at, const kind& what, std::uint64_t shape);
+
+    // Versions.
+    version::state* pin(root::volatile_part& to);
+    void unpin(version::state& pinned) noexcept;
+    version::state* fresh_state();
+    void recycle(version::state* used) noexcept;
+
+    // Commits.
+    struct change {
+        root::volatile_part* to;
+        std::uint64_t word;
+        std::span<shadow* const> made; // oldest first; not empty
+    };
+    /// Requires: the owners' locks held; no root twice. On failure nothing is changed.
+    status commit(std::span<const change> changes);
+    status commit_versions(std::span<const update> updates);
+    /// Gives back what a shadow made.
+    void drop(shadow& made) noexcept;
+    void prepare(shadow& work, node_cache& cache) noexcept;
+
+    status wait_for_trace();
+    /// A writer must know who has several parents.
+    void await_counts() noexcept {
+        if (counts_unknown_ && !trace_done_.load(std::memory_order_acquire)) (void)wait_for_trace();
+    }
+    status collect();
+    store_account account();
+    status verify();
+
+    std::unique_ptr<node_cache> lease_cache();
+    void return_cache(std::unique_ptr<node_cache> used) noexcept;
+
+    hf::domain domain() const noexcept { return pool_->file->domain(); }
+    std::byte* base() const noexcept { return pool_->file->base(); }
+    template <class T> T* node_at(ref node) const noexcept {
+        return reinterpret_cast<T*>(base() + std::uint64_t{node & ref_max} * granule_bytes);
+    }
+    store& face() noexcept { return *face_; }
+    node_space& space() noexcept { return space_; }
+    superblock* super() const noexcept { return super_; }
+    pool::impl& of() const noexcept { return *pool_; }
+    cell* cells() const noexcept { return reinterpret_cast<cell*>(super_ + 1); }
+
+private:
+    class walk;
+    status make_superblock();
+    status create_cells(const place& at, const kind& what, std::uint64_t shape);
+    std::uint32_t find_cell(std::string_view name, std::uint32_t family_plus_1) const noexcept;
+    status bind(cell& c, const kind& what, std::uint64_t shape);
+    root::volatile_part& part_of(std::uint32_t index);
+    root* face_of(root::volatile_part& part, const kind& what);
+    void redo() noexcept;
+
+    status commit_to(root::volatile_part& owner, std::span<const change> changes);
+    status commit_unrelated(std::span<const change> changes);
+    ref new_parent(root::volatile_part& family, std::span<const change> changes);
+    std::uint64_t new_word(root::volatile_part& owner, std::span<const change> changes);
+    void flush_made(const shadow& made) noexcept;
+    void before_fence(root::volatile_part& owner) noexcept;
+    void publish(root::volatile_part& owner, std::uint64_t word,
+                 std::span<const change> changes) noexcept;
+    void store_stamped(cell& to, std::uint64_t word, std::uint64_t stamp) noexcept;
+    void retire(root::volatile_part& owner, std::span<const change> changes, ref old_parent);
+    void apply(root::volatile_part& owner, const root::volatile_part& of, shadow& made);
+    void apply_replaced(root::volatile_part& owner, const root::volatile_part& of,
+                        const shadow::given_up& step);
+    void release(root::volatile_part& owner, const root::volatile_part& of, ref node,
+                 std::uint32_t context);
+    /// Takes one parent from a node; false when it was the last.
+    bool unshare(ref node);
+    void reclaim(root::volatile_part& owner) noexcept;
+    std::uint64_t oldest_pin(root::volatile_part& owner) noexcept;
+    status mark_sharing(std::span<const change> changes);
+
+    status trace();
+    void run_trace() noexcept;
+
+    pool::impl* pool_;
+    store* face_;
+    superblock* super_ = nullptr;
+    node_space space_;
+    std::mutex roots_lock_;                                   // guards what follows
+    std::vector<std::unique_ptr<root::volatile_part>> roots_; // by cell; null: not looked at
+    std::mutex redo_lock_;                                    // guards what follows
+    std::uint64_t redo_number_ = 0;
+    std::vector<cell*> redo_cells_; // of the last record: their words may not be durable in place
+
+    std::mutex sharing_lock_;
+    std::unordered_map<ref, std::uint32_t> sharing_; // parents beyond the first
+    std::atomic<std::size_t> sharing_count_{0};
+
+    std::mutex states_lock_; // guards what follows
+    std::vector<std::unique_ptr<version::state>> unused_states_;
+    std::vector<std::unique_ptr<node_cache>> caches_;
+    std::atomic<std::size_t> live_states_{0};
+
+    std::thread tracing_;
+    std::atomic<bool> stop_trace_{false};
+    std::atomic<bool> trace_done_{true};
+    bool trace_failed_ = false;              // valid when it is done
+    bool counts_unknown_ = false;            // until it is done: nodes may have several parents
+    std::vector<std::uint64_t> trace_words_; // the cells' words at the opening
+    std::mutex trace_lock_;                  // guards what follows
+    std::condition_variable traced_;
+    status trace_outcome_;
+};
+
+} // namespace hf::mod

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Versions as values, and compare-and-commit.
+#include <base/assert.hpp>
+
+#include <fmt/format.h>
+#include <mod/store_impl.hpp>
+
+#include <algorithm>
+#include <functional>
+
+namespace hf::mod {
+
+// States.
+
+version::state* store::impl::fresh_state() {
+    std::unique_ptr<version::state> s;
+    {
+        std::scoped_lock held{states_lock_};
+        if (!unused_states_.empty()) {
+            s = std::move(unused_states_.back());
+            unused_states_.pop_back();
+        }
+    }
+    if (s == nullptr) s = std::make_unique<version::state>();
+    ++live_states_;
+    s->shared_by = 1;
+    s->in = this;
+    s->parent = nullptr;
+    return s.release();
+}
+
+void store::impl::recycle(version::state* used) noexcept {
+    --live_states_;
+    std::scoped_lock held{states_lock_};
+    unused_states_.emplace_back(used);
+}
+
+version::state* store::impl::pin(root::volatile_part& to) {
+    version::state* s = fresh_state();
+    root::volatile_part& owner = to.owner();
+    s->to = &to;
+    s->done = s->committed = true;
+    owner.ever_pinned.store(true, std::memory_order_seq_cst);
+    static thread_local const unsigned first =
+        static_cast<unsigned>(std::hash<std::thread::id>{}(std::this_thread::get_id()) % pin_slots);
+    s->pinned_at = owner.sequence.load(std::memory_order_seq_cst) + 1;
+    for (unsigned i = 0; i < pin_slots; ++i) {
+        s->slot = (first + i) % pin_slots;
+        std::uint64_t free = 0;
+        if (owner.pins[s->slot].at.compare_exchange_strong(free, s->pinned_at)) break;
+        if (i + 1 < pin_slots) continue;
+        s->slot = pin_slots;
+        std::scoped_lock held{owner.overflow_lock};
+        owner.overflow.push_back(s->pinned_at);
+    }
+    s->word = to.load();
+    return s;
+}
+
+void store::impl::unpin(version::state& pinned) noexcept {
+    root::volatile_part& owner = pinned.to->owner();
+    if (pinned.slot < pin_slots) {
+        owner.pins[pinned.slot].at.store(0, std::memory_order_release);
+        return;
+    }
+    std::scoped_lock held{owner.overflow_lock};
+    owner.overflow.erase(std::ranges::find(owner.overflow, pinned.pinned_at));
+}
+
+// Values.
+
+version::version(const version& other) noexcept : state_(other.state_), word_(other.word_) {
+    if (state_ != nullptr) state_->shared_by.fetch_add(1, std::memory_order_relaxed);
+}
+
+version::version(version&& other) noexcept
+    : state_(std::exchange(other.state_, nullptr)), word_(std::exchange(other.word_, 0)) {}
+
+version& version::operator=(version other) noexcept {
+    std::swap(state_, other.state_);
+    std::swap(word_, other.word_);
+    return *this;
+}
+
+version::~version() {
+    state* s = std::exchange(state_, nullptr);
+    while (s != nullptr && s->shared_by.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+        state* const parent = s->parent;
+        store::impl& in = *s->in;
+        if (parent == nullptr) {
+            in.unpin(*s);
+        } else {
+            if (s->cache == nullptr && !s->committed) {
+                s->cache = in.lease_cache();
+                in.prepare(s->work, *s->cache);
+            }
+            if (!s->committed) in.drop(s->work);
+            if (s->cache != nullptr) in.return_cache(std::move(s->cache));
+            s->sources.clear();
+        }
+        in.recycle(s);
+        s = parent;
+    }
+}
+
+const std::byte* version::base() const noexcept { return state_->in->base(); }
+root* version::of() const noexcept { return state_->to->face.get(); }
+
+version version::derived() const {
+    HF_ASSERT(state_ != nullptr && state_->done);
+    store::impl& in = *state_->in;
+    state* s = in.fresh_state();
+    s->to = state_->to;
+    s->parent = state_;
+    state_->shared_by.fetch_add(1, std::memory_order_relaxed);
+    s->done = s->committed = false;
+    s->cache = in.lease_cache();
+    in.prepare(s->work, *s->cache);
+    return version(s, word_);
+}
+
+shadow& version::work() noexcept {
+    HF_ASSERT(state_ != nullptr && !state_->done);
+    return state_->work;
+}
+
+void version::done() noexcept {
+    HF_ASSERT(state_ != nullptr && !state_->done);
+    state_->word = word_;
+    state_->done = true;
+    state_->in->return_cache(std::move(state_->cache));
+}
+
+void version::depends_on(const version& source) {
+    HF_ASSERT(state_ != nullptr && !state_->done);
+    state_->sources.push_back(source);
+}
+
+// Committing them.
+
+root::root(store& of, volatile_part* part) noexcept
+    : store_(&of), base_(of.internals().base()), part_(part) {}
+
+std::uint64_t root::word() const noexcept { return part_->load(); }
+
+version root::read() {
+    version::state* s = store_->internals().pin(*part_);
+    return version(s, s->word);
+}
+
+status root::commit(const version& next) { return store_->commit({{this, &next}}); }
+
+status store::impl::commit_versions(std::span<const update> updates) {
+    await_counts();
+    struct chain {
+        root::volatile_part* to;
+        std::uint64_t base_word;             // of the version that it was derived from
+        std::vector<version::state*> states; // oldest first
+        std::vector<shadow*> made;
+    };
+    const auto bad = [&](const char* why) {
+        return status{errc::bad_argument,
+                      fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
+    };
+    std::vector<chain> chains;
+    std::vector<const version*> sources;
+    std::vector<root::volatile_part*> owners;
+    for (const update& u : updates) {
+        if (u.next == nullptr || u.next->state_ == nullptr) return bad("an empty version");
+        if (u.next->state_->in != this || u.next->state_->to != u.to->part_)
+            return bad("a version of another root: versions are committed where they come from");
+        if (!u.next->state_->done) return bad("a version that is still being changed");
+        chain c{u.to->part_, 0, {}, {}};
+        version::state* s = u.next->state_;
+        for (; !s->committed; s = s->parent) {
+            c.states.push_back(s);
+            c.made.push_back(&s->work);
+            for (const version& source : s->sources) sources.push_back(&source);
+        }
+        c.base_word = s->word;
+        std::ranges::reverse(c.states);
+        std::ranges::reverse(c.made);
+        for (const chain& other : chains)
+            if (other.to == c.to) return bad("two versions for one root");
+        owners.push_back(&c.to->owner());
+        chains.push_back(std::move(c));
+    }
+    if (chains.empty()) return {};
+    for (const version* source : sources) owners.push_back(&source->state_->to->owner());
+    std::ranges::sort(owners, {}, &root::volatile_part::index);
+    owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+    std::vector<std::unique_lock<std::mutex>> held;
+    for (root::volatile_part* owner : owners) held.emplace_back(owner->lock);
+
+    const auto conflict = [&](const root::volatile_part& at) {
+        return status{errc::conflict,
+                      fmt::format("{}: conflict: root \"{}\" has another version by now",
+                                  pool_->file->path(), at.durable->name)};
+    };
+    for (const chain& c : chains)
+        if (c.to->load() != c.base_word) return conflict(*c.to);
+    for (const version* source : sources) {
+        // Uncommitted sources are shared as their base is: what they made belongs to nobody yet.
+        const version::state& s = *source->state_;
+        const bool own = std::ranges::any_of(chains, [&](const chain& c) {
+            return std::ranges::find(c.states, &s) != c.states.end();
+        });
+        if (!own && (!s.committed || s.to->load() != s.word)) return conflict(*s.to);
+    }
+    std::vector<change> changes;
+    std::vector<root::volatile_part*> working;
+    for (chain& c : chains) {
+        if (c.states.empty()) continue; // the current version itself
+        root::volatile_part& owner = c.to->owner();
+        prepare(owner.work, owner.cache);
+        // The members' new parent is made in there, once.
+        if (&owner != c.to && std::ranges::find(working, &owner) == working.end()) {
+            c.made.push_back(&owner.work);
+            working.push_back(&owner);
+        }
+        changes.push_back({c.to, c.states.back()->word, c.made});
+    }
+    if (changes.empty()) return {};
+    status s = commit(changes);
+    if (!s.ok()) {
+        for (root::volatile_part* owner : working) drop(owner->work);
+        return s;
+    }
+    for (const chain& c : chains)
+        for (version::state* done : c.states) done->committed = true;
+    return s;
+}
+
+} // namespace hf::mod
