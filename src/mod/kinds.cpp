@@ -4,10 +4,14 @@
 #include <mod/kinds.hpp>
 
 #include <algorithm>
+#include <initializer_list>
 #include <vector>
 
 namespace hf::mod {
 namespace {
+
+// Those of this library.
+constexpr std::initializer_list<const kind*> builtin = {};
 
 std::vector<const kind*>& users() {
     static std::vector<const kind*> all;
@@ -17,6 +21,8 @@ std::vector<const kind*>& users() {
 } // namespace
 
 const kind* find_kind(std::uint32_t id) noexcept {
+    for (const kind* k : builtin)
+        if (k->id == id) return k;
     const auto& known = users();
     const auto found = std::ranges::find(known, id, &kind::id);
     return found == known.end() ? nullptr : *found;
