@@ -14,7 +14,8 @@ constexpr std::size_t hash(ref node) { return std::size_t{node} * 0x9e3779b97f4a
 } // namespace
 
 ref shadow::make(std::size_t bytes) {
-    const ref node = failed_ ? 0 : store_->internals().space().take(*cache_, bytes);
+    ref node = failed_ ? 0 : store_->internals().space().take(*cache_, bytes);
+    if (node == 0 && !failed_) node = store_->internals().take_after_all(*this, bytes);
     if (node == 0) {
         failed_ = true;
         return 0;

@@ -77,7 +77,7 @@ status store::impl::inspect(const pool::impl& in) {
 }
 
 status store::impl::settle_taking(pool::impl& in) {
-    const superblock* super = superblock_of(*in.file);
+    auto* super = const_cast<superblock*>(superblock_of(*in.file));
     if (super == nullptr || super->taking == 0) return {};
     const block b{super->taking, super->taking_bytes};
     heap& blocks = in.blocks.durable();
@@ -86,7 +86,7 @@ status store::impl::settle_taking(pool::impl& in) {
         return corrupt(*in.file,
                        fmt::format("arena half taken at {:#x}, {} bytes", b.offset, b.bytes));
     const bool ours = super->arenas == super->taking;
-    if (ours == (blocks.allocated_at(b.offset).bytes == b.bytes)) return {};
+    if (ours && blocks.allocated_at(b.offset).bytes == b.bytes) return {};
     const hf::domain d = in.file->domain();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
     blocks.retract(b, dirty);
@@ -96,6 +96,10 @@ status store::impl::settle_taking(pool::impl& in) {
                            fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
         blocks.publish(b, dirty);
     }
+    persist::fence(d);
+    if (ours) return {};
+    // From here on the chunk may be another's.
+    persist::store_word(d, &super->taking, 0);
     persist::fence(d);
     return {};
 }

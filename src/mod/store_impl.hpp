@@ -14,6 +14,7 @@
 
 #include <mod/kinds.hpp>
 #include <mod/node_space.hpp>
+#include <mod/writer_lock.hpp>
 
 #include <condition_variable>
 #include <deque>
@@ -43,7 +44,7 @@ struct root::volatile_part {
     std::uint64_t load() const noexcept { return word.load(std::memory_order_seq_cst); }
 
     // What follows is used in owners.
-    std::mutex lock;
+    writer_lock lock;
     std::atomic<std::uint64_t> sequence{0}; // commits since the opening
     std::array<pin_slot, pin_slots> pins{};
     std::atomic<bool> ever_pinned{false};
@@ -113,7 +114,9 @@ public:
     status commit_versions(std::span<const update> updates);
     /// Gives back what a shadow made.
     void drop(shadow& made) noexcept;
-    void prepare(shadow& work, node_cache& cache) noexcept;
+    void prepare(shadow& work, node_cache& cache, root::volatile_part* held = nullptr) noexcept;
+    /// The pool is full: what waits only for the next commit's fence is reclaimed now.
+    ref take_after_all(shadow& work, std::size_t bytes) noexcept;
 
     status wait_for_trace();
     /// A writer must know who has several parents.
@@ -156,6 +159,7 @@ private:
     void before_fence(root::volatile_part& owner) noexcept;
     void publish(root::volatile_part& owner, std::uint64_t word,
                  std::span<const change> changes) noexcept;
+    void store_word(root::volatile_part& owner, std::uint64_t word) noexcept;
     void store_stamped(cell& to, std::uint64_t word, std::uint64_t stamp) noexcept;
     void retire(root::volatile_part& owner, std::span<const change> changes, ref old_parent);
     void apply(root::volatile_part& owner, const root::volatile_part& of, shadow& made);

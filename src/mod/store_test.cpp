@@ -11,6 +11,7 @@
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <thread>
 
 namespace hf::mod {
 namespace {
@@ -243,8 +244,27 @@ TEST_P(mod_store, a_full_pool_leaves_everything_as_it_was) {
     while ((s = push_one(a, pushed)).ok()) ++pushed;
     EXPECT_EQ(s.code(), errc::pool_full);
     EXPECT_EQ(now(a).size(), pushed);
+    {
+        auto w = a.write();
+        w.work().released(static_cast<ref>(w.word()));
+        ASSERT_TRUE(w.commit(0).ok());
+    }
+    EXPECT_TRUE(push_one(a, 1).ok()) << "there is room again at once";
     auto w = a.write();
-    ASSERT_TRUE(w.commit(pop(w.work(), w.word())).ok());
+    EXPECT_NE(w.work().make(256), 0U) << "and for nodes of another size";
+}
+
+TEST_P(mod_store, writers_of_one_root_take_turns) {
+    root& a = list({"a"});
+    constexpr std::uint32_t each = 2000;
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < 3; ++t)
+        threads.emplace_back([&a, t] {
+            for (std::uint32_t i = 0; i < each; ++i) EXPECT_TRUE(push_one(a, t).ok());
+        });
+    for (auto& t : threads) t.join();
+    EXPECT_EQ(now(a).size(), 3 * each);
+    EXPECT_EQ(nodes_in_use(), 3 * each);
 }
 
 TEST_P(mod_store, nodes_with_two_parents_live_as_long_as_one_of_them) {

@@ -138,7 +138,7 @@ status store::impl::verify() {
     if (status s = space_.load_all(); !s.ok()) return s;
     std::vector<std::uint64_t> words;
     std::scoped_lock held{roots_lock_};
-    std::vector<std::unique_lock<std::mutex>> writers;
+    std::vector<std::unique_lock<writer_lock>> writers;
     for (std::uint32_t i = 0; i < super_->cell_count; ++i) {
         root::volatile_part& part = part_of(i);
         if (part.family == nullptr) writers.emplace_back(part.lock);

@@ -190,7 +190,7 @@ status store::impl::commit_versions(std::span<const update> updates) {
     for (const version* source : sources) owners.push_back(&source->state_->to->owner());
     std::ranges::sort(owners, {}, &root::volatile_part::index);
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
-    std::vector<std::unique_lock<std::mutex>> held;
+    std::vector<std::unique_lock<writer_lock>> held;
     for (root::volatile_part* owner : owners) held.emplace_back(owner->lock);
 
     const auto conflict = [&](const root::volatile_part& at) {
@@ -213,7 +213,7 @@ status store::impl::commit_versions(std::span<const update> updates) {
     for (chain& c : chains) {
         if (c.states.empty()) continue; // the current version itself
         root::volatile_part& owner = c.to->owner();
-        prepare(owner.work, owner.cache);
+        prepare(owner.work, owner.cache, &owner);
         // The members' new parent is made in there, once.
         if (&owner != c.to && std::ranges::find(working, &owner) == working.end()) {
             c.made.push_back(&owner.work);

@@ -132,6 +132,7 @@ private:
     store* store_ = nullptr;
     std::byte* base_ = nullptr;
     struct node_cache* cache_ = nullptr;
+    void* held_ = nullptr; // the root whose writer this works for, volatile part
     bool failed_ = false;
 };
 

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A lock that costs its usual owner no locked instruction. Such an instruction waits, as a fence
+// does, for the word that the last commit stored: a writer that commits durable by its next section
+// would pay two waits a commit instead of one (measured: 200 ns against 330).
+//
+// (1) The thread that the lock is biased to enters by storing 'busy' and finding the bias still its
+//     own. Another one takes the bias away, makes that visible everywhere (membarrier, which stands
+//     for the owner's missing fence between its store and its load), and waits for 'busy' to end.
+// (2) Everybody else excludes each other by the mutex; bias is given and taken by who holds it.
+// (3) Each time a bias is taken away the next one needs twice as long a row of entries.
+#pragma once
+
+#include <linux/membarrier.h>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace hf::mod {
+
+class writer_lock {
+public:
+    void lock() noexcept {
+        const std::uint64_t me = thread_number();
+        if (bias_.load(std::memory_order_acquire) == me) {
+            busy_.store(true, std::memory_order_relaxed);
+            std::atomic_signal_fence(std::memory_order_seq_cst); // (1)
+            if (bias_.load(std::memory_order_acquire) == me) return;
+            busy_.store(false, std::memory_order_release);
+        }
+        mutex_.lock();
+        if (bias_.load(std::memory_order_relaxed) != 0) take_bias();
+        by_mutex_ = true;
+        row_ = last_ == me ? row_ + 1 : 0;
+        last_ = me;
+    }
+
+    void unlock() noexcept {
+        if (!by_mutex_) {
+            busy_.store(false, std::memory_order_release);
+            return;
+        }
+        by_mutex_ = false;
+        if (row_ >= needed_ && can_bias()) bias_.store(last_, std::memory_order_release);
+        mutex_.unlock();
+    }
+
+private:
+    static std::uint64_t thread_number() noexcept {
+        static std::atomic<std::uint64_t> numbers{0};
+        static thread_local const std::uint64_t mine = ++numbers;
+        return mine;
+    }
+    static bool can_bias() noexcept {
+        static const bool registered =
+            ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
+        return registered;
+    }
+    void take_bias() noexcept {
+        bias_.store(0, std::memory_order_seq_cst);
+        (void)::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
+        while (busy_.load(std::memory_order_acquire)) ::sched_yield();
+        if (needed_ < 1U << 20) needed_ *= 2;
+    }
+
+    std::atomic<std::uint64_t> bias_{0}; // number of the thread that needs no mutex; 0: none
+    std::atomic<bool> busy_{false};      // that thread is inside
+    std::mutex mutex_;
+    bool by_mutex_ = false;    // who is inside came by the mutex
+    std::uint32_t row_ = 0;    // entries of 'last_' in a row
+    std::uint32_t needed_ = 8; // of them for a bias
+    std::uint64_t last_ = 0;
+};
+
+} // namespace hf::mod
