@@ -11,7 +11,7 @@ namespace hf::mod {
 namespace {
 
 // Those of this library.
-constexpr std::initializer_list<const kind*> builtin = {};
+constexpr std::initializer_list<const kind*> builtin = {&detail::hash_trie_kind};
 
 std::vector<const kind*>& users() {
     static std::vector<const kind*> all;

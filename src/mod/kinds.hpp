@@ -7,6 +7,10 @@
 
 namespace hf::mod {
 
+namespace detail {
+extern const kind hash_trie_kind;
+}
+
 /// Null when this program knows none.
 const kind* find_kind(std::uint32_t id) noexcept;
 

@@ -148,7 +148,9 @@ template <byte_string T> struct slot<T> {
         return blob_key(base, blob_of(at));
     }
     /// What the slot names is no part of the new version.
-    static void give_up(shadow& to, const std::byte* at) { to.released(blob_of(at), blob_context); }
+    static void give_up(shadow& to, const std::byte* at) {
+        to.replaced(blob_of(at), blob_context); // at once reused when this shadow made it
+    }
 };
 
 /// For kinds: the blobs that 'count' slots in a row name.
