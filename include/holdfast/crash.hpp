@@ -52,6 +52,11 @@ public:
     /// One operation, acknowledged when it returns: then its effect survives. Until then, all of
     /// its effect or nothing. Operations of several threads take effect in some order.
     virtual void run(pool&, unsigned thread, unsigned operation) = 0;
+    /// Whether the operation is durable only when the next of its thread returns, or the pool is
+    /// closed: until then a failure may lose it, and nothing before it.
+    virtual bool buffered(unsigned thread, unsigned operation) const {
+        return (void)thread, (void)operation, false;
+    }
     /// Shows the state of a pool, whole or recovered. Only reads.
     virtual void describe(pool&, state&) = 0;
 };

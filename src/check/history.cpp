@@ -31,7 +31,15 @@ void history::began(unsigned thread) {
     threads_[thread].before.push_back(std::move(before));
 }
 
-void history::acknowledged(unsigned thread) { ++of(thread).acknowledged; }
+void history::acknowledged(unsigned thread, bool buffered) {
+    per_thread& t = of(thread);
+    ++t.acknowledged;
+    t.durable = t.acknowledged - (buffered ? 1 : 0);
+}
+
+void history::settled() {
+    for (per_thread& t : threads_) t.durable = t.acknowledged;
+}
 
 bool history::possible(const operation_order& order) const {
     std::vector<unsigned> done(threads_.size());
@@ -43,7 +51,7 @@ bool history::possible(const operation_order& order) const {
         ++done[t];
     }
     for (std::size_t t = 0; t < threads_.size(); ++t)
-        if (done[t] < threads_[t].acknowledged) return false; // (1)
+        if (done[t] < threads_[t].durable) return false; // (1)
     return true;
 }
 

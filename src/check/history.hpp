@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Which states count as right at a moment of a run: those after some order of operations in which
-//   (1) every acknowledged operation is, those under way may be, no other is;
+//   (1) every durable operation is, those acknowledged or under way may be, no other is;
+//       an acknowledged one is durable, or, if it is buffered, all before it of its thread are;
 //   (2) operations of one thread keep their order, and one that was acknowledged before another
 //       began comes before it.
 #pragma once
@@ -24,7 +25,9 @@ class history {
 public:
     explicit history(const std::map<operation_order, outcome>& states);
     void began(unsigned thread);
-    void acknowledged(unsigned thread);
+    void acknowledged(unsigned thread, bool buffered = false);
+    /// All that was acknowledged is durable now.
+    void settled();
     /// The states that are right now.
     legal_set legal() const;
 
@@ -32,7 +35,7 @@ private:
     struct per_thread {
         std::vector<std::vector<unsigned>>
             before; // per operation begun: acknowledged ones, by thread
-        unsigned acknowledged = 0;
+        unsigned acknowledged = 0, durable = 0;
     };
     bool possible(const operation_order& order) const;
     per_thread& of(unsigned thread);

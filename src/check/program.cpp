@@ -100,7 +100,7 @@ bool checking::reference_runs() {
 trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
                              std::size_t& points) {
     image_->reset();
-    recorder record(image_->memory());
+    recorder record(image_->memory(), domain_of(given_.options()));
     const watch watching(image_->memory().data(), image_->memory().size(), record);
     history past(states_);
     legal = {past.legal()};
@@ -114,7 +114,7 @@ trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
             past.began(t);
             from_here();
             given_.run(*p, t, i);
-            past.acknowledged(t);
+            past.acknowledged(t, given_.buffered(t, i));
             from_here();
         }
     };
@@ -126,11 +126,14 @@ trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
         record.set_thread(given_.threads());
     }
     { const pool closing = std::move(*p); }
+    past.settled();
+    from_here();
     if (const std::size_t at = record.unreported(); at != ~std::size_t{0})
         out_.trouble.push_back(fmt::format(
             "a store at offset {:#x} was not reported: build all that stores to the pool in trace "
             "mode (holdfast_trace), and flush and fence by hf::persist",
             at));
+    if (!record.shadows().wrong().empty()) out_.trouble.push_back(record.shadows().wrong());
     return record.recorded();
 }
 

@@ -7,7 +7,7 @@
 //   - recovery succeeds;
 //   - the state is one that the acknowledged operations leave, or those and some of the pending
 //     ones, in an order that threads could have seen; the reference runs say which states these
-//     are;
+//     are; the last operation of a thread may be missing if it is buffered;
 //   - the program's own invariants hold, every object it reaches is an allocated block, and every
 //     allocated block is reached;
 //   - a state once recovered to stays, whatever fails next.

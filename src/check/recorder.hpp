@@ -5,6 +5,7 @@
 #pragma once
 
 #include <check/explorer.hpp>
+#include <check/shadow_trace.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -13,8 +14,8 @@ namespace hf::check {
 
 class recorder final : public observer {
 public:
-    explicit recorder(std::span<std::byte> memory)
-        : memory_(memory), reported_(memory.begin(), memory.end()) {}
+    explicit recorder(std::span<std::byte> memory, domain d = domain::adr)
+        : memory_(memory), reported_(memory.begin(), memory.end()), shadows_(memory.size(), d) {}
     ~recorder() override { last_ = std::move(trace_); }
     recorder(const recorder&) = delete;
     recorder& operator=(const recorder&) = delete;
@@ -34,24 +35,34 @@ public:
     /// Offset of a store that nobody reported, found at a fence; none: ~0.
     std::size_t unreported() const noexcept { return unreported_; }
 
+    /// What functional shadowing does, judged on the way.
+    const shadow_trace& shadows() const noexcept { return shadows_; }
+
     void load(std::size_t, std::size_t) override {}
     void store(std::size_t offset, std::size_t bytes) override {
+        shadows_.store(offset, bytes);
         add_stored(event_kind::store, offset, bytes);
     }
     void nt_store(std::size_t offset, std::size_t bytes) override {
+        shadows_.nt_store(offset, bytes);
         add_stored(event_kind::nt_store, offset, bytes);
     }
     void flush(std::size_t offset, std::size_t bytes) override {
+        shadows_.flush(offset, bytes);
         for (std::size_t l = offset / line_bytes; l <= (offset + bytes - 1) / line_bytes; ++l)
             add(event_kind::flush, l * line_bytes, line_bytes);
         if (at_event) at_event();
     }
     void fence() override {
         find_unreported();
+        shadows_.fence();
         add(event_kind::fence, 0, 0);
         if (at_event) at_event();
     }
     void checked(std::size_t, std::size_t) override {}
+    void fresh(std::size_t offset, std::size_t bytes) override { shadows_.fresh(offset, bytes); }
+    void named(std::size_t offset, std::size_t bytes) override { shadows_.named(offset, bytes); }
+    void commit(std::size_t offset, std::size_t bytes) override { shadows_.commit(offset, bytes); }
 
 private:
     void add(event_kind kind, std::size_t offset, std::size_t bytes) {
@@ -85,6 +96,7 @@ private:
     std::vector<std::byte> reported_; // the memory as the reports tell it
     std::size_t unreported_ = none;
     trace trace_;
+    shadow_trace shadows_;
     static inline trace last_;
     std::uint8_t thread_ = 0;
 };

@@ -93,6 +93,32 @@ TEST(History, AnOperationThatBeganLaterTakesEffectLater) {
     EXPECT_EQ(past.legal(), (legal_set{states[{0}], states[{0, 1}]}));
 }
 
+TEST(History, OnlyTheLastOperationOfAThreadMayBeLostAndOnlyIfItIsBuffered) {
+    std::map<operation_order, outcome> states; // of one thread: how many operations
+    for (const operation_order& o : all_orders({3})) states[o] = o.size();
+    history past(states);
+    past.began(0);
+    past.acknowledged(0, true);
+    EXPECT_EQ(past.legal(), (legal_set{0, 1}));
+    past.began(0);
+    EXPECT_EQ(past.legal(), (legal_set{0, 1, 2}));
+    past.acknowledged(0, true);
+    EXPECT_EQ(past.legal(), (legal_set{1, 2}));
+    past.began(0);
+    past.acknowledged(0); // durable, and so is all before it
+    EXPECT_EQ(past.legal(), legal_set{3});
+}
+
+TEST(History, WhatIsSettledIsNotLost) {
+    std::map<operation_order, outcome> states;
+    for (const operation_order& o : all_orders({1})) states[o] = o.size();
+    history past(states);
+    past.began(0);
+    past.acknowledged(0, true);
+    past.settled();
+    EXPECT_EQ(past.legal(), legal_set{1});
+}
+
 TEST(Recorder, FindsAStoreThatNobodyReported) {
     alignas(64) static std::uint64_t memory[32] = {};
     const auto bytes = std::as_writable_bytes(std::span(memory));

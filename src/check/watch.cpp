@@ -62,10 +62,16 @@ void on_event(persist::event what, const void* address, std::size_t bytes) {
     if (what == persist::event::fence) return watching->fence();
     const clipped in = clip(address, bytes);
     if (in.bytes == 0) return;
-    if (what == persist::event::nt_store) watching->nt_store(in.offset, in.bytes);
-    if (what == persist::event::flush) watching->flush(in.offset, in.bytes);
-    if (what == persist::event::checked) watching->checked(in.offset, in.bytes);
-    // persist::event::store announces what trace mode reports when it is made.
+    switch (what) {
+    case persist::event::nt_store: return watching->nt_store(in.offset, in.bytes);
+    case persist::event::flush: return watching->flush(in.offset, in.bytes);
+    case persist::event::checked: return watching->checked(in.offset, in.bytes);
+    case persist::event::fresh: return watching->fresh(in.offset, in.bytes);
+    case persist::event::named: return watching->named(in.offset, in.bytes);
+    case persist::event::commit: return watching->commit(in.offset, in.bytes);
+    case persist::event::store: // announces what trace mode reports when it is made
+    case persist::event::fence: return;
+    }
 }
 
 } // namespace

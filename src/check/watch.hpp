@@ -19,6 +19,10 @@ public:
     virtual void flush(std::size_t offset, std::size_t bytes) = 0;
     virtual void fence() = 0;                                        // sfence, mfence
     virtual void checked(std::size_t offset, std::size_t bytes) = 0; // persist::event::checked
+    // persist::event's of the same names; most observers look at none of them.
+    virtual void fresh(std::size_t, std::size_t) {}
+    virtual void named(std::size_t, std::size_t) {}
+    virtual void commit(std::size_t, std::size_t) {}
 };
 
 /// Watches [base, base + bytes) until destroyed. One at a time.

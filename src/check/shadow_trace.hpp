@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Holds functional shadowing to its rule, by what a run does: allocations, stores, flushes,
+// commits, fences. Of nodes that were made in the run, and of the words that it committed:
+//
+// (1) A node is stored to from its making until the commit that names it, never after.
+// (2) When a word is stored to name nodes, all that was stored to these is flushed and fenced.
+// (3) What else was stored, words above all, is flushed before the next fence. Nodes of shadows
+//     that are not committed yet may wait.
+// (4) A word that commits store is stored by commits only.
+//
+// Memory is followed by granules of 16 bytes. In domains without flushes, (1) and (4) are left.
+// Source: MOD §6.4 (SPEC M6). Differs: nodes are flushed by the commit, not by the update.
+#pragma once
+
+#include <holdfast/persist.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+namespace hf::check {
+
+class shadow_trace {
+public:
+    shadow_trace(std::size_t memory_bytes, domain d);
+
+    // As observer has them (watch.hpp).
+    void store(std::size_t offset, std::size_t bytes);
+    void nt_store(std::size_t offset, std::size_t bytes);
+    void flush(std::size_t offset, std::size_t bytes);
+    void fence();
+    void fresh(std::size_t offset, std::size_t bytes);
+    void named(std::size_t offset, std::size_t bytes);
+    void commit(std::size_t offset, std::size_t bytes);
+
+    /// The first breach of the rule, with the calls that led to it; empty: none.
+    const std::string& wrong() const noexcept { return wrong_; }
+    /// Nodes announced and commits made: a run that announces none shows nothing.
+    std::uint64_t nodes() const noexcept { return nodes_; }
+    std::uint64_t commits() const noexcept { return commits_; }
+
+private:
+    static constexpr std::size_t granule_bytes = 16;
+    enum class use : std::uint8_t { other, fresh, named, published };
+    enum class reached : std::uint8_t { durable, flushed, cache };
+
+    template <class Each> void each_granule(std::size_t offset, std::size_t bytes, Each&& each);
+    void stored(std::size_t offset, std::size_t bytes, reached so_far);
+    bool is_word(std::size_t granule) const { return word_granules_.contains(granule); }
+    void complain(const char* what, std::size_t offset);
+
+    domain domain_;
+    std::vector<use> use_;            // by granule
+    std::vector<reached> reached_;    // by granule: how far its last store got
+    std::vector<std::size_t> stored_; // granules that are not durable
+    std::vector<std::size_t> named_;  // granules that the next commit publishes
+    std::unordered_set<std::size_t> words_, word_granules_; // that commits have stored
+    std::unordered_set<std::size_t> due_; // words that the commit under way may store
+    std::uint64_t nodes_ = 0, commits_ = 0;
+    std::string wrong_;
+};
+
+} // namespace hf::check

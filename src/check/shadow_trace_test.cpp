@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a run that keeps the rule of functional shadowing is accepted, and each way to break it is
+// found. Method: an update step by step, and the same with one step wrong.
+#include <check/shadow_trace.hpp>
+
+#include <gtest/gtest.h>
+
+namespace {
+
+using hf::domain;
+using hf::check::shadow_trace;
+
+constexpr std::size_t word = 0, other_word = 64, node = 256, second_node = 288, other_line = 512;
+
+/// Makes a node and stores to it.
+void make(shadow_trace& t, std::size_t at) {
+    t.fresh(at, 32);
+    t.store(at, 32);
+}
+void swing(shadow_trace& t, std::size_t at) {
+    t.commit(at, 8);
+    t.store(at, 8);
+    t.flush(at, 8);
+}
+/// Flushes, names and fences a node that was made, and swings a word to it.
+void commit(shadow_trace& t, std::size_t to, std::size_t at = word) {
+    t.named(to, 32);
+    t.flush(to, 32);
+    t.fence();
+    swing(t, at);
+}
+
+bool complains_of(const shadow_trace& t, const char* what) {
+    return t.wrong().find(what) != std::string::npos;
+}
+
+TEST(ShadowTrace, AcceptsUpdatesThatKeepTheRule) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    t.store(node + 8, 8); // in place, as long as nothing names it
+    commit(t, node);
+    make(t, second_node);
+    commit(t, second_node);
+    t.fresh(node, 32); // retired, and used again
+    t.store(node, 8);
+    commit(t, node);
+    EXPECT_EQ(t.wrong(), "");
+    EXPECT_EQ(t.nodes(), 3U);
+    EXPECT_EQ(t.commits(), 3U);
+}
+
+TEST(ShadowTrace, AVersionThatIsNotCommittedYetMayWait) {
+    shadow_trace t(4096, domain::adr);
+    make(t, second_node);
+    make(t, node); // of another shadow, on the same line
+    commit(t, node);
+    t.store(second_node, 8); // in place still
+    commit(t, second_node, other_word);
+    EXPECT_EQ(t.wrong(), "");
+}
+
+TEST(ShadowTrace, OneCommitMayStoreSeveralWords) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    make(t, other_line);
+    t.named(other_line, 32);
+    t.flush(other_line, 32);
+    commit(t, node);
+    swing(t, other_word);
+    t.fence();
+    EXPECT_EQ(t.wrong(), "");
+}
+
+TEST(ShadowTrace, RejectsAStoreToAPublishedNode) {
+    for (const domain d : {domain::adr, domain::eadr, domain::process}) {
+        shadow_trace t(4096, d);
+        make(t, node);
+        commit(t, node);
+        t.store(node + 24, 8);
+        EXPECT_TRUE(complains_of(t, "a node that a commit has named")) << t.wrong();
+    }
+}
+
+TEST(ShadowTrace, RejectsAStoreAfterTheFlush) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    t.flush(node, 32);
+    t.store(node, 8);
+    t.named(node, 32);
+    t.fence();
+    EXPECT_TRUE(complains_of(t, "what was stored is not flushed")) << t.wrong();
+}
+
+TEST(ShadowTrace, RejectsANodeThatIsNotFlushed) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    make(t, other_line);
+    t.named(other_line, 32);
+    commit(t, node);
+    EXPECT_TRUE(complains_of(t, "what was stored is not flushed")) << t.wrong();
+}
+
+TEST(ShadowTrace, RejectsAWordBeforeTheFenceOfItsNodes) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    t.named(node, 32);
+    t.flush(node, 32);
+    swing(t, word);
+    EXPECT_TRUE(complains_of(t, "no fence made durable")) << t.wrong();
+}
+
+TEST(ShadowTrace, RejectsAWordBeforeTheFlushOfItsNodes) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    t.named(node, 32);
+    swing(t, word);
+    EXPECT_TRUE(complains_of(t, "a node that is not flushed")) << t.wrong();
+}
+
+TEST(ShadowTrace, RejectsAWordThatIsNotFlushed) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    t.named(node, 32);
+    t.flush(node, 32);
+    t.fence();
+    t.commit(word, 8);
+    t.store(word, 8);
+    EXPECT_EQ(t.wrong(), "");
+    t.fence();
+    EXPECT_TRUE(complains_of(t, "what was stored is not flushed")) << t.wrong();
+}
+
+TEST(ShadowTrace, RejectsAStoreToAWordOutsideCommits) {
+    shadow_trace t(4096, domain::process);
+    make(t, node);
+    commit(t, node);
+    t.store(word + 8, 8); // its neighbour
+    EXPECT_EQ(t.wrong(), "");
+    t.store(word, 8);
+    EXPECT_TRUE(complains_of(t, "stored without one")) << t.wrong();
+}
+
+TEST(ShadowTrace, WithoutFlushesOrderAloneIsNotJudged) {
+    shadow_trace t(4096, domain::process);
+    make(t, node);
+    t.named(node, 32);
+    swing(t, word);
+    EXPECT_EQ(t.wrong(), "");
+}
+
+} // namespace
