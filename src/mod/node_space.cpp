@@ -89,22 +89,21 @@ void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
 
 bool node_space::refill(node_cache& to, unsigned c) {
     std::scoped_lock held{lock_};
+    // Of one arena only: who wants a node takes no chunk for others to come.
+    arena* a = room_in(c);
+    if (a == nullptr) return false;
     auto& free = to.free[c];
-    for (std::size_t wanted = refill_count(c); wanted > 0;) {
-        arena* a = room_in(c);
-        if (a == nullptr) break;
-        for (std::size_t w = 0; w < a->taken.size() && wanted > 0 && a->free > 0; ++w)
-            while (wanted > 0 && a->taken[w] != ~std::uint64_t{0}) {
-                const auto slot = static_cast<std::uint32_t>(w * 64 + std::countr_one(a->taken[w]));
-                if (slot >= a->slots) break;
-                a->taken[w] |= bit_of(slot);
-                --a->free;
-                --wanted;
-                free.push_back(static_cast<ref>(
-                    (a->offset + a->slots_at + std::uint64_t{slot} * a->slot_bytes) /
-                    granule_bytes));
-            }
-    }
+    std::size_t wanted = refill_count(c);
+    for (std::size_t w = 0; w < a->taken.size() && wanted > 0 && a->free > 0; ++w)
+        while (wanted > 0 && a->taken[w] != ~std::uint64_t{0}) {
+            const auto slot = static_cast<std::uint32_t>(w * 64 + std::countr_one(a->taken[w]));
+            if (slot >= a->slots) break;
+            a->taken[w] |= bit_of(slot);
+            --a->free;
+            --wanted;
+            free.push_back(static_cast<ref>(
+                (a->offset + a->slots_at + std::uint64_t{slot} * a->slot_bytes) / granule_bytes));
+        }
     // Used from the back: lowest addresses first, so that the nodes of an update are neighbours.
     std::reverse(free.begin(), free.end());
     return !free.empty();
