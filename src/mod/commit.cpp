@@ -78,8 +78,10 @@ void store::impl::flush_made(const shadow& made) noexcept {
     std::uint64_t bytes = 0;
     for (const shadow::made& m : made.fresh_) {
         if (m.granules == 0) continue;
-        persist::flush(d, node_at<std::byte>(m.node), m.granules * granule_bytes);
-        bytes += m.granules * granule_bytes;
+        const std::uint64_t length = m.granules * granule_bytes;
+        persist::trace(persist::event::named, node_at<std::byte>(m.node), length);
+        persist::flush(d, node_at<std::byte>(m.node), length);
+        bytes += length;
     }
     persist::thread_counters().pm_bytes += bytes;
 }
@@ -186,6 +188,7 @@ status store::impl::commit_unrelated(std::span<const change> changes) try {
     redo_cells_.clear();
     for (swing& s : swings) {
         reclaim(*s.owner);
+        persist::trace(persist::event::commit, &s.owner->durable->word, word_bytes);
         store_stamped(*s.owner->durable, s.word, r.number);
         redo_cells_.push_back(s.owner->durable);
         publish(*s.owner, s.word, s.changes);
@@ -200,6 +203,7 @@ status store::impl::commit_unrelated(std::span<const change> changes) try {
 /// Past the caches, as nobody reads it: 105 ns to the fence instead of 160. Where the lock changes
 /// hands both threads pass a full barrier: a later writer's store comes later.
 void store::impl::store_word(root::volatile_part& owner, std::uint64_t word) noexcept {
+    persist::trace(persist::event::commit, &owner.durable->word, word_bytes);
     persist::copy(domain(), &owner.durable->word, &word, word_bytes);
 }
 

@@ -23,6 +23,8 @@ ref shadow::make(std::size_t bytes) {
     fresh_.push_back(
         {node, static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes)});
     if (fresh_.size() > few) index(fresh_.size() - 1);
+    persist::trace(persist::event::fresh, at<std::byte>(node),
+                   fresh_.back().granules * granule_bytes);
     return node;
 }
 
