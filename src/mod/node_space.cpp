@@ -187,8 +187,10 @@ arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
     auto* head = static_cast<arena_head*>(pool_->at(b.offset));
     head->next = super_->arenas;
     persist::flush(d, head, sizeof *head);
-    super_->taking_bytes = b.bytes;
-    super_->taking = b.offset;
+    // Of one line, which keeps a prefix of them: never the old offset with the new length.
+    std::atomic_ref(super_->taking).store(0, std::memory_order_release);
+    std::atomic_ref(super_->taking_bytes).store(b.bytes, std::memory_order_release);
+    std::atomic_ref(super_->taking).store(b.offset, std::memory_order_release);
     persist::flush(d, &super_->taking, 2 * word_bytes);
     persist::fence(d); // what is half taken from here on is known to the next open
     pool_->blocks.durable().publish(b,
