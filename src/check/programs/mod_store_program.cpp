@@ -1,0 +1,404 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What every structure of MOD stands on, seen through lists of blocks: roots that come into being,
+// commits of one root, of siblings and of unrelated ones, nodes retired and used again, shared
+// nodes, arenas taken and turned to other sizes, snapshots, a full pool, and all of it again after
+// an unclean end.
+#include "mod_program.hpp"
+
+#include <holdfast/alloc.hpp>
+
+#include <mod/block_list.hpp>
+
+#include <algorithm>
+#include <set>
+
+namespace {
+
+using namespace hf;
+using namespace hf::crash;
+namespace list = hf::mod::block_list;
+using mod::shadow;
+
+[[maybe_unused]] const bool kind_known = (mod::add_kind(list::kind), true);
+
+/// Some lists: roots "a", "b" … and members "x", "y" of the family "f".
+class lists : public mod_program {
+public:
+    lists(const mod_variant& v, std::string names) : mod_program(v), names_(std::move(names)) {}
+
+protected:
+    mod::root* root(mod::store& in, char name) const {
+        const std::string_view text(&name, 1);
+        if (name < 'x') return opened(in.open({text}, list::kind, 0));
+        return opened(in.open({text, "f", {"x", "y"}}, list::kind, 0));
+    }
+    mod::root* root(pool& p, char name) const { return root(mod::store::of(p), name); }
+
+    void push(pool& p, char to, std::uint64_t value, std::uint32_t words = 1) const {
+        expect(list::updated(*root(p, to), [&](shadow& s, std::uint64_t w) {
+            return list::push(s, w, value, words);
+        }));
+    }
+    void pop(pool& p, char from) const { expect(list::updated(*root(p, from), list::pop)); }
+    void clear(pool& p, char what) const { expect(list::updated(*root(p, what), list::clear)); }
+    void set(pool& p, char in, std::uint64_t index, std::uint64_t value) const {
+        expect(list::updated(*root(p, in), [&](shadow& s, std::uint64_t w) {
+            return list::set(s, w, index, value);
+        }));
+    }
+    static mod::version pushed(mod::root& to, std::uint64_t value) {
+        return to.read().updated(
+            [&](shadow& s, std::uint64_t w) { return list::push(s, w, value); });
+    }
+    static mod::version popped(mod::root& from) { return from.read().updated(list::pop); }
+    static void expect(const status& outcome) { HF_ASSERT(outcome.ok()); }
+
+    void show(pool& p, state& s) override {
+        for (const char name : names_) {
+            const mod::root* r = root(p, name);
+            std::vector<std::uint64_t> values;
+            s.expect(list::values(r->base(), r->word(), values), "a list is whole");
+            s.add(values.size());
+            for (const std::uint64_t v : values) s.add(v);
+        }
+    }
+    std::uint64_t reachable(pool& p) override {
+        std::set<mod::ref> seen;
+        for (const char name : names_) {
+            const mod::root* r = root(p, name);
+            mod::ref n = list::first_of(r->word());
+            for (; n != 0; n = list::at(r->base(), n)->next) seen.insert(n);
+        }
+        return seen.size() + parents(p);
+    }
+    /// Nodes that the trace took for free would be overwritten here, and lists be torn.
+    void use(pool& p, state& s) override {
+        for (const char name : names_) {
+            mod::root* r = root(p, name);
+            std::vector<std::uint64_t> before, after;
+            s.expect(list::values(r->base(), r->word(), before), "a list is whole");
+            for (std::uint64_t i = 0; i < 3; ++i) push(p, name, 1000 + i, 1 + 40 * (i == 2));
+            pop(p, name);
+            s.expect(list::values(r->base(), r->word(), after) &&
+                         after.size() == before.size() + 2 &&
+                         std::equal(before.begin(), before.end(), after.begin() + 2),
+                     "a list that was recovered can be added to");
+        }
+    }
+    const std::string& names() const { return names_; }
+
+private:
+    std::string names_;
+};
+
+/// The store comes into being with its first root; then further roots, and a family.
+class roots_made final : public lists {
+public:
+    explicit roots_made(const mod_variant& v) : lists(v, "axb") {}
+    unsigned operations(unsigned) const override { return 5; }
+    bool buffered(unsigned, unsigned i) const override {
+        return i != 3 && mod_program::buffered(0, i);
+    }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) root(p, 'a');
+        if (i == 1) push(p, 'a', 1);
+        if (i == 2) push(p, 'x', 2);
+        if (i == 3) root(p, 'b'); // durable when it returns, and so is all before it
+        if (i == 4) push(p, 'b', 3);
+    }
+};
+
+/// One root: nodes added, replaced, given up, used again.
+class one_root : public lists {
+public:
+    explicit one_root(const mod_variant& v) : lists(v, "a") { use_afterwards(); }
+    void setup(pool& p) override {
+        for (std::uint64_t i = 0; i < 3; ++i) push(p, 'a', i);
+    }
+    unsigned operations(unsigned) const override { return 7; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) push(p, 'a', 10);
+        if (i == 1) set(p, 'a', 2, 11);
+        if (i == 2) pop(p, 'a');
+        if (i == 3) push(p, 'a', 12); // in the memory of nodes that 'set' gave up
+        if (i == 4) set(p, 'a', 1, 13);
+        if (i == 5) clear(p, 'a');
+        if (i == 6) push(p, 'a', 14);
+    }
+};
+
+/// Updates that count when settle() has returned.
+class settled final : public lists {
+public:
+    explicit settled(const mod_variant& v) : lists(v, "ab") {}
+    bool buffered(unsigned, unsigned i) const override {
+        return i % 2 == 0 && mod_program::buffered(0, i);
+    }
+    void setup(pool& p) override { root(p, 'a'), root(p, 'b'); }
+    unsigned operations(unsigned) const override { return 4; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i % 2 == 1) mod::store::of(p).settle();
+        else push(p, i == 0 ? 'a' : 'b', i);
+    }
+};
+
+/// Many steps, one commit: what the batch has made it changes in place.
+class batch final : public lists {
+public:
+    explicit batch(const mod_variant& v) : lists(v, "a") {}
+    void setup(pool& p) override {
+        for (std::uint64_t i = 0; i < 2; ++i) push(p, 'a', i);
+    }
+    unsigned operations(unsigned) const override { return 3; }
+    void run(pool& p, unsigned, unsigned i) override {
+        mod::root& a = *root(p, 'a');
+        if (i != 1)
+            return expect(list::updated(a, [&](shadow& s, std::uint64_t w) {
+                w = list::push(s, w, 20 + i);
+                w = list::set(s, w, 1, 30 + i);
+                w = list::set(s, w, 2, 40 + i);
+                w = list::push(s, w, 50 + i);
+                return list::pop(s, w);
+            }));
+        mod::version next = a.read().derived();
+        next.set_word(list::set(next.work(), next.word(), 1, 60));
+        next.set_word(list::push(next.work(), next.word(), 61));
+        next.done();
+        const mod::version further = next.updated(list::pop); // not of its nodes in place
+        const mod::version last =
+            further.updated([](shadow& s, std::uint64_t w) { return list::set(s, w, 0, 62); });
+        expect(a.commit(last));
+    }
+};
+
+/// Two roots whose words swing together, by one word.
+class siblings : public lists {
+public:
+    explicit siblings(const mod_variant& v) : lists(v, "xy") {}
+    void setup(pool& p) override { push(p, 'x', 1), push(p, 'y', 2); }
+    unsigned operations(unsigned) const override { return 4; }
+    void run(pool& p, unsigned, unsigned i) override {
+        mod::root &x = *root(p, 'x'), &y = *root(p, 'y');
+        if (i == 0) push(p, 'x', 10);
+        if (i == 1 || i == 3) { // an element moves
+            const mod::version from = popped(x), to = pushed(y, 10 + i);
+            expect(mod::store::of(p).commit({{&x, &from}, {&y, &to}}));
+        }
+        if (i == 2) pop(p, 'y');
+    }
+};
+
+/// Two roots, and a family and a root, that change together by a record of their words.
+class unrelated : public lists {
+public:
+    explicit unrelated(const mod_variant& v) : lists(v, "abx") {}
+    bool buffered(unsigned, unsigned i) const override {
+        return (i == 1 || i == 3) && mod_program::buffered(0, i);
+    }
+    void setup(pool& p) override { push(p, 'a', 1), push(p, 'b', 2), push(p, 'x', 3); }
+    unsigned operations(unsigned) const override { return 5; }
+    void run(pool& p, unsigned, unsigned i) override {
+        mod::root &a = *root(p, 'a'), &b = *root(p, 'b'), &x = *root(p, 'x');
+        if (i == 0 || i == 2) { // an element moves
+            const mod::version from = popped(i == 0 ? a : b), to = pushed(i == 0 ? b : a, 10 + i);
+            expect(
+                mod::store::of(p).commit({{&a, i == 0 ? &from : &to}, {&b, i == 0 ? &to : &from}}));
+        }
+        if (i == 1) push(p, 'a', 11); // past the record: redoing it would lose this
+        if (i == 3) push(p, 'x', 13);
+        if (i == 4) {
+            const mod::version from = popped(x), to = pushed(b, 14);
+            expect(mod::store::of(p).commit({{&x, &from}, {&b, &to}}));
+        }
+    }
+};
+
+/// One list takes another's nodes: they have two parents, and one again.
+class sharing : public lists {
+public:
+    explicit sharing(const mod_variant& v) : lists(v, "ab") { use_afterwards(); }
+    bool buffered(unsigned, unsigned i) const override {
+        return i != 3 && mod_program::buffered(0, i);
+    }
+    void setup(pool& p) override {
+        for (std::uint64_t i = 0; i < 3; ++i) push(p, 'a', i);
+        push(p, 'b', 9);
+    }
+    unsigned operations(unsigned) const override { return 6; }
+    void run(pool& p, unsigned, unsigned i) override {
+        mod::root &a = *root(p, 'a'), &b = *root(p, 'b');
+        if (i == 0) expect(b.commit(taken_over(a.read(), b)));
+        if (i == 1) pop(p, 'a'); // b holds what a gives up
+        if (i == 2) set(p, 'b', 1, 20);
+        if (i == 3) { // moves the rest: shared once more, and given up
+            const mod::version from = a.read();
+            const mod::version to = taken_over(from, b);
+            const mod::version empty = from.updated(list::clear);
+            expect(mod::store::of(p).commit({{&b, &to}, {&a, &empty}}));
+        }
+        if (i == 4) set(p, 'b', 1, 21);
+        if (i == 5) clear(p, 'b');
+    }
+
+private:
+    static mod::version taken_over(const mod::version& source, mod::root& to) {
+        mod::version next = to.read().derived();
+        next.depends_on(source);
+        next.set_word(list::become(next.work(), next.word(), source.word()));
+        next.done();
+        return next;
+    }
+};
+
+/// A snapshot keeps what commits after it retire. (An operation is several commits: what a failure
+/// leaves must be whole, and no more is said.)
+class snapshots final : public lists {
+public:
+    explicit snapshots(const mod_variant& v) : lists(v, "a") {}
+    void setup(pool& p) override {
+        for (std::uint64_t i = 0; i < 3; ++i) push(p, 'a', i);
+    }
+    unsigned operations(unsigned) const override { return 4; }
+    void run(pool& p, unsigned, unsigned i) override {
+        mod::root& a = *root(p, 'a');
+        const mod::version before = a.read();
+        std::vector<std::uint64_t> values, again;
+        HF_ASSERT(list::values(before.base(), before.word(), values));
+        set(p, 'a', 2, 10 + i);
+        set(p, 'a', 2, 20 + i);
+        set(p, 'a', 1, 30 + i);
+        push(p, 'a', 40 + i);
+        HF_ASSERT(list::values(before.base(), before.word(), again) && values == again);
+    }
+    void show(pool& p, state& s) override {
+        std::vector<std::uint64_t> values;
+        const mod::root* a = root(p, 'a');
+        s.expect(list::values(a->base(), a->word(), values), "a list is whole");
+        s.expect(values.size() >= 3, "nothing is lost");
+    }
+};
+
+/// Two threads that write to one root, or to members of a family; one after the other, by its lock.
+/// A commit makes the other thread's word durable before it gives memory back.
+class two_writers final : public lists {
+public:
+    two_writers(const mod_variant& v, std::string names) : lists(v, std::move(names)) {}
+    unsigned threads() const override { return 2; }
+    void setup(pool& p) override {
+        for (const char name : names()) push(p, name, 1), push(p, name, 2);
+    }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        const char name = names()[thread % names().size()];
+        if (i == 0) set(p, name, 1, 10 + thread);
+        else push(p, name, 20 + thread);
+    }
+};
+
+/// Nodes of many sizes: arenas are taken, a node gets one of its own, an empty arena turns to
+/// another size, and the pool is full in the end.
+class arenas : public lists {
+public:
+    explicit arenas(const mod_variant& v) : lists(v, "a") {}
+    void setup(pool& p) override {
+        push(p, 'a', 1, 9);
+        push(p, 'a', 2, 30); // leaves arenas without a node in use
+        pop(p, 'a');
+        push(p, 'a', 3, 50);
+        pop(p, 'a');
+    }
+    unsigned operations(unsigned) const override { return 6; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) push(p, 'a', 10, 13);
+        if (i == 1) push(p, 'a', 11, 21);
+        if (i == 2) push(p, 'a', 12, 1000); // an arena of its own
+        if (i == 3) pop(p, 'a');
+        if (i == 4) push(p, 'a', 14, 900); // in the same place
+        if (i == 5) fill(p);
+    }
+
+private:
+    /// Until nothing fits; what did not fit has changed nothing.
+    void fill(pool& p) const {
+        mod::root& a = *root(p, 'a');
+        const std::uint64_t before = a.word();
+        const status outcome = list::updated(a, [&](shadow& s, std::uint64_t w) {
+            while (!s.failed()) w = list::push(s, w, 15, 1000);
+            return w;
+        });
+        HF_ASSERT(outcome.code() == errc::pool_full && a.word() == before);
+        push(p, 'a', 16, 1000); // what was dropped serves again
+    }
+};
+
+/// The chunk of an arena that a crash left half taken is anybody's again.
+class half_taken final : public lists {
+public:
+    explicit half_taken(const mod_variant& v) : lists(v, "a") {}
+    bool buffered(unsigned, unsigned i) const override {
+        return i != 0 && mod_program::buffered(0, i);
+    }
+    void setup(pool& p) override {
+        push(p, 'a', 1);
+        const mod::store::impl& in = mod::store::of(p).internals();
+        void* free = hf_alloc(block_bytes);
+        in.super()->taking = p.internals().offset_of(free);
+        in.super()->taking_bytes = block_bytes;
+        hf_free(free);
+        pool::impl::abandon(std::move(p));
+    }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) hf_alloc(block_bytes);
+        if (i == 1) push(p, 'a', 2, 20); // an arena
+    }
+
+private:
+    static constexpr std::size_t block_bytes = 4096; // a chunk
+    void show(pool& p, state& s) override {
+        lists::show(p, s);
+        struct seen {
+            pool& p;
+            state& s;
+            std::set<const void*> ours;
+        } all{p, s, {}};
+        mod::store::of(p).for_each_block(
+            [](void* to, const void* b) { static_cast<seen*>(to)->ours.insert(b); }, &all);
+        for_each_block(
+            p,
+            [](void* to, const void* b, std::size_t bytes) {
+                auto& a = *static_cast<seen*>(to);
+                if (a.ours.contains(b)) return;
+                a.s.object(b);
+                a.s.add(bytes);
+            },
+            &all);
+    }
+};
+
+/// Every opening of the pool begins where a crash left it.
+template <class Program> class after_a_crash final : public Program {
+public:
+    using Program::Program;
+    void setup(pool& p) override {
+        Program::setup(p);
+        pool::impl::abandon(std::move(p));
+    }
+};
+
+[[maybe_unused]] const bool added =
+    add_variants<roots_made>("store/roots") && add_variants<one_root>("store/one root") &&
+    add_variants<settled>("store/settle") && add_variants<batch>("store/batch") &&
+    add_variants<siblings>("store/siblings") && add_variants<unrelated>("store/unrelated") &&
+    add_variants<sharing>("store/sharing") && add_variants<snapshots>("store/snapshots") &&
+    add_variants<arenas>("store/arenas") && add_variants<two_writers>("store/two writers", "a") &&
+    add_variants<two_writers>("store/two writers of siblings", "xy") &&
+    add_variants<half_taken>("store/half taken") &&
+    add_variants<after_a_crash<one_root>>("store/after a crash/one root") &&
+    add_variants<after_a_crash<siblings>>("store/after a crash/siblings") &&
+    add_variants<after_a_crash<unrelated>>("store/after a crash/unrelated") &&
+    add_variants<after_a_crash<sharing>>("store/after a crash/sharing") &&
+    add_variants<after_a_crash<arenas>>("store/after a crash/arenas");
+
+} // namespace
