@@ -86,12 +86,21 @@ void store::impl::flush_made(const shadow& made) noexcept {
     persist::thread_counters().pm_bytes += bytes;
 }
 
-/// What another thread flushed, this thread's fence does not wait for. (3) of store_impl.hpp.
+/// What another thread flushed, or stored past the caches, this thread's fence does not wait for.
+/// (3) of store_impl.hpp.
 void store::impl::before_fence(root::volatile_part& owner) noexcept {
     if (const auto self = std::this_thread::get_id(); owner.last_writer != self) {
-        persist::flush(domain(), owner.durable, word_bytes);
+        store_again(owner);
         owner.last_writer = self;
     }
+}
+
+/// Makes the cell's word, and its stamp, this thread's own stores: its fence waits for them.
+void store::impl::store_again(root::volatile_part& owner) noexcept {
+    if (domain() != domain::adr || owner.family != nullptr) return;
+    persist::flush(domain(), owner.durable, 2 * word_bytes);
+    const std::uint64_t word = owner.word.load(std::memory_order_relaxed);
+    store_word(owner, word);
 }
 
 /// The word that 'owner' gets: the change's own, or that of a new parent of the members.
@@ -120,9 +129,9 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     const std::uint64_t old = owner.word.load(std::memory_order_relaxed);
     const std::uint64_t word = new_word(owner, changes);
     if (owner.work.failed_) return {errc::pool_full, pool_->file->path() + ": pool_full"};
+    before_fence(owner);
     for (const change& c : changes)
         for (const shadow* made : c.made) flush_made(*made);
-    before_fence(owner);
     persist::fence(d); // what the new word reaches is durable before it, and the last word is
     reclaim(owner);
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
@@ -170,11 +179,10 @@ status store::impl::commit_unrelated(std::span<const change> changes) try {
     std::scoped_lock held{redo_lock_};
     redo_cells_.reserve(redo_updates_max);
     const hf::domain d = domain();
-    for (const swing& s : swings) {
+    for (const swing& s : swings) before_fence(*s.owner);
+    for (const swing& s : swings)
         for (const change& c : s.changes)
             for (const shadow* made : c.made) flush_made(*made);
-        before_fence(*s.owner);
-    }
     for (const cell* c : redo_cells_) persist::flush(d, c, 2 * word_bytes);
     persist::fence(d); // the nodes, and the words of the record that is about to go
     redo_record& r = super_->redo;
@@ -323,7 +331,7 @@ void store::impl::reclaim(root::volatile_part& owner) noexcept {
 ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     if (work.held_ == nullptr) return 0;
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
-    persist::flush(domain(), owner.durable, word_bytes);
+    store_again(owner);
     persist::fence(domain());
     reclaim(owner);
     space_.give_all(owner.cache); // whole arenas may serve another size

@@ -157,7 +157,7 @@ void store::impl::settle_for_close() noexcept {
     if (super_ == nullptr || !trace_done_ || trace_failed_ || live_states_ != 0) return;
     for (auto& part : roots_) {
         if (part == nullptr) continue;
-        persist::flush(domain(), part->durable, word_bytes);
+        store_again(*part);
         persist::fence(domain());
         reclaim(*part);
         space_.give_all(part->cache);
@@ -345,7 +345,7 @@ status store::impl::collect() {
     for (auto& part : roots_) {
         if (part == nullptr) continue;
         std::scoped_lock writing{part->lock};
-        persist::flush(domain(), part->durable, word_bytes);
+        store_again(*part);
         persist::fence(domain());
         reclaim(*part);
     }

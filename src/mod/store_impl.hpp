@@ -8,7 +8,7 @@
 //     pins after it has stored the word. So a node that commit s retired is reclaimed only when no
 //     pin is below s, and who pins later reads a word that does not reach it.
 // (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
-//     A writer on another thread than the last one's flushes the cell again first.
+//     A writer on another thread than the last one's stores the cell's word again first.
 // (4) Lock order: roots, then sharing, then the node space, then the heap.
 #pragma once
 
@@ -157,6 +157,7 @@ private:
     std::uint64_t new_word(root::volatile_part& owner, std::span<const change> changes);
     void flush_made(const shadow& made) noexcept;
     void before_fence(root::volatile_part& owner) noexcept;
+    void store_again(root::volatile_part& owner) noexcept;
     void publish(root::volatile_part& owner, std::uint64_t word,
                  std::span<const change> changes) noexcept;
     void store_word(root::volatile_part& owner, std::uint64_t word) noexcept;
