@@ -45,7 +45,7 @@ void store::impl::drop(shadow& made) noexcept {
     made.forget();
 }
 
-status store::impl::commit(std::span<const change> changes) {
+status store::impl::commit(std::span<const change> changes, node_cache& reclaimed) {
     for (const change& c : changes)
         for (const shadow* made : c.made)
             if (made->failed_)
@@ -55,8 +55,8 @@ status store::impl::commit(std::span<const change> changes) {
     if (status s = mark_sharing(changes); !s.ok()) return s;
     root::volatile_part& owner = changes.front().to->owner();
     for (const change& c : changes)
-        if (&c.to->owner() != &owner) return commit_unrelated(changes);
-    return commit_to(owner, changes);
+        if (&c.to->owner() != &owner) return commit_unrelated(changes, reclaimed);
+    return commit_to(owner, changes, reclaimed);
 }
 
 /// Before a node has two parents, the next open is told that it must count.
@@ -124,7 +124,8 @@ ref store::impl::new_parent(root::volatile_part& family, std::span<const change>
 
 /// Single and siblings: MOD Fig. 8b, 8c. Differs: what is replaced waits until the word that
 /// replaces it is durable.
-status store::impl::commit_to(root::volatile_part& owner, std::span<const change> changes) {
+status store::impl::commit_to(root::volatile_part& owner, std::span<const change> changes,
+                              node_cache& reclaimed) {
     const hf::domain d = domain();
     const std::uint64_t old = owner.word.load(std::memory_order_relaxed);
     const std::uint64_t word = new_word(owner, changes);
@@ -133,7 +134,7 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     for (const change& c : changes)
         for (const shadow* made : c.made) flush_made(*made);
     persist::fence(d); // what the new word reaches is durable before it, and the last word is
-    reclaim(owner);
+    reclaim(owner, reclaimed);
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
     if (d == domain::adr && !durable_on_return(changes)) {
         // Last of all: whatever locked instruction came behind it would wait for it.
@@ -154,7 +155,7 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
 /// MOD Fig. 8d, with a redo record for its transaction: once that is durable so is the commit, and
 /// the words follow as they may. A cell's stamp, behind this word and before the next in the same
 /// line, says to redo that it is past this record.
-status store::impl::commit_unrelated(std::span<const change> changes) try {
+status store::impl::commit_unrelated(std::span<const change> changes, node_cache& reclaimed) try {
     struct swing {
         root::volatile_part* owner;
         std::vector<change> changes;
@@ -195,7 +196,7 @@ status store::impl::commit_unrelated(std::span<const change> changes) try {
     persist::fence(d); // committed, and durable
     redo_cells_.clear();
     for (swing& s : swings) {
-        reclaim(*s.owner);
+        reclaim(*s.owner, reclaimed);
         persist::trace(persist::event::commit, &s.owner->durable->word, word_bytes);
         store_stamped(*s.owner->durable, s.word, r.number);
         redo_cells_.push_back(s.owner->durable);
@@ -221,8 +222,7 @@ void store::impl::publish(root::volatile_part& owner, std::uint64_t word,
     owner.word.store(word, std::memory_order_seq_cst);
     if (&owner != changes.front().to)
         for (const change& c : changes) c.to->word.store(c.word, std::memory_order_seq_cst);
-    owner.sequence.store(owner.sequence.load(std::memory_order_relaxed) + 1,
-                         std::memory_order_release);
+    owner.sequence = ++sequence_;
 }
 
 /// A line keeps a prefix of its stores: a stamp without its word would lose half a commit.
@@ -244,8 +244,7 @@ void store::impl::retire(root::volatile_part& owner, std::span<const change> cha
         }
     if (old_parent != 0) owner.retired.push_back(old_parent);
     if (owner.retired.size() > before)
-        owner.batches.push_back(
-            {owner.sequence.load(std::memory_order_relaxed), owner.retired.size() - before});
+        owner.batches.push_back({owner.sequence, owner.retired.size()});
 }
 
 void store::impl::apply(root::volatile_part& owner, const root::volatile_part& of, shadow& made) {
@@ -304,6 +303,15 @@ void store::impl::release(root::volatile_part& owner, const root::volatile_part&
 }
 
 std::uint64_t store::impl::oldest_pin(root::volatile_part& owner) noexcept {
+    if (super_->shares == 0) return oldest_own_pin(owner);
+    // A snapshot of one root may read nodes that another one gave up last.
+    std::uint64_t oldest = ~std::uint64_t{0};
+    const std::size_t owners = owner_count_.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < owners; ++i) oldest = std::min(oldest, oldest_own_pin(*owners_[i]));
+    return oldest;
+}
+
+std::uint64_t store::impl::oldest_own_pin(root::volatile_part& owner) noexcept {
     std::uint64_t oldest = ~std::uint64_t{0};
     if (!owner.ever_pinned.load(std::memory_order_seq_cst)) return oldest;
     for (const pin_slot& slot : owner.pins)
@@ -315,17 +323,19 @@ std::uint64_t store::impl::oldest_pin(root::volatile_part& owner) noexcept {
 }
 
 /// Requires: behind a fence that made the owner's word durable; its lock held.
-void store::impl::reclaim(root::volatile_part& owner) noexcept {
+void store::impl::reclaim(root::volatile_part& owner, node_cache& to) noexcept {
     if (owner.batches.empty() || !trace_done_.load(std::memory_order_acquire) || trace_failed_)
         return;
     const std::uint64_t oldest = oldest_pin(owner);
-    while (!owner.batches.empty() && owner.batches.front().sequence <= oldest) {
-        for (std::size_t n = owner.batches.front().count; n > 0; --n) {
-            space_.give(owner.cache, owner.retired.front());
-            owner.retired.pop_front();
-        }
-        owner.batches.pop_front();
-    }
+    const auto kept =
+        std::ranges::find_if(owner.batches, [&](const auto& b) { return b.sequence > oldest; });
+    if (kept == owner.batches.begin()) return;
+    const std::size_t end = std::prev(kept)->end;
+    for (std::size_t i = 0; i < end; ++i) space_.give(to, owner.retired[i]);
+    owner.retired.erase(owner.retired.begin(),
+                        owner.retired.begin() + static_cast<std::ptrdiff_t>(end));
+    owner.batches.erase(owner.batches.begin(), kept);
+    for (auto& b : owner.batches) b.end -= end;
 }
 
 ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
@@ -333,7 +343,7 @@ ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
     store_again(owner);
     persist::fence(domain());
-    reclaim(owner);
+    reclaim(owner, owner.cache);
     space_.give_all(owner.cache); // whole arenas may serve another size
     return space_.take(owner.cache, bytes);
 }
@@ -359,7 +369,7 @@ root::writing::~writing() {
 status root::writing::commit(std::uint64_t next) {
     shadow* const made[1] = {work_};
     const store::impl::change change{to_->part_, next, made};
-    status s = to_->store_->internals().commit({&change, 1});
+    status s = to_->store_->internals().commit({&change, 1}, to_->part_->owner().cache);
     if (!s.ok()) return s; // the destructor drops it
     open_ = false;
     to_->part_->owner().lock.unlock();

@@ -42,7 +42,7 @@ bool sound(const cell* cells, std::uint64_t index) {
 
 store::impl::impl(pool::impl& in, store& face)
     : pool_(&in), face_(&face), super_(const_cast<superblock*>(superblock_of(*in.file))),
-      space_(in, super_) {}
+      owners_(cells_max(*in.file)), space_(in, super_) {}
 
 store::impl::~impl() {
     stop();
@@ -159,7 +159,7 @@ void store::impl::settle_for_close() noexcept {
         if (part == nullptr) continue;
         store_again(*part);
         persist::fence(domain());
-        reclaim(*part);
+        reclaim(*part, part->cache);
         space_.give_all(part->cache);
     }
     for (auto& cache : caches_) space_.give_all(*cache);
@@ -255,6 +255,10 @@ root::volatile_part& store::impl::part_of(std::uint32_t index) {
         const auto parent = static_cast<ref>(part->family->durable->word);
         part->word = parent == 0 ? 0 : node_at<const std::uint64_t>(parent)[part->member];
     }
+    if (part->family == nullptr) {
+        owners_[owner_count_] = part;
+        owner_count_.fetch_add(1, std::memory_order_release);
+    }
     // A commit to one member is not to meet another one that is looked at later.
     for (std::uint32_t m = 0; m < part->durable->members; ++m) part_of(index + 1 + m);
     return *part;
@@ -347,7 +351,7 @@ status store::impl::collect() {
         std::scoped_lock writing{part->lock};
         store_again(*part);
         persist::fence(domain());
-        reclaim(*part);
+        reclaim(*part, part->cache);
     }
     return s;
 }

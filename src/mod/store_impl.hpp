@@ -4,7 +4,8 @@
 //
 // (1) A root's writers hold its lock, a member's that of its family: 'owner' is the root whose word
 //     swings. Several locks are taken in the order of the cells' indices.
-// (2) A snapshot pins its owner at a sequence number before it reads the word; a commit scans the
+// (2) A snapshot pins its owner at the store's sequence number before it reads the word; a commit
+// scans the
 //     pins after it has stored the word. So a node that commit s retired is reclaimed only when no
 //     pin is below s, and who pins later reads a word that does not reach it.
 // (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
@@ -17,7 +18,6 @@
 #include <mod/writer_lock.hpp>
 
 #include <condition_variable>
-#include <deque>
 #include <thread>
 #include <unordered_map>
 
@@ -45,17 +45,17 @@ struct root::volatile_part {
 
     // What follows is used in owners.
     writer_lock lock;
-    std::atomic<std::uint64_t> sequence{0}; // commits since the opening
+    std::uint64_t sequence = 0; // of its last commit
     std::array<pin_slot, pin_slots> pins{};
     std::atomic<bool> ever_pinned{false};
     std::mutex overflow_lock;
     std::vector<std::uint64_t> overflow; // pins beyond the slots
     struct batch {
         std::uint64_t sequence; // of the commit that retired them
-        std::size_t count;
+        std::size_t end;        // in 'retired'
     };
-    std::deque<batch> batches;
-    std::deque<ref> retired;
+    std::vector<batch> batches; // oldest first
+    std::vector<ref> retired;
     std::thread::id last_writer{};
     shadow work; // of 'writing'
     node_cache cache;
@@ -110,7 +110,7 @@ public:
         std::span<shadow* const> made; // oldest first; not empty
     };
     /// Requires: the owners' locks held; no root twice. On failure nothing is changed.
-    status commit(std::span<const change> changes);
+    status commit(std::span<const change> changes, node_cache& reclaimed);
     status commit_versions(std::span<const update> updates);
     /// Gives back what a shadow made.
     void drop(shadow& made) noexcept;
@@ -151,8 +151,9 @@ private:
     root* face_of(root::volatile_part& part, const kind& what);
     void redo() noexcept;
 
-    status commit_to(root::volatile_part& owner, std::span<const change> changes);
-    status commit_unrelated(std::span<const change> changes);
+    status commit_to(root::volatile_part& owner, std::span<const change> changes,
+                     node_cache& reclaimed);
+    status commit_unrelated(std::span<const change> changes, node_cache& reclaimed);
     ref new_parent(root::volatile_part& family, std::span<const change> changes);
     std::uint64_t new_word(root::volatile_part& owner, std::span<const change> changes);
     void flush_made(const shadow& made) noexcept;
@@ -170,8 +171,9 @@ private:
                  std::uint32_t context);
     /// Takes one parent from a node; false when it was the last.
     bool unshare(ref node);
-    void reclaim(root::volatile_part& owner) noexcept;
+    void reclaim(root::volatile_part& owner, node_cache& to) noexcept;
     std::uint64_t oldest_pin(root::volatile_part& owner) noexcept;
+    static std::uint64_t oldest_own_pin(root::volatile_part& owner) noexcept;
     status mark_sharing(std::span<const change> changes);
 
     status trace();
@@ -180,6 +182,10 @@ private:
     pool::impl* pool_;
     store* face_;
     superblock* super_ = nullptr;
+    std::atomic<std::uint64_t> sequence_{0}; // commits since the opening
+    // Roots that own a word, looked at without a lock: only ever more.
+    std::vector<root::volatile_part*> owners_;
+    std::atomic<std::size_t> owner_count_{0};
     node_space space_;
     std::mutex roots_lock_;                                   // guards what follows
     std::vector<std::unique_ptr<root::volatile_part>> roots_; // by cell; null: not looked at

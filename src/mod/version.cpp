@@ -44,7 +44,7 @@ version::state* store::impl::pin(root::volatile_part& to) {
     owner.ever_pinned.store(true, std::memory_order_seq_cst);
     static thread_local const unsigned first =
         static_cast<unsigned>(std::hash<std::thread::id>{}(std::this_thread::get_id()) % pin_slots);
-    s->pinned_at = owner.sequence.load(std::memory_order_seq_cst) + 1;
+    s->pinned_at = sequence_.load(std::memory_order_seq_cst) + 1;
     for (unsigned i = 0; i < pin_slots; ++i) {
         s->slot = (first + i) % pin_slots;
         std::uint64_t free = 0;
@@ -222,7 +222,10 @@ status store::impl::commit_versions(std::span<const update> updates) {
         changes.push_back({c.to, c.states.back()->word, c.made});
     }
     if (changes.empty()) return {};
-    status s = commit(changes);
+    // What is reclaimed goes where the next versions take their nodes from.
+    std::unique_ptr<node_cache> reclaimed = lease_cache();
+    status s = commit(changes, *reclaimed);
+    return_cache(std::move(reclaimed));
     if (!s.ok()) {
         for (root::volatile_part* owner : working) drop(owner->work);
         return s;
