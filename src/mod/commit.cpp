@@ -376,4 +376,72 @@ status root::writing::commit(std::uint64_t next) {
     return s;
 }
 
+// Several roots.
+
+joint_writing::joint_writing(std::span<root* const> roots) : store_(roots.front()->store_) {
+    store::impl& in = store_->internals();
+    in.await_counts();
+    std::vector<root::volatile_part*> owners;
+    for (const root* r : roots) {
+        HF_ASSERT(r->store_ == store_);
+        owners.push_back(&r->part_->owner());
+    }
+    std::ranges::sort(owners, {}, &root::volatile_part::index);
+    owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+    for (root::volatile_part* owner : owners) {
+        owner->lock.lock();
+        in.prepare(owner->work, owner->cache, owner);
+        locked_.push_back(owner);
+    }
+    for (const root* r : roots) {
+        root::volatile_part& part = *r->part_;
+        in.prepare(part.work, part.owner().cache, &part.owner());
+        items_.push_back({&part, part.load(), 0, {&part.work, nullptr}, 1, false});
+    }
+}
+
+joint_writing::~joint_writing() { release(); }
+
+/// What was committed is the roots' by now; the rest is dropped.
+void joint_writing::release() noexcept {
+    store::impl& in = store_->internals();
+    if (locked_.empty()) return;
+    for (const item& i : items_) in.drop(i.to->work);
+    for (auto at = locked_.rbegin(); at != locked_.rend(); ++at) {
+        auto& owner = *static_cast<root::volatile_part*>(*at);
+        in.drop(owner.work);
+        owner.lock.unlock();
+    }
+    locked_.clear();
+}
+
+std::uint64_t joint_writing::word(std::size_t i) const noexcept {
+    return items_[i].changed ? items_[i].next : items_[i].word;
+}
+shadow& joint_writing::work(std::size_t i) noexcept { return items_[i].to->work; }
+void joint_writing::set_word(std::size_t i, std::uint64_t next) noexcept {
+    items_[i].next = next;
+    items_[i].changed = true;
+}
+
+status joint_writing::commit() {
+    std::vector<store::impl::change> changes;
+    std::vector<root::volatile_part*> with_parent;
+    for (item& i : items_) {
+        if (!i.changed) continue;
+        root::volatile_part& owner = i.to->owner();
+        if (&owner != i.to && std::ranges::find(with_parent, &owner) == with_parent.end()) {
+            with_parent.push_back(&owner);
+            i.made[i.made_count++] = &owner.work;
+        }
+        changes.push_back({i.to, i.next, {i.made, i.made_count}});
+    }
+    status s;
+    if (!changes.empty())
+        s = store_->internals().commit(changes,
+                                       static_cast<root::volatile_part*>(locked_.front())->cache);
+    release();
+    return s;
+}
+
 } // namespace hf::mod

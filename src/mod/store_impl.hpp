@@ -63,6 +63,14 @@ struct root::volatile_part {
     std::unique_ptr<root> face;
 };
 
+struct joint_writing::item {
+    root::volatile_part* to;
+    std::uint64_t word, next;
+    shadow* made[2]; // its own, and for the first member of a family its new parent's
+    std::size_t made_count;
+    bool changed;
+};
+
 /// A version's shared part. The first of a chain pins; each other one is an update of its parent.
 struct version::state {
     std::atomic<std::uint32_t> shared_by{1};

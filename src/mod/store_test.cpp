@@ -221,6 +221,34 @@ TEST_P(mod_store, unrelated_roots_change_together) {
     EXPECT_EQ(nodes_in_use(), 30U);
 }
 
+TEST_P(mod_store, several_roots_are_written_jointly) {
+    const std::initializer_list<std::string_view> names{"x", "y", "z"};
+    root &x = list({"x", "f", names}), &y = list({"y", "f"}), &z = list({"z", "f"}),
+         &a = list({"a"});
+    for (std::uint32_t i = 0; i < 100; ++i) {
+        {
+            root* const members[] = {&y, &x, &z};
+            joint_writing w(members);
+            for (std::size_t m = 0; m < 2; ++m) w.set_word(m, push(w.work(m), w.word(m), i));
+            const auto before = persist::thread_counters().ordering_points;
+            ASSERT_TRUE(w.commit().ok());
+            EXPECT_LE(persist::thread_counters().ordering_points - before, 1U + (i == 0 ? 2 : 0));
+        }
+        root* const unrelated[] = {&a, &z};
+        joint_writing w(unrelated);
+        for (std::size_t m = 0; m < 2; ++m) w.set_word(m, push(w.work(m), w.word(m), i));
+        if (i % 2 == 0) continue; // dropped
+        ASSERT_TRUE(w.commit().ok());
+    }
+    EXPECT_EQ(nodes_in_use(), 301U);
+    crash_and_open();
+    EXPECT_EQ(now(list({"x", "f"})).size(), 100U);
+    EXPECT_EQ(now(list({"y", "f"})).size(), 100U);
+    EXPECT_EQ(now(list({"z", "f"})).size(), 50U);
+    EXPECT_EQ(now(list({"a"})).size(), 50U);
+    EXPECT_EQ(nodes_in_use(), 301U);
+}
+
 TEST_P(mod_store, one_ordering_point_or_two) {
     root& a = list({"a"});
     ASSERT_TRUE(push_one(a, 0).ok()); // takes an arena

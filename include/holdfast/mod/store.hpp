@@ -234,6 +234,7 @@ public:
 private:
     friend class store;
     friend class version;
+    friend class joint_writing;
     struct volatile_part;
     root(store& of, volatile_part* part) noexcept;
     store* store_;
@@ -249,6 +250,30 @@ struct place {
     std::string_view name;
     std::string_view family = {};                         // none: a root of its own
     std::initializer_list<std::string_view> members = {}; // the family's, when it has to be made
+};
+
+/// One section over several roots of a store, members of a family or not: alone with all of them.
+/// Cheaper than versions where there is no concurrency to win. Dropped by the destructor unless it
+/// was committed.  <holdfast/mod/update.hpp> has it for structures.
+class joint_writing {
+public:
+    /// Waits for other writers of any of them. Requires: no root twice, at least one.
+    explicit joint_writing(std::span<root* const> roots);
+    joint_writing(joint_writing&&) = delete;
+    ~joint_writing();
+    std::uint64_t word(std::size_t i) const noexcept;
+    shadow& work(std::size_t i) noexcept;
+    /// The word that root 'i' is to have.
+    void set_word(std::size_t i, std::uint64_t next) noexcept;
+    /// Ordering and errors: as store::commit of those whose words were set.
+    status commit();
+
+private:
+    struct item;
+    void release() noexcept;
+    store* store_;
+    std::vector<item> items_;
+    std::vector<void*> locked_; // owners' volatile parts
 };
 
 struct store_account {

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Several structures of one pool changed in one section:
+//
+//     auto done = mod::update(std::tie(cars, customers), [&](auto& cars, auto& customers) {
+//         if (!cars.contains(wanted)) return false;      // nothing is changed
+//         customers.insert_or_assign(who, bill);
+//         cars.erase(wanted);
+//         return true;
+//     });
+//                                                                  Source: MOD §4.3.2, §5.2.
+#pragma once
+
+#include <holdfast/mod/store.hpp>
+
+#include <array>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace hf::mod {
+
+/// Runs 'change' on a batch of each structure; commits what they changed together, or nothing when
+/// it returns false. Writers of any of them wait.
+///
+/// Requires: structures of one store, none twice.
+/// Ordering: members of one family: 1 point, 2 with durability::on_return; unrelated ones: 2.
+/// Crash:    all of it or nothing.
+/// Errors:   pool_full; nothing is changed.
+template <class... Structures, class Change>
+status update(std::tuple<Structures&...> of, Change&& change) {
+    const auto roots = std::apply(
+        [](auto&... each) { return std::array<root*, sizeof...(Structures)>{&each.root()...}; },
+        of);
+    joint_writing writing(roots);
+    const auto with = [&]<std::size_t... I>(std::index_sequence<I...>) -> status {
+        std::tuple<typename std::remove_cvref_t<Structures>::batch...> batches{
+            typename std::remove_cvref_t<Structures>::batch(writing.work(I), writing.word(I))...};
+        bool wanted = true;
+        if constexpr (std::is_void_v<decltype(std::apply(change, batches))>)
+            std::apply(change, batches);
+        else wanted = std::apply(change, batches);
+        if (!wanted) return {};
+        ((std::get<I>(batches).word() != writing.word(I)
+              ? writing.set_word(I, std::get<I>(batches).word())
+              : void()),
+         ...);
+        return writing.commit();
+    };
+    return with(std::index_sequence_for<Structures...>());
+}
+
+} // namespace hf::mod
