@@ -11,7 +11,8 @@ namespace hf::mod {
 namespace {
 
 // Those of this library.
-constexpr std::initializer_list<const kind*> builtin = {&detail::hash_trie_kind};
+constexpr std::initializer_list<const kind*> builtin = {&detail::hash_trie_kind,
+                                                        &detail::vector_kind};
 
 std::vector<const kind*>& users() {
     static std::vector<const kind*> all;

@@ -9,6 +9,7 @@ namespace hf::mod {
 
 namespace detail {
 extern const kind hash_trie_kind;
+extern const kind vector_kind;
 }
 
 /// Null when this program knows none.

@@ -1,0 +1,735 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Relaxed radix balanced trees in MOD nodes: what mod::vector is made of.
+//
+//   word {ref of the top, element count} ──> inner ──> … ──> inner ──> leaf
+//
+//   leaf     elements in a row, a power of two of them when full: about two lines
+//   inner    16 refs, one line. Which child has an element follows from the element's number
+//   relaxed  16 refs and where each child ends, two lines; bit 31 of a ref to it is set
+//
+// (1) In an inner node every child but the last is full. Where concatenation or a slice leaves
+//     another one, the node is relaxed; regular paths pay nothing for that.
+// (2) The height of a tree whose top is not relaxed is the least that has room for its elements; a
+//     relaxed node knows its height. So the whole version is one word, and there is no header to
+//     copy: an element's write copies one leaf and one line per level, 6 lines at 1 M words.
+// (3) A node does not know how many elements it has: its parent does, or the word. Elements of a
+//     leaf past that number are nobody's; refs of an inner node past its last child are 0.
+// (4) A node that this shadow made is changed in place, any other is copied. Nodes with several
+//     parents are never the shadow's own: shadow::shared sees to it.
+// (5) An edit that finds no room returns the word it was given, and that tree can be read: nodes
+//     of this shadow that it gave up are given back when it is done (give_up), and what it changed
+//     in place is not among that word's elements.
+//
+// Weighed: storing an 8-byte element in place, under the commit's word: snapshots would see it, and
+// a crash between both stores would keep half. A journal of writes in the top: each of its entries
+// costs its lines again when it is carried out. 32 refs a node: one level less, but 10 lines per
+// write for 7. A tail beside the tree: 4 lines per push_back for 7, but one more for every write,
+// for the node that names both. Leaves of one line: as many lines, another level.
+//
+// Source: Bagwell and Rompf 2011; Stucki et al., ICFP'15 (search step slack). Differs: count and
+// height are in the word, and leaves are smaller than nodes are wide.
+#pragma once
+
+#include <holdfast/mod/detail/element.hpp>
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+namespace hf::mod::detail::rrb {
+
+inline constexpr unsigned fan_bits = 4;
+inline constexpr unsigned fan = 1U << fan_bits;
+inline constexpr ref relaxed_bit = ~ref_max;
+/// 2^32 elements, one a leaf, need 8; slack of relaxed nodes never added more than 2 in tests.
+inline constexpr unsigned height_max = 13;
+/// How many nodes more than necessary a level may have beside a seam.
+inline constexpr unsigned seam_slack = 2;
+/// Elements of a vector, at most.
+inline constexpr std::uint32_t count_max = ~std::uint32_t{0};
+
+struct inner_node {
+    ref child[fan]; // 0: none
+};
+struct relaxed_node {
+    ref child[fan];
+    std::uint32_t ends[fan - 1]; // elements up to and with each child; the last one's is not kept
+    std::uint8_t height;         // 1: children are leaves
+    std::uint8_t children;
+    std::uint16_t zero;
+};
+static_assert(sizeof(inner_node) == 64 && sizeof(relaxed_node) == 128);
+static_assert(offsetof(relaxed_node, ends) == sizeof(inner_node));
+
+/// How elements lie in leaves.
+struct leaf_form {
+    std::uint32_t element_bytes;
+    bool holds_refs;
+
+    constexpr unsigned bits() const noexcept {
+        const std::uint32_t wanted = holds_refs ? 64 : 128;
+        return element_bytes >= wanted
+                   ? 0
+                   : static_cast<unsigned>(std::bit_width(wanted / element_bytes)) - 1;
+    }
+    constexpr std::uint32_t capacity() const noexcept { return 1U << bits(); }
+    /// Of a leaf with so many elements: room for the next power of two.
+    constexpr std::size_t bytes(std::uint32_t count) const noexcept {
+        const std::size_t least = std::size_t{std::bit_ceil(count)} * element_bytes;
+        return (least + granule_bytes - 1) / granule_bytes * granule_bytes;
+    }
+    /// log2 of the most elements below a node.
+    constexpr unsigned bits_below(unsigned height) const noexcept {
+        return bits() + fan_bits * height;
+    }
+    constexpr std::uint64_t capacity(unsigned height) const noexcept {
+        return std::uint64_t{1} << bits_below(height);
+    }
+    /// (2)
+    constexpr unsigned height_for(std::uint32_t count) const noexcept {
+        const auto wanted = static_cast<unsigned>(std::bit_width(count - 1));
+        return wanted <= bits() ? 0 : (wanted - bits() + fan_bits - 1) / fan_bits;
+    }
+};
+
+/// A node as its parent knows it.
+struct branch {
+    ref at = 0;
+    std::uint32_t count = 0; // of elements
+
+    bool relaxed() const noexcept { return (at & relaxed_bit) != 0; }
+};
+inline branch top_of(std::uint64_t word) noexcept {
+    return {static_cast<ref>(word), static_cast<std::uint32_t>(word >> 32)};
+}
+inline std::uint64_t word_of(branch top) noexcept {
+    return std::uint64_t{top.count} << 32 | top.at;
+}
+
+/// What reclamation is told of a node: bits 0-3 its height, 4 whether it is relaxed, 5-30 the low
+/// bits of its element count. Blobs have their own.
+struct node_context {
+    static constexpr unsigned height_unknown = 15; // of a relaxed top: it knows itself
+    static constexpr std::uint32_t count_modulus = 1U << 26;
+    static constexpr std::uint32_t of(branch node, unsigned height) noexcept {
+        return height | (node.at >> 31) << 4 | (node.count & (count_modulus - 1)) << 5;
+    }
+    std::uint32_t bits;
+    unsigned height() const noexcept { return bits & 15; }
+    bool relaxed() const noexcept { return (bits & 16) != 0; }
+    std::uint32_t count() const noexcept { return bits >> 5; }
+};
+
+/// Which child of a relaxed node holds an element.
+inline unsigned find_child(const relaxed_node& in, std::uint32_t index, unsigned bits) noexcept {
+    auto k = static_cast<unsigned>(std::uint64_t{index} >> bits); // no earlier one: none is fuller
+    while (k + 1 < in.children && in.ends[k] <= index) ++k;
+    return k;
+}
+
+/// A leaf, and which elements of the vector it has.
+struct leaf_place {
+    const std::byte* elements;
+    std::uint32_t first, last;
+};
+
+/// Reading a tree.
+template <leaf_form Leaf> struct tree_of {
+    static unsigned height_of(const std::byte* base, branch top) noexcept {
+        if (top.relaxed()) return node_at<relaxed_node>(base, top.at)->height;
+        return top.count == 0 ? 0 : Leaf.height_for(top.count);
+    }
+
+    /// Requires: index < the vector's size.
+    static const std::byte* element(const std::byte* base, std::uint64_t word,
+                                    std::uint32_t index) noexcept {
+        const branch top = top_of(word);
+        ref at = top.at;
+        unsigned bits = Leaf.bits_below(height_of(base, top));
+        while (bits > Leaf.bits()) {
+            bits -= fan_bits;
+            if ((at & relaxed_bit) == 0) [[likely]] {
+                at = node_at<inner_node>(base, at)->child[std::uint64_t{index} >> bits & (fan - 1)];
+                continue;
+            }
+            const auto& node = *node_at<relaxed_node>(base, at);
+            index &= static_cast<std::uint32_t>((std::uint64_t{fan} << bits) - 1);
+            const unsigned k = find_child(node, index, bits);
+            if (k > 0) index -= node.ends[k - 1];
+            at = node.child[k];
+        }
+        return node_at<std::byte>(base, at) +
+               std::size_t{index & (Leaf.capacity() - 1)} * Leaf.element_bytes;
+    }
+
+    /// Goes to the child that has element 'index' and makes that its number there. Returns which.
+    static unsigned step(const std::byte* base, branch& node, unsigned height,
+                         std::uint32_t& index) noexcept {
+        const unsigned bits = Leaf.bits_below(height - 1);
+        unsigned k;
+        if (!node.relaxed()) {
+            k = static_cast<unsigned>(std::uint64_t{index} >> bits);
+            const auto before = static_cast<std::uint32_t>(std::uint64_t{k} << bits);
+            index -= before;
+            node.count = static_cast<std::uint32_t>(
+                std::min<std::uint64_t>(node.count - before, std::uint64_t{1} << bits));
+            node.at = node_at<inner_node>(base, node.at)->child[k];
+            return k;
+        }
+        const auto& in = *node_at<relaxed_node>(base, node.at);
+        k = find_child(in, index, bits);
+        const std::uint32_t before = k > 0 ? in.ends[k - 1] : 0;
+        index -= before;
+        node = {in.child[k], (k + 1 < in.children ? in.ends[k] : node.count) - before};
+        return k;
+    }
+
+    /// Requires: index < the vector's size.
+    static leaf_place leaf(const std::byte* base, std::uint64_t word,
+                           std::uint32_t index) noexcept {
+        const branch top = top_of(word);
+        branch at = top;
+        std::uint32_t inside = index;
+        for (unsigned height = height_of(base, at); height > 0; --height)
+            step(base, at, height, inside);
+        const std::uint32_t first = index - inside;
+        // An edit that found no room may have left the leaf with more (5).
+        return {node_at<std::byte>(base, at.at), first, std::min(first + at.count, top.count)};
+    }
+
+    static unsigned child_count(const std::byte* base, branch node, unsigned height) noexcept {
+        if (node.relaxed()) return node_at<relaxed_node>(base, node.at)->children;
+        return static_cast<unsigned>((node.count - 1) >> Leaf.bits_below(height - 1)) + 1;
+    }
+    /// Elements of a leaf, children of another node.
+    static unsigned slots(const std::byte* base, branch node, unsigned height) noexcept {
+        return height == 0 ? node.count : child_count(base, node, height);
+    }
+    static unsigned children(const std::byte* base, branch node, unsigned height,
+                             branch* to) noexcept {
+        const unsigned n = child_count(base, node, height);
+        const auto* in = node_at<relaxed_node>(base, node.at); // its refs lie as inner_node's
+        std::uint32_t before = 0;
+        for (unsigned k = 0; k < n; ++k) {
+            const std::uint32_t end =
+                k + 1 == n       ? node.count
+                : node.relaxed() ? in->ends[k]
+                                 : static_cast<std::uint32_t>((k + 1) * Leaf.capacity(height - 1));
+            to[k] = {in->child[k], end - before};
+            before = end;
+        }
+        return n;
+    }
+    static branch last_child(const std::byte* base, branch node, unsigned height) noexcept {
+        std::uint32_t last = node.count - 1;
+        step(base, node, height, last);
+        return node;
+    }
+    static constexpr std::size_t node_bytes(branch node, unsigned height) noexcept {
+        return height == 0      ? Leaf.bytes(node.count)
+               : node.relaxed() ? sizeof(relaxed_node)
+                                : sizeof(inner_node);
+    }
+};
+
+/// Edits: from a word to the next version's. Requires of all: indices within the vector.
+template <leaf_form Leaf> class editor {
+    using tree = tree_of<Leaf>;
+
+public:
+    using word = std::uint64_t;
+    explicit editor(shadow& to) noexcept : to_(to), base_(to.base()) {}
+
+    /// Cost: one leaf and one line per level.
+    word set(word in, std::uint32_t index, const std::byte* element) {
+        return put(in, index, element, true);
+    }
+    /// The same; what the old element named has its place elsewhere.
+    word put(word in, std::uint32_t index, const std::byte* element, bool releases = false) {
+        if (to_.failed()) return in;
+        branch at = top_of(in);
+        ref top = at.at;
+        ref* slot = &top;
+        bool own = true;
+        for (unsigned height = tree::height_of(base_, at);; --height) {
+            const ref mine = owned(at, height, own);
+            if (mine == 0) return in;
+            *slot = at.at = mine;
+            if (height == 0) break;
+            slot = to_.at<inner_node>(mine)->child;
+            slot += tree::step(base_, at, height, index);
+        }
+        std::byte* place = elements(at.at) + std::size_t{index} * Leaf.element_bytes;
+        if (releases) release_elements(place, 1);
+        std::memmove(place, element, Leaf.element_bytes);
+        return word_of({top, top_of(in).count});
+    }
+
+    /// Adds elements behind the last one.
+    word extend(word in, const std::byte* from, std::uint32_t count) {
+        return done(in, extended(in, from, count));
+    }
+    /// The first 'count' elements.
+    word take(word in, std::uint32_t count) { return done(in, taken(in, count)); }
+    /// All but the first 'count' elements.
+    word drop(word in, std::uint32_t count) { return done(in, dropped(in, count)); }
+    word slice(word in, std::uint32_t first, std::uint32_t last) {
+        return done(in, dropped(taken(in, last), first));
+    }
+    word insert(word in, std::uint32_t index, const std::byte* from, std::uint32_t count) {
+        const pair_of_words both = apart(in, index);
+        return done(in, joined(extended(both.left, from, count), both.right));
+    }
+    word erase(word in, std::uint32_t first, std::uint32_t last) {
+        const pair_of_words both = apart(in, first);
+        return done(in, joined(both.left, dropped(both.right, last - first)));
+    }
+    /// Adds another tree's elements, or this one's own, behind the last one. Cost: O(log n).
+    word append(word in, word other) {
+        if (other == 0 || to_.failed()) return in;
+        const branch top = top_of(other);
+        to_.shared(top.at & ref_max, context(top, tree::height_of(base_, top))); // (4)
+        return done(in, joined(in, other));
+    }
+    word clear(word in) { return done(in, cleared(in)); }
+
+private:
+    struct rooted {
+        branch top;
+        unsigned height;
+    };
+    struct halves {
+        branch left, right;
+    };
+    struct pair_of_words {
+        word left, right;
+    };
+    enum half : unsigned { left_half = 1, right_half = 2, both_halves = 3 };
+
+    static std::uint32_t context(branch node, unsigned height) noexcept {
+        return node_context::of(node, height);
+    }
+    std::byte* elements(ref leaf) const noexcept { return to_.at<std::byte>(leaf); }
+
+    // What every edit ends with.
+    word done(word before, word after) {
+        if (to_.failed()) return before; // (5)
+        for (const given& one : given_up_) to_.replaced(one.node, one.context);
+        given_up_.clear();
+        return after;
+    }
+    /// The new version has others in place of this node; parents before children.
+    void give_up(branch node, unsigned height) {
+        const given one{node.at & ref_max, context(node, height)};
+        if (to_.fresh(one.node)) {
+            given_up_.push_back(one);
+        } else {
+            to_.replaced(one.node, one.context);
+        }
+    }
+    void release(branch node, unsigned height) {
+        to_.released(node.at & ref_max, context(node, height));
+    }
+    void release_elements(const std::byte* from, std::uint32_t count) {
+        if constexpr (Leaf.holds_refs) {
+            for (std::uint32_t i = 0; i < count; ++i)
+                slot<std::string>::give_up(to_, from + std::size_t{i} * Leaf.element_bytes);
+        }
+    }
+
+    // Nodes.
+    /// The node itself when it is this shadow's, else a copy in its place; 0 when there is no room.
+    /// 'own': whether its parent was; an older version's node names none of this shadow's.
+    ref owned(branch node, unsigned height, bool& own) {
+        own = own && to_.fresh(node.at & ref_max);
+        if (own) return node.at;
+        const std::size_t bytes = tree::node_bytes(node, height);
+        const ref copy = to_.make(bytes);
+        if (copy == 0) return 0;
+        std::memcpy(to_.at<std::byte>(copy), to_.at<std::byte>(node.at), bytes);
+        to_.replaced(node.at & ref_max, context(node, height));
+        return copy | (node.at & relaxed_bit);
+    }
+    /// A node of these children, relaxed only when it must be.
+    branch node_of(const branch* kids, unsigned n, unsigned height) {
+        const std::uint64_t full = Leaf.capacity(height - 1);
+        bool regular = true;
+        std::uint32_t count = 0;
+        for (unsigned k = 0; k < n; ++k) {
+            regular = regular && (k + 1 == n || kids[k].count == full);
+            count += kids[k].count;
+        }
+        const ref made = to_.make(regular ? sizeof(inner_node) : sizeof(relaxed_node));
+        if (made == 0) return {};
+        auto* refs = to_.at<inner_node>(made)->child;
+        for (unsigned k = 0; k < fan; ++k) refs[k] = k < n ? kids[k].at : 0;
+        if (regular) return {made, count};
+        auto& node = *to_.at<relaxed_node>(made);
+        std::uint32_t end = 0;
+        for (unsigned k = 0; k < fan - 1; ++k) node.ends[k] = k < n ? end += kids[k].count : 0;
+        node.height = static_cast<std::uint8_t>(height);
+        node.children = static_cast<std::uint8_t>(n);
+        node.zero = 0;
+        return {made | relaxed_bit, count};
+    }
+    branch leaf_of(const std::byte* from, std::uint32_t count) {
+        const ref made = to_.make(Leaf.bytes(count));
+        if (made == 0) return {};
+        std::memcpy(elements(made), from, std::size_t{count} * Leaf.element_bytes);
+        return {made, count};
+    }
+
+    // Growing at the right edge.
+    word extended(word in, const std::byte* from, std::uint32_t count) {
+        if (count > count_max - top_of(in).count) to_.fail();
+        while (count > 0 && !to_.failed()) {
+            const std::uint32_t before = top_of(in).count;
+            in = grow(in, from, count);
+            const std::uint32_t added = top_of(in).count - before;
+            from += std::size_t{added} * Leaf.element_bytes;
+            count -= added;
+        }
+        return in;
+    }
+    word grow(word in, const std::byte* from, std::uint32_t count) {
+        const branch top = top_of(in);
+        if (in == 0) return word_of(leaf_of(from, std::min(count, Leaf.capacity())));
+        const unsigned height = tree::height_of(base_, top);
+        unsigned room = height + 1; // the lowest node of the edge that has any
+        branch at = top;
+        for (unsigned h = height;; --h) {
+            if (tree::slots(base_, at, h) < (h == 0 ? Leaf.capacity() : fan)) room = h;
+            if (h == 0) break;
+            at = tree::last_child(base_, at, h);
+        }
+        if (room == 0)
+            return grow_leaf(in, height, from, std::min(count, Leaf.capacity() - at.count));
+        branch added = leaf_of(from, std::min(count, Leaf.capacity()));
+        for (unsigned h = 1; h < room && added.at != 0; ++h) added = node_of(&added, 1, h);
+        if (added.at == 0) return in;
+        if (room <= height) return append_child(in, height, room, added);
+        if (room > height_max) {
+            to_.fail();
+            return in;
+        }
+        const branch pair[] = {top, added};
+        const branch above = node_of(pair, 2, room);
+        return above.at == 0 ? in : word_of(above);
+    }
+    /// Owns the right edge from the top down to height 'low'; 'at' becomes the node there. Returns
+    /// what names it; null when there is no room.
+    ref* own_edge(ref& top, branch& at, unsigned height, unsigned low, bool& own) {
+        ref* named = &top;
+        for (;; --height) {
+            const ref mine = owned(at, height, own);
+            if (mine == 0) return nullptr;
+            *named = at.at = mine;
+            if (height == low) return named;
+            named = to_.at<inner_node>(mine)->child;
+            std::uint32_t last = at.count - 1;
+            named += tree::step(base_, at, height, last);
+        }
+    }
+    word grow_leaf(word in, unsigned height, const std::byte* from, std::uint32_t added) {
+        branch at = top_of(in);
+        const std::uint32_t total = at.count + added;
+        ref top = at.at;
+        ref* named = &top;
+        bool own = true;
+        if (height > 0) {
+            named = own_edge(top, at, height, 1, own);
+            if (named == nullptr) return in;
+            named = to_.at<inner_node>(at.at)->child;
+            std::uint32_t last = at.count - 1;
+            named += tree::step(base_, at, 1, last);
+        }
+        const std::size_t old_bytes = std::size_t{at.count} * Leaf.element_bytes;
+        own = own && to_.fresh(at.at);
+        if (!own || Leaf.bytes(at.count) != Leaf.bytes(at.count + added)) {
+            // Its next elements come in place when this one was the shadow's already.
+            const ref made = to_.make(Leaf.bytes(own ? Leaf.capacity() : at.count + added));
+            if (made == 0) return in;
+            std::memcpy(elements(made), elements(at.at), old_bytes);
+            give_up(at, 0);
+            *named = made;
+        }
+        std::memcpy(elements(*named) + old_bytes, from, std::size_t{added} * Leaf.element_bytes);
+        return word_of({top, total});
+    }
+    word append_child(word in, unsigned height, unsigned at_height, branch added) {
+        branch at = top_of(in);
+        const std::uint32_t total = at.count + added.count;
+        ref top = at.at;
+        bool own = true;
+        ref* named = own_edge(top, at, height, at_height, own);
+        if (named == nullptr) return in;
+        const unsigned n = tree::child_count(base_, at, at_height);
+        if (at.relaxed()) {
+            auto& node = *to_.at<relaxed_node>(at.at);
+            node.ends[n - 1] = at.count;
+            node.child[n] = added.at;
+            ++node.children;
+        } else if (at.count == n * Leaf.capacity(at_height - 1)) {
+            to_.at<inner_node>(at.at)->child[n] = added.at;
+        } else { // (1)
+            branch kids[fan];
+            tree::children(base_, at, at_height, kids);
+            kids[n] = added;
+            const branch made = node_of(kids, n + 1, at_height);
+            if (made.at == 0) return in;
+            give_up(at, at_height);
+            *named = made.at;
+        }
+        return word_of({top, total});
+    }
+
+    // Cutting.
+    word cleared(word in) {
+        const branch top = top_of(in);
+        if (in != 0 && !to_.failed()) release(top, tree::height_of(base_, top));
+        return 0;
+    }
+    word taken(word in, std::uint32_t count) {
+        const branch top = top_of(in);
+        if (count >= top.count || to_.failed()) return in;
+        if (count == 0) return cleared(in);
+        const bool in_last_leaf = tree::leaf(base_, in, count - 1).last == top.count;
+        if (in_last_leaf && !Leaf.holds_refs) return word_of({top.at, count}); // (3)
+        return parted(in, count, left_half).left;
+    }
+    word dropped(word in, std::uint32_t count) {
+        if (count == 0 || to_.failed()) return in;
+        return count >= top_of(in).count ? cleared(in) : parted(in, count, right_half).right;
+    }
+    pair_of_words apart(word in, std::uint32_t index) {
+        if (index == 0 || to_.failed()) return {0, in};
+        if (index == top_of(in).count) return {in, 0};
+        return parted(in, index, both_halves);
+    }
+    pair_of_words parted(word in, std::uint32_t index, half wanted) {
+        const branch top = top_of(in);
+        const unsigned height = tree::height_of(base_, top);
+        const halves both = split(top, height, index, wanted);
+        return {packed({both.left, height}), packed({both.right, height})};
+    }
+    /// The first 'index' elements, and the others. Requires: 0 < index < node.count.
+    halves split(branch node, unsigned height, std::uint32_t index, half wanted) {
+        if (height == 0) return split_leaf(node, index, wanted);
+        branch kids[fan + 1];
+        const unsigned n = tree::children(base_, node, height, kids);
+        give_up(node, height);
+        unsigned k = 0;
+        while (index >= kids[k].count) index -= kids[k++].count;
+        halves out;
+        halves inside{{}, kids[k]};
+        if (index > 0) inside = split(kids[k], height - 1, index, wanted);
+        if (to_.failed()) return out;
+        if ((wanted & left_half) != 0) {
+            branch left[fan];
+            std::copy_n(kids, k, left);
+            left[k] = inside.left;
+            out.left = node_of(left, index > 0 ? k + 1 : k, height);
+        } else {
+            for (unsigned i = 0; i < k; ++i) release(kids[i], height - 1);
+        }
+        if ((wanted & right_half) != 0) {
+            kids[k] = inside.right;
+            out.right = node_of(kids + k, n - k, height);
+        } else {
+            for (unsigned i = index > 0 ? k + 1 : k; i < n; ++i) release(kids[i], height - 1);
+        }
+        return out;
+    }
+    halves split_leaf(branch leaf, std::uint32_t index, half wanted) {
+        if (wanted == left_half && !Leaf.holds_refs) return {{leaf.at, index}, {}}; // (3)
+        const std::byte* first = elements(leaf.at);
+        const std::byte* second = first + std::size_t{index} * Leaf.element_bytes;
+        halves out;
+        give_up(leaf, 0);
+        if ((wanted & left_half) != 0) {
+            out.left = leaf_of(first, index);
+        } else {
+            release_elements(first, index);
+        }
+        if ((wanted & right_half) != 0) {
+            out.right = leaf_of(second, leaf.count - index);
+        } else {
+            release_elements(second, leaf.count - index);
+        }
+        return out;
+    }
+    /// The word of a tree: as low as it can be by merging the top's children.
+    word packed(rooted given) {
+        auto [top, height] = given;
+        if (top.at == 0 || to_.failed()) return 0;
+        while (height > 0 && top.count <= Leaf.capacity(height - 1) && !to_.failed()) {
+            branch kids[fan];
+            const unsigned n = tree::children(base_, top, height, kids);
+            std::uint32_t all = 0;
+            for (unsigned k = 0; k < n; ++k) all += tree::slots(base_, kids[k], height - 1);
+            const std::uint32_t width = height == 1 ? Leaf.capacity() : fan;
+            if (n > 1 && all > width) break;
+            give_up(top, height);
+            --height;
+            top = kids[0];
+            if (n > 1) regroup(kids, height, &all, 1, &top);
+        }
+        return to_.failed() ? 0 : word_of(top);
+    }
+
+    // Joining.
+    word joined(word left, word right) {
+        if (left == 0 || right == 0 || to_.failed()) return left | right;
+        const branch l = top_of(left);
+        const branch r = top_of(right);
+        if (r.count > count_max - l.count) {
+            to_.fail();
+            return left;
+        }
+        const unsigned lh = tree::height_of(base_, l);
+        const unsigned rh = tree::height_of(base_, r);
+        unsigned height = std::max(lh, rh);
+        const halves both = join(l, lh, r, rh);
+        if (to_.failed()) return left;
+        if (both.right.at == 0) return packed({both.left, height});
+        if (++height > height_max) {
+            to_.fail();
+            return left;
+        }
+        const branch pair[] = {both.left, both.right};
+        return packed({node_of(pair, 2, height), height});
+    }
+    /// One node of the greater height, or two, that have what both have.
+    halves join(branch l, unsigned lh, branch r, unsigned rh) {
+        if (lh == 0 && rh == 0) return join_leaves(l, r);
+        const unsigned height = std::max(lh, rh);
+        branch all[2 * fan];
+        branch after[fan];
+        unsigned n = 0;
+        unsigned n_after = 1;
+        if (lh == height) {
+            n = tree::children(base_, l, lh, all) - 1;
+            give_up(l, lh);
+            l = all[n];
+            --lh;
+        }
+        if (rh == height) {
+            n_after = tree::children(base_, r, rh, after);
+            give_up(r, rh);
+            r = after[0];
+            --rh;
+        }
+        const halves seam = join(l, lh, r, rh);
+        if (to_.failed()) return {};
+        all[n++] = seam.left;
+        if (seam.right.at != 0) all[n++] = seam.right;
+        std::copy(after + 1, after + n_after, all + n);
+        n = balance(all, n + n_after - 1, height - 1);
+        if (to_.failed()) return {};
+        halves out;
+        out.left = node_of(all, std::min(n, fan), height);
+        if (n > fan) out.right = node_of(all + fan, n - fan, height);
+        return out;
+    }
+    halves join_leaves(branch l, branch r) {
+        if (l.count + r.count > Leaf.capacity()) return {l, r};
+        const branch pair[] = {l, r};
+        const std::uint32_t all = l.count + r.count;
+        halves out;
+        regroup(pair, 0, &all, 1, &out.left);
+        return out;
+    }
+    /// Fewer nodes in place of these neighbours of one height, when they are too thin.
+    unsigned balance(branch* nodes, unsigned n, unsigned height) {
+        const std::uint32_t width = height == 0 ? Leaf.capacity() : fan;
+        std::array<std::uint32_t, 2 * fan> wanted;
+        std::uint32_t all = 0;
+        for (unsigned i = 0; i < n; ++i) all += wanted[i] = tree::slots(base_, nodes[i], height);
+        const unsigned most = (all + width - 1) / width + seam_slack;
+        const unsigned before = n;
+        unsigned from = 0;
+        for (; n > most; --n) {
+            // The slots of the first node that is not full move into those behind it, which have
+            // room: more than 'most' nodes leave more than two nodes' slots free.
+            while (wanted[from] == width) ++from;
+            std::uint32_t moving = wanted[from];
+            unsigned i = from;
+            for (; moving > 0; ++i) {
+                const std::uint32_t here = std::min(moving + wanted[i + 1], width);
+                moving = moving + wanted[i + 1] - here;
+                wanted[i] = here;
+            }
+            std::copy(wanted.begin() + i + 1, wanted.begin() + n, wanted.begin() + i);
+        }
+        if (n == before) return n;
+        branch made[2 * fan];
+        regroup(nodes, height, wanted.data(), n, made);
+        std::copy_n(made, n, nodes);
+        return n;
+    }
+    /// New nodes with so many slots each from the slots of 'nodes', which are given up; one that
+    /// is as wanted stays.
+    void regroup(const branch* nodes, unsigned height, const std::uint32_t* wanted, unsigned n,
+                 branch* made) {
+        std::uint32_t skip = 0; // slots of *nodes that were used
+        for (unsigned i = 0; i < n && !to_.failed(); ++i) {
+            if (skip == 0 && tree::slots(base_, *nodes, height) == wanted[i]) {
+                made[i] = *nodes++;
+            } else if (height == 0) {
+                made[i] = gather_elements(nodes, skip, wanted[i]);
+            } else {
+                made[i] = gather_children(nodes, skip, wanted[i], height);
+            }
+        }
+    }
+    branch gather_elements(const branch*& nodes, std::uint32_t& skip, std::uint32_t wanted) {
+        const ref made = to_.make(Leaf.bytes(wanted));
+        if (made == 0) return {};
+        for (std::uint32_t has = 0; has < wanted;) {
+            const std::uint32_t moved = std::min(wanted - has, nodes->count - skip);
+            std::memcpy(elements(made) + std::size_t{has} * Leaf.element_bytes,
+                        elements(nodes->at) + std::size_t{skip} * Leaf.element_bytes,
+                        std::size_t{moved} * Leaf.element_bytes);
+            has += moved;
+            used(nodes, skip, moved, nodes->count, 0);
+        }
+        return {made, wanted};
+    }
+    branch gather_children(const branch*& nodes, std::uint32_t& skip, std::uint32_t wanted,
+                           unsigned height) {
+        branch gathered[fan];
+        for (std::uint32_t has = 0; has < wanted;) {
+            branch kids[fan];
+            const std::uint32_t n = tree::children(base_, *nodes, height, kids);
+            const std::uint32_t moved = std::min(wanted - has, n - skip);
+            std::copy_n(kids + skip, moved, gathered + has);
+            has += moved;
+            used(nodes, skip, moved, n, height);
+        }
+        return node_of(gathered, wanted, height);
+    }
+    /// Slots of *nodes went to a new node; from the first on it is given up.
+    void used(const branch*& nodes, std::uint32_t& skip, std::uint32_t moved, std::uint32_t of,
+              unsigned height) {
+        if (skip == 0) give_up(*nodes, height);
+        skip += moved;
+        if (skip < of) return;
+        skip = 0;
+        ++nodes;
+    }
+
+    struct given {
+        ref node;
+        std::uint32_t context;
+    };
+    shadow& to_;
+    const std::byte* base_;
+    std::vector<given> given_up_; // this shadow's nodes (5)
+};
+
+} // namespace hf::mod::detail::rrb

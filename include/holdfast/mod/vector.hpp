@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// mod::vector: a durable sequence with fast access by index, whose every update is one
+// failure-atomic section with one ordering point.              Source: MOD §4.1-4.3.
+//
+//     auto prices = *hf::mod::vector<double>::open(pool, {"prices"});
+//     prices.push_back(9.75);                          // durable when the next update returns
+//     prices.set(0, 9.5);
+//     for (double price : prices) …                    // random access iterators
+//     prices.update([](auto& batch) { batch.swap(3, 7); batch.pop_back(); });     // one commit
+//     auto then = prices.snapshot();                   // stays as it is, readable beside writers
+//     auto twice = then.take(100).append(then);        // pure: a version that only we know
+//     auto status = prices.commit(twice);              // conflict, if somebody was faster
+//
+// Elements are trivially copyable (up to 64 KiB, aligned to 16 at most) or std::string. Strings are
+// given and read as std::string_view. A vector has at most 2^32 - 1 elements. References, and
+// iterators, are valid until the handle's next update, from a version as long as it lives. An index
+// that is no element's is refused by updates of handles, and ends the program elsewhere.
+//
+// Nodes and their costs: detail/rrb_tree.hpp.
+#pragma once
+
+#include <holdfast/mod/detail/rrb_tree.hpp>
+#include <holdfast/mod/store.hpp>
+
+#include <algorithm>
+#include <compare>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <initializer_list>
+#include <iterator>
+#include <optional>
+#include <ranges>
+#include <type_traits>
+#include <utility>
+
+namespace hf::mod {
+
+namespace detail {
+
+extern const kind vector_kind;
+
+[[noreturn]] void no_such_element(std::size_t index, std::size_t size) noexcept;
+status refuse_index(std::size_t index, std::size_t size);
+
+/// How vectors of T lie in nodes.
+template <element T> struct vector_layout {
+    static constexpr rrb::leaf_form leaf = {std::max<std::uint32_t>(1, slot<T>::form.bytes),
+                                            slot<T>::form.holds_ref};
+    using tree = rrb::tree_of<leaf>;
+    using editor = rrb::editor<leaf>;
+    using view = typename slot<T>::view;
+};
+
+template <element T> class vector_iterator {
+    using layout = vector_layout<T>;
+
+public:
+    using value_type = std::remove_cvref_t<typename layout::view>;
+    using reference = typename layout::view;
+    using difference_type = std::ptrdiff_t;
+    using iterator_concept = std::random_access_iterator_tag;
+    using iterator_category = std::conditional_t<std::is_reference_v<reference>, iterator_concept,
+                                                 std::input_iterator_tag>;
+
+    vector_iterator() noexcept = default;
+    vector_iterator(const std::byte* base, std::uint64_t word, std::uint32_t index) noexcept
+        : base_(base), word_(word), index_(index) {
+        seek();
+    }
+
+    reference operator*() const noexcept { return slot<T>::read(base_, at_); }
+    auto operator->() const noexcept
+        requires std::is_reference_v<reference>
+    {
+        return &**this;
+    }
+    reference operator[](difference_type by) const noexcept { return *(*this + by); }
+    vector_iterator& operator++() noexcept {
+        at_ += layout::leaf.element_bytes;
+        if (++index_ == last_) seek();
+        return *this;
+    }
+    vector_iterator& operator--() noexcept { return *this += -1; }
+    vector_iterator operator++(int) noexcept {
+        vector_iterator before = *this;
+        ++*this;
+        return before;
+    }
+    vector_iterator operator--(int) noexcept {
+        vector_iterator before = *this;
+        --*this;
+        return before;
+    }
+    vector_iterator& operator+=(difference_type by) noexcept {
+        index_ = static_cast<std::uint32_t>(index_ + by);
+        if (index_ >= first_ && index_ < last_) at_ += by * difference_type(bytes);
+        else seek();
+        return *this;
+    }
+    vector_iterator& operator-=(difference_type by) noexcept { return *this += -by; }
+    friend vector_iterator operator+(vector_iterator it, difference_type by) noexcept {
+        return it += by;
+    }
+    friend vector_iterator operator+(difference_type by, vector_iterator it) noexcept {
+        return it += by;
+    }
+    friend vector_iterator operator-(vector_iterator it, difference_type by) noexcept {
+        return it -= by;
+    }
+    friend difference_type operator-(const vector_iterator& a, const vector_iterator& b) noexcept {
+        return difference_type{a.index_} - difference_type{b.index_};
+    }
+    friend bool operator==(const vector_iterator& a, const vector_iterator& b) noexcept {
+        return a.index_ == b.index_;
+    }
+    friend auto operator<=>(const vector_iterator& a, const vector_iterator& b) noexcept {
+        return a.index_ <=> b.index_;
+    }
+
+private:
+    static constexpr std::size_t bytes = layout::leaf.element_bytes;
+
+    void seek() noexcept {
+        first_ = last_ = 0;
+        if (index_ >= rrb::top_of(word_).count) return;
+        const rrb::leaf_place leaf = layout::tree::leaf(base_, word_, index_);
+        first_ = leaf.first;
+        last_ = leaf.last;
+        at_ = leaf.elements + (index_ - first_) * bytes;
+    }
+
+    const std::byte* base_ = nullptr;
+    std::uint64_t word_ = 0;
+    const std::byte* at_ = nullptr;
+    std::uint32_t index_ = 0;
+    std::uint32_t first_ = 0, last_ = 0; // elements of the leaf that at_ points into
+};
+
+/// What can be read of a vector: of the current version through a handle, of a version, of a batch.
+template <class Self, element T> class vector_reading {
+    using layout = vector_layout<T>;
+
+public:
+    using value_type = T;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using view = typename layout::view; // const T&, or std::string_view
+    using const_iterator = vector_iterator<T>;
+    using iterator = const_iterator;
+    /// const T*, or std::optional<std::string_view>.
+    using found = std::conditional_t<std::is_reference_v<view>, const T*, std::optional<view>>;
+
+    size_type size() const noexcept { return rrb::top_of(self().word()).count; }
+    bool empty() const noexcept { return size() == 0; }
+    /// Cost: O(log16 n). Requires: index < size().
+    view operator[](size_type index) const noexcept {
+        const std::uint64_t word = self().word();
+        if (index >= rrb::top_of(word).count) [[unlikely]]
+            no_such_element(index, rrb::top_of(word).count);
+        const std::byte* base = self().base();
+        return slot<T>::read(base,
+                             layout::tree::element(base, word, static_cast<std::uint32_t>(index)));
+    }
+    /// The element, or nothing when there is none of this index.
+    found at(size_type index) const noexcept {
+        if (index >= size()) return {};
+        if constexpr (std::is_reference_v<view>) return &(*this)[index];
+        else return (*this)[index];
+    }
+    view front() const noexcept { return (*this)[0]; }
+    view back() const noexcept { return (*this)[size() - 1]; }
+    const_iterator begin() const noexcept { return {self().base(), self().word(), 0}; }
+    const_iterator end() const noexcept {
+        return {self().base(), self().word(), static_cast<std::uint32_t>(size())};
+    }
+    const_iterator cbegin() const noexcept { return begin(); }
+    const_iterator cend() const noexcept { return end(); }
+
+private:
+    const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+};
+
+} // namespace detail
+
+/// A named vector in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
+/// size, empty, operator[], at, front, back, begin, end: detail::vector_reading.
+///
+/// Threads: one that reads through handles, or any number while none writes. Writers wait for each
+///          other. snapshot() at any time.
+template <element T>
+class vector : public detail::vector_reading<vector<T>, T> {
+    using layout = detail::vector_layout<T>;
+
+public:
+    using view = typename layout::view;
+    using size_type = std::size_t;
+
+    /// Several updates that become one version. Reads see the updates before them.
+    ///
+    /// Errors: none; when the pool is full they change nothing more, and the commit says it.
+    class batch : public detail::vector_reading<batch, T> {
+    public:
+        void set(size_type index, view value) {
+            if (!has(index)) return;
+            const written slot(*work_, value);
+            if (slot) word_ = edit().set(word_, number(index), slot.bytes());
+        }
+        void swap(size_type i, size_type j) {
+            if (!has(i) || !has(j) || i == j) return;
+            // Slots change places; what they name stays.
+            std::byte first[bytes], second[bytes];
+            std::memcpy(first, place(i), bytes);
+            std::memcpy(second, place(j), bytes);
+            word_ = edit().put(word_, number(i), second);
+            word_ = edit().put(word_, number(j), first);
+        }
+        void push_back(view value) {
+            const written slot(*work_, value);
+            if (slot) word_ = edit().extend(word_, slot.bytes(), 1);
+        }
+        /// Cost: for trivially copyable elements none but the commit's, most times.
+        void pop_back() {
+            if (has(0)) word_ = edit().take(word_, number(this->size() - 1));
+        }
+        /// Keeps the first 'count' elements, or all when there are no more.
+        void take(size_type count) { slice(0, count); }
+        /// Leaves the first 'count' elements out.
+        void drop(size_type count) { slice(count, this->size()); }
+        /// Keeps the elements from 'first' to before 'last', as far as there are such.
+        void slice(size_type first, size_type last) {
+            last = std::min(last, this->size());
+            word_ = edit().slice(word_, number(std::min(first, last)), number(last));
+        }
+        /// Before the element at 'index', or behind the last one.
+        void insert(size_type index, view value) {
+            if (index != this->size() && !has(index)) return;
+            const written slot(*work_, value);
+            if (slot) word_ = edit().insert(word_, number(index), slot.bytes(), 1);
+        }
+        void erase(size_type index) { erase(index, index + 1); }
+        void erase(size_type first, size_type last) {
+            if (first < last && has(last - 1))
+                word_ = edit().erase(word_, number(first), number(last));
+        }
+        void clear() { word_ = edit().clear(word_); }
+        /// Cost: O(elements added). Requires: a range that is not this batch.
+        template <std::ranges::input_range Range>
+            requires std::convertible_to<std::ranges::range_reference_t<Range>, view>
+        void append_range(Range&& range) {
+            if constexpr (std::ranges::contiguous_range<Range> && std::is_reference_v<view> &&
+                          std::same_as<std::ranges::range_value_t<Range>, T>) {
+                append_elements(std::ranges::data(range), std::ranges::size(range));
+            } else {
+                append_views(range);
+            }
+        }
+        template <std::ranges::input_range Range> void assign(Range&& range) {
+            clear();
+            append_range(std::forward<Range>(range));
+        }
+        /// The pool is full: this batch will not be committed.
+        bool failed() const noexcept { return work_->failed(); }
+
+        std::uint64_t word() const noexcept { return word_; }
+        const std::byte* base() const noexcept { return work_->base(); }
+
+    private:
+        friend class vector;
+        static constexpr std::size_t bytes = layout::leaf.element_bytes;
+        /// An element as it lies in a slot; with its blob, when it has one.
+        class written {
+        public:
+            written(shadow& to, view value) : done_(detail::slot<T>::write(to, bytes_, value)) {}
+            explicit operator bool() const noexcept { return done_; }
+            const std::byte* bytes() const noexcept { return bytes_; }
+
+        private:
+            std::byte bytes_[batch::bytes] = {};
+            bool done_;
+        };
+
+        batch(shadow& work, std::uint64_t word) noexcept : work_(&work), word_(word) {}
+        typename layout::editor edit() noexcept { return typename layout::editor(*work_); }
+        static std::uint32_t number(size_type index) noexcept {
+            return static_cast<std::uint32_t>(index);
+        }
+        const std::byte* place(size_type index) const noexcept {
+            return layout::tree::element(base(), word_, number(index));
+        }
+        /// Whether there is such an element. One may be missing once the pool is full, only.
+        bool has(size_type index) const noexcept {
+            if (failed()) return false;
+            if (index >= this->size()) detail::no_such_element(index, this->size());
+            return true;
+        }
+        void append_elements(const T* from, size_type count) {
+            if (count > detail::rrb::count_max) return work_->fail();
+            word_ = edit().extend(word_, reinterpret_cast<const std::byte*>(from), number(count));
+        }
+        template <class Range> void append_views(Range& range) {
+            constexpr std::uint32_t most = layout::leaf.capacity();
+            std::byte slots[most * bytes] = {};
+            std::uint32_t n = 0;
+            for (auto&& value : range) {
+                if (!detail::slot<T>::write(*work_, slots + n * bytes, value)) return;
+                if (++n < most) continue;
+                word_ = edit().extend(word_, slots, n);
+                n = 0;
+            }
+            word_ = edit().extend(word_, slots, n);
+        }
+        /// Another tree of this store, shared.
+        void append_tree(std::uint64_t other) { word_ = edit().append(word_, other); }
+
+        shadow* work_;
+        std::uint64_t word_;
+    };
+
+    /// A value: what a vector was at some time, or what it may become. Updates give other versions
+    /// and leave this one as it is.
+    ///
+    /// Cost:     O(log16 n) new nodes each; those of versions never committed are given back.
+    /// Ordering: 0.
+    /// Errors:   none; when the pool was full, the commit says it.
+    class version : public mod::version, public detail::vector_reading<version, T> {
+    public:
+        version() noexcept = default;
+        [[nodiscard]] version set(size_type index, view value) const {
+            return update([&](batch& to) { to.set(index, value); });
+        }
+        [[nodiscard]] version swap(size_type i, size_type j) const {
+            return update([&](batch& to) { to.swap(i, j); });
+        }
+        [[nodiscard]] version push_back(view value) const {
+            return update([&](batch& to) { to.push_back(value); });
+        }
+        [[nodiscard]] version pop_back() const {
+            return update([](batch& to) { to.pop_back(); });
+        }
+        [[nodiscard]] version take(size_type count) const { return slice(0, count); }
+        [[nodiscard]] version drop(size_type count) const { return slice(count, this->size()); }
+        [[nodiscard]] version slice(size_type first, size_type last) const {
+            return update([&](batch& to) { to.slice(first, last); });
+        }
+        [[nodiscard]] version insert(size_type index, view value) const {
+            return update([&](batch& to) { to.insert(index, value); });
+        }
+        [[nodiscard]] version erase(size_type index) const { return erase(index, index + 1); }
+        [[nodiscard]] version erase(size_type first, size_type last) const {
+            return update([&](batch& to) { to.erase(first, last); });
+        }
+        [[nodiscard]] version clear() const {
+            return update([](batch& to) { to.clear(); });
+        }
+        /// This one's elements, then the other's.
+        ///
+        /// Cost:   O(log16 n) when 'other' is this version, or another vector's current one in the
+        ///         same pool: then both share nodes, and the commit reports a conflict when that is
+        ///         no longer current. Else O(other.size()): its elements are copied.
+        [[nodiscard]] version append(const version& other) const {
+            if (other.empty()) return *this;
+            const bool self = other.of() == of() && other.word() == word();
+            const bool shares = self || (other.of() != of() && other.base() == base() &&
+                                         other.of()->word() == other.word());
+            mod::version next = derived();
+            if (shares && !self) next.depends_on(other);
+            batch to(next.work(), word());
+            if (shares) to.append_tree(other.word());
+            else to.append_range(other);
+            next.set_word(to.word());
+            next.done();
+            return version(std::move(next));
+        }
+        /// Several at once: change(batch&).
+        template <class Change> [[nodiscard]] version update(Change&& change) const {
+            return version(updated([&](shadow& work, std::uint64_t word) {
+                batch to(work, word);
+                change(to);
+                return to.word();
+            }));
+        }
+        using mod::version::base;
+        using mod::version::word;
+
+    private:
+        friend class vector;
+        explicit version(mod::version of) noexcept : mod::version(std::move(of)) {}
+    };
+
+    /// The vector of this name, made if there is none.
+    ///
+    /// Ordering: 0 points; when it is made 4 at most.
+    /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
+    ///           limit_reached, bad_argument.
+    static result<vector> open(const pool& in, const place& at) {
+        auto opened =
+            store::of(in).open(at, detail::vector_kind, detail::slot_shape(detail::slot<T>::form));
+        if (!opened) return opened.error();
+        return vector(**opened);
+    }
+
+    /// Gives an element another value.
+    ///
+    /// Cost:     O(log16 n): a leaf of about two lines, and a line per level above.
+    /// Ordering: 1 point, 2 with durability::on_return.
+    /// Crash:    the vector before the call or after it, never between.
+    /// Errors:   bad_argument (no such element), pool_full; the vector is unchanged.
+    /// Threads:  writers wait for each other.
+    /// Source:   MOD §4.3.1, Fig. 8a-b.
+    status set(size_type index, view value) {
+        return change(index, [&](batch& to) { to.set(index, value); });
+    }
+    /// Two elements change places. Otherwise as set.
+    status swap(size_type i, size_type j) {
+        return change(std::max(i, j), [&](batch& to) { to.swap(i, j); });
+    }
+    /// Cost and all else as set.
+    status push_back(view value) {
+        return update([&](batch& to) { to.push_back(value); });
+    }
+    /// Cost: for trivially copyable elements one line, most times. Otherwise as set.
+    status pop_back() {
+        return change(0, [](batch& to) { to.pop_back(); });
+    }
+    /// Keeps the first 'count' elements, or all when there are no more. Otherwise as set.
+    status take(size_type count) {
+        return update([&](batch& to) { to.take(count); });
+    }
+    /// Leaves the first 'count' elements out. Otherwise as set.
+    status drop(size_type count) {
+        return update([&](batch& to) { to.drop(count); });
+    }
+    /// Keeps the elements from 'first' to before 'last', as far as there are such. Otherwise as
+    /// set.
+    status slice(size_type first, size_type last) {
+        return update([&](batch& to) { to.slice(first, last); });
+    }
+    /// Inserts before the element at 'index', or behind the last one.
+    ///
+    /// Cost: O(log16 n), a few nodes of up to 16 children per level. Otherwise as set.
+    status insert(size_type index, view value) {
+        return change(index == 0 ? no_element : index - 1,
+                      [&](batch& to) { to.insert(index, value); });
+    }
+    /// Erases one element. Cost as insert's. Otherwise as set.
+    status erase(size_type index) { return erase(index, index + 1); }
+    /// Erases the elements from 'first' to before 'last'. Requires: first <= last.
+    status erase(size_type first, size_type last) {
+        return change(last == 0 ? no_element : last - 1, [&](batch& to) { to.erase(first, last); });
+    }
+    /// Cost: O(1) before it returns. Otherwise as set.
+    status clear() {
+        return update([](batch& to) { to.clear(); });
+    }
+    /// Makes the range's elements the vector's, failure-atomically. Cost: O(size of both).
+    template <std::ranges::input_range Range> status assign(Range&& range) {
+        return update([&](batch& to) { to.assign(std::forward<Range>(range)); });
+    }
+    /// Adds the range's elements behind the last one. Cost: O(their number).
+    template <std::ranges::input_range Range> status append_range(Range&& range) {
+        return update([&](batch& to) { to.append_range(std::forward<Range>(range)); });
+    }
+    /// Adds another version's elements, as version::append.
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return; 1 more for the first node of a pool that
+    ///           is shared.
+    /// Errors:   conflict ('other' was current, and another commit to its vector came first),
+    ///           pool_full; the vector is unchanged.
+    status append(const version& other) {
+        for (;;) {
+            const version before = snapshot();
+            status committed = commit(before.append(other));
+            if (committed.code() != errc::conflict || before.word() == word()) return committed;
+        }
+    }
+    /// Several updates as one: change(batch&). Ordering, crash and errors as one of them.
+    template <class Change> status update(Change&& change) {
+        auto writing = root_->write();
+        batch to(writing.work(), writing.word());
+        change(to);
+        return finish(writing, to);
+    }
+
+    /// The vector as it is now, kept. Never blocks.
+    version snapshot() const { return version(root_->read()); }
+    /// Makes 'next' the vector, if what it was derived from is still current.
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return.
+    /// Errors:   conflict (another commit came first), pool_full; the vector is unchanged.
+    status commit(const version& next) { return root_->commit(next); }
+
+    durability when_durable() const noexcept { return root_->when_durable(); }
+    void set_durability(durability wanted) noexcept { root_->set_durability(wanted); }
+    /// For store::commit of several.
+    mod::root* of() const noexcept { return root_; }
+
+    std::uint64_t word() const noexcept { return root_->word(); }
+    const std::byte* base() const noexcept { return root_->base(); }
+
+private:
+    static constexpr size_type no_element = ~size_type{0};
+    explicit vector(mod::root& at) noexcept : root_(&at) {}
+
+    static status finish(mod::root::writing& writing, const batch& to) {
+        if (to.word() == writing.word() && !to.failed()) return {}; // nothing was changed
+        return writing.commit(to.word());
+    }
+    /// One update that wants this element to exist.
+    template <class Change> status change(size_type wanted, Change&& once) {
+        auto writing = root_->write();
+        batch to(writing.work(), writing.word());
+        if (wanted != no_element && wanted >= to.size())
+            return detail::refuse_index(wanted, to.size());
+        once(to);
+        return finish(writing, to);
+    }
+
+    mod::root* root_;
+};
+
+} // namespace hf::mod

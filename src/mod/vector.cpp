@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Vectors as reclamation and verification see them: trees whose nodes may be anything.
+#include <base/assert.hpp>
+
+#include <holdfast/mod/vector.hpp>
+
+#include <fmt/format.h>
+
+namespace hf::mod::detail {
+namespace {
+
+using namespace rrb;
+
+leaf_form leaf_of(std::uint64_t shape) noexcept {
+    const slot_form form = slot_of_shape(shape);
+    return {std::max<std::uint32_t>(1, form.holds_ref ? sizeof(ref) : form.bytes), form.holds_ref};
+}
+
+/// Names a node; 'count' of its elements: at most what it has room for.
+void visit_node(visitor& to, const leaf_form& leaf, ref at, std::uint64_t count, unsigned height) {
+    const branch node{at, static_cast<std::uint32_t>(count)};
+    const std::uint32_t context = node_context::of(node, height);
+    if ((at & ref_max) == 0 || count == 0 || count > leaf.capacity(height))
+        return visit_corrupt(to, context);
+    if (height == 0 && node.relaxed()) return visit_corrupt(to, context);
+    const std::size_t bytes = height == 0      ? leaf.bytes(node.count)
+                              : node.relaxed() ? sizeof(relaxed_node)
+                                               : sizeof(inner_node);
+    to.node(at & ref_max, bytes, context);
+}
+
+/// Elements of the last child, when those before it have so many. Counts are known modulo
+/// count_modulus; what a node of this height can have decides.
+std::uint64_t last_count(const leaf_form& leaf, std::uint32_t count, std::uint64_t before,
+                         unsigned child_height) {
+    const auto low = static_cast<std::uint32_t>(count - before) % node_context::count_modulus;
+    const std::uint64_t most = leaf.capacity(child_height);
+    if (most > node_context::count_modulus) return low == 0 ? node_context::count_modulus : low;
+    return low == 0 && most == node_context::count_modulus ? most : low;
+}
+
+void visit_regular(visitor& to, const leaf_form& leaf, const inner_node& node, unsigned height,
+                   std::uint32_t count) {
+    const std::uint64_t full = leaf.capacity(height - 1);
+    unsigned n = 0;
+    while (n < fan && node.child[n] != 0) ++n;
+    if (n == 0) return visit_corrupt(to, node_context::of({0, count}, height));
+    for (unsigned k = 0; k + 1 < n; ++k) visit_node(to, leaf, node.child[k], full, height - 1);
+    visit_node(to, leaf, node.child[n - 1], last_count(leaf, count, (n - 1) * full, height - 1),
+               height - 1);
+}
+
+void visit_relaxed(visitor& to, const leaf_form& leaf, const relaxed_node& node, unsigned height,
+                   std::uint32_t count) {
+    const bool sound = node.height >= 1 && node.height <= height_max && node.children >= 1 &&
+                       node.children <= fan &&
+                       (height == node.height || height == node_context::height_unknown);
+    if (!sound) return visit_corrupt(to, node_context::of({relaxed_bit, count}, height));
+    const unsigned below = node.height - 1U;
+    std::uint32_t before = 0;
+    for (unsigned k = 0; k + 1 < node.children; ++k) {
+        const std::uint32_t end = node.ends[k];
+        visit_node(to, leaf, node.child[k], end > before ? end - before : 0, below);
+        before = end;
+    }
+    visit_node(to, leaf, node.child[node.children - 1], last_count(leaf, count, before, below),
+               below);
+}
+
+void visit_top(visitor& to, const std::byte*, std::uint64_t word, std::uint64_t shape) {
+    if (word == 0) return;
+    const leaf_form leaf = leaf_of(shape);
+    const branch top = top_of(word);
+    if (top.count == 0 || (top.at & ref_max) == 0) return visit_corrupt(to, 0);
+    if (top.relaxed()) {
+        to.node(top.at & ref_max, sizeof(relaxed_node),
+                node_context::of(top, node_context::height_unknown));
+    } else {
+        visit_node(to, leaf, top.at, top.count, leaf.height_for(top.count));
+    }
+}
+
+void visit_children(visitor& to, const std::byte* node, std::size_t bytes, std::uint32_t context,
+                    std::uint64_t shape) {
+    if (context == blob_context) return visit_blob_children(to, node, bytes);
+    const leaf_form leaf = leaf_of(shape);
+    const node_context of{context};
+    if (of.relaxed()) {
+        visit_relaxed(to, leaf, *reinterpret_cast<const relaxed_node*>(node), of.height(),
+                      of.count());
+    } else if (of.height() > 0) {
+        visit_regular(to, leaf, *reinterpret_cast<const inner_node*>(node), of.height(),
+                      of.count());
+    } else {
+        visit_slots(to, {leaf.element_bytes, 1, leaf.holds_refs}, node, of.count());
+    }
+}
+
+} // namespace
+
+constinit const kind vector_kind = {builtin_kind::vector, "vector", visit_top, visit_children};
+
+void no_such_element(std::size_t index, std::size_t size) noexcept {
+    fatal("mod::vector: no element %zu in a vector of %zu", index, size);
+}
+
+status refuse_index(std::size_t index, std::size_t size) {
+    return {errc::bad_argument,
+            fmt::format("bad_argument: no element {} in a vector of {}", index, size)};
+}
+
+} // namespace hf::mod::detail
