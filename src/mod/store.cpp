@@ -223,7 +223,7 @@ status store::impl::create_cells(const place& at, const kind& what, std::uint64_
         for (std::uint32_t m = 0; m < made->members; ++m) {
             made[1 + m].family = static_cast<std::uint32_t>(first + 1);
             made[1 + m].member = m;
-            name(made[1 + m], at.members.begin()[m]);
+            name(made[1 + m], at.members[m]);
         }
     }
     persist::flush(domain(), made, wanted * sizeof(cell));

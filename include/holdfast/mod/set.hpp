@@ -37,6 +37,8 @@ public:
     /// Several updates that become one version. Reads see the updates before them.
     class batch : public detail::trie_reading<batch, trie> {
     public:
+        /// Of what 'word' names: for sections over several structures.
+        batch(shadow& work, std::uint64_t word) noexcept : work_(&work), word_(word) {}
         /// As set's. When the pool is full they change nothing more, and the commit says it.
         bool insert(key_view key) {
             return trie::insert(*work_, word_, key, {}, trie::when_there::keep);
@@ -55,8 +57,6 @@ public:
         const std::byte* base() const noexcept { return work_->base(); }
 
     private:
-        friend class set;
-        batch(shadow& work, std::uint64_t word) noexcept : work_(&work), word_(word) {}
         shadow* work_;
         std::uint64_t word_;
     };

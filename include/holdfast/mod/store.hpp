@@ -248,8 +248,8 @@ private:
 /// A commit to one member copies the parent: one more line. Source: MOD §5.2, CommitSiblings.
 struct place {
     std::string_view name;
-    std::string_view family = {};                         // none: a root of its own
-    std::initializer_list<std::string_view> members = {}; // the family's, when it has to be made
+    std::string_view family = {};               // none: a root of its own
+    std::vector<std::string_view> members = {}; // the family's, when it has to be made
 };
 
 /// One section over several roots of a store, members of a family or not: alone with all of them.

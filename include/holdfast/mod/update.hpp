@@ -30,8 +30,7 @@ namespace hf::mod {
 template <class... Structures, class Change>
 status update(std::tuple<Structures&...> of, Change&& change) {
     const auto roots = std::apply(
-        [](auto&... each) { return std::array<root*, sizeof...(Structures)>{&each.root()...}; },
-        of);
+        [](auto&... each) { return std::array<root*, sizeof...(Structures)>{each.of()...}; }, of);
     joint_writing writing(roots);
     const auto with = [&]<std::size_t... I>(std::index_sequence<I...>) -> status {
         std::tuple<typename std::remove_cvref_t<Structures>::batch...> batches{
@@ -41,10 +40,10 @@ status update(std::tuple<Structures&...> of, Change&& change) {
             std::apply(change, batches);
         else wanted = std::apply(change, batches);
         if (!wanted) return {};
-        ((std::get<I>(batches).word() != writing.word(I)
-              ? writing.set_word(I, std::get<I>(batches).word())
-              : void()),
-         ...);
+        const auto keep = [&](std::size_t i, std::uint64_t next) {
+            if (next != writing.word(i) || writing.work(i).failed()) writing.set_word(i, next);
+        };
+        (keep(I, std::get<I>(batches).word()), ...);
         return writing.commit();
     };
     return with(std::index_sequence_for<Structures...>());

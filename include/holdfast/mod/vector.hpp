@@ -203,6 +203,8 @@ public:
     /// Errors: none; when the pool is full they change nothing more, and the commit says it.
     class batch : public detail::vector_reading<batch, T> {
     public:
+        /// Of what 'word' names: for sections over several structures.
+        batch(shadow& work, std::uint64_t word) noexcept : work_(&work), word_(word) {}
         void set(size_type index, view value) {
             if (!has(index)) return;
             const written slot(*work_, value);
@@ -282,7 +284,6 @@ public:
             bool done_;
         };
 
-        batch(shadow& work, std::uint64_t word) noexcept : work_(&work), word_(word) {}
         typename layout::editor edit() noexcept { return typename layout::editor(*work_); }
         static std::uint32_t number(size_type index) noexcept {
             return static_cast<std::uint32_t>(index);

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Structures changed together: members of a family in one ordering point, unrelated ones in two,
+// all or nothing.
+#include <holdfast/mod/map.hpp>
+#include <holdfast/mod/update.hpp>
+#include <holdfast/mod/vector.hpp>
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using namespace hf;
+using namespace hf::literals;
+
+class mod_update : public testing::TestWithParam<bool> { // related?
+protected:
+    mod_update() {
+        ::unlink(path_.c_str());
+        open_options how;
+        how.create_bytes = 1_MiB;
+        how.max_bytes = 2_MiB;
+        how.mode = mode::pmem;
+        how.engines = {mod::engine()};
+        auto opened = pool::open(path_, how);
+        if (!opened) throw std::runtime_error(opened.error().what());
+        pool_.emplace(std::move(*opened));
+    }
+    ~mod_update() override {
+        pool_.reset();
+        ::unlink(path_.c_str());
+    }
+    mod::place at(std::string_view name) const {
+        return GetParam() ? mod::place{name, "shop", {"stock", "sold"}} : mod::place{name};
+    }
+
+    std::string path_ = "/dev/shm/hf_mod_update." + std::to_string(::getpid());
+    std::optional<pool> pool_;
+};
+
+TEST_P(mod_update, changes_all_in_one_section_or_nothing) {
+    auto stock = *mod::map<std::string, std::uint32_t>::open(*pool_, at("stock"));
+    auto sold = *mod::vector<std::string>::open(*pool_, at("sold"));
+    ASSERT_TRUE(stock.insert("apple", 3));
+    const auto sell = [&](std::string_view what) {
+        return mod::update(std::tie(stock, sold), [&](auto& stock, auto& sold) {
+            sold.push_back(what); // even so: nothing is sold when it returns false
+            const auto left = stock.get(what);
+            if (!left || *left == 0) return false;
+            stock.insert_or_assign(what, *left - 1);
+            return true;
+        });
+    };
+    ASSERT_TRUE(sell("apple").ok());
+    const auto before = persist::thread_counters().ordering_points;
+    ASSERT_TRUE(sell("apple").ok());
+    EXPECT_EQ(persist::thread_counters().ordering_points - before, GetParam() ? 1U : 2U);
+    for (int i = 0; i < 3; ++i) EXPECT_TRUE(sell("apple").ok());
+    EXPECT_TRUE(sell("pear").ok());
+    EXPECT_EQ(sold.size(), 3U);
+    EXPECT_EQ(*stock.get("apple"), 0U);
+}
+
+TEST_P(mod_update, a_full_pool_changes_neither) {
+    auto stock = *mod::map<std::string, std::uint32_t>::open(*pool_, at("stock"));
+    auto sold = *mod::vector<std::string>::open(*pool_, at("sold"));
+    const std::string large(10'000, 'x');
+    std::uint32_t done = 0;
+    status s;
+    const auto both = [&](auto& stock, auto& sold) {
+        stock.insert_or_assign("count", done + 1);
+        sold.push_back(large);
+    };
+    for (; (s = mod::update(std::tie(stock, sold), both)).ok(); ++done) ASSERT_LT(done, 1000U);
+    EXPECT_EQ(s.code(), errc::pool_full);
+    EXPECT_GT(done, 50U);
+    EXPECT_EQ(*stock.get("count"), done);
+    EXPECT_EQ(sold.size(), done);
+    ASSERT_TRUE(sold.clear().ok());
+    EXPECT_TRUE(mod::update(std::tie(stock, sold), both).ok()) << "there is room again";
+}
+
+INSTANTIATE_TEST_SUITE_P(roots, mod_update, testing::Bool(), [](const auto& of) {
+    return of.param ? "members_of_a_family" : "unrelated";
+});
+
+} // namespace
