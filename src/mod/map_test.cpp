@@ -541,16 +541,36 @@ TEST_P(Pool, another_shape_is_another_layout) {
     (void)map_of<text_map>("texts");
 }
 
-TEST_P(Pool, siblings_and_unrelated_maps_change_together) {
-    auto from = map_of<number_map>("from");
-    auto to = map_of<number_map>("to");
-    ASSERT_TRUE(told(from.insert(1, {{5}})));
-    const auto from_next = from.snapshot().erase(1);
-    const auto to_next = to.snapshot().insert(1, {{5}});
-    const auto done = store().commit({{from.of(), &from_next}, {to.of(), &to_next}});
-    ASSERT_TRUE(done.ok()) << done.what();
-    EXPECT_TRUE(from.empty());
-    EXPECT_EQ(*to.get(1), value32{{5}});
+TEST_P(Pool, erasing_gives_the_inner_nodes_back) {
+    auto map = map_of<number_map>();
+    std::mt19937_64 random(23);
+    std::vector<std::uint64_t> keys(20'000);
+    for (auto& key : keys) ASSERT_TRUE(told(map.insert(key = random(), {})));
+    while (keys.size() > 100) {
+        ASSERT_TRUE(told(map.erase(keys.back())));
+        keys.pop_back();
+    }
+    EXPECT_LT(nodes_of(map), 100U); // 4369 inner nodes were there
+    for (const auto key : keys) EXPECT_TRUE(map.contains(key));
+    expect_no_leak(map);
+}
+
+TEST_P(Pool, several_maps_change_together) {
+    const auto move_one = [&](const mod::place& from_place, const mod::place& to_place) {
+        auto from = *number_map::open(pool(), from_place);
+        auto to = *number_map::open(pool(), to_place);
+        ASSERT_TRUE(told(from.insert(1, {{5}})));
+        const auto from_next = from.snapshot().erase(1);
+        const auto to_next = to.snapshot().insert(1, {{5}});
+        const auto done = store().commit({{from.of(), &from_next}, {to.of(), &to_next}});
+        ASSERT_TRUE(done.ok()) << done.what();
+        EXPECT_TRUE(from.empty());
+        ASSERT_NE(to.get(1), nullptr);
+        EXPECT_EQ(*to.get(1), value32{{5}});
+    };
+    ASSERT_NO_FATAL_FAILURE(move_one({"from"}, {"to"}));
+    ASSERT_NO_FATAL_FAILURE(
+        move_one({"from", "family", {"from", "to"}}, {"to", "family", {"from", "to"}}));
 }
 
 TEST_P(Pool, readers_beside_a_writer_see_whole_versions) {
@@ -582,6 +602,69 @@ TEST_P(Pool, readers_beside_a_writer_see_whole_versions) {
     for (auto& reader : readers) reader.join();
     EXPECT_EQ(torn, 0U);
     expect_no_leak(map);
+}
+
+/// What the kind says of one node that lies alone.
+struct told_of final : mod::visitor {
+    bool corrupt = false;
+    int nodes = 0;
+    void node(mod::ref at, std::size_t bytes, std::uint32_t) override {
+        ++nodes;
+        corrupt |= at == mod::ref_max && bytes == mod::node_bytes_max;
+    }
+};
+template <class Trie>
+told_of children_of(const void* node, std::size_t bytes, std::uint32_t context) {
+    told_of to;
+    mod::detail::hash_trie_kind.children(to, static_cast<const std::byte*>(node), bytes, context,
+                                         Trie::shape());
+    return to;
+}
+
+TEST(Kind, damaged_nodes_are_told_from_sound_ones) {
+    using namespace mod::detail;
+    using trie_of =
+        trie<std::string, std::uint64_t, mod::hash<std::string>, mod::equal_to<std::string>>;
+    std::array<std::uint64_t, 64> bytes{};
+    const std::uint32_t leaf = leaf_context | 3, last = leaf_context | trie_levels;
+    const auto check = [&](std::uint64_t head, std::size_t of, std::uint32_t context) {
+        bytes[0] = head;
+        return children_of<trie_of>(bytes.data(), of, context);
+    };
+    EXPECT_EQ(check(2, 32, leaf).nodes, 2); // 8 + 2 refs + 2 numbers
+    EXPECT_FALSE(check(2, 32, leaf).corrupt);
+    EXPECT_TRUE(check(2, 16, leaf).corrupt);
+    EXPECT_TRUE(check(0, 512, leaf).corrupt);
+    EXPECT_TRUE(check(8, 512, leaf).corrupt);
+    const auto wide = leaf_head::wide(9).bits;
+    EXPECT_EQ(check(wide, 512, last).nodes, 9);
+    EXPECT_FALSE(check(wide, 512, last).corrupt);
+    EXPECT_TRUE(check(wide, 512, leaf).corrupt); // the hash is not used up
+    EXPECT_TRUE(check(wide, 96, last).corrupt);
+    EXPECT_TRUE(check(leaf_head::wide(7).bits, 512, last).corrupt);
+
+    const blob text = {5, 6};
+    EXPECT_FALSE(children_of<trie_of>(&text, 32, blob_context).corrupt);
+    EXPECT_TRUE(children_of<trie_of>(&text, 16, blob_context).corrupt);
+    const blob huge = {0xffff'fff0, 0x20};
+    EXPECT_TRUE(children_of<trie_of>(&huge, 48, blob_context).corrupt);
+
+    inner node{};
+    node.child[3] = 100;
+    node.child[9] = 200 | leaf_bit;
+    EXPECT_EQ(children_of<trie_of>(&node, 64, 14).nodes, 2);
+    EXPECT_FALSE(children_of<trie_of>(&node, 64, 14).corrupt);
+    EXPECT_TRUE(children_of<trie_of>(&node, 64, 15).corrupt); // an inner node behind the hash
+
+    const auto top = [](std::uint64_t word) {
+        told_of to;
+        hash_trie_kind.top(to, nullptr, word, trie_of::shape());
+        return to;
+    };
+    EXPECT_EQ(top(0).nodes, 0);
+    EXPECT_FALSE(top(word_of(5, 9)).corrupt);
+    EXPECT_TRUE(top(word_of(0, 9)).corrupt);
+    EXPECT_TRUE(top(word_of(5, 0)).corrupt);
 }
 
 INSTANTIATE_TEST_SUITE_P(modes, Pool, testing::Values(hf::mode::process, hf::mode::pmem),

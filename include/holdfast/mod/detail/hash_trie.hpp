@@ -469,6 +469,15 @@ private:
         std::memcpy(value_place(to, to_count, 0), value_place(from, from_count, 0),
                     count * layout.value.bytes);
     }
+    /// 0 for a slot that holds no ref.
+    static std::array<ref, 2> blobs_of(const std::byte* leaf, std::size_t count,
+                                       std::size_t index) noexcept {
+        std::array<ref, 2> blobs{};
+        if constexpr (byte_string<Key>) blobs[0] = key_slot::blob_of(key_place(leaf, index));
+        if constexpr (byte_string<Value> && !values_in_keys)
+            blobs[1] = value_slot::blob_of(value_place(leaf, count, index));
+        return blobs;
+    }
     template <class Query>
     static std::uint32_t search_wide(const std::byte* base, const std::byte* leaf,
                                      const Query& wanted) noexcept {
@@ -722,14 +731,15 @@ bool trie<Key, Value, Hash, Equal>::erase(shadow& to, std::uint64_t& word, const
     if (rest.parts == 1 && count == 1) made = rest.part[0] | leaf_bit; // as it is, higher up
     else if (rest.parts > 0) made = rest.merged(to, old, index);
     else if (count > 1) made = leaf_without(to, old, hash, index);
-    if (to.failed()) return false; // (5)
+    if (to.failed()) return false;                  // (5)
+    const auto blobs = blobs_of(old, count, index); // the leaf may be reused from here on
     for (unsigned level = rest.depth; level < depth; ++level)
         to.replaced(way.inner_at(level), level);
     to.replaced(way.leaf() & ref_max, leaf_context | depth);
     for (unsigned p = 0; p < rest.parts && made != (rest.part[p] | leaf_bit); ++p)
         to.replaced(rest.part[p], leaf_context | rest.level[p]);
-    key_slot::give_up(to, key_place(old, index));
-    if constexpr (!values_in_keys) value_slot::give_up(to, value_place(old, count, index));
+    for (const ref blob : blobs)
+        if (blob != 0) to.replaced(blob, blob_context);
     word = word_of(way.link(to, made), count_of(word) - 1);
     return true;
 }
@@ -758,14 +768,7 @@ public:
     /// The entry of a key, or the end.
     template <class Query>
     trie_iterator(const std::byte* base, std::uint64_t word, const Query& wanted) noexcept
-        : base_(base) {
-        const std::uint64_t hash = Trie::hash_of(wanted);
-        way_ = trie_way(base, top_of(word), hash);
-        enter();
-        if (leaf_ == nullptr) return;
-        index_ = Trie::search(base, leaf_, hash, wanted);
-        if (index_ == count_) *this = {};
-    }
+        : trie_iterator(base, word, wanted, Trie::hash_of(wanted)) {}
 
     reference operator*() const noexcept { return Trie::entry_at(base_, leaf_, count_, index_); }
     pointer operator->() const noexcept { return {**this}; }
@@ -786,6 +789,18 @@ public:
     }
 
 private:
+    template <class Query>
+    trie_iterator(const std::byte* base, std::uint64_t word, const Query& wanted,
+                  std::uint64_t hash) noexcept
+        : base_(base), way_(base, top_of(word), hash) {
+        enter();
+        if (leaf_ == nullptr) return;
+        index_ = Trie::search(base, leaf_, hash, wanted);
+        if (index_ == count_) {
+            leaf_ = nullptr;
+            index_ = 0;
+        }
+    }
     void enter() noexcept {
         leaf_ = way_.leaf() == 0 ? nullptr : Trie::leaf_at(base_, way_.leaf());
         count_ = leaf_ == nullptr ? 0 : leaf_head::of(leaf_).count();
