@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a travel agency knows: four recoverable maps, and failure-atomic transactions over them. An
+// engine keeps them; agency.hpp is what clients do. Source: MOD §6.1, vacation.
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace hf::apps::vacation {
+
+enum class kind : std::uint32_t { car, room, flight };
+inline constexpr std::array all_kinds{kind::car, kind::room, kind::flight};
+
+using identifier = std::uint64_t;
+
+/// What can be reserved: a row of the map of its kind. used + free == total.
+struct offer {
+    std::uint32_t used, free, total, price;
+
+    bool operator==(const offer&) const = default;
+};
+static_assert(sizeof(offer) == 16);
+
+struct reservation {
+    kind what;
+    std::uint32_t id;
+    std::uint32_t price; // when it was made
+};
+static_assert(sizeof(reservation) == 12);
+
+/// The maps as one transaction sees them: with its own changes. What cannot be done for want of
+/// room is remembered, and all of the transaction with it.
+class transaction {
+public:
+    virtual bool find(kind what, identifier id, offer& found) = 0;
+    virtual void put(kind what, identifier id, const offer& row) = 0;
+    virtual void erase(kind what, identifier id) = 0;
+
+    /// The customer's reservations in some order; false when there is no such customer.
+    virtual bool find_customer(identifier id, std::vector<reservation>& found) = 0;
+    /// Adds them to the customer's list and their prices to the bill; makes the customer, if there
+    /// is none.
+    virtual void book(identifier customer, std::span<const reservation> more) = 0;
+    virtual void erase_customer(identifier id) = 0;
+
+protected:
+    ~transaction() = default;
+};
+
+class tables {
+public:
+    virtual ~tables() = default;
+
+    /// Carries out 'client' failure-atomically: all of its changes or none. May call it several
+    /// times. An engine may leave 'client' by longjmp: it holds nothing that a destructor must give
+    /// back.
+    virtual status run(const std::function<void(transaction&)>& client) = 0;
+
+    virtual void for_each(kind what,
+                          const std::function<void(identifier, const offer&)>& visit) const = 0;
+    virtual void for_each_customer(
+        const std::function<void(identifier, std::uint64_t bill, std::span<const reservation>)>&
+            visit) const = 0;
+};
+
+struct table_options {
+    std::string engine = "mod";   // mod, pmdk, volatile
+    std::string path;             // the pool's file; made when missing
+    bool power = false;           // survive power failures (mode pmem), not just a killed process
+    bool prefault = false;        // touch the file's pages first
+    std::uint32_t rows = 1 << 16; // to expect in each map
+};
+
+/// Errors: those of opening a pool; bad_argument for an unknown engine.
+result<std::unique_ptr<tables>> open_tables(const table_options& options);
+
+// One file each.
+result<std::unique_ptr<tables>> open_mod(const table_options& options);
+result<std::unique_ptr<tables>> open_pmdk(const table_options& options);
+result<std::unique_ptr<tables>> open_volatile(const table_options& options);
+
+} // namespace hf::apps::vacation
