@@ -34,8 +34,9 @@ void shadow::index(std::size_t position) {
         while (index_[h] != 0) h = (h + 1) & (index_.size() - 1);
         index_[h] = static_cast<std::uint32_t>(p + 1);
     };
-    if (2 * fresh_.size() > index_.size()) {
-        index_.assign(std::max<std::size_t>(64, 4 * index_.size()), 0);
+    const bool grows = 2 * fresh_.size() > index_.size();
+    if (grows) index_.assign(std::max<std::size_t>(64, 4 * index_.size()), 0);
+    if (grows || position == few) { // those before were looked for one by one
         for (std::size_t p = 0; p < fresh_.size(); ++p) enter(p);
     } else {
         enter(position);

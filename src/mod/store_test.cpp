@@ -154,6 +154,22 @@ TEST_P(mod_store, a_commit_may_be_of_many_steps_and_only_the_last_word_counts) {
     EXPECT_EQ(nodes_in_use(), 60U);
 }
 
+TEST_P(mod_store, every_node_of_an_update_is_fresh_however_many_there_are) {
+    root& r = list({"list"});
+    for (int commits = 0; commits < 3; ++commits) {
+        auto w = r.write();
+        std::uint64_t word = w.word();
+        std::vector<ref> made;
+        for (std::uint32_t i = 0; i < 30; ++i) {
+            word = push(w.work(), word, i);
+            made.push_back(static_cast<ref>(word));
+            for (const ref node : made) ASSERT_TRUE(w.work().fresh(node)) << commits << ": " << i;
+        }
+        ASSERT_TRUE(w.commit(word).ok());
+        EXPECT_FALSE(r.write().work().fresh(made.front()));
+    }
+}
+
 TEST_P(mod_store, versions_stay_readable_while_others_are_committed) {
     root& a = list({"a"});
     ASSERT_TRUE(push_one(a, 1).ok());
