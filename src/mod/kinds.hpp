@@ -10,7 +10,7 @@ namespace hf::mod {
 namespace detail {
 extern const kind hash_trie_kind;
 extern const kind vector_kind;
-}
+} // namespace detail
 
 /// Null when this program knows none.
 const kind* find_kind(std::uint32_t id) noexcept;

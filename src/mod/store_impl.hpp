@@ -151,6 +151,10 @@ public:
 
 private:
     class walk;
+    struct chain;
+    result<chain> steps_to(const update& u) const;
+    status check_current(std::span<const chain> chains) const;
+    status commit_chains(std::span<chain> chains);
     status make_superblock();
     status create_cells(const place& at, const kind& what, std::uint64_t shape);
     std::uint32_t find_cell(std::string_view name, std::uint32_t family_plus_1) const noexcept;

@@ -151,63 +151,62 @@ version root::read() {
 
 status root::commit(const version& next) { return store_->commit({{this, &next}}); }
 
-status store::impl::commit_versions(std::span<const update> updates) {
-    await_counts();
-    struct chain {
-        root::volatile_part* to;
-        std::uint64_t base_word;             // of the version that it was derived from
-        std::vector<version::state*> states; // oldest first
-        std::vector<shadow*> made;
-    };
+/// What one update of a commit brings: the steps from the root's current version to the new one.
+struct store::impl::chain {
+    root::volatile_part* to;
+    std::uint64_t base_word = 0;         // of the version that the first step was derived from
+    std::vector<version::state*> states; // oldest first; none: it is that version
+    std::vector<shadow*> made;
+    std::vector<const version*> sources;
+};
+
+result<store::impl::chain> store::impl::steps_to(const update& u) const {
     const auto bad = [&](const char* why) {
         return status{errc::bad_argument,
                       fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
     };
-    std::vector<chain> chains;
-    std::vector<const version*> sources;
-    std::vector<root::volatile_part*> owners;
-    for (const update& u : updates) {
-        if (u.next == nullptr || u.next->state_ == nullptr) return bad("an empty version");
-        if (u.next->state_->in != this || u.next->state_->to != u.to->part_)
-            return bad("a version of another root: versions are committed where they come from");
-        if (!u.next->state_->done) return bad("a version that is still being changed");
-        chain c{u.to->part_, 0, {}, {}};
-        version::state* s = u.next->state_;
-        for (; !s->committed; s = s->parent) {
-            c.states.push_back(s);
-            c.made.push_back(&s->work);
-            for (const version& source : s->sources) sources.push_back(&source);
-        }
-        c.base_word = s->word;
-        std::ranges::reverse(c.states);
-        std::ranges::reverse(c.made);
-        for (const chain& other : chains)
-            if (other.to == c.to) return bad("two versions for one root");
-        owners.push_back(&c.to->owner());
-        chains.push_back(std::move(c));
+    if (u.next == nullptr || u.next->state_ == nullptr) return bad("an empty version");
+    if (u.next->state_->in != this || u.next->state_->to != u.to->part_)
+        return bad("a version of another root: versions are committed where they come from");
+    if (!u.next->state_->done) return bad("a version that is still being changed");
+    chain steps{u.to->part_, 0, {}, {}, {}};
+    version::state* s = u.next->state_;
+    for (; !s->committed; s = s->parent) {
+        steps.states.push_back(s);
+        steps.made.push_back(&s->work);
+        for (const version& source : s->sources) steps.sources.push_back(&source);
     }
-    if (chains.empty()) return {};
-    for (const version* source : sources) owners.push_back(&source->state_->to->owner());
-    std::ranges::sort(owners, {}, &root::volatile_part::index);
-    owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
-    std::vector<std::unique_lock<writer_lock>> held;
-    for (root::volatile_part* owner : owners) held.emplace_back(owner->lock);
+    steps.base_word = s->word;
+    std::ranges::reverse(steps.states);
+    std::ranges::reverse(steps.made);
+    return steps;
+}
 
+/// Compare: is every chain's first version its root's, and every source that of its own root?
+/// Requires: their owners' locks held.
+status store::impl::check_current(std::span<const chain> chains) const {
     const auto conflict = [&](const root::volatile_part& at) {
         return status{errc::conflict,
                       fmt::format("{}: conflict: root \"{}\" has another version by now",
                                   pool_->file->path(), at.durable->name)};
     };
-    for (const chain& c : chains)
+    for (const chain& c : chains) {
         if (c.to->load() != c.base_word) return conflict(*c.to);
-    for (const version* source : sources) {
-        // Uncommitted sources are shared as their base is: what they made belongs to nobody yet.
-        const version::state& s = *source->state_;
-        const bool own = std::ranges::any_of(chains, [&](const chain& c) {
-            return std::ranges::find(c.states, &s) != c.states.end();
-        });
-        if (!own && (!s.committed || s.to->load() != s.word)) return conflict(*s.to);
+        for (const version* source : c.sources) {
+            // A step of this commit will be committed with it; other uncommitted versions are
+            // nobody's yet.
+            const version::state& s = *source->state_;
+            const bool own = std::ranges::any_of(chains, [&](const chain& of) {
+                return std::ranges::find(of.states, &s) != of.states.end();
+            });
+            if (!own && (!s.committed || s.to->load() != s.word)) return conflict(*s.to);
+        }
     }
+    return {};
+}
+
+/// ... and commit. Requires: check_current.
+status store::impl::commit_chains(std::span<chain> chains) {
     std::vector<change> changes;
     std::vector<root::volatile_part*> working;
     for (chain& c : chains) {
@@ -233,6 +232,29 @@ status store::impl::commit_versions(std::span<const update> updates) {
     for (const chain& c : chains)
         for (version::state* done : c.states) done->committed = true;
     return s;
+}
+
+status store::impl::commit_versions(std::span<const update> updates) {
+    await_counts();
+    std::vector<chain> chains;
+    std::vector<root::volatile_part*> owners;
+    for (const update& u : updates) {
+        auto steps = steps_to(u);
+        if (!steps) return steps.error();
+        if (std::ranges::find(chains, steps->to, &chain::to) != chains.end())
+            return {errc::bad_argument,
+                    fmt::format("{}: bad_argument: two versions for root \"{}\"",
+                                pool_->file->path(), steps->to->durable->name)};
+        owners.push_back(&steps->to->owner());
+        for (const version* source : steps->sources) owners.push_back(&source->state_->to->owner());
+        chains.push_back(std::move(*steps));
+    }
+    std::ranges::sort(owners, {}, &root::volatile_part::index);
+    owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
+    std::vector<std::unique_lock<writer_lock>> held;
+    for (root::volatile_part* owner : owners) held.emplace_back(owner->lock);
+    if (status s = check_current(chains); !s.ok()) return s;
+    return commit_chains(chains);
 }
 
 } // namespace hf::mod
