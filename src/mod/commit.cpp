@@ -344,7 +344,8 @@ ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     store_again(owner);
     persist::fence(domain());
     reclaim(owner, owner.cache);
-    space_.give_all(owner.cache); // whole arenas may serve another size
+    space_.give_all(owner.cache);
+    space_.trim(); // whole arenas may serve another size
     return space_.take(owner.cache, bytes);
 }
 

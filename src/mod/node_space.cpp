@@ -187,11 +187,7 @@ arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
     auto* head = static_cast<arena_head*>(pool_->at(b.offset));
     head->next = super_->arenas;
     persist::flush(d, head, sizeof *head);
-    // Of one line, which keeps a prefix of them: never the old offset with the new length.
-    std::atomic_ref(super_->taking).store(0, std::memory_order_release);
-    std::atomic_ref(super_->taking_bytes).store(b.bytes, std::memory_order_release);
-    std::atomic_ref(super_->taking).store(b.offset, std::memory_order_release);
-    persist::flush(d, &super_->taking, 2 * word_bytes);
+    name_taking(b);
     persist::fence(d); // what is half taken from here on is known to the next open
     pool_->blocks.durable().publish(b,
                                     [&](const void* word) { persist::flush(d, word, word_bytes); });
@@ -202,6 +198,48 @@ arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
     place(a->offset).store(a, std::memory_order_release);
     list(*a);
     return a;
+}
+
+void node_space::name_taking(const block& b) noexcept {
+    // Of one line, which keeps a prefix of them: never the old offset with the new length.
+    std::atomic_ref(super_->taking).store(0, std::memory_order_release);
+    std::atomic_ref(super_->taking_bytes).store(b.bytes, std::memory_order_release);
+    std::atomic_ref(super_->taking).store(b.offset, std::memory_order_release);
+    persist::flush(pool_->file->domain(), &super_->taking, 2 * word_bytes);
+}
+
+void node_space::trim() noexcept try {
+    std::scoped_lock held{lock_};
+    if (super_ == nullptr || closed_) return;
+    while (load_next() != nullptr) {}
+    for (std::uint64_t* link = &super_->arenas; *link != 0 && !corrupt_;) {
+        arena* a = place(*link).load(std::memory_order_relaxed);
+        if (a->free == a->slots && !a->closed) give_back(*a, link);
+        else link = &static_cast<arena_head*>(pool_->at(a->offset))->next;
+    }
+} catch (const std::bad_alloc&) { // what was not given back is used again
+}
+
+/// 'link' names the arena in the durable list. Requires: lock held.
+void node_space::give_back(arena& a, std::uint64_t* link) {
+    const hf::domain d = pool_->file->domain();
+    const block b = pool_->blocks.find(a.offset);
+    HF_ASSERT(b.bytes == a.bytes);
+    name_taking(b);
+    persist::fence(d);
+    persist::store_word(d, link, static_cast<const arena_head*>(pool_->at(a.offset))->next);
+    persist::fence(d); // no longer ours: from here on the next open would free it
+    pool_->blocks.durable().retract(b,
+                                    [&](const void* word) { persist::flush(d, word, word_bytes); });
+    persist::fence(d);
+    persist::store_word(d, &super_->taking, 0);
+    persist::fence(d); // or the next open would take it from whom it serves by then
+    place(a.offset).store(nullptr, std::memory_order_release);
+    for (auto& room : room_) std::erase(room, &a);
+    std::erase(empty_, &a);
+    std::erase_if(arenas_, [&](const auto& known) { return known.get() == &a; });
+    thread_cache none;
+    pool_->blocks.release(none, b);
 }
 
 ref node_space::take_large(std::uint64_t bytes) {

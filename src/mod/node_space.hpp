@@ -6,8 +6,9 @@
 //     version names, that waits to be reclaimed, or that lies in a cache. They come from the bitmap
 //     of an arena that was closed cleanly, or from the trace.
 // (2) Until the trace after a crash is done, slots come only from arenas taken since.
-// (3) An arena is in the list only when the heap holds it allocated, and never leaves either while
-//     the pool lives; one without a node in use may be given another slot size.
+// (3) An arena is in the list only when the heap holds it allocated. While that is about to become
+//     true, or to end, 'taking' names it: then the list says to the next open whose it is. One
+//     without a node in use may be given another slot size.
 // (4) One lock guards it all; caches spare most callers it.
 #pragma once
 
@@ -78,6 +79,8 @@ public:
     /// Gives a node back. Requires: nothing durable names it, nobody reads it.
     void give(node_cache& to, ref node) noexcept;
     void give_all(node_cache& from) noexcept;
+    /// Gives arenas without a node in use back to the pool's heap. 4 ordering points for each.
+    void trim() noexcept;
     /// What the node's slot has. Requires: a node.
     std::uint64_t bytes_of(ref node);
 
@@ -121,6 +124,8 @@ private:
     arena* load(std::uint64_t offset);
     arena* load_around(std::uint64_t at);
     arena* take_arena(std::uint64_t bytes, std::uint32_t slot_bytes);
+    void give_back(arena& a, std::uint64_t* link);
+    void name_taking(const block& b) noexcept;
     arena* reuse_empty(std::uint32_t slot_bytes);
     void format(arena& a, std::uint32_t slot_bytes);
     void list(arena& a);

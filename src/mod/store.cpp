@@ -28,6 +28,19 @@ status corrupt(const pool_file& file, const std::string& what) {
     return {errc::corrupt, fmt::format("{}: corrupt: MOD: {}", file.path(), what)};
 }
 
+/// Whether the list of arenas has one at 'offset'. What cannot be a list ends there: verify says
+/// so.
+bool in_list(const pool::impl& in, const superblock& super, std::uint64_t offset) {
+    const std::uint64_t chunk = in.file->shape().chunk_bytes;
+    std::uint64_t left = in.file->size_bytes() / chunk; // no list is longer
+    for (std::uint64_t at = super.arenas; at != 0 && left > 0; --left) {
+        if (at == offset) return true;
+        if (at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head))) return false;
+        at = static_cast<const arena_head*>(in.at(at))->next;
+    }
+    return false;
+}
+
 /// Whether a cell says something that can be. Its word is for verify.
 bool sound(const cell* cells, std::uint64_t index) {
     const cell& c = cells[index];
@@ -85,7 +98,7 @@ status store::impl::settle_taking(pool::impl& in) {
         !blocks.well_formed(b))
         return corrupt(*in.file,
                        fmt::format("arena half taken at {:#x}, {} bytes", b.offset, b.bytes));
-    const bool ours = super->arenas == super->taking;
+    const bool ours = in_list(in, *super, super->taking);
     if (ours && blocks.allocated_at(b.offset).bytes == b.bytes) return {};
     const hf::domain d = in.file->domain();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
@@ -352,7 +365,13 @@ status store::impl::collect() {
         store_again(*part);
         persist::fence(domain());
         reclaim(*part, part->cache);
+        space_.give_all(part->cache);
     }
+    {
+        std::scoped_lock caches{states_lock_};
+        for (auto& cache : caches_) space_.give_all(*cache);
+    }
+    space_.trim();
     return s;
 }
 

@@ -3,6 +3,7 @@
 // What structures stand on: roots, versions, commits and reclamation, shown on the smallest
 // structure there is, a list of numbers whose word is {first node, length}. Crashes are simulated
 // by letting go of the pool (abandon); the crash checker explores the rest.
+#include <holdfast/alloc.hpp>
 #include <holdfast/mod/store.hpp>
 
 #include <gtest/gtest.h>
@@ -295,7 +296,7 @@ TEST_P(mod_store, a_full_pool_leaves_everything_as_it_was) {
     }
     EXPECT_TRUE(push_one(a, 1).ok()) << "there is room again at once";
     auto w = a.write();
-    EXPECT_NE(w.work().make(256), 0U) << "and for nodes of another size";
+    EXPECT_NE(w.work().make(20'000), 0U) << "and for nodes of another size";
 }
 
 TEST_P(mod_store, writers_of_one_root_take_turns) {
@@ -397,6 +398,33 @@ TEST_P(mod_store, memory_of_one_size_serves_another_when_it_is_free) {
     }
     EXPECT_EQ(nodes_in_use(), 0U);
     EXPECT_LT(all().account().arena_bytes, 10_MiB) << "13 MiB were asked for in all";
+}
+
+TEST_P(mod_store, gives_memory_back_to_the_heap) {
+    const auto blocks = [&] { return account(*pool_).block_bytes; };
+    root &a = list({"a"}), &b = list({"b"});
+    ASSERT_TRUE(push_one(b, 1).ok());
+    for (int round = 0; round < 3; ++round) {
+        const auto before = blocks();
+        for (std::uint32_t i = 0; i < 2000; ++i) ASSERT_TRUE(push_one(a, i).ok());
+        {
+            auto w = a.write();
+            ASSERT_NE(w.work().make(300'000), 0U); // not part of the version: dropped below
+        }
+        EXPECT_GT(blocks(), before + 300'000);
+        {
+            auto w = a.write();
+            w.work().released(static_cast<ref>(w.word()));
+            ASSERT_TRUE(w.commit(0).ok());
+        }
+        ASSERT_TRUE(all().collect().ok());
+        EXPECT_LE(blocks(), before);
+        EXPECT_EQ(now(b), numbers{1});
+        ASSERT_TRUE(all().verify().ok());
+    }
+    crash_and_open();
+    EXPECT_EQ(now(list({"b"})), numbers{1});
+    EXPECT_EQ(nodes_in_use(), 1U);
 }
 
 TEST_P(mod_store, nodes_of_any_size) {

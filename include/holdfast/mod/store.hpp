@@ -314,7 +314,8 @@ public:
     /// Waits until the trace after a crash is done. Errors: unknown kind, corrupt: then memory that
     /// was lost stays lost, and all else goes on.
     status wait_for_trace();
-    /// Reclaims what no snapshot holds back. Waits for the trace.
+    /// Reclaims what no snapshot holds back, and gives memory without a node in use back to the
+    /// pool's heap. Waits for the trace. As writers do, it waits for other writers.
     status collect();
     store_account account();
     /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.
