@@ -438,6 +438,23 @@ TEST_P(Pool, a_version_takes_a_batch) {
     expect_no_leak(map);
 }
 
+TEST_P(Pool, a_batch_may_be_given_up) {
+    auto map = map_of<text_map>();
+    ASSERT_TRUE(told(map.insert("key", "value")));
+    const auto try_it = [&](bool wanted) {
+        return map.update([&](auto& batch) {
+            batch.insert("other", "value");
+            batch.erase("key");
+            return wanted;
+        });
+    };
+    ASSERT_TRUE(try_it(false).ok());
+    EXPECT_TRUE(map.size() == 1 && map.contains("key"));
+    expect_no_leak(map);
+    ASSERT_TRUE(try_it(true).ok());
+    EXPECT_TRUE(map.size() == 1 && map.contains("other"));
+}
+
 TEST_P(Pool, an_update_is_one_ordering_point) {
     auto map = map_of<number_map>();
     const auto points = [](auto&& work) {

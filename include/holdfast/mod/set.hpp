@@ -15,6 +15,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <type_traits>
 #include <utility>
 
 namespace hf::mod {
@@ -130,11 +131,13 @@ public:
     status clear() {
         return update([](batch& to) { to.clear(); });
     }
-    /// Several updates as one: change(batch&). Ordering, crash and errors as one insertion.
+    /// Several updates as one: change(batch&), which may return false: then nothing is changed.
+    /// Ordering, crash and errors as one insertion.
     template <class Change> status update(Change&& change) {
         auto writing = root_->write();
         batch to(writing.work(), writing.word());
-        change(to);
+        if constexpr (std::is_void_v<std::invoke_result_t<Change, batch&>>) change(to);
+        else if (!change(to)) return {};
         return finish(writing, to);
     }
 
