@@ -12,6 +12,7 @@ namespace {
 
 // Those of this library.
 constexpr std::initializer_list<const kind*> builtin = {&detail::hash_trie_kind,
+                                                        &detail::queue_kind, &detail::stack_kind,
                                                         &detail::vector_kind};
 
 std::vector<const kind*>& users() {

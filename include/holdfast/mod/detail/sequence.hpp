@@ -1,0 +1,240 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What mod::stack and mod::queue have in common: their handle, versions and batches. Both hold
+// elements of which one is the next to go: the stack's newest, the queue's oldest.
+//
+// Ops is the structure: pure functions on words, 'push', 'pop' and 'cleared', which make nodes in a
+// shadow; 'next' and 'iterator', which read; 'reads', the names that users read by.
+#pragma once
+
+#include <holdfast/mod/detail/element.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+namespace hf::mod::detail {
+
+/// A root's word: the structure's first node, and how many elements there are.
+struct counted {
+    ref node = 0;
+    std::uint32_t count = 0;
+
+    static counted of(std::uint64_t word) noexcept {
+        return {static_cast<ref>(word), static_cast<std::uint32_t>(word >> 32)};
+    }
+    std::uint64_t word() const noexcept { return node | std::uint64_t{count} << 32; }
+};
+
+/// How a node with a head and then elements is laid out: as many as a line holds, or one.
+struct chunk_form {
+    std::uint32_t first;    // where the elements begin
+    std::uint32_t capacity; // elements
+    std::uint32_t bytes;    // of the node
+};
+/// head_bytes: what comes before the elements.
+constexpr chunk_form chunk_form_of(slot_form each, std::uint32_t head_bytes) noexcept {
+    constexpr std::uint32_t line = 64;
+    const std::uint32_t first = std::max(head_bytes, each.align);
+    if (each.bytes == 0) return {first, line, line};
+    const std::uint32_t fit = first + each.bytes <= line ? (line - first) / each.bytes : 0;
+    if (fit >= 2) return {first, fit, line};
+    constexpr std::uint32_t granule = granule_bytes;
+    return {first, 1, (first + each.bytes + granule - 1) / granule * granule};
+}
+
+/// A slot on its own. Plain elements are given up without looking at it.
+template <element T> struct slot_copy {
+    explicit slot_copy(const std::byte* from) noexcept {
+        if constexpr (slot<T>::form.holds_ref) std::memcpy(bytes, from, sizeof bytes);
+    }
+    std::byte bytes[slot<T>::form.holds_ref ? slot<T>::form.bytes : 1];
+};
+
+/// The node where it was made by this shadow, else a copy in its place. 0: no room.
+inline ref edited(shadow& to, ref node, std::size_t bytes, std::uint32_t context) {
+    if (to.fresh(node)) return node;
+    const ref copy = to.make(bytes);
+    if (copy == 0) return 0;
+    std::memcpy(to.at<std::byte>(copy), to.at<std::byte>(node), bytes);
+    to.replaced(node, context);
+    return copy;
+}
+
+/// What can be read wherever there are a base and a word.
+template <class Self, class Ops> class sequence_reads {
+public:
+    using value_type = typename Ops::value_type;
+    using size_type = std::size_t;
+
+    size_type size() const noexcept { return counted::of(self().word()).count; }
+    [[nodiscard]] bool empty() const noexcept { return size() == 0; }
+
+protected:
+    const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+};
+
+/// The same with the elements in the order in which they would go. Iterators are valid as long as
+/// what they come from lives and is not changed.
+template <class Self, class Ops> class sequence_range : public Ops::template reads<Self, Ops> {
+public:
+    using iterator = typename Ops::iterator;
+    using const_iterator = iterator;
+
+    iterator begin() const noexcept {
+        const Self& own = static_cast<const Self&>(*this);
+        return {own.base(), own.word()};
+    }
+    iterator end() const noexcept { return {}; }
+};
+
+/// Several updates of one version, at one commit. Lives as long as the function that it is given
+/// to.
+template <class Ops> class sequence_batch : public sequence_range<sequence_batch<Ops>, Ops> {
+public:
+    using view = typename Ops::view;
+    using value_type = typename Ops::value_type;
+
+    sequence_batch(shadow& to, std::uint64_t word) noexcept : to_(&to), word_(word) {}
+
+    void push(view value) { word_ = Ops::push(*to_, word_, value); }
+    /// Removes the next element and returns it. Nothing: there is none.
+    std::optional<value_type> pop() {
+        if (this->empty()) return std::nullopt;
+        std::optional<value_type> value(std::in_place, Ops::next(base(), word_));
+        word_ = Ops::pop(*to_, word_);
+        return value;
+    }
+    void clear() { word_ = Ops::cleared(*to_, word_); }
+
+    /// Whether the pool is full: then the batch will not be committed.
+    bool failed() const noexcept { return to_->failed(); }
+    const std::byte* base() const noexcept { return to_->base(); }
+    std::uint64_t word() const noexcept { return word_; }
+
+private:
+    shadow* to_;
+    std::uint64_t word_;
+};
+
+/// A version: a value, whose updates are pure and return versions. What it reads stays as it is,
+/// whatever is committed meanwhile.
+///
+/// Threads: different objects may be used on different threads.
+template <class Ops>
+class sequence_version : public mod::version, public sequence_range<sequence_version<Ops>, Ops> {
+public:
+    using view = typename Ops::view;
+
+    sequence_version() noexcept = default;
+    explicit sequence_version(mod::version from) noexcept : mod::version(std::move(from)) {}
+
+    using mod::version::base;
+    using mod::version::word;
+
+    /// This version and one element more. Ordering: 0.
+    [[nodiscard]] sequence_version push(view value) const {
+        return sequence_version(
+            updated([&](shadow& to, std::uint64_t word) { return Ops::push(to, word, value); }));
+    }
+    /// This version without its next element; itself when there is none. Ordering: 0.
+    [[nodiscard]] sequence_version pop() const {
+        if (this->empty()) return *this;
+        return sequence_version(
+            updated([](shadow& to, std::uint64_t word) { return Ops::pop(to, word); }));
+    }
+    /// This version after 'change(batch&)'. Ordering: 0.
+    template <class Change> [[nodiscard]] sequence_version update(Change&& change) const {
+        return sequence_version(updated([&](shadow& to, std::uint64_t word) {
+            sequence_batch<Ops> batch(to, word);
+            change(batch);
+            return batch.word();
+        }));
+    }
+};
+
+/// A handle of a durable one. Copies name the same.
+///
+/// Threads: as the standard containers: reading beside reading, but not beside a writer; snapshot()
+///          and what it returns beside anything. Writers wait for each other.
+template <class Ops> class sequence : public sequence_range<sequence<Ops>, Ops> {
+public:
+    using view = typename Ops::view;
+    using value_type = typename Ops::value_type;
+    using version = sequence_version<Ops>;
+    using batch = sequence_batch<Ops>;
+
+    /// Adds an element.
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return. Failure-atomic.
+    /// Errors:   pool_full; nothing is changed.
+    status push(view value) {
+        auto writing = root_->write();
+        const std::uint64_t next = Ops::push(writing.work(), writing.word(), value);
+        return writing.commit(next);
+    }
+    /// Removes the next element and returns it.
+    ///
+    /// Ordering: as push.
+    /// Errors:   not_found: there is none; pool_full: a stack of strings, when no line is left to
+    ///           give the string back with. Nothing is changed.
+    result<value_type> pop() {
+        result<value_type> gone = popped(true);
+        if (!gone && gone.error().code() == errc::pool_full) return popped(false);
+        return gone;
+    }
+    /// Removes all elements. Cost: O(nodes), when they are reclaimed. Ordering, Errors: as push.
+    status clear() {
+        return update([](batch& all) { all.clear(); });
+    }
+    /// Commits what 'change(batch&)' does: all of it or nothing.
+    ///
+    /// Ordering, Errors: as push.
+    template <class Change> status update(Change&& change) {
+        auto writing = root_->write();
+        batch changes(writing.work(), writing.word());
+        change(changes);
+        if (changes.word() == writing.word() && !changes.failed()) return {}; // nothing was changed
+        return writing.commit(changes.word());
+    }
+
+    /// The current version. Never blocks.
+    version snapshot() const { return version(root_->read()); }
+    /// Commits a version that was derived from the current one.
+    ///
+    /// Ordering: as push.
+    /// Errors:   conflict: another commit came first; pool_full. Nothing is changed.
+    status commit(const version& next) { return root_->commit(next); }
+
+    void set_durability(durability wanted) noexcept { root_->set_durability(wanted); }
+    durability when_durable() const noexcept { return root_->when_durable(); }
+    /// For store::commit of several.
+    mod::root* of() const noexcept { return root_; }
+
+    const std::byte* base() const noexcept { return root_->base(); }
+    std::uint64_t word() const noexcept { return root_->word(); }
+
+protected:
+    explicit sequence(mod::root* at) noexcept : root_(at) {}
+    static result<mod::root*> open_root(const pool& in, const place& at) {
+        return store::of(in).open(at, Ops::own_kind(), Ops::shape);
+    }
+
+private:
+    result<value_type> popped(bool tidy) {
+        auto writing = root_->write();
+        const std::uint64_t word = writing.word();
+        if (counted::of(word).count == 0) return status(errc::not_found, "empty");
+        value_type value(Ops::next(base(), word));
+        const std::uint64_t next = Ops::pop(writing.work(), word, tidy);
+        if (status done = writing.commit(next); !done.ok()) return done;
+        return value;
+    }
+
+    mod::root* root_;
+};
+
+} // namespace hf::mod::detail

@@ -1,0 +1,274 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A durable queue: std::queue's interface, every call failure-atomic.
+//
+//   auto jobs = hf::mod::queue<std::string>::open(pool, {"jobs"});
+//   jobs->push("mail");
+//   auto mail = jobs->pop();               // result<std::string>, first in, first out
+//   auto now = jobs->snapshot();           // a value: for (auto job : now) …, now.front(),
+//   now.back()
+//
+//   word ── header ── level 1 ── level 2 ── …        newest elements in the header
+//                       ││││       ││││
+//                       chunks     groups of 14 chunks, then of 14 groups …
+//
+// (1) The header is a line that holds the newest elements itself, 1 to 7 of 8 bytes. When it is
+//     full, its elements become a chunk. Level 1 is a line that names up to 14 chunks; when it is
+//     full, they become a group, which level 2 names; and so on: counting in base 14. All is
+//     addressed by its distance from the back, so that nothing but the word's count says where the
+//     front is.
+// (2) Pushing copies the header: one line; every 7th time a chunk and level 1 as well, every 98th
+//     time a group and level 2. Popping makes no node: the word counts one less.
+// (3) What lies before the front is dropped where a copy is made anyway, in the header's chunk and
+//     in level 1, and otherwise once in 98 pops, by copying the path to a group that is dead. The
+//     chunks of strings, whose blobs may be long, are dropped one by one. So 15 chunks at most are
+//     dead. Pushing leaves room for the copies; when something else has taken it, more stay: until
+//     pushes copy their level, or all that is newer in their group or level has died as well.
+//
+// Source: MOD §4. Differs: the paper's queue is two linked lists, of which pop turns one round when
+// the other is empty, and copies all of it: a million nodes in one failure-atomic section. Here the
+// longest section writes 2 lines for each level, of which a queue of 2^30 elements has 8.
+#pragma once
+
+#include <holdfast/mod/detail/sequence.hpp>
+#include <holdfast/mod/store.hpp>
+#include <holdfast/pool.hpp>
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+
+namespace hf::mod {
+namespace detail {
+
+inline constexpr std::uint32_t queue_count_max = 0x3fff'ffff;
+inline constexpr std::uint32_t queue_fan = 14;
+inline constexpr std::uint32_t queue_levels_max = 8; // level 8 names groups of 14^7 chunks
+
+/// The header; elements follow.
+struct queue_header {
+    ref level;          // level 1, or 0: no chunk holds anything alive
+    std::uint32_t used; // elements in the header, dead ones included
+};
+/// A level or a group.
+struct queue_node {
+    ref deeper;         // the next level, of older elements; 0: there is none. 0 in groups
+    std::uint32_t used; // of 'at'; queue_fan in groups
+    ref at[queue_fan];  // oldest first; 0: dead
+};
+static_assert(sizeof(queue_header) == 8 && sizeof(queue_node) == 64);
+
+/// Contexts say which part of a queue a node is, and how many elements (the header) or chunks (a
+/// level with all that is deeper, a group) it holds at least.
+namespace queue_context {
+inline constexpr unsigned part_shift = 26;
+inline constexpr std::uint32_t holds_max = (1U << part_shift) - 1; // this many, or more
+
+constexpr std::uint32_t made_of(std::uint32_t part, std::uint32_t holds) noexcept {
+    return part << part_shift | std::min(holds, holds_max);
+}
+constexpr std::uint32_t header(std::uint32_t holds = 0) noexcept { return made_of(0, holds); }
+/// number: from 1 on.
+constexpr std::uint32_t level(std::uint32_t number, std::uint32_t holds = 0) noexcept {
+    return made_of(number, holds);
+}
+/// height: 0 is a chunk, 1 a group of chunks …
+constexpr std::uint32_t group(std::uint32_t height, std::uint32_t holds = 0) noexcept {
+    return made_of(queue_levels_max + 1 + height, holds);
+}
+} // namespace queue_context
+
+/// A chunk has the header's elements and nothing else.
+constexpr std::uint32_t queue_chunk_bytes(slot_form each, chunk_form header) noexcept {
+    constexpr std::uint32_t granule = granule_bytes;
+    return std::max(granule, (header.capacity * each.bytes + granule - 1) / granule * granule);
+}
+/// How many chunks hold something alive.
+constexpr std::uint32_t queue_chunks(std::uint32_t count, std::uint32_t in_header,
+                                     std::uint32_t capacity) noexcept {
+    return count <= in_header ? 0 : (count - in_header - 1) / capacity + 1;
+}
+
+/// The chunk that is 'back' before the newest one. Requires: it is alive.
+inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noexcept {
+    const auto* node = node_at<queue_node>(base, level);
+    std::uint32_t unit = 1; // chunks that a ref stands for
+    while (back >= node->used * unit) {
+        back -= node->used * unit;
+        unit *= queue_fan;
+        node = node_at<queue_node>(base, node->deeper);
+    }
+    ref found = node->at[node->used - 1 - back / unit];
+    while (unit > 1) {
+        back %= unit;
+        unit /= queue_fan;
+        found = node_at<queue_node>(base, found)->at[queue_fan - 1 - back / unit];
+    }
+    return found;
+}
+/// Level 1 with a chunk more. alive: how many chunks were. 0: no room, nothing is changed.
+ref queue_append(shadow& to, ref level, ref chunk, std::uint32_t alive);
+/// The header, or a copy, when the chunk that is 'back' before the newest has died: without the
+/// groups (of this height or more) that died with it. 0: no room, nothing is changed.
+ref queue_drop(shadow& to, ref header, std::size_t header_bytes, std::uint32_t back,
+               std::uint32_t height_min);
+
+extern const kind queue_kind;
+
+template <element T> class queue_of {
+public:
+    using value_type = T;
+    using kept = slot<T>;
+    using view = typename kept::view;
+    static constexpr std::uint64_t shape = slot_shape(kept::form);
+    static const kind& own_kind() noexcept { return queue_kind; }
+
+    static std::uint64_t push(shadow& to, std::uint64_t word, view value) {
+        const counted old = counted::of(word);
+        if (old.count == 0) return pushed_first(to, value);
+        const std::uint32_t used = to.at<queue_header>(old.node)->used;
+        if (used == form.capacity) return pushed_when_full(to, old, value);
+        const ref own = edited(to, old.node, form.bytes, queue_context::header());
+        if (own == 0 || !kept::write(to, element_in(to.at<std::byte>(own), used), value))
+            return word;
+        to.at<queue_header>(own)->used = used + 1;
+        return counted{own, old.count + 1}.word();
+    }
+    /// Requires: count != 0. tidy: gives back what died, which takes new nodes.
+    static std::uint64_t pop(shadow& to, std::uint64_t word, bool tidy = true) {
+        const counted old = counted::of(word);
+        if (old.count == 1) return cleared(to, word);
+        const std::uint32_t used = to.at<queue_header>(old.node)->used;
+        const std::uint32_t left = queue_chunks(old.count - 1, used, form.capacity);
+        ref header = old.node;
+        if (tidy && queue_chunks(old.count, used, form.capacity) != left)
+            header = queue_drop(to, header, form.bytes, left, kept::form.holds_ref ? 0 : 1);
+        return header == 0 ? word : counted{header, old.count - 1}.word();
+    }
+    static std::uint64_t cleared(shadow& to, std::uint64_t word) {
+        const counted old = counted::of(word);
+        if (old.count != 0) to.released(old.node, queue_context::header());
+        return 0;
+    }
+    /// Requires: count != 0.
+    static view next(const std::byte* base, std::uint64_t word) noexcept {
+        return *iterator(base, word);
+    }
+
+    /// Oldest first.
+    class iterator {
+    public:
+        using value_type = T;
+        using reference = view;
+        using difference_type = std::ptrdiff_t;
+        using iterator_category = std::input_iterator_tag;
+        using iterator_concept = std::forward_iterator_tag;
+
+        iterator() noexcept = default;
+        iterator(const std::byte* base, std::uint64_t word) noexcept
+            : base_(base), header_(counted::of(word).node), left_(counted::of(word).count) {
+            if (left_ != 0) find();
+        }
+        reference operator*() const noexcept { return kept::read(base_, at_); }
+        iterator& operator++() noexcept {
+            at_ += kept::form.bytes;
+            --left_;
+            if (--in_row_ == 0 && left_ != 0) find();
+            return *this;
+        }
+        iterator operator++(int) noexcept {
+            iterator before = *this;
+            ++*this;
+            return before;
+        }
+        bool operator==(const iterator& other) const noexcept { return left_ == other.left_; }
+
+    private:
+        void find() noexcept {
+            const auto* header = node_at<queue_header>(base_, header_);
+            in_row_ = left_;
+            if (left_ <= header->used) {
+                at_ = element_in(node_at<std::byte>(base_, header_), header->used - left_);
+                return;
+            }
+            const std::uint32_t before = left_ - header->used - 1;
+            in_row_ = before % form.capacity + 1;
+            at_ = node_at<std::byte>(base_,
+                                     queue_chunk(base_, header->level, before / form.capacity)) +
+                  std::size_t{form.capacity - in_row_} * kept::form.bytes;
+        }
+        const std::byte* base_ = nullptr;
+        const std::byte* at_ = nullptr;
+        ref header_ = 0;
+        std::uint32_t left_ = 0;   // elements from here on
+        std::uint32_t in_row_ = 0; // of them, those that lie side by side
+    };
+
+    template <class Self, class Ops> class reads : public sequence_reads<Self, Ops> {
+    public:
+        /// The oldest element: a copy, or a std::string_view of one that is valid as long as what
+        /// this is called on lives and is not changed. Requires: !empty().
+        auto front() const noexcept { return Ops::next(this->self().base(), this->self().word()); }
+        /// The same of the newest one.
+        auto back() const noexcept { return Ops::newest(this->self().base(), this->self().word()); }
+    };
+    /// Requires: count != 0.
+    static view newest(const std::byte* base, std::uint64_t word) noexcept {
+        const ref header = counted::of(word).node;
+        return kept::read(base, element_in(node_at<std::byte>(base, header),
+                                           node_at<queue_header>(base, header)->used - 1));
+    }
+
+private:
+    static constexpr chunk_form form = chunk_form_of(kept::form, sizeof(queue_header));
+
+    template <class Byte> static Byte* element_in(Byte* header, std::uint32_t index) noexcept {
+        return header + form.first + std::size_t{index} * kept::form.bytes;
+    }
+    static std::uint64_t pushed_first(shadow& to, view value) {
+        const ref made = to.make(form.bytes);
+        if (made == 0 || !kept::write(to, element_in(to.at<std::byte>(made), 0), value)) return 0;
+        *to.at<queue_header>(made) = {0, 1};
+        return counted{made, 1}.word();
+    }
+    static std::uint64_t pushed_when_full(shadow& to, counted old, view value) {
+        // All that can fail comes first: a batch that failed still reads as it did.
+        alignas(granule_bytes) std::byte last[kept::form.bytes + 1];
+        const ref chunk = to.make(queue_chunk_bytes(kept::form, form));
+        if (chunk == 0 || old.count == queue_count_max || !kept::write(to, last, value)) {
+            to.fail();
+            return old.word();
+        }
+        const ref own = edited(to, old.node, form.bytes, queue_context::header());
+        if (own == 0) return old.word();
+        auto* bytes = to.at<std::byte>(own);
+        std::memcpy(to.at<std::byte>(chunk), element_in(bytes, 0),
+                    std::size_t{form.capacity} * kept::form.bytes);
+        auto* header = to.at<queue_header>(own);
+        const std::uint32_t alive = queue_chunks(old.count, form.capacity, form.capacity);
+        const ref level = queue_append(to, header->level, chunk, alive);
+        if (level == 0) return old.word();
+        *header = {level, 1};
+        std::memcpy(element_in(bytes, 0), last, kept::form.bytes);
+        return counted{own, old.count + 1}.word();
+    }
+};
+
+} // namespace detail
+
+/// See detail::sequence for what handles, versions and batches do.
+template <element T> class queue : public detail::sequence<detail::queue_of<T>> {
+public:
+    /// The queue of this name, made empty if there is none. Errors: those of store::open.
+    static result<queue> open(const pool& in, const place& at) {
+        const result<mod::root*> found = queue::open_root(in, at);
+        if (!found) return found.error();
+        return queue(*found);
+    }
+
+private:
+    using detail::sequence<detail::queue_of<T>>::sequence;
+};
+
+} // namespace hf::mod
