@@ -469,6 +469,23 @@ TEST_F(mod_vector, appends_another_vector_when_that_is_still_current) {
     in_.expect_no_other_nodes({a.of(), b.of()});
 }
 
+TEST_F(mod_vector, keeps_a_snapshot_of_nodes_that_another_vector_gives_up_last) {
+    in_.make_new(hf::mode::process);
+    auto a = in_.vector<std::uint64_t>("a");
+    auto b = in_.vector<std::uint64_t>("b");
+    model<std::uint64_t> m(5000);
+    std::iota(m.begin(), m.end(), 0);
+    ASSERT_TRUE(b.assign(m).ok());
+    ASSERT_TRUE(a.append(b.snapshot()).ok());
+    const auto then = b.snapshot();
+    ASSERT_TRUE(b.clear().ok());
+    ASSERT_TRUE(a.clear().ok());
+    ASSERT_TRUE(in_.store().collect().ok());
+    ASSERT_TRUE(
+        a.assign(std::views::iota(std::uint64_t{1'000'000}, std::uint64_t{1'020'000})).ok());
+    expect_same(then, m);
+}
+
 TEST_F(mod_vector, refuses_indices_that_no_element_has) {
     in_.make_new(hf::mode::process);
     auto v = in_.vector<std::uint64_t>();

@@ -225,11 +225,6 @@ template <leaf_form Leaf> struct tree_of {
         }
         return n;
     }
-    static branch last_child(const std::byte* base, branch node, unsigned height) noexcept {
-        std::uint32_t last = node.count - 1;
-        step(base, node, height, last);
-        return node;
-    }
     static constexpr std::size_t node_bytes(branch node, unsigned height) noexcept {
         return height == 0      ? Leaf.bytes(node.count)
                : node.relaxed() ? sizeof(relaxed_node)
@@ -252,19 +247,12 @@ public:
     /// The same; what the old element named has its place elsewhere.
     word put(word in, std::uint32_t index, const std::byte* element, bool releases = false) {
         if (to_.failed()) return in;
-        branch at = top_of(in);
-        ref top = at.at;
-        ref* slot = &top;
+        way down(base_, in, index);
+        ref top = 0;
         bool own = true;
-        for (unsigned height = tree::height_of(base_, at);; --height) {
-            const ref mine = owned(at, height, own);
-            if (mine == 0) return in;
-            *slot = at.at = mine;
-            if (height == 0) break;
-            slot = to_.at<inner_node>(mine)->child;
-            slot += tree::step(base_, at, height, index);
-        }
-        std::byte* place = elements(at.at) + std::size_t{index} * Leaf.element_bytes;
+        const ref* leaf = own_way(down, 0, top, own);
+        if (leaf == nullptr) return in;
+        std::byte* place = elements(*leaf) + std::size_t{down.index} * Leaf.element_bytes;
         if (releases) release_elements(place, 1);
         std::memmove(place, element, Leaf.element_bytes);
         return word_of({top, top_of(in).count});
@@ -309,6 +297,25 @@ private:
     struct pair_of_words {
         word left, right;
     };
+    /// The nodes from the top to an element, by height. They are all read before any is copied:
+    /// loads pass the stores that wait behind the last commit's fence, copies would not.
+    struct way {
+        way(const std::byte* base, word in, std::uint32_t to) noexcept : index(to) {
+            branch at = top_of(in);
+            height = tree::height_of(base, at);
+            for (unsigned h = height; h > 0; --h) {
+                node[h] = at;
+                child[h] = tree::step(base, at, h, index);
+            }
+            node[0] = at;
+            __builtin_prefetch(node_at<std::byte>(base, at.at));
+            __builtin_prefetch(node_at<std::byte>(base, at.at) + 64);
+        }
+        branch node[height_max + 1];
+        unsigned child[height_max + 1];
+        unsigned height;
+        std::uint32_t index; // within the leaf
+    };
     enum half : unsigned { left_half = 1, right_half = 2, both_halves = 3 };
 
     static std::uint32_t context(branch node, unsigned height) noexcept {
@@ -351,9 +358,25 @@ private:
         const std::size_t bytes = tree::node_bytes(node, height);
         const ref copy = to_.make(bytes);
         if (copy == 0) return 0;
-        std::memcpy(to_.at<std::byte>(copy), to_.at<std::byte>(node.at), bytes);
+        std::byte* to = to_.at<std::byte>(copy);
+        const std::byte* from = to_.at<std::byte>(node.at);
+        if (bytes == sizeof(inner_node)) std::memcpy(to, from, sizeof(inner_node));
+        else if (bytes == sizeof(relaxed_node)) std::memcpy(to, from, sizeof(relaxed_node));
+        else std::memcpy(to, from, bytes);
         to_.replaced(node.at & ref_max, context(node, height));
         return copy | (node.at & relaxed_bit);
+    }
+    /// Owns the way from the top down to height 'low'. Returns what names the node there; null when
+    /// there is no room.
+    ref* own_way(way& down, unsigned low, ref& top, bool& own) {
+        ref* named = &top;
+        for (unsigned height = down.height;; --height) {
+            const ref mine = owned(down.node[height], height, own);
+            if (mine == 0) return nullptr;
+            *named = down.node[height].at = mine;
+            if (height == low) return named;
+            named = to_.at<inner_node>(mine)->child + down.child[height];
+        }
     }
     /// A node of these children, relaxed only when it must be.
     branch node_of(const branch* kids, unsigned n, unsigned height) {
@@ -399,20 +422,17 @@ private:
     word grow(word in, const std::byte* from, std::uint32_t count) {
         const branch top = top_of(in);
         if (in == 0) return word_of(leaf_of(from, std::min(count, Leaf.capacity())));
-        const unsigned height = tree::height_of(base_, top);
-        unsigned room = height + 1; // the lowest node of the edge that has any
-        branch at = top;
-        for (unsigned h = height;; --h) {
-            if (tree::slots(base_, at, h) < (h == 0 ? Leaf.capacity() : fan)) room = h;
-            if (h == 0) break;
-            at = tree::last_child(base_, at, h);
-        }
+        way edge(base_, in, top.count - 1);
+        unsigned room = 0; // the lowest node of the edge that has any
+        while (room <= edge.height &&
+               tree::slots(base_, edge.node[room], room) == (room == 0 ? Leaf.capacity() : fan))
+            ++room;
         if (room == 0)
-            return grow_leaf(in, height, from, std::min(count, Leaf.capacity() - at.count));
+            return grow_leaf(in, edge, from, std::min(count, Leaf.capacity() - edge.node[0].count));
         branch added = leaf_of(from, std::min(count, Leaf.capacity()));
         for (unsigned h = 1; h < room && added.at != 0; ++h) added = node_of(&added, 1, h);
         if (added.at == 0) return in;
-        if (room <= height) return append_child(in, height, room, added);
+        if (room <= edge.height) return append_child(in, edge, room, added);
         if (room > height_max) {
             to_.fail();
             return in;
@@ -421,71 +441,51 @@ private:
         const branch above = node_of(pair, 2, room);
         return above.at == 0 ? in : word_of(above);
     }
-    /// Owns the right edge from the top down to height 'low'; 'at' becomes the node there. Returns
-    /// what names it; null when there is no room.
-    ref* own_edge(ref& top, branch& at, unsigned height, unsigned low, bool& own) {
-        ref* named = &top;
-        for (;; --height) {
-            const ref mine = owned(at, height, own);
-            if (mine == 0) return nullptr;
-            *named = at.at = mine;
-            if (height == low) return named;
-            named = to_.at<inner_node>(mine)->child;
-            std::uint32_t last = at.count - 1;
-            named += tree::step(base_, at, height, last);
-        }
-    }
-    word grow_leaf(word in, unsigned height, const std::byte* from, std::uint32_t added) {
-        branch at = top_of(in);
-        const std::uint32_t total = at.count + added;
-        ref top = at.at;
+    word grow_leaf(word in, way& edge, const std::byte* from, std::uint32_t added) {
+        const branch leaf = edge.node[0];
+        ref top = leaf.at;
         ref* named = &top;
         bool own = true;
-        if (height > 0) {
-            named = own_edge(top, at, height, 1, own);
-            if (named == nullptr) return in;
-            named = to_.at<inner_node>(at.at)->child;
-            std::uint32_t last = at.count - 1;
-            named += tree::step(base_, at, 1, last);
+        if (edge.height > 0) {
+            if (own_way(edge, 1, top, own) == nullptr) return in;
+            named = to_.at<inner_node>(edge.node[1].at)->child + edge.child[1];
         }
-        const std::size_t old_bytes = std::size_t{at.count} * Leaf.element_bytes;
-        own = own && to_.fresh(at.at);
-        if (!own || Leaf.bytes(at.count) != Leaf.bytes(at.count + added)) {
-            // Its next elements come in place when this one was the shadow's already.
-            const ref made = to_.make(Leaf.bytes(own ? Leaf.capacity() : at.count + added));
+        own = own && to_.fresh(leaf.at);
+        const std::size_t old_bytes = std::size_t{leaf.count} * Leaf.element_bytes;
+        if (!own || Leaf.bytes(leaf.count) != Leaf.bytes(leaf.count + added)) {
+            const ref made = to_.make(Leaf.bytes(leaf.count + added));
             if (made == 0) return in;
-            std::memcpy(elements(made), elements(at.at), old_bytes);
-            give_up(at, 0);
+            std::memcpy(elements(made), elements(leaf.at), old_bytes);
+            give_up(leaf, 0);
             *named = made;
         }
         std::memcpy(elements(*named) + old_bytes, from, std::size_t{added} * Leaf.element_bytes);
-        return word_of({top, total});
+        return word_of({top, top_of(in).count + added});
     }
-    word append_child(word in, unsigned height, unsigned at_height, branch added) {
-        branch at = top_of(in);
-        const std::uint32_t total = at.count + added.count;
-        ref top = at.at;
+    word append_child(word in, way& edge, unsigned height, branch added) {
+        ref top = 0;
         bool own = true;
-        ref* named = own_edge(top, at, height, at_height, own);
+        ref* named = own_way(edge, height, top, own);
         if (named == nullptr) return in;
-        const unsigned n = tree::child_count(base_, at, at_height);
+        const branch at = edge.node[height];
+        const unsigned n = edge.child[height] + 1;
         if (at.relaxed()) {
             auto& node = *to_.at<relaxed_node>(at.at);
             node.ends[n - 1] = at.count;
             node.child[n] = added.at;
             ++node.children;
-        } else if (at.count == n * Leaf.capacity(at_height - 1)) {
+        } else if (at.count == n * Leaf.capacity(height - 1)) {
             to_.at<inner_node>(at.at)->child[n] = added.at;
         } else { // (1)
             branch kids[fan];
-            tree::children(base_, at, at_height, kids);
+            tree::children(base_, at, height, kids);
             kids[n] = added;
-            const branch made = node_of(kids, n + 1, at_height);
+            const branch made = node_of(kids, n + 1, height);
             if (made.at == 0) return in;
-            give_up(at, at_height);
+            give_up(at, height);
             *named = made.at;
         }
-        return word_of({top, total});
+        return word_of({top, top_of(in).count + added.count});
     }
 
     // Cutting.
