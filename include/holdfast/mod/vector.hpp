@@ -204,11 +204,13 @@ public:
     class batch : public detail::vector_reading<batch, T> {
     public:
         /// Of what 'word' names: for sections over several structures.
-        batch(shadow& work, std::uint64_t word) noexcept : work_(&work), word_(word) {}
+        batch(shadow& work, std::uint64_t word) noexcept : edit_(work), work_(&work), word_(word) {}
+        batch(batch&&) noexcept = default;
+        batch& operator=(batch&&) = delete;
         void set(size_type index, view value) {
             if (!has(index)) return;
             const written slot(*work_, value);
-            if (slot) word_ = edit().set(word_, number(index), slot.bytes());
+            if (slot) word_ = edit_.set(word_, number(index), slot.bytes());
         }
         void swap(size_type i, size_type j) {
             if (!has(i) || !has(j) || i == j) return;
@@ -216,16 +218,16 @@ public:
             std::byte first[bytes], second[bytes];
             std::memcpy(first, place(i), bytes);
             std::memcpy(second, place(j), bytes);
-            word_ = edit().put(word_, number(i), second);
-            word_ = edit().put(word_, number(j), first);
+            word_ = edit_.put(word_, number(i), second);
+            word_ = edit_.put(word_, number(j), first);
         }
         void push_back(view value) {
             const written slot(*work_, value);
-            if (slot) word_ = edit().extend(word_, slot.bytes(), 1);
+            if (slot) word_ = edit_.extend(word_, slot.bytes(), 1);
         }
         /// Cost: for trivially copyable elements none but the commit's, most times.
         void pop_back() {
-            if (has(0)) word_ = edit().take(word_, number(this->size() - 1));
+            if (has(0)) word_ = edit_.take(word_, number(this->size() - 1));
         }
         /// Keeps the first 'count' elements, or all when there are no more.
         void take(size_type count) { slice(0, count); }
@@ -234,20 +236,20 @@ public:
         /// Keeps the elements from 'first' to before 'last', as far as there are such.
         void slice(size_type first, size_type last) {
             last = std::min(last, this->size());
-            word_ = edit().slice(word_, number(std::min(first, last)), number(last));
+            word_ = edit_.slice(word_, number(std::min(first, last)), number(last));
         }
         /// Before the element at 'index', or behind the last one.
         void insert(size_type index, view value) {
             if (index != this->size() && !has(index)) return;
             const written slot(*work_, value);
-            if (slot) word_ = edit().insert(word_, number(index), slot.bytes(), 1);
+            if (slot) word_ = edit_.insert(word_, number(index), slot.bytes(), 1);
         }
         void erase(size_type index) { erase(index, index + 1); }
         void erase(size_type first, size_type last) {
             if (first < last && has(last - 1))
-                word_ = edit().erase(word_, number(first), number(last));
+                word_ = edit_.erase(word_, number(first), number(last));
         }
-        void clear() { word_ = edit().clear(word_); }
+        void clear() { word_ = edit_.clear(word_); }
         /// Cost: O(elements added). Requires: a range that is not this batch.
         template <std::ranges::input_range Range>
             requires std::convertible_to<std::ranges::range_reference_t<Range>, view>
@@ -284,7 +286,6 @@ public:
             bool done_;
         };
 
-        typename layout::editor edit() noexcept { return typename layout::editor(*work_); }
         static std::uint32_t number(size_type index) noexcept {
             return static_cast<std::uint32_t>(index);
         }
@@ -299,7 +300,7 @@ public:
         }
         void append_elements(const T* from, size_type count) {
             if (count > detail::rrb::count_max) return work_->fail();
-            word_ = edit().extend(word_, reinterpret_cast<const std::byte*>(from), number(count));
+            word_ = edit_.extend(word_, reinterpret_cast<const std::byte*>(from), number(count));
         }
         template <class Range> void append_views(Range& range) {
             constexpr std::uint32_t most = layout::leaf.capacity();
@@ -308,14 +309,15 @@ public:
             for (auto&& value : range) {
                 if (!detail::slot<T>::write(*work_, slots + n * bytes, value)) return;
                 if (++n < most) continue;
-                word_ = edit().extend(word_, slots, n);
+                word_ = edit_.extend(word_, slots, n);
                 n = 0;
             }
-            word_ = edit().extend(word_, slots, n);
+            word_ = edit_.extend(word_, slots, n);
         }
         /// Another tree of this store, shared.
-        void append_tree(std::uint64_t other) { word_ = edit().append(word_, other); }
+        void append_tree(std::uint64_t other) { word_ = edit_.append(word_, other); }
 
+        typename layout::editor edit_;
         shadow* work_;
         std::uint64_t word_;
     };

@@ -195,8 +195,14 @@ template <leaf_form Leaf> struct tree_of {
         const branch top = top_of(word);
         branch at = top;
         std::uint32_t inside = index;
-        for (unsigned height = height_of(base, at); height > 0; --height)
-            step(base, at, height, inside);
+        for (unsigned height = height_of(base, at); height > 0; --height) {
+            const ref* refs = node_at<inner_node>(base, at.at)->child;
+            const unsigned k = step(base, at, height, inside);
+            if (height > 1 || k + 1 == fan) continue;
+            // Who iterates comes to the next leaf soon.
+            __builtin_prefetch(node_at<std::byte>(base, refs[k + 1]));
+            __builtin_prefetch(node_at<std::byte>(base, refs[k + 1]) + 64);
+        }
         const std::uint32_t first = index - inside;
         // An edit that found no room may have left the leaf with more (5).
         return {node_at<std::byte>(base, at.at), first, std::min(first + at.count, top.count)};
@@ -333,6 +339,7 @@ private:
     /// The new version has others in place of this node; parents before children.
     void give_up(branch node, unsigned height) {
         const given one{node.at & ref_max, context(node, height)};
+        if (one.node == roomy_) roomy_ = 0;
         if (to_.fresh(one.node)) {
             given_up_.push_back(one);
         } else {
@@ -400,8 +407,8 @@ private:
         node.zero = 0;
         return {made | relaxed_bit, count};
     }
-    branch leaf_of(const std::byte* from, std::uint32_t count) {
-        const ref made = to_.make(Leaf.bytes(count));
+    branch leaf_of(const std::byte* from, std::uint32_t count, std::uint32_t room = 0) {
+        const ref made = to_.make(Leaf.bytes(std::max(count, room)));
         if (made == 0) return {};
         std::memcpy(elements(made), from, std::size_t{count} * Leaf.element_bytes);
         return {made, count};
@@ -429,7 +436,10 @@ private:
             ++room;
         if (room == 0)
             return grow_leaf(in, edge, from, std::min(count, Leaf.capacity() - edge.node[0].count));
-        branch added = leaf_of(from, std::min(count, Leaf.capacity()));
+        // In a batch more elements are likely to follow.
+        const bool more = edge.height > 0 && to_.fresh(edge.node[1].at & ref_max);
+        branch added = leaf_of(from, std::min(count, Leaf.capacity()), more ? Leaf.capacity() : 0);
+        if (more) roomy_ = added.at;
         for (unsigned h = 1; h < room && added.at != 0; ++h) added = node_of(&added, 1, h);
         if (added.at == 0) return in;
         if (room <= edge.height) return append_child(in, edge, room, added);
@@ -452,12 +462,14 @@ private:
         }
         own = own && to_.fresh(leaf.at);
         const std::size_t old_bytes = std::size_t{leaf.count} * Leaf.element_bytes;
-        if (!own || Leaf.bytes(leaf.count) != Leaf.bytes(leaf.count + added)) {
-            const ref made = to_.make(Leaf.bytes(leaf.count + added));
-            if (made == 0) return in;
-            std::memcpy(elements(made), elements(leaf.at), old_bytes);
+        const std::uint32_t count = leaf.count + added;
+        if (!own || (leaf.at != roomy_ && Leaf.bytes(leaf.count) != Leaf.bytes(count))) {
+            const branch made =
+                leaf_of(elements(leaf.at), leaf.count, own ? Leaf.capacity() : count);
+            if (made.at == 0) return in;
             give_up(leaf, 0);
-            *named = made;
+            *named = made.at;
+            if (own) roomy_ = made.at;
         }
         std::memcpy(elements(*named) + old_bytes, from, std::size_t{added} * Leaf.element_bytes);
         return word_of({top, top_of(in).count + added});
@@ -730,6 +742,7 @@ private:
     shadow& to_;
     const std::byte* base_;
     std::vector<given> given_up_; // this shadow's nodes (5)
+    ref roomy_ = 0;               // a leaf of this shadow with room for as many as can be
 };
 
 } // namespace hf::mod::detail::rrb
