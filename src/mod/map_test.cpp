@@ -638,6 +638,12 @@ told_of children_of(const void* node, std::size_t bytes, std::uint32_t context) 
     return to;
 }
 
+TEST(Version, of_no_map_is_empty) {
+    const number_map::version none;
+    EXPECT_TRUE(none.empty() && none.begin() == none.end() && none.find(1) == none.end());
+    EXPECT_TRUE(!none.contains(1) && none.get(1) == nullptr && none[1] == value32{});
+}
+
 TEST(Kind, damaged_nodes_are_told_from_sound_ones) {
     using namespace mod::detail;
     using trie_of =

@@ -70,6 +70,7 @@ public:
     /// Errors:   none; when the pool was full, the commit says it.
     class version : public mod::version, public detail::trie_reading<version, trie> {
     public:
+        /// Empty, and of no set: for reading and assigning only.
         version() noexcept = default;
         [[nodiscard]] version insert(key_view key) const {
             return update([&](batch& to) { to.insert(key); });
@@ -88,8 +89,8 @@ public:
                 return to.word();
             }));
         }
-        using mod::version::base;
         using mod::version::word;
+        const std::byte* base() const noexcept { return *this ? mod::version::base() : nullptr; }
 
     private:
         friend class set;
