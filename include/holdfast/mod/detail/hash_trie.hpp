@@ -285,8 +285,14 @@ private:
             set_digit(depth_, d);
             inner_[depth_++] = at;
             at = node->child[d];
+            fetch_children(base, *node);
         }
         leaf_ = at;
+    }
+    // They lie anywhere: waited for one by one, they are most of what walking over all costs.
+    static void fetch_children(const std::byte* base, const inner& node) noexcept {
+        for (const ref child : node.child)
+            if (child != 0) __builtin_prefetch(node_at<std::byte>(base, child));
     }
     void set_digit(unsigned level, unsigned digit) noexcept {
         digits_ = (digits_ & ~(std::uint64_t{15} << (4 * level))) | std::uint64_t{digit}
