@@ -5,6 +5,7 @@
 // handles, batches and versions, compared as a whole; nodes counted by a walk of the vector's kind;
 // pools that run full; reopening; damaged nodes. Crashes are the business of the crash checker.
 #include <holdfast/mod/store.hpp>
+#include <holdfast/mod/update.hpp>
 #include <holdfast/mod/vector.hpp>
 #include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
@@ -13,7 +14,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
+#include <atomic>
 #include <cstring>
 #include <filesystem>
 #include <list>
@@ -23,6 +24,7 @@
 #include <ranges>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 #include <unordered_set>
 #include <vector>
@@ -573,6 +575,22 @@ TEST_F(mod_vector, commits_two_vectors_together) {
     ASSERT_TRUE(in_.store().commit({{a.of(), &next_a}, {b.of(), &next_b}}).ok());
     EXPECT_TRUE(a.empty());
     EXPECT_EQ(b.front(), 7U);
+}
+
+TEST_F(mod_vector, is_changed_in_one_section_with_another) {
+    in_.make_new(hf::mode::pmem);
+    auto a = in_.vector<std::uint64_t>("a");
+    auto b = in_.vector<std::string>("b");
+    for (std::uint64_t i = 0; i < 100; ++i)
+        ASSERT_TRUE(mod::update(std::tie(a, b), [&](auto& a, auto& b) {
+                        a.push_back(i);
+                        b.push_back(std::to_string(i));
+                        return i % 10 != 9;
+                    }).ok());
+    ASSERT_EQ(a.size(), 90U);
+    ASSERT_EQ(b.size(), 90U);
+    for (std::size_t i = 0; i < 90; ++i) EXPECT_EQ(std::to_string(a[i]), b[i]);
+    in_.expect_no_other_nodes({a.of(), b.of()});
 }
 
 TEST_F(mod_vector, is_read_on_snapshots_while_it_is_written) {
