@@ -11,9 +11,9 @@ namespace hf::mod {
 namespace {
 
 // Those of this library.
-constexpr std::initializer_list<const kind*> builtin = {&detail::hash_trie_kind,
-                                                        &detail::queue_kind, &detail::stack_kind,
-                                                        &detail::vector_kind};
+constexpr std::initializer_list<const kind*> builtin = {
+    &detail::hash_trie_kind, &detail::queue_kind, &detail::search_tree_kind, &detail::stack_kind,
+    &detail::vector_kind};
 
 std::vector<const kind*>& users() {
     static std::vector<const kind*> all;

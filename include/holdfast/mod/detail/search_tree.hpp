@@ -1,0 +1,742 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The search tree under mod::ordered_map: a B+tree whose updates copy the way from the top to a
+// leaf. It is also the worked example of docs/guide/mod-recipe.md.          Source: MOD §4.1-4.2.
+//
+// A root's word is {ref of the top node (low 32 bits), elements (high 32)}; ref 0: empty.
+//
+// (1) Leaves hold keys and values, inner nodes keys and refs of children; bit 31 of a ref marks a
+//     leaf. Both are {count, keys, seconds}, so one draft writes both. No node has none.
+// (2) Key i of an inner node is at most any key below child i, and greater than any below child
+//     i - 1. Key 0 is not read: room that a node keeps for the day when it is merged.
+// (3) A node is full at a few lines: what is copied is what is flushed. A child that an erasure
+//     leaves a quarter full or less goes into one node with a neighbour if they fill three quarters
+//     at most. So the next insertion does not split again what the last erasure merged.
+// (4) No links between leaves: a leaf with a link would have to be copied when its neighbour is,
+//     and that one's neighbour … Iterators keep the way instead.
+// (5) Updates are functions from a word to a word. They build from the leaf up, and give up what
+//     they replaced when all is built, from the top down. One that failed has changed nothing.
+//
+// Why not a binary tree, which would be shorter: each update would copy about 20 nodes of a line
+// at 1 M entries, and each search would miss the cache as often. Here an inner node of two lines
+// has ten children and more.
+#pragma once
+
+#include <holdfast/mod/detail/element.hpp>
+#include <holdfast/mod/detail/entry.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <iterator>
+#include <memory>
+#include <optional>
+#include <ranges>
+#include <string>
+#include <string_view>
+#include <type_traits>
+#include <utility>
+
+namespace hf::mod {
+
+/// The order of keys unless another is given: that of <, of strings that of their bytes.
+///
+/// Another is a type without state, the same order in every program and build. It may have
+/// `static constexpr std::uint16_t identity` (3 or more): a pool made with one identity is not
+/// opened with another. And is_transparent, to look up what is not a key.
+template <class T> struct less {
+    static constexpr std::uint16_t identity = 1;
+    bool operator()(const T& a, const T& b) const noexcept { return a < b; }
+};
+template <> struct less<std::string> {
+    static constexpr std::uint16_t identity = 1;
+    using is_transparent = void;
+    bool operator()(std::string_view a, std::string_view b) const noexcept { return a < b; }
+};
+/// The other way round.
+template <class T> struct greater : less<T> {
+    static constexpr std::uint16_t identity = 2;
+    template <class A, class B> bool operator()(const A& a, const B& b) const noexcept {
+        return less<T>::operator()(b, a);
+    }
+};
+
+namespace detail {
+
+extern const kind search_tree_kind;
+
+// What the template and the kind share.
+namespace ordered {
+
+inline constexpr ref leaf_bit = 0x8000'0000;
+inline constexpr unsigned levels_max = 32;
+/// Contexts: an inner node's is its level, a leaf's this.
+inline constexpr std::uint32_t leaf_context = 0x100;
+
+/// Where things are in a node: count, then keys, then seconds.
+struct form {
+    slot_form key;
+    slot_form second;
+    bool is_leaf;
+
+    static constexpr std::size_t aligned(std::size_t bytes, std::size_t to) noexcept {
+        return (bytes + to - 1) & ~(to - 1);
+    }
+    constexpr std::size_t keys() const noexcept {
+        return aligned(sizeof(std::uint32_t), key.align);
+    }
+    constexpr std::size_t seconds(std::size_t count) const noexcept {
+        return aligned(keys() + count * key.bytes, second.align);
+    }
+    constexpr std::size_t bytes(std::size_t count) const noexcept {
+        return seconds(count) + count * second.bytes;
+    }
+    /// Entries of a full node: (3). A leaf may have one, an inner node must have some.
+    constexpr unsigned capacity() const noexcept {
+        const std::size_t wanted = is_leaf ? 256 : 128;
+        unsigned count = is_leaf ? 1 : 4;
+        while (count < 255 && bytes(count + 1) <= wanted) ++count;
+        return count;
+    }
+};
+constexpr form leaf_form(slot_form key, slot_form value) noexcept { return {key, value, true}; }
+constexpr form inner_form(slot_form key) noexcept {
+    return {key, {sizeof(ref), alignof(ref), false}, false};
+}
+
+// [shape]
+/// The shape of a root: bits 0-19 the key's slot, 20-39 the value's, 48-63 the order's identity.
+constexpr std::uint64_t shape_of(slot_form key, slot_form value, std::uint16_t order) noexcept {
+    return slot_shape(key) | slot_shape(value) << slot_shape_bits | std::uint64_t{order} << 48;
+}
+// [/shape]
+
+inline std::uint64_t word_of(ref top, std::uint64_t count) noexcept { return top | count << 32; }
+inline ref top_of(std::uint64_t word) noexcept { return static_cast<ref>(word); }
+inline std::uint64_t size_of(std::uint64_t word) noexcept { return word >> 32; }
+
+inline std::uint32_t count_of(const std::byte* node) noexcept {
+    std::uint32_t count;
+    std::memcpy(&count, node, sizeof count);
+    return count;
+}
+
+/// The way from the top to an entry.
+struct way {
+    std::array<ref, levels_max> node{};            // inner nodes
+    std::array<std::uint16_t, levels_max> child{}; // of each, the one that is next
+    unsigned depth = 0;                            // inner nodes
+    ref leaf = 0;                                  // 0: behind the last entry
+    unsigned entry = 0;                            // in the leaf
+};
+
+} // namespace ordered
+
+/// The tree for a pair of types: functions on words.
+template <element Key, element Value, class Compare> class search_tree {
+    using form = ordered::form;
+
+public:
+    using way = ordered::way;
+    using key_slot = slot<Key>;
+    using value_slot = slot<Value>;
+    using key_view = typename key_slot::view;
+    using value_view = typename value_slot::view;
+    using key_type = Key;
+    using mapped_type = Value;
+    using value_type = std::pair<Key, Value>;
+    using reference = entry<Key, Value>;
+    static_assert(std::is_invocable_r_v<bool, Compare, key_view, key_view>,
+                  "for strings: of std::string_views");
+
+    static constexpr form leaf = ordered::leaf_form(key_slot::form, value_slot::form);
+    static constexpr form inner = ordered::inner_form(key_slot::form);
+
+    static constexpr std::uint64_t shape() noexcept {
+        std::uint16_t identity = 0xffff;
+        if constexpr (requires { Compare::identity; }) identity = Compare::identity;
+        return ordered::shape_of(key_slot::form, value_slot::form, identity);
+    }
+    /// Whether 'Other' may be looked up beside keys.
+    template <class Other>
+    static constexpr bool looks_up =
+        transparent<Compare> && !std::is_convertible_v<const Other&, key_view> &&
+        std::is_invocable_r_v<bool, Compare, key_view, const Other&> &&
+        std::is_invocable_r_v<bool, Compare, const Other&, key_view>;
+
+    // Reading.
+
+    enum class bound : std::uint8_t { lower, upper };
+    /// To the first entry that is not before the key (lower) or is behind it (upper).
+    template <bound Which, class Query>
+    static way find_bound(const std::byte* base, ref top, const Query& wanted) noexcept {
+        way to = descend<Which>(base, top, wanted);
+        if (to.leaf != 0 && to.entry == ordered::count_of(at(base, to.leaf))) next(base, to);
+        return to;
+    }
+    /// To the entry of the key; behind the last one when there is none.
+    template <class Query>
+    static way find(const std::byte* base, ref top, const Query& wanted) noexcept {
+        way to = descend<bound::lower>(base, top, wanted);
+        return is(base, to, wanted) ? to : way{};
+    }
+    static reference entry_at(const std::byte* base, const way& of) noexcept {
+        const std::byte* node = at(base, of.leaf);
+        return {key_at<leaf>(base, node, of.entry),
+                value_slot::read(base, second_place<leaf>(node, of.entry))};
+    }
+    static way first(const std::byte* base, ref top) noexcept {
+        way to;
+        follow(base, to, top, false);
+        return to;
+    }
+    static way last(const std::byte* base, ref top) noexcept {
+        way to;
+        follow(base, to, top, true);
+        return to;
+    }
+    /// Requires: an entry.
+    static void next(const std::byte* base, way& on) noexcept {
+        if (++on.entry < ordered::count_of(at(base, on.leaf))) return;
+        turn(base, on, 1);
+    }
+    /// Requires: an entry that is not the first.
+    static void previous(const std::byte* base, way& on) noexcept {
+        if (on.entry-- > 0) return;
+        turn(base, on, -1);
+    }
+
+    // Updates: 'word' becomes the new version's; it stays when nothing changes or the shadow fails.
+
+    enum class when_there : std::uint8_t { keep, assign };
+    /// Whether the key is new.
+    static bool insert(shadow& to, std::uint64_t& word, key_view key, value_view value,
+                       when_there what);
+    /// Whether the key was there.
+    template <class Query> static bool erase(shadow& to, std::uint64_t& word, const Query& wanted);
+    /// Erases from a key on, up to another; how many.
+    static std::size_t erase(shadow& to, std::uint64_t& word, key_view from, key_view upto);
+    // [clear]
+    static void clear(shadow& to, std::uint64_t& word) {
+        if (const ref top = ordered::top_of(word); top != 0) to.released(top, context_of(top, 0));
+        word = 0;
+    }
+    // [/clear]
+
+private:
+    struct item;
+    template <form Form> struct draft;
+    struct parts;
+    class given_up;
+
+    static const std::byte* at(const std::byte* base, ref node) noexcept {
+        return node_at<std::byte>(base, node);
+    }
+    static bool is_leaf(ref node) noexcept { return (node & ordered::leaf_bit) != 0; }
+    static std::uint32_t context_of(ref node, unsigned level) noexcept {
+        return is_leaf(node) ? ordered::leaf_context : level;
+    }
+    template <form Form, class Byte> static Byte* key_place(Byte* node, std::size_t i) noexcept {
+        return node + Form.keys() + i * Form.key.bytes;
+    }
+    template <form Form>
+    static const std::byte* second_place(const std::byte* node, std::size_t i) noexcept {
+        return node + Form.seconds(ordered::count_of(node)) + i * Form.second.bytes;
+    }
+    template <form Form>
+    static key_view key_at(const std::byte* base, const std::byte* node, std::size_t i) noexcept {
+        return key_slot::read(base, key_place<Form>(node, i));
+    }
+    static ref child_at(const std::byte* node, std::size_t i) noexcept {
+        ref child;
+        std::memcpy(&child, second_place<inner>(node, i), sizeof child);
+        return child;
+    }
+
+    /// The first entry from 'first' on whose key is not 'before'.
+    template <form Form, class Before>
+    static unsigned search(const std::byte* base, const std::byte* node, unsigned first,
+                           Before before) noexcept {
+        unsigned end = ordered::count_of(node);
+        while (first < end) {
+            const unsigned middle = (first + end) / 2;
+            if (before(key_at<Form>(base, node, middle))) first = middle + 1;
+            else end = middle;
+        }
+        return first;
+    }
+    /// To the bound within the leaf where the key is or would be: perhaps behind its last entry.
+    template <bound Which, class Query>
+    static way descend(const std::byte* base, ref top, const Query& wanted) noexcept {
+        const auto before = [&](key_view key) { return bool(Compare{}(key, wanted)); };
+        const auto not_after = [&](key_view key) { return !Compare{}(wanted, key); };
+        way to;
+        ref node = top;
+        for (; node != 0 && !is_leaf(node); ++to.depth) {
+            const std::byte* bytes = at(base, node);
+            const unsigned child = search<inner>(base, bytes, 1, not_after) - 1; // (2)
+            to.node[to.depth] = node;
+            to.child[to.depth] = static_cast<std::uint16_t>(child);
+            node = child_at(bytes, child);
+        }
+        to.leaf = node;
+        if (node == 0) return to;
+        if constexpr (Which == bound::lower)
+            to.entry = search<leaf>(base, at(base, node), 0, before);
+        else to.entry = search<leaf>(base, at(base, node), 0, not_after);
+        return to;
+    }
+    /// Whether a lower bound is the key's entry.
+    template <class Query>
+    static bool is(const std::byte* base, const way& found, const Query& wanted) noexcept {
+        if (found.leaf == 0) return false;
+        const std::byte* node = at(base, found.leaf);
+        return found.entry < ordered::count_of(node) &&
+               !Compare{}(wanted, key_at<leaf>(base, node, found.entry));
+    }
+    /// On from the way's end to the first or the last entry below 'node'.
+    static void follow(const std::byte* base, way& on, ref node, bool last) noexcept {
+        for (; node != 0 && !is_leaf(node); ++on.depth) {
+            const std::byte* bytes = at(base, node);
+            const unsigned child = last ? ordered::count_of(bytes) - 1 : 0;
+            on.node[on.depth] = node;
+            on.child[on.depth] = static_cast<std::uint16_t>(child);
+            node = child_at(bytes, child);
+        }
+        on.leaf = node;
+        on.entry = last && node != 0 ? ordered::count_of(at(base, node)) - 1 : 0;
+    }
+    /// To the next leaf, or the one before: up to where there is a neighbour, and down.
+    static void turn(const std::byte* base, way& on, int direction) noexcept {
+        for (; on.depth > 0; --on.depth) {
+            const std::byte* node = at(base, on.node[on.depth - 1]);
+            const int child = on.child[on.depth - 1] + direction;
+            if (child < 0 || child >= static_cast<int>(ordered::count_of(node))) continue;
+            on.child[on.depth - 1] = static_cast<std::uint16_t>(child);
+            return follow(base, on, child_at(node, static_cast<unsigned>(child)), direction < 0);
+        }
+        on = {};
+    }
+
+    template <form Form> static parts write(shadow& to, const draft<Form>& what, bool at_end);
+    static ref rise(shadow& to, const way& from, parts now, given_up& gone, bool shrunk);
+    template <form Form>
+    static bool merge(shadow& to, const std::byte* parent, unsigned& child, unsigned level,
+                      parts& now, given_up& gone);
+    static void erase_at(shadow& to, std::uint64_t& word, const way& from, unsigned erased);
+};
+
+/// An entry on its way into a node: where its slots are.
+template <element Key, element Value, class Compare> struct search_tree<Key, Value, Compare>::item {
+    const std::byte* key;
+    const std::byte* second;
+};
+
+/// A node to be, or two: its entries, in order.
+template <element Key, element Value, class Compare>
+template <ordered::form Form>
+struct search_tree<Key, Value, Compare>::draft {
+    std::array<item, Form.capacity() + 1> items;
+    unsigned count = 0;
+
+    void add(const std::byte* key, const std::byte* second) noexcept {
+        items[count++] = {key, second};
+    }
+    void add(const std::byte* key, const ref& child) noexcept {
+        add(key, reinterpret_cast<const std::byte*>(&child));
+    }
+    /// Entries of a node.
+    void add(const std::byte* node, unsigned from, unsigned upto) noexcept {
+        for (; from < upto; ++from)
+            add(key_place<Form>(node, from), second_place<Form>(node, from));
+    }
+    // [make]
+    ref make(shadow& to, unsigned from, unsigned upto) const {
+        const std::uint32_t entries = upto - from;
+        const ref made = to.make(form::aligned(Form.bytes(entries), 64)); // starts a line
+        if (made == 0) return 0;
+        auto* node = to.at<std::byte>(made);
+        std::memcpy(node, &entries, sizeof entries);
+        std::byte* key = key_place<Form>(node, 0);
+        std::byte* second = node + Form.seconds(entries);
+        for (; from < upto; ++from, key += Form.key.bytes, second += Form.second.bytes) {
+            std::memcpy(key, items[from].key, Form.key.bytes);
+            std::memcpy(second, items[from].second, Form.second.bytes);
+        }
+        return Form.is_leaf ? made | ordered::leaf_bit : made;
+    }
+    // [/make]
+};
+
+/// What comes in a node's place: none, one, or two and the key that parts them.
+template <element Key, element Value, class Compare>
+struct search_tree<Key, Value, Compare>::parts {
+    ref first = 0;
+    ref second = 0;
+    alignas(Key) std::byte key[std::max<std::size_t>(key_slot::form.bytes, 1)];
+};
+
+// [given_up]
+/// What an update gives up, gathered from the leaf up and told from the top down: the core wants
+/// parents before children.
+template <element Key, element Value, class Compare>
+class search_tree<Key, Value, Compare>::given_up {
+public:
+    void node(ref node, unsigned level) noexcept { add(node, context_of(node, level)); }
+    /// What an element's slot names, if it names anything.
+    template <class Slot> void slot(const std::byte* at) noexcept {
+        if constexpr (Slot::form.holds_ref) add(Slot::blob_of(at), blob_context);
+    }
+    void tell(shadow& to) {
+        while (count_ > 0) {
+            --count_;
+            to.replaced(what_[count_].node, what_[count_].context);
+        }
+    }
+
+private:
+    struct one {
+        ref node;
+        std::uint32_t context;
+    };
+    void add(ref node, std::uint32_t context) noexcept { what_[count_++] = {node, context}; }
+
+    std::array<one, 2 * leaf.capacity() + 4 * ordered::levels_max> what_;
+    unsigned count_ = 0;
+};
+// [/given_up]
+
+/// 'at_end': the node grew behind its last entry. Then a split leaves it full: keys often come in
+/// order.
+template <element Key, element Value, class Compare>
+template <ordered::form Form>
+auto search_tree<Key, Value, Compare>::write(shadow& to, const draft<Form>& what, bool at_end)
+    -> parts {
+    parts made;
+    const unsigned count = what.count;
+    const unsigned first = count <= Form.capacity() ? count : at_end ? count - 1 : count / 2;
+    if (count > 0) made.first = what.make(to, 0, first);
+    if (first == count) return made;
+    made.second = what.make(to, first, count);
+    const std::byte* parting = what.items[first].key;
+    if constexpr (Form.is_leaf) key_slot::write(to, made.key, key_slot::read(to.base(), parting));
+    else std::memcpy(made.key, parting, Form.key.bytes); // moves up: (2)
+    return made;
+}
+
+// [insert]
+template <element Key, element Value, class Compare>
+bool search_tree<Key, Value, Compare>::insert(shadow& to, std::uint64_t& word, key_view key,
+                                              value_view value, when_there what) {
+    const way found = descend<bound::lower>(to.base(), ordered::top_of(word), key);
+    const bool there = is(to.base(), found, key);
+    if (there && what == when_there::keep) return false;
+    if (!there && ordered::size_of(word) == 0xffff'ffff) to.fail();
+
+    alignas(Key) std::byte new_key[std::max<std::size_t>(leaf.key.bytes, 1)];
+    alignas(Value) std::byte new_value[std::max<std::size_t>(leaf.second.bytes, 1)];
+    if (!there) key_slot::write(to, new_key, key);
+    value_slot::write(to, new_value, value);
+
+    const std::byte* old = at(to.base(), found.leaf);
+    const unsigned count = found.leaf == 0 ? 0 : ordered::count_of(old);
+    draft<leaf> next;
+    given_up gone;
+    next.add(old, 0, found.entry);
+    next.add(there ? key_place<leaf>(old, found.entry) : new_key, new_value);
+    next.add(old, found.entry + there, count);
+    if (there) gone.template slot<value_slot>(second_place<leaf>(old, found.entry));
+    if (found.leaf != 0) gone.node(found.leaf, found.depth);
+
+    const parts leaves = write(to, next, found.entry == count);
+    const ref top = rise(to, found, leaves, gone, false);
+    if (to.failed()) return false;
+    word = ordered::word_of(top, ordered::size_of(word) + !there);
+    return !there;
+}
+// [/insert]
+
+// [rise]
+/// Puts 'now' in the place of the way's leaf, and what that makes of its parent in the parent's
+/// place, up to the top, which is returned. A parent that this shadow made is changed as it is.
+template <element Key, element Value, class Compare>
+ref search_tree<Key, Value, Compare>::rise(shadow& to, const way& from, parts now, given_up& gone,
+                                           bool shrunk) {
+    for (unsigned level = from.depth; level-- > 0 && !to.failed();) {
+        const ref old = from.node[level];
+        const std::byte* node = at(to.base(), old);
+        const unsigned count = ordered::count_of(node);
+        unsigned child = from.child[level];
+        bool merged = false; // the child after 'child' is in it too
+        if (shrunk && now.first != 0)
+            merged = is_leaf(now.first) ? merge<leaf>(to, node, child, level + 1, now, gone)
+                                        : merge<inner>(to, node, child, level + 1, now, gone);
+        if (to.failed()) break;
+        if (!merged && now.first != 0 && now.second == 0 && to.fresh(old)) {
+            std::memcpy(to.at<std::byte>(old) + (second_place<inner>(node, child) - node),
+                        &now.first, sizeof(ref));
+            gone.tell(to);
+            return from.node[0]; // whoever names a fresh node is fresh too
+        }
+        draft<inner> next;
+        next.add(node, 0, child);
+        if (now.first != 0) next.add(key_place<inner>(node, child), now.first);
+        else if (count > 1)
+            gone.template slot<key_slot>(key_place<inner>(node, std::max(child, 1U)));
+        if (now.second != 0) next.add(now.key, now.second);
+        next.add(node, child + 1 + merged, count);
+        gone.node(old, level);
+        now = write(to, next, child + 1 == count);
+    }
+    if (now.second != 0) {
+        if (from.depth == ordered::levels_max) to.fail();
+        draft<inner> top;
+        top.add(now.key, now.first); // whatever key: (2)
+        top.add(now.key, now.second);
+        now.first = top.make(to, 0, 2);
+    }
+    if (to.failed()) return 0;
+    gone.tell(to);
+    ref top = now.first;
+    while (shrunk && top != 0 && !is_leaf(top) && to.fresh(top) &&
+           ordered::count_of(at(to.base(), top)) == 1) {
+        const ref only = child_at(at(to.base(), top), 0);
+        to.replaced(top);
+        top = only;
+    }
+    return top;
+}
+// [/rise]
+
+/// (3): 'now' is to be child 'child' of this parent, at this level. Whether it took in a neighbour:
+/// then it is to be both, and 'child' the left one.
+template <element Key, element Value, class Compare>
+template <ordered::form Form>
+bool search_tree<Key, Value, Compare>::merge(shadow& to, const std::byte* parent, unsigned& child,
+                                             unsigned level, parts& now, given_up& gone) {
+    const unsigned count = ordered::count_of(at(to.base(), now.first));
+    if (count > Form.capacity() / 4) return false;
+    for (const bool is_left : {false, true}) {
+        const unsigned right = is_left ? child + 1 : child;
+        if (right == 0 || right == ordered::count_of(parent)) continue;
+        const ref beside = child_at(parent, is_left ? right : right - 1);
+        const std::byte* a = at(to.base(), is_left ? now.first : beside);
+        const std::byte* b = at(to.base(), is_left ? beside : now.first);
+        const unsigned in_a = ordered::count_of(a), in_b = ordered::count_of(b);
+        if (in_a + in_b > Form.capacity() * 3 / 4) continue;
+        draft<Form> both;
+        both.add(a, 0, in_a);
+        const std::byte* parting = key_place<inner>(parent, right);
+        if constexpr (Form.is_leaf) gone.template slot<key_slot>(parting);
+        else both.add(parting, second_place<Form>(b, 0)); // moves down: (2)
+        both.add(b, Form.is_leaf ? 0 : 1, in_b);
+        gone.node(now.first, level);
+        gone.node(beside, level);
+        now = write(to, both, false);
+        child = right - 1;
+        return true;
+    }
+    return false;
+}
+
+/// Erases entries of one leaf. Requires: that it has them.
+template <element Key, element Value, class Compare>
+void search_tree<Key, Value, Compare>::erase_at(shadow& to, std::uint64_t& word, const way& from,
+                                                unsigned erased) {
+    const std::byte* old = at(to.base(), from.leaf);
+    const unsigned rest = from.entry + erased;
+    draft<leaf> next;
+    given_up gone;
+    next.add(old, 0, from.entry);
+    next.add(old, rest, ordered::count_of(old));
+    for (unsigned i = from.entry; i < rest; ++i) {
+        gone.template slot<key_slot>(key_place<leaf>(old, i));
+        gone.template slot<value_slot>(second_place<leaf>(old, i));
+    }
+    gone.node(from.leaf, from.depth);
+    const ref top = rise(to, from, write(to, next, false), gone, true);
+    if (!to.failed()) word = ordered::word_of(top, ordered::size_of(word) - erased);
+}
+
+template <element Key, element Value, class Compare>
+template <class Query>
+bool search_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& word, const Query& wanted) {
+    const way found = descend<bound::lower>(to.base(), ordered::top_of(word), wanted);
+    if (!is(to.base(), found, wanted)) return false;
+    erase_at(to, word, found, 1);
+    return !to.failed();
+}
+
+template <element Key, element Value, class Compare>
+std::size_t search_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& word, key_view from,
+                                                    key_view upto) {
+    std::size_t erased = 0;
+    while (!to.failed()) { // leaf by leaf: the nodes that one step makes the next changes
+        const way first = find_bound<bound::lower>(to.base(), ordered::top_of(word), from);
+        if (first.leaf == 0) break;
+        const auto before = [&](key_view key) { return bool(Compare{}(key, upto)); };
+        const unsigned end =
+            search<leaf>(to.base(), at(to.base(), first.leaf), first.entry, before);
+        if (end == first.entry) break;
+        erase_at(to, word, first, end - first.entry);
+        erased += end - first.entry;
+    }
+    return erased;
+}
+
+/// In the order of keys, both ways.
+template <class Tree> class tree_iterator {
+public:
+    using iterator_concept = std::bidirectional_iterator_tag;
+    using iterator_category = std::input_iterator_tag;
+    using difference_type = std::ptrdiff_t;
+    using value_type = typename Tree::value_type;
+    using reference = typename Tree::reference;
+    struct pointer {
+        reference held;
+        const reference* operator->() const noexcept { return std::addressof(held); }
+    };
+
+    tree_iterator() noexcept = default;
+    tree_iterator(const std::byte* base, ref top, const typename Tree::way& to) noexcept
+        : base_(base), top_(top), way_(to) {}
+
+    reference operator*() const noexcept { return Tree::entry_at(base_, way_); }
+    pointer operator->() const noexcept { return {**this}; }
+    tree_iterator& operator++() noexcept {
+        Tree::next(base_, way_);
+        return *this;
+    }
+    tree_iterator& operator--() noexcept {
+        if (way_.leaf == 0) way_ = Tree::last(base_, top_);
+        else Tree::previous(base_, way_);
+        return *this;
+    }
+    tree_iterator operator++(int) noexcept {
+        auto before = *this;
+        ++*this;
+        return before;
+    }
+    tree_iterator operator--(int) noexcept {
+        auto before = *this;
+        --*this;
+        return before;
+    }
+    friend bool operator==(const tree_iterator& a, const tree_iterator& b) noexcept {
+        return a.way_.leaf == b.way_.leaf && a.way_.entry == b.way_.entry;
+    }
+
+private:
+    const std::byte* base_ = nullptr;
+    ref top_ = 0;
+    typename Tree::way way_{};
+};
+
+/// What ordered maps, their versions and batches let read. 'Self' has base() and word().
+///
+/// Cost:     find, contains, count, get and bounds: O(log n) nodes; a step of an iterator: O(1) on
+///           average; size: 1.
+/// Ordering: 0.
+/// Threads:  of a version: any. Of a handle or a batch: not beside a writer, and what was read is
+///           valid until the next update; versions keep it.
+template <class Self, class Tree> class tree_reading {
+    using bound = typename Tree::bound;
+
+public:
+    using key_type = typename Tree::key_type;
+    using mapped_type = typename Tree::mapped_type;
+    using value_type = typename Tree::value_type;
+    using reference = typename Tree::reference;
+    using const_reference = reference;
+    using size_type = std::size_t;
+    using difference_type = std::ptrdiff_t;
+    using iterator = tree_iterator<Tree>;
+    using const_iterator = iterator;
+    using reverse_iterator = std::reverse_iterator<iterator>;
+    using const_reverse_iterator = reverse_iterator;
+    /// How keys and values are given and read: a const reference, or a std::string_view.
+    using key_view = typename Tree::key_view;
+    using value_view = typename Tree::value_view;
+    /// What get() gives; false when there is no such key: a pointer into the pool, or an optional
+    /// std::string_view.
+    using found_value = std::conditional_t<byte_string<mapped_type>,
+                                           std::optional<std::string_view>, const mapped_type*>;
+
+    size_type size() const noexcept { return ordered::size_of(self().word()); }
+    bool empty() const noexcept { return size() == 0; }
+    iterator begin() const noexcept { return it(Tree::first(self().base(), top())); }
+    iterator end() const noexcept { return it({}); }
+    const_iterator cbegin() const noexcept { return begin(); }
+    const_iterator cend() const noexcept { return end(); }
+    reverse_iterator rbegin() const noexcept { return reverse_iterator(end()); }
+    reverse_iterator rend() const noexcept { return reverse_iterator(begin()); }
+    /// The entries of the least and the greatest key. Requires: not empty.
+    reference first() const noexcept { return *begin(); }
+    reference last() const noexcept { return *--end(); }
+
+    /// The key's entry, or end().
+    iterator find(key_view key) const noexcept { return to(key); }
+    bool contains(key_view key) const noexcept { return to(key) != end(); }
+    size_type count(key_view key) const noexcept { return contains(key); }
+    found_value get(key_view key) const noexcept { return value(to(key)); }
+    /// The first entry not before the key, and the first behind it.
+    iterator lower_bound(key_view key) const noexcept { return to_bound<bound::lower>(key); }
+    iterator upper_bound(key_view key) const noexcept { return to_bound<bound::upper>(key); }
+    std::pair<iterator, iterator> equal_range(key_view key) const noexcept {
+        return {lower_bound(key), upper_bound(key)};
+    }
+    /// From a key on, up to another, which is not in it. Requires: upto is not before from.
+    auto range(key_view from, key_view upto) const noexcept {
+        return std::ranges::subrange(lower_bound(from), lower_bound(upto));
+    }
+
+    /// The same with what the comparison takes beside keys (is_transparent).
+    template <class Query>
+        requires Tree::template
+    looks_up<Query> iterator find(const Query& key) const noexcept {
+        return to(key);
+    }
+    template <class Query>
+        requires Tree::template
+    looks_up<Query> bool contains(const Query& key) const noexcept {
+        return to(key) != end();
+    }
+    template <class Query>
+        requires Tree::template
+    looks_up<Query> found_value get(const Query& key) const noexcept {
+        return value(to(key));
+    }
+    template <class Query>
+        requires Tree::template
+    looks_up<Query> iterator lower_bound(const Query& key) const noexcept {
+        return to_bound<bound::lower>(key);
+    }
+    template <class Query>
+        requires Tree::template
+    looks_up<Query> iterator upper_bound(const Query& key) const noexcept {
+        return to_bound<bound::upper>(key);
+    }
+
+private:
+    const Self& self() const noexcept { return static_cast<const Self&>(*this); }
+    ref top() const noexcept { return ordered::top_of(self().word()); }
+    iterator it(const typename Tree::way& to) const noexcept {
+        return iterator(self().base(), top(), to);
+    }
+    template <class Query> iterator to(const Query& key) const noexcept {
+        return it(Tree::find(self().base(), top(), key));
+    }
+    template <bound Which, class Query> iterator to_bound(const Query& key) const noexcept {
+        return it(Tree::template find_bound<Which>(self().base(), top(), key));
+    }
+    found_value value(const iterator& found) const noexcept {
+        if (found == end()) return {};
+        if constexpr (byte_string<mapped_type>) return (*found).second;
+        else return std::addressof((*found).second);
+    }
+};
+
+} // namespace detail
+} // namespace hf::mod
