@@ -119,7 +119,7 @@ public:
     };
     /// Requires: the owners' locks held; no root twice. On failure nothing is changed.
     status commit(std::span<const change> changes, node_cache& reclaimed);
-    status commit_versions(std::span<const update> updates);
+    status commit_versions(std::span<const struct update> updates);
     /// Gives back what a shadow made.
     void drop(shadow& made) noexcept;
     void prepare(shadow& work, node_cache& cache, root::volatile_part* held = nullptr) noexcept;
