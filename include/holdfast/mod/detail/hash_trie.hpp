@@ -26,6 +26,7 @@
 #pragma once
 
 #include <holdfast/mod/detail/element.hpp>
+#include <holdfast/mod/detail/entry.hpp>
 
 #include <algorithm>
 #include <array>
@@ -88,20 +89,6 @@ template <class T> struct equal_to {
 template <> struct equal_to<std::string> {
     using is_transparent = void;
     bool operator()(std::string_view a, std::string_view b) const noexcept { return a == b; }
-};
-
-/// What iterators of a map give: references into the pool, valid as long as the version that they
-/// were taken from.
-template <class Key, class Value> struct entry {
-    typename detail::slot<Key>::view first;
-    typename detail::slot<Value>::view second;
-
-    entry(typename detail::slot<Key>::view key, typename detail::slot<Value>::view value) noexcept
-        : first(key), second(value) {}
-    /// Of an entry that was copied out: refers to it.
-    entry(const std::pair<Key, Value>& copied) noexcept
-        : first(copied.first), second(copied.second) {}
-    operator std::pair<Key, Value>() const { return {Key(first), Value(second)}; }
 };
 
 namespace detail {
@@ -327,9 +314,6 @@ inline ref trie_way::link(shadow& to, ref below) noexcept {
         to.at<inner>(inner_[opened_ - 1])->child[digit(opened_ - 1)] = inner_[opened_];
     return inner_[0];
 }
-
-template <class Function>
-concept transparent = requires { typename Function::is_transparent; };
 
 /// The trie for one pair of types: functions on words. Value 'nothing' makes it a set's.
 template <element Key, class Value, class Hash, class Equal> class trie {
@@ -907,16 +891,3 @@ protected:
 
 } // namespace detail
 } // namespace hf::mod
-
-template <class Key, class Value, template <class> class EntryQualifiers,
-          template <class> class PairQualifiers>
-struct std::basic_common_reference<hf::mod::entry<Key, Value>, std::pair<Key, Value>,
-                                   EntryQualifiers, PairQualifiers> {
-    using type = hf::mod::entry<Key, Value>;
-};
-template <class Key, class Value, template <class> class PairQualifiers,
-          template <class> class EntryQualifiers>
-struct std::basic_common_reference<std::pair<Key, Value>, hf::mod::entry<Key, Value>,
-                                   PairQualifiers, EntryQualifiers> {
-    using type = hf::mod::entry<Key, Value>;
-};
