@@ -59,20 +59,11 @@ struct alignas(64) instance {
 struct kv_root {
     std::uint64_t seed;         // of the key hash; 0: not chosen yet
     std::uint64_t flush_cas;    // items with this cas or a smaller one are gone
-    std::uint64_t flush_times;  // [due:32][before:32], see flush_state
+    std::uint64_t flush_times;  // [due:32][before:32], see flush_state (face.hpp)
     std::uint64_t reserved[5];
     instance instances[instance_count];
 };
 static_assert(offsetof(kv_root, instances) == 64);
-
-/// flush_all's lasting effect. A delayed flush needs no timer: it is a condition on 'stored'.
-struct flush_state {
-    std::uint64_t cas = 0;      // items with this cas or a smaller one are gone
-    std::uint32_t before = 0;   // items stored before this second are gone
-    std::uint32_t due = 0;      // from this second on, items stored before it are gone; 0: none
-
-    std::uint64_t times() const noexcept { return std::uint64_t{due} << 32 | before; }
-};
 
 inline instance& instance_of(kv_root& root, std::uint64_t hash) noexcept {
     return root.instances[hash >> 56];

@@ -10,8 +10,10 @@
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <grp.h>
 #include <pwd.h>
+#include <string>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -69,6 +71,14 @@ hf::status can_write(const std::string& path) {
     return failed("cannot write " + path);
 }
 
+// The program of another engine lies beside this one.
+int start_engine(const std::string& engine, char** argv) {
+    std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path();
+    program += engine == "clobber" ? "/holdfast-kv" : "/holdfast-kv-" + engine;
+    ::execv(program.c_str(), argv);
+    return refuse(failed("cannot start " + program).what());
+}
+
 void announce(const service& serving, const listeners& from) {
     hf::pool& pool = serving.items->pool();
     for (const std::string& warning : pool.warnings())
@@ -88,6 +98,8 @@ void announce(const service& serving, const listeners& from) {
 int main(int argc, char** argv) {
     const command_line line = parse_command_line(argc, argv);
     if (line.exit_code >= 0) return line.exit_code;
+    if (!line.engine.empty() && line.engine != store::engine_name())
+        return start_engine(line.engine, argv);
     service serving;
     serving.chosen = line.chosen;
     serving.verbosity = line.verbosity;

@@ -112,6 +112,10 @@ command_line parse_command_line(int argc, char** argv) {
     raw given;
     CLI::App app("A memcached-protocol server whose items survive kill -9", "holdfast-kv");
     declare(app, line.chosen, given);
+    app.add_option("--engine", line.engine,
+                   "What makes changes failure-atomic: the logs of clobber or undo, or the durable "
+                   "map of mod. Pools of mod are not those of the others")
+        ->check(CLI::IsMember({"clobber", "undo", "mod"}));
     app.add_flag("-v,--verbose", line.verbosity, "Say what happens; -vv: also what clients send");
     try {
         app.parse(argc, argv);

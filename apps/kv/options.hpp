@@ -8,6 +8,7 @@ namespace hf::kv {
 /// What the command line asks for. When 'exit_code' is not negative there is nothing to serve: help
 /// or version was printed, or a complaint.
 struct command_line {
+    std::string engine; // empty: this program's
     settings chosen;
     int verbosity = 0;
     int exit_code = -1;

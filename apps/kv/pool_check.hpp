@@ -14,13 +14,40 @@ namespace hf::kv {
 
 struct pool_findings {
     std::uint64_t items = 0;
-    std::uint64_t bad_tables = 0;  // instances whose chains or counts do not hold
-    std::uint64_t bad_items = 0;   // in a table that is not the key's, or larger than their block
-    std::uint64_t leaked = 0;      // allocated blocks that nothing reaches
-    std::uint64_t dangling = 0;    // reached blocks that are not allocated
+    std::uint64_t bad_tables = 0; // instances whose chains or counts do not hold
+    std::uint64_t bad_items = 0;  // in a table that is not the key's, or larger than their block
+    std::uint64_t leaked = 0;     // allocated blocks that nothing reaches
+    std::uint64_t dangling = 0;   // reached blocks that are not allocated
 
     bool whole() const noexcept { return bad_tables + bad_items + leaked + dangling == 0; }
 };
+
+#ifdef HF_KV_MOD
+
+/// Requires: nobody else uses the store meanwhile.
+inline pool_findings check_pool(store& items) {
+    struct context {
+        pool_findings found;
+        std::unordered_set<const void*> reached;
+    } c;
+    mod::store& kept = mod::store::of(items.pool());
+    if (!kept.wait_for_trace().ok() || !kept.verify().ok()) ++c.found.bad_tables;
+    if (!items.whole()) ++c.found.bad_items;
+    c.found.items = items.item_count();
+    kept.for_each_block(
+        [](void* to, const void* block) { static_cast<context*>(to)->reached.insert(block); }, &c);
+    for_each_block(
+        items.pool(),
+        [](void* to, const void* block, std::size_t) {
+            auto& at = *static_cast<context*>(to);
+            if (at.reached.erase(block) == 0) ++at.found.leaked;
+        },
+        &c);
+    c.found.dangling = c.reached.size();
+    return c.found;
+}
+
+#else
 
 /// Requires: nobody else uses the store meanwhile.
 inline pool_findings check_pool(store& items) {
@@ -58,5 +85,7 @@ inline pool_findings check_pool(store& items) {
     c.found.dangling = c.reached.size();
     return c.found;
 }
+
+#endif
 
 } // namespace hf::kv

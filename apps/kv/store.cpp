@@ -9,20 +9,10 @@
 #include <holdfast/undo.hpp>
 
 #include <algorithm>
-#include <ctime>
 #include <random>
 
 namespace hf::kv {
 namespace {
-
-// Expiry times up to this many seconds count from now, larger ones from 1970 (memcached's rule).
-constexpr std::int64_t relative_max_s = 60 * 60 * 24 * 30;
-
-std::uint32_t system_clock() {
-    timespec now{};
-    ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
-    return static_cast<std::uint32_t>(now.tv_sec);
-}
 
 std::uint64_t random_seed() {
     std::random_device device;
@@ -91,28 +81,16 @@ item* store::find(const instance& in, std::string_view key, std::uint64_t hash) 
     return nullptr;
 }
 
-store::life store::life_of(const item& it, std::uint32_t now) const noexcept {
-    if (it.exptime != 0 && it.exptime <= now) return life::expired;
-    if (it.cas <= flush_cas_.load(std::memory_order_acquire)) return life::flushed;
-    const std::uint64_t times = flush_times_.load(std::memory_order_acquire);
-    if (times == 0) return life::live;
-    const auto before = static_cast<std::uint32_t>(times);
-    const auto due = static_cast<std::uint32_t>(times >> 32);
-    if (it.stored < before) return life::flushed;
-    return due != 0 && due <= now && it.stored < due ? life::flushed : life::live;
+life store::life_of(const item& it, std::uint32_t now) const noexcept {
+    const auto flushed = flush_state::of(flush_cas_.load(std::memory_order_acquire),
+                                         flush_times_.load(std::memory_order_acquire));
+    return flushed.life_of(it.cas, it.exptime, it.stored, now);
 }
 
 void store::mark_access(item& it, std::uint32_t now) noexcept {
     const std::atomic_ref<std::uint32_t> last(it.last_access);
     // Stored only when it changes: a hot item's line stays shared among the readers.
     if (last.load(std::memory_order_relaxed) != now) last.store(now, std::memory_order_relaxed);
-}
-
-std::uint32_t store::expiry(std::int64_t exptime, std::uint32_t now) const noexcept {
-    if (exptime == 0) return 0;
-    if (exptime < 0) return 1; // long gone
-    if (exptime <= relative_max_s) return now + static_cast<std::uint32_t>(exptime);
-    return exptime > UINT32_MAX ? UINT32_MAX : static_cast<std::uint32_t>(exptime);
 }
 
 void store::count_dead(life how, thread_counts& counted) {
@@ -165,7 +143,7 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     const std::uint32_t when = now();
     fill(*fresh, what.key, hash, when);
     fresh->flags = what.flags;
-    fresh->exptime = expiry(what.exptime, when);
+    fresh->exptime = expiry_of(what.exptime, when);
     fresh->value_bytes = static_cast<std::uint32_t>(value.size());
     stage_copy(pool_, fresh->bytes() + what.key.size(), value.data(), value.size());
     fresh->cas = next_cas();
@@ -291,7 +269,7 @@ item* store::touch_locked(instance& in, std::string_view key, std::uint64_t hash
         counted.add(count::touch_misses);
         return nullptr;
     }
-    const std::uint32_t until = expiry(exptime, when);
+    const std::uint32_t until = expiry_of(exptime, when);
     if (it->exptime != until) set_exptime(it, until);
     mark_access(*it, when);
     counted.add(count::touch_hits);
@@ -319,16 +297,9 @@ outcome store::remove(std::string_view key, thread_counts& counted) {
 
 void store::flush_all(std::int64_t delay_s) {
     const std::lock_guard held(flush_lock_);
-    const std::uint32_t when = now();
-    flush_state next{flush_cas_.load(), static_cast<std::uint32_t>(flush_times_.load()),
-                     static_cast<std::uint32_t>(flush_times_.load() >> 32)};
-    if (next.due != 0 && next.due <= when) next.before = std::max(next.before, next.due);
-    next.due = 0;
-    if (delay_s > 0) next.due = std::max(expiry(delay_s, when), when);
-    if (next.due <= when) { // now: no later item has a cas as small
-        next.due = 0;
-        next.cas = cas_.fetch_add(1);
-    }
+    const auto last = flush_state::of(flush_cas_.load(), flush_times_.load());
+    const flush_state next =
+        last.flushed(delay_s, now(), [this] { return cas_.fetch_add(1); });
     set_flush(root_, next.cas, next.times());
     flush_cas_.store(next.cas, std::memory_order_release);
     flush_times_.store(next.times(), std::memory_order_release);

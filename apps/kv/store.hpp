@@ -9,7 +9,12 @@
 // (3) A thread holds at most one instance's lock at a time.
 #pragma once
 
+#ifdef HF_KV_MOD // the same by functional shadowing, for the program holdfast-kv-mod
+#include "mod_store.hpp"
+#else
+
 #include "counters.hpp"
+#include "face.hpp"
 #include "items.hpp"
 #include "protocol.hpp"
 
@@ -26,40 +31,6 @@
 #include <vector>
 
 namespace hf::kv {
-
-enum class outcome : std::uint8_t {
-    stored,
-    not_stored,
-    exists,
-    not_found,
-    done,
-    not_a_number,
-    too_large,
-    no_memory,
-};
-
-struct store_options {
-    std::string path;
-    hf::mode mode = hf::mode::process;
-    std::uint64_t max_bytes = 64ULL << 20;      // limit of the pool, kept in it when it is made
-    std::uint32_t item_bytes_max = 1U << 20;    // of an item: header, key and value
-    bool salvage = false;
-    bool create = true;                         // make the pool when there is none
-    bool evict = true;                          // false: refuse to store when the pool is full
-    std::uint32_t (*clock)() = nullptr;         // Unix seconds; null: the system's (tests set it)
-};
-
-/// What a reader may look at while it is called.
-struct item_view {
-    std::string_view value;
-    std::uint32_t flags;
-    std::uint64_t cas;
-};
-
-/// One class of item sizes, as `stats items` and `stats slabs` show it.
-struct size_class_view {
-    std::uint64_t bytes_max, items, item_bytes, oldest_age_s;
-};
 
 class store {
 public:
@@ -110,15 +81,12 @@ public:
     static const char* engine_name() noexcept;
 
 private:
-    enum class life : std::uint8_t { live, expired, flushed };
-
     store(hf::pool opened, const store_options& options);
     std::uint64_t hash_of(std::string_view key) const noexcept;
     instance& at(std::uint64_t hash) noexcept { return instance_of(*root_, hash); }
     static item* find(const instance& in, std::string_view key, std::uint64_t hash) noexcept;
     life life_of(const item& it, std::uint32_t now) const noexcept;
     static void mark_access(item& it, std::uint32_t now) noexcept;
-    std::uint32_t expiry(std::int64_t exptime, std::uint32_t now) const noexcept;
     std::uint64_t next_cas() noexcept { return cas_.fetch_add(1, std::memory_order_relaxed); }
     void renew_if_flushed(item& fresh);
     void forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted);
@@ -206,3 +174,5 @@ bool store::get_and_touch(std::string_view key, std::int64_t exptime, thread_cou
 }
 
 } // namespace hf::kv
+
+#endif // HF_KV_MOD

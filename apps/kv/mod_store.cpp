@@ -1,0 +1,405 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "mod_store.hpp"
+
+#include <base/checksum.hpp>
+
+#include <holdfast/mod/store.hpp>
+
+#include <mod/node_space.hpp>
+
+#include <array>
+#include <bit>
+#include <utility>
+
+namespace hf::kv {
+namespace {
+
+constexpr std::size_t used_slots = 1 << 18;
+constexpr unsigned attempts_max = 256;        // evictions for one item
+constexpr unsigned sample_items = 24;         // looked at to find one victim
+constexpr std::size_t chunk_bytes = 64 << 10; // the allocator's, or a multiple of it
+constexpr unsigned run_items = 64;
+constexpr std::size_t ballast_items = 256;
+
+// Values of one class lie in nodes of the same size: chunks of their own, when they are large.
+std::size_t class_of_value(std::size_t bytes) {
+    constexpr std::size_t large = mod::class_bytes(mod::class_count - 1);
+    bytes += 8; // the node's head
+    return bytes <= large ? mod::class_of(bytes) : mod::class_count + bytes / chunk_bytes;
+}
+
+// One family: what one gives up serves the others.
+template <class Map> result<Map> open_member(const hf::pool& in, std::string_view name) {
+    return Map::open(in,
+                     {.name = name, .family = "kv", .members = {"items", "flushes", "ballast"}});
+}
+
+} // namespace
+
+result<std::unique_ptr<store>> store::open(const store_options& options) {
+    open_options how;
+    how.layout = "holdfast-kv-mod/1";
+    how.layout_hash = sizeof(item_head);
+    how.max_bytes = options.max_bytes;
+    how.create_bytes = std::min<std::uint64_t>(options.max_bytes, 64ULL << 20);
+    how.creation = options.create ? create::if_missing : create::never;
+    how.mode = options.mode;
+    how.salvage = options.salvage;
+    how.engines = {mod::engine()};
+    auto opened = pool::open(options.path, how);
+    if (!opened) return opened.error();
+    auto items = open_member<item_map>(*opened, "items");
+    if (!items) return items.error();
+    auto flushes = open_member<flush_map>(*opened, "flushes");
+    if (!flushes) return flushes.error();
+    auto ballast = open_member<item_map>(*opened, "ballast");
+    if (!ballast) return ballast.error();
+    if (opened->mode() == mode::pmem) {
+        items->set_durability(mod::durability::on_return);
+        flushes->set_durability(mod::durability::on_return);
+    }
+    return std::unique_ptr<store>(
+        new store(std::move(*opened), options, *items, *flushes, *ballast));
+}
+
+store::store(hf::pool opened, const store_options& options, item_map items, flush_map flushes,
+             item_map ballast)
+    : pool_(std::move(opened)), items_(items), flushes_(flushes), ballast_(ballast),
+      item_bytes_max_(options.item_bytes_max), evict_(options.evict),
+      clock_(options.clock == nullptr ? system_clock : options.clock),
+      cas_((pool_.generation() << 40) + 1), used_(used_slots) {
+    if (const flush_state* last = flushes_.get(0)) {
+        flush_cas_ = last->cas;
+        flush_times_ = last->times();
+    }
+    fill_ballast();
+}
+
+life store::life_of(const item_head& of, std::uint32_t when) const noexcept {
+    const auto flushed = flush_state::of(flush_cas_.load(std::memory_order_acquire),
+                                         flush_times_.load(std::memory_order_acquire));
+    return flushed.life_of(of.cas, of.exptime, of.stored, when);
+}
+
+std::atomic<std::uint32_t>& store::used_at(std::string_view key) noexcept {
+    return used_[checksum(key.data(), key.size(), 0) % used_slots];
+}
+void store::mark_access(std::string_view key, std::uint32_t when) noexcept {
+    auto& last = used_at(key);
+    // Stored only when it changes: a hot item's line stays shared among the readers.
+    if (last.load(std::memory_order_relaxed) != when) last.store(when, std::memory_order_relaxed);
+}
+std::uint32_t store::last_access(std::string_view key, const item_head& of) noexcept {
+    return std::max(of.stored, used_at(key).load(std::memory_order_relaxed));
+}
+
+void store::count_dead(life how, thread_counts& counted) {
+    counted.add(how == life::expired ? count::get_expired : count::get_flushed);
+}
+
+bool store::find_live(std::string_view key, std::uint32_t when, item& found) {
+    const auto bytes = items_.get(key);
+    if (!bytes) return false;
+    found = item_in(*bytes);
+    return life_of(found.head, when) == life::live;
+}
+
+void store::begin_value(const item_head& head) {
+    value_.assign(reinterpret_cast<const char*>(&head), sizeof head);
+}
+
+// Makes value_ the key's value.
+bool store::keep(std::string_view key, thread_counts& counted) {
+    for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
+        const auto kept = items_.insert_or_assign(key, value_);
+        if (kept) {
+            if (attempt > 0) fill_ballast();
+            return true;
+        }
+        if (kept.error().code() != errc::pool_full || !evict_) return false;
+        if (!make_room(key.size() + value_.size(), counted)) return false;
+        if (attempt % 16 == 15 && !evict_run(counted)) return false;
+    }
+    return false;
+}
+
+// Erases. That needs nodes, too: in a full pool those of the ballast, which goes without any.
+bool store::give_up(std::string_view key) {
+    if (items_.erase(key)) return true;
+    if (!ballast_.clear().ok()) return false;
+    const bool done = static_cast<bool>(items_.erase(key));
+    fill_ballast();
+    return done;
+}
+
+void store::fill_ballast() {
+    if (!evict_) return;
+    for (std::size_t more = ballast_items; more > 0; more /= 2) {
+        if (ballast_.size() + more > ballast_items) continue;
+        const std::size_t first = ballast_.size();
+        (void)ballast_.update([&](auto& batch) {
+            for (std::size_t i = first; i < first + more && !batch.failed(); ++i)
+                batch.insert(std::to_string(i), "");
+        });
+    }
+}
+
+// The next 'count' items in the order of their hashes, which is to say any. visit(key, item).
+template <class Visit> void store::walk(unsigned count, Visit&& visit) {
+    auto at = items_.find(hand_);
+    for (; count > 0 && !items_.empty(); --count) {
+        if (at == items_.end()) at = items_.begin();
+        const auto [key, bytes] = *at;
+        visit(key, item_in(bytes));
+        ++at;
+    }
+    hand_ = at == items_.end() ? std::string() : std::string((*at).first);
+}
+
+// Looks at some items, and gives up those that are dead, or else the one that was unused for
+// longest of those whose node the new value can have. A node serves its own class of sizes until
+// all of its chunk is free: when no item of the class is met, a chunk is cleared.
+bool store::evict_some(std::size_t bytes, thread_counts& counted) {
+    const std::uint32_t when = now();
+    const std::size_t wanted = class_of_value(bytes);
+    const bool large = wanted >= mod::class_count;
+    std::vector<std::string> dead;
+    std::string usable, oldest;
+    std::uint32_t usable_used = UINT32_MAX, oldest_used = UINT32_MAX;
+    const auto look = [&](std::string_view key, const item& it) {
+        if (life_of(it.head, when) != life::live) {
+            dead.emplace_back(key);
+            return;
+        }
+        const std::uint32_t used = last_access(key, it.head);
+        if (used < oldest_used) {
+            oldest_used = used;
+            oldest = key;
+        }
+        const auto its = class_of_value(key.size() + sizeof(item_head) + it.value.size());
+        // Large nodes also serve what is at least half as large.
+        const std::size_t most = large ? 2 * wanted - mod::class_count : wanted;
+        if (used >= usable_used || its < wanted || its > most) return;
+        usable_used = used;
+        usable = key;
+    };
+    for (unsigned tries = 0; tries < 8 && dead.empty() && usable.empty(); ++tries)
+        walk(sample_items, look);
+    if (dead.empty() && usable.empty() && large)
+        walk(static_cast<unsigned>(items_.size()), look); // they are few
+    if (!dead.empty()) return give_up_all(dead, count::reclaimed, counted);
+    if (!usable.empty()) return give_up_all({usable}, count::evictions, counted);
+    return !large && !oldest.empty() && clear_chunk(oldest, counted);
+}
+
+bool store::give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted) {
+    for (const std::string& key : keys) {
+        if (!give_up(key)) return false;
+        counted.add(as);
+    }
+    return true;
+}
+
+// Gives up every item whose value lies in the chunk of this one's. One pass over all items.
+bool store::clear_chunk(const std::string& around, thread_counts& counted) {
+    const auto chunk_of = [](std::string_view bytes) {
+        return reinterpret_cast<std::uintptr_t>(bytes.data()) / chunk_bytes;
+    };
+    const std::uintptr_t chunk = chunk_of(*items_.get(around));
+    std::vector<std::string> keys;
+    for (const auto& [key, bytes] : items_)
+        if (chunk_of(bytes) == chunk) keys.emplace_back(key);
+    return give_up_all(keys, count::evictions, counted);
+}
+
+// Gives up items that are neighbours in the map, but for the few used last: inner nodes above them
+// go, too. When those lack, one item here and one there do not help.
+bool store::evict_run(thread_counts& counted) {
+    std::vector<std::pair<std::uint32_t, std::string>> run; // when it was used last
+    walk(run_items, [&](std::string_view key, const item& it) {
+        run.emplace_back(last_access(key, it.head), key);
+    });
+    if (run.empty()) return false;
+    std::ranges::sort(run);
+    const std::uint32_t newest = run[run.size() - 1 - run.size() / 16].first;
+    for (const auto& [used, key] : run) {
+        if (used > newest) break;
+        if (!give_up(key)) return false;
+        counted.add(count::evictions);
+    }
+    return true;
+}
+
+bool store::make_room(std::size_t bytes, thread_counts& counted) {
+    if (!evict_some(bytes, counted)) return false;
+    // The next eviction must not find the ballast gone.
+    for (unsigned more = 0; more < 64 && ballast_.size() < ballast_items / 2; ++more) {
+        if (!evict_some(bytes, counted)) return false;
+        fill_ballast();
+    }
+    return true;
+}
+
+outcome store::write(const request& what, std::string_view value, thread_counts& counted) {
+    counted.add(count::cmd_set);
+    const std::lock_guard held(lock_);
+    const std::uint32_t when = now();
+    item old{};
+    const bool present = find_live(what.key, when, old);
+    const bool extends = what.what == verb::append || what.what == verb::prepend;
+    if (what.what == verb::add && present) {
+        mark_access(what.key, when);
+        return outcome::not_stored;
+    }
+    if ((what.what == verb::replace || extends) && !present) return outcome::not_stored;
+    if (extends && too_large(what.key.size(), old.value.size() + value.size()))
+        return outcome::not_stored;
+    if (what.what == verb::cas) {
+        const bool differs = present && old.head.cas != what.cas;
+        counted.add(!present ? count::cas_misses : differs ? count::cas_badval : count::cas_hits);
+        if (!present) return outcome::not_found;
+        if (differs) return outcome::exists;
+    }
+    begin_value({next_cas(), extends ? old.head.flags : what.flags,
+                 extends ? old.head.exptime : expiry_of(what.exptime, when), when, 0});
+    if (what.what == verb::append) value_ += old.value;
+    value_ += value;
+    if (what.what == verb::prepend) value_ += old.value;
+    if (!keep(what.key, counted)) {
+        if (extends) return outcome::not_stored; // memcached's answer
+        counted.add(count::store_no_memory);
+        return outcome::no_memory;
+    }
+    mark_access(what.key, when);
+    counted.add(count::total_items);
+    return outcome::stored;
+}
+
+outcome store::change_number(const request& what, thread_counts& counted, std::uint64_t& number) {
+    const bool up = what.what == verb::incr;
+    const std::lock_guard held(lock_);
+    const std::uint32_t when = now();
+    item old{};
+    if (!find_live(what.key, when, old)) {
+        counted.add(up ? count::incr_misses : count::decr_misses);
+        return outcome::not_found;
+    }
+    if (!parse_number(old.value, number)) return outcome::not_a_number;
+    if (up) number += what.delta;
+    else number = number < what.delta ? 0 : number - what.delta;
+    char digits[20];
+    const std::size_t length = format_number(digits, number);
+    const std::size_t padding = old.value.size() > length ? old.value.size() - length : 0;
+    item_head head = old.head;
+    head.cas = next_cas();
+    begin_value(head);
+    value_.append(digits, length).append(padding, ' '); // as memcached: no number gets shorter
+    if (!keep(what.key, counted)) return outcome::no_memory;
+    mark_access(what.key, when);
+    counted.add(up ? count::incr_hits : count::decr_hits);
+    return outcome::done;
+}
+
+bool store::touch_locked(std::string_view key, std::int64_t exptime, thread_counts& counted) {
+    const std::uint32_t when = now();
+    counted.add(count::cmd_touch);
+    item it{};
+    bool done = find_live(key, when, it);
+    if (done) {
+        item_head head = it.head;
+        head.exptime = expiry_of(exptime, when);
+        if (head.exptime != it.head.exptime) {
+            begin_value(head);
+            value_ += it.value;
+            done = keep(key, counted);
+        }
+    }
+    if (done) mark_access(key, when);
+    counted.add(done ? count::touch_hits : count::touch_misses);
+    return done;
+}
+
+outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
+    const std::lock_guard held(lock_);
+    return touch_locked(key, exptime, counted) ? outcome::done : outcome::not_found;
+}
+
+outcome store::remove(std::string_view key, thread_counts& counted) {
+    const std::lock_guard held(lock_);
+    item it{};
+    const bool live = find_live(key, now(), it);
+    if (items_.contains(key) && !give_up(key)) return outcome::no_memory;
+    counted.add(live ? count::delete_hits : count::delete_misses);
+    return live ? outcome::done : outcome::not_found;
+}
+
+void store::forget_dead(std::string_view key, thread_counts& counted) {
+    const std::unique_lock held(lock_, std::try_to_lock);
+    if (!held) return; // another time
+    item it{};
+    if (find_live(key, now(), it) || !items_.contains(key)) return;
+    if (give_up(key)) counted.add(count::reclaimed);
+}
+
+void store::flush_all(std::int64_t delay_s) {
+    const std::lock_guard held(lock_);
+    const auto last = flush_state::of(flush_cas_.load(), flush_times_.load());
+    const flush_state next = last.flushed(delay_s, now(), [this] { return cas_.fetch_add(1); });
+    if (!flushes_.insert_or_assign(0, next)) { // no room: the ballast has some
+        if (!ballast_.clear().ok() || !flushes_.insert_or_assign(0, next)) return;
+        fill_ballast();
+    }
+    flush_cas_.store(next.cas, std::memory_order_release);
+    flush_times_.store(next.times(), std::memory_order_release);
+}
+
+void store::reap(thread_counts& counted) {
+    const std::unique_lock held(lock_, std::try_to_lock);
+    if (!held) return;
+    const std::uint32_t when = now();
+    std::vector<std::string> dead;
+    walk(4 * sample_items, [&](std::string_view key, const item& it) {
+        if (life_of(it.head, when) != life::live) dead.emplace_back(key);
+    });
+    for (const std::string& key : dead)
+        if (give_up(key)) counted.add(count::reclaimed);
+}
+
+std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
+    constexpr unsigned looked_at_max = 2048;
+    std::array<size_class_view, 64> classes{};
+    std::uint64_t looked_at_bytes = 0;
+    const std::lock_guard held(lock_);
+    const std::uint64_t items = items_.size();
+    const std::uint32_t when = now();
+    const auto looked_at = static_cast<unsigned>(std::min<std::uint64_t>(items, looked_at_max));
+    walk(looked_at, [&](std::string_view key, const item& it) {
+        const std::size_t bytes = key.size() + sizeof(item_head) + it.value.size();
+        auto& c = classes[static_cast<std::size_t>(std::bit_width(bytes - 1))];
+        ++c.items;
+        c.item_bytes += bytes;
+        c.oldest_age_s = std::max<std::uint64_t>(c.oldest_age_s, when - last_access(key, it.head));
+        looked_at_bytes += bytes;
+    });
+    std::vector<size_class_view> found;
+    total_bytes = 0;
+    if (looked_at == 0) return found;
+    const auto scaled = [&](std::uint64_t n) { return n * items / looked_at; };
+    total_bytes = scaled(looked_at_bytes);
+    for (std::size_t log2 = 0; log2 < classes.size(); ++log2)
+        if (const auto& c = classes[log2]; c.items != 0)
+            found.push_back({1ULL << log2, scaled(c.items), scaled(c.item_bytes), c.oldest_age_s});
+    return found;
+}
+
+bool store::whole() {
+    const std::lock_guard held(lock_);
+    std::uint64_t items = 0;
+    for (const auto& [key, bytes] : items_) {
+        if (key.empty() || bytes.size() < sizeof(item_head)) return false;
+        ++items;
+    }
+    return items == items_.size();
+}
+
+} // namespace hf::kv

@@ -1,0 +1,170 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The store under holdfast-kv-mod: memcached's operations on one durable map, by functional
+// shadowing. The interface is that of store.hpp.
+//
+// (1) An item's value in the map is a head of 24 bytes (cas, flags, times) and the client's bytes.
+//     Every change, that of an expiry time too, makes a new value; nothing is stored to in place.
+// (2) When a call that changes something returns, the change has been committed: it may be
+//     acknowledged (mode pmem: durability::on_return).
+// (3) Readers look at a snapshot, which no writer blocks. Writers wait for each other: what one has
+//     decided on is still so when it commits.
+// (4) When items were last used is known in volatile memory only, by hash and not exactly: after a
+//     restart their time of storing stands for it.
+#pragma once
+
+#include "counters.hpp"
+#include "face.hpp"
+#include "protocol.hpp"
+
+#include <holdfast/mod/map.hpp>
+#include <holdfast/pool.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hf::kv {
+
+class store {
+public:
+    static result<std::unique_ptr<store>> open(const store_options& options);
+
+    store(const store&) = delete;
+    store& operator=(const store&) = delete;
+
+    /// Calls visit(item_view) and returns true when the key is there. Ordering: 0 points.
+    template <class Visit> bool get(std::string_view key, thread_counts& counted, Visit&& visit);
+    template <class Visit>
+    bool get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
+                       Visit&& visit);
+
+    /// set, add, replace, cas, append, prepend. Ordering: 1 point, 2 in mode pmem; so below.
+    outcome write(const request& what, std::string_view value, thread_counts& counted);
+    outcome change_number(const request& what, thread_counts& counted, std::uint64_t& number);
+    outcome touch(std::string_view key, std::int64_t exptime, thread_counts& counted);
+    outcome remove(std::string_view key, thread_counts& counted);
+    void flush_all(std::int64_t delay_s);
+
+    bool too_large(std::size_t key_bytes, std::size_t value_bytes) const noexcept {
+        return 48 + key_bytes + value_bytes + 2 > item_bytes_max_; // as in the other engines
+    }
+
+    counter_board& counted() noexcept { return counters_; }
+    hf::pool& pool() noexcept { return pool_; }
+    std::uint64_t item_count() const noexcept { return items_.size(); }
+    bool evicts() const noexcept { return evict_; }
+    std::uint32_t item_bytes_max() const noexcept { return item_bytes_max_; }
+    std::uint32_t now() const noexcept { return clock_(); }
+    std::vector<size_class_view> sample_classes(std::uint64_t& total_bytes);
+    void reap(thread_counts& counted);
+    static const char* engine_name() noexcept { return "mod"; }
+
+    /// For tests: whether what the map holds are items.
+    bool whole();
+
+private:
+    using item_map = mod::map<std::string, std::string>;
+    using flush_map = mod::map<std::uint32_t, flush_state>; // one entry, of key 0
+    struct item_head {
+        std::uint64_t cas; // unique for this content; grows over restarts
+        std::uint32_t flags;
+        std::uint32_t exptime; // Unix second from which the item is gone; 0: never
+        std::uint32_t stored;
+        std::uint32_t reserved;
+    };
+    static_assert(sizeof(item_head) == 24 && std::is_trivially_copyable_v<item_head>);
+    struct item {
+        item_head head;
+        std::string_view value;
+    };
+    static item item_in(std::string_view bytes) noexcept {
+        item found{{}, bytes.substr(sizeof(item_head))};
+        std::memcpy(&found.head, bytes.data(), sizeof found.head);
+        return found;
+    }
+
+    store(hf::pool opened, const store_options& options, item_map items, flush_map flushes,
+          item_map ballast);
+    life life_of(const item_head& of, std::uint32_t when) const noexcept;
+    std::atomic<std::uint32_t>& used_at(std::string_view key) noexcept;
+    void mark_access(std::string_view key, std::uint32_t when) noexcept;
+    std::uint32_t last_access(std::string_view key, const item_head& of) noexcept;
+    std::uint64_t next_cas() noexcept { return cas_.fetch_add(1, std::memory_order_relaxed); }
+    void count_dead(life how, thread_counts& counted);
+
+    // Requires: lock_ held.
+    bool find_live(std::string_view key, std::uint32_t when, item& found);
+    void begin_value(const item_head& head);
+    bool keep(std::string_view key, thread_counts& counted);
+    bool give_up(std::string_view key);
+    bool make_room(std::size_t bytes, thread_counts& counted);
+    bool give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted);
+    bool clear_chunk(const std::string& around, thread_counts& counted);
+    bool evict_run(thread_counts& counted);
+    bool evict_some(std::size_t bytes, thread_counts& counted);
+    void fill_ballast();
+    bool touch_locked(std::string_view key, std::int64_t exptime, thread_counts& counted);
+    void forget_dead(std::string_view key, thread_counts& counted);
+    template <class Visit> void walk(unsigned count, Visit&& visit);
+
+    hf::pool pool_;
+    item_map items_;
+    flush_map flushes_;
+    item_map ballast_; // what an eviction in a full pool needs for its copies
+    std::uint32_t item_bytes_max_;
+    bool evict_;
+    std::uint32_t (*clock_)();
+    std::atomic<std::uint64_t> cas_;
+    // What flushes_ says, published after its commit.
+    std::atomic<std::uint64_t> flush_cas_{0}, flush_times_{0};
+    std::vector<std::atomic<std::uint32_t>> used_; // by the key's hash: seconds, see (4)
+    std::mutex lock_;
+    std::string hand_;  // where the next walk through the items begins
+    std::string value_; // the bytes that keep() stores
+    counter_board counters_;
+};
+
+template <class Visit>
+bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
+    const std::uint32_t when = clock_();
+    life how = life::live;
+    bool there = false;
+    {
+        const auto now_items = items_.snapshot();
+        if (const auto bytes = now_items.get(key)) {
+            const item it = item_in(*bytes);
+            there = true;
+            how = life_of(it.head, when);
+            if (how == life::live) {
+                mark_access(key, when);
+                visit(item_view{it.value, it.head.flags, it.head.cas});
+                counted.add(count::get_hits);
+                return true;
+            }
+        }
+    }
+    counted.add(count::get_misses);
+    if (there) {
+        count_dead(how, counted);
+        forget_dead(key, counted);
+    }
+    return false;
+}
+
+template <class Visit>
+bool store::get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
+                          Visit&& visit) {
+    const std::lock_guard held(lock_);
+    if (!touch_locked(key, exptime, counted)) return false;
+    const item it = item_in(*items_.get(key));
+    visit(item_view{it.value, it.head.flags, it.head.cas});
+    return true;
+}
+
+} // namespace hf::kv
