@@ -46,7 +46,8 @@ typedef enum hf_status {
     HF_LIMIT_REACHED,
     HF_BAD_ARGUMENT,
     HF_IO_ERROR,
-    HF_POISONED
+    HF_POISONED,
+    HF_CONFLICT
 } hf_status;
 
 enum hf_mode { HF_MODE_PROCESS, HF_MODE_PMEM };
@@ -54,7 +55,7 @@ enum hf_creation { HF_CREATE_IF_MISSING, HF_CREATE_NEVER, HF_CREATE_ALWAYS_NEW }
 
 typedef struct hf_pool hf_pool;
 
-/* Zeros are the defaults of hf::open_options. Both engines are given to every open. */
+/* Zeros are the defaults of hf::open_options. All engines are given to every open. */
 struct hf_open_options {
     const char* layout; /* the application's layout name, at most 63 bytes; null: "" */
     uint64_t layout_hash;

@@ -2,10 +2,11 @@
 //
 // The C API: hf::pool behind a pointer, a status instead of a result.
 #include <holdfast/clobber.hpp>
-#include <holdfast/holdfast.h>
-#include <holdfast/pool.hpp>
+#include <holdfast/mod/store.hpp>
 #include <holdfast/tx.hpp>
 #include <holdfast/undo.hpp>
+
+#include <c/pool_handle.hpp>
 
 #include <new>
 #include <string>
@@ -15,28 +16,18 @@ static_assert(int(HF_OK) == int(hf::errc::ok) && int(HF_EXISTS) == int(hf::errc:
               int(HF_WRONG_LAYOUT) == int(hf::errc::wrong_layout) &&
               int(HF_IN_USE) == int(hf::errc::in_use) && int(HF_TORN) == int(hf::errc::torn) &&
               int(HF_POOL_FULL) == int(hf::errc::pool_full) &&
-              int(HF_POISONED) == int(hf::errc::poisoned));
+              int(HF_POISONED) == int(hf::errc::poisoned) &&
+              int(HF_CONFLICT) == int(hf::errc::conflict));
 static_assert(int(HF_MODE_PMEM) == int(hf::mode::pmem) &&
               int(HF_CREATE_ALWAYS_NEW) == int(hf::create::always_new));
-
-struct hf_pool {
-    hf::pool opened;
-
-    void* root(std::size_t bytes) noexcept { return opened.root_bytes(bytes); }
-};
 
 namespace {
 
 thread_local std::string error_text;
 
-hf_status fail(hf::errc code, std::string text) noexcept {
-    error_text = std::move(text);
-    return static_cast<hf_status>(code);
-}
-
 hf::open_options options_from(const hf_open_options* given) {
     hf::open_options o;
-    o.engines = {hf::clobber::engine(), hf::undo::engine()};
+    o.engines = {hf::clobber::engine(), hf::undo::engine(), hf::mod::engine()};
     if (given == nullptr) return o;
     if (given->layout != nullptr) o.layout = given->layout;
     o.layout_hash = given->layout_hash;
@@ -56,6 +47,12 @@ bool in_range(const hf_open_options& o) {
 }
 
 } // namespace
+
+hf_status hf::c::fail(errc code, std::string text) noexcept {
+    error_text = std::move(text);
+    return static_cast<hf_status>(code);
+}
+using hf::c::fail;
 
 extern "C" {
 

@@ -24,7 +24,12 @@ LEVEL = {"base": 0, "trace": 1, "persist": 2, "pool": 3, "alloc": 4, "section": 
          "check": 9}        # for tests: no module may include it
 PUBLIC = {"result": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section",
-          "clobber": "clobber", "undo": "undo", "mod": "mod", "holdfast": "c"}
+          "clobber": "clobber", "undo": "undo", "mod": "mod", "holdfast": "c", "mod.h": "c"}
+
+
+def public_module(header):
+    """By its whole name, or by its first word: a folder is its module's, mod/map.hpp."""
+    return PUBLIC.get(header) or PUBLIC.get(re.split("[./]", header)[0])
 
 
 def module_of(path):
@@ -35,14 +40,14 @@ def module_of(path):
     if parts[0] == "src" and len(parts) > 2:
         return parts[1]
     if parts[:2] == ["include", "holdfast"]:
-        return PUBLIC.get(parts[2].split(".")[0])  # a folder is its module's: mod/map.hpp
+        return public_module(parts[2])
     return parts[0] if parts[0] in LEVEL else None
 
 
 def module_included(include):
     head, _, rest = include.partition("/")
     if head == "holdfast":
-        return PUBLIC.get(re.split("[./]", rest)[0])
+        return public_module(rest)
     return head if head in LEVEL and rest else None
 
 

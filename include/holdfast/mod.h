@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+ *
+ * Durable map, set, vector, stack and queue of byte strings, for C; what Python's module stands on.
+ * Any C11 compiler will do: no plugin, no failure-atomic functions.
+ *
+ *   hf_mod_map *prices;
+ *   if (hf_mod_map_open(pool, "prices", &prices) != HF_OK) return puts(hf_error_text()), 1;
+ *   hf_mod_map_put(prices, hf_text("apple"), hf_text("1.20"), NULL);
+ *   hf_bytes price;
+ *   if (hf_mod_map_get(prices, hf_text("apple"), &price) == HF_OK)
+ *       printf("%.*s\n", (int)price.bytes, (const char *)price.data);
+ *
+ * (1) A call that changes something is one failure-atomic section: a crash keeps what was before it
+ *     or what is after it. When it fails nothing is changed.
+ * (2) Ordering: 1 point a change, durable when the thread's next change or hf_mod_settle() returns;
+ *     2 points, durable on return, after ..._set_durability(…, HF_MOD_ON_RETURN). In mode process
+ *     a killed process loses neither.
+ * (3) Changes of one structure may come from any threads: they wait for each other. Reads of the
+ *     structure itself (count, get, …) must not run beside a change of it; reads of a snapshot and
+ *     of a cursor may, and see the version that was current when they were made.
+ * (4) Bytes that a read of a structure gives are the pool's own memory, not to be changed, and
+ *     valid until the structure's next change; those of a snapshot or a cursor until that is
+ * closed. What take and pop give is a copy, valid until the thread's next take or pop. (5) Handles,
+ * snapshots and cursors are closed before their pool. */
+#ifndef HOLDFAST_MOD_H
+#define HOLDFAST_MOD_H
+
+#include <holdfast/holdfast.h>
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Any bytes, zeros too. 'data' may be null when there are none. */
+typedef struct hf_bytes {
+    const void* data;
+    size_t bytes;
+} hf_bytes;
+
+static inline hf_bytes hf_text(const char* text) {
+    hf_bytes all;
+    all.data = text;
+    all.bytes = strlen(text);
+    return all;
+}
+
+/* When a change survives a power failure (mode pmem). */
+enum hf_mod_durability { HF_MOD_BY_NEXT_SECTION, HF_MOD_ON_RETURN };
+
+typedef struct hf_mod_map hf_mod_map;
+typedef struct hf_mod_set hf_mod_set;
+typedef struct hf_mod_vector hf_mod_vector;
+typedef struct hf_mod_stack hf_mod_stack;
+typedef struct hf_mod_queue hf_mod_queue;
+
+/* A version of a structure, readable as long as it is open whatever is changed meanwhile. */
+typedef struct hf_mod_map_snapshot hf_mod_map_snapshot;
+typedef struct hf_mod_set_snapshot hf_mod_set_snapshot;
+typedef struct hf_mod_vector_snapshot hf_mod_vector_snapshot;
+typedef struct hf_mod_stack_snapshot hf_mod_stack_snapshot;
+typedef struct hf_mod_queue_snapshot hf_mod_queue_snapshot;
+
+/* Goes through a version, once. It keeps the version readable itself. */
+typedef struct hf_mod_cursor hf_mod_cursor;
+
+/* Gives the next element (of a map: its key) and a map's value, and moves on.
+ *
+ * Errors: HF_NOT_FOUND at the end. 'value' may be null. */
+hf_status hf_mod_cursor_next(hf_mod_cursor* cursor, hf_bytes* element, hf_bytes* value) HF_NOEXCEPT;
+void hf_mod_cursor_close(hf_mod_cursor* cursor) HF_NOEXCEPT;
+
+/* Everything that this thread changed is durable when it returns.
+ *
+ * Ordering: 1 point. */
+void hf_mod_settle(hf_pool* pool) HF_NOEXCEPT;
+
+/* ---- Structures. For each:
+ *
+ * open: the structure of this name in the pool, made empty if there is none. One name is one
+ *   structure, however often it is opened.
+ *   Errors: HF_WRONG_LAYOUT when the name has something else, HF_BAD_ARGUMENT (names have 1 to 63
+ *           bytes), HF_POOL_FULL, HF_LIMIT_REACHED.
+ * close: of the handle. Null does nothing.
+ * snapshot: the current version. Never waits; one may be taken beside a change. Errors:
+ * HF_POOL_FULL when memory of the process is short. iterate: a cursor through the current version,
+ * or the snapshot's. Never waits. clear: leaves nothing. Cost: O(1); memory is reclaimed later.
+ *
+ * What changes may fail with HF_POOL_FULL (nothing is changed), HF_BAD_ARGUMENT (longer than 1 GiB)
+ * and HF_POISONED. */
+
+/* ---- Map: byte strings under byte strings; no order. */
+
+hf_status hf_mod_map_open(hf_pool* pool, const char* name, hf_mod_map** map) HF_NOEXCEPT;
+void hf_mod_map_close(hf_mod_map* map) HF_NOEXCEPT;
+void hf_mod_map_set_durability(hf_mod_map* map, enum hf_mod_durability wanted) HF_NOEXCEPT;
+
+uint64_t hf_mod_map_count(const hf_mod_map* map) HF_NOEXCEPT;
+/* Errors: HF_NOT_FOUND. 'value' may be null. */
+hf_status hf_mod_map_get(const hf_mod_map* map, hf_bytes key, hf_bytes* value) HF_NOEXCEPT;
+hf_status hf_mod_map_iterate(const hf_mod_map* map, hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* Inserts 'key', or gives it another value. '*inserted', which may be null: whether it was new. */
+hf_status hf_mod_map_put(hf_mod_map* map, hf_bytes key, hf_bytes value, int* inserted) HF_NOEXCEPT;
+/* Inserts 'key' unless it is there. */
+hf_status hf_mod_map_insert(hf_mod_map* map, hf_bytes key, hf_bytes value,
+                            int* inserted) HF_NOEXCEPT;
+/* Erases 'key' and gives a copy of its value (4), which may be null.
+ *
+ * Errors: HF_NOT_FOUND. */
+hf_status hf_mod_map_take(hf_mod_map* map, hf_bytes key, hf_bytes* value) HF_NOEXCEPT;
+hf_status hf_mod_map_clear(hf_mod_map* map) HF_NOEXCEPT;
+
+struct hf_mod_map_step {
+    hf_bytes key, value;
+    int erase; /* put, or erase the key if it is there */
+};
+/* Steps, in order, in one failure-atomic section.
+ *
+ * Ordering: 1 point for all of them (2). */
+hf_status hf_mod_map_update(hf_mod_map* map, const struct hf_mod_map_step* steps,
+                            size_t step_count) HF_NOEXCEPT;
+
+hf_status hf_mod_map_snapshot_take(const hf_mod_map* map,
+                                   hf_mod_map_snapshot** snapshot) HF_NOEXCEPT;
+void hf_mod_map_snapshot_close(hf_mod_map_snapshot* snapshot) HF_NOEXCEPT;
+uint64_t hf_mod_map_snapshot_count(const hf_mod_map_snapshot* snapshot) HF_NOEXCEPT;
+hf_status hf_mod_map_snapshot_get(const hf_mod_map_snapshot* snapshot, hf_bytes key,
+                                  hf_bytes* value) HF_NOEXCEPT;
+hf_status hf_mod_map_snapshot_iterate(const hf_mod_map_snapshot* snapshot,
+                                      hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* ---- Set: different byte strings; no order. */
+
+hf_status hf_mod_set_open(hf_pool* pool, const char* name, hf_mod_set** set) HF_NOEXCEPT;
+void hf_mod_set_close(hf_mod_set* set) HF_NOEXCEPT;
+void hf_mod_set_set_durability(hf_mod_set* set, enum hf_mod_durability wanted) HF_NOEXCEPT;
+
+uint64_t hf_mod_set_count(const hf_mod_set* set) HF_NOEXCEPT;
+/* HF_OK or HF_NOT_FOUND. */
+hf_status hf_mod_set_find(const hf_mod_set* set, hf_bytes element) HF_NOEXCEPT;
+hf_status hf_mod_set_iterate(const hf_mod_set* set, hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* '*inserted', which may be null: whether it was new. */
+hf_status hf_mod_set_insert(hf_mod_set* set, hf_bytes element, int* inserted) HF_NOEXCEPT;
+/* Errors: HF_NOT_FOUND. */
+hf_status hf_mod_set_erase(hf_mod_set* set, hf_bytes element) HF_NOEXCEPT;
+hf_status hf_mod_set_clear(hf_mod_set* set) HF_NOEXCEPT;
+
+struct hf_mod_set_step {
+    hf_bytes element;
+    int erase; /* insert, or erase, where that changes something */
+};
+/* As hf_mod_map_update. */
+hf_status hf_mod_set_update(hf_mod_set* set, const struct hf_mod_set_step* steps,
+                            size_t step_count) HF_NOEXCEPT;
+
+hf_status hf_mod_set_snapshot_take(const hf_mod_set* set,
+                                   hf_mod_set_snapshot** snapshot) HF_NOEXCEPT;
+void hf_mod_set_snapshot_close(hf_mod_set_snapshot* snapshot) HF_NOEXCEPT;
+uint64_t hf_mod_set_snapshot_count(const hf_mod_set_snapshot* snapshot) HF_NOEXCEPT;
+hf_status hf_mod_set_snapshot_find(const hf_mod_set_snapshot* snapshot,
+                                   hf_bytes element) HF_NOEXCEPT;
+hf_status hf_mod_set_snapshot_iterate(const hf_mod_set_snapshot* snapshot,
+                                      hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* ---- Vector: byte strings by index, from 0. */
+
+hf_status hf_mod_vector_open(hf_pool* pool, const char* name, hf_mod_vector** vector) HF_NOEXCEPT;
+void hf_mod_vector_close(hf_mod_vector* vector) HF_NOEXCEPT;
+void hf_mod_vector_set_durability(hf_mod_vector* vector, enum hf_mod_durability wanted) HF_NOEXCEPT;
+
+uint64_t hf_mod_vector_count(const hf_mod_vector* vector) HF_NOEXCEPT;
+/* Errors: HF_NOT_FOUND past the end. */
+hf_status hf_mod_vector_get(const hf_mod_vector* vector, uint64_t index,
+                            hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_vector_iterate(const hf_mod_vector* vector, hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* Errors: HF_NOT_FOUND past the end. */
+hf_status hf_mod_vector_set(hf_mod_vector* vector, uint64_t index, hf_bytes element) HF_NOEXCEPT;
+hf_status hf_mod_vector_push(hf_mod_vector* vector, hf_bytes element) HF_NOEXCEPT;
+/* Takes the last away and gives a copy of it (4), which may be null.
+ *
+ * Errors: HF_NOT_FOUND when there is none. */
+hf_status hf_mod_vector_pop(hf_mod_vector* vector, hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_vector_clear(hf_mod_vector* vector) HF_NOEXCEPT;
+/* Puts 'elements' where 'removed_count' of them were, from 'index' on: inserts, erases, appends and
+ * replaces, in one failure-atomic section.
+ *
+ * Ordering: 1 point for all of them (2).
+ * Errors:   HF_NOT_FOUND when index + removed_count is past the end. */
+hf_status hf_mod_vector_splice(hf_mod_vector* vector, uint64_t index, uint64_t removed_count,
+                               const hf_bytes* elements, size_t element_count) HF_NOEXCEPT;
+
+struct hf_mod_vector_step {
+    uint64_t index;
+    hf_bytes element;
+};
+/* Sets elements, in order, in one failure-atomic section. Errors: HF_NOT_FOUND past the end. */
+hf_status hf_mod_vector_update(hf_mod_vector* vector, const struct hf_mod_vector_step* steps,
+                               size_t step_count) HF_NOEXCEPT;
+
+hf_status hf_mod_vector_snapshot_take(const hf_mod_vector* vector,
+                                      hf_mod_vector_snapshot** snapshot) HF_NOEXCEPT;
+void hf_mod_vector_snapshot_close(hf_mod_vector_snapshot* snapshot) HF_NOEXCEPT;
+uint64_t hf_mod_vector_snapshot_count(const hf_mod_vector_snapshot* snapshot) HF_NOEXCEPT;
+hf_status hf_mod_vector_snapshot_get(const hf_mod_vector_snapshot* snapshot, uint64_t index,
+                                     hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_vector_snapshot_iterate(const hf_mod_vector_snapshot* snapshot,
+                                         hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* ---- Stack: last in, first out. Cursors go from the top down. */
+
+hf_status hf_mod_stack_open(hf_pool* pool, const char* name, hf_mod_stack** stack) HF_NOEXCEPT;
+void hf_mod_stack_close(hf_mod_stack* stack) HF_NOEXCEPT;
+void hf_mod_stack_set_durability(hf_mod_stack* stack, enum hf_mod_durability wanted) HF_NOEXCEPT;
+
+uint64_t hf_mod_stack_count(const hf_mod_stack* stack) HF_NOEXCEPT;
+/* Errors: HF_NOT_FOUND when there is none. */
+hf_status hf_mod_stack_peek(const hf_mod_stack* stack, hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_stack_iterate(const hf_mod_stack* stack, hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+hf_status hf_mod_stack_push(hf_mod_stack* stack, hf_bytes element) HF_NOEXCEPT;
+/* The last of them comes to the top.
+ *
+ * Ordering: 1 point for all of them (2). */
+hf_status hf_mod_stack_push_all(hf_mod_stack* stack, const hf_bytes* elements,
+                                size_t element_count) HF_NOEXCEPT;
+/* Takes the top away and gives a copy of it (4), which may be null.
+ *
+ * Errors: HF_NOT_FOUND when there is none. */
+hf_status hf_mod_stack_pop(hf_mod_stack* stack, hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_stack_clear(hf_mod_stack* stack) HF_NOEXCEPT;
+
+hf_status hf_mod_stack_snapshot_take(const hf_mod_stack* stack,
+                                     hf_mod_stack_snapshot** snapshot) HF_NOEXCEPT;
+void hf_mod_stack_snapshot_close(hf_mod_stack_snapshot* snapshot) HF_NOEXCEPT;
+uint64_t hf_mod_stack_snapshot_count(const hf_mod_stack_snapshot* snapshot) HF_NOEXCEPT;
+hf_status hf_mod_stack_snapshot_peek(const hf_mod_stack_snapshot* snapshot,
+                                     hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_stack_snapshot_iterate(const hf_mod_stack_snapshot* snapshot,
+                                        hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+/* ---- Queue: first in, first out. Cursors go from the front to the back. */
+
+hf_status hf_mod_queue_open(hf_pool* pool, const char* name, hf_mod_queue** queue) HF_NOEXCEPT;
+void hf_mod_queue_close(hf_mod_queue* queue) HF_NOEXCEPT;
+void hf_mod_queue_set_durability(hf_mod_queue* queue, enum hf_mod_durability wanted) HF_NOEXCEPT;
+
+uint64_t hf_mod_queue_count(const hf_mod_queue* queue) HF_NOEXCEPT;
+/* Errors: HF_NOT_FOUND when there is none. */
+hf_status hf_mod_queue_peek(const hf_mod_queue* queue, hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_queue_iterate(const hf_mod_queue* queue, hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+hf_status hf_mod_queue_push(hf_mod_queue* queue, hf_bytes element) HF_NOEXCEPT;
+/* The last of them comes to the back.
+ *
+ * Ordering: 1 point for all of them (2). */
+hf_status hf_mod_queue_push_all(hf_mod_queue* queue, const hf_bytes* elements,
+                                size_t element_count) HF_NOEXCEPT;
+/* Takes the front away and gives a copy of it (4), which may be null.
+ *
+ * Errors: HF_NOT_FOUND when there is none. */
+hf_status hf_mod_queue_pop(hf_mod_queue* queue, hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_queue_clear(hf_mod_queue* queue) HF_NOEXCEPT;
+
+hf_status hf_mod_queue_snapshot_take(const hf_mod_queue* queue,
+                                     hf_mod_queue_snapshot** snapshot) HF_NOEXCEPT;
+void hf_mod_queue_snapshot_close(hf_mod_queue_snapshot* snapshot) HF_NOEXCEPT;
+uint64_t hf_mod_queue_snapshot_count(const hf_mod_queue_snapshot* snapshot) HF_NOEXCEPT;
+hf_status hf_mod_queue_snapshot_peek(const hf_mod_queue_snapshot* snapshot,
+                                     hf_bytes* element) HF_NOEXCEPT;
+hf_status hf_mod_queue_snapshot_iterate(const hf_mod_queue_snapshot* snapshot,
+                                        hf_mod_cursor** cursor) HF_NOEXCEPT;
+
+#ifdef __cplusplus
+}
+#endif
+#endif
