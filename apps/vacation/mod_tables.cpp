@@ -61,7 +61,7 @@ public:
         return changes_[used_++];
     }
     /// Adds the map's new version, if it has one.
-    void add_to(std::vector<mod::update>& updates) {
+    void add_to(std::vector<mod::new_version>& updates) {
         if (used_ == 0) return;
         next_ = map_.snapshot().update([this](auto& batch) {
             for (std::size_t i = 0; i < used_; ++i) {
@@ -172,7 +172,7 @@ private:
     std::mutex lock_; // one transaction at a time: what it has read is still so when it commits
     std::array<changing_map<offers>, all_kinds.size()> offers_;
     changing_map<customers> customers_;
-    std::vector<mod::update> updates_;
+    std::vector<mod::new_version> updates_;
 };
 
 open_options how_to_open(const table_options& options) {

@@ -404,7 +404,9 @@ store::~store() = default;
 result<root*> store::open(const place& at, const kind& what, std::uint64_t shape) {
     return impl_->open(at, what, shape);
 }
-status store::commit(std::span<const update> updates) { return impl_->commit_versions(updates); }
+status store::commit(std::span<const new_version> updates) {
+    return impl_->commit_versions(updates);
+}
 void store::settle() noexcept { persist::fence(impl_->domain()); }
 status store::wait_for_trace() { return impl_->wait_for_trace(); }
 status store::collect() { return impl_->collect(); }

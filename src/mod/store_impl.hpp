@@ -119,7 +119,7 @@ public:
     };
     /// Requires: the owners' locks held; no root twice. On failure nothing is changed.
     status commit(std::span<const change> changes, node_cache& reclaimed);
-    status commit_versions(std::span<const struct update> updates);
+    status commit_versions(std::span<const new_version> updates);
     /// Gives back what a shadow made.
     void drop(shadow& made) noexcept;
     void prepare(shadow& work, node_cache& cache, root::volatile_part* held = nullptr) noexcept;
@@ -152,7 +152,7 @@ public:
 private:
     class walk;
     struct chain;
-    result<chain> steps_to(const update& u) const;
+    result<chain> steps_to(const new_version& u) const;
     status check_current(std::span<const chain> chains) const;
     status commit_chains(std::span<chain> chains);
     status make_superblock();

@@ -160,7 +160,7 @@ struct store::impl::chain {
     std::vector<const version*> sources;
 };
 
-result<store::impl::chain> store::impl::steps_to(const update& u) const {
+result<store::impl::chain> store::impl::steps_to(const new_version& u) const {
     const auto bad = [&](const char* why) {
         return status{errc::bad_argument,
                       fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
@@ -234,11 +234,11 @@ status store::impl::commit_chains(std::span<chain> chains) {
     return s;
 }
 
-status store::impl::commit_versions(std::span<const update> updates) {
+status store::impl::commit_versions(std::span<const new_version> updates) {
     await_counts();
     std::vector<chain> chains;
     std::vector<root::volatile_part*> owners;
-    for (const update& u : updates) {
+    for (const new_version& u : updates) {
         auto steps = steps_to(u);
         if (!steps) return steps.error();
         if (std::ranges::find(chains, steps->to, &chain::to) != chains.end())

@@ -182,7 +182,7 @@ private:
 };
 
 /// A new version for a root.
-struct update {
+struct new_version {
     root* to;
     const version* next;
 };
@@ -303,9 +303,9 @@ public:
     ///           points, durable on return; 3 for the first of an open.
     /// Errors:   conflict, pool_full; nothing is changed.
     /// Source:   MOD §5.2, CommitSiblings and CommitUnrelated.
-    status commit(std::span<const update> updates);
-    status commit(std::initializer_list<update> updates) {
-        return commit(std::span<const update>(updates.begin(), updates.size()));
+    status commit(std::span<const new_version> updates);
+    status commit(std::initializer_list<new_version> updates) {
+        return commit(std::span<const new_version>(updates.begin(), updates.size()));
     }
 
     /// Everything committed on this thread is durable when it returns. 1 ordering point.
