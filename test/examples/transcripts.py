@@ -34,6 +34,11 @@ STEPS = [
     ("example_containers_undo undo_inventory.hf", "half-added", ""),
     ("example_containers_undo undo_inventory.hf", None,
      "recovered 1 section\n6 articles, 10 pieces\n"),
+    ("example_mod_prices", None, "day 1: tea 3.25, 1 prices known\n"),
+    ("example_mod_prices", "half-written", ""),
+    ("example_mod_prices", None, "day 2: tea 3.50, 2 prices known\n"),
+    *[("example_mod_tour", None, "Ada is 36, Bob is not known\n20 and 22 degrees\nthen 2, now 3\n"
+       "a conflict, as it must be\nmoved\n")] * 2,
     ("example_notebook notes.hf write milk", None, ""),
     ("example_notebook notes.hf write bread", "half-written", ""),
     ("example_notebook notes.hf tear-out", "half-written", ""),     # in the recovery, that is
