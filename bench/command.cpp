@@ -3,6 +3,7 @@
 
 #include "child.hpp"
 #include "compare.hpp"
+#include "containers/sequence_under_test.hpp"
 #include "restart.hpp"
 #include "run.hpp"
 
@@ -22,9 +23,6 @@ void add_run_options(CLI::App& to, run_options& options) {
     to.add_option("--ops", options.ops, "operations in all")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
-    to.add_option("--value-bytes", options.map.value_bytes, "256 except in the hash map")
-        ->check(CLI::IsMember({64, 256, 1024}))
-        ->capture_default_str();
     to.add_option("--dir", options.map.directory, "where pool files go")->capture_default_str();
     to.add_option("--latency", options.latency, "in mode pmem: fences as long as on other memory")
         ->check(CLI::IsMember({"optane", "cxl", "cxl-far"}));
@@ -41,30 +39,64 @@ std::map<std::string, structure> structures_by_name() {
     return names;
 }
 
-// What differs between filling a structure and a mix.
-void add_named_options(CLI::App& to, run_options& options) {
-    const auto names = structures_by_name();
-    if (const auto own = names.find(options.name); own != names.end()) {
-        options.map.which = own->second;
-        to.add_option("--read-percent", options.read_percent, "share of operations that read")
-            ->check(CLI::Range(0, 100))
-            ->capture_default_str();
-        return;
-    }
-    const auto mix = ycsb_mix(options.name);
-    if (mix && mix->scan != 0) options.map.which = structure::bptree;
-    to.add_option("--structure", options.map.which, "hashmap, bptree, skiplist, rbtree or avl")
-        ->transform(CLI::CheckedTransformer(names));
-    if (!mix) return;
+void add_value_bytes(CLI::App& to, run_options& options) {
+    to.add_option("--value-bytes", options.map.value_bytes, "256 except in the hash map and in map")
+        ->check(CLI::IsMember({32, 64, 256, 1024}))
+        ->capture_default_str();
+}
+void add_records(CLI::App& to, run_options& options) {
     to.add_option("--records", options.records, "loaded before the clock starts")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
+}
+
+// MOD's Table 2: 8-byte keys, 32-byte values, half lookups; 8-byte elements.
+void add_container_options(CLI::App& to, run_options& options) {
+    options.engine = "mod";
+    options.distribution = "uniform";
+    options.read_percent = sequence_named(options.name) ? 0 : 50;
+    options.map.value_bytes = options.name == name_of(structure::map) ? 32 : 0;
+    if (options.name == name_of(structure::map)) add_value_bytes(to, options);
+    add_records(to, options);
+    to.add_option_function<std::string>(
+          "--durability",
+          [&options](const std::string& when) { options.map.durable_on_return = when == "return"; },
+          "of engine mod: an update survives power loss when it returns, or when the thread's next "
+          "one does")
+        ->check(CLI::IsMember({"next", "return"}))
+        ->default_str("next");
+}
+
+// What differs between filling a structure, a container and a mix.
+void add_named_options(CLI::App& to, run_options& options) {
+    const auto names = structures_by_name();
+    const auto own = names.find(options.name);
+    if (own != names.end()) options.map.which = own->second;
+    if (measures_container(options)) add_container_options(to, options);
+    else add_value_bytes(to, options);
+    if (may_read(options))
+        to.add_option("--read-percent", options.read_percent, "share of operations that read")
+            ->check(CLI::Range(0, 100))
+            ->capture_default_str();
+    if (own != names.end() || measures_container(options)) return;
+    const auto mix = ycsb_mix(options.name);
+    if (mix && mix->scan != 0) options.map.which = structure::bptree;
+    to.add_option("--structure", options.map.which, "hashmap, bptree, skiplist, rbtree, avl or map")
+        ->transform(CLI::CheckedTransformer(names));
+    if (!mix) return;
+    add_records(to, options);
     to.add_option("--distribution", options.distribution, "which records: zipfian or uniform")
         ->check(CLI::IsMember({"zipfian", "uniform"}))
         ->capture_default_str();
 }
 
 std::string description_of(const std::string& name) {
+    if (const auto which = sequence_named(name)) {
+        if (*which == sequence::vecswap) return "two elements of a vector change places";
+        return *which == sequence::vector ? "set elements of a vector" : "half pushes, half pops";
+    }
+    if (name == name_of(structure::map) || name == name_of(structure::set))
+        return "half insertions, half lookups";
     const auto mix = ycsb_mix(name);
     if (!mix) return name == ycsb_load ? "fill a structure" : "fill this structure";
     std::string text;
@@ -79,9 +111,14 @@ std::string description_of(const std::string& name) {
     return text;
 }
 
-std::string engine_names() {
+std::string engine_names(const std::string& name) {
     std::string text;
-    for (const std::string& each : engines_for(structure::hashmap))
+    const auto which = sequence_named(name);
+    const auto names = structures_by_name();
+    const auto own = names.find(name);
+    for (const std::string& each :
+         which ? engines_for(*which)
+               : engines_for(own == names.end() ? structure::hashmap : own->second))
         text += (text.empty() ? "" : ", ") + each;
     return text;
 }
@@ -91,9 +128,10 @@ void add_run(CLI::App& to, const std::string& name, char** arguments) {
     auto json = std::make_shared<bool>(false);
     options->name = name;
     CLI::App* command = to.add_subcommand(name, description_of(name));
-    command->add_option("--engine", options->engine, engine_names())->capture_default_str();
+    CLI::Option* engine = command->add_option("--engine", options->engine, engine_names(name));
     add_run_options(*command, *options);
     add_named_options(*command, *options);
+    engine->capture_default_str();
     command->add_flag("--json", *json, "print one JSON object");
     command->callback([=] {
         become_with(environment_for(*options), arguments);
@@ -113,6 +151,7 @@ void add_compare_of(CLI::App& to, const std::string& name) {
         ->capture_default_str();
     add_run_options(*command, options->each);
     add_named_options(*command, options->each);
+    if (measures_container(options->each)) options->engines = {"mod", "pmdk"};
     command->add_flag("--json", *json, "print one JSON object instead of a table");
     command->callback([=] {
         const nlohmann::ordered_json result = compare(*options, !*json);

@@ -2,6 +2,7 @@
 #include "compare.hpp"
 
 #include "child.hpp"
+#include "containers/sequence_under_test.hpp"
 
 #include <fmt/format.h>
 
@@ -22,13 +23,18 @@ std::vector<std::string> arguments_for(const run_options& run) {
     add("--threads", std::to_string(run.threads));
     add("--ops", std::to_string(run.ops));
     add("--dir", run.map.directory);
-    add("--value-bytes", std::to_string(run.map.value_bytes));
+    if (!sequence_named(run.name) && run.map.which != structure::set)
+        add("--value-bytes", std::to_string(run.map.value_bytes));
     if (run.name.starts_with("ycsb-")) add("--structure", std::string(name_of(run.map.which)));
     if (ycsb_mix(run.name)) {
         add("--records", std::to_string(run.records));
         add("--distribution", run.distribution);
-    } else if (run.name != ycsb_load) {
+    } else if (may_read(run)) {
         add("--read-percent", std::to_string(run.read_percent));
+    }
+    if (measures_container(run)) {
+        add("--records", std::to_string(run.records));
+        add("--durability", run.map.durable_on_return ? "return" : "next");
     }
     if (!run.latency.empty()) add("--latency", run.latency);
     if (run.count_peers) arguments.emplace_back("--count-peers");

@@ -19,31 +19,35 @@ struct engine_entry {
 };
 
 bool every(structure) { return true; }
+bool filled(structure which) { return !is_container(which); }
+bool container(structure which) { return is_container(which); }
 bool hashed(structure which) { return which == structure::hashmap; }
+bool unordered(structure which) { return !ordered(which); }
 
 // The order is that of tables.
 const engine_entry entries[] = {
-    {"none", make_map_none, every},
-    {"undo", make_map_undo, every},
-    {"clobber", make_map_clobber, every},
-    {"ido", make_map_ido, every},
-    {"vlog-only", make_map_vlog_only, every},
-    {"clobberlog-only", make_map_clobberlog_only, every},
-    {"clobber-unrefined", make_map_clobber_unrefined, every},
+    {"none", make_map_none, filled},
+    {"undo", make_map_undo, filled},
+    {"clobber", make_map_clobber, filled},
+    {"ido", make_map_ido, filled},
+    {"vlog-only", make_map_vlog_only, filled},
+    {"clobberlog-only", make_map_clobberlog_only, filled},
+    {"clobber-unrefined", make_map_clobber_unrefined, filled},
+    {"mod", make_map_mod, container},
     {"pmdk", make_map_pmdk, every},
     {"pmdk-outside", make_map_pmdk_outside, hashed},
-    {"pmdk-actions", make_map_pmdk_actions, hashed},
+    {"pmdk-actions", make_map_pmdk_actions, unordered},
     {"lmdb", make_map_lmdb, every},
     {"lmdb-writemap-nosync", make_map_lmdb_writemap_nosync, every},
-    {"rocksdb", make_map_rocksdb, every},
-    {"rocksdb-nosync", make_map_rocksdb_nosync, every},
-    {"sqlite", make_map_sqlite, every},
-    {"sqlite-normal", make_map_sqlite_normal, every},
-    {"bdb", make_map_bdb, every},
-    {"bdb-nosync", make_map_bdb_nosync, every},
+    {"rocksdb", make_map_rocksdb, filled},
+    {"rocksdb-nosync", make_map_rocksdb_nosync, filled},
+    {"sqlite", make_map_sqlite, filled},
+    {"sqlite-normal", make_map_sqlite_normal, filled},
+    {"bdb", make_map_bdb, filled},
+    {"bdb-nosync", make_map_bdb_nosync, filled},
     {"bdb-hash", make_map_bdb_hash, hashed},
     {"bdb-hash-nosync", make_map_bdb_hash_nosync, hashed},
-    {"floor-2f", make_map_floor_2f, hashed},
+    {"floor-2f", make_map_floor_2f, unordered},
     {"volatile", make_map_volatile, every},
 };
 
@@ -56,13 +60,16 @@ std::string_view name_of(structure which) {
     case structure::skiplist: return "skiplist";
     case structure::rbtree: return "rbtree";
     case structure::avl: return "avl";
+    case structure::map: return "map";
+    case structure::set: return "set";
     }
     return "";
 }
 
 const std::vector<structure>& all_structures() {
-    static const std::vector<structure> all{structure::hashmap, structure::bptree,
-                                            structure::skiplist, structure::rbtree, structure::avl};
+    static const std::vector<structure> all{
+        structure::hashmap, structure::bptree, structure::skiplist, structure::rbtree,
+        structure::avl,     structure::map,    structure::set};
     return all;
 }
 
@@ -86,7 +93,9 @@ std::unique_ptr<map_under_test> make_map(std::string_view engine, const map_opti
 
 std::unique_ptr<map_under_test> make_map_pmdk(const map_options& options) {
     switch (options.which) {
-    case structure::hashmap: return make_pmdk_hashmap(options);
+    case structure::hashmap:
+    case structure::map:
+    case structure::set: return make_pmdk_hashmap(options);
     case structure::bptree: return make_pmdk_bptree(options);
     case structure::skiplist: return make_pmdk_skiplist(options);
     case structure::rbtree: return make_pmdk_rbtree(options);
@@ -96,7 +105,7 @@ std::unique_ptr<map_under_test> make_map_pmdk(const map_options& options) {
 }
 
 std::unique_ptr<map_under_test> make_map_volatile(const map_options& options) {
-    if (options.which == structure::hashmap) return make_volatile_hashmap(options);
+    if (!ordered(options.which)) return make_volatile_hashmap(options);
     return make_volatile_ordered_map(options);
 }
 

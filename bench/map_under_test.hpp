@@ -20,12 +20,18 @@
 
 namespace hf::bench {
 
-enum class structure : std::uint8_t { hashmap, bptree, skiplist, rbtree, avl };
+// map, set: containers, measured while they hold many elements already. The others are filled.
+enum class structure : std::uint8_t { hashmap, bptree, skiplist, rbtree, avl, map, set };
 
 /// As the command line says it.
 std::string_view name_of(structure which);
 const std::vector<structure>& all_structures();
-constexpr bool ordered(structure which) { return which != structure::hashmap; }
+constexpr bool is_container(structure which) {
+    return which == structure::map || which == structure::set;
+}
+constexpr bool ordered(structure which) {
+    return which != structure::hashmap && !is_container(which);
+}
 /// 32 in the B+tree, as in Clobber §5.2.
 constexpr std::size_t key_bytes(structure which) { return which == structure::bptree ? 32 : 8; }
 
@@ -36,17 +42,26 @@ struct map_options {
     std::uint64_t keys = 1000000; // to be inserted: sizes pools and fixed bucket arrays
     std::size_t value_bytes = 256;
     unsigned threads = 1;
-    bool reserve = true; // our hash map, too, has its buckets before the clock starts
-    bool prefault = true; // touch every page of the file before the clock starts
-    std::string keep_at;  // the file: opened if it is there, and left there
+    bool reserve = true;            // our hash map, too, has its buckets before the clock starts
+    bool prefault = true;           // touch every page of the file before the clock starts
+    bool durable_on_return = false; // of engine mod; else by the thread's next section
+    std::string keep_at;            // the file: opened if it is there, and left there
 };
 
 /// What a peer's name stands for under a mode, and what must be in the environment for it.
 struct map_facts {
-    bool emulated_pm = false;   // pmem mode on memory that is not persistent
-    bool counts_events = false; // its flushes and fences are seen: all go through hf::persist
-    bool counts_log = false;    // its log's entries and bytes are counted
-    std::string note;           // what the reader of a number must know
+    bool emulated_pm = false;    // pmem mode on memory that is not persistent
+    bool counts_events = false;  // its flushes and fences are seen: all go through hf::persist
+    bool counts_log = false;     // its log's entries and bytes are counted
+    std::string note;            // what the reader of a number must know
+    std::string durability = {}; // "next" or "return", where there is a choice
+};
+
+/// What the elements that are there take.
+struct memory_use {
+    std::uint64_t elements = 0;
+    std::uint64_t bytes = 0;                 // of nodes or objects in use, their headers included
+    std::optional<std::uint64_t> heap_bytes; // taken from the pool for them
 };
 
 /// What opening a file found that was there already.
@@ -70,6 +85,8 @@ public:
     /// to 'value'; returns how many. Only where the keys are ordered.
     virtual std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept = 0;
     virtual map_facts facts() const = 0;
+    /// Where it is known.
+    virtual std::optional<memory_use> memory() { return std::nullopt; }
     /// For maps that can be kept in a file (map_options::keep_at).
     virtual std::optional<reopened> state() const { return std::nullopt; }
 };

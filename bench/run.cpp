@@ -1,53 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "run.hpp"
 
+#include "containers/sequence_run.hpp"
 #include "latency.hpp"
-#include "peers/libpmem_events.hpp"
+#include "measured.hpp"
 #include "temporary_file.hpp"
 #include "workload.hpp"
 
 #include <holdfast/persist.hpp>
 
-#include <atomic>
-#include <chrono>
-#include <ctime>
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
-#include <thread>
 #include <vector>
 
 namespace hf::bench {
 namespace {
-
-using counters = hf::persist::counters;
-
-counters& operator+=(counters& to, const counters& more) {
-    to.flushes += more.flushes;
-    to.fences += more.fences;
-    to.ordering_points += more.ordering_points;
-    to.log_entries += more.log_entries;
-    to.log_bytes += more.log_bytes;
-    to.pm_bytes += more.pm_bytes;
-    return to;
-}
-counters events_now() {
-    counters now = hf::persist::thread_counters();
-    const libpmem_events others = libpmem_events_now();
-    now.flushes += others.flushes;
-    now.fences += others.fences;
-    now.ordering_points += others.fences;
-    return now;
-}
-counters since(const counters& before) {
-    counters now = events_now();
-    now.flushes -= before.flushes;
-    now.fences -= before.fences;
-    now.ordering_points -= before.ordering_points;
-    now.log_entries -= before.log_entries;
-    now.log_bytes -= before.log_bytes;
-    now.pm_bytes -= before.pm_bytes;
-    return now;
-}
 
 bool carry_out(map_under_test& map, const operation& what, const noise& values, void* room) {
     switch (what.kind) {
@@ -61,65 +29,16 @@ bool carry_out(map_under_test& map, const operation& what, const noise& values, 
     return false;
 }
 
-struct worker_result {
-    counters events{};
-    bool complete = true;
-};
-
-void work(map_under_test& map, const std::vector<operation>& todo, const noise& values,
-          std::size_t value_bytes, worker_result& result) {
-    std::vector<std::uint64_t> room(value_bytes / 8 + 1);
-    const counters before = events_now();
-    for (const operation& one : todo)
-        if (!carry_out(map, one, values, room.data())) {
-            result.complete = false;
-            return;
-        }
-    result.events = since(before);
-}
-
-double cpu_seconds() {
-    timespec now{};
-    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
-    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
-}
-
-struct measured {
-    double seconds;
-    double cpu_seconds;
-    counters events;
-};
-
 // todo: one list per thread.
 measured measure(map_under_test& map, const std::vector<std::vector<operation>>& todo,
                  std::size_t value_bytes) {
     const noise values(value_bytes);
-    const std::size_t threads = todo.size();
-    std::vector<worker_result> results(threads);
-    std::vector<std::thread> workers;
-    std::atomic<unsigned> ready{0};
-    std::atomic<bool> go{false};
-    for (unsigned w = 1; w < threads; ++w)
-        workers.emplace_back([&, w] {
-            ready.fetch_add(1);
-            while (!go.load(std::memory_order_acquire)) std::this_thread::yield();
-            work(map, todo[w], values, value_bytes, results[w]);
+    return measure_threads(static_cast<unsigned>(todo.size()), [&](unsigned w) {
+        std::vector<std::uint64_t> room(value_bytes / 8 + 1);
+        return std::ranges::all_of(todo[w], [&](const operation& one) {
+            return carry_out(map, one, values, room.data());
         });
-    while (ready.load() != threads - 1) std::this_thread::yield();
-    const double cpu_before = cpu_seconds();
-    const auto start = std::chrono::steady_clock::now();
-    go.store(true, std::memory_order_release);
-    // One thread means one thread: no second one idles.
-    work(map, todo[0], values, value_bytes, results[0]);
-    for (std::thread& worker : workers) worker.join();
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
-
-    measured all{elapsed.count(), cpu_seconds() - cpu_before, {}};
-    for (const worker_result& one : results) {
-        if (!one.complete) give_up("an operation failed: the pool is full, or a key is missing");
-        all.events += one.events;
-    }
-    return all;
+    });
 }
 
 plan_options plan_of(const run_options& options) {
@@ -130,6 +49,7 @@ plan_options plan_of(const run_options& options) {
         to.records = options.records;
     } else {
         to.operations.read = options.read_percent;
+        if (measures_container(options)) to.records = options.records;
     }
     return to;
 }
@@ -141,31 +61,26 @@ std::uint64_t insertions(const std::vector<std::vector<operation>>& lists) {
     return count;
 }
 
-void add_counts(nlohmann::ordered_json& out, const measured& result, const run_options& options,
-                const map_facts& facts) {
-    const auto per_op = [&](bool counted, std::uint64_t events) -> nlohmann::ordered_json {
-        if (!counted) return nullptr;
-        return static_cast<double>(events) / static_cast<double>(options.ops);
-    };
-    const bool ours = facts.counts_events && facts.counts_log && !libpmem_is_counted();
-    out["fences_per_op"] = per_op(facts.counts_events, result.events.fences);
-    out["flushes_per_op"] = per_op(facts.counts_events, result.events.flushes);
-    out["ordering_points_per_op"] = per_op(facts.counts_events, result.events.ordering_points);
-    out["log_entries_per_op"] = per_op(facts.counts_log, result.events.log_entries);
-    out["log_bytes_per_op"] = per_op(facts.counts_log, result.events.log_bytes);
-    out["pm_bytes_per_op"] = per_op(ours, result.events.pm_bytes);
-    out["cpu_ns_per_op"] = 1e9 * result.cpu_seconds / static_cast<double>(options.ops);
-}
-
 } // namespace
 
 std::vector<std::string> run_names() {
     std::vector<std::string> names;
     for (const structure which : all_structures()) names.emplace_back(name_of(which));
+    for (const sequence which : all_sequences()) names.emplace_back(name_of(which));
     names.emplace_back(ycsb_load);
     for (const char last : {'a', 'b', 'c', 'd', 'e', 'f'})
         names.push_back(std::string("ycsb-") + last);
     return names;
+}
+
+bool measures_container(const run_options& options) {
+    return sequence_named(options.name) || options.name == name_of(structure::map) ||
+           options.name == name_of(structure::set);
+}
+
+bool may_read(const run_options& options) {
+    if (const auto which = sequence_named(options.name)) return *which == sequence::vector;
+    return !ycsb_mix(options.name) && options.name != ycsb_load;
 }
 
 std::string cpu_name() {
@@ -199,8 +114,26 @@ void install_latency(const run_options& options) {
     persist::set_latency_model(*model);
 }
 
+void add_machine(nlohmann::ordered_json& out, const run_options& options, const map_facts& facts) {
+    out["durability"] = facts.durability.empty() ? nlohmann::ordered_json(nullptr)
+                                                 : nlohmann::ordered_json(facts.durability);
+    out["prefaulted"] = options.map.prefault;
+    out["directory"] = options.map.directory;
+    out["emulated_pm"] = facts.emulated_pm;
+    out["latency_model"] = options.latency.empty() ? nlohmann::ordered_json(nullptr)
+                                                   : nlohmann::ordered_json(options.latency);
+    out["flush_instruction"] = hf::persist::flush_instruction();
+    out["cpu"] = cpu_name();
+    out["note"] = !options.latency.empty() && !facts.counts_events
+                      ? facts.note + "; runs without the latency model"
+                      : facts.note;
+}
+
 nlohmann::ordered_json run(const run_options& options) {
+    if (const auto which = sequence_named(options.name)) return run_sequence(options, *which);
     const plan_options planned = plan_of(options);
+    if (options.map.which == structure::set && options.name != "set")
+        give_up(options.name + " reads values: a set has none");
     if (planned.operations.scan != 0 && !ordered(options.map.which))
         give_up(options.name + " scans: it needs an ordered structure");
     std::vector<std::vector<operation>> load;
@@ -220,9 +153,7 @@ nlohmann::ordered_json run(const run_options& options) {
     if (!load.empty()) measure(*map, load, sized.value_bytes);
     load.clear();
     const measured result = measure(*map, todo, sized.value_bytes);
-    map_facts facts = map->facts();
-    if (!options.latency.empty() && !facts.counts_events)
-        facts.note += "; runs without the latency model";
+    const map_facts facts = map->facts();
 
     nlohmann::ordered_json out;
     out["name"] = options.name;
@@ -231,7 +162,7 @@ nlohmann::ordered_json run(const run_options& options) {
     out["threads"] = options.threads;
     out["ops"] = options.ops;
     out["ops_per_second"] = static_cast<double>(options.ops) / result.seconds;
-    add_counts(out, result, options, facts);
+    add_counts(out, result, options.ops, facts);
     out["structure"] = name_of(sized.which);
     out["records"] = planned.records;
     out["distribution"] = planned.records == 0 ? nlohmann::ordered_json(nullptr)
@@ -242,14 +173,8 @@ nlohmann::ordered_json run(const run_options& options) {
     out["value_bytes"] = sized.value_bytes;
     out["read_percent"] = options.read_percent;
     out["reserved"] = sized.reserve;
-    out["prefaulted"] = sized.prefault;
-    out["directory"] = sized.directory;
-    out["emulated_pm"] = facts.emulated_pm;
-    out["latency_model"] = options.latency.empty() ? nlohmann::ordered_json(nullptr)
-                                                   : nlohmann::ordered_json(options.latency);
-    out["flush_instruction"] = hf::persist::flush_instruction();
-    out["cpu"] = cpu_name();
-    out["note"] = facts.note;
+    add_memory(out, map->memory());
+    add_machine(out, options, facts);
     return out;
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // One run of one benchmark in this process: T threads do N operations; operations per second and,
-// where the map counts them, persistence events per operation.
+// where they are counted, persistence events per operation.
 #pragma once
 
 #include "map_under_test.hpp"
@@ -17,12 +17,12 @@ namespace hf::bench {
 constexpr std::string_view ycsb_load = "ycsb-load";
 
 struct run_options {
-    std::string name = "hashmap"; // a structure, which is filled, or ycsb-load, ycsb-a …
+    std::string name = "hashmap"; // a structure or a sequence, or ycsb-load, ycsb-a …
     std::string engine = "clobber";
     std::string mode = "process";
     std::string distribution = "zipfian"; // of the mixes; ycsb-d has its own
     std::uint64_t ops = 1000000;
-    std::uint64_t records = 1000000; // loaded before the mixes
+    std::uint64_t records = 1000000; // loaded before the mixes and in containers
     unsigned threads = 1;
     std::string latency;       // "": this machine's; optane, cxl, cxl-far (latency.hpp)
     bool count_peers = false;  // libpmem's flushes and fences, too
@@ -30,11 +30,23 @@ struct run_options {
     map_options map;
 };
 
+/// Whether the benchmark is one of a container, which holds records when the clock starts.
+bool measures_container(const run_options& options);
+
+/// Whether a share of the operations may read: run_options::read_percent.
+bool may_read(const run_options& options);
+
 /// Names of all benchmarks that run() knows.
 std::vector<std::string> run_names();
 
 /// The object has the fields that DESIGN §7 fixes, and the machine's facts.
 nlohmann::ordered_json run(const run_options& options);
+
+/// Sets the latency model that the options ask for.
+void install_latency(const run_options& options);
+
+/// Where, on what and with which durability it ran: the end of every run's object.
+void add_machine(nlohmann::ordered_json& out, const run_options& options, const map_facts& facts);
 
 /// What must be in the environment when the program starts, for the libraries of some peers.
 std::vector<std::pair<std::string, std::string>> environment_for(const run_options& options);

@@ -16,6 +16,10 @@ OURS = ["none", "undo", "clobber", "ido", "vlog-only", "clobberlog-only", "clobb
 PEERS = ["pmdk", "lmdb", "lmdb-writemap-nosync", "rocksdb", "rocksdb-nosync", "sqlite",
          "sqlite-normal", "bdb", "bdb-nosync", "volatile"]
 HASHED = ["pmdk-outside", "pmdk-actions", "bdb-hash", "bdb-hash-nosync", "floor-2f"]
+CONTAINERS = {"map": ["mod", "pmdk", "pmdk-actions", "lmdb", "lmdb-writemap-nosync", "floor-2f", "volatile"],
+              "stack": ["mod", "pmdk", "pmdk-actions", "floor-2f", "volatile"]}
+CONTAINERS |= {"set": CONTAINERS["map"], "queue": CONTAINERS["stack"], "vector": CONTAINERS["stack"],
+               "vecswap": CONTAINERS["stack"]}
 COUNTS = ["fences_per_op", "flushes_per_op", "ordering_points_per_op", "log_entries_per_op",
           "log_bytes_per_op", "pm_bytes_per_op"]
 
@@ -53,6 +57,35 @@ class Benchmarks(unittest.TestCase):
                 with self.subTest(structure=structure, engine=engine):
                     found = run(structure, engine, "--mode", "pmem")
                     self.check_face(found, structure, structure, engine, "pmem", 1)
+
+    def test_every_container_runs_with_every_engine(self):
+        for container, engines in CONTAINERS.items():
+            for engine in engines:
+                for mode in ("pmem", "process"):
+                    with self.subTest(container=container, engine=engine, mode=mode):
+                        found = run(container, engine, "--mode", mode, "--records", 1000)
+                        self.check_face(found, container, container, engine, mode, 1)
+                        self.assertEqual(found["records"], 1000)
+
+    def test_containers_of_ours_fence_as_often_as_their_durability_says(self):
+        share = {"map": 0.5, "set": 0.5}        # the other half looks up
+        for container in CONTAINERS:
+            for durability, points in (("next", 1), ("return", 2)):
+                with self.subTest(container=container, durability=durability):
+                    found = run(container, "mod", "--mode", "pmem", "--records", 1000, "--durability",
+                                durability)
+                    self.assertEqual(found["durability"], durability)
+                    # New memory is taken now and then, and an insertion may find its key.
+                    self.assertAlmostEqual(found["fences_per_op"], points * share.get(container, 1),
+                                           delta=0.05)
+                    self.assertGreater(found["bytes_per_element"], 0)
+
+    def test_containers_of_libpmemobj_are_counted(self):
+        for container in CONTAINERS:
+            with self.subTest(container=container):
+                found = run(container, "pmdk", "--mode", "pmem", "--records", 1000, "--count-peers")
+                self.assertGreater(found["fences_per_op"], 2)
+                self.assertGreater(found["bytes_per_element"], 8)
 
     def check_mix(self, mix, engine, structure, *more):
         with self.subTest(mix=mix, engine=engine, structure=structure):
@@ -97,9 +130,21 @@ class Benchmarks(unittest.TestCase):
     def test_what_does_not_exist_is_refused(self):
         self.assertNotEqual(bench("hashmap", "--engine", "nosuch")[0], 0)
         self.assertNotEqual(bench("bptree", "--engine", "pmdk-actions", "--ops", 10)[0], 0)
+        self.assertNotEqual(bench("stack", "--engine", "lmdb", "--ops", 10)[0], 0)
+        self.assertNotEqual(bench("hashmap", "--engine", "mod", "--ops", 10)[0], 0)
+        self.assertNotEqual(bench("queue", "--engine", "volatile", "--threads", 2, "--ops", 10)[0], 0)
         code, _, err = bench("ycsb-e", "--structure", "hashmap", "--ops", 10, "--records", 10)
         self.assertNotEqual(code, 0)
         self.assertIn("ordered", err)
+
+    def test_compare_takes_containers(self):
+        for name in ("set", "queue"):
+            code, out, err = bench("compare", name, "--engines", "mod,pmdk", "--rounds", 1, "--ops", OPS,
+                                   "--records", 1000, "--mode", "pmem", "--durability", "return", "--json")
+            self.assertEqual(code, 0, err)
+            ours, peer = json.loads(out)["runs"]
+            self.assertEqual((ours["durability"], peer["durability"]), ("return", None))
+            self.assertEqual(ours["records"], 1000)
 
     def test_compare_takes_mixes(self):
         for name in ("ycsb-load", "ycsb-e"):

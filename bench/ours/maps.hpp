@@ -18,5 +18,7 @@ make_ours make_map_ido;
 make_ours make_map_vlog_only, make_map_clobberlog_only;
 // Engine clobber without the refinement of its analysis.
 make_ours make_map_clobber_unrefined;
+// Containers; not compiled by the plugin.
+make_ours make_map_mod;
 
 } // namespace hf::bench

@@ -3,8 +3,8 @@
 // The least that a logged in-place insertion can cost: one log line stored non-temporally and
 // fenced, then the node and its link flushed and fenced. Bump allocation, no free, no recovery: a
 // floor to compare with, not a map to use. In process mode its fences order only.
-#include "../temporary_file.hpp"
 #include "chained.hpp"
+#include "mapped_file.hpp"
 #include "peers.hpp"
 #include "thread_own.hpp"
 #include <base/line.hpp>
@@ -13,10 +13,8 @@
 
 #include <atomic>
 #include <cstring>
-#include <fcntl.h>
 #include <mutex>
 #include <shared_mutex>
-#include <sys/mman.h>
 
 namespace hf::bench {
 namespace {
@@ -35,20 +33,11 @@ class floor_2f_map final : public map_under_test {
 public:
     explicit floor_2f_map(const map_options& given)
         : value_bytes_(given.value_bytes), buckets_each_(buckets_per_instance(given.keys)),
-          domain_(given.mode == hf::mode::process ? domain::process : domain::adr),
-          file_(given.directory, "floor"), bytes_(pool_bytes(given)) {
-        const int descriptor = ::open(file_.path().c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
-        if (descriptor < 0 || posix_fallocate(descriptor, 0, static_cast<off_t>(bytes_)) != 0)
-            give_up("cannot make " + file_.path());
-        void* mapped = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE,
-                            MAP_SHARED | (given.prefault ? MAP_POPULATE : 0), descriptor, 0);
-        close(descriptor);
-        if (mapped == MAP_FAILED) give_up("cannot map " + file_.path());
-        base_ = static_cast<std::byte*>(mapped);
+          domain_(given.mode == hf::mode::process ? domain::process : domain::adr), file_(given),
+          bytes_(file_.size()), base_(file_.bytes()) {
         buckets_ = reinterpret_cast<node**>(base_);
         next_ = round_up(buckets_each_ * lock_count * sizeof(node*), line_bytes);
     }
-    ~floor_2f_map() override { munmap(base_, bytes_); }
 
     bool insert(std::uint64_t key, const void* value) noexcept override {
         const chained_place at = place_of(key, buckets_each_);
@@ -123,9 +112,9 @@ private:
     std::size_t value_bytes_;
     std::uint64_t buckets_each_;
     domain domain_;
-    temporary_file file_;
+    mapped_file file_;
     std::uint64_t bytes_;
-    std::byte* base_ = nullptr;
+    std::byte* base_;
     node** buckets_ = nullptr;
     std::atomic<std::uint64_t> next_{0};
     instance_locks locks_;

@@ -66,6 +66,11 @@ public:
     std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
     map_facts facts() const override { return file_.facts(); }
     std::optional<reopened> state() const override { return file_.state(); }
+    std::optional<memory_use> memory() override {
+        std::uint64_t entries = 0;
+        for (const instance& in : root_->instances) entries += in.count;
+        return file_.memory(entries);
+    }
 
 protected:
     virtual bool store(const chained_place& at, std::uint64_t key, const void* value) noexcept = 0;

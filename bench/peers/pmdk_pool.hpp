@@ -24,25 +24,32 @@ template <class T> T* direct(PMEMoid object) { return static_cast<T*>(pmemobj_di
 
 /// Announces that a transaction will overwrite this object. Counted as a log entry: 24 bytes and
 /// the object, up to the next line (libpmemobj 1.12, src/libpmemobj/ulog.c).
-template <class T> void snapshot(T* object, std::size_t count = 1) {
-    pmemobj_tx_add_range_direct(object, count * sizeof(T));
+inline void snapshot_bytes(void* begin, std::size_t bytes) {
+    pmemobj_tx_add_range_direct(begin, bytes);
     persist::counters& counted = persist::thread_counters();
     ++counted.log_entries;
-    counted.log_bytes += (24 + count * sizeof(T) + 63) / 64 * 64;
+    counted.log_bytes += (24 + bytes + 63) / 64 * 64;
+}
+template <class T> void snapshot(T* object, std::size_t count = 1) {
+    snapshot_bytes(object, count * sizeof(T));
 }
 
 class pool_file {
 public:
     explicit pool_file(const map_options& given)
         : process_(given.mode == hf::mode::process), file_(given.directory, "pmdk", given.keep_at) {
-        int yes = given.prefault ? 1 : 0;
-        pmemobj_ctl_set(nullptr, "prefault.at_create", &yes);
+        int prefault = given.prefault ? 1 : 0;
+        int yes = 1;
+        pmemobj_ctl_set(nullptr, "prefault.at_create", &prefault);
         reopened_ = std::filesystem::exists(file_.path());
         const auto start = std::chrono::steady_clock::now();
         const char* path = file_.path().c_str();
         pool_ = reopened_ ? pmemobj_open(path, "bench")
                           : pmemobj_create(path, "bench", pool_bytes(given), 0600);
         if (pool_ == nullptr) fail(reopened_ ? "pmemobj_open" : "pmemobj_create");
+        // Counting what is allocated costs a little: only where events are counted as well.
+        if (libpmem_is_counted() && pmemobj_ctl_set(pool_, "stats.enabled", &yes) != 0)
+            fail("stats.enabled");
         open_ = std::chrono::steady_clock::now() - start;
     }
     pool_file(const pool_file&) = delete;
@@ -59,6 +66,14 @@ public:
     }
     template <class Root> Root* root() const {
         return direct<Root>(pmemobj_root(pool_, sizeof(Root)));
+    }
+    /// Known where it was counted.
+    std::optional<memory_use> memory(std::uint64_t elements) const {
+        std::uint64_t bytes = 0;
+        if (!libpmem_is_counted() ||
+            pmemobj_ctl_get(pool_, "stats.heap.curr_allocated", &bytes) != 0)
+            return std::nullopt;
+        return memory_use{elements, bytes, std::nullopt};
     }
     map_facts facts() const {
         return {!process_, libpmem_is_counted(), true,
