@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// holdfast._core: the C API as classes. What is Python about them is in holdfast/__init__.py.
+#include "structure.hpp"
+
+#include <new>
+
+namespace hf_python {
+
+nb::object cursor::next() {
+    require_attached();
+    hf_bytes element, value;
+    const hf_status found = hf_mod_cursor_next(held_, &element, &value);
+    if (found == HF_NOT_FOUND) throw nb::stop_iteration();
+    check(found);
+    switch (what_) {
+    case gives::elements: return decoded(element);
+    case gives::values: return decoded(value);
+    case gives::pairs: break;
+    }
+    return nb::make_tuple(decoded(element), decoded(value));
+}
+
+namespace {
+
+void open(pool* to, const nb::bytes& path, const char* layout, bool pmem, int creation,
+          std::uint64_t create_bytes, std::uint64_t max_bytes, unsigned max_threads, bool salvage) {
+    hf_open_options options{};
+    options.layout = layout;
+    options.mode = pmem ? HF_MODE_PMEM : HF_MODE_PROCESS;
+    options.creation = creation;
+    options.create_bytes = create_bytes;
+    options.max_bytes = max_bytes;
+    options.max_threads = max_threads;
+    options.salvage = salvage;
+    new (to) pool(std::string(path.c_str(), path.size()), options);
+}
+
+void bind_pool(nb::module_& to) {
+    nb::class_<pool>(to, "Pool", nb::is_weak_referenceable())
+        .def("__init__", &open)
+        .def("close", &pool::close)
+        .def_prop_ro("closed", &pool::closed)
+        .def("settle", [](pool& of) { hf_mod_settle(of.get()); });
+}
+
+} // namespace
+
+} // namespace hf_python
+
+NB_MODULE(_core, to) {
+    using namespace hf_python;
+    nb::set_leak_warnings(false); // a pool may be open when the interpreter ends
+    bind_pool(to);
+    nb::class_<cursor>(to, "Cursor")
+        .def("__iter__", [](nb::handle self) { return nb::borrow(self); })
+        .def("__next__", &cursor::next);
+    bind_map(to);
+    bind_set(to);
+    bind_vector(to);
+    bind_stack_and_queue(to);
+}

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An open pool, and what lies in it.
+//
+// (1) Everything here is read and written under the interpreter's lock but for the work given to
+//     structure::change_away(). At most one such work runs on a pool, and no change beside it.
+// (2) A structure is read directly as long as no change runs beside; else through a snapshot.
+// (3) What holds memory of the pool is attached to it. Closing takes that away first: a later use
+//     finds nothing and raises.
+// (4) A child of fork() has the parent's memory. It neither changes nor closes the pool: both
+//     processes would.
+#pragma once
+
+#include "element.hpp"
+
+#include <condition_variable>
+#include <mutex>
+#include <string>
+#include <utility>
+
+namespace hf_python {
+
+class attachment;
+
+class pool {
+public:
+    /// Raises holdfast.Error.
+    pool(std::string path, const hf_open_options& options);
+    ~pool();
+    pool(const pool&) = delete;
+
+    /// Closes cleanly; a second time does nothing.
+    void close();
+    bool closed() const noexcept { return opened_ == nullptr || foreign(); }
+    /// Raises holdfast.Error "closed".
+    hf_pool* get() const;
+    const std::string& path() const noexcept { return path_; }
+
+    /// Whether a change runs beside.
+    bool busy() const noexcept { return away_; }
+    /// Waits, without the interpreter's lock, until none does. Requires: the caller has a
+    /// reference.
+    void await_turn();
+    /// A change's time without the interpreter's lock. Requires: its turn, and a reference.
+    class absence {
+    public:
+        explicit absence(pool& from) : from_(from), state_((from.leave(), PyEval_SaveThread())) {}
+        ~absence() {
+            PyEval_RestoreThread(state_);
+            from_.arrive();
+        }
+        absence(const absence&) = delete;
+
+    private:
+        pool& from_;
+        PyThreadState* state_;
+    };
+
+private:
+    friend class attachment;
+    bool foreign() const noexcept;
+    void leave();
+    void arrive();
+
+    std::string path_;
+    hf_pool* opened_ = nullptr;
+    unsigned forks_;
+    attachment* first_ = nullptr;
+    std::mutex turn_;
+    std::condition_variable turned_;
+    bool away_ = false;
+};
+
+/// A Python object that holds memory of a pool, and the pool itself as long as it does.
+class attachment {
+public:
+    explicit attachment(nb::object owner);
+    virtual ~attachment() { leave(); }
+    attachment(const attachment&) = delete;
+
+    pool& in() const;
+    nb::object owner() const { return owner_; }
+    bool usable() const noexcept { return pool_ != nullptr && !pool_->closed(); }
+
+protected:
+    /// Lets go of the pool's memory, and of the pool. For destructors, too.
+    void detach() noexcept;
+    /// Raises holdfast.Error "closed" unless it may be used.
+    void require_attached() const;
+
+private:
+    friend class pool;
+    virtual void drop() noexcept = 0;
+    void leave() noexcept;
+    nb::object owner_;
+    pool* pool_;
+    attachment *before_ = nullptr, *after_ = nullptr;
+};
+
+} // namespace hf_python

@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "structure.hpp"
+
+namespace hf_python {
+
+namespace {
+
+using set = structure<set_calls>;
+
+template <class Source> bool contains(const Source& of, nb::handle element) {
+    if (!storable(element)) return false;
+    const encoded wanted(element);
+    return of.read([&](const auto* from) { return find(from, wanted.get()) == HF_OK; });
+}
+
+void add(set& to, nb::handle element) {
+    const encoded what(element);
+    to.change([&](hf_mod_set* set) { check(hf_mod_set_insert(set, what.get(), nullptr)); });
+}
+
+/// Whether it was there.
+bool erase(set& from, nb::handle element) {
+    const encoded what(element);
+    return from.change([&](hf_mod_set* set) {
+        const hf_status found = hf_mod_set_erase(set, what.get());
+        if (found != HF_NOT_FOUND) check(found);
+        return found == HF_OK;
+    });
+}
+
+void remove(set& from, nb::handle element) {
+    if (erase(from, element)) return;
+    PyErr_SetObject(PyExc_KeyError, element.ptr());
+    throw nb::python_error();
+}
+
+/// Adds some and then discards others, in one section.
+void change_all(set& to, nb::iterable added, nb::iterable discarded) {
+    encoded_list all;
+    for (nb::handle each : added) all.add(each);
+    const std::size_t added_count = all.size();
+    for (nb::handle each : discarded) {
+        if (storable(each)) all.add(each); // others cannot be there
+    }
+    const std::vector<hf_bytes> elements = all.get();
+    std::vector<hf_mod_set_step> steps;
+    steps.reserve(elements.size());
+    for (const hf_bytes& each : elements) steps.push_back({each, steps.size() >= added_count});
+    to.change_many(steps.size(), [&](hf_mod_set* set) {
+        return hf_mod_set_update(set, steps.data(), steps.size());
+    });
+}
+
+nb::object take_any(set& from) {
+    return from.change([](hf_mod_set* set) {
+        hf_mod_cursor* all = nullptr;
+        check(hf_mod_set_iterate(set, &all));
+        hf_bytes first;
+        hf_status found = hf_mod_cursor_next(all, &first, nullptr);
+        nb::object given = found == HF_OK ? decoded(first) : nb::object();
+        if (found == HF_OK) found = hf_mod_set_erase(set, first); // the cursor keeps its bytes
+        hf_mod_cursor_close(all);
+        if (found == HF_NOT_FOUND) throw nb::key_error("pop from an empty set");
+        check(found);
+        return given;
+    });
+}
+
+} // namespace
+
+void bind_set(nb::module_& to) {
+    nb::class_<snapshot<set_calls>> version(to, "SetSnapshot");
+    bind_snapshot(version);
+    version.def("__contains__", &contains<snapshot<set_calls>>, nb::arg("element").none());
+
+    nb::class_<set> bound(to, "Set");
+    bind_structure(bound);
+    bound.def("__contains__", &contains<set>, nb::arg("element").none());
+    bound.def("add", &add, nb::arg("element").none());
+    bound.def(
+        "discard", [](set& from, nb::handle element) { erase(from, element); },
+        nb::arg("element").none());
+    bound.def("remove", &remove, nb::arg("element").none());
+    bound.def("pop", &take_any);
+    bound.def("_change", &change_all, nb::arg("added"), nb::arg("discarded"));
+}
+
+} // namespace hf_python

@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the five structures, and their snapshots, have in common.
+#pragma once
+
+#include "calls.hpp"
+#include "element.hpp"
+#include "pool.hpp"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hf_python {
+
+/// Goes through one version; an iterator.
+class cursor final : public attachment {
+public:
+    enum class gives { elements, values, pairs };
+    cursor(nb::object owner, hf_mod_cursor* held, gives what)
+        : attachment(std::move(owner)), held_(held), what_(what) {}
+    ~cursor() override { detach(); }
+    nb::object next();
+
+private:
+    void drop() noexcept override { hf_mod_cursor_close(std::exchange(held_, nullptr)); }
+    hf_mod_cursor* held_;
+    gives what_;
+};
+
+template <class Calls> class structure;
+
+/// A version.
+template <class Calls> class snapshot final : public attachment {
+public:
+    using calls = Calls;
+    snapshot(nb::object owner, typename Calls::snapshot* held)
+        : attachment(std::move(owner)), held_(held) {}
+    /// The current version.
+    explicit snapshot(const structure<Calls>& of) : snapshot(of.owner(), of.pinned()) {}
+    ~snapshot() override { detach(); }
+    void close() { detach(); }
+
+    template <class Work> auto read(Work&& work) const {
+        require_attached();
+        return work(const_cast<const typename Calls::snapshot*>(held_));
+    }
+
+private:
+    void drop() noexcept override { Calls::close(std::exchange(held_, nullptr)); }
+    typename Calls::snapshot* held_;
+};
+
+/// A handle.
+template <class Calls> class structure final : public attachment {
+public:
+    using calls = Calls;
+    structure(nb::object owner, const char* name, bool on_return)
+        : attachment(std::move(owner)), name_(name) {
+        in().await_turn(); // it may be made
+        check(Calls::open(in().get(), name, &held_));
+        Calls::set_durability(held_, on_return ? HF_MOD_ON_RETURN : HF_MOD_BY_NEXT_SECTION);
+    }
+    ~structure() override { detach(); }
+    void close() {
+        if (usable()) await_turn();
+        detach();
+    }
+    const char* name() const noexcept { return name_.c_str(); }
+
+    typename Calls::snapshot* pinned() const {
+        typename Calls::snapshot* taken = nullptr;
+        check(Calls::take(held(), &taken));
+        return taken;
+    }
+    /// 'work' gets the handle, or a snapshot when a change runs beside.
+    template <class Work> auto read(Work&& work) const {
+        if (!in().busy()) return work(const_cast<const typename Calls::handle*>(held()));
+        const snapshot<Calls> beside(owner(), pinned());
+        return beside.read(work);
+    }
+    /// A short change: with the interpreter's lock, so that nothing comes between its steps.
+    template <class Work> auto change(Work&& work) {
+        await_turn();
+        return work(held());
+    }
+    /// One of 'count' elements.
+    template <class Work> void change_many(std::size_t count, Work&& work) {
+        await_turn();
+        auto* const to = held();
+        hf_status found;
+        if (count < few_count) {
+            found = work(to);
+        } else {
+            const nb::object kept = owner();
+            const pool::absence away(in());
+            found = work(to);
+        }
+        check(found);
+    }
+
+private:
+    static constexpr std::size_t few_count = 64; // less than handing the lock over takes
+    typename Calls::handle* held() const {
+        require_attached();
+        return held_;
+    }
+    void await_turn() {
+        if (!in().busy()) return;
+        const nb::object kept = owner(); // another thread may close this meanwhile
+        in().await_turn();
+        require_attached();
+    }
+    void drop() noexcept override { Calls::close(std::exchange(held_, nullptr)); }
+    typename Calls::handle* held_ = nullptr;
+    std::string name_;
+};
+
+/// A cursor through the current version of 'of'.
+template <class Source> cursor* iterate(const Source& of, cursor::gives what) {
+    hf_mod_cursor* made = nullptr;
+    of.read([&](const auto* from) { check(Source::calls::iterate(from, &made)); });
+    return new cursor(of.owner(), made, what);
+}
+
+template <class Source> std::uint64_t count(const Source& of) {
+    return of.read([](const auto* from) { return Source::calls::count(from); });
+}
+
+void bind_map(nb::module_& to);
+void bind_set(nb::module_& to);
+void bind_vector(nb::module_& to);
+void bind_stack_and_queue(nb::module_& to);
+
+/// What every snapshot and structure can do.
+template <class Source> void bind_reading(nb::class_<Source>& to) {
+    to.def("close", &Source::close);
+    to.def("__len__", &count<Source>);
+    to.def("__bool__", [](const Source& of) { return count(of) != 0; });
+    to.def("__iter__", [](const Source& of) { return iterate(of, cursor::gives::elements); });
+    to.def_prop_ro("pool", [](const Source& of) {
+        of.in();
+        return of.owner();
+    });
+}
+
+template <class Calls> void bind_snapshot(nb::class_<snapshot<Calls>>& to) {
+    to.def(nb::init<const structure<Calls>&>());
+    bind_reading(to);
+}
+
+template <class Calls> void bind_structure(nb::class_<structure<Calls>>& to) {
+    using self = structure<Calls>;
+    to.def(nb::init<nb::object, const char*, bool>());
+    bind_reading(to);
+    to.def_prop_ro("name", &self::name);
+    to.def("clear", [](self& of) { of.change([](auto* at) { check(Calls::clear(at)); }); });
+}
+
+} // namespace hf_python

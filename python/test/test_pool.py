@@ -1,0 +1,282 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Pools: options, one per path, what closing takes away; threads; fork()."""
+import gc
+import multiprocessing
+import os
+import pickle
+import threading
+import unittest
+
+import holdfast
+from support import Pooled
+
+KINDS = (holdfast.Map, holdfast.Set, holdfast.Vector, holdfast.Stack, holdfast.Queue)
+
+
+def code_of(call):
+    """The code of the holdfast.Error that the call raises."""
+    try:
+        call()
+    except holdfast.Error as error:
+        assert error.message and str(error) == error.message, error
+        return error.code
+    raise AssertionError("no holdfast.Error was raised")
+
+
+def in_child(work, answers):
+    try:
+        answers.put(work())
+    except BaseException as error:
+        answers.put(error)
+
+
+class PoolTest(Pooled):
+    def test_errors_have_code_and_message(self):
+        self.assertEqual(code_of(lambda: holdfast.open(self.folder / "no/such.hf")), "not_found")
+        self.assertEqual(code_of(lambda: holdfast.open(self.folder / "no.hf", create="never")),
+                         "not_found")
+        self.assertEqual(code_of(lambda: holdfast.open(self.path)), "in_use")
+        self.assertEqual(code_of(lambda: holdfast.open(self.folder / "a.hf", max_threads=10**6)),
+                         "bad_argument")
+        (self.folder / "text").write_text("no pool" * 20000)
+        self.assertEqual(code_of(lambda: holdfast.Map(self.folder / "text")), "not_a_pool")
+        self.pool.close()
+        self.assertEqual(code_of(lambda: holdfast.open(self.path, layout="mine/1")), "wrong_layout")
+        self.assertEqual(code_of(lambda: holdfast.open(self.path, create="always_new")), "exists")
+        error = pickle.loads(pickle.dumps(holdfast.Error("in_use", "who")))
+        self.assertEqual((error.code, error.message), ("in_use", "who"))
+
+    def test_wrong_options_are_named(self):
+        self.assertRaises(ValueError, holdfast.open, self.folder / "b.hf", durability="forever")
+        self.assertRaises(ValueError, holdfast.open, self.folder / "b.hf", create="maybe")
+        self.assertRaises(TypeError, holdfast.open, self.folder / "b.hf", size=1)
+        self.assertRaises(ValueError, holdfast.Map, self.pool, when_durable="soon")
+        self.assertRaises(TypeError, holdfast.Map, self.pool, durability="pmem")
+        self.assertRaises(TypeError, holdfast.Map, 7)
+        self.assertFalse((self.folder / "b.hf").exists())
+
+    def test_structures_of_one_path_share_its_pool(self):
+        path = self.folder / "shared.hf"
+        structures = [kind(path) for kind in KINDS]
+        relative = holdfast.Map(os.path.relpath(path), "other")
+        self.assertEqual(len({id(each.pool) for each in [*structures, relative]}), 1)
+        self.assertEqual(structures[0].pool.path, str(path))
+        for kind, each in zip(KINDS, structures):
+            self.assertEqual(each.name, kind.__name__.lower())
+        self.assertRaises(ValueError, holdfast.Set, path, durability="pmem")
+        self.assertEqual(code_of(lambda: holdfast.open(path)), "in_use")
+        structures[0]["a"] = "b"
+        del structures, relative, each
+        gc.collect()
+        with holdfast.open(path) as pool:       # the last one closed it
+            self.assertEqual(holdfast.Map(pool), {"a": "b"})
+        self.assertTrue(pool.closed)
+
+    def test_closing_a_structure_lets_go_of_its_pool(self):
+        path = self.folder / "with.hf"
+        with holdfast.Map(path) as first, holdfast.Map(path) as second:
+            first["a"] = "b"
+            first.close()
+            first.close()
+            self.assertEqual(second["a"], "b")
+            self.assertEqual(code_of(lambda: first["a"]), "closed")
+            self.assertEqual(code_of(lambda: first.pool), "closed")
+        holdfast.open(path).close()
+
+    def test_mode_pmem_and_durable_on_return(self):
+        path = self.folder / "pmem.hf"
+        try:
+            pool = holdfast.open(path, durability="pmem")
+        except holdfast.Error as error:
+            self.assertEqual(error.code, "mode_unavailable")    # no tmpfs, no DAX here
+            self.skipTest(str(error))
+        for kind in KINDS:
+            kind(pool, when_durable="on_return").clear()
+        holdfast.Vector(pool).extend("abc")
+        pool.settle()
+        pool.close()
+        self.assertEqual(holdfast.Vector(path, durability="pmem"), list("abc"))
+
+    def test_a_full_pool_says_so_and_keeps_what_it_has(self):
+        path = self.folder / "full.hf"
+        pool = holdfast.open(path, create_bytes=8 << 20, max_bytes=8 << 20)
+        small, vector = holdfast.Map(pool), holdfast.Vector(pool)
+        small["a"] = "b"
+
+        def fill():
+            for i in range(100):
+                vector.append(f"{i}" * (1 << 19))
+
+        self.assertEqual(code_of(fill), "pool_full")
+        count = len(vector)
+        self.assertGreater(count, 1)
+        self.assertEqual(code_of(lambda: vector.extend(["x" * (1 << 23)] * 100)), "pool_full")
+        self.assertEqual(len(vector), count)
+        self.assertEqual(small, {"a": "b"})
+        vector.clear()
+        vector.append("room again")
+        pool.close()
+        self.assertEqual(holdfast.Vector(path, create_bytes=8 << 20, max_bytes=8 << 20),
+                         ["room again"])
+
+
+class ClosedTest(Pooled):
+    def test_every_use_after_the_pool_was_closed_is_an_error(self):
+        structures = [kind(self.pool) for kind in KINDS]
+        for each in structures:
+            each.update({"a": "b"}) if isinstance(each, holdfast.Map) else \
+                each.add("a") if isinstance(each, holdfast.Set) else each.extend("ab")
+        snapshots = [each.snapshot() for each in structures]
+        cursors = [iter(each) for each in structures + snapshots]
+        views = [structures[0].items(), snapshots[0].values()]
+        next(cursors[0])
+        self.pool.close()
+        self.pool.close()
+        self.assertTrue(self.pool.closed)
+        for each in structures + snapshots:
+            for call in (lambda: len(each), lambda: bool(each), lambda: list(each),
+                         lambda: each.pool):
+                self.assertEqual(code_of(call), "closed")
+            self.assertIn("closed", repr(each))
+            each.close()
+        for each in cursors:
+            self.assertEqual(code_of(lambda: next(each)), "closed")
+        for each in views:
+            self.assertEqual(code_of(lambda: list(each)), "closed")
+        for kind, each in zip(KINDS, structures):
+            self.assertEqual(code_of(each.clear), "closed")
+            self.assertEqual(code_of(each.snapshot), "closed")
+            self.assertEqual(code_of(lambda: kind(self.pool)), "closed")
+        a_map, a_set, vector, stack, a_queue = structures
+        for call in (lambda: a_map["a"], lambda: a_map.update(a="b"), lambda: a_map.pop("a", None),
+                     lambda: "a" in a_map, lambda: a_map.setdefault("a", "b"),
+                     lambda: a_map.__setitem__("a", "b"), lambda: a_set.add("a"), a_set.pop,
+                     lambda: a_set.update("a"), lambda: vector[0], lambda: vector[:],
+                     lambda: vector.append("a"), lambda: vector.__setitem__(0, "a"), vector.reverse,
+                     lambda: vector.extend("a" * 100), lambda: vector.__delitem__(0), stack.pop,
+                     lambda: stack.push("a"), stack.peek, a_queue.get, lambda: a_queue.put("a"),
+                     lambda: a_queue.extend("ab"), a_queue.peek, self.pool.settle):
+            self.assertEqual(code_of(call), "closed")
+
+    def test_closing_beside_threads_is_an_error_for_them_and_no_crash(self):
+        for _ in range(5):
+            pool = holdfast.open(self.folder / "threads.hf")
+            raised = []
+            started = threading.Barrier(5)
+
+            def work(mine):
+                started.wait()
+                try:
+                    while True:
+                        mine.update({str(i): "v" for i in range(200)})
+                        dict(mine.items())
+                        mine["a"] = "b"
+                        for _ in mine.snapshot():
+                            pass
+                except holdfast.Error as error:
+                    raised.append(error.code)
+
+            threads = [threading.Thread(target=work, args=(holdfast.Map(pool),)) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            started.wait()
+            pool.close()
+            for thread in threads:
+                thread.join(60)
+            self.assertEqual(raised, ["closed"] * 4)
+
+
+class ThreadsTest(Pooled):
+    def test_threads_lose_no_update(self):
+        shared, vector = holdfast.Map(self.pool), holdfast.Vector(self.pool)
+        shared.update({str(i): "0" for i in range(100)})
+        lock, wrong = threading.Lock(), []
+
+        def work(number):
+            for i in range(300):
+                shared[f"{number} {i}"] = "v"
+                vector.append(f"{number} {i}")
+                if i % 30 == 0:
+                    vector.extend(f"{number} {i} {j}" for j in range(100))
+                    shared.update({f"all {j}": f"{number} {i}" for j in range(100)})
+                with lock:
+                    shared["count"] = str(int(shared.get("count", "0")) + 1)
+                seen = {value for key, value in shared.items() if key.startswith("all ")}
+                if len(seen) > 1:       # an update of many is one commit
+                    wrong.append(seen)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+        self.assertEqual(shared["count"], "1200")
+        self.assertEqual(len(shared), 100 + 1200 + 100 + 1)
+        self.assertEqual(len(vector), 1200 + 40 * 100)
+        self.assertEqual(len(set(vector)), len(vector))
+
+    def test_threads_take_each_element_once(self):
+        a_map, a_set = holdfast.Map(self.pool), holdfast.Set(self.pool)
+        stack, vector = holdfast.Stack(self.pool), holdfast.Vector(self.pool)
+        names = [str(i) for i in range(400)]
+        a_map.update({name: name for name in names})
+        a_set.update(names)
+        stack.extend(names)
+        vector.extend(names)
+        taken = [[] for _ in range(4)]
+
+        def work(mine):
+            for take in (a_set.pop, stack.pop, vector.pop, lambda: a_map.popitem()[0]):
+                try:
+                    while True:
+                        mine.append(take())
+                        a_map.update({f"other {i}": "x" for i in range(0)})
+                except (KeyError, IndexError):
+                    pass
+
+        threads = [threading.Thread(target=work, args=(mine,)) for mine in taken]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted(sum(taken, [])), sorted(names * 4))
+
+
+class ForkTest(Pooled):
+    def asked_in_child(self, work):
+        forking = multiprocessing.get_context("fork")
+        answers = forking.SimpleQueue()
+        child = forking.Process(target=in_child, args=(work, answers))
+        child.start()
+        answer = answers.get()
+        child.join()
+        self.assertEqual(child.exitcode, 0)
+        return answer
+
+    def test_a_forked_child_cannot_touch_its_parents_pool(self):
+        shared = holdfast.Map(self.pool)
+        shared["a"] = "b"
+        snapshot = shared.snapshot()
+
+        def work():
+            global holds
+            found = [code_of(call) for call in (
+                lambda: shared.__setitem__("a", "c"), lambda: shared["a"], lambda: len(snapshot),
+                lambda: holdfast.Map(self.pool, "new"), self.pool.settle)]
+            closed = self.pool.closed
+            shared.close()
+            snapshot.close()
+            self.pool.close()
+            own = holdfast.Map(self.folder / "child.hf")
+            own["mine"] = "1"
+            return found, closed, dict(own.items())
+
+        self.assertEqual(self.asked_in_child(work), (["closed"] * 5, True, {"mine": "1"}))
+        shared["a"] = "parent"
+        self.assertEqual((dict(shared.items()), snapshot["a"]), ({"a": "parent"}, "b"))
+        self.assertEqual(self.reopen(holdfast.Map), {"a": "parent"})
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,32 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Ordinary use, for mypy --strict: what it must accept without a cast."""
+from collections.abc import MutableMapping, MutableSequence, MutableSet
+
+import holdfast
+
+
+def count(words: list[str], counts: MutableMapping[str | bytes, str | bytes]) -> None:
+    for word in words:
+        counts[word] = str(int(counts.get(word, "0")) + 1)
+
+
+def main() -> None:
+    with holdfast.open("words.hf", durability="pmem") as pool:
+        counts = holdfast.Map(pool, when_durable="on_return")
+        count(["a", "b"], counts)
+        counts |= {"c": b"3"}
+        before = counts.snapshot()
+        words: MutableSet[str | bytes] = holdfast.Set(pool)
+        words |= {"a"}
+        lines: MutableSequence[str | bytes] = holdfast.Vector(pool)
+        lines[1:3] = ["x", b"y"]
+        first: str | bytes = lines[0]
+        some: MutableSequence[str | bytes] = lines[:2]
+        jobs = holdfast.Queue(pool)
+        jobs.put(first)
+        holdfast.Stack(pool).extend([*some, jobs.get(timeout=1.5)])
+        print(before["a"], dict(before.items()), counts.pop("a", None))
+    try:
+        holdfast.Map("words.hf", create="never", max_bytes=1 << 30)
+    except holdfast.Error as error:
+        print(error.code, error.message)
