@@ -51,6 +51,14 @@ bool sound(const cell* cells, std::uint64_t index) {
            c.member < cells[family].members && index == family + 1 + c.member;
 }
 
+/// Whether a record was written to its end.
+bool valid(const redo_record& r) noexcept {
+    if (r.count == 0 || r.count > redo_updates_max) return false;
+    persist::trace(persist::event::checked, &r,
+                   offsetof(redo_record, entries) + r.count * sizeof r.entries[0]);
+    return r.check == redo_check(r);
+}
+
 } // namespace
 
 store::impl::impl(pool::impl& in, store& face)
@@ -81,7 +89,7 @@ status store::impl::inspect(const pool::impl& in) {
     for (std::uint64_t i = 0; i < super.cell_count; ++i)
         if (!sound(cells, i)) return corrupt(file, fmt::format("root cell {} is damaged", i));
     const redo_record& r = super.redo;
-    if (r.count <= redo_updates_max && r.count > 0 && r.check == redo_check(r))
+    if (valid(r))
         for (std::uint64_t i = 0; i < r.count; ++i)
             if (r.entries[i].cell >= super.cell_count)
                 return corrupt(file, fmt::format("redo record names root {} of {}",
@@ -149,7 +157,7 @@ void store::impl::redo() noexcept {
     for (std::uint64_t i = 0; i < super_->cell_count; ++i)
         redo_number_ = std::max(redo_number_, cells()[i].stamp);
     const redo_record& r = super_->redo;
-    if (r.count == 0 || r.count > redo_updates_max || r.check != redo_check(r)) return;
+    if (!valid(r)) return;
     redo_number_ = std::max(redo_number_, r.number);
     for (std::uint64_t i = 0; i < r.count; ++i) {
         cell& c = cells()[r.entries[i].cell];
