@@ -6,6 +6,7 @@
 
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/set.hpp>
+#include <holdfast/mod/update.hpp>
 
 #include <mod/kinds.hpp>
 
@@ -147,6 +148,14 @@ public:
     unsigned operations(unsigned) const override { return 3; }
     void run(pool& p, unsigned, unsigned i) override {
         map from = open(p, "from"), to = open(p, "to");
+        if (i == 1) {
+            const status done = mod::update(std::tie(from, to), [](auto& less, auto& more) {
+                more.insert(1, 10);
+                less.erase(1);
+            });
+            HF_ASSERT(done.ok());
+            return;
+        }
         const auto source = from.snapshot();
         const auto less = source.erase(i);
         const auto more = to.snapshot().insert(i, source[i]);

@@ -68,7 +68,7 @@ protected:
         for (const char name : names_) {
             const mod::root* r = root(p, name);
             mod::ref n = list::first_of(r->word());
-            for (; n != 0; n = list::at(r->base(), n)->next) seen.insert(n);
+            for (; n != 0 && seen.insert(n).second;) n = list::at(r->base(), n)->next;
         }
         return seen.size() + parents(p);
     }
@@ -120,8 +120,8 @@ public:
     void run(pool& p, unsigned, unsigned i) override {
         if (i == 0) push(p, 'a', 10);
         if (i == 1) set(p, 'a', 2, 11);
-        if (i == 2) pop(p, 'a');
-        if (i == 3) push(p, 'a', 12); // in the memory of nodes that 'set' gave up
+        if (i == 2) push(p, 'a', 12); // not in the memory of nodes that 'set' gave up just now
+        if (i == 3) pop(p, 'a');
         if (i == 4) set(p, 'a', 1, 13);
         if (i == 5) clear(p, 'a');
         if (i == 6) push(p, 'a', 14);
@@ -208,8 +208,8 @@ public:
         if (i == 1) push(p, 'a', 11); // past the record: redoing it would lose this
         if (i == 3) push(p, 'x', 13);
         if (i == 4) {
-            const mod::version from = popped(x), to = pushed(b, 14);
-            expect(mod::store::of(p).commit({{&x, &from}, {&b, &to}}));
+            const mod::version from = popped(x), to = pushed(b, 14), third = pushed(a, 15);
+            expect(mod::store::of(p).commit({{&x, &from}, {&b, &to}, {&a, &third}}));
         }
     }
 };
@@ -217,13 +217,15 @@ public:
 /// One list takes another's nodes: they have two parents, and one again.
 class sharing : public lists {
 public:
-    explicit sharing(const mod_variant& v) : lists(v, "ab") { use_afterwards(); }
+    explicit sharing(const mod_variant& v) : lists(v, "abc") { use_afterwards(); }
     bool buffered(unsigned, unsigned i) const override {
         return i != 3 && mod_program::buffered(0, i);
     }
     void setup(pool& p) override {
         for (std::uint64_t i = 0; i < 3; ++i) push(p, 'a', i);
         push(p, 'b', 9);
+        push(p, 'c', 8);
+        expect(root(p, 'c')->commit(taken_over(root(p, 'a')->read(), *root(p, 'c'))));
     }
     unsigned operations(unsigned) const override { return 6; }
     void run(pool& p, unsigned, unsigned i) override {
@@ -310,7 +312,10 @@ public:
     }
     unsigned operations(unsigned) const override { return 6; }
     void run(pool& p, unsigned, unsigned i) override {
-        if (i == 0) push(p, 'a', 10, 13);
+        if (i == 0) // two of a size, one of another
+            expect(list::updated(*root(p, 'a'), [](shadow& s, std::uint64_t w) {
+                return list::push(s, list::push(s, list::push(s, w, 7, 13), 8, 25), 9, 13);
+            }));
         if (i == 1) push(p, 'a', 11, 21);
         if (i == 2) push(p, 'a', 12, 1000); // an arena of its own
         if (i == 3) pop(p, 'a');
@@ -332,29 +337,12 @@ private:
     }
 };
 
-/// The chunk of an arena that a crash left half taken is anybody's again.
-class half_taken final : public lists {
+/// Lists beside blocks that are nobody's of MOD.
+class beside_blocks : public lists {
 public:
-    explicit half_taken(const mod_variant& v) : lists(v, "a") {}
-    bool buffered(unsigned, unsigned i) const override {
-        return i != 0 && mod_program::buffered(0, i);
-    }
-    void setup(pool& p) override {
-        push(p, 'a', 1);
-        const mod::store::impl& in = mod::store::of(p).internals();
-        void* free = hf_alloc(block_bytes);
-        in.super()->taking = p.internals().offset_of(free);
-        in.super()->taking_bytes = block_bytes;
-        hf_free(free);
-        pool::impl::abandon(std::move(p));
-    }
-    unsigned operations(unsigned) const override { return 2; }
-    void run(pool& p, unsigned, unsigned i) override {
-        if (i == 0) hf_alloc(block_bytes);
-        if (i == 1) push(p, 'a', 2, 20); // an arena
-    }
+    using lists::lists;
 
-private:
+protected:
     static constexpr std::size_t block_bytes = 4096; // a chunk
     void show(pool& p, state& s) override {
         lists::show(p, s);
@@ -377,6 +365,51 @@ private:
     }
 };
 
+/// The chunk of an arena that a crash left half taken is anybody's again.
+class half_taken final : public beside_blocks {
+public:
+    explicit half_taken(const mod_variant& v) : beside_blocks(v, "a") {}
+    bool buffered(unsigned, unsigned i) const override {
+        return i != 0 && mod_program::buffered(0, i);
+    }
+    void setup(pool& p) override {
+        push(p, 'a', 1);
+        const mod::store::impl& in = mod::store::of(p).internals();
+        void* free = hf_alloc(block_bytes);
+        in.super()->taking = p.internals().offset_of(free);
+        in.super()->taking_bytes = block_bytes;
+        hf_free(free);
+        pool::impl::abandon(std::move(p));
+    }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) hf_alloc(block_bytes);
+        if (i == 1) push(p, 'a', 2, 20); // an arena
+    }
+};
+
+/// Arenas without a node in use go back to the heap, from the middle of their list too, and serve
+/// others.
+class given_back : public beside_blocks {
+public:
+    explicit given_back(const mod_variant& v) : beside_blocks(v, "ab") {}
+    bool buffered(unsigned, unsigned i) const override {
+        return (i == 0 || i == 3) && mod_program::buffered(0, i);
+    }
+    void setup(pool& p) override {
+        push(p, 'a', 1, 9);
+        push(p, 'b', 2, 20);
+        push(p, 'a', 3, 40);
+    }
+    unsigned operations(unsigned) const override { return 5; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) clear(p, 'a');
+        if (i == 1 || i == 4) expect(mod::store::of(p).collect());
+        if (i == 2) hf_alloc(block_bytes);
+        if (i == 3) push(p, 'a', 4, 60);
+    }
+};
+
 /// Every opening of the pool begins where a crash left it.
 template <class Program> class after_a_crash final : public Program {
 public:
@@ -394,7 +427,8 @@ public:
     add_variants<sharing>("store/sharing") && add_variants<snapshots>("store/snapshots") &&
     add_variants<arenas>("store/arenas") && add_variants<two_writers>("store/two writers", "a") &&
     add_variants<two_writers>("store/two writers of siblings", "xy") &&
-    add_variants<half_taken>("store/half taken") &&
+    add_variants<half_taken>("store/half taken") && add_variants<given_back>("store/given back") &&
+    add_variants<after_a_crash<given_back>>("store/after a crash/given back") &&
     add_variants<after_a_crash<one_root>>("store/after a crash/one root") &&
     add_variants<after_a_crash<siblings>>("store/after a crash/siblings") &&
     add_variants<after_a_crash<unrelated>>("store/after a crash/unrelated") &&

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Vectors: every operation, of words, of elements of 32 bytes and of strings; slices and
+// concatenations that share nodes within a vector and between two; batches and versions.
+#include "mod_program.hpp"
+
+#include <holdfast/mod/vector.hpp>
+
+#include <mod/kinds.hpp>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace {
+
+using namespace hf;
+using namespace hf::crash;
+using u64 = std::uint64_t;
+using wide = std::array<u64, 4>;
+
+template <class T> T made(u64 from) {
+    if constexpr (std::is_same_v<T, std::string>) {
+        return std::string(20, static_cast<char>('a' + from % 26)); // one size of node
+    } else if constexpr (std::is_same_v<T, wide>) {
+        wide out;
+        out.fill(from);
+        return out;
+    } else {
+        return from;
+    }
+}
+void add_to(state& s, u64 value) { s.add(value); }
+void add_to(state& s, std::string_view value) { s.add(value); }
+void add_to(state& s, const wide& value) {
+    s.expect(std::ranges::count(value, value[0]) == 4, "an element is whole");
+    s.add(value[0]);
+}
+
+/// Two vectors, "one" and "two".
+template <class T> class vectors : public mod_program {
+public:
+    using vector = mod::vector<T>;
+    vectors(const mod_variant& v, unsigned before) : mod_program(v), before_(before) {
+        use_afterwards();
+    }
+    void setup(pool& p) override {
+        std::vector<T> values;
+        for (unsigned i = 0; i < before_; ++i) values.push_back(made<T>(i));
+        expect(open(p, "one").append_range(values));
+        values.resize(3);
+        expect(open(p, "two").append_range(values));
+    }
+
+protected:
+    vector open(pool& p, std::string_view name) const {
+        auto v = vector::open(p, {name});
+        HF_ASSERT(static_cast<bool>(v));
+        v->set_durability(variant().when);
+        return *v;
+    }
+    static void expect(const status& outcome) { HF_ASSERT(outcome.ok()); }
+    void show(pool& p, state& s) override {
+        for (const char* name : {"one", "two"}) {
+            const vector v = open(p, name);
+            s.add(v.size());
+            for (const auto& value : v) add_to(s, value);
+        }
+    }
+    std::uint64_t reachable(pool& p) override {
+        node_census found(mod::store::of(p));
+        found.add(*open(p, "one").of(), *mod::find_kind(mod::builtin_kind::vector));
+        found.add(*open(p, "two").of(), *mod::find_kind(mod::builtin_kind::vector));
+        return found.count();
+    }
+    void use(pool& p, state& s) override {
+        vector v = open(p, "two");
+        state before, after;
+        show(p, before);
+        for (u64 i = 0; i < 20; ++i) expect(v.push_back(made<T>(500 + i)));
+        for (u64 i = 0; i < 20; ++i) expect(v.set(v.size() - 1 - i, made<T>(600 + i)));
+        for (u64 i = 0; i < 20; ++i) expect(v.pop_back());
+        show(p, after);
+        s.expect(before.text() == after.text(), "what was recovered can be used");
+    }
+
+private:
+    unsigned before_;
+};
+
+/// An element at a time.
+template <class T> class elements final : public vectors<T> {
+public:
+    using vectors<T>::vectors;
+    /// All of it once before, so that there are arenas of each size: taking them has programs of
+    /// its own, and multiplies the states of these.
+    void setup(pool& p) override {
+        vectors<T>::setup(p);
+        for (unsigned i = 0; i < operations(0); ++i) run(p, 0, i);
+    }
+    unsigned operations(unsigned) const override { return 8; }
+    void run(pool& p, unsigned, unsigned i) override {
+        auto v = this->open(p, "one");
+        if (i == 0) this->expect(v.set(v.size() / 2, made<T>(100)));
+        if (i == 1) this->expect(v.push_back(made<T>(101)));
+        if (i == 2) this->expect(v.swap(0, v.size() - 1));
+        if (i == 3) this->expect(v.insert(v.size() / 3, made<T>(103)));
+        if (i == 4) this->expect(v.pop_back());
+        if (i == 5) this->expect(v.erase(1));
+        if (i == 6)
+            this->expect(v.update([](auto& batch) {
+                for (u64 n = 0; n < 5; ++n) batch.push_back(made<T>(110 + n));
+                batch.set(0, made<T>(120));
+                batch.swap(1, batch.size() - 1);
+                batch.pop_back();
+            }));
+        if (i == 7) this->expect(v.commit(v.snapshot().set(2, made<T>(130)).pop_back()));
+    }
+};
+
+/// Many elements at once, shared where they can be.
+template <class T> class pieces final : public vectors<T> {
+public:
+    using vectors<T>::vectors;
+    /// The first two may have to note that nodes are shared.
+    unsigned operations(unsigned) const override { return 9; }
+    void run(pool& p, unsigned, unsigned i) override {
+        auto v = this->open(p, "one"), w = this->open(p, "two");
+        if (i == 0) this->expect(w.append(v.snapshot()));
+        if (i == 1) this->expect(v.set(0, made<T>(100)));                      // a node of both
+        if (i == 2) this->expect(w.commit(w.snapshot().append(w.snapshot()))); // twice the same
+        if (i == 3) this->expect(w.set(1, made<T>(101)));
+        if (i == 4) this->expect(v.drop(v.size() / 3));
+        if (i == 5) this->expect(w.slice(2, w.size() - 2));
+        if (i == 6) this->expect(w.clear()); // what v shares stays
+        if (i == 7) this->expect(v.take(2));
+        if (i == 8) this->expect(w.assign(std::vector<T>{made<T>(7), made<T>(8)}));
+    }
+};
+
+[[maybe_unused]] const bool added = add_variants<elements<u64>>("vector/words", 40U) &&
+                                    add_variants<elements<wide>>("vector/wide", 6U) &&
+                                    add_variants<elements<std::string>>("vector/strings", 6U) &&
+                                    add_variants<pieces<u64>>("vector/pieces/words", 40U) &&
+                                    add_variants<pieces<std::string>>("vector/pieces/strings", 6U);
+
+} // namespace
