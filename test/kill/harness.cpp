@@ -100,7 +100,7 @@ hf::open_options session::options() const {
     hf::open_options o;
     plan_.what->shape(o, sum_.pools);
     o.mode = plan_.mode;
-    o.engines = hf::structures::engines_of_build();
+    for (const hf::engine* e : hf::structures::engines_of_build()) o.engines.push_back(e);
     o.max_threads = threads_max + 2;
     return o;
 }
@@ -257,7 +257,10 @@ outcome run(const plan& plan) {
     return session(plan).run();
 }
 
-const char* engine_name() { return hf::structures::engine_of_build().data(); }
+const char* engine_name() {
+    return has_sections() ? hf::structures::engine_of_build().data() : "mod";
+}
+bool has_sections() { return !hf::structures::engines_of_build().empty(); }
 
 std::uint64_t kill_between_debit_and_credit(const plan& plan) {
     constexpr std::uint64_t accounts = 4;

@@ -37,5 +37,7 @@ std::uint64_t kill_between_debit_and_credit(const plan& plan);
 
 /// The engine that this program's workloads were built for.
 const char* engine_name();
+/// Whether its workloads are sections, which an engine completes or rolls back.
+bool has_sections();
 
 } // namespace kill_test

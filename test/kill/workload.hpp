@@ -29,6 +29,9 @@ public:
     virtual void verify(hf::pool& pool, journal& log) = 0;
 };
 
+/// Those that this program was built with.
+std::vector<workload*> workloads();
+
 workload& map_workload();
 workload& bank_workload();
 workload& blob_workload();
