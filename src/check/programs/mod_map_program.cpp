@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Maps and sets: every operation, of words and of strings, and of keys that collide so that nodes
-// are deep; batches, versions, and two maps that change together.
+// Maps, sets and ordered maps: every operation, of words and of strings, and of keys that collide
+// so that nodes are deep; batches, versions, and two maps that change together.
 #include "mod_program.hpp"
 
 #include <holdfast/mod/map.hpp>
+#include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/set.hpp>
 #include <holdfast/mod/update.hpp>
 
@@ -71,6 +72,10 @@ template <class K, class H> struct face<mod::set<K, H>> {
     }
 };
 
+template <class Map> constexpr std::uint32_t kind_of = mod::builtin_kind::hash_trie;
+template <class K, class V, class C>
+constexpr std::uint32_t kind_of<mod::ordered_map<K, V, C>> = mod::builtin_kind::ordered_map;
+
 template <class Map> class one_map : public mod_program {
 public:
     using K = typename Map::key_type;
@@ -78,9 +83,17 @@ public:
     one_map(const mod_variant& v, unsigned before) : mod_program(v), before_(before) {
         use_afterwards();
     }
+    /// All of it once before, so that there are arenas of each size (mod_store_program.cpp has
+    /// programs for taking them).
     void setup(pool& p) override {
         Map m = open(p);
-        for (u64 i = 0; i < before_; ++i) HF_ASSERT(*with::insert(m, i, i));
+        const auto fill = [&] {
+            for (u64 i = 0; i < before_; ++i) HF_ASSERT(*with::insert(m, i, i));
+        };
+        fill();
+        for (unsigned i = 0; i < operations(0); ++i) run(p, 0, i);
+        expect(m.clear());
+        fill();
     }
     unsigned operations(unsigned) const override { return 7; }
     void run(pool& p, unsigned, unsigned i) override {
@@ -118,7 +131,7 @@ private:
     void show(pool& p, state& s) override { with::show(open(p), s); }
     std::uint64_t reachable(pool& p) override {
         node_census found(mod::store::of(p));
-        found.add(*open(p).of(), mod::detail::hash_trie_kind);
+        found.add(*open(p).of(), *mod::find_kind(kind_of<Map>));
         return found.count();
     }
     void use(pool& p, state& s) override {
@@ -190,6 +203,8 @@ private:
     add_variants<one_map<mod::map<u64, std::string>>>("map/words to strings", 4U) &&
     add_variants<one_map<mod::set<u64>>>("set/words", 12U) &&
     add_variants<one_map<mod::set<std::string>>>("set/strings", 4U) &&
+    add_variants<one_map<mod::ordered_map<u64, u64>>>("ordered map/words", 12U) &&
+    add_variants<one_map<mod::ordered_map<std::string, std::string>>>("ordered map/strings", 4U) &&
     add_variants<two_maps>("maps/unrelated", false) &&
     add_variants<two_maps>("maps/siblings", true);
 

@@ -105,7 +105,10 @@ public:
         if (i == 1) push(p, 'a', 1);
         if (i == 2) push(p, 'x', 2);
         if (i == 3) root(p, 'b'); // durable when it returns, and so is all before it
-        if (i == 4) push(p, 'b', 3);
+        if (i == 4)               // two arenas in one commit
+            expect(list::updated(*root(p, 'b'), [](shadow& s, std::uint64_t w) {
+                return list::push(s, list::push(s, w, 3, 13), 4, 25);
+            }));
     }
 };
 
