@@ -34,7 +34,7 @@ KINDS = [
     "allocated but unlinked", "linked before allocation durable", "double free on replay",
     "lock left held", "another thread's unpersisted value read", "acknowledged before durable",
     "counter rebuilt wrongly", "move loses or duplicates", "capacity before array",
-    "early reuse of retired memory"]
+    "early reuse of retired memory", "published memory changed in place"]
 # What a mutant may change, by the directory of the objects in the build.
 RECOMPILED = re.compile(r"/(hf_traced|crash_\w+)\.dir/")
 SECONDS_MAX = 60
