@@ -13,7 +13,7 @@ import sys
 import tempfile
 import time
 
-GRAPH = ["--nodes", "60000", "--edges", "720000", "--seed", "4"]
+GRAPH = ["--nodes", "150000", "--edges", "1800000", "--seed", "4"]
 
 
 def start(program, pool, engine, mode):
@@ -36,7 +36,7 @@ def search(program, engine, mode, kills, dice):
             process = start(program, pool, engine, mode)
             line = process.stdout.readline()
             assert line in ("begins\n", "continues\n"), process.stderr.read()
-            time.sleep(dice.random() * undisturbed["seconds"] * 2 / kills)
+            time.sleep(dice.random() * undisturbed["seconds"] * 1.4 / kills)
             process.kill()
             process.communicate()
             hit += process.returncode != 0
