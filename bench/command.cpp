@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "command.hpp"
 
+#include "applications/applications.hpp"
 #include "child.hpp"
 #include "compare.hpp"
 #include "containers/sequence_under_test.hpp"
@@ -163,6 +164,7 @@ void add_compare(CLI::App& to) {
     CLI::App* command = to.add_subcommand("compare", "engines and peers in interleaved rounds");
     command->require_subcommand(1);
     for (const std::string& name : run_names()) add_compare_of(*command, name);
+    add_application_comparisons(*command);
 }
 
 void add_restart(CLI::App& to, char** arguments) {
@@ -208,6 +210,7 @@ void add_command(CLI::App& app, char** arguments) {
     CLI::App* bench = app.add_subcommand("bench", "measure engines and peers");
     bench->require_subcommand(1);
     for (const std::string& name : run_names()) add_run(*bench, name, arguments);
+    add_applications(*bench, arguments);
     add_compare(*bench);
     add_restart(*bench, arguments);
 }

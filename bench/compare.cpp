@@ -12,7 +12,8 @@
 namespace hf::bench {
 namespace {
 
-std::vector<std::string> arguments_for(const run_options& run) {
+std::vector<std::string> arguments_for(const run_options& run,
+                                       const std::vector<std::string>& own) {
     std::vector<std::string> arguments{"bench", run.name, "--json"};
     const auto add = [&](const char* option, std::string value) {
         arguments.emplace_back(option);
@@ -20,9 +21,15 @@ std::vector<std::string> arguments_for(const run_options& run) {
     };
     add("--engine", run.engine);
     add("--mode", run.mode);
+    add("--dir", run.map.directory);
+    if (run.count_peers) arguments.emplace_back("--count-peers");
+    if (!run.map.prefault) arguments.emplace_back("--no-prefault");
+    if (!own.empty()) {
+        arguments.insert(arguments.end(), own.begin(), own.end());
+        return arguments;
+    }
     add("--threads", std::to_string(run.threads));
     add("--ops", std::to_string(run.ops));
-    add("--dir", run.map.directory);
     if (!sequence_named(run.name) && run.map.which != structure::set)
         add("--value-bytes", std::to_string(run.map.value_bytes));
     if (run.name.starts_with("ycsb-")) add("--structure", std::string(name_of(run.map.which)));
@@ -37,9 +44,7 @@ std::vector<std::string> arguments_for(const run_options& run) {
         add("--durability", run.map.durable_on_return ? "return" : "next");
     }
     if (!run.latency.empty()) add("--latency", run.latency);
-    if (run.count_peers) arguments.emplace_back("--count-peers");
     if (!run.map.reserve) arguments.emplace_back("--grow");
-    if (!run.map.prefault) arguments.emplace_back("--no-prefault");
     return arguments;
 }
 
@@ -61,7 +66,8 @@ nlohmann::ordered_json compare(const compare_options& options, bool progress) {
             run.engine = options.engines[i];
             if (progress)
                 fmt::print(stderr, "\rround {}/{} {:<24}", round + 1, options.rounds, run.engine);
-            const std::string text = output_of_self(arguments_for(run), environment_for(run));
+            const std::string text =
+                output_of_self(arguments_for(run, options.own_arguments), environment_for(run));
             last[i] = nlohmann::ordered_json::parse(text);
             speeds[i].push_back(last[i]["ops_per_second"].get<double>());
             cpu[i].push_back(last[i]["cpu_ns_per_op"].get<double>());

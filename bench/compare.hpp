@@ -15,6 +15,7 @@ struct compare_options {
     std::vector<std::string> engines{"clobber", "pmdk"}; // ratios are to the first
     unsigned rounds = 5;
     run_options each; // engine is replaced
+    std::vector<std::string> own_arguments; // of applications, instead of what structures want
 };
 
 /// Medians, spread ((max - min) / median) and ratio to the first engine; the processor time of an
