@@ -5,6 +5,7 @@ import multiprocessing
 import os
 import pickle
 import threading
+import time
 import unittest
 
 import holdfast
@@ -165,10 +166,12 @@ class ClosedTest(Pooled):
             started = threading.Barrier(5)
 
             def work(mine):
+                many = {str(i): "v" for i in range(5000)}
+                mine.update(many)
                 started.wait()
                 try:
                     while True:
-                        mine.update({str(i): "v" for i in range(200)})
+                        mine.update(many)
                         dict(mine.items())
                         mine["a"] = "b"
                         for _ in mine.snapshot():
@@ -180,6 +183,7 @@ class ClosedTest(Pooled):
             for thread in threads:
                 thread.start()
             started.wait()
+            time.sleep(0.01)        # from here on it meets a change that runs, most times
             pool.close()
             for thread in threads:
                 thread.join(60)
@@ -215,6 +219,32 @@ class ThreadsTest(Pooled):
         self.assertEqual(len(shared), 100 + 1200 + 100 + 1)
         self.assertEqual(len(vector), 1200 + 40 * 100)
         self.assertEqual(len(set(vector)), len(vector))
+
+    def test_what_is_read_beside_a_change_is_of_one_version(self):
+        vector, a_map = holdfast.Vector(self.pool), holdfast.Map(self.pool)
+        names = [f"name {i}" for i in range(3000)]
+        vector.extend(["0"] * 3000)
+        a_map.update(dict.fromkeys(names, "0"))
+        done, mixed = threading.Event(), []
+
+        def read():
+            while not done.is_set():
+                found = set(vector[:])
+                if len(found) != 1:
+                    mixed.append(found)
+                if "name 7" not in a_map or len(a_map) != 3000 or len(vector) != 3000:
+                    mixed.append("count")
+
+        readers = [threading.Thread(target=read) for _ in range(2)]
+        for reader in readers:
+            reader.start()
+        for i in range(60):     # large: without the interpreter's lock
+            vector[:] = [str(i)] * 3000
+            a_map.update(dict.fromkeys(names, str(i)))
+        done.set()
+        for reader in readers:
+            reader.join()
+        self.assertEqual(mixed, [])
 
     def test_threads_take_each_element_once(self):
         a_map, a_set = holdfast.Map(self.pool), holdfast.Set(self.pool)
