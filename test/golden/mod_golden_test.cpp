@@ -7,6 +7,7 @@
 // own: all of it is done once before it is counted.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/mod/map.hpp>
+#include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
 #include <holdfast/mod/set.hpp>
 #include <holdfast/mod/stack.hpp>
@@ -123,9 +124,12 @@ protected:
 constexpr std::pair<durability, u64> both[] = {{durability::by_next_section, 1},
                                                {durability::on_return, 2}};
 
-TEST_F(ModGolden, Map) {
-    golden file("map");
-    auto m = make<mod::map<u64, value>>({"m"});
+template <class Map> void count_map(Map& m, const char* name) {
+    const auto ok = [](const auto& outcome) {
+        if constexpr (requires { outcome.ok(); }) ASSERT_TRUE(outcome.ok()) << outcome.what();
+        else ASSERT_TRUE(outcome) << outcome.error().what();
+    };
+    golden file(name);
     ok(m.update([](auto& batch) {
         for (u64 i = 0; i < preloaded; ++i) batch.insert(key(i), value{i});
     }));
@@ -151,6 +155,15 @@ TEST_F(ModGolden, Map) {
         file.count(when, "version", points,
                    [&](u64 i) { ok(m.commit(m.snapshot().insert_or_assign(key(i), value{i}))); });
     }
+}
+
+TEST_F(ModGolden, Map) {
+    auto m = make<mod::map<u64, value>>({"m"});
+    count_map(m, "map");
+}
+TEST_F(ModGolden, OrderedMap) {
+    auto m = make<mod::ordered_map<u64, value>>({"m"});
+    count_map(m, "ordered_map");
 }
 
 TEST_F(ModGolden, Set) {
