@@ -99,6 +99,7 @@ void store::impl::before_fence(root::volatile_part& owner) noexcept {
 void store::impl::store_again(root::volatile_part& owner) noexcept {
     if (domain() != domain::adr || owner.family != nullptr) return;
     persist::flush(domain(), owner.durable, 2 * word_bytes);
+    if (owner.unfenced != nullptr) persist::flush(domain(), owner.unfenced, 1);
     const std::uint64_t word = owner.word.load(std::memory_order_relaxed);
     store_word(owner, word);
 }

@@ -29,6 +29,20 @@ struct alignas(line_bytes) pin_slot {
     std::atomic<std::uint64_t> at{0}; // sequence number + 1; 0: free
 };
 
+/// An element about to be stored in place. A writer announces it and looks for pins; a reader pins
+/// and looks for it. Either the writer sees the pin and copies instead, or the reader sees the
+/// announcement: it withdraws one that is not decided, and helps along one that is.
+struct overwriting {
+    enum : std::uint32_t { none, announced, decided, withdrawn };
+    std::atomic<std::uint32_t> state{none};
+    // Stable while one who has pinned sees 'decided'.
+    std::atomic<std::byte*> at{nullptr};
+    std::atomic<std::uint64_t> old{0}, next{0};
+    std::atomic<std::uint32_t> bytes{0};
+
+    void store() noexcept; // once, whoever comes first
+};
+
 /// Everything volatile about a root.
 struct root::volatile_part {
     std::uint32_t index = 0; // of its cell
@@ -57,7 +71,9 @@ struct root::volatile_part {
     std::vector<batch> batches; // oldest first
     std::vector<ref> retired;
     std::thread::id last_writer{};
-    shadow work; // of 'writing'
+    overwriting in_place;
+    const std::byte* unfenced = nullptr; // an element that its last writer stored and flushed
+    shadow work;                         // of 'writing'
     node_cache cache;
 
     std::unique_ptr<root> face;
@@ -122,6 +138,8 @@ public:
     status commit_versions(std::span<const new_version> updates);
     /// Gives back what a shadow made.
     void drop(shadow& made) noexcept;
+    bool overwrite(root::volatile_part& to, std::byte* at, const void* next,
+                   std::size_t bytes) noexcept;
     void prepare(shadow& work, node_cache& cache, root::volatile_part* held = nullptr) noexcept;
     /// The pool is full: what waits only for the next commit's fence is reclaimed now.
     ref take_after_all(shadow& work, std::size_t bytes) noexcept;

@@ -628,6 +628,56 @@ TEST_F(mod_vector, is_read_on_snapshots_while_it_is_written) {
     in_.expect_no_other_nodes({v.of()});
 }
 
+TEST_F(mod_vector, stores_elements_in_place_unless_somebody_could_see_it) {
+    const auto run = [&]<class T>(T) {
+        in_.make_new(hf::mode::pmem, 16_MiB);
+        auto v = in_.vector<T>(), other = in_.vector<T>("other");
+        for (int i = 0; i < 100; ++i) ASSERT_TRUE(v.push_back(T(i)).ok());
+        const auto held = v.snapshot();
+        for (int i = 0; i < 100; ++i) ASSERT_TRUE(v.set(i, T(i + 1)).ok());
+        for (int i = 0; i < 100; ++i) ASSERT_EQ(held[i], T(i));
+        ASSERT_TRUE(other.append(held.take(0).append(v.snapshot())).ok());
+        ASSERT_TRUE(other.assign(std::vector<T>{}).ok());
+        ASSERT_TRUE(other.append(v.snapshot()).ok()); // shares v's nodes
+        for (int i = 0; i < 100; ++i) ASSERT_TRUE(v.set(i, T(i + 2)).ok());
+        for (int i = 0; i < 100; ++i) ASSERT_EQ(other[i], T(i + 1));
+        for (int i = 0; i < 100; ++i) ASSERT_EQ(v[i], T(i + 2));
+        EXPECT_EQ(v.set(100, T(1)).code(), hf::errc::bad_argument);
+    };
+    run(std::uint8_t{});
+    run(std::uint16_t{});
+    run(std::uint32_t{});
+    run(std::uint64_t{});
+    run(double{});
+}
+
+// The writer's k-th set stores k in element k % n: whatever moment a snapshot shows, it has n
+// numbers in a row, and shows them again.
+TEST_F(mod_vector, snapshots_beside_stores_in_place_show_one_moment) {
+    in_.make_new(hf::mode::process, 16_MiB);
+    auto v = in_.vector<std::uint64_t>();
+    constexpr std::uint64_t n = 40;
+    ASSERT_TRUE(v.assign(std::views::iota(std::uint64_t{0}, n)).ok());
+    std::atomic<bool> stop{false};
+    std::vector<std::thread> readers;
+    for (int r = 0; r < 2; ++r)
+        readers.emplace_back([&] {
+            for (std::uint64_t newest = 0; !stop;) {
+                const auto s = v.snapshot();
+                const std::vector<std::uint64_t> once(s.begin(), s.end());
+                const std::uint64_t last = *std::ranges::max_element(once);
+                for (std::uint64_t i = 0; i < n; ++i)
+                    ASSERT_EQ(once[i], last - (last - i) % n) << i << ", newest " << last;
+                EXPECT_TRUE(std::ranges::equal(once, s));
+                EXPECT_GE(last, newest);
+                newest = last;
+            }
+        });
+    for (std::uint64_t k = n; k < 60'000; ++k) ASSERT_TRUE(v.set(k % n, k).ok());
+    stop = true;
+    for (auto& r : readers) r.join();
+}
+
 TEST_F(mod_vector, writes_seven_lines_for_an_element_of_a_million) {
     in_.make_new(hf::mode::pmem, 512_MiB);
     auto v = in_.vector<std::uint64_t>();
@@ -643,7 +693,15 @@ TEST_F(mod_vector, writes_seven_lines_for_an_element_of_a_million) {
                                    before.nt_stores) /
                100;
     };
-    EXPECT_EQ(lines([&] { return v.set(random() % v.size(), random()); }), 7.0);
+    const auto set = [&] { return v.set(random() % v.size(), random()); };
+    EXPECT_EQ(lines(set), 1.0) << "in place: nobody holds a version";
+    {
+        const auto held = v.snapshot();
+        const auto before = hf::persist::thread_counters().flushes;
+        EXPECT_TRUE(set().ok());
+        EXPECT_GE(hf::persist::thread_counters().flushes - before, 6U) << "its way was copied";
+    }
+    EXPECT_EQ(lines(set), 1.0);
     EXPECT_LE(lines([&] { return v.swap(random() % v.size(), random() % v.size()); }), 12.0);
     EXPECT_LE(lines([&] { return v.push_back(1); }), 7.0);
     EXPECT_LE(lines([&] { return v.pop_back(); }), 1.5);

@@ -54,6 +54,13 @@ version::state* store::impl::pin(root::volatile_part& to) {
         std::scoped_lock held{owner.overflow_lock};
         owner.overflow.push_back(s->pinned_at);
     }
+    // (1) of overwrite.cpp.
+    auto& op = owner.in_place;
+    std::uint32_t found = op.state.load(std::memory_order_seq_cst);
+    if (found == overwriting::announced &&
+        op.state.compare_exchange_strong(found, overwriting::withdrawn))
+        found = overwriting::withdrawn;
+    if (found == overwriting::decided) op.store();
     s->word = to.load();
     return s;
 }

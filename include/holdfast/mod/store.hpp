@@ -6,8 +6,9 @@
 //
 //   root cell ── word ──> nodes of the current version        (named, durable; docs/format/mod.md)
 //
-// (1) A node that a durable word may reach is never stored to. A shadow's nodes are fresh: made
-//     since it began, reachable from nothing durable.
+// (1) A node that a durable word may reach is never stored to, but for one element in one store
+//     while nobody holds a version (writing::overwrite). A shadow's nodes are fresh: made since it
+//     began, reachable from nothing durable.
 // (2) A commit flushes every fresh node, fences, then stores the root's word: its one ordering
 //     point. A crash keeps the word's old value or its new one, and both reach whole nodes.
 // (3) A node that a commit replaced is retired. It is reused when the new word is durable and no
@@ -214,6 +215,16 @@ public:
         shadow& work() noexcept { return *work_; }
         /// Ordering: 1 point, 2 with durability::on_return. Errors: pool_full; nothing is changed.
         status commit(std::uint64_t next);
+        /// Instead of a commit: stores one element of the current version in place. That takes one
+        /// store, which a failure keeps or does not; so no node needs to be copied, if nobody holds
+        /// a version of this root and no nodes are shared. False when somebody does: nothing is
+        /// changed, and an update goes on as usual.
+        ///
+        /// Requires: 'at' in a node of the current version, 'bytes' 1, 2, 4 or 8, aligned to them.
+        /// Ordering: 1 point.
+        /// Threads:  a snapshot that comes in between helps the store along, or prevents it: it
+        ///           never waits and never sees an element change.
+        bool overwrite(std::byte* at, const void* next, std::size_t bytes) noexcept;
 
     private:
         friend class root;

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// One element stored in place. Copying its way down costs six lines and as many nodes; the store
+// alone is failure-atomic. What stands against it are versions, which must not change: so it is
+// done only when there are none, and a reader that comes meanwhile finds it not done or done.
+//
+// (1) Writer: announce, look for pins, decide, store, none. Reader: pin, look for an announcement,
+//     then read the word. All of it is sequentially consistent: one of the two sees the other.
+// (2) Who has pinned and sees 'decided' stores the element too, by compare-and-swap: the second of
+//     the two finds it done. From then on the pin keeps writers from storing in place.
+// (3) A shared node is another version's as well, whoever holds it.
+#include <mod/store_impl.hpp>
+
+#include <cstring>
+
+namespace hf::mod {
+namespace {
+
+template <class Word> void swap_word(std::byte* at, std::uint64_t old, std::uint64_t next) {
+    auto expected = static_cast<Word>(old);
+    std::atomic_ref(*reinterpret_cast<Word*>(at))
+        .compare_exchange_strong(expected, static_cast<Word>(next), std::memory_order_seq_cst);
+}
+std::uint64_t word_at(const void* at, std::size_t bytes) noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, at, bytes);
+    return word;
+}
+
+} // namespace
+
+void overwriting::store() noexcept {
+    std::byte* const element = at.load(std::memory_order_acquire);
+    const std::uint64_t from = old.load(std::memory_order_relaxed);
+    const std::uint64_t to = next.load(std::memory_order_relaxed);
+    switch (bytes.load(std::memory_order_relaxed)) {
+    case 1: return swap_word<std::uint8_t>(element, from, to);
+    case 2: return swap_word<std::uint16_t>(element, from, to);
+    case 4: return swap_word<std::uint32_t>(element, from, to);
+    default: return swap_word<std::uint64_t>(element, from, to);
+    }
+}
+
+/// Requires: the owner's lock held.
+bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* next,
+                            std::size_t bytes) noexcept {
+    root::volatile_part& owner = to.owner();
+    if (sharing_count_.load(std::memory_order_acquire) != 0) return false; // (3)
+    if (oldest_own_pin(owner) != ~std::uint64_t{0}) return false;
+    const hf::domain d = domain();
+    before_fence(owner);
+    persist::fence(d); // what this thread committed before is durable
+    overwriting& op = owner.in_place;
+    op.old.store(word_at(at, bytes), std::memory_order_relaxed);
+    op.next.store(word_at(next, bytes), std::memory_order_relaxed);
+    op.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
+    op.at.store(at, std::memory_order_release);
+    op.state.store(overwriting::announced, std::memory_order_seq_cst);
+    std::uint32_t undecided = overwriting::announced;
+    if (oldest_own_pin(owner) != ~std::uint64_t{0} ||
+        !op.state.compare_exchange_strong(undecided, overwriting::decided)) {
+        op.state.store(overwriting::none, std::memory_order_seq_cst);
+        return false;
+    }
+    persist::trace(persist::event::commit, at, bytes);
+    op.store();
+    op.state.store(overwriting::none, std::memory_order_release);
+    persist::flush(d, at, bytes);
+    owner.unfenced = at;
+    persist::thread_counters().pm_bytes += bytes;
+    ++persist::thread_counters().sections;
+    if (to.face->when_durable() == durability::on_return) persist::fence(d);
+    return true;
+}
+
+bool root::writing::overwrite(std::byte* at, const void* next, std::size_t bytes) noexcept {
+    return to_->store_->internals().overwrite(*to_->part_, at, next, bytes);
+}
+
+} // namespace hf::mod
