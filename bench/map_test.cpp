@@ -47,14 +47,16 @@ protected:
         map_options options;
         options.which = GetParam().which;
         options.keys = 3 * operations;
+        options.value_bytes = bytes_ = has_values() ? 256 : 0;
         options.prefault = false;
         map_ = make_map(GetParam().engine, options);
         ASSERT_NE(map_, nullptr);
     }
     bool holds(std::uint64_t key, const void* value) {
         std::vector<std::byte> found(256);
-        return map_->find(key, found.data()) && std::memcmp(found.data(), value, 256) == 0;
+        return map_->find(key, found.data()) && std::memcmp(found.data(), value, bytes_) == 0;
     }
+    static bool has_values() { return GetParam().which != structure::set; }
     // As many as there are from a key on, the last of them with the right value.
     void expect_scan(const std::map<std::uint64_t, std::uint64_t>& model, std::uint64_t from,
                      std::uint64_t count) {
@@ -69,6 +71,7 @@ protected:
     }
 
     noise values_{256};
+    std::size_t bytes_ = 0;
     std::unique_ptr<map_under_test> map_;
 };
 
@@ -82,6 +85,7 @@ TEST_P(Map, AnswersAsAModelDoes) {
             ASSERT_TRUE(holds(key, values_.value_of(model[key]))) << "seed " << seed;
             continue;
         }
+        if (there && !has_values()) continue;
         model[key] = i;
         const void* value = values_.value_of(i);
         ASSERT_TRUE(there ? map_->update(key, value) : map_->insert(key, value))
