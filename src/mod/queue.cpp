@@ -182,11 +182,11 @@ void visit_node(visitor& to, const std::byte* bytes, std::uint32_t part, std::ui
     queue_node node;
     std::memcpy(&node, bytes, sizeof node);
     const bool level = part <= queue_levels_max;
-    if (node.used == 0 || node.used > queue_fan || (!level && node.used != queue_fan))
-        return visit_corrupt(to, 0);
+    const bool whole = node.used == queue_fan && node.deeper == 0;
+    if (node.used == 0 || node.used > queue_fan || (!level && !whole)) return visit_corrupt(to, 0);
     const std::uint32_t height = level ? part - 1 : part - queue_levels_max - 2;
     const std::uint64_t lacks = visit_named(to, node, height, holds, each);
-    const bool deeper = level && node.deeper != 0;
+    const bool deeper = node.deeper != 0;
     if ((lacks != 0 && !deeper) || (deeper && part == queue_levels_max))
         return visit_corrupt(to, 0);
     if (deeper)
