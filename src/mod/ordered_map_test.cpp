@@ -412,6 +412,9 @@ TEST_P(OrderedMap, versions_branch_and_one_of_them_is_committed) {
         ASSERT_NO_FATAL_FAILURE(expect_same(right, right_model));
     }
     expect_no_leak(map);
+    const text_map::version none;
+    EXPECT_TRUE(none.empty() && none.begin() == none.end() && !none.contains("2"));
+    EXPECT_TRUE(none.lower_bound("2") == none.end());
 }
 
 TEST_P(OrderedMap, an_update_is_one_ordering_point) {

@@ -83,6 +83,7 @@ public:
     /// Errors:   none; when the pool was full, the commit says it.
     class version : public mod::version, public detail::tree_reading<version, tree> {
     public:
+        /// Empty, and of no map: for reading and assigning only.
         version() noexcept = default;
         [[nodiscard]] version insert(key_view key, value_view value) const {
             return update([&](batch& to) { to.insert(key, value); });
@@ -113,8 +114,8 @@ public:
             const auto found = this->get(key);
             return found ? read(*found) : read{};
         }
-        using mod::version::base;
         using mod::version::word;
+        const std::byte* base() const noexcept { return *this ? mod::version::base() : nullptr; }
 
     private:
         friend class ordered_map;
