@@ -417,6 +417,19 @@ TEST_P(OrderedMap, versions_branch_and_one_of_them_is_committed) {
     EXPECT_TRUE(none.lower_bound("2") == none.end());
 }
 
+TEST_P(OrderedMap, what_a_batch_reads_may_be_given_to_it) {
+    auto map = map_of<text_map>();
+    const auto committed = map.update([](auto& batch) {
+        for (std::uint64_t i = 1000; i < 3000; ++i)
+            batch.insert(std::to_string(i), std::to_string(i));
+        batch.insert_or_assign("2999", *batch.get("1000"));
+        EXPECT_EQ(batch.erase(batch.first().first, batch.last().first), 1999U);
+    });
+    ASSERT_TRUE(committed.ok()) << committed.what();
+    ASSERT_NO_FATAL_FAILURE(expect_same(map, model_of<text_map>{{"2999", "1000"}}));
+    expect_no_leak(map);
+}
+
 TEST_P(OrderedMap, an_update_is_one_ordering_point) {
     auto map = map_of<number_map>();
     const auto points = [](auto&& work) {

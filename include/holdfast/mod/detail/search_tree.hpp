@@ -403,7 +403,8 @@ private:
     };
     void add(ref node, std::uint32_t context) noexcept { what_[count_++] = {node, context}; }
 
-    std::array<one, 2 * leaf.capacity() + 4 * ordered::levels_max> what_;
+    // A leaf's entries and itself; for a level above two children, two keys' blobs at most, itself.
+    std::array<one, 2 * leaf.capacity() + 1 + 5 * ordered::levels_max> what_;
     unsigned count_ = 0;
 };
 // [/given_up]
@@ -572,11 +573,12 @@ bool search_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& word, co
 template <element Key, element Value, class Compare>
 std::size_t search_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& word, key_view from,
                                                     key_view upto) {
+    const Key low(from), high(upto); // they may be keys of nodes that are given up on the way
+    const auto before = [&](key_view key) { return bool(Compare{}(key, high)); };
     std::size_t erased = 0;
     while (!to.failed()) { // leaf by leaf: the nodes that one step makes the next changes
-        const way first = find_bound<bound::lower>(to.base(), ordered::top_of(word), from);
+        const way first = find_bound<bound::lower>(to.base(), ordered::top_of(word), low);
         if (first.leaf == 0) break;
-        const auto before = [&](key_view key) { return bool(Compare{}(key, upto)); };
         const unsigned end =
             search<leaf>(to.base(), at(to.base(), first.leaf), first.entry, before);
         if (end == first.entry) break;
