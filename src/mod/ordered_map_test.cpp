@@ -428,6 +428,16 @@ TEST_P(OrderedMap, what_a_batch_reads_may_be_given_to_it) {
     ASSERT_TRUE(committed.ok()) << committed.what();
     ASSERT_NO_FATAL_FAILURE(expect_same(map, model_of<text_map>{{"2999", "1000"}}));
     expect_no_leak(map);
+
+    auto numbers = map_of<number_map>("numbers");
+    const auto erased = numbers.update([](auto& batch) {
+        for (std::uint64_t i = 0; i < 100; ++i) batch.insert(i, {});
+        EXPECT_EQ(batch.erase(18, 21), 3U); // a leaf is left as long as an inner node
+        EXPECT_EQ(batch.erase(batch.find(22)->first, 90), 68U);
+    });
+    ASSERT_TRUE(erased.ok()) << erased.what();
+    EXPECT_EQ(numbers.size(), 29U);
+    EXPECT_TRUE(numbers.contains(21) && numbers.lower_bound(22)->first == 90);
 }
 
 TEST_P(OrderedMap, an_update_is_one_ordering_point) {
