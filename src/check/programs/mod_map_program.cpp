@@ -27,8 +27,17 @@ struct poor_hash {
     u64 operator()(const u64& key) const noexcept { return key % 8 << 61 | (key % 2); }
 };
 
+/// So large that few fit a leaf: search trees of some levels.
+struct wide {
+    u64 words[9];
+    auto operator<=>(const wide&) const = default;
+};
+const u64& shown(const wide& element) { return element.words[0]; }
+template <class T> const T& shown(const T& element) { return element; }
+
 template <class T> T made(u64 from) {
-    if constexpr (std::is_same_v<T, std::string>)
+    if constexpr (std::is_same_v<T, wide>) return {{from, ~from}};
+    else if constexpr (std::is_same_v<T, std::string>)
         return std::string(3 + from % 50, static_cast<char>('a' + from % 26)) +
                std::to_string(from);
     else return from;
@@ -50,7 +59,7 @@ template <class Map> struct face {
         s.expect(sorted.size() == from.size(), "size is the number of keys");
         for (const auto& [key, value] : sorted) {
             s.expect(from.contains(key), "a key is found where it lies");
-            s.add(key), s.add(value);
+            s.add(shown(key)), s.add(shown(value));
         }
     }
 };
@@ -204,6 +213,7 @@ private:
     add_variants<one_map<mod::set<u64>>>("set/words", 12U) &&
     add_variants<one_map<mod::set<std::string>>>("set/strings", 4U) &&
     add_variants<one_map<mod::ordered_map<u64, u64>>>("ordered map/words", 12U) &&
+    add_variants<one_map<mod::ordered_map<u64, wide>>>("ordered map/levels", 14U) &&
     add_variants<one_map<mod::ordered_map<std::string, std::string>>>("ordered map/strings", 4U) &&
     add_variants<two_maps>("maps/unrelated", false) &&
     add_variants<two_maps>("maps/siblings", true);
