@@ -13,9 +13,12 @@ namespace {
 
 // A refill takes about this many bytes, so that a writer keeps little of large classes.
 constexpr std::uint64_t refill_bytes = 8 * 1024;
-std::size_t refill_count(unsigned c) {
-    return std::clamp<std::uint64_t>(refill_bytes / class_bytes(c), 1, 64);
-}
+constexpr auto refill_counts = [] {
+    std::array<std::size_t, class_count> counts{};
+    for (unsigned c = 0; c < class_count; ++c)
+        counts[c] = std::clamp<std::uint64_t>(refill_bytes / class_bytes(c), 1, 64);
+    return counts;
+}();
 constexpr std::uint64_t bit_of(std::uint32_t slot) { return std::uint64_t{1} << slot % 64; }
 
 } // namespace
@@ -45,7 +48,8 @@ ref node_space::take(node_cache& from, std::uint64_t bytes) {
 }
 
 void node_space::give(node_cache& to, ref node) noexcept {
-    const arena* a = find(node);
+    const arena* a = known(node);
+    if (a == nullptr) a = find(node); // of before the opening, and not looked at since
     HF_ASSERT(a != nullptr);
     if (a->slot_bytes > pool_->file->shape().chunk_bytes / 8) {
         std::scoped_lock held{lock_};
@@ -54,7 +58,7 @@ void node_space::give(node_cache& to, ref node) noexcept {
     const unsigned c = class_of(a->slot_bytes);
     auto& free = to.free[c];
     free.push_back(node);
-    const std::size_t keep = refill_count(c);
+    const std::size_t keep = refill_counts[c];
     if (free.size() <= 4 * keep) return;
     std::scoped_lock held{lock_};
     put_back(free.data(), 2 * keep); // the oldest
@@ -93,7 +97,7 @@ bool node_space::refill(node_cache& to, unsigned c) {
     arena* a = room_in(c);
     if (a == nullptr) return false;
     auto& free = to.free[c];
-    std::size_t wanted = refill_count(c);
+    std::size_t wanted = refill_counts[c];
     for (std::size_t w = 0; w < a->taken.size() && wanted > 0 && a->free > 0; ++w)
         while (wanted > 0 && a->taken[w] != ~std::uint64_t{0}) {
             const auto slot = static_cast<std::uint32_t>(w * 64 + std::countr_one(a->taken[w]));

@@ -9,6 +9,7 @@ namespace {
 // Up to here the nodes of a shadow are looked for one by one.
 constexpr std::size_t few = 12;
 constexpr std::size_t nowhere = ~std::size_t{0};
+constexpr unsigned filter(ref node) { return node * 0x9e3779b1U >> 24; }
 constexpr std::size_t hash(ref node) { return std::size_t{node} * 0x9e3779b97f4a7c15ULL >> 20; }
 
 } // namespace
@@ -20,11 +21,15 @@ ref shadow::make(std::size_t bytes) {
         failed_ = true;
         return 0;
     }
-    fresh_.push_back(
-        {node, static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes)});
-    if (fresh_.size() > few) index(fresh_.size() - 1);
-    persist::trace(persist::event::fresh, at<std::byte>(node),
-                   fresh_.back().granules * granule_bytes);
+    const auto granules = static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
+    if (const std::size_t again = find(node, true); again != nowhere) {
+        fresh_[again].granules = granules; // made before, and given back since
+    } else {
+        seen_[filter(node) / 64] |= std::uint64_t{1} << filter(node) % 64;
+        fresh_.push_back({node, granules});
+        if (fresh_.size() > few) index(fresh_.size() - 1);
+    }
+    persist::trace(persist::event::fresh, at<std::byte>(node), granules * granule_bytes);
     return node;
 }
 
@@ -43,10 +48,12 @@ void shadow::index(std::size_t position) {
     }
 }
 
-/// Position of a node that this shadow may still change; 'nowhere' when it may not.
-std::size_t shadow::find(ref node) const noexcept {
+/// Position of a node that this shadow may still change, or that it has given back; 'nowhere' when
+/// there is none.
+std::size_t shadow::find(ref node, bool given_back) const noexcept {
+    if ((seen_[filter(node) / 64] >> filter(node) % 64 & 1) == 0) return nowhere;
     const auto is_it = [&](std::size_t p) {
-        return fresh_[p].node == node && fresh_[p].granules != 0;
+        return fresh_[p].node == node && (fresh_[p].granules == 0) == given_back;
     };
     if (fresh_.size() <= few) {
         for (std::size_t p = fresh_.size(); p-- > fresh_from_;)
@@ -65,6 +72,7 @@ void shadow::forget() noexcept {
     if (fresh_.size() > few) index_.assign(index_.size() > 4096 ? 0 : index_.size(), 0);
     fresh_.clear();
     steps_.clear();
+    seen_ = {};
     fresh_from_ = 0;
     failed_ = false;
 }

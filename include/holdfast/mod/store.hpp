@@ -22,6 +22,7 @@
 #include <holdfast/pool.hpp>
 #include <holdfast/result.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -123,13 +124,14 @@ private:
         step what;
         std::uint32_t context;
     };
-    std::size_t find(ref node) const noexcept;
+    std::size_t find(ref node, bool given_back = false) const noexcept;
     void index(std::size_t position);
     void forget() noexcept;
     std::vector<made> fresh_;          // a node given back has no granules
     std::vector<given_up> steps_;      // in order: counts depend on it
     std::vector<std::uint32_t> index_; // position + 1 by node, open addressing; when there are many
-    std::size_t fresh_from_ = 0;       // nodes made before are shared: no longer changed in place
+    std::array<std::uint64_t, 4> seen_{}; // a filter before both: most nodes asked for are old
+    std::size_t fresh_from_ = 0; // nodes made before are shared: no longer changed in place
     store* store_ = nullptr;
     std::byte* base_ = nullptr;
     struct node_cache* cache_ = nullptr;
