@@ -37,10 +37,20 @@ inline counters& thread_counters() noexcept { return detail::events; }
 
 /// One persistence event, as given to the trace hook. checked: what follows reads the range, and
 /// believes what it reads only when a checksum that covers all of it holds. Functional shadowing
-/// announces three more, for the checker to hold it to its rule (check/shadow_trace.hpp). fresh:
+/// announces four more, for the checker to hold it to its rule (check/shadow_trace.hpp). fresh:
 /// the range is a new node's; named: the commit that follows makes it reachable; commit: the range
-/// is a word, stored next.
-enum class event : std::uint8_t { store, nt_store, flush, fence, checked, fresh, named, commit };
+/// is a word, stored next; in_place: it is an element of a node, stored next and once.
+enum class event : std::uint8_t {
+    store,
+    nt_store,
+    flush,
+    fence,
+    checked,
+    fresh,
+    named,
+    commit,
+    in_place
+};
 using trace_hook = void (*)(event what, const void* address, std::size_t bytes);
 /// Installs the process-wide hook (nullptr removes it). For the crash checker and tests; install it
 /// while no section runs.

@@ -63,6 +63,9 @@ public:
     void fresh(std::size_t offset, std::size_t bytes) override { shadows_.fresh(offset, bytes); }
     void named(std::size_t offset, std::size_t bytes) override { shadows_.named(offset, bytes); }
     void commit(std::size_t offset, std::size_t bytes) override { shadows_.commit(offset, bytes); }
+    void in_place(std::size_t offset, std::size_t bytes) override {
+        shadows_.in_place(offset, bytes);
+    }
 
 private:
     void add(event_kind kind, std::size_t offset, std::size_t bytes) {

@@ -28,8 +28,10 @@ void shadow_trace::complain(const char* what, std::size_t offset) {
 }
 
 void shadow_trace::stored(std::size_t offset, std::size_t bytes, reached so_far) {
+    const bool announced = offset == element_ && bytes == element_bytes_;
+    if (announced) element_bytes_ = 0;
     each_granule(offset, bytes, [&](std::size_t g) {
-        if (use_[g] == use::published)
+        if (use_[g] == use::published && !announced)
             complain("a store to a node that a commit has named", offset); // (1)
         if (use_[g] == use::named)
             complain("a store to a node of the commit that is under way", offset); // (1)
@@ -83,6 +85,14 @@ void shadow_trace::named(std::size_t offset, std::size_t bytes) {
         use_[g] = use::named;
         named_.push_back(g);
     });
+}
+
+void shadow_trace::in_place(std::size_t offset, std::size_t bytes) {
+    ++commits_;
+    if (bytes > word_bytes || offset / word_bytes != (offset + bytes - 1) / word_bytes)
+        complain("more than a word is to be stored in place", offset); // (1)
+    element_ = offset;
+    element_bytes_ = bytes;
 }
 
 /// Upholds (2).

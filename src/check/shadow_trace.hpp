@@ -3,7 +3,8 @@
 // Holds functional shadowing to its rule, by what a run does: allocations, stores, flushes,
 // commits, fences. Of nodes that were made in the run, and of the words that it committed:
 //
-// (1) A node is stored to from its making until the commit that names it, never after.
+// (1) A node is stored to from its making until the commit that names it, never after; but for an
+//     element announced, of at most a word, in one store.
 // (2) When a word is stored to name nodes, all that was stored to these is flushed and fenced.
 // (3) What else was stored, words above all, is flushed before the next fence. Nodes of shadows
 //     that are not committed yet may wait.
@@ -35,6 +36,7 @@ public:
     void fresh(std::size_t offset, std::size_t bytes);
     void named(std::size_t offset, std::size_t bytes);
     void commit(std::size_t offset, std::size_t bytes);
+    void in_place(std::size_t offset, std::size_t bytes);
 
     /// The first breach of the rule, with the calls that led to it; empty: none.
     const std::string& wrong() const noexcept { return wrong_; }
@@ -58,6 +60,7 @@ private:
     std::vector<std::size_t> stored_; // granules that are not durable
     std::vector<std::size_t> named_;  // granules that the next commit publishes
     std::unordered_set<std::size_t> words_, word_granules_; // that commits have stored
+    std::size_t element_ = 0, element_bytes_ = 0;           // announced: may be stored once
     std::unordered_set<std::size_t> due_; // words that the commit under way may store
     std::uint64_t nodes_ = 0, commits_ = 0;
     std::string wrong_;

@@ -82,6 +82,24 @@ TEST(ShadowTrace, RejectsAStoreToAPublishedNode) {
     }
 }
 
+TEST(ShadowTrace, AnElementAnnouncedMayBeStoredInPlaceOnce) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    commit(t, node);
+    t.in_place(node + 8, 8);
+    t.store(node + 8, 8);
+    t.flush(node + 8, 8);
+    t.fence();
+    EXPECT_EQ(t.wrong(), "");
+    t.store(node + 8, 8);
+    EXPECT_TRUE(complains_of(t, "a commit has named")) << "not twice";
+    shadow_trace wide(4096, domain::adr);
+    make(wide, node);
+    commit(wide, node);
+    wide.in_place(node + 4, 8);
+    EXPECT_TRUE(complains_of(wide, "more than a word"));
+}
+
 TEST(ShadowTrace, RejectsAStoreAfterTheFlush) {
     shadow_trace t(4096, domain::adr);
     make(t, node);

@@ -69,6 +69,7 @@ void on_event(persist::event what, const void* address, std::size_t bytes) {
     case persist::event::fresh: return watching->fresh(in.offset, in.bytes);
     case persist::event::named: return watching->named(in.offset, in.bytes);
     case persist::event::commit: return watching->commit(in.offset, in.bytes);
+    case persist::event::in_place: return watching->in_place(in.offset, in.bytes);
     case persist::event::store: // announces what trace mode reports when it is made
     case persist::event::fence: return;
     }

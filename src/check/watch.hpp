@@ -23,6 +23,7 @@ public:
     virtual void fresh(std::size_t, std::size_t) {}
     virtual void named(std::size_t, std::size_t) {}
     virtual void commit(std::size_t, std::size_t) {}
+    virtual void in_place(std::size_t, std::size_t) {}
 };
 
 /// Watches [base, base + bytes) until destroyed. One at a time.

@@ -62,7 +62,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
         op.state.store(overwriting::none, std::memory_order_seq_cst);
         return false;
     }
-    persist::trace(persist::event::commit, at, bytes);
+    persist::trace(persist::event::in_place, at, bytes);
     op.store();
     op.state.store(overwriting::none, std::memory_order_release);
     persist::flush(d, at, bytes);

@@ -3,6 +3,7 @@
 // Vectors: every operation, of words, of elements of 32 bytes and of strings; slices and
 // concatenations that share nodes within a vector and between two; batches and versions.
 #include "mod_program.hpp"
+#include <base/assert.hpp>
 
 #include <holdfast/mod/vector.hpp>
 
@@ -118,6 +119,30 @@ public:
     }
 };
 
+/// Elements stored in place, and not where somebody could see it.
+template <class T> class stored_in_place final : public vectors<T> {
+public:
+    using vectors<T>::vectors;
+    unsigned operations(unsigned) const override { return 7; }
+    void run(pool& p, unsigned, unsigned i) override {
+        auto v = this->open(p, "one");
+        const auto set = [&](std::size_t at, u64 value) {
+            this->expect(v.set(at, made<T>(value)));
+        };
+        if (i == 0) set(0, 100);
+        if (i == 1) set(v.size() - 1, 101);
+        if (i == 2) set(1, 102);
+        if (i == 3 || i == 4) {
+            const auto held = v.snapshot();
+            const T before = held[1];
+            set(1, 103 + i);
+            HF_ASSERT(held[1] == before);
+        }
+        if (i == 5) this->expect(v.push_back(made<T>(110)));
+        if (i == 6) set(v.size() - 1, 111);
+    }
+};
+
 /// Many elements at once, shared where they can be.
 template <class T> class pieces final : public vectors<T> {
 public:
@@ -127,7 +152,12 @@ public:
     void run(pool& p, unsigned, unsigned i) override {
         auto v = this->open(p, "one"), w = this->open(p, "two");
         if (i == 0) this->expect(w.append(v.snapshot()));
-        if (i == 1) this->expect(v.set(0, made<T>(100)));                      // a node of both
+        if (i == 1) { // a node of both
+            const std::size_t there = w.size() - v.size();
+            const T before(w[there]);
+            this->expect(v.set(0, made<T>(100)));
+            HF_ASSERT(w[there] == before);
+        }
         if (i == 2) this->expect(w.commit(w.snapshot().append(w.snapshot()))); // twice the same
         if (i == 3) this->expect(w.set(1, made<T>(101)));
         if (i == 4) this->expect(v.drop(v.size() / 3));
@@ -139,6 +169,7 @@ public:
 };
 
 [[maybe_unused]] const bool added = add_variants<elements<u64>>("vector/words", 40U) &&
+                                    add_variants<stored_in_place<u64>>("vector/in place", 20U) &&
                                     add_variants<elements<wide>>("vector/wide", 6U) &&
                                     add_variants<elements<std::string>>("vector/strings", 6U) &&
                                     add_variants<pieces<u64>>("vector/pieces/words", 40U) &&
