@@ -46,6 +46,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
                             std::size_t bytes) noexcept {
     root::volatile_part& owner = to.owner();
     if (sharing_count_.load(std::memory_order_acquire) != 0) return false; // (3)
+    if (super_->shares != 0 && trace_failed_) return false; // who shares what is not known
     if (oldest_own_pin(owner) != ~std::uint64_t{0}) return false;
     const hf::domain d = domain();
     before_fence(owner);

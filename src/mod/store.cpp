@@ -174,12 +174,12 @@ void store::impl::stop() noexcept {
 
 void store::impl::settle_for_close() noexcept {
     stop();
+    for (auto& part : roots_) // the last commit may be another thread's, and unfenced
+        if (part != nullptr) store_again(*part);
     persist::fence(domain());
     if (super_ == nullptr || !trace_done_ || trace_failed_ || live_states_ != 0) return;
     for (auto& part : roots_) {
         if (part == nullptr) continue;
-        store_again(*part);
-        persist::fence(domain());
         reclaim(*part, part->cache);
         space_.give_all(part->cache);
     }
