@@ -313,7 +313,7 @@ public:
     /// Commits several roots' new versions: all or none.
     ///
     /// Ordering: members of one family: 1 point, 2 with durability::on_return. Unrelated roots: 2
-    ///           points, durable on return; 3 for the first of an open.
+    ///           points, durable on return.
     /// Errors:   conflict, pool_full; nothing is changed.
     /// Source:   MOD §5.2, CommitSiblings and CommitUnrelated.
     status commit(std::span<const new_version> updates);
