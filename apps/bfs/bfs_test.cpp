@@ -216,6 +216,9 @@ protected:
     state_options options_;
 };
 
+/// Engines that keep anything.
+class DurableSearchOn : public SearchOn {};
+
 TEST_P(SearchOn, FindsTheLevelsOfAPlainOne) {
     const graph in({2000, 12000, 3});
     auto state = open_state(options_, in.description());
@@ -230,8 +233,7 @@ TEST_P(SearchOn, FindsTheLevelsOfAPlainOne) {
     EXPECT_EQ(found->depth + 1, *std::ranges::max_element(wanted));
 }
 
-TEST_P(SearchOn, GoesOnAfterADeathAtEachStep) {
-    if (options_.engine == "volatile") GTEST_SKIP() << "nothing is kept";
+TEST_P(DurableSearchOn, GoesOnAfterADeathAtEachStep) {
     const graph in({20, 60, 2});
     const auto wanted = plain_levels(in);
     for (std::uint64_t step = 1; run_until(in, step); ++step) {
@@ -252,8 +254,7 @@ TEST_P(SearchOn, GoesOnAfterADeathAtEachStep) {
     }
 }
 
-TEST_P(SearchOn, RefusesTheSearchOfAnotherGraph) {
-    if (options_.engine == "volatile") GTEST_SKIP() << "nothing is kept";
+TEST_P(DurableSearchOn, RefusesTheSearchOfAnotherGraph) {
     {
         auto state = open_state(options_, {50, 100, 1});
         ASSERT_TRUE(state) << state.error().what();
@@ -266,6 +267,12 @@ TEST_P(SearchOn, RefusesTheSearchOfAnotherGraph) {
 INSTANTIATE_TEST_SUITE_P(Engines, SearchOn,
                          testing::Combine(testing::Values("mod", "pmdk", "volatile"),
                                           testing::Bool()),
+                         [](const auto& given) {
+                             return std::get<0>(given.param) +
+                                    (std::get<1>(given.param) ? "_pmem" : "_process");
+                         });
+INSTANTIATE_TEST_SUITE_P(Engines, DurableSearchOn,
+                         testing::Combine(testing::Values("mod", "pmdk"), testing::Bool()),
                          [](const auto& given) {
                              return std::get<0>(given.param) +
                                     (std::get<1>(given.param) ? "_pmem" : "_process");
