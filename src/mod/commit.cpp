@@ -52,7 +52,7 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
                 return {errc::pool_full,
                         fmt::format("{}: pool_full: {} of at most {} bytes", pool_->file->path(),
                                     pool_->file->size_bytes(), pool_->file->shape().max_bytes)};
-    if (status s = mark_sharing(changes); !s.ok()) return s;
+    mark_sharing(changes);
     root::volatile_part& owner = changes.front().to->owner();
     for (const change& c : changes)
         if (&c.to->owner() != &owner) return commit_unrelated(changes, reclaimed);
@@ -60,17 +60,16 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
 }
 
 /// Before a node has two parents, the next open is told that it must count.
-status store::impl::mark_sharing(std::span<const change> changes) {
-    if (super_->shares != 0) return {};
+void store::impl::mark_sharing(std::span<const change> changes) noexcept {
+    if (super_->shares != 0) return;
     for (const change& c : changes)
         for (const shadow* made : c.made)
             for (const auto& step : made->steps_)
                 if (step.what == shadow::step::shared) {
                     persist::store_word(domain(), &super_->shares, 1);
                     persist::fence(domain());
-                    return {};
+                    return;
                 }
-    return {};
 }
 
 void store::impl::flush_made(const shadow& made) noexcept {

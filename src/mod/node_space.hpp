@@ -67,7 +67,7 @@ struct node_cache {
 
 class node_space {
 public:
-    /// 'super': null until create().
+    /// 'super': null until set_superblock().
     node_space(pool::impl& in, superblock* super);
     ~node_space();
     node_space(const node_space&) = delete;
@@ -102,7 +102,7 @@ public:
         std::scoped_lock held{lock_};
         for (const auto& a : arenas_) visit(*a);
     }
-    /// Whether the heap holds what the list says; reads from the durable list alone.
+    /// Offsets of all arenas, from the durable list alone. Requires: it was not found corrupt.
     template <class Visit> void for_each_durable(Visit&& visit) const {
         for (std::uint64_t at = super_ ? super_->arenas : 0; at != 0;) {
             visit(at);
@@ -122,7 +122,6 @@ private:
     arena* room_in(unsigned c);
     arena* load_next();
     arena* load(std::uint64_t offset);
-    arena* load_around(std::uint64_t at);
     arena* take_arena(std::uint64_t bytes, std::uint32_t slot_bytes);
     void give_back(arena& a, std::uint64_t* link);
     void name_taking(const block& b) noexcept;

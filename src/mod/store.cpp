@@ -195,8 +195,7 @@ status store::impl::make_superblock() {
     root_words* words = pool_->file->roots();
     thread_cache none;
     const block b = pool_->blocks.reserve(none, pool_->file->shape().chunk_bytes);
-    if (b.offset == 0 || b.offset + b.bytes > reach_bytes)
-        return {errc::pool_full, pool_->file->path() + ": pool_full"};
+    if (b.offset == 0) return {errc::pool_full, pool_->file->path() + ": pool_full"};
     auto* super = static_cast<superblock*>(pool_->at(b.offset));
     std::memset(super, 0, b.bytes);
     super->magic = superblock_magic;

@@ -5,9 +5,8 @@
 // (1) A root's writers hold its lock, a member's that of its family: 'owner' is the root whose word
 //     swings. Several locks are taken in the order of the cells' indices.
 // (2) A snapshot pins its owner at the store's sequence number before it reads the word; a commit
-// scans the
-//     pins after it has stored the word. So a node that commit s retired is reclaimed only when no
-//     pin is below s, and who pins later reads a word that does not reach it.
+//     scans the pins after it has stored the word. So a node that commit s retired is reclaimed
+//     only when no pin is below s, and who pins later reads a word that does not reach it.
 // (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
 //     A writer on another thread than the last one's stores the cell's word again first.
 // (4) Lock order: roots, then sharing, then the node space, then the heap.
@@ -50,7 +49,6 @@ struct root::volatile_part {
     const kind* what = nullptr;      // null: a member that nobody has opened
     volatile_part* family = nullptr; // the owner, when this is a member
     std::uint32_t member = 0;
-    std::vector<volatile_part*> members; // of a family
 
     volatile_part& owner() noexcept { return family != nullptr ? *family : *this; }
 
@@ -204,7 +202,7 @@ private:
     void reclaim(root::volatile_part& owner, node_cache& to) noexcept;
     std::uint64_t oldest_pin(root::volatile_part& owner) noexcept;
     static std::uint64_t oldest_own_pin(root::volatile_part& owner) noexcept;
-    status mark_sharing(std::span<const change> changes);
+    void mark_sharing(std::span<const change> changes) noexcept;
 
     status trace();
     void run_trace() noexcept;
