@@ -24,6 +24,7 @@
 #include <cstdio>
 #include <cstring>
 #include <new>
+#include <numeric>
 #include <system_error>
 #include <thread>
 
@@ -163,19 +164,25 @@ status recover_one(pool::impl& pool, pending_section& section, recovery& state) 
     return out_of_memory(pool.file->path());
 }
 
-/// Locks kept the pending sections apart, so they are recovered independently (Clobber §4.3).
-status recover_all(pool::impl& pool, std::vector<pending_section>& pending) {
+/// Locks kept the pending sections apart, so they are recovered independently (Clobber §4.3): of
+/// two that touched the same, the later one began when the other's mark was durable (section.hpp,
+/// 4).
+status recover_all(pool::impl& pool, std::vector<pending_section>& pending,
+                   const recovery_order& order) {
     std::vector<recovery> states(pending.size());
     std::vector<status> outcomes(pending.size());
+    std::vector<std::size_t> turns(pending.size());
+    std::iota(turns.begin(), turns.end(), std::size_t{0});
+    if (order) order(turns);
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
-        for (std::size_t i = next++; i < pending.size(); i = next++)
-            outcomes[i] = recover_one(pool, pending[i], states[i]);
+        for (std::size_t i = next++; i < turns.size(); i = next++)
+            outcomes[turns[i]] = recover_one(pool, pending[turns[i]], states[turns[i]]);
     };
     std::vector<std::thread> threads;
     // The crash checker follows one thread.
     const std::size_t wanted =
-        pool.file->in_memory() ? 1 : std::min(pending.size(), recovering_threads_max);
+        order || pool.file->in_memory() ? 1 : std::min(pending.size(), recovering_threads_max);
     try {
         while (threads.size() + 1 < wanted) threads.emplace_back(work);
     } catch (const std::system_error&) { // no more threads: those that are there do it all
@@ -244,7 +251,7 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
 }
 
 /// Without memory it fails as a crash would: what it has done so far stays in the file.
-status pool::impl::check_and_recover() try {
+status pool::impl::check_and_recover(const recovery_order& order) try {
     std::vector<pending_section> pending;
     status s;
     const auto before_recovery = [&] {
@@ -268,20 +275,21 @@ status pool::impl::check_and_recover() try {
         return {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
     if (!s.ok()) return s;
     registry::add(this);
-    s = recover_all(*this, pending);
+    s = recover_all(*this, pending, order);
     return s.ok() ? file->settle_place() : s;
 } catch (const std::bad_alloc&) {
     return out_of_memory(file->path());
 }
 
 result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_options& options,
-                              std::chrono::steady_clock::time_point start) {
+                              std::chrono::steady_clock::time_point start,
+                              const recovery_order& order) {
     auto opened = std::make_unique<impl>(std::move(file), options);
     opened->engine_bits = engine_bits_of(options.engines);
     static std::atomic<std::uint64_t> instances{0};
     opened->instance = ++instances;
 
-    status s = opened->check_and_recover();
+    status s = opened->check_and_recover(order);
     if (s.ok()) s = opened->attach_engines();
     if (!s.ok()) {
         opened->states.clear();

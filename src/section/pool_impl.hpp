@@ -11,6 +11,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -26,6 +27,10 @@ struct alignas(line_bytes) lane_state {
     bool taken = false; // guarded by impl::lanes_lock
 };
 
+/// Permutes the indices of the pending sections it is given: they are recovered one after another
+/// in that order. None given: side by side.
+using recovery_order = std::function<void(std::vector<std::size_t>&)>;
+
 class pool::impl {
 public:
     impl(std::unique_ptr<pool_file> opened, const open_options& options)
@@ -33,10 +38,11 @@ public:
           guard_signals(options.guard_signals), recovery_ms_max(options.recovery_ms_max),
           lanes(file->shape().lane_count) {}
 
-    /// The rest of pool::open: everything but opening the file.
+    /// The rest of pool::open: everything but opening the file. 'order' is for tests.
     static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
-                             std::chrono::steady_clock::time_point start);
-    status check_and_recover();
+                             std::chrono::steady_clock::time_point start,
+                             const recovery_order& order = {});
+    status check_and_recover(const recovery_order& order);
     status attach_engines();
     /// Settles what the clean close vouches for. A file that was cut stays marked open.
     void close() noexcept;
