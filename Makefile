@@ -23,7 +23,7 @@ REPORT  ?=
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug asan tsan test demo soak hostile soundness fuzz bench format lint clean
+.PHONY: help install build debug asan tsan test demo soak hostile soundness stepping fuzz bench format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -60,6 +60,14 @@ soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED 
 	@cmake --build --preset release -j $(JOBS) --target holdfast-plugin
 	@nice $(PYTHON) test/soundness/soundness.py --plugin build/release/lib/libholdfast-plugin.so \
 	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS)
+
+stepping: install ## PROGRAMS=5000 random functions killed at every instruction, from SEED
+	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON) -DHOLDFAST_STEPPED_PROGRAMS=$(PROGRAMS) \
+	    -DHOLDFAST_STEPPED_SEED=$(SEED)
+	@cmake --build --preset release -j $(JOBS) --target stepping_clobber stepping_undo
+	@cmake --preset release -UHOLDFAST_STEPPED_PROGRAMS -UHOLDFAST_STEPPED_SEED >/dev/null
+	@for engine in clobber undo; do for mode in "" --pmem; do \
+	    scripts/with-tmpfs nice build/release/bin/stepping_$$engine $$mode || exit 1; done; done
 
 fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four over a store
 	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
