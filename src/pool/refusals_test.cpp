@@ -351,21 +351,6 @@ TEST_F(PoolFile, BadOptionsAreRefusedAndCreateNothing) {
     EXPECT_EQ(fingerprint(path), "missing");
 }
 
-TEST_F(PoolFile, PmemModeOnAnOrdinaryDiskIsRefusedAndCreatesNothing) {
-    const char* disk = std::getenv("TMPDIR");
-    const std::string elsewhere =
-        std::string(disk != nullptr ? disk : "/tmp") + "/hf_pool_test.pmem";
-    std::filesystem::remove(elsewhere);
-    options.mode = mode::pmem;
-    const auto opened = pool_file::open(elsewhere, options, both_engines);
-    if (opened) { // the temporary directory is tmpfs or DAX
-        std::filesystem::remove(elsewhere);
-        GTEST_SKIP() << elsewhere << " gives pmem mode";
-    }
-    EXPECT_EQ(opened.error().code(), errc::mode_unavailable) << opened.error().what();
-    EXPECT_EQ(fingerprint(elsewhere), "missing");
-}
-
 /// Every mutation opens or is refused. What opens has extents whose every page can be read.
 TEST_F(PoolFile, MutatedHeadersOpenOrAreRefusedAndNeverFault) {
     make_pool_left_open();

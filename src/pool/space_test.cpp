@@ -5,6 +5,7 @@
 // namespaces; HOLDFAST_SKIP_MOUNT_TESTS=1 skips these tests where neither is to be had.
 #include <pool/test_support.hpp>
 
+#include <cerrno>
 #include <cstring>
 #include <sched.h>
 #include <sys/mount.h>
@@ -87,6 +88,15 @@ TEST_F(PoolSpace, SparseCopyThatDoesNotFitIsRefusedBeforeItIsWritten) {
     EXPECT_EQ((*file)->mark_open().code(), errc::pool_full);
     (*file).reset();
     EXPECT_EQ(fingerprint(copy), before);
+}
+
+/// A file system that is neither tmpfs nor on persistent memory, whatever the machine has.
+TEST_F(PoolSpace, PmemModeOnAnOrdinaryFileSystemIsRefusedAndCreatesNothing) {
+    ASSERT_EQ(::mount("none", directory.c_str(), "ramfs", 0, nullptr), 0) << std::strerror(errno);
+    options.mode = mode::pmem;
+    expect_refused(path, options, errc::mode_unavailable);
+    EXPECT_EQ(fingerprint(path), "missing");
+    EXPECT_EQ(::umount2(directory.c_str(), MNT_DETACH), 0);
 }
 
 TEST_F(PoolSpace, ReadOnlyFileSystemIsRefused) {
