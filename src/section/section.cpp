@@ -115,11 +115,17 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
         counted_ = true;
         pool_->section_threads.fetch_add(1);
     }
+    // This lane's own mark is superseded by the begin record about to be written. Another's has
+    // been due since before its owner released its locks.
+    const std::uint32_t lazy = pool_->lazy_lane.load(std::memory_order_acquire);
+    if (lazy != pool::impl::no_lane && lazy != lane_) [[unlikely]]
+        settle_mark_of(lazy);
     function_ = &function;
     engine_ = engine;
     stored_ = false;
-    log_.start(domain_, lane_start(*pool_->file, lane_, ++state_->epoch));
-    const begin_payload head{state_->epoch, function.id, function.version, engine,
+    epoch_ = ++state_->epoch;
+    log_.start(domain_, lane_start(*pool_->file, lane_, epoch_));
+    const begin_payload head{epoch_, function.id, function.version, engine,
                              static_cast<std::uint32_t>(args_bytes)};
     alignas(8) std::byte together[sizeof head + args_bytes_max];
     const std::uint64_t bytes = sizeof head + args_bytes;
@@ -132,12 +138,6 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     const std::size_t sums = engine == engine_clobber ? filled_.size() : 0;
     append(record_kind::begin, staged_.size() + sums, bytes, together);
     append_staged(sums);
-    // This lane's own mark is superseded by the begin record just written. Another's has been due
-    // since before its owner released its locks, and becomes durable with this thread's next fence,
-    // which comes before its first in-place store (4).
-    const std::uint32_t lazy = pool_->lazy_lane.load(std::memory_order_acquire);
-    if (lazy != pool::impl::no_lane && lazy != lane_) [[unlikely]]
-        store_mark_of(lazy);
 }
 
 void section::append_staged(std::size_t sums) {
@@ -158,7 +158,7 @@ void section::append_staged(std::size_t sums) {
 void section::resume(const pending_section& from) {
     function_ = registry::find_txfunc(from.begin.function_id);
     engine_ = static_cast<engine_bit>(from.begin.engine);
-    state_->epoch = from.begin.epoch;
+    epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
     log_.start(domain_, from.end);
     resumed_ = std::make_unique<resumed_state>();
     // Every offset is out of range from now on, and far_offset looks why: what a re-execution has
@@ -210,12 +210,13 @@ void section::extend(std::uint64_t payload_bytes) {
     log_.continue_in(base_ + b.offset, b.bytes);
 }
 
-/// Does nothing for a mark that it has stored before: a fence of this thread comes in between, or
-/// will come before anything is stored in place.
-void section::store_mark_of(std::uint32_t lane) noexcept {
+/// Makes another lane's mark durable before anything of this section can be: with both pending,
+/// recovery would take them for independent (4). Not again for a mark that it has fenced before.
+void section::settle_mark_of(std::uint32_t lane) noexcept {
     const std::uint64_t due = pool_->lanes[lane].mark_due.load(std::memory_order_acquire);
     if (due == 0 || (lane == settled_lane_ && due == settled_due_)) return;
     pool_->store_due_mark(lane);
+    persist::fence(domain_); // upholds (4)
     settled_lane_ = lane;
     settled_due_ = due;
 }
@@ -325,7 +326,7 @@ bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
         }
         if (all) return true;
     }
-    return logged_.seen_or_add(state_->epoch, offset, bytes);
+    return logged_.seen_or_add(epoch_, offset, bytes);
 }
 
 void* section::alloc(std::uint64_t bytes) {
@@ -462,9 +463,9 @@ void section::commit(bool eager_mark) {
         // Stores, and no locked operation: the next section's first loads need not wait for the
         // fence above.
         mark_due_ = true;
-        state_->mark_due.store(state_->epoch, std::memory_order_release);
+        state_->mark_due.store(epoch_, std::memory_order_release);
     } else {
-        persist::store_word(domain_, &header_->committed, state_->epoch);
+        persist::store_word(domain_, &header_->committed, epoch_);
         if (domain_ != domain::process) fence(); // upholds (3), and (4) by not using it
         release_freed();
         no_longer_lazy();
@@ -493,7 +494,7 @@ void section::discard() {
         if (const record_view& r = resumed_->allocs[resumed_->next_alloc]; r.offset != 0)
             unused_.push_back({r.offset, r.bytes});
     settle_blocks();
-    persist::store_word(domain_, &header_->committed, state_->epoch);
+    persist::store_word(domain_, &header_->committed, epoch_);
     fence();
     release_freed();
 }

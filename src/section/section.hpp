@@ -10,9 +10,14 @@
 // (3) A freed block is handed out again only when the section's commit mark is durable.
 // (4) Engine clobber may leave the mark out while no other thread has begun sections: the next
 //     begin record stands for it, and until that is durable the section would merely be
-//     re-executed, with the same result. A thread's first sections store such marks with their own
-//     records, so they are durable before anything changes in place that the re-executed section
-//     could read or overwrite.
+//     re-executed, with the same result. A section of another thread makes such a mark durable
+//     before its own begin record can be. So of two sections pending together neither has seen
+//     anything of the other: a section has all its locks when it begins and keeps them until it has
+//     committed, and if they lock the same, the later one began when the other's mark was durable.
+// (5) Bytes filled in before a section (note_filled) are logged before the section changes them:
+//     recovery compares them, as they were, with their sum.
+// (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure
+//     tore off its log is never written again, or what is left of that log would follow from it.
 #pragma once
 
 #include <section/flush_set.hpp>
@@ -96,7 +101,7 @@ private:
     void append_staged(std::size_t sums);
     bool may_be_lazy() noexcept;
     void no_longer_lazy() noexcept;
-    void store_mark_of(std::uint32_t lane) noexcept;
+    void settle_mark_of(std::uint32_t lane) noexcept;
     bool fresh(std::uint64_t offset) const noexcept;
     bool in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
@@ -119,12 +124,13 @@ private:
     const hf_txfunc* function_ = nullptr;
     engine_bit engine_ = engine_clobber;
     lane_writer log_;
+    std::uint64_t epoch_ = 0;        // of this section
     bool relocated_ = false;         // the pool is
     bool counted_ = false;           // in pool::impl::section_threads
     bool unfenced_ = false;          // records appended since the last fence
     bool stored_ = false;            // something was stored to PM
     bool mark_due_ = false;          // the section before left its mark out (4)
-    std::uint32_t settled_lane_ = 0; // whose mark this thread stored last
+    std::uint32_t settled_lane_ = 0; // whose mark this thread made durable last
     std::uint64_t settled_due_ = 0;  // that mark
     flush_set dirty_;
     logged_words logged_;

@@ -4,7 +4,7 @@
 // memory freed by one section and reused by the next, marks left to later sections, sections that
 // store nothing, both engines in one pool, growth, a full pool. Instrumented by hand, for both
 // engines, so that each step is where it looks to be.
-#include <base/assert.hpp>
+#include <check/programs/take_over.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -14,7 +14,6 @@
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 
-#include <chrono>
 #include <cstring>
 #include <sched.h>
 #include <span>
@@ -605,7 +604,7 @@ public:
     void run(hf::pool& p, unsigned, unsigned i) override {
         if (i == 0) {
             die_in_section(p);
-            take_over(p, options());
+            hf::crash::take_over(p, options());
         }
         if (i == 1) hf_alloc(sizeof(cell));
         if (i == 2) section<true>(add_to{&p.root<root>()->slots[0], 5});
@@ -621,19 +620,6 @@ protected:
             hf_undo_begin(&take::function(), &args);
             take::body<false>(args);
         }
-    }
-    static void take_over(hf::pool& p, const hf::open_options& options) {
-        hf::current_section = nullptr;
-        hf::memory_image image{p.internals().file->base(), p.max_bytes(), p.max_bytes()};
-        hf::pool::impl::abandon(std::move(p));
-        auto again = hf::pool_file::open_image(image, options, hf::engine_bits_of(options.engines));
-        if (!again) hf::fatal("%s", again.error().what().c_str());
-        hf::open_options as_image = options;
-        as_image.guard_signals = false;
-        auto opened =
-            hf::pool::impl::open(std::move(*again), as_image, std::chrono::steady_clock::now());
-        if (!opened) hf::fatal("%s", opened.error().what().c_str());
-        p = std::move(*opened);
     }
     bool clobber_;
 };

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Two threads whose sections are pending together: one, alone, has left its mark out, and the
+// other's first section changes what that one had read, frees what it took, or takes what it freed.
+// Instrumented by hand, engine clobber. The second thread's lane may be recovered before the first
+// one's, whatever order recovery takes lanes in: the programs exist twice, with lanes exchanged.
+// And what a torn log must not do to the sections that follow in its lane.
+#include <check/programs/take_over.hpp>
+#include <section/section.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/alloc.hpp>
+#include <holdfast/clobber.hpp>
+#include <holdfast/crash.hpp>
+#include <holdfast/txfunc.hpp>
+
+#include <cstring>
+#include <sched.h>
+
+namespace {
+
+struct node {
+    node* next;
+    std::uint64_t value;
+};
+struct stack {
+    node* head;
+    std::uint64_t count;
+};
+
+template <class T> void store(T* to, T value) {
+    hf_clobber_log(to, sizeof(T));
+    *const_cast<volatile T*>(to) = value;
+}
+
+struct push_args {
+    stack* on;
+    std::uint64_t value;
+};
+void push_body(const void* packed) {
+    const auto& a = *static_cast<const push_args*>(packed);
+    auto* fresh = static_cast<node*>(hf_alloc(sizeof(node)));
+    hf_note_store(fresh, sizeof(node));
+    fresh->next = a.on->head;
+    fresh->value = a.value;
+    store(&a.on->head, fresh);
+    store(&a.on->count, a.on->count + 1);
+}
+void pop_body(const void* packed) {
+    stack* on = *static_cast<stack* const*>(packed);
+    node* first = on->head;
+    if (first == nullptr) return;
+    hf_free(first); // takes effect at the commit; named by the log before anything is stored
+    store(&on->head, first->next);
+    store(&on->count, on->count - 1);
+}
+
+const hf_arg push_schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}};
+const hf_txfunc push_desc{HF_ABI_VERSION, sizeof(push_args), 2101, 1,        "push",
+                          "here",         push_schema,       2,    push_body};
+const hf_arg pop_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(stack*), 2102, 1,       "pop",
+                         "here",         pop_schema,     1,    pop_body};
+[[maybe_unused]] const bool registered =
+    (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc), true);
+
+void push(stack* on, std::uint64_t value) {
+    const push_args args{on, value};
+    hf_clobber_begin(&push_desc, &args);
+    push_body(&args);
+    hf_clobber_commit();
+}
+void pop(stack* on) {
+    hf_clobber_begin(&pop_desc, &on);
+    pop_body(&on);
+    hf_clobber_commit();
+}
+
+class pending_program : public hf::crash::program {
+public:
+    explicit pending_program(bool exchanged) : exchanged_(exchanged) {}
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/pending";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = hf::mode::pmem;
+        o.max_threads = 2;
+        o.engines = {hf::clobber::engine()};
+        return o;
+    }
+    void setup(hf::pool& p) override {
+        p.root<stack>();
+        push(p.root<stack>(), 1);
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override {
+        return exchanged_ && thread == 0 ? 2 : 1;
+    }
+    void run(hf::pool& p, unsigned thread, unsigned i) override {
+        // A thread takes its lane with the first thing that it does.
+        if (exchanged_ && thread == 0 && i == 0) {
+            hf::unstage(p, *hf::stage(p, 8));
+            ::sched_yield();
+            return;
+        }
+        while (taken_) ::sched_yield();
+        taken_ = true;
+        if ((thread == 0) != exchanged_) first(p.root<stack>());
+        else second(p.root<stack>());
+        taken_ = false;
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const stack* on = p.root<stack>();
+        std::uint64_t nodes = 0;
+        for (const node* n = on->head; n != nullptr && ++nodes < 9; n = n->next) {
+            s.add(n->value);
+            s.object(n);
+        }
+        s.expect(nodes == on->count, "the count is that of the nodes");
+    }
+
+private:
+    virtual void first(stack* on) { push(on, 2); }
+    virtual void second(stack* on) = 0;
+    bool exchanged_;
+    bool taken_ = false; // threads take turns: no atomic needed
+};
+
+class pop_after final : public pending_program {
+    using pending_program::pending_program;
+    void second(stack* on) override { pop(on); }
+};
+class push_after final : public pending_program {
+    using pending_program::pending_program;
+    void second(stack* on) override { push(on, 3); }
+};
+class push_after_pop final : public pending_program {
+    using pending_program::pending_program;
+    void first(stack* on) override { pop(on); }
+    void second(stack* on) override { push(on, 3); }
+};
+
+struct counter {
+    std::uint64_t value;
+};
+void increment_body(const void* packed) {
+    counter* c = *static_cast<counter* const*>(packed);
+    store(&c->value, c->value + 1);
+}
+const hf_txfunc increment_desc{
+    HF_ABI_VERSION, sizeof(counter*), 2103, 1, "increment", "here", pop_schema, 1, increment_body};
+void increment(counter* c) {
+    hf_clobber_begin(&increment_desc, &c);
+    increment_body(&c);
+    hf_clobber_commit();
+}
+
+/// A power failure leaves old bytes that a section logged, but not the begin record before them.
+/// The pool is recovered, works on, and is failed again: that record must never follow from another
+/// begin record.
+class torn_off final : public hf::crash::program {
+public:
+    /// after_one: a section before it has left its mark out, and is re-executed.
+    explicit torn_off(bool after_one) : after_one_(after_one) {}
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/torn off";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = hf::mode::pmem;
+        o.max_threads = 2;
+        o.engines = {hf::clobber::engine()};
+        return o;
+    }
+    void setup(hf::pool& p) override {
+        hf_txfunc_register(&increment_desc);
+        p.root<counter>();
+    }
+    unsigned operations(unsigned) const override { return 4; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        counter* c = p.root<counter>();
+        if (i == 0) {
+            if (after_one_) increment(c);
+            else hf::unstage(p, *hf::stage(p, 8)); // takes the lane
+        }
+        if (i == 1) {
+            leave_old_bytes(p);
+            hf::crash::take_over(p, options());
+        }
+        if (i == 2) { // nothing is due any more
+            c->value = 12;
+            hf::persist::persist(p.domain(), &c->value, sizeof c->value);
+        }
+        if (i == 3) increment(c);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override { s.add(p.root<counter>()->value); }
+
+private:
+    /// The log of the lane's next section, whose first record never arrives.
+    static void leave_old_bytes(hf::pool& p) {
+        hf::pool_file& file = *p.internals().file;
+        counter* c = p.root<counter>();
+        const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
+        const hf::begin_payload head{epoch, increment_desc.id, increment_desc.version,
+                                     hf::engine_clobber, sizeof c};
+        std::byte payload[sizeof head + sizeof c];
+        std::memcpy(payload, &head, sizeof head);
+        std::memcpy(payload + sizeof head, &c, sizeof c);
+        const hf::lane_position at = hf::lane_start(file, 0, epoch);
+        alignas(8) std::byte records[512] = {};
+        hf::lane_writer log;
+        log.start(hf::domain::adr, {records, records + sizeof records, at.chain});
+        log.append(hf::record_kind::begin, 0, sizeof payload, payload, sizeof payload);
+        const std::uint64_t torn = hf::lane_writer::record_bytes(sizeof payload);
+        log.append(hf::record_kind::old_bytes, p.internals().offset_of(&c->value), 8, &c->value, 8);
+        hf::persist::copy(p.domain(), at.next + torn, records + torn,
+                          hf::lane_writer::record_bytes(8));
+        hf::persist::fence(p.domain());
+    }
+    bool after_one_;
+};
+
+template <class Program> void add_twice(const std::string& name) {
+    hf::crash::add(name, std::make_unique<Program>(false));
+    hf::crash::add(name + ", lanes exchanged", std::make_unique<Program>(true));
+}
+[[maybe_unused]] const bool added = [] {
+    add_twice<pop_after>("pending/push, pop");
+    add_twice<push_after>("pending/push, push");
+    add_twice<push_after_pop>("pending/pop, push");
+    hf::crash::add("pending/torn off", std::make_unique<torn_off>(false));
+    hf::crash::add("pending/torn off, one before", std::make_unique<torn_off>(true));
+    return true;
+}();
+
+} // namespace

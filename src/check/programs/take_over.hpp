@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Inside a run: the process dies and another takes the pool up as it lies in the caches.
+#pragma once
+
+#include <base/assert.hpp>
+#include <section/pool_impl.hpp>
+#include <section/section.hpp>
+
+#include <chrono>
+
+namespace hf::crash {
+
+/// Recovers 'p', which goes on as if it had been opened anew.
+inline void take_over(pool& p, const open_options& options) {
+    current_section = nullptr;
+    memory_image image{p.internals().file->base(), p.max_bytes(), p.max_bytes()};
+    pool::impl::abandon(std::move(p));
+    auto again = pool_file::open_image(image, options, engine_bits_of(options.engines));
+    if (!again) fatal("%s", again.error().what().c_str());
+    open_options as_image = options;
+    as_image.guard_signals = false;
+    auto opened = pool::impl::open(std::move(*again), as_image, std::chrono::steady_clock::now());
+    if (!opened) fatal("%s", opened.error().what().c_str());
+    p = std::move(*opened);
+}
+
+} // namespace hf::crash
