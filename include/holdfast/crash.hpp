@@ -57,6 +57,16 @@ public:
     virtual bool buffered(unsigned thread, unsigned operation) const {
         return (void)thread, (void)operation, false;
     }
+    /// What the program does to a pool that a failure has left before it uses it, after the pool's
+    /// own recovery. It is failed as that is.
+    virtual void recover(pool&) {}
+    /// Operations that go on with a recovered pool, in their order, each durable when it returns.
+    /// They are failed like the others, from two failures in a row: only there are a log's epochs
+    /// and the allocator's marks used again. They must leave what they leave without any failure.
+    virtual unsigned operations_after() const { return 0; }
+    virtual void run_after(pool&, unsigned operation) { (void)operation; }
+    /// Which of the program's threads runs it. The others wait.
+    virtual unsigned thread_after(unsigned operation) const { return (void)operation, 0; }
     /// Shows the state of a pool, whole or recovered. Only reads.
     virtual void describe(pool&, state&) = 0;
 };

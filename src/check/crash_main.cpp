@@ -57,7 +57,7 @@ std::string replay_command(const char* self, const std::string& name, const prog
 }
 
 outcome check_one(const char* self, const std::string& name, program& given, const asked& a) {
-    check_options options = a.options;
+    const check_options& options = a.options;
     const checked_program checked = check_for_report(name, given, options);
     const hf::check::trace& run = hf::check::recorder::last();
     fmt::print("{}", a.json ? for_programs(checked, run) + "\n"

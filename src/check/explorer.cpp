@@ -4,6 +4,8 @@
 #include <check/explorer.hpp>
 #include <check/guard.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <ctime>
@@ -53,10 +55,11 @@ struct unknown_line {
 struct explorer::frame {
     unsigned level = 0;
     std::size_t event = 0;
+    unsigned part = 0; // failure_point::part
     const trace* explored = nullptr;
     persistent_memory memory{domain::adr, {}}; // but for these lines:
     std::map<std::size_t, unknown_line> unknown;
-    std::vector<line_content> image; // what memory_ holds when recovery starts
+    std::vector<line_content> image; // what memory_ holds when recovery starts (5)
     std::vector<std::uint32_t> open; // line -> index into 'contents', plus 1; 0: one content
     std::vector<std::vector<line_content>> contents;
     std::vector<std::uint64_t> digests; // by line
@@ -73,12 +76,26 @@ struct explorer::frame {
     };
     std::vector<choice> choices;
     std::size_t choices_made = 0;
-    trace recovery; // events of the latest run of recovery
+    trace recovery;                // events of the latest run of recovery
+    std::vector<legal_set> wanted; // what must be recovered to after a failure in it
 
     const std::vector<line_content>& contents_of(std::size_t line) const {
         return line == new_line ? new_contents : contents[open[line] - 1];
     }
 };
+
+exploration& exploration::operator+=(const exploration& more) {
+    states += more.states;
+    images += more.images;
+    merged += more.merged;
+    failures += more.failures;
+    events += more.events;
+    seconds += more.seconds;
+    complete &= more.complete;
+    reduced |= more.reduced;
+    violations.insert(violations.end(), more.violations.begin(), more.violations.end());
+    return *this;
+}
 
 explorer::explorer(std::span<std::byte> memory, domain d, std::function<verdict()> recover,
                    const explore_options& options)
@@ -109,6 +126,7 @@ void explorer::explore(std::span<const std::byte> before, const trace& run,
     const double begin = cpu_seconds();
     const watch watching(memory_.data(), memory_.size(), *this);
     frame& f = *frames_[0];
+    before_ = before;
     f.memory = persistent_memory(domain_, before);
     f.unknown.clear();
     f.unmet.clear();
@@ -133,19 +151,22 @@ void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_s
     f.epoch = 0;
     const legal_set* now = &legal[0];
     f.event = 0;
+    f.part = failure_point::before_it;
     if (f.level == 0 && !fail_here(f, *now)) return;
+    f.part = 0;
     bool stored = f.level == 0; // else the memory is what the run above has just recovered from
     for (std::size_t i = 0; i < run.events.size(); ++i) {
         const trace_event& e = run.events[i];
         const std::byte* data = run.data.data() + e.data;
         const std::size_t line = e.offset / line_bytes;
         f.event = i;
-        if (f.level == 0) ++result_.events;
+        if (f.level == 0 && options_.failures_min == 1) ++result_.events;
         switch (e.kind) {
         case event_kind::legal: {
             const legal_set& then = legal[e.offset];
-            const bool wider = std::ranges::all_of(
-                *now, [&](outcome o) { return std::ranges::find(then, o) != then.end(); });
+            const bool wider = replaying_ == nullptr && std::ranges::all_of(*now, [&](outcome o) {
+                                   return std::ranges::find(then, o) != then.end();
+                               });
             now = &then;
             ++f.epoch;
             f.new_line = no_line;
@@ -194,7 +215,9 @@ bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* da
         }
         if (!fail_here(f, legal)) return false;
         f.new_line = no_line;
+        ++f.part;
     }
+    f.part = 0;
     return true;
 }
 
@@ -273,10 +296,10 @@ std::vector<line_content> explorer::refresh_line(frame& f, std::size_t line) {
     std::vector<line_content> possible = explorer::possible(f, line);
     f.digest ^= f.digests[line];
     f.digest ^= f.digests[line] = digest_of(line, possible);
-    if (f.image[line] != possible.back()) {
-        f.image[line] = possible.back();
+    if (f.image[line] != possible.front()) { // (5)
+        f.image[line] = possible.front();
         f.changed.push_back(line);
-        set_memory(line, possible.back());
+        set_memory(line, possible.front());
     }
     // A look at what is new must be noticed, even where there is nothing to choose.
     const bool unmet = std::ranges::find(f.unmet, line) != f.unmet.end();
@@ -306,11 +329,12 @@ bool explorer::next_choices(frame& f) {
 }
 
 bool explorer::fail_here(frame& f, const legal_set& legal) {
-    ++result_.failures;
+    const bool counted = f.level + 1 >= options_.failures_min;
+    if (counted) ++result_.failures;
     f.choices.clear();
     if (replaying_ != nullptr) {
         const failure_point& wanted = (*replaying_)[f.level];
-        if (f.event != wanted.event) return true;
+        if (f.event != wanted.event || f.part != wanted.part) return true;
         for (std::uint32_t taken : wanted.choices) f.choices.push_back({taken, taken + 1});
         return leaf(f, legal);
     }
@@ -319,7 +343,7 @@ bool explorer::fail_here(frame& f, const legal_set& legal) {
     for (outcome o : legal) key[3] += o;
     for (std::size_t line : f.unmet) key[5] += checksum(&line, sizeof line, 1);
     if (!explored_.insert(checksum(key, sizeof key, 0)).second) {
-        ++result_.merged;
+        if (counted) ++result_.merged;
         return true;
     }
     do {
@@ -345,21 +369,55 @@ double explorer::images_stood_for(const frame& f) const {
     return images;
 }
 
-/// One run of recovery. False: stop exploring.
-bool explorer::leaf(frame& f, const legal_set& legal) {
+/// Runs recovery on the frame's memory as its choices say; puts that memory back.
+void explorer::run_recovery(frame& f, bool recorded) {
     ++run_;
     current_ = &f;
     f.choices_made = 0;
     f.recovery.clear();
+    f.wanted.clear();
     unmet_ = f.unmet;
     if (f.new_line != no_line) unmet_.push_back(f.new_line);
-    recording_ = f.level + 1 < options_.depth;
+    recording_ = recorded;
     looking_ = false;
+    thread_ = 0;
+    picked_ = 0;
     dirty_lines_.clear();
     decisions_.clear();
-    const verdict v = guarded_recovery();
+    const std::string died =
+        run_guarded(options_.recovery_seconds_max, [&] { ended_ = recover_(); });
+    if (!died.empty()) ended_ = {false, 0, "recovery " + died};
     current_ = nullptr;
     for (std::size_t line : dirty_lines_) set_memory(line, f.image[line]);
+}
+
+/// Runs recovery where undecided lines have their newest contents. False: there are none (5).
+bool explorer::run_with_newest(frame& f) {
+    if (f.level != 0 || replaying_ != nullptr || !f.choices.empty()) return false;
+    std::vector<std::size_t> undecided;
+    for (const std::size_t line : f.memory.open_lines())
+        if (f.open[line] != 0 && f.contents[f.open[line] - 1].size() > 1) undecided.push_back(line);
+    if (undecided.empty()) return false;
+    for (const std::size_t line : undecided) set_memory(line, f.contents[f.open[line] - 1].back());
+    run_recovery(f, false);
+    for (const std::size_t line : undecided) set_memory(line, f.image[line]);
+    return true;
+}
+
+/// One run of recovery. False: stop exploring.
+bool explorer::leaf(frame& f, const legal_set& legal) {
+    const bool twice = run_with_newest(f);
+    const verdict newest = ended_;
+    run_recovery(f, f.level + 1 < options_.depth);
+    const verdict v = ended_;
+    if (twice && (newest.recovered != v.recovered || newest.state != v.state)) {
+        report(f,
+               fmt::format("memory is read unseen, by code that is not built in trace mode or in a "
+                           "way that trace mode does not know: where lines that nobody was seen "
+                           "to read have their newest contents, there is {}; with the oldest, {}",
+                           newest.text, v.text));
+        return false;
+    }
     if (replaying_ != nullptr) {
         replayed_ = v;
         f.looked_at.assign(f.memory.lines(), false);
@@ -367,12 +425,15 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     }
     // Without a look at what is new, this was a run of recovery that has been judged before; but
     // what it did may be failed in turn, and looked at then.
+    const bool counted = f.level + 1 >= options_.failures_min;
     if (!unmet_.empty()) {
-        ++result_.merged;
+        if (counted) ++result_.merged;
         return f.level + 1 == options_.depth || descend_once(f, legal, v.state);
     }
-    ++result_.states;
-    result_.images += images_stood_for(f);
+    if (counted) {
+        ++result_.states;
+        result_.images += images_stood_for(f);
+    }
     if (!v.recovered) {
         report(f, v.text);
         return false;
@@ -391,12 +452,13 @@ bool explorer::descend_once(frame& f, const legal_set& legal, outcome state) {
         checksum(legal.data(), legal.size() * sizeof legal[0], f.identity + f.epoch);
     for (const auto& [line, content] : decisions_)
         key = checksum(content.data(), sizeof content, key + line);
+    key += picked_;
     const auto known = looked_at_.find(key);
     const auto looked = [&](const std::vector<bool>& lines) {
         return std::ranges::any_of(unmet_, [&](std::size_t line) { return lines[line]; });
     };
     if (known != looked_at_.end() && !unmet_.empty() && !looked(known->second)) {
-        ++result_.merged;
+        if (f.level + 1 >= options_.failures_min) ++result_.merged;
         return true;
     }
     const std::vector<std::size_t> unmet = unmet_;
@@ -434,27 +496,24 @@ bool explorer::descend(frame& f, const legal_set& legal, outcome state) {
     const auto open = f.memory.open_lines();
     for (std::size_t line : open) fail(line);
     for (const auto& [line, u] : f.unknown) fail(line);
-    f.recovery.events.push_back({event_kind::legal, 0, 1, 0, 0, {}});
-    const std::vector<legal_set> wanted{legal, {state}};
+    if (f.wanted.empty()) {
+        f.recovery.events.push_back({event_kind::legal, 0, 1, 0, 0, {}});
+        f.wanted.push_back({state});
+    }
+    f.wanted.insert(f.wanted.begin(), legal);
     const std::size_t violations = result_.violations.size();
     const bool complete = result_.complete;
-    explore_run(child, f.recovery, wanted);
+    explore_run(child, f.recovery, f.wanted);
     for (std::size_t line : child.changed) set_memory(line, f.image[line]);
     if (f.new_line != no_line) set_memory(f.new_line, f.image[f.new_line]);
     return result_.violations.size() == violations && result_.complete == complete &&
            replaying_ == nullptr;
 }
 
-verdict explorer::guarded_recovery() {
-    verdict v;
-    const std::string died = run_guarded(options_.recovery_seconds_max, [&] { v = recover_(); });
-    if (!died.empty()) v = {false, 0, "recovery " + died};
-    return v;
-}
-
 verdict explorer::replay(std::span<const std::byte> before, const trace& run,
                          const std::vector<failure_point>& at) {
     replaying_ = &at;
+    replayed_ = {false, 0, "this run has no such failure"};
     explore(before, run, std::vector<legal_set>(run.events.size() + 1));
     replaying_ = nullptr;
     return replayed_;
@@ -463,6 +522,25 @@ verdict explorer::replay(std::span<const std::byte> before, const trace& run,
 // --- the run of recovery under way: reads decide, writes are recorded
 
 void explorer::recovered() noexcept { looking_ = true; }
+
+void explorer::wants(const legal_set& states) {
+    if (current_ == nullptr) return;
+    looking_ = false;
+    if (!recording_) return;
+    current_->wanted.push_back(states);
+    record(event_kind::legal, current_->wanted.size(), 0, nullptr);
+}
+
+unsigned explorer::failures_before() const noexcept {
+    return current_ == nullptr ? 0 : current_->level + 1;
+}
+
+std::uint32_t explorer::pick(std::uint32_t options) {
+    if (current_ == nullptr || options < 2) return 0;
+    const std::uint32_t picked = choose(*current_, options);
+    picked_ = checksum(&picked, sizeof picked, picked_ + 1);
+    return picked;
+}
 
 bool explorer::undecided(std::size_t line) const noexcept {
     return current_->open[line] != 0 && decided_[line] != run_;
@@ -575,7 +653,7 @@ void explorer::checked(std::size_t offset, std::size_t bytes) {
 void explorer::record(event_kind kind, std::size_t offset, std::size_t bytes, const void* data) {
     if (!recording_ || (looking_ && kind != event_kind::decided)) return;
     trace& out = current_->recovery;
-    out.events.push_back({kind, 0, static_cast<std::uint32_t>(offset),
+    out.events.push_back({kind, thread_, static_cast<std::uint32_t>(offset),
                           static_cast<std::uint32_t>(bytes),
                           static_cast<std::uint32_t>(out.data.size()), reported_place()});
     if (data == nullptr) return;
@@ -624,32 +702,70 @@ void explorer::report(frame& f, const std::string& what) {
     v.what = what;
     for (unsigned level = 0; level <= f.level; ++level) {
         const frame& of = *frames_[level];
-        failure_point p{of.event, {}};
+        failure_point p{of.event, {}, of.part};
         for (std::size_t i = 0; i < of.choices_made; ++i) p.choices.push_back(of.choices[i].taken);
         v.at.push_back(std::move(p));
     }
-    const trace& run = *f.explored;
-    if (!run.events.empty()) v.last = frames_[0]->explored->events[frames_[0]->event].place;
+    if (const trace& first = *frames_[0]->explored; !first.events.empty())
+        v.last = first.events[frames_[0]->event].place;
     v.last_event = frames_[0]->event;
-    for (const auto& [line, content] : decisions_) {
-        if (content == f.contents_of(line).back()) continue;
-        missing_line m{line, f.level, {}, 0, 0, false};
-        const auto* bytes = reinterpret_cast<const std::byte*>(content.data());
-        for (std::size_t i = std::min(f.event + 1, run.events.size()); i-- > 0;) {
-            const trace_event& e = run.events[i];
-            if (e.offset / line_bytes != line) continue;
-            if (e.kind == event_kind::flush && m.lost_bytes == 0) m.flushed = true;
-            if (e.kind != event_kind::store && e.kind != event_kind::nt_store) continue;
-            const bool present =
-                std::memcmp(bytes + e.offset % line_bytes, run.data.data() + e.data, e.bytes) == 0;
-            if (present) break;
-            m.lost = e.place;
-            m.lost_offset = e.offset;
-            m.lost_bytes = e.bytes;
-        }
-        v.missing.push_back(m);
-    }
+    v.last_change = last_change();
+    for (const auto& [line, content] : decisions_)
+        if (content != f.contents_of(line).back()) v.missing.push_back(lost_of(f, line, content));
     result_.violations.push_back(std::move(v));
+}
+
+/// The oldest store to the line that is not in what was kept of it. Stores that changed nothing are
+/// neither missing nor there.
+missing_line explorer::lost_of(const frame& f, std::size_t line, const line_content& kept) const {
+    const trace& run = *f.explored;
+    line_content now{};
+    bool known = f.level == 0; // else, until somebody looked at it, any of several
+    std::memcpy(now.data(), before_.data() + line * line_bytes, line_bytes);
+    auto* bytes = reinterpret_cast<std::byte*>(now.data());
+    std::vector<std::size_t> changes;
+    for (std::size_t i = 0; i < std::min(f.event + 1, run.events.size()); ++i) {
+        const trace_event& e = run.events[i];
+        const bool stored = e.kind == event_kind::store || e.kind == event_kind::nt_store;
+        if ((!stored && e.kind != event_kind::decided) || e.offset / line_bytes != line) continue;
+        const std::byte* data = run.data.data() + e.data;
+        const std::size_t at = e.offset % line_bytes;
+        if (stored && (!known || std::memcmp(bytes + at, data, e.bytes) != 0)) changes.push_back(i);
+        std::memcpy(bytes + at, data, e.bytes);
+        known |= e.kind == event_kind::decided;
+    }
+    missing_line m{line, f.level, {}, 0, 0, false};
+    const auto* there = reinterpret_cast<const std::byte*>(kept.data());
+    std::size_t lost = run.events.size();
+    for (std::size_t i = changes.size(); i-- > 0;) {
+        const trace_event& e = run.events[changes[i]];
+        if (std::memcmp(there + e.offset % line_bytes, run.data.data() + e.data, e.bytes) == 0)
+            break;
+        lost = changes[i];
+        m.lost = e.place;
+        m.lost_offset = e.offset;
+        m.lost_bytes = e.bytes;
+    }
+    for (std::size_t i = lost; i < std::min(f.event + 1, run.events.size()); ++i)
+        m.flushed |=
+            run.events[i].kind == event_kind::flush && run.events[i].offset / line_bytes == line;
+    return m;
+}
+
+/// Of the run, until the first failure; none: ~0.
+std::size_t explorer::last_change() const {
+    const frame& f = *frames_[0];
+    const trace& run = *f.explored;
+    std::vector<std::byte> now(before_.begin(), before_.end());
+    std::size_t last = ~std::size_t{0};
+    for (std::size_t i = 0; i < std::min(f.event + 1, run.events.size()); ++i) {
+        const trace_event& e = run.events[i];
+        if (e.kind != event_kind::store && e.kind != event_kind::nt_store) continue;
+        const std::byte* data = run.data.data() + e.data;
+        if (std::memcmp(now.data() + e.offset, data, e.bytes) != 0) last = i;
+        std::memcpy(now.data() + e.offset, data, e.bytes);
+    }
+    return last;
 }
 
 } // namespace hf::check

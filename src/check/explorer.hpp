@@ -16,6 +16,11 @@
 //     was, and with each of its lines in each older content alone, not in every combination: the
 //     checksum tells all of those from the whole one. Option 'every_combination' turns this off.
 //
+// (5) Memory holds the oldest content of what is undecided: code that is not watched reads that,
+// one
+//     possible content, where the choices say otherwise. With the newest ones instead the outcome
+//     must be the same, or something is read unseen: tried once for each failure of the run.
+//
 // Recovery may die: signals, broken contracts and runs without end are verdicts, not the end.
 #pragma once
 
@@ -67,6 +72,8 @@ struct verdict {
 struct failure_point {
     std::size_t event;
     std::vector<std::uint32_t> choices;
+    unsigned part = 0; // of a store that fails in parts: how many of its words came before
+    static constexpr unsigned before_it = 8; // 'part' of a failure before the event
 };
 
 struct missing_line { // a line whose newest content a failure lost
@@ -83,6 +90,7 @@ struct violation {
     std::vector<missing_line> missing;
     code_place last; // of the event the first failure came after
     std::size_t last_event;
+    std::size_t last_change = ~std::size_t{0}; // the last store until then that changed something
 };
 
 struct exploration {
@@ -95,6 +103,7 @@ struct exploration {
     bool complete = true;       // false: a budget ran out, or 'reduced'
     bool reduced = false;       // unordered words left out (persistent_memory::reduced)
     std::vector<violation> violations;
+    exploration& operator+=(const exploration& more);
 };
 
 struct explore_options {
@@ -102,6 +111,8 @@ struct explore_options {
     std::uint64_t states_max = ~std::uint64_t{0};
     double seconds_max = 1e9;
     bool every_combination = false; // (4)
+    // Chains of fewer failures than this were judged by another explorer: they are not counted.
+    unsigned failures_min = 1;
     double recovery_seconds_max = 5;
 };
 
@@ -120,6 +131,16 @@ public:
     /// 'recover' says that recovery is over: what follows only looks, and whoever saw the memory so
     /// has seen this state, which no further failure may change.
     void recovered() noexcept;
+    /// 'recover' goes on with the pool that it has recovered and looked at: failures of that are
+    /// explored as recovery's own are. From here on only these states are right after one.
+    void wants(const legal_set& states);
+    /// Failures so far in the chain that 'recover' runs after.
+    unsigned failures_before() const noexcept;
+    /// The thread that does what is reported next.
+    void set_thread(unsigned thread) noexcept { thread_ = static_cast<std::uint8_t>(thread); }
+    /// For what 'recover' may do in several ways, such as the order in which it takes logs: one of
+    /// 0 … options - 1, and every other one in another run.
+    std::uint32_t pick(std::uint32_t options);
     /// Runs recovery once more on the memory of a violation; its verdict.
     verdict replay(std::span<const std::byte> before, const trace& run,
                    const std::vector<failure_point>& at);
@@ -134,9 +155,13 @@ private:
                        const legal_set& legal);
     bool fail_here(frame& f, const legal_set& legal);
     bool leaf(frame& f, const legal_set& legal);
+    void run_recovery(frame& f, bool recorded);
+    bool run_with_newest(frame& f);
     bool descend_once(frame& f, const legal_set& legal, outcome state);
     bool descend(frame& f, const legal_set& legal, outcome state);
     void report(frame& f, const std::string& what);
+    missing_line lost_of(const frame& f, std::size_t line, const line_content& kept) const;
+    std::size_t last_change() const;
     bool out_of_budget();
 
     void stored(frame& f, const trace_event& e, std::size_t at, const std::byte* data,
@@ -157,7 +182,6 @@ private:
     bool stored_over(std::size_t line, std::size_t offset, std::size_t bytes) const;
     void written(std::size_t offset, std::size_t bytes, event_kind kind);
     void record(event_kind kind, std::size_t offset, std::size_t bytes, const void* data);
-    verdict guarded_recovery();
 
     void load(std::size_t offset, std::size_t bytes) override;
     void store(std::size_t offset, std::size_t bytes) override;
@@ -170,6 +194,7 @@ private:
     domain domain_;
     std::function<verdict()> recover_;
     explore_options options_;
+    std::span<const std::byte> before_; // the run explored
     exploration result_;
     std::vector<std::unique_ptr<frame>> frames_; // one per depth, reused
     std::unordered_set<std::uint64_t> explored_; // (3)
@@ -182,7 +207,10 @@ private:
     // The run of recovery under way.
     frame* current_ = nullptr;
     bool recording_ = false;
+    verdict ended_;                      // what it came to
     bool looking_ = false;               // recovery is over (recovered())
+    std::uint8_t thread_ = 0;            // whose events these are
+    std::uint64_t picked_ = 0;           // digest of what pick() gave
     std::uint32_t run_ = 0;              // its number, for the stamps below
     std::vector<std::uint32_t> decided_; // by line: the run that decided it
     std::vector<std::uint32_t> dirtied_; // by line: the run that changed it

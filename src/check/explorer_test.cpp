@@ -12,6 +12,7 @@
 
 #include <array>
 #include <cstring>
+#include <string>
 
 namespace {
 
@@ -254,6 +255,64 @@ TEST(Explorer, ARecoveryThatDiesOrHangsIsAViolation) {
         impatient);
     ASSERT_EQ(hung.violations.size(), 1U);
     EXPECT_NE(hung.violations[0].what.find("did not end"), std::string::npos);
+}
+
+TEST(Explorer, WhatRecoveryMayDoInSeveralWaysIsTriedInAll) {
+    explorer* running = nullptr;
+    const auto recovered_as = [&](std::uint32_t wrong) {
+        memory = {};
+        const std::vector<std::byte> before(bytes().begin(), bytes().end());
+        const auto recovery = [&] {
+            const std::uint32_t first = running->pick(3), second = running->pick(2);
+            return verdict{first * 2 + second != wrong, 1, std::to_string(first * 2 + second)};
+        };
+        explorer e(bytes(), domain::adr, recovery, {});
+        running = &e;
+        e.explore(before, {}, {{1}});
+        if (e.result().violations.empty()) return std::to_string(e.result().states) + " states";
+        return e.replay(before, {}, e.result().violations[0].at).text;
+    };
+    EXPECT_EQ(recovered_as(6), "6 states");
+    for (std::uint32_t wrong = 0; wrong < 6; ++wrong)
+        EXPECT_EQ(recovered_as(wrong), std::to_string(wrong));
+}
+
+TEST(Explorer, WorkOnARecoveredPoolIsFailedAndJudged) {
+    // It goes on from 1 to 2; a second failure must find either while it does, and 2 afterwards.
+    const auto going_on = [](bool durable) {
+        explorer* running = nullptr;
+        memory = {};
+        const std::vector<std::byte> before(bytes().begin(), bytes().end());
+        explorer e(bytes(), domain::adr,
+                   [&] {
+                       const outcome seen = get(word(0)) + 1;
+                       running->recovered();
+                       if (running->failures_before() == 1) {
+                           running->wants({1});
+                           running->wants({1, 2});
+                           put(word(0), 1);
+                           if (durable) {
+                               flush(word(0));
+                               fence();
+                           }
+                           running->wants({2});
+                       }
+                       return verdict{true, seen, ""};
+                   },
+                   {});
+        running = &e;
+        e.explore(before, {}, {{1}});
+        return e.result().violations.empty();
+    };
+    EXPECT_TRUE(going_on(true));
+    EXPECT_FALSE(going_on(false));
+}
+
+TEST(Explorer, WhatIsReadUnseenIsSaid) {
+    const exploration e = explored([](recorder&) { put(word(0), 7); }, {{1, 8}},
+                                   [] { return outcome{1 + memory[0]}; });
+    ASSERT_EQ(e.violations.size(), 1U);
+    EXPECT_NE(e.violations[0].what.find("read unseen"), std::string::npos) << e.violations[0].what;
 }
 
 TEST(Explorer, BudgetsAreHonest) {

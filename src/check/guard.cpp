@@ -10,6 +10,7 @@
 #include <cstring>
 #include <pthread.h>
 #include <sys/time.h>
+#include <utility>
 
 namespace hf::check {
 namespace {
@@ -82,6 +83,11 @@ void install() {
 
 std::string run_guarded(double seconds_max, const std::function<void()>& body) {
     install();
+    // A guarded run may wait for another thread, which guards what it does itself.
+    sigjmp_buf outer;
+    std::memcpy(&outer, &back, sizeof outer);
+    const pthread_t outer_thread = guarded;
+    const sig_atomic_t outer_guarding = guarding, outer_ticks_max = ticks_max;
     ticks = 0;
     ticks_max = static_cast<sig_atomic_t>(seconds_max / tick_seconds) + 1;
     last_words.clear();
@@ -89,7 +95,11 @@ std::string run_guarded(double seconds_max, const std::function<void()>& body) {
     guarding = 1;
     if (sigsetjmp(back, 0) == 0) body();
     guarding = 0;
-    return last_words.empty() ? std::string() : std::move(last_words);
+    ticks_max = outer_ticks_max;
+    std::memcpy(&back, &outer, sizeof outer);
+    guarded = outer_thread;
+    guarding = outer_guarding;
+    return last_words.empty() ? std::string() : std::exchange(last_words, {});
 }
 
 } // namespace hf::check

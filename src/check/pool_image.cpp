@@ -2,7 +2,6 @@
 #include <base/line.hpp>
 #include <check/pool_image.hpp>
 #include <pool/header.hpp>
-#include <section/pool_impl.hpp>
 
 #include <fmt/format.h>
 
@@ -58,12 +57,12 @@ pool_image::~pool_image() {
 
 void pool_image::reset() noexcept { std::memcpy(memory_.data(), initial_.data(), initial_.size()); }
 
-result<pool> pool_image::open() {
+result<pool> pool_image::open(const recovery_order& order) {
     // The size of a file survives with the header that names its end, or is larger.
     file_->size_bytes = memory_.size();
     auto file = pool_file::open_image(*file_, options_, engine_bits_of(options_.engines));
     if (!file) return file.error();
-    return pool::impl::open(std::move(*file), options_, std::chrono::steady_clock::now());
+    return pool::impl::open(std::move(*file), options_, std::chrono::steady_clock::now(), order);
 }
 
 } // namespace hf::check

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <pool/os_file.hpp>
+#include <section/pool_impl.hpp>
 
 #include <holdfast/pool.hpp>
 
@@ -29,8 +30,8 @@ public:
     /// The bytes that setup left.
     const std::vector<std::byte>& initial() const noexcept { return initial_; }
     void reset() noexcept;
-    /// Opens what memory() holds now.
-    result<pool> open();
+    /// Opens what memory() holds now; pending sections are recovered in this order.
+    result<pool> open(const recovery_order& order = {});
     const open_options& options() const noexcept { return options_; }
 
 private:

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <chrono>
 #include <random>
 
 namespace hf::crash {
@@ -43,13 +44,17 @@ public:
 
 private:
     void explore_all();
+    void explore_depth(const explore_options& options);
     void explore_schedules(explorer& explore);
     void explore_random_schedules(explorer& explore);
     std::size_t explore_schedule(explorer& explore, const schedule& by);
     bool reference_runs();
     bool reference_run(const operation_order& order);
+    bool reference_after(pool& p, outcome from);
     trace recorded_run(const schedule& by, std::vector<legal_set>& legal, std::size_t& points);
     verdict recover();
+    verdict go_on(pool& p, const verdict& seen);
+    std::string run_after(pool& p, unsigned operation);
     void count_redundant(const trace& run);
     bool give_up(const explorer& explore) const;
 
@@ -58,9 +63,10 @@ private:
     checked_program out_;
     pool_image* image_ = nullptr;
     explorer* explorer_ = nullptr;
-    std::unique_ptr<turn_takers> threads_;      // null: one thread, this one
-    std::map<operation_order, outcome> states_; // after each order of operations
-    std::map<outcome, std::string> known_;      // what they are called
+    std::unique_ptr<turn_takers> threads_;            // null: one thread, this one
+    std::map<operation_order, outcome> states_;       // after each order of operations
+    std::map<outcome, std::string> known_;            // what they are called
+    std::map<outcome, std::vector<legal_set>> after_; // states after each operation that goes on
 };
 
 std::string order_text(const operation_order& order) {
@@ -80,13 +86,31 @@ bool checking::reference_run(const operation_order& order) {
     std::vector<unsigned> done(given_.threads());
     for (const unsigned t : order) given_.run(*p, t, done[t]++);
     const verdict v = judge::look(*p, given_, {});
+    const bool right = v.recovered && reference_after(*p, v.state);
     pool::impl::abandon(std::move(*p));
-    if (!v.recovered) {
+    if (!right) {
         out_.trouble.push_back(fmt::format("after {}, no failure: {}", order_text(order), v.text));
         return false;
     }
     states_[order] = v.state;
     known_.emplace(v.state, fmt::format("{}, as after {}", v.text, order_text(order)));
+    return true;
+}
+
+/// Notes the states that going on from this one leaves.
+bool checking::reference_after(pool& p, outcome from) {
+    std::vector<legal_set>& steps = after_[from];
+    steps.resize(given_.operations_after());
+    for (unsigned i = 0; i < steps.size(); ++i) {
+        given_.run_after(p, i);
+        const verdict v = judge::look(p, given_, {});
+        if (!v.recovered) {
+            out_.trouble.push_back(fmt::format("operation {} after a recovery: {}", i, v.text));
+            return false;
+        }
+        if (std::ranges::find(steps[i], v.state) == steps[i].end()) steps[i].push_back(v.state);
+        known_.emplace(v.state, v.text);
+    }
     return true;
 }
 
@@ -138,12 +162,63 @@ trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
 }
 
 verdict checking::recover() {
-    auto p = image_->open();
+    auto p = image_->open([this](std::vector<std::size_t>& turns) {
+        for (auto next = turns.begin(); next != turns.end(); ++next) {
+            const auto picked = explorer_->pick(static_cast<std::uint32_t>(turns.end() - next));
+            std::iter_swap(next, next + picked);
+        }
+    });
     if (!p) return {false, 0, "recovery refused: " + p.error().what()};
+    given_.recover(*p);
     explorer_->recovered();
     verdict v = judge::look(*p, given_, known_);
+    // Once: what a failure of this leaves is recovered, and judged, like anything else.
+    if (v.recovered && explorer_->failures_before() == 1) v = go_on(*p, v);
     pool::impl::abandon(std::move(*p));
     return v;
+}
+
+/// Uses the pool that has shown this state, and judges what that leaves.
+verdict checking::go_on(pool& p, const verdict& seen) {
+    const auto found = after_.find(seen.state);
+    if (found == after_.end() || found->second.empty())
+        return seen; // a wrong state is told as such
+    legal_set now{seen.state};
+    explorer_->wants(now);
+    for (unsigned i = 0; i < found->second.size(); ++i) {
+        const legal_set& then = found->second[i];
+        now.insert(now.end(), then.begin(), then.end());
+        explorer_->wants(now);
+        if (const std::string died = run_after(p, i); !died.empty()) return {false, 0, died};
+        explorer_->wants(now = then);
+    }
+    explorer_->recovered();
+    const verdict v = judge::look(p, given_, known_);
+    if (v.recovered && std::ranges::find(now, v.state) != now.end()) return seen;
+    return {false, 0,
+            fmt::format("recovered to {}; operations that went on from there left {}", seen.text,
+                        v.text)};
+}
+
+/// Runs the operation on its thread; how it died.
+std::string checking::run_after(pool& p, unsigned operation) {
+    const unsigned wanted = given_.thread_after(operation);
+    if (threads_ == nullptr) {
+        given_.run_after(p, operation);
+        return {};
+    }
+    std::string died;
+    explorer_->set_thread(wanted + 1); // 0 is the one that has recovered
+    threads_->run(
+        {wanted, {}},
+        [&](unsigned t) {
+            if (t != wanted) return;
+            died = run_guarded(options_.explore.recovery_seconds_max,
+                               [&] { given_.run_after(p, operation); });
+        },
+        [](unsigned) {});
+    explorer_->set_thread(0);
+    return died.empty() ? died : fmt::format("an operation that went on from there {}", died);
 }
 
 void checking::count_redundant(const trace& run) {
@@ -183,7 +258,9 @@ std::size_t checking::explore_schedule(explorer& explore, const schedule& by) {
         return 0;
     }
     out_.last_schedule = by;
-    if (++out_.schedules == 1 && domain_of(given_.options()) == domain::adr) count_redundant(run);
+    if (++out_.schedules == 1 && out_.depth_complete == 0 &&
+        domain_of(given_.options()) == domain::adr)
+        count_redundant(run);
     if (options_.replay.empty()) explore.explore(image_->initial(), run, legal);
     else
         out_.trouble.push_back("replayed: " +
@@ -230,14 +307,33 @@ void checking::explore_all() {
     const std::string died = run_guarded(60, [&] { reference_runs(); });
     if (!died.empty()) out_.trouble.push_back("running it without a failure: it " + died);
     if (!out_.trouble.empty()) return;
-    explorer explore(
-        image_->memory(), domain_of(given_.options()), [&] { return recover(); }, options_.explore);
-    explorer_ = &explore;
     if (given_.threads() > 1) threads_ = std::make_unique<turn_takers>(given_.threads());
+    // The fewest failures first: a budget that runs out has been spent on all of the run.
+    const auto start = std::chrono::steady_clock::now();
+    const bool replay = !options_.replay.empty();
+    for (unsigned depth = replay ? options_.explore.depth : 1; depth <= options_.explore.depth;
+         ++depth) {
+        explore_options pass = options_.explore;
+        pass.depth = depth;
+        pass.failures_min = replay ? 1 : depth;
+        pass.states_max -= std::min(pass.states_max, out_.found.states);
+        pass.seconds_max -=
+            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        explore_depth(pass);
+        if ((!out_.found.complete && !out_.found.reduced) || !out_.passed()) return;
+        out_.depth_complete = depth;
+    }
+}
+
+void checking::explore_depth(const explore_options& options) {
+    explorer explore(
+        image_->memory(), domain_of(given_.options()), [&] { return recover(); }, options);
+    explorer_ = &explore;
+    out_.schedules = 0;
     if (given_.threads() == 1 || !options_.replay.empty())
         explore_schedule(explore, options_.replay_schedule);
     else explore_schedules(explore);
-    out_.found = explore.result();
+    out_.found += explore.result();
 }
 
 } // namespace

@@ -27,6 +27,7 @@ namespace hf::crash {
 struct checked_program {
     std::string name;
     hf::check::exploration found;
+    unsigned depth_complete = 0;         // so many failures in a row were explored completely
     std::uint64_t schedules = 0;         // of several threads; 1 with one
     hf::check::schedule last_schedule;   // by which the violation was found
     std::uint64_t redundant_flushes = 0; // of lines with nothing unflushed

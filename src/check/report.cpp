@@ -13,10 +13,6 @@ namespace {
 
 using namespace hf::check;
 
-bool is_store(const trace_event& e) {
-    return e.kind == event_kind::store || e.kind == event_kind::nt_store;
-}
-
 /// What kept the lost store from being there, and what would have.
 blame::store lost_store(const missing_line& m) {
     blame::store out{m.lost, m.lost_offset, m.lost_bytes, {}, {}};
@@ -134,6 +130,15 @@ std::string violation_text(const violation& v, const trace& run) {
     return out;
 }
 
+std::string complete_text(const checked_program& checked) {
+    if (checked.found.complete || !checked.passed()) return {};
+    std::string out = ", NOT COMPLETE: the budget ran out";
+    if (checked.depth_complete == 1) out += "; every failure alone was explored";
+    if (checked.depth_complete > 1)
+        out += fmt::format("; {} failures in a row were explored", checked.depth_complete);
+    return out;
+}
+
 std::string quoted(const std::string& text) {
     std::string out = "\"";
     for (const char c : text) {
@@ -172,17 +177,12 @@ std::string guilty_json(const violation& v, const trace& run) {
 
 } // namespace
 
-checked_program check_for_report(const std::string& name, program& given, check_options& options) {
+checked_program check_for_report(const std::string& name, program& given,
+                                 const check_options& options) {
     const auto failures = [](const checked_program& c) {
         return c.found.violations.empty() ? 0 : c.found.violations.front().at.size();
     };
     checked_program found = check(name, given, options);
-    check_options fewer = options;
-    for (fewer.explore.depth = 1; fewer.explore.depth < failures(found); ++fewer.explore.depth)
-        if (checked_program again = check(name, given, fewer); failures(again) > 0) {
-            options = fewer;
-            return again;
-        }
     if (failures(found) < 2) return found;
     // Recovery's places are not followed while searching: it would take half of the time.
     hf::check::follow_places_always();
@@ -196,11 +196,8 @@ blame find_blame(const violation& v, const trace& run) {
     for (const missing_line& m : v.missing)
         if (m.lost_bytes > 0) out.guilty.push_back(lost_store(m));
     if (!out.guilty.empty() || out.in_recovery) return out;
-    for (std::size_t i = std::min(v.last_event + 1, run.events.size()); i-- > 0;)
-        if (is_store(run.events[i])) {
-            out.guilty.push_back(early_store(run.events[i]));
-            break;
-        }
+    if (v.last_change < run.events.size())
+        out.guilty.push_back(early_store(run.events[v.last_change]));
     return out;
 }
 
@@ -210,7 +207,8 @@ std::string replay_text(const checked_program& checked, const violation& v) {
         out = fmt::format("{}{}{}@", by.first, by.switches.empty() ? "" : ",",
                           fmt::join(by.switches, ","));
     for (std::size_t i = 0; i < v.at.size(); ++i)
-        out += fmt::format("{}{}:{}", i == 0 ? "" : "/", v.at[i].event,
+        out += fmt::format("{}{}{}:{}", i == 0 ? "" : "/", v.at[i].event,
+                           v.at[i].part == 0 ? "" : fmt::format(".{}", v.at[i].part),
                            fmt::join(v.at[i].choices, ","));
     return out;
 }
@@ -229,11 +227,16 @@ replay_asked parse_replay(const std::string& text) {
         const std::string_view one = failures.substr(0, failures.find('/'));
         failures.remove_prefix(std::min(one.size() + 1, failures.size()));
         const auto colon = one.find(':');
-        std::vector<std::size_t> event, choices;
-        if (colon == one.npos || !parse_numbers(one.substr(0, colon), event) || event.size() != 1 ||
-            !parse_numbers(one.substr(colon + 1), choices))
+        const auto dot = std::min(one.substr(0, colon).find('.'), colon);
+        std::vector<std::size_t> event, part, choices;
+        if (colon == one.npos || !parse_numbers(one.substr(0, dot), event) || event.size() != 1 ||
+            !parse_numbers(one.substr(std::min(dot + 1, colon), colon - std::min(dot + 1, colon)),
+                           part) ||
+            part.size() != (dot < colon ? 1 : 0) || !parse_numbers(one.substr(colon + 1), choices))
             return {};
-        out.failures.push_back({event.front(), {choices.begin(), choices.end()}});
+        out.failures.push_back({event.front(),
+                                {choices.begin(), choices.end()},
+                                part.empty() ? 0 : static_cast<unsigned>(part.front())});
     }
     return out;
 }
@@ -252,8 +255,7 @@ std::string for_people(const checked_program& checked, const trace& run,
         "{:.2f} s, {:.0f} states/s{}\n",
         checked.name, checked.passed() ? "no violation" : "VIOLATION", e.states, e.merged,
         e.failures, e.events, checked.schedules, checked.schedules == 1 ? "" : "s", e.seconds,
-        e.seconds > 0 ? static_cast<double>(e.states) / e.seconds : 0.0,
-        e.complete || !checked.passed() ? "" : ", NOT COMPLETE: the budget ran out");
+        e.seconds > 0 ? static_cast<double>(e.states) / e.seconds : 0.0, complete_text(checked));
     if (e.reduced) out += "  some combinations of unordered non-temporal words were left out\n";
     if (checked.redundant_flushes + checked.redundant_fences > 0)
         out += fmt::format("  redundant: {} flushes, {} fences\n", checked.redundant_flushes,
@@ -276,13 +278,13 @@ std::string for_programs(const checked_program& checked, const trace& run) {
                                   quoted(replay_text(checked, v)), guilty_json(v, run));
     for (const std::string& t : checked.trouble)
         violations += fmt::format("{}{{\"what\":{}}}", violations.empty() ? "" : ",", quoted(t));
-    return fmt::format(
-        "{{\"name\":{},\"passed\":{},\"complete\":{},\"states\":{},\"images\":{:g},\"merged\":{},"
-        "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
-        "\"redundant_flushes\":{},\"redundant_fences\":{},\"violations\":[{}]}}",
-        quoted(checked.name), checked.passed(), e.complete, e.states, e.images, e.merged,
-        e.failures, e.events, checked.schedules, e.seconds, checked.redundant_flushes,
-        checked.redundant_fences, violations);
+    return fmt::format("{{\"name\":{},\"passed\":{},\"complete\":{},\"depth_complete\":{},"
+                       "\"states\":{},\"images\":{:g},\"merged\":{},"
+                       "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
+                       "\"redundant_flushes\":{},\"redundant_fences\":{},\"violations\":[{}]}}",
+                       quoted(checked.name), checked.passed(), e.complete, checked.depth_complete,
+                       e.states, e.images, e.merged, e.failures, e.events, checked.schedules,
+                       e.seconds, checked.redundant_flushes, checked.redundant_fences, violations);
 }
 
 } // namespace hf::crash

@@ -9,10 +9,10 @@
 
 namespace hf::crash {
 
-/// check(); then, if there was a violation after several failures in a row, looks for one that
-/// takes fewer, which is told in fewer lines, and for the places of what recovery did.
-/// options.explore.depth is what the result was found with.
-checked_program check_for_report(const std::string& name, program& given, check_options& options);
+/// check(); then, if there was a violation after several failures in a row, once more for the
+/// places of what recovery did.
+checked_program check_for_report(const std::string& name, program& given,
+                                 const check_options& options);
 
 /// What went wrong at a failure, in terms of the source.
 struct blame {
@@ -40,7 +40,8 @@ std::string listed_json(const std::string& name, unsigned threads);
 
 /// A violation as --replay takes it: "17:0,2/5:1", failures in a row, each with the event it came
 /// after and the choices made in the recovery that followed; with several threads after the
-/// schedule of the run: "0,12,40@17:0,2/5:1".
+/// schedule of the run: "0,12,40@17:0,2/5:1". "17.2:": after two words of a store that fails in
+/// parts.
 std::string replay_text(const checked_program& checked, const hf::check::violation& v);
 /// What 'text' replays. Errors: 'failures' is empty when it says nothing such.
 struct replay_asked {

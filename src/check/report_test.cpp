@@ -23,6 +23,13 @@ struct record {
     std::uint64_t valid;
     std::uint64_t other_line[7];
     std::uint64_t value;
+    std::uint64_t value_neighbour;
+    std::uint64_t third_line[6];
+    std::uint64_t last;
+    std::uint64_t fourth_line[7];
+    std::uint64_t logged;
+    std::uint64_t fifth_line[7];
+    std::uint64_t number;
 };
 
 int guilty_line = 0; // set by the program under test, on the line at fault
@@ -150,6 +157,119 @@ struct lost_update final : one_fault {
     void describe(hf::pool& p, state& s) override { s.add(p.root<record>()->value); }
 };
 
+/// Two words that change together: an intention first, which recover() carries out.
+struct own_recovery : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.other_line[0] = 7;
+        keep(p, r.other_line[0]);
+        carry_out(p, r);
+    }
+    void recover(hf::pool& p) override {
+        if (auto& r = *p.root<record>(); r.other_line[0] != 0) carry_out(p, r);
+    }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        s.add(r->value);
+        s.add(r->last);
+    }
+    virtual void carry_out(hf::pool& p, record& r) {
+        r.value = r.other_line[0];
+        keep(p, r.value);
+        r.last = r.other_line[0];
+        keep(p, r.last);
+        r.other_line[0] = 0;
+        keep(p, r.other_line[0]);
+    }
+};
+struct no_own_recovery final : own_recovery {
+    void recover(hf::pool&) override {}
+};
+/// Its recovery holds as long as nothing fails in it.
+struct careless_recovery final : own_recovery {
+    void recover(hf::pool& p) override {
+        auto& r = *p.root<record>();
+        const std::uint64_t meant = r.other_line[0];
+        if (meant == 0) return;
+        r.other_line[0] = 0;
+        keep(p, r.other_line[0]);
+        r.value = r.last = meant;
+        keep(p, r.value);
+        keep(p, r.last);
+    }
+};
+
+/// A log of one entry, that counts when its number is the next one. Both go with one fence: where
+/// the value is still zero the entry is torn, and that is enough as long as no entry came before.
+struct number_again : one_fault {
+    explicit number_again(bool goes_on) : after(goes_on ? 1 : 0) {}
+    void change(hf::pool& p, record& r) override { set(p, r, 5); }
+    unsigned operations_after() const override { return after; }
+    void run_after(hf::pool& p, unsigned) override { set(p, *p.root<record>(), 6); }
+    void recover(hf::pool& p) override {
+        auto& r = *p.root<record>();
+        if (r.number == r.valid + 1 && r.logged != 0) apply(p, r);
+    }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        s.add(r->valid);
+        s.add(r->value);
+    }
+    static void set(hf::pool& p, record& r, std::uint64_t to) {
+        r.logged = to;
+        r.number = r.valid + 1;
+        hf::persist::flush(p.domain(), &r.logged, sizeof r.logged);
+        keep(p, r.number);
+        apply(p, r);
+    }
+    static void apply(hf::pool& p, record& r) {
+        r.value = r.logged;
+        keep(p, r.value);
+        r.valid = r.number;
+        keep(p, r.valid);
+    }
+    unsigned after;
+};
+
+/// Shows text that may be lost while the word that says it is there is not.
+struct text_in_pool final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.logged = 0x6f6c6c6568;
+        r.valid = 1;
+        keep(p, r.valid);
+    }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        const auto* text = reinterpret_cast<const char*>(&r->logged);
+        s.add(std::string_view(text, r->valid != 0 ? 5 : 0));
+    }
+};
+/// Looks where trace mode cannot see it.
+struct unseen_look final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.logged = 1;
+        r.number = 1;
+        hf::persist::flush(p.domain(), &r.logged, sizeof r.logged);
+        keep(p, r.number);
+    }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        std::uint64_t seen;
+        asm volatile("movq %1, %0" : "=r"(seen) : "m"(r->logged));
+        (void)seen;
+        s.add(seen + r->number > 0 ? r->number : 0);
+        s.add(seen);
+    }
+};
+
+/// The guilty store, then one that stores what is there already.
+struct same_again final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.value = 7, guilty_line = __LINE__;
+        *const_cast<volatile std::uint64_t*>(&r.value_neighbour) = 0;
+        r.valid = 1;
+        keep(p, r.valid);
+    }
+};
 struct reported {
     checked_program checked;
     std::string text, json;
@@ -177,6 +297,18 @@ void expect_guilty(program& given, const std::string& mend) {
     EXPECT_NE(r.text.find("replay: holdfast crash it --replay "), std::string::npos) << r.text;
     EXPECT_NE(r.json.find(fmt::format("report_test.cpp:{}\"", guilty_line)), std::string::npos)
         << r.json;
+}
+
+/// The violation's replay comes to the same.
+void expect_same_replay(program& given, const reported& r) {
+    const auto& v = r.checked.found.violations.front();
+    check_options options;
+    options.replay = parse_replay(replay_text(r.checked, v)).failures;
+    const checked_program again = check("it", given, options);
+    ASSERT_EQ(again.trouble.size(), 1U);
+    const std::string seen = again.trouble[0].substr(again.trouble[0].find(": ") + 2);
+    EXPECT_FALSE(seen.empty());
+    EXPECT_NE(v.what.find(seen), std::string::npos) << v.what << "\n" << again.trouble[0];
 }
 
 TEST(Report, FindsNothingInACorrectProgram) {
@@ -216,6 +348,68 @@ TEST(Report, NamesTheWordThatIsNotLogged) {
     expect_guilty(given, "log it before it is stored");
 }
 
+TEST(Report, AStoreOfWhatIsThereHidesNoGuiltyOne) {
+    same_again given;
+    expect_guilty(given, "flush its line and fence");
+}
+
+TEST(Report, ARecoveryOfTheProgramsOwnIsRunAndFailed) {
+    own_recovery right;
+    EXPECT_TRUE(report_of(right).checked.passed()) << report_of(right).text;
+    no_own_recovery none;
+    EXPECT_FALSE(report_of(none).checked.passed());
+    careless_recovery careless;
+    const reported r = report_of(careless);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+    EXPECT_EQ(r.checked.found.violations[0].at.size(), 2U) << r.text;
+}
+
+TEST(Report, WhatGoesOnAfterARecoveryIsFailedToo) {
+    number_again ends(false), goes_on(true);
+    EXPECT_TRUE(report_of(ends).checked.passed()) << report_of(ends).text;
+    const reported r = report_of(goes_on);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+    EXPECT_EQ(r.checked.found.violations[0].at.size(), 2U) << r.text;
+    expect_same_replay(goes_on, r);
+}
+
+TEST(Report, TextInThePoolIsReadAsItMayBeLeft) {
+    text_in_pool given;
+    const reported r = report_of(given);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+    EXPECT_NE(r.text.find("no completed or pending operation leaves"), std::string::npos) << r.text;
+}
+
+TEST(Report, WhatIsReadUnseenIsSaid) {
+    unseen_look given;
+    const reported r = report_of(given);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+    EXPECT_NE(r.text.find("memory is read unseen"), std::string::npos) << r.text;
+}
+
+TEST(Report, ALossSeenAtTheReturnIsReplayed) {
+    missing_last_fence given;
+    const reported r = report_of(given);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+    expect_same_replay(given, r);
+}
+
+TEST(Report, AFewStatesAreSpentOnFewFailures) {
+    correct given;
+    missing_last_fence late; // the last event of the run
+    check_options options;
+    options.explore.depth = 1;
+    const std::uint64_t alone = check("it", given, options).found.states;
+    options.explore.depth = 2;
+    options.explore.states_max = alone + 1;
+    EXPECT_FALSE(check("it", late, options).passed());
+    const checked_program cut = check("it", given, options);
+    EXPECT_FALSE(cut.found.complete);
+    EXPECT_EQ(cut.depth_complete, 1U);
+    EXPECT_NE(for_people(cut, {}, "").find("NOT COMPLETE: the budget ran out; every failure alone"),
+              std::string::npos);
+}
+
 TEST(Report, TellsStoresOfRecoveryFromThoseOfTheProgram) {
     checked_program c;
     hf::check::violation v;
@@ -236,15 +430,7 @@ TEST(Report, ItsReplayFailsTheSameWay) {
     missing_fence given;
     const reported r = report_of(given);
     ASSERT_EQ(r.checked.found.violations.size(), 1U);
-    const auto& v = r.checked.found.violations.front();
-    check_options options;
-    options.replay = parse_replay(replay_text(r.checked, v)).failures;
-    const checked_program again = check("it", given, options);
-    ASSERT_EQ(again.trouble.size(), 1U);
-    EXPECT_NE(v.what.find(again.trouble[0].substr(again.trouble[0].find(": ") + 2)),
-              std::string::npos)
-        << v.what << "\n"
-        << again.trouble[0];
+    expect_same_replay(given, r);
 }
 
 TEST(Report, AReplayKnowsTheScheduleOfItsThreads) {
@@ -265,7 +451,8 @@ TEST(Report, AReplayKnowsTheScheduleOfItsThreads) {
 }
 
 TEST(Report, ReplaysAreReadAsTheyAreWritten) {
-    for (const char* text : {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:"}) {
+    for (const char* text :
+         {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:", "0.8:1", "7.2:/3.1:0"}) {
         const replay_asked asked = parse_replay(text);
         ASSERT_FALSE(asked.failures.empty()) << text;
         checked_program c;
@@ -274,7 +461,7 @@ TEST(Report, ReplaysAreReadAsTheyAreWritten) {
         v.at = asked.failures;
         EXPECT_EQ(replay_text(c, v), text);
     }
-    for (const char* wrong : {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,"})
+    for (const char* wrong : {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,", "17.:0", "17.x:0"})
         EXPECT_TRUE(parse_replay(wrong).failures.empty()) << wrong;
 }
 

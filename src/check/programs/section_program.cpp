@@ -363,6 +363,18 @@ template <bool Clobber> class to_the_brim final : public section_program {
     }
 };
 
+/// A recovered pool is worked on and fails again: lanes' epochs and blocks are used a second time,
+/// by a function with the arguments that the torn section had.
+template <bool Clobber> class goes_on final : public section_program {
+    void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        section<Clobber>(replace{&p.root<root>()->slots[0], 0});
+    }
+    unsigned operations_after() const override { return 2; }
+    void run_after(hf::pool& p, unsigned) override { run(p, 0, 0); }
+};
+
 /// A block is staged during a section that does not adopt it, then given back, and its memory goes
 /// to whoever comes next.
 template <bool Clobber> class given_back final : public section_program {
@@ -702,6 +714,7 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     add_both<own_block>("section/own block");
     add_both<adopting>("section/adopt");
     add_both<given_back>("section/unstage");
+    add_both<goes_on>("section/goes on");
     add_both<part_words>("section/parts of words");
     add_both<to_the_brim>("section/brim");
     add_both<long_log>("section/long log");
