@@ -42,7 +42,10 @@ const hf_txfunc adopt_desc{HF_ABI_VERSION, sizeof(adopt_args), 1003, 1,         
         std::byte* const begin = lane_start(file, lane, epoch).next;
         std::byte* const staged =
             begin + lane_writer::record_bytes(sizeof(begin_payload) + sizeof(adopt_args));
-        if (p.internals().lanes[lane].taken) std::memset(staged, 0, sizeof(record_head));
+        if (!p.internals().lanes[lane].taken) continue;
+        std::uint64_t check = 0; // of the begin record: its end mark stands behind it
+        std::memcpy(&check, begin, sizeof check);
+        lane_writer::store_in_order(staged, ~check);
     }
     ::kill(::getpid(), SIGKILL);
     ::_exit(1);

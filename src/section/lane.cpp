@@ -58,66 +58,8 @@ void keep(std::vector<record_view>& records, record_view record, const heap& blo
     records.push_back(record);
 }
 
-} // namespace
-
-void lane_writer::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
-                         const void* payload, std::uint64_t payload_bytes) noexcept {
-    record_head head;
-    head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
-    head.bytes = bytes;
-    head.check = record_check(head.what, bytes, payload, payload_bytes, at_.chain);
-    at_.chain = head.check;
-
-    // Small records are put together first and written as one run of words; nothing is read back.
-    alignas(8) std::byte together[256];
-    const std::uint64_t total = record_bytes(payload_bytes);
-    if (total <= sizeof together) {
-        std::memcpy(together, &head, sizeof head);
-        if (payload_bytes > 0) {
-            std::memset(together + total - word_bytes, 0,
-                        word_bytes); // padding never carries old stack bytes
-            std::memcpy(together + sizeof head, payload, payload_bytes);
-        }
-        persist::copy(domain_, at_.next, together, total);
-    } else {
-        const std::uint64_t whole = round_down(payload_bytes, word_bytes);
-        persist::copy(domain_, at_.next, &head, sizeof head);
-        persist::copy(domain_, at_.next + sizeof head, payload, whole);
-        if (whole < payload_bytes) {
-            std::uint64_t last = 0;
-            std::memcpy(&last, static_cast<const std::byte*>(payload) + whole,
-                        payload_bytes - whole);
-            persist::copy(domain_, at_.next + sizeof head + whole, &last, sizeof last);
-        }
-    }
-    at_.next += total;
-    persist::counters& c = persist::thread_counters();
-    c.log_bytes += total;
-    c.pm_bytes += total;
-    if (kind != record_kind::begin) ++c.log_entries;
-}
-
-bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
-               std::uint64_t& newest_epoch) {
-    const lane_header* header = lane_at(file, lane);
-    newest_epoch = header->committed;
-    lane_position at{};
-    for (std::uint64_t half = 0; half < 2; ++half) {
-        lane_position first = lane_start(file, lane, half);
-        reading_records(first);
-        begin_payload begin;
-        record_view record;
-        if (!read_begin(first, record, begin) || begin.epoch % 2 != half ||
-            begin.epoch <= newest_epoch)
-            continue;
-        newest_epoch = begin.epoch;
-        at = first;
-        found.lane = lane;
-        found.begin = begin;
-        found.announced = record.offset;
-        found.args.assign(record.payload + sizeof begin, record.payload + record.bytes);
-    }
-    if (newest_epoch == header->committed) return false;
+/// All that follows the begin record.
+void read_records(pool_file& file, const heap& blocks, lane_position at, pending_section& found) {
     found.records.clear();
     record_view record;
     std::uint64_t segments_bytes = 0;
@@ -136,6 +78,117 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
         reading_records(at);
     }
     found.end = at;
+}
+
+/// What stands where the next record would: its check, or the end mark. 0 where neither can be.
+std::uint64_t word_at(const lane_position& at) noexcept {
+    std::uint64_t word = 0;
+    if (at.limit - at.next >= static_cast<std::ptrdiff_t>(sizeof word))
+        std::memcpy(&word, at.next, sizeof word);
+    return word;
+}
+
+} // namespace
+
+void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t offset,
+                                std::uint64_t bytes, const void* payload,
+                                std::uint64_t payload_bytes) noexcept {
+    record_head head;
+    head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
+    head.bytes = bytes;
+    head.check = record_check(head.what, bytes, payload, payload_bytes, at_.chain);
+    at_.chain = head.check;
+    const bool in_order = domain_ == domain::process;
+    if (in_order) store_in_order(next, ~head.check); // upholds (4)
+    const std::uint64_t later = in_order ? sizeof head.check : 0;
+
+    // Small records are put together first and written as one run of words; nothing is read back.
+    alignas(8) std::byte together[256];
+    const std::uint64_t total = record_bytes(payload_bytes);
+    if (total <= sizeof together) {
+        std::memcpy(together, &head, sizeof head);
+        if (payload_bytes > 0) {
+            std::memset(together + total - word_bytes, 0,
+                        word_bytes); // padding never carries old stack bytes
+            std::memcpy(together + sizeof head, payload, payload_bytes);
+        }
+        persist::copy(domain_, at_.next + later, together + later, total - later);
+    } else {
+        const std::uint64_t whole = round_down(payload_bytes, word_bytes);
+        persist::copy(domain_, at_.next + later, reinterpret_cast<std::byte*>(&head) + later,
+                      sizeof head - later);
+        persist::copy(domain_, at_.next + sizeof head, payload, whole);
+        if (whole < payload_bytes) {
+            std::uint64_t last = 0;
+            std::memcpy(&last, static_cast<const std::byte*>(payload) + whole,
+                        payload_bytes - whole);
+            persist::copy(domain_, at_.next + sizeof head + whole, &last, sizeof last);
+        }
+    }
+    if (in_order) store_in_order(at_.next, head.check);
+    at_.next += total;
+    persist::counters& c = persist::thread_counters();
+    c.log_bytes += total;
+    c.pm_bytes += total;
+    if (kind != record_kind::begin) ++c.log_entries;
+}
+
+void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept {
+    lane_header* const header = lane_at(file, lane);
+    const domain d = file.domain();
+    const bool in_order = d == domain::process;
+    if (header->committed == epoch && is_ordered(*header) == in_order) return;
+    if (is_ordered(*header)) persist::store_word(d, &header->witness, lane_unordered);
+    for (std::uint64_t half = 0; half < 2 && in_order; ++half) {
+        const lane_position at = lane_start(file, lane, half);
+        lane_writer::store_in_order(at.next, ~at.chain);
+    }
+    persist::store_word(d, &header->committed, epoch);
+    if (in_order) persist::store_word(d, &header->witness, witness_of(epoch)); // from here on (4)
+    persist::fence(d);
+}
+
+bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
+               std::uint64_t& newest_epoch, lane_damage& damage) {
+    const lane_header* header = lane_at(file, lane);
+    newest_epoch = header->committed;
+    const bool in_order = is_ordered(*header);
+    const auto offset_of = [&](const void* at) {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - file.base());
+    };
+    if (in_order && header->witness != witness_of(header->committed) &&
+        header->witness != witness_of(header->committed + 1))
+        damage = {"mark", offset_of(header), witness_of(header->committed), header->witness};
+    lane_damage lost; // a begin record that is none
+    lane_position at{};
+    for (std::uint64_t half = 0; half < 2; ++half) {
+        lane_position first = lane_start(file, lane, half);
+        reading_records(first);
+        begin_payload begin;
+        record_view record;
+        if (!read_begin(first, record, begin) || begin.epoch % 2 != half) {
+            const lane_position start = lane_start(file, lane, half);
+            if (word_at(start) != ~start.chain)
+                lost = {"begin record", offset_of(start.next), ~start.chain, word_at(start)};
+            continue;
+        }
+        if (begin.epoch <= newest_epoch) continue;
+        if ((record.offset & in_order_bit) != 0 && header->witness == 0)
+            damage = {"mark", offset_of(header), witness_of(begin.epoch - 1), 0};
+        newest_epoch = begin.epoch;
+        at = first;
+        found.lane = lane;
+        found.begin = begin;
+        found.announced = record.offset & (in_order_bit - 1);
+        found.args.assign(record.payload + sizeof begin, record.payload + record.bytes);
+    }
+    if (newest_epoch == header->committed) {
+        if (in_order && lost.what != nullptr) damage = lost;
+        return false;
+    }
+    read_records(file, blocks, at, found);
+    if (in_order && found.sound && word_at(found.end) != ~found.end.chain)
+        damage = {"record", offset_of(found.end.next), ~found.end.chain, word_at(found.end)};
     return true;
 }
 

@@ -14,6 +14,11 @@
 //     valid and its epoch is above the header's 'committed'. A begin record therefore also says
 //     that the section before it is committed; and that one's log stays whole until then, because
 //     it is in the other half.
+// (4) In the process domain a lane is written in order, a word at a time, and whatever happens to
+//     the process leaves a prefix of that. Where the next record will be stands the end mark of the
+//     chain, until the record's check, stored last, takes its place; 'witness' is stored before
+//     'committed'. What is neither is damage, and not the end of a log. Elsewhere a power failure
+//     leaves any part of what was not fenced, and (2) is all that can be said.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -22,6 +27,7 @@
 
 #include <holdfast/persist.hpp>
 
+#include <atomic>
 #include <cstdint>
 #include <type_traits>
 #include <vector>
@@ -30,14 +36,30 @@ namespace hf {
 
 struct lane_header {
     std::uint64_t committed;   // epoch of the lane's last section known to be committed
-    std::uint64_t reserved[7]; // zero
+    std::uint64_t witness;     // of 'committed', if the lane is written in order (4)
+    std::uint64_t reserved[6]; // zero
 };
+// In place of a witness, where the lane is not written in order (any more); 0: it never was.
+inline constexpr std::uint64_t lane_unordered = 0x756e6f726465726bULL;
+constexpr std::uint64_t witness_of(std::uint64_t committed) noexcept {
+    return (committed + 1) * 0x9e3779b97f4a7c15ULL;
+}
+inline bool is_ordered(const lane_header& h) noexcept {
+    return h.witness != 0 && h.witness != lane_unordered;
+}
+/// Stores the mark of a section and starts its write-back.
+inline void store_mark(domain d, lane_header* header, std::uint64_t epoch) noexcept {
+    if (is_ordered(*header)) // upholds (4)
+        persist::store_word(d, &header->witness,
+                            d == domain::process ? witness_of(epoch) : lane_unordered);
+    persist::store_word(d, &header->committed, epoch);
+}
 static_assert(sizeof(lane_header) == line_bytes && std::is_trivially_copyable_v<lane_header>);
 
 // Part of the durable format: do not change the values.
 enum class record_kind : std::uint8_t {
     begin = 1,     // payload: begin_payload, then the packed arguments; offset: staged and filled
-                   // records to follow
+                   // records to follow, and in_order_bit
     preserve = 2,  // payload: volatile bytes the section reads
     old_bytes = 3, // payload: what stood at 'offset' before the section's store
     alloc = 4,  // block at 'offset' of 'bytes' reserved by the section; offset 0: there was no room
@@ -65,6 +87,9 @@ struct begin_payload {
     std::uint32_t args_bytes;       // packed arguments that follow
 };
 static_assert(sizeof(begin_payload) == 32 && std::is_trivially_copyable_v<begin_payload>);
+
+// In the offset of a begin record: the lane is written in order.
+inline constexpr std::uint64_t in_order_bit = std::uint64_t{1} << 32;
 
 // A begin record stands at the start of a half, whole: the smallest lane's half is 2 016 bytes.
 inline constexpr std::uint64_t args_bytes_max = 1024;
@@ -103,9 +128,20 @@ struct lane_position {
 /// Appends records. Fences nothing: the section decides when its records must be durable.
 class lane_writer {
 public:
+    /// At the start of a half: what stood there is gone.
     void start(domain d, lane_position at) noexcept {
+        go_on(d, at);
+        if (d == domain::process) store_in_order(at.next, ~at.chain); // upholds (4)
+    }
+    /// Behind records that are there already.
+    void go_on(domain d, lane_position at) noexcept {
         domain_ = d;
         at_ = at;
+    }
+    static void store_in_order(std::byte* to, std::uint64_t word) noexcept {
+        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to))
+            .store(word, std::memory_order_release);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
     }
     /// True when a record with 'payload_bytes' fits and leaves room for a segment record after it.
     bool fits(std::uint64_t payload_bytes) const noexcept {
@@ -118,14 +154,22 @@ public:
     /// Requires: fits(payload_bytes), but for a segment record. 'payload' may be null when there is
     /// none.
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
-                std::uint64_t payload_bytes) noexcept;
-    /// Continues in a segment just announced by a segment record.
-    void continue_in(std::byte* begin, std::uint64_t bytes) noexcept {
+                std::uint64_t payload_bytes) noexcept {
+        append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
+                      payload_bytes);
+    }
+    /// Appends a segment record and goes on in that segment, which starts at 'begin'.
+    void continue_in(std::byte* begin, std::uint64_t offset, std::uint64_t bytes) noexcept {
+        append_before(begin, record_kind::segment, offset, bytes, nullptr, 0);
         at_.next = begin;
         at_.limit = begin + bytes;
     }
 
 private:
+    /// 'next': where the record after this one will be.
+    void append_before(std::byte* next, record_kind kind, std::uint64_t offset, std::uint64_t bytes,
+                       const void* payload, std::uint64_t payload_bytes) noexcept;
+
     domain domain_ = domain::process;
     lane_position at_{};
 };
@@ -167,9 +211,20 @@ inline lane_position lane_start(pool_file& file, std::uint32_t lane, std::uint64
     return {half, half + half_bytes, 0x686f6c6466617374ULL};
 }
 
+/// Where a lane holds what nobody who was only killed can have left there (4).
+struct lane_damage {
+    const char* what = nullptr; // null: nowhere
+    std::uint64_t offset;       // from pool start
+    std::uint64_t expected;
+    std::uint64_t found;
+};
+
+/// Makes 'epoch', above all that the lane has seen, its mark, durably; nothing is pending in it.
+void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept;
+
 /// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives
 /// the highest epoch the lane has seen. Never reads outside the lane and the segments it names.
 bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
-               std::uint64_t& newest_epoch);
+               std::uint64_t& newest_epoch, lane_damage& damage);
 
 } // namespace hf

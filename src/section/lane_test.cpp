@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <unistd.h>
+#include <vector>
 
 namespace {
 
@@ -38,16 +39,21 @@ protected:
         begin_payload head{epoch, 11, 22, engine_clobber, static_cast<std::uint32_t>(args.size())};
         std::string payload(reinterpret_cast<const char*>(&head), sizeof head);
         payload += args;
-        log.append(record_kind::begin, 0, payload.size(), payload.data(), payload.size());
+        log.append(record_kind::begin, in_order_bit, payload.size(), payload.data(),
+                   payload.size());
         return log;
     }
-    bool read() { return read_lane(*file_, *blocks_, 0, found_, newest_); }
+    bool read() {
+        damage_ = {};
+        return read_lane(*file_, *blocks_, 0, found_, newest_, damage_);
+    }
 
     std::string path_;
     std::unique_ptr<pool_file> file_;
     std::unique_ptr<heap> blocks_;
     pending_section found_;
     std::uint64_t newest_ = 0;
+    lane_damage damage_;
 };
 
 TEST_F(Lane, EmptyLaneHoldsNothing) {
@@ -131,6 +137,47 @@ TEST_F(Lane, GarbageEverywhereIsReadWithoutHarm) {
         }
         read();
     }
+}
+
+TEST_F(Lane, WrittenInOrderNoStateOfItsIsDamage) {
+    start_lane(*file_, 0, 4);
+    EXPECT_FALSE(read());
+    EXPECT_EQ(damage_.what, nullptr);
+    for (std::uint64_t epoch = 5; epoch < 8; ++epoch) {
+        lane_writer log = begin(epoch, "x");
+        for (int i = 0; i < 3; ++i) {
+            EXPECT_TRUE(read());
+            EXPECT_EQ(damage_.what, nullptr) << epoch << " " << i;
+            log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
+        }
+        store_mark(domain::process, lane_at(*file_, 0), epoch);
+        EXPECT_FALSE(read());
+        EXPECT_EQ(damage_.what, nullptr) << epoch;
+    }
+}
+
+TEST_F(Lane, WrittenInOrderAnyFlippedBitOfItIsDamage) {
+    start_lane(*file_, 0, 4);
+    lane_writer log = begin(5, "no gaps.");
+    log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
+    log.append(record_kind::old_bytes, 4096 * 9 + 8, 8, "abcdefgh", 8);
+    ASSERT_TRUE(read());
+    ASSERT_EQ(damage_.what, nullptr);
+    const auto flip_each = [&](std::byte* at, std::uint64_t bytes) {
+        for (std::uint64_t bit = 0; bit < 8 * bytes; ++bit) {
+            at[bit / 8] ^= std::byte{1} << bit % 8;
+            read();
+            EXPECT_NE(damage_.what, nullptr) << "bit " << bit;
+            at[bit / 8] ^= std::byte{1} << bit % 8;
+        }
+    };
+    flip_each(reinterpret_cast<std::byte*>(lane_at(*file_, 0)), 16);
+    const auto records = lane_writer::record_bytes(sizeof(begin_payload) + 8) + 2 * 32;
+    flip_each(lane_start(*file_, 0, 5).next, records + 8); // and the end mark
+    const std::vector<std::byte> header(64);
+    std::memcpy(lane_at(*file_, 0), header.data(), header.size());
+    read();
+    EXPECT_NE(damage_.what, nullptr) << "the header's line reads as zeros";
 }
 
 } // namespace

@@ -49,8 +49,16 @@ status read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         pending_section found;
         std::uint64_t newest = 0;
-        if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest))
+        lane_damage damage;
+        if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest, damage))
             pending.push_back(std::move(found));
+        // After a clean close nothing of it counts.
+        if (damage.what != nullptr && !pool.file->was_clean())
+            return {errc::corrupt,
+                    fmt::format("{}: corrupt: lane {}: {} at offset {:#x}: expected {:#x}, found "
+                                "{:#x}",
+                                pool.file->path(), l, damage.what, damage.offset, damage.expected,
+                                damage.found)};
         // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
         if (newest > epoch_max)
             return {errc::corrupt, fmt::format("{}: corrupt: lane {}: epoch {:#x}, at most {:#x} "

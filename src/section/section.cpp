@@ -136,7 +136,8 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that is rolled back nobody will read the bytes.
     const std::size_t sums = engine == engine_clobber ? filled_.size() : 0;
-    append(record_kind::begin, staged_.size() + sums, bytes, together);
+    const std::uint64_t order = domain_ == domain::process ? in_order_bit : 0;
+    append(record_kind::begin, (staged_.size() + sums) | order, bytes, together);
     append_staged(sums);
 }
 
@@ -159,7 +160,11 @@ void section::resume(const pending_section& from) {
     function_ = registry::find_txfunc(from.begin.function_id);
     engine_ = static_cast<engine_bit>(from.begin.engine);
     epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
-    log_.start(domain_, from.end);
+    log_.go_on(domain_, from.end);
+    if (domain_ != domain::process && is_ordered(*header_)) { // it may tear from here on
+        persist::store_word(domain_, &header_->witness, lane_unordered);
+        persist::fence(domain_);
+    }
     resumed_ = std::make_unique<resumed_state>();
     // Every offset is out of range from now on, and far_offset looks why: what a re-execution has
     // to be asked costs other sections nothing.
@@ -206,8 +211,7 @@ void section::extend(std::uint64_t payload_bytes) {
               static_cast<unsigned long long>(pool_->file->size_bytes()));
     }
     segments_.push_back(b);
-    log_.append(record_kind::segment, b.offset, b.bytes, nullptr, 0);
-    log_.continue_in(base_ + b.offset, b.bytes);
+    log_.continue_in(base_ + b.offset, b.offset, b.bytes);
 }
 
 /// Makes another lane's mark durable before anything of this section can be: with both pending,
@@ -465,7 +469,7 @@ void section::commit(bool eager_mark) {
         mark_due_ = true;
         state_->mark_due.store(epoch_, std::memory_order_release);
     } else {
-        persist::store_word(domain_, &header_->committed, epoch_);
+        store_mark(domain_, header_, epoch_);
         if (domain_ != domain::process) fence(); // upholds (3), and (4) by not using it
         release_freed();
         no_longer_lazy();
@@ -494,7 +498,7 @@ void section::discard() {
         if (const record_view& r = resumed_->allocs[resumed_->next_alloc]; r.offset != 0)
             unused_.push_back({r.offset, r.bytes});
     settle_blocks();
-    persist::store_word(domain_, &header_->committed, epoch_);
+    store_mark(domain_, header_, epoch_);
     fence();
     release_freed();
 }

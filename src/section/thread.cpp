@@ -29,16 +29,6 @@ thread_local thread_attachments mine;
 // The attachment used last: nearly always the one wanted.
 constinit thread_local attachment* last = nullptr;
 
-/// The lane's epochs start above what the open found, and the next open must find that, whatever
-/// becomes of the first sections: it starts above it again (section.hpp, 6).
-void settle_epoch(pool::impl& pool, std::uint32_t lane) noexcept {
-    lane_header* const header = lane_at(*pool.file, lane);
-    const std::uint64_t epoch = pool.lanes[lane].epoch;
-    if (header->committed == epoch) return;
-    persist::store_word(pool.file->domain(), &header->committed, epoch);
-    persist::fence(pool.file->domain());
-}
-
 attachment& attach_new(pool::impl& pool) {
     {
         std::scoped_lock held{registry::guard()};
@@ -49,7 +39,9 @@ attachment& attach_new(pool::impl& pool) {
         if (pool.lanes[l].taken) continue;
         attachment& made = *mine.all.emplace_back(std::make_unique<attachment>(pool, l));
         pool.lanes[l].taken = true; // last: it stays, whoever throws
-        settle_epoch(pool, l);
+        // The lane's epochs start above what the open found, and the next open must find that,
+        // whatever becomes of the first sections: it starts above it again (section.hpp, 6).
+        start_lane(*pool.file, l, pool.lanes[l].epoch);
         return made;
     }
     fatal(

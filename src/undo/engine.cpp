@@ -23,8 +23,7 @@ public:
 void undo_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
     pool_file& file = *pool.file;
     restore_old_bytes(file, pending);
-    persist::store_word(file.domain(), &lane_at(file, pending.lane)->committed,
-                        pending.begin.epoch);
+    store_mark(file.domain(), lane_at(file, pending.lane), pending.begin.epoch);
     persist::fence(file.domain());
     // The blocks the section took, and its log, are free again (open has cleared their bits).
     thread_cache cache;

@@ -173,6 +173,9 @@ void examination::lanes() {
                   fmt::format("committed {:#x} (the seal)", seal_.lane_word(l)),
                   fmt::format("{:#x}", image.committed));
         if (image.pending) lane(image);
+        if (*image.damage != 0 && !clean())
+            wrong(image.damaged_at, fmt::format("lane {}", l), image.damage,
+                  fmt::format("{:#x}", pool_->word(image.damaged_at)));
     }
 }
 

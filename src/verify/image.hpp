@@ -122,6 +122,8 @@ struct lane_image {
     std::uint64_t announced = 0;
     std::span<const std::byte> args;
     std::vector<lane_record> records; // of the pending section, begin excluded
+    const char* damage = "";          // what cannot have been left by who was only killed
+    std::uint64_t damaged_at = 0;     // and where, from pool start
 };
 /// Reads a lane as recovery would. 'budget_bytes', for all lanes of a pool together, shrinks by
 /// what was read: logs that share segments, as only a forger writes them, are not read again and

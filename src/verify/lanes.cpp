@@ -6,6 +6,7 @@
 #include <verify/image.hpp>
 
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 
 namespace hf::verify {
@@ -60,6 +61,23 @@ void keep(std::vector<lane_record>& records, lane_record record, const pool_imag
     records.push_back(record);
 }
 
+/// True when it ends as a log may end.
+bool read_records(const pool_image& pool, cursor& at, std::uint64_t& budget_bytes,
+                  std::vector<lane_record>& records) {
+    lane_record record;
+    while (read_record(pool, at, record)) {
+        const std::uint64_t taken = sizeof(record_head) + record.payload.size();
+        if (taken > budget_bytes) return false;
+        budget_bytes -= taken;
+        keep(records, record, pool);
+        if (record.kind != record_kind::segment) continue;
+        if (!pool.well_formed({record.offset, record.bytes})) return false;
+        at.next = record.offset;
+        at.limit = record.offset + record.bytes;
+    }
+    return true;
+}
+
 bool in_heap(const pool_image& pool, std::uint64_t offset, std::uint64_t bytes) noexcept {
     const extent_image* e = pool.extent_of(offset);
     return e != nullptr && bytes <= e->data_offset + e->chunks * pool.chunk_bytes() - offset;
@@ -75,35 +93,45 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
     out.committed = pool.word(out.offset);
     const std::uint64_t half_bytes =
         round_down((h.lane_bytes - sizeof(lane_header)) / 2, line_bytes);
+    const std::uint64_t witness = pool.word(out.offset + offsetof(lane_header, witness));
+    const bool in_order = witness != 0 && witness != lane_unordered;
+    const auto damaged = [&](const char* what, std::uint64_t where) {
+        if (*out.damage != 0) return;
+        out.damage = what;
+        out.damaged_at = where;
+    };
+    if (in_order && witness != witness_of(out.committed) &&
+        witness != witness_of(out.committed + 1))
+        damaged("a mark with its witness", out.offset);
+    std::uint64_t lost = 0; // where a half begins with no record
     cursor at{};
     for (std::uint64_t half = 0; half < 2; ++half) {
         const std::uint64_t start = out.offset + sizeof(lane_header) + half * half_bytes;
         cursor first{start, start + half_bytes, first_chain};
         begin_payload begin;
         lane_record record;
-        if (!read_begin(pool, first, record, begin) || begin.epoch % 2 != half ||
-            begin.epoch <= out.newest)
+        if (!read_begin(pool, first, record, begin) || begin.epoch % 2 != half) {
+            if (pool.word(start) != ~first_chain) lost = start;
             continue;
+        }
+        if (begin.epoch <= out.newest) continue;
         out.newest = begin.epoch;
         if (begin.epoch <= out.committed) continue;
+        if ((record.offset & in_order_bit) != 0 && witness == 0)
+            damaged("a mark with its witness", out.offset);
         at = first;
         out.begin = begin;
-        out.announced = record.offset;
+        out.announced = record.offset & (in_order_bit - 1);
         out.args = record.payload.subspan(sizeof begin);
         out.pending = true;
     }
-    if (!out.pending) return out;
-    lane_record record;
-    while (read_record(pool, at, record)) {
-        const std::uint64_t taken = sizeof(record_head) + record.payload.size();
-        if (taken > budget_bytes) break;
-        budget_bytes -= taken;
-        keep(out.records, record, pool);
-        if (record.kind != record_kind::segment) continue;
-        if (!pool.well_formed({record.offset, record.bytes})) break;
-        at.next = record.offset;
-        at.limit = record.offset + record.bytes;
+    if (!out.pending) {
+        if (in_order && lost != 0) damaged("a begin record or the mark of none", lost);
+        return out;
     }
+    if (read_records(pool, at, budget_bytes, out.records) && in_order &&
+        (at.limit - at.next < word_bytes || pool.word(at.next) != ~at.chain))
+        damaged("a record or the mark of the log's end", at.next);
     return out;
 }
 

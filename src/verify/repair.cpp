@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstring>
 
 namespace hf::verify {
@@ -182,7 +183,10 @@ void planning::lanes() {
         const bool sealed = seal_.state == seal_state::intact;
         const std::uint64_t wanted =
             sealed ? seal_.lane_word(l) : std::max(image.committed, image.newest);
-        if (put_word(image.offset, wanted))
+        const bool changed = put_word(image.offset, wanted);
+        if (changed || *image.damage != 0) // until somebody takes it
+            (void)put_word(image.offset + offsetof(lane_header, witness), lane_unordered);
+        if (changed)
             done(fmt::format("lane {}: 'committed' put back to {:#x}, from {}", l, wanted,
                              sealed ? "the seal" : "its newest begin record"));
         if (sealed && image.newest > wanted)

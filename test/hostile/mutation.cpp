@@ -275,6 +275,8 @@ bool mutator::step_over(position& at, bool write_check) {
         at.limit = at.at + head.bytes;
         if (at.limit > memory_.size() || at.limit < at.at) return false;
     }
+    // The end mark; of a record that follows, the check takes its place.
+    if (write_check && at.at + word <= at.limit) store(at.at, ~at.chain);
     return true;
 }
 

@@ -50,6 +50,9 @@ protected:
         std::memcpy(at.next, &head, sizeof head);
         at.chain = head.check;
         at.next += lane_writer::record_bytes(payload_bytes);
+        const std::uint64_t end_mark = ~at.chain;
+        if (kind != record_kind::segment && at.next != at.limit)
+            std::memcpy(at.next, &end_mark, sizeof end_mark);
     }
     lane_position begin_undo(std::uint64_t epoch) {
         lane_position at = lane_start(*file_, 0, epoch);
@@ -83,7 +86,8 @@ TEST_F(Regressions, LogWithoutRoomForASegmentRecordEndsBeforeThatRecord) {
     pending_section found;
     std::uint64_t newest = 0;
     heap blocks(*file_);
-    ASSERT_TRUE(read_lane(*file_, blocks, 0, found, newest));
+    lane_damage damage;
+    ASSERT_TRUE(read_lane(*file_, blocks, 0, found, newest, damage));
     EXPECT_TRUE(found.records.empty());
     EXPECT_EQ(found.end.next, before.next);
 }
