@@ -51,8 +51,8 @@ const char* state_of(const report& r) {
 }
 
 /// "push (list.cpp:7)", when this build has the function.
-std::string function_name(std::uint64_t id) {
-    const hf_txfunc* known = registry::find_txfunc(id);
+std::string function_name(const begin_payload& of) {
+    const hf_txfunc* known = registry::find_txfunc(of.function_id, of.function_version);
     return known == nullptr ? std::string() : fmt::format("{} ({})", known->name, known->where);
 }
 
@@ -97,7 +97,7 @@ json_object to_json(const std::string& path, const report& r, depth how) {
         out["pending"].push_back({{"lane", l.lane},
                                   {"engine", engine_names(l.begin.engine)},
                                   {"function", l.begin.function_id},
-                                  {"name", function_name(l.begin.function_id)},
+                                  {"name", function_name(l.begin)},
                                   {"epoch", l.begin.epoch},
                                   {"records", l.records}});
     if (how >= depth::tables) {
@@ -123,7 +123,7 @@ void print_findings(const std::string& path, const report& r) {
     for (const verify::lane_summary& l : r.pending)
         fmt::print("{}: lane {}: a pending section of {}, function {:#x} {}, {} records\n", path,
                    l.lane, engine_names(l.begin.engine), l.begin.function_id,
-                   function_name(l.begin.function_id), l.records);
+                   function_name(l.begin), l.records);
 }
 
 std::string summary(const report& r, depth how) {
@@ -163,7 +163,7 @@ json_object to_json(const verify::lane_image& lane) {
     if (!lane.pending) return out;
     out["begin"] = {{"engine", engine_names(lane.begin.engine)},
                     {"function", lane.begin.function_id},
-                    {"name", function_name(lane.begin.function_id)},
+                    {"name", function_name(lane.begin)},
                     {"version", lane.begin.function_version},
                     {"epoch", lane.begin.epoch},
                     {"arguments", hex(lane.args, lane.args.size())}};
@@ -181,9 +181,8 @@ void print_lane(const verify::lane_image& lane) {
                lane.pending ? ", a section is pending" : "");
     if (!lane.pending) return;
     fmt::print("  begin      {} function {:#x} {} version {:#x} epoch {:#x} arguments {}\n",
-               engine_names(lane.begin.engine), lane.begin.function_id,
-               function_name(lane.begin.function_id), lane.begin.function_version, lane.begin.epoch,
-               hex(lane.args, 64));
+               engine_names(lane.begin.engine), lane.begin.function_id, function_name(lane.begin),
+               lane.begin.function_version, lane.begin.epoch, hex(lane.args, 64));
     for (const verify::lane_record& r : lane.records)
         fmt::print("  {:10} {:#x} {} bytes {}\n", verify::name_of(r.kind), r.offset, r.bytes,
                    hex(r.payload, 32));

@@ -38,10 +38,11 @@ template <class T, class... Args> T* make(Args&&... args) noexcept {
     else return ::new (block) T(std::forward<Args>(args)...);
 }
 
-/// An uninitialised array of 'count' T. Null when the pool is full.
+/// An uninitialised array of 'count' T. Null when the pool has no room for so many.
 template <class T> T* make_array(std::size_t count) noexcept {
     static_assert(std::is_trivially_copyable_v<T> && alignof(T) <= 16);
-    return static_cast<T*>(hf_alloc(count * sizeof(T)));
+    constexpr std::size_t count_max = ~std::size_t{0} / sizeof(T);
+    return count > count_max ? nullptr : static_cast<T*>(hf_alloc(count * sizeof(T)));
 }
 
 /// Destroys and frees; in a section the block stays readable and unused until the commit.
@@ -75,7 +76,8 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept;
 /// section that begins next on this thread: they are durable before it stores anything in place.
 /// Unlike stage_copy it wants no stage_persist; the section's log gets 40 bytes with their sum.
 ///
-/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread; this thread's last
+/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread; this thread's
+/// last
 ///           section has not read the bytes (its mark may be due still: it might be re-executed).
 /// Ordering: 0 points.
 /// Crash:    the section is re-executed only when the bytes were durable with its log.

@@ -49,7 +49,7 @@ struct open_options {
     hf::mode mode = hf::mode::process;
     std::vector<const engine*> engines; // recovered here; new sections may use them
     std::uint32_t max_threads = 64;     // log lanes of a new pool: threads in sections at a time
-    bool salvage = false;               // open a process-mode pool left open by an earlier boot
+    bool salvage = false;               // open what would be refused as torn
     bool prefault = false;              // touch every page at open: experiments
     bool eadr = false;                  // pmem mode: caches are in the persistence domain
     bool follow_symlinks = false;
@@ -85,9 +85,18 @@ public:
     /// Closes cleanly. Requires: no section open; threads that used the pool may still live.
     ~pool();
 
-    /// The root object, zero-filled when it is first asked for. Null only when the pool is full.
-    /// Aborts when the pool's root has another size.
-    template <class T> T* root() noexcept { return static_cast<T*>(root_bytes(sizeof(T))); }
+    /// The root object, zero-filled when it is first asked for.
+    ///
+    /// Errors:   wrong_layout (the pool's root has another size), pool_full, in_use (this process
+    ///           is a child of the one that opened the pool).
+    template <class T> result<T*> find_root() {
+        result<void*> found = root_bytes(sizeof(T));
+        if (!found) return found.error();
+        return static_cast<T*>(*found);
+    }
+    /// The same for a program that knows what it has opened: null when there is no room;
+    /// wrong_layout and in_use end the process with their message.
+    template <class T> T* root() noexcept { return static_cast<T*>(root_or_end(sizeof(T))); }
 
     hf::mode mode() const noexcept;
     hf::domain domain() const noexcept;
@@ -111,7 +120,8 @@ public:
 private:
     friend struct ::hf_pool;
     explicit pool(std::unique_ptr<impl> opened) noexcept;
-    void* root_bytes(std::size_t bytes) noexcept;
+    result<void*> root_bytes(std::size_t bytes);
+    void* root_or_end(std::size_t bytes) noexcept;
     std::unique_ptr<impl> impl_;
 };
 

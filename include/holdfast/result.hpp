@@ -27,7 +27,7 @@ enum class errc : std::uint8_t {
     in_use,           // open in another process, or already open in this one
     permission,       // the file system refuses
     mode_unavailable, // the file cannot give the durability mode asked for
-    torn,             // process-mode pool left open by an earlier boot
+    torn,             // left open in process mode by an earlier boot, or copied while open
     address_taken,    // the canonical address is occupied in this process
     pool_full,        // the pool's limit, or the disk, leaves no room
     limit_reached,    // a fixed table (lanes, extents) is full

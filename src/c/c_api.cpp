@@ -73,8 +73,9 @@ hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool
 void hf_pool_close(hf_pool* pool) noexcept { delete pool; }
 
 hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) noexcept {
-    *root = pool->root(bytes);
-    return *root != nullptr ? HF_OK : fail(hf::errc::pool_full, "pool_full: no room for the root");
+    const hf::result<void*> found = pool->root(bytes);
+    *root = found ? *found : nullptr;
+    return found ? HF_OK : fail(found.error().code(), found.error().what());
 }
 
 const void* hf_pool_base(const hf_pool* pool) noexcept { return hf::detail::base_of(pool->opened); }

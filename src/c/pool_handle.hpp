@@ -13,7 +13,7 @@
 struct hf_pool {
     hf::pool opened;
 
-    void* root(std::size_t bytes) noexcept { return opened.root_bytes(bytes); }
+    hf::result<void*> root(std::size_t bytes) { return opened.root_bytes(bytes); }
 };
 
 namespace hf::c {

@@ -295,29 +295,41 @@ TEST(SectionContractsDeathTest, ArgumentsUpToOneKibibyteFitTheSmallestLane) {
         hf_clobber_begin(&wide, args);
         ::kill(::getpid(), SIGKILL);
     }));
-    auto p = open_pool(path, s);
-    ASSERT_TRUE(p) << p.error().what();
-    EXPECT_EQ(p->recovered().re_executed, 1U);
-    EXPECT_EQ(p->root<list>()->sum, 77U);
+    {
+        auto p = open_pool(path, s);
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->recovered().re_executed, 1U);
+        EXPECT_EQ(p->root<list>()->sum, 77U);
+    }
     static hf_txfunc wider = wide;
     wider.args_bytes = 1032;
-    std::uint64_t args[129] = {reinterpret_cast<std::uint64_t>(p->root<list>())};
-    EXPECT_DEATH(hf_clobber_begin(&wider, args), "wide .here. takes 1032 bytes of arguments");
+    EXPECT_DEATH( // whose child opens the pool: it could not use its parent's
+        {
+            auto p = open_pool(path, s);
+            std::uint64_t args[129] = {reinterpret_cast<std::uint64_t>(p->root<list>())};
+            hf_clobber_begin(&wider, args);
+        },
+        "wide .here. takes 1032 bytes of arguments");
     ::unlink(path.c_str());
 }
 
 TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
     const std::string path = "/dev/shm/hf_volatile_test." + std::to_string(::getpid());
     ::unlink(path.c_str());
-    auto p = open_pool(path, {true, hf::mode::process, false});
-    ASSERT_TRUE(p) << p.error().what();
+    const setup of{true, hf::mode::process, false};
     list local{};
     const push_args args{&local, 1, nullptr};
-    EXPECT_DEATH(hf_clobber_begin(&push_desc, &args),
-                 "push .here.: argument 0 .* points to volatile memory");
-    list* l = p->root<list>();
     EXPECT_DEATH(
         {
+            auto p = open_pool(path, of);
+            hf_clobber_begin(&push_desc, &args);
+        },
+        "push .here.: argument 0 .* points to volatile memory");
+    ::unlink(path.c_str());
+    EXPECT_DEATH(
+        {
+            auto p = open_pool(path, of);
+            list* l = p->root<list>();
             hf_clobber_begin(&pop_desc, &l);
             hf_free(reinterpret_cast<char*>(l) + 8);
         },
@@ -356,16 +368,22 @@ TEST(FilledBytes, KeepTheirSumUntilTheyAreFenced) {
 TEST(SectionContractsDeathTest, LocksAreTwoPhase) {
     const std::string path = "/dev/shm/hf_two_phase_test." + std::to_string(::getpid());
     ::unlink(path.c_str());
-    auto p = open_pool(path, {true, hf::mode::process, false});
-    ASSERT_TRUE(p) << p.error().what();
-    list* l = p->root<list>();
     hf::shared_mutex held{}, other{};
     held.lock();
-    hf_clobber_begin(&pop_desc, &l);
-    EXPECT_DEATH(held.unlock(), "unlock in section pop .here.: locks are taken before");
-    EXPECT_DEATH(other.lock(), "try_lock in section pop .here.: locks are taken before");
-    EXPECT_DEATH(other.lock_shared(), "try_lock_shared in section pop");
-    hf_clobber_commit();
+    const auto in_section = [&](auto&& action) {
+        ::unlink(path.c_str());
+        auto p = open_pool(path, {true, hf::mode::process, false});
+        list* l = p->root<list>();
+        hf_clobber_begin(&pop_desc, &l);
+        action();
+        hf_clobber_commit();
+    };
+    EXPECT_DEATH(in_section([&] { held.unlock(); }),
+                 "unlock in section pop .here.: locks are taken before");
+    EXPECT_DEATH(in_section([&] { other.lock(); }),
+                 "try_lock in section pop .here.: locks are taken before");
+    EXPECT_DEATH(in_section([&] { other.lock_shared(); }), "try_lock_shared in section pop");
+    in_section([] {});
     held.unlock();
     other.lock_shared();
     other.unlock_shared();

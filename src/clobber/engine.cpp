@@ -72,7 +72,7 @@ status check_place(const pool_file& file, const hf_txfunc& function,
 
 status clobber_engine::check(pool_file& file, const pending_section& section) const {
     const begin_payload& begin = section.begin;
-    const hf_txfunc* function = registry::find_txfunc(begin.function_id);
+    const hf_txfunc* function = registry::find_txfunc(begin.function_id, begin.function_version);
     if (function == nullptr)
         return {
             errc::function_changed,

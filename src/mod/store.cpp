@@ -462,6 +462,7 @@ const hf::engine* engine() noexcept {
 }
 
 store& store::of(const pool& in) {
+    if (status here = in.internals().usable(); !here.ok()) fatal("%s", here.what().c_str());
     engine_state* state = in.internals().state_of(engine());
     if (state == nullptr)
         fatal("%s: mod::store::of: the pool was opened without mod::engine()", in.path().c_str());

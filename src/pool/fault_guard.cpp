@@ -56,6 +56,7 @@ struct frame {
 constinit thread_local frame* innermost __attribute__((tls_model("initial-exec"))) = nullptr;
 
 std::array<std::atomic<const watched_file*>, watched_max> watched;
+std::array<const watched_file*, watched_max> parents{}; // watched where this process was forked
 
 place place_of(const void* address) noexcept {
     for (const auto& slot : watched) {
@@ -82,6 +83,24 @@ template <class Out> Out describe(Out to, const place& at) {
                           "the file system cannot supply the page at offset {:#x}: an input/output "
                           "error, or no room on the disk",
                           at.offset);
+}
+
+const watched_file* parents_around(const void* address) noexcept {
+    for (const watched_file* file : parents)
+        if (file != nullptr && static_cast<std::uint64_t>(static_cast<const std::byte*>(address) -
+                                                          file->base) < file->size_bytes->load())
+            return file;
+    return nullptr;
+}
+
+void explain_fork(const watched_file& file) noexcept {
+    char line[1024];
+    char* end = fmt::format_to_n(line, sizeof line,
+                                 "holdfast: {}: this is a child of the process that has opened the "
+                                 "pool, and has no part in it: it must open a pool of its own\n",
+                                 file.path)
+                    .out;
+    (void)!::write(STDERR_FILENO, line, std::min<std::size_t>(end - line, sizeof line));
 }
 
 /// One line on stderr, put together without allocating.
@@ -112,9 +131,10 @@ std::array<handled, 5> table{handled{SIGBUS, on_fault}, handled{SIGSEGV, on_faul
                              handled{SIGFPE, on_fault}, handled{SIGILL, on_fault},
                              handled{timer_signal, on_timer}};
 constexpr std::size_t bus_only = 1; // places for a run that does not ask for everything
+constexpr std::size_t bus_and_segv = 2;
 
-void acquire(std::size_t count) {
-    const std::scoped_lock held{handled_lock};
+/// Requires: handled_lock held.
+void acquire_held(std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         handled& h = table[i];
         if (h.users++ > 0 || h.ours) continue;
@@ -124,6 +144,11 @@ void acquire(std::size_t count) {
         h.ours = ::sigaction(h.signal, nullptr, &h.before) == 0 &&
                  ::sigaction(h.signal, &action, nullptr) == 0;
     }
+}
+
+void acquire(std::size_t count) {
+    const std::scoped_lock held{handled_lock};
+    acquire_held(count);
 }
 
 void release(std::size_t count) noexcept {
@@ -163,6 +188,8 @@ void on_fault(int signal, siginfo_t* about, void* context) {
         ::siglongjmp(f->back, 1);
     }
     if (at.file != nullptr) explain(at);
+    else if (const watched_file* f = by_access ? parents_around(about->si_addr) : nullptr)
+        explain_fork(*f);
     errno = error;
     pass_on(signal, about, context);
 }
@@ -311,6 +338,21 @@ void expired() noexcept {
     HF_ASSERT(f != nullptr && f->expired != 0);
     f->why = cause::time;
     ::siglongjmp(f->back, 1);
+}
+
+void hold_table() noexcept { handled_lock.lock(); }
+void release_table() noexcept { handled_lock.unlock(); }
+void leave_watched_files() noexcept {
+    bool any = false;
+    auto unused = parents.begin();
+    for (auto& slot : watched) {
+        const watched_file* file = slot.exchange(nullptr);
+        if (file == nullptr) continue;
+        unused = std::find(unused, parents.end(), nullptr);
+        if (unused != parents.end()) *unused = file;
+        any = true;
+    }
+    if (any) acquire_held(bus_and_segv);
 }
 
 void fatal_means(errc code) noexcept {

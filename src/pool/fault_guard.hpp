@@ -74,4 +74,10 @@ public:
 /// said otherwise.
 void fatal_means(errc code) noexcept;
 
+// Around fork(), in this order (pool/forks.hpp).
+void hold_table() noexcept;
+void release_table() noexcept;
+/// In the child: whoever touches what is not mapped there is told why. Requires: the table is held.
+void leave_watched_files() noexcept;
+
 } // namespace hf::fault_guard

@@ -5,8 +5,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <new>
+#include <system_error>
 
 namespace hf {
 namespace {
@@ -183,6 +186,24 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
     return {};
 }
 
+bool same_boot(std::string_view a, std::string_view b) noexcept {
+    constexpr std::int64_t clock_set_s_max = 2;
+    if (a == b) return true;
+    if (!a.starts_with(boot_time_prefix) || !b.starts_with(boot_time_prefix)) return false;
+    const auto second = [](std::string_view text) {
+        std::int64_t s = -1;
+        text.remove_prefix(boot_time_prefix.size());
+        const auto end = std::from_chars(text.data(), text.data() + text.size(), s);
+        return end.ec == std::errc{} && end.ptr == text.data() + text.size() ? s : -1;
+    };
+    const std::int64_t in_a = second(a), in_b = second(b);
+    return in_a >= 0 && in_b >= 0 && std::abs(in_a - in_b) <= clock_set_s_max;
+}
+
+bool copied_while_open(const pool_header& h, const file_identity& here) noexcept {
+    return h.open != 0 && !here.may_be({h.file_inode, h.file_birth_ns});
+}
+
 status check_use(const std::string& path, const pool_header& h, const open_options& options,
                  std::uint32_t engines, std::string_view boot_id) {
     if (options.layout != std::string_view(h.layout))
@@ -199,7 +220,7 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
                                    engine_names(missing),
                                    engines == 0 ? "no engine" : engine_names(engines)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
-    if (h.open != 0 && process_mode && boot_id != std::string_view(h.boot_id) && !options.salvage)
+    if (h.open != 0 && process_mode && !same_boot(boot_id, h.boot_id) && !options.salvage)
         return refusal(
             path, errc::torn,
             fmt::format(

@@ -46,6 +46,12 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
 /// Errors:   wrong_layout, missing_engine, torn.
 status check_use(const std::string& path, const pool_header& h, const open_options& options,
                  std::uint32_t engines, std::string_view boot_id);
+/// Whether the pool was left open in another file than this: then this is a copy of a pool in use,
+/// of which nobody knows what came when.
+bool copied_while_open(const pool_header& h, const file_identity& here) noexcept;
+/// Whether both name the same start of the machine. Where the clock stands for an identifier, it
+/// may have been set by a second or two meanwhile.
+bool same_boot(std::string_view a, std::string_view b) noexcept;
 
 /// "clobber", "undo", or the number of a bit that this build does not know.
 std::string engine_names(std::uint32_t mask);

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace hf {
@@ -42,6 +43,18 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes) try {
     return out_of_memory(path_);
 }
 
+/// Where not all addresses could be had at once: those up to 'end'.
+status pool_file::reserve_more(std::uint64_t end) {
+    if (end <= reserved_bytes_) return {};
+    const auto base = reinterpret_cast<std::uint64_t>(base_);
+    const int failed = reserve_addresses(base + reserved_bytes_, end - reserved_bytes_);
+    if (failed != 0)
+        return refusal(path_, failed == EEXIST ? errc::address_taken : errc::pool_full,
+                       fmt::format("no addresses to grow into: {}", std::strerror(failed)));
+    reserved_bytes_ = end;
+    return {};
+}
+
 status pool_file::extend(std::uint64_t bytes) {
     // Lengthened again, a file that somebody has cut would read as zeros where objects stood.
     if (status ok = whole(); !ok.ok()) return ok;
@@ -56,6 +69,7 @@ status pool_file::extend(std::uint64_t bytes) {
                        fmt::format("truncate to {} bytes: {}", size, std::strerror(failed)));
     status ok = file_.allocate(size, bytes); // upholds (3)
     if (ok.ok() && map_sync_) ok = file_.sync();
+    if (ok.ok()) ok = reserve_more(size + bytes);
     if (ok.ok()) ok = map(size, bytes);
     if (!ok.ok()) {
         (void)file_.truncate(size);

@@ -7,6 +7,13 @@
 namespace hf {
 namespace {
 constexpr int reservation_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
+
+/// Upholds (1) of forks.hpp. 0, or the error.
+int leave_out_of_children(void* at, std::uint64_t bytes) noexcept {
+    while (::madvise(at, bytes, MADV_DONTFORK) != 0)
+        if (errno != EINTR) return errno;
+    return 0;
+}
 } // namespace
 
 int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept {
@@ -14,19 +21,19 @@ int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept {
     void* const got =
         ::mmap(wanted, bytes, PROT_NONE, reservation_flags | MAP_FIXED_NOREPLACE, -1, 0);
     if (got == MAP_FAILED) return errno;
-    if (got == wanted) return 0;
-    ::munmap(got, bytes); // a kernel older than the flag took the address as a hint
-    return EEXIST;
+    const int failed = got == wanted ? leave_out_of_children(got, bytes) : EEXIST;
+    if (failed != 0) ::munmap(got, bytes); // a kernel older than the flag took it as a hint
+    return failed;
 }
 
 void release_addresses(void* base, std::uint64_t bytes) noexcept { ::munmap(base, bytes); }
 
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool map_sync) noexcept {
     const int flags = MAP_FIXED | (map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED);
-    if (::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd, static_cast<off_t>(offset)) !=
-        MAP_FAILED)
-        return 0;
-    const int failed = errno;
+    const bool mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd,
+                               static_cast<off_t>(offset)) != MAP_FAILED;
+    const int failed = mapped ? leave_out_of_children(at, bytes) : errno;
+    if (failed == 0) return 0;
     // A failed MAP_FIXED may have taken the reservation away already.
     (void)::mmap(at, bytes, PROT_NONE, reservation_flags | MAP_FIXED, -1, 0);
     return failed;

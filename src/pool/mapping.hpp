@@ -2,7 +2,7 @@
 //
 // Address space of a pool: the whole range it may ever grow to is reserved at once, without memory
 // behind it, and pieces of the file are mapped over the reservation. So growth never finds its
-// place taken, and nothing else is ever mapped over by accident.
+// place taken, and nothing else is ever mapped over by accident. A child of fork() gets none of it.
 #pragma once
 
 #include <cstddef>

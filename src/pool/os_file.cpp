@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <fcntl.h>
 #include <mutex>
 #include <new>
@@ -23,6 +25,14 @@
 namespace hf {
 namespace {
 
+constexpr unsigned new_names_max = 100;
+
+/// Ends with a slash.
+std::string directory_of(const std::string& path) {
+    const auto slash = path.rfind('/');
+    return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
+}
+
 /// Repeats a system call that a signal cut short.
 template <class Call> auto restarted(Call&& call) noexcept {
     for (;;) {
@@ -31,28 +41,33 @@ template <class Call> auto restarted(Call&& call) noexcept {
     }
 }
 
-// Files this process has open as pools. The process is part of the entry: a forked child inherits
-// the table but not the right to say "already open here"; there the lock speaks.
+// Files this process has open as pools. fork() empties the table of the child; the process is part
+// of the entry for a child that was made otherwise: it inherits the table, but not the right to say
+// "already open here"; there the lock speaks.
 struct open_here {
     dev_t device;
     ino_t inode;
     pid_t process;
-    bool operator==(const open_here&) const = default;
+    int descriptor;
+    bool same(const open_here& other) const noexcept {
+        return device == other.device && inode == other.inode && process == other.process;
+    }
 };
+// Held while a file is opened and entered: fork() waits, and its child knows every descriptor.
 std::mutex table_lock;
 std::vector<open_here>& table() { // never destroyed: pools may outlive static destructors
     static auto* entries = new std::vector<open_here>;
     return *entries;
 }
-bool enter(open_here entry) {
-    const std::scoped_lock held{table_lock};
-    if (std::find(table().begin(), table().end(), entry) != table().end()) return false;
+/// Requires, here and below: table_lock held.
+bool enter(const open_here& entry) {
+    if (std::ranges::any_of(table(), [&](const open_here& e) { return e.same(entry); }))
+        return false;
     table().push_back(entry);
     return true;
 }
-void leave(open_here entry) noexcept {
-    const std::scoped_lock held{table_lock};
-    std::erase(table(), entry);
+bool leave(const open_here& entry) noexcept {
+    return std::erase_if(table(), [&](const open_here& e) { return e.same(entry); }) > 0;
 }
 
 errc code_of(int error) noexcept {
@@ -94,6 +109,14 @@ status lock_whole(const std::string& path, int fd) {
     return refusal(path, errc::in_use, "open in another process");
 }
 
+/// What stands for a boot identifier where there is none to read: when the machine was started.
+std::string boot_time() {
+    timespec now{}, up{};
+    ::clock_gettime(CLOCK_REALTIME, &now);
+    ::clock_gettime(CLOCK_BOOTTIME, &up);
+    return fmt::format("{}{}", boot_time_prefix, now.tv_sec - up.tv_sec);
+}
+
 /// 0, or the error. A kernel that has none is no error.
 int read_boot_id(std::string& id) {
     char text[36];
@@ -106,7 +129,7 @@ int read_boot_id(std::string& id) {
         n = restarted([&] { return ::read(fd, text + done, sizeof text - done); });
     const int failed = n < 0 ? errno : 0;
     if (fd >= 0) ::close(fd);
-    if (failed == 0) id.assign(done == sizeof text ? std::string_view(text, done) : "unknown");
+    if (failed == 0) id = done == sizeof text ? std::string(text, done) : boot_time();
     return failed;
 }
 
@@ -123,13 +146,27 @@ void os_file::take(os_file& other) noexcept {
     device_ = other.device_;
     inode_ = other.inode_;
     path_ = std::move(other.path_);
+    own_name_ = std::move(other.own_name_);
 }
 
 os_file::~os_file() {
-    // The lock goes first: an opener on another thread is then told "in this process", which is
-    // true, and never "in another".
-    if (fd_ >= 0) ::close(fd_);
-    if (in_table_) leave({device_, inode_, ::getpid()});
+    if (fd_ < 0) return;
+    const std::scoped_lock held{table_lock};
+    // In a child of fork() the number may be another file's by now.
+    if (in_table_ && !leave({device_, inode_, ::getpid(), fd_})) return;
+    // Closing is not enough: a child that was made a moment ago has the descriptor, too.
+    struct flock lock{};
+    lock.l_type = F_UNLCK;
+    lock.l_whence = SEEK_SET;
+    if (in_table_) (void)::fcntl(fd_, F_OFD_SETLK, &lock);
+    ::close(fd_);
+}
+
+void os_file::hold_table() noexcept { table_lock.lock(); }
+void os_file::release_table() noexcept { table_lock.unlock(); }
+void os_file::close_inherited() noexcept {
+    for (const open_here& entry : table()) ::close(entry.descriptor);
+    table().clear();
 }
 
 status os_file::system_error(const char* call, int error) const {
@@ -145,7 +182,7 @@ status os_file::adopt(const std::string& path, int fd) {
         return refusal(path, errc::not_a_pool, fmt::format("this is {}", kind_of(about.st_mode)));
     device_ = about.st_dev;
     inode_ = about.st_ino;
-    if (!enter({device_, inode_, ::getpid()}))
+    if (!enter({device_, inode_, ::getpid(), fd_}))
         return refusal(path, errc::in_use, "already open in this process");
     in_table_ = true;
     struct statfs system{};
@@ -167,6 +204,7 @@ result<os_file> os_file::open_existing(const std::string& path, bool follow_syml
     // Non-blocking: the name may have become a FIFO in between.
     const int flags =
         O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_symlinks ? 0 : O_NOFOLLOW);
+    const std::scoped_lock held{table_lock};
     const int fd = restarted([&] { return ::open(path.c_str(), flags); });
     if (fd < 0) return file.system_error("open", errno);
     if (status locked = file.adopt(path, fd); !locked.ok()) return locked;
@@ -176,18 +214,79 @@ result<os_file> os_file::open_existing(const std::string& path, bool follow_syml
 result<os_file> os_file::create_new(const std::string& path) {
     os_file file;
     file.path_ = path;
-    const int flags = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW;
-    const int fd = restarted([&] { return ::open(path.c_str(), flags, 0600); });
-    if (fd < 0) return file.system_error("create", errno);
-    status locked;
+    struct stat about{};
+    if (::lstat(path.c_str(), &about) == 0) return file.system_error("create", EEXIST);
+    if (errno != ENOENT) return file.system_error("stat", errno);
+    status opened;
     try {
-        locked = file.adopt(path, fd);
+        opened = file.open_new();
     } catch (const std::bad_alloc&) {
-        locked = out_of_memory(path);
+        opened = out_of_memory(path);
     }
-    if (locked.ok()) return file;
-    file.unlink(); // an empty file would only be refused; nobody can have made it a pool
-    return locked;
+    if (opened.ok()) return file;
+    file.unlink();
+    return opened;
+}
+
+status os_file::open_new() {
+    const std::string directory = directory_of(path_);
+    // What has no name gets one through /proc.
+    struct stat about{};
+    const bool linkable = ::lstat("/proc/self/fd", &about) == 0;
+    const std::scoped_lock held{table_lock};
+    int fd = -1, failed = EOPNOTSUPP;
+    if (linkable) {
+        fd = restarted(
+            [&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); });
+        failed = errno;
+    }
+    const bool unknown = failed == EOPNOTSUPP || failed == EISDIR || failed == EINVAL;
+    for (unsigned n = 0; fd < 0 && unknown && n < new_names_max; ++n) {
+        own_name_ = fmt::format("{}.holdfast-new.{}.{}", directory, ::getpid(), n);
+        fd = restarted([&] {
+            return ::open(own_name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
+                          0600);
+        });
+        failed = errno;
+        if (fd < 0) own_name_.clear();
+        if (fd < 0 && failed != EEXIST) break;
+    }
+    if (fd < 0) return system_error("create", failed);
+    return adopt(path_, fd);
+}
+
+status os_file::publish() {
+    int failed = 0;
+    if (own_name_.empty()) {
+        const std::string self = fmt::format("/proc/self/fd/{}", fd_);
+        if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, path_.c_str(), AT_SYMLINK_FOLLOW) != 0)
+            return system_error("link", errno);
+    } else if (::renameat2(AT_FDCWD, own_name_.c_str(), AT_FDCWD, path_.c_str(),
+                           RENAME_NOREPLACE) != 0) {
+        failed = errno;
+        const bool unknown = failed == EINVAL || failed == ENOSYS || failed == EOPNOTSUPP;
+        if (unknown && ::link(own_name_.c_str(), path_.c_str()) == 0) {
+            ::unlink(own_name_.c_str());
+            failed = 0;
+        } else if (unknown) failed = errno;
+    }
+    if (failed != 0) return system_error("link", failed);
+    own_name_ = path_;
+    return {};
+}
+
+void os_file::unlink() const noexcept {
+    if (!own_name_.empty()) ::unlink(own_name_.c_str());
+}
+
+file_identity os_file::identity() const noexcept {
+    if (image_ != nullptr) return {};
+    struct statx about{};
+    const bool told = ::statx(fd_, "", AT_EMPTY_PATH, STATX_BTIME, &about) == 0 &&
+                      (about.stx_mask & STATX_BTIME) != 0;
+    return {inode_, told ? static_cast<std::uint64_t>(about.stx_btime.tv_sec) * 1'000'000'000 +
+                               about.stx_btime.tv_nsec
+                         : 0};
 }
 
 result<std::uint64_t> os_file::size_bytes() const {
@@ -283,8 +382,7 @@ status os_file::sync() const {
 
 status os_file::sync_directory() const {
     if (on_tmpfs_) return {};
-    const auto slash = path_.rfind('/');
-    const std::string directory = slash == std::string::npos ? "." : path_.substr(0, slash + 1);
+    const std::string directory = directory_of(path_);
     const int fd =
         restarted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
     if (fd < 0) return system_error("open directory", errno);
@@ -295,12 +393,9 @@ status os_file::sync_directory() const {
     return system_error("fsync directory", failed);
 }
 
-void os_file::unlink() const noexcept { ::unlink(path_.c_str()); }
-
 result<std::string_view> kernel_boot_id(const std::string& path) {
-    static std::mutex lock;
     static auto* known = new std::string; // never destroyed: pools may outlive static destructors
-    const std::scoped_lock held{lock};
+    const std::scoped_lock held{table_lock};
     // A passing lack of descriptors must not be remembered, nor stored as another boot.
     if (const int failed = known->empty() ? read_boot_id(*known) : 0; failed != 0)
         return refusal(path, errc::io_error,

@@ -23,6 +23,18 @@ struct memory_image {
     std::uint64_t capacity_bytes; // of the memory; beyond it the "disk" is full
 };
 
+/// Which file this is: copies differ. Kept by renaming, by a restart of the machine, and by
+/// snapshots of a whole file system.
+struct file_identity {
+    std::uint64_t inode = 0;    // 0: not known
+    std::uint64_t birth_ns = 0; // 0: the file system does not tell
+    bool may_be(const file_identity& other) const noexcept {
+        if (inode == 0 || other.inode == 0) return true;
+        const bool births = birth_ns != 0 && other.birth_ns != 0;
+        return inode == other.inode && (!births || birth_ns == other.birth_ns);
+    }
+};
+
 class os_file {
 public:
     os_file() = default;
@@ -38,10 +50,16 @@ public:
     ///
     /// Errors:   not_found, not_a_pool (directory, FIFO, device, symlink), permission, in_use.
     static result<os_file> open_existing(const std::string& path, bool follow_symlinks);
-    /// Creates and locks a new, empty file, readable and writable by its owner only.
+    /// Creates and locks a new, empty file, readable and writable by its owner only. It has no name
+    /// before publish(), so that nothing of it outlives a crash; or one like ".holdfast-new.…"
+    /// where the file system knows no files without a name.
     ///
-    /// Errors:   exists, permission, in_use, not_found (no such directory).
+    /// Errors:   exists, permission, not_found (no such directory).
     static result<os_file> create_new(const std::string& path);
+    /// Gives a new file its name, unless somebody else has taken that.
+    ///
+    /// Errors:   exists, permission.
+    status publish();
 
     int descriptor() const noexcept { return fd_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
@@ -65,11 +83,19 @@ public:
     status sync() const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
     status sync_directory() const;
-    /// Removes the file's name. For a creation that failed, while the lock is still held.
+    /// Removes whatever name a new file has. For a creation that failed, while the lock is held.
     void unlink() const noexcept;
+    file_identity identity() const noexcept;
+
+    // Around fork(), in this order (forks.hpp).
+    static void hold_table() noexcept;
+    static void release_table() noexcept;
+    /// In the child: closes what the parent has open. Requires: the table is held.
+    static void close_inherited() noexcept;
 
 private:
     status adopt(const std::string& path, int fd);
+    status open_new();
     status system_error(const char* call, int error) const;
 
     int fd_ = -1;
@@ -78,10 +104,14 @@ private:
     dev_t device_ = 0;
     ino_t inode_ = 0;
     std::string path_;
+    std::string own_name_; // of a new file
 };
 
-/// The kernel's boot identifier, 36 characters; "unknown" where /proc has none, so that a pool left
-/// open under a kernel that had one counts as torn. 'path' is named when it cannot be read.
+/// Begins what stands for the boot identifier where /proc has none; the second follows in which the
+/// machine was started, as far as its clock tells.
+inline constexpr std::string_view boot_time_prefix = "started ";
+/// The kernel's boot identifier, 36 characters, or what stands for it. 'path' is named when it
+/// cannot be read.
 ///
 /// Errors:   io_error.
 result<std::string_view> kernel_boot_id(const std::string& path);

@@ -22,6 +22,11 @@ static_assert(extents_max == std::tuple_size_v<std::array<extent, 128>>);
 
 std::string error_text(int error) { return std::strerror(error); }
 
+std::uint64_t end_of(const pool_header& h) noexcept {
+    const extent& last = h.extents[h.extent_count - 1];
+    return last.offset_bytes + last.size_bytes;
+}
+
 } // namespace
 
 pool_file::pool_file() : header_(std::make_unique<pool_header>()), process_(::getpid()) {}
@@ -45,17 +50,16 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
                 return existing.error();
         }
         auto fresh = os_file::create_new(path);
+        status created;
         if (fresh) {
             pool->file_.take(*fresh);
-            const status good = pool->create_or_say_why(options);
-            if (good.ok()) return pool;
+            created = pool->create_or_say_why(options);
+            if (created.ok()) return pool;
             pool->file_.unlink(); // still locked, so nobody else can have made it a pool
-            return good;
-        }
+        } else created = fresh.error();
         // Somebody else created it between our two looks: look once more.
-        const bool raced =
-            fresh.error().code() == errc::exists && options.creation == create::if_missing;
-        if (!raced || !first_try) return fresh.error();
+        const bool raced = created.code() == errc::exists && options.creation == create::if_missing;
+        if (!raced || !first_try) return created;
     }
 } catch (const std::bad_alloc&) {
     return out_of_memory(path);
@@ -82,10 +86,15 @@ status pool_file::create_or_say_why(const open_options& options) try {
 status pool_file::create(const open_options& options) {
     pool_header& h = *header_;
     if (status ok = first_header(path_, options, h); !ok.ok()) return ok;
-    const std::uint64_t file_bytes = h.extents[0].offset_bytes + h.extents[0].size_bytes;
+    if (h.lane_count < options.max_threads && options.max_threads != open_options{}.max_threads)
+        warnings_.push_back(
+            fmt::format("{}: max_threads: expected room for {} log lanes, found room for {} in {} "
+                        "bytes: further threads take turns on the last one",
+                        path_, options.max_threads, h.lane_count, options.create_bytes));
+    const std::uint64_t file_bytes = end_of(h);
     if (status ok = file_.allocate(0, file_bytes); !ok.ok()) return ok;
     if (status ok = settle_mode(options); !ok.ok()) return ok;
-    if (status ok = choose_base(shape_of(h), h.uuid); !ok.ok()) return ok;
+    if (status ok = choose_base(h); !ok.ok()) return ok;
     h.base_address = reinterpret_cast<std::uint64_t>(base_);
     take_shape(h);
     if (status ok = map(0, file_bytes); !ok.ok()) return ok;
@@ -99,6 +108,7 @@ status pool_file::create(const open_options& options) {
         if (status ok = file_.write_at(copy, &h, sizeof h); !ok.ok()) return ok;
     if (status ok = file_.sync(); !ok.ok()) return ok;
     created_ = true;
+    if (status ok = file_.publish(); !ok.ok()) return ok;
     return file_.sync_directory();
 }
 
@@ -125,11 +135,24 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     if (!boot_id) return boot_id.error();
     if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;
     was_clean_ = h.open == 0;
-    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) && *boot_id != h.boot_id)
+    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) &&
+        !same_boot(*boot_id, h.boot_id))
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
                         "be torn or missing",
                         path_));
+    if (copied_while_open(h, file_.identity())) {
+        const std::string what =
+            fmt::format("a copy of a pool in use: it was open in the file with "
+                        "inode {} when it was copied, this is inode {}",
+                        h.file_inode, file_.identity().inode);
+        if (!options.salvage)
+            return refusal(path_, errc::torn,
+                           what + "; bytes of different moments may have come together: copy a "
+                                  "pool that is closed, or open with salvage to look at this one");
+        warnings_.push_back(
+            fmt::format("{}: salvaged: {}, updates may be torn or missing", path_, what));
+    }
     if (status ok = place(h, options.relocate); !ok.ok()) return ok;
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
@@ -149,8 +172,7 @@ status pool_file::place(const pool_header& h, relocation wanted) {
     const bool left_elsewhere = h.open != 0 && (h.required_features & feature_relocated) != 0;
     logged_base_ = left_elsewhere ? h.mapped_address : h.base_address;
     // There recovery finds everything where the logs say.
-    if (left_elsewhere && wanted != relocation::never &&
-        reserve_addresses(h.mapped_address, h.max_bytes) == 0) {
+    if (left_elsewhere && wanted != relocation::never && reserve_range(h.mapped_address, h) == 0) {
         base_ = reinterpret_cast<std::byte*>(h.mapped_address);
         return {};
     }
@@ -166,7 +188,7 @@ status pool_file::relocate(const pool_header& h) {
     int failed = file_.in_memory() ? EINVAL : EEXIST;
     for (unsigned n = 0; n < base_attempts_max && failed == EEXIST; ++n) {
         const std::uint64_t base = relocated_candidate(h.uuid, h.max_bytes, n);
-        failed = reserve_addresses(base, h.max_bytes);
+        failed = reserve_range(base, h);
         if (failed == 0) base_ = reinterpret_cast<std::byte*>(base);
     }
     if (failed == 0) return {};
@@ -177,11 +199,25 @@ status pool_file::relocate(const pool_header& h) {
 
 std::uint64_t pool_file::canonical_base() const noexcept { return header_->base_address; }
 
-status pool_file::reserve(const pool_header& h) const {
+/// All addresses that the pool may grow into, or those it needs today where the process may not
+/// have so many (ulimit -v). 0, or the error.
+int pool_file::reserve_range(std::uint64_t base, const pool_header& h) {
+    reserved_bytes_ = h.max_bytes;
+    const int failed = reserve_addresses(base, reserved_bytes_);
+    if (failed != ENOMEM) return failed;
+    reserved_bytes_ = end_of(h);
+    if (reserve_addresses(base, reserved_bytes_) != 0) return failed;
+    warnings_.push_back(fmt::format("{}: no room for the {} bytes of addresses that the pool may "
+                                    "grow to (ulimit -v): it may not grow",
+                                    path_, h.max_bytes));
+    return 0;
+}
+
+status pool_file::reserve(const pool_header& h) {
     int failed = 0;
     if (file_.in_memory())
         failed = h.base_address == reinterpret_cast<std::uint64_t>(file_.image_base()) ? 0 : EEXIST;
-    else failed = reserve_addresses(h.base_address, h.max_bytes);
+    else failed = reserve_range(h.base_address, h);
     if (failed == 0) return {};
     return refusal(
         path_, failed == EEXIST ? errc::address_taken : errc::io_error,
@@ -190,12 +226,13 @@ status pool_file::reserve(const pool_header& h) const {
                     failed == EEXIST ? "something is mapped there" : error_text(failed)));
 }
 
-status pool_file::choose_base(const geometry& shape, const std::uint8_t (&uuid)[16]) {
+status pool_file::choose_base(const pool_header& h) {
+    const geometry shape = shape_of(h);
     std::uint64_t base = 0;
     int failed = EEXIST;
     for (unsigned n = 0; n < base_attempts_max && failed == EEXIST; ++n) {
-        base = base_candidate(uuid, shape.max_bytes, n);
-        failed = reserve_addresses(base, shape.max_bytes);
+        base = base_candidate(h.uuid, shape.max_bytes, n);
+        failed = reserve_range(base, h);
     }
     if (failed != 0)
         return refusal(
@@ -239,8 +276,7 @@ void pool_file::take_shape(const pool_header& h) {
     generation_ = h.generation;
     std::memcpy(extents_.data(), h.extents, sizeof(extent) * h.extent_count);
     extent_count_.store(h.extent_count, std::memory_order_release);
-    const extent& last = extents_[h.extent_count - 1];
-    size_bytes_.store(last.offset_bytes + last.size_bytes, std::memory_order_release);
+    size_bytes_.store(end_of(h), std::memory_order_release);
 }
 
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
@@ -286,6 +322,9 @@ status pool_file::mark_open() {
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
+    const file_identity here = file_.identity();
+    h.file_inode = here.inode;
+    h.file_birth_ns = here.birth_ns;
     if (status ok = write_headers(); !ok.ok()) return ok;
     generation_ = h.generation;
     marked_open_ = true;
@@ -340,6 +379,7 @@ pool_header pool_file::closing_header() const noexcept {
     closing.open = 0;
     closing.required_features &= ~feature_relocated;
     closing.mapped_address = 0;
+    closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;
     closing.sequence += 1;
     closing.checksum = header_checksum(closing);
@@ -363,11 +403,11 @@ void pool_file::close_cleanly() noexcept try {
 }
 
 pool_file::~pool_file() {
-    if (base_ == nullptr) return;
+    if (base_ == nullptr || is_parents()) return;
     if (marked_open_ && process_ == ::getpid())
         (void)fault_guard::run(fault_guard::against::cut_files, [&] { close_cleanly(); });
     relocated_.reset();
-    if (!file_.in_memory()) release_addresses(base_, shape_.max_bytes);
+    if (!file_.in_memory()) release_addresses(base_, reserved_bytes_);
 }
 
 void pool_file::abandon(std::unique_ptr<pool_file> file) { file->marked_open_ = false; }

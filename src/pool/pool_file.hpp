@@ -13,6 +13,7 @@
 #pragma once
 
 #include <pool/fault_guard.hpp>
+#include <pool/forks.hpp>
 #include <pool/os_file.hpp>
 #include <pool/relocation.hpp>
 
@@ -107,6 +108,8 @@ public:
     hf::mode mode() const noexcept { return mode_; }
     bool emulated() const noexcept { return emulated_; }
     bool in_memory() const noexcept { return file_.in_memory(); }
+    /// Whether the parent of this process opened it, so that there is none of it here (forks.hpp).
+    bool is_parents() const noexcept { return forks_ != forks::count() && !in_memory(); }
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
     std::uint64_t generation() const noexcept { return generation_; }
@@ -142,10 +145,12 @@ private:
     status create(const open_options& options);
     status create_or_say_why(const open_options& options);
     status take_over(const open_options& options, std::uint32_t engines);
-    status reserve(const pool_header& header) const;
+    status reserve(const pool_header& header);
+    int reserve_range(std::uint64_t base, const pool_header& header);
+    status reserve_more(std::uint64_t end);
     status place(const pool_header& header, relocation wanted);
     status relocate(const pool_header& header);
-    status choose_base(const geometry& shape, const std::uint8_t (&uuid)[16]);
+    status choose_base(const pool_header& header);
     status settle_mode(const open_options& options);
     status map(std::uint64_t offset, std::uint64_t bytes) const;
     void watch(const open_options& options);
@@ -158,8 +163,9 @@ private:
     os_file file_;
     // What both copies hold, or will hold after the next write.
     std::unique_ptr<pool_header> header_;
-    std::uint64_t counting_copy_ = 0; // offset of the copy whose content counts (1)
-    std::byte* base_ = nullptr;       // start of the reservation of shape_.max_bytes
+    std::uint64_t counting_copy_ = 0;  // offset of the copy whose content counts (1)
+    std::byte* base_ = nullptr;        // start of the reservation
+    std::uint64_t reserved_bytes_ = 0; // of shape_.max_bytes, or what there were addresses for
     std::atomic<std::uint64_t> size_bytes_{0};
     geometry shape_{};
     hf::domain domain_ = hf::domain::process;
@@ -169,10 +175,11 @@ private:
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.
     bool growth_in_doubt_ = false;
-    bool map_sync_ = false;     // mapped with MAP_SYNC: stores need no msync
-    bool marked_open_ = false;  // mark_open succeeded; from then on the file may be written
-    std::uint32_t engines_ = 0; // given to open
-    int process_ = 0;           // which opened; a forked child leaves the file alone
+    bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync
+    bool marked_open_ = false;        // mark_open succeeded; from then on the file may be written
+    std::uint32_t engines_ = 0;       // given to open
+    int process_ = 0;                 // which opened: its children leave the file alone
+    unsigned forks_ = forks::count(); // when it was opened
     std::uint64_t generation_ = 0;
     std::uint64_t logged_base_ = 0;
     std::string path_;

@@ -135,6 +135,10 @@ translated_copy::~translated_copy() {
     release_addresses(begin_, bytes_);
 }
 
+void forget_relocated_ranges() noexcept {
+    for (auto& slot : known) slot.store(nullptr, std::memory_order_release);
+}
+
 bool holds_address(const std::byte* bytes, std::uint64_t count, std::uint64_t base,
                    std::uint64_t max_bytes) noexcept {
     for (std::uint64_t at = 0; at + word_bytes <= count; ++at)

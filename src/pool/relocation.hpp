@@ -71,4 +71,7 @@ private:
 bool holds_address(const std::byte* bytes, std::uint64_t count, std::uint64_t base,
                    std::uint64_t max_bytes) noexcept;
 
+/// In a child of fork(), where they are not mapped.
+void forget_relocated_ranges() noexcept;
+
 } // namespace hf

@@ -159,7 +159,8 @@ status recover_one(pool::impl& pool, pending_section& section, recovery& state) 
     if (no_memory) throw std::bad_alloc();
     if (!how.stopped) return {};
     current_section = nullptr;
-    const hf_txfunc* function = registry::find_txfunc(section.begin.function_id);
+    const hf_txfunc* function =
+        registry::find_txfunc(section.begin.function_id, section.begin.function_version);
     return {how.code,
             fmt::format("{}: {}: lane {}: recovering {} ({}), engine {}: {}; the pool stays marked "
                         "open, for a build that can recover it",
@@ -339,8 +340,21 @@ pool& pool::operator=(pool&& other) noexcept {
     return *this;
 }
 
+status pool::impl::usable() const {
+    if (!file->is_parents()) return {};
+    return refusal(file->path(), errc::in_use,
+                   "this is a child of the process that has opened the pool, and has no part in "
+                   "it: it must open a pool of its own");
+}
+
 pool::~pool() {
     if (impl_ == nullptr) return;
+    if (impl_->file->is_parents()) {
+        static std::unique_ptr<impl>* let_go = new std::unique_ptr<impl>;
+        impl_->let_go_before = std::move(*let_go);
+        *let_go = std::move(impl_);
+        return;
+    }
     registry::remove(impl_.get());
     impl_->close();
 }
@@ -377,20 +391,29 @@ const std::vector<std::string>& pool::warnings() const noexcept { return impl_->
 bool pool::relocated() const noexcept { return impl_->file->relocated(); }
 bool pool::contains(const void* address) const noexcept { return impl_->contains(address); }
 
-void* pool::root_bytes(std::size_t bytes) noexcept try {
+void* pool::root_or_end(std::size_t bytes) noexcept {
+    const result<void*> found = root_bytes(bytes);
+    if (found) return *found;
+    const errc why = found.error().code();
+    if (why == errc::wrong_layout || why == errc::in_use) fatal("%s", found.error().what().c_str());
+    return nullptr;
+}
+
+result<void*> pool::root_bytes(std::size_t bytes) try {
     impl& pool = *impl_;
+    if (status here = pool.usable(); !here.ok()) return here;
     std::scoped_lock held{pool.root_lock};
     root_words* words = pool.file->roots();
     const hf::domain d = pool.file->domain();
     if (words->root_offset != 0) {
         if (words->root_bytes != bytes)
-            fatal("%s: the root object has %llu bytes, this program asks for %zu",
-                  pool.file->path().c_str(), static_cast<unsigned long long>(words->root_bytes),
-                  bytes);
+            return refusal(pool.file->path(), errc::wrong_layout,
+                           fmt::format("the root object: expected {} bytes, found {}", bytes,
+                                       words->root_bytes));
         return pool.at(words->root_offset);
     }
     const block b = pool.blocks.reserve(attach(pool).cache, bytes);
-    if (b.offset == 0) return nullptr;
+    if (b.offset == 0) return refusal(path(), errc::pool_full, "no room for the root object");
     std::memset(pool.at(b.offset), 0, b.bytes);
     persist::flush(d, pool.at(b.offset), b.bytes);
     persist::store_word(d, &words->root_bytes, bytes);
@@ -402,7 +425,7 @@ void* pool::root_bytes(std::size_t bytes) noexcept try {
     persist::fence(d);
     return pool.at(b.offset);
 } catch (const std::bad_alloc&) { // thrown before anything was stored
-    return nullptr;
+    return out_of_memory(path());
 }
 
 } // namespace hf

@@ -59,6 +59,10 @@ public:
     std::uint32_t recovery_ms_max = 0; // of the options
 
     std::mutex lanes_lock;
+    // Held from the beginning to the end of a section on the last lane, which all threads share
+    // that come when no other is free. Locks are taken before a section begins: none waits here for
+    // who waits for it.
+    std::mutex last_lane_turns;
     std::vector<lane_state> lanes;
     std::atomic<unsigned> section_threads{0}; // threads that have begun sections
     // The one lane that may have a mark due: its owner was alone when it last committed. Looked at
@@ -79,6 +83,12 @@ public:
     /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
     /// Any thread may call it: the mark only ever grows.
     void store_due_mark(std::uint32_t lane) noexcept;
+
+    /// ok, or in_use: the pool is the parent process's (pool/forks.hpp).
+    status usable() const;
+    /// Of the parent's pools that this process has let go of, the one before. They cannot be
+    /// destroyed: whatever threads and locks they hold stayed behind.
+    std::unique_ptr<impl> let_go_before;
 
     bool contains(const void* address) const noexcept { return file->contains(address); }
     std::uint64_t offset_of(const void* address) const noexcept {

@@ -6,9 +6,11 @@
 
 #include <holdfast/abi/relocate_abi.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <map>
+#include <pthread.h>
 
 namespace hf::registry {
 namespace {
@@ -20,11 +22,17 @@ struct open_pool {
     std::atomic<std::uintptr_t> bytes{0}; // 0: place unused
     std::atomic<pool::impl*> impl{nullptr};
 };
+struct parents_pool {
+    std::uintptr_t base = 0, bytes = 0;
+};
 std::array<open_pool, pools_max> pools;
 std::atomic<std::size_t> places_used{0};
+std::array<parents_pool, pools_max> parents; // open where this process was forked
 
-std::map<std::uint64_t, const hf_txfunc*>& txfuncs() {
-    static std::map<std::uint64_t, const hf_txfunc*> table;
+// Functions of one identifier: two files of one name may each have a static function of one name.
+// Their bodies, and so their versions, differ, or it does not matter which is called.
+std::multimap<std::uint64_t, const hf_txfunc*>& txfuncs() {
+    static std::multimap<std::uint64_t, const hf_txfunc*> table;
     return table;
 }
 std::mutex& txfuncs_lock() {
@@ -89,10 +97,53 @@ bool is_open(std::uint64_t instance) noexcept {
     return false;
 }
 
-const hf_txfunc* find_txfunc(std::uint64_t id) noexcept {
+void refuse_parents(const void* address, const char* what) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    for (const parents_pool& p : parents)
+        if (p.bytes != 0 && (address == nullptr || at - p.base < p.bytes))
+            fatal("%s: this is a child of the process that has opened the pool, and has no part in "
+                  "it: it must open a pool of its own",
+                  what);
+}
+
+namespace {
+
+void before_fork() noexcept {
+    guard().lock();
+    txfuncs_lock().lock();
+}
+
+void after_fork() noexcept {
+    txfuncs_lock().unlock();
+    guard().unlock();
+}
+
+/// The parent's pools are not this process's (pool/forks.hpp).
+void in_child() noexcept {
+    auto unused = parents.begin();
+    for (auto& place : pools) {
+        const std::uintptr_t bytes = place.bytes.load();
+        if (bytes == 0 || place.impl.load()->file->in_memory()) continue;
+        unused = std::ranges::find(unused, parents.end(), std::uintptr_t{0}, &parents_pool::bytes);
+        if (unused != parents.end()) *unused = {place.base.load(), bytes};
+        place.bytes = 0;
+        place.impl = nullptr;
+    }
+    forget_last_attachment();
+    after_fork();
+}
+
+[[maybe_unused]] const int watching = pthread_atfork(before_fork, after_fork, in_child);
+
+} // namespace
+
+const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept {
     std::scoped_lock held{txfuncs_lock()};
-    const auto found = txfuncs().find(id);
-    return found == txfuncs().end() ? nullptr : found->second;
+    const auto [first, end] = txfuncs().equal_range(id);
+    const auto exact =
+        std::find_if(first, end, [&](const auto& f) { return f.second->version == version; });
+    if (exact != end) return exact->second;
+    return first == end ? nullptr : first->second;
 }
 
 } // namespace hf::registry
@@ -103,11 +154,11 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
         hf::fatal("%s was instrumented for ABI %u, this library has %u", function->name,
                   function->abi_version, HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
-    const auto [place, added] = hf::without_exceptions(
-        "hf_txfunc_register", [&] { return txfuncs().emplace(function->id, function); });
-    // The same inline function may come from several libraries; two different ones may not share a
-    // name.
-    if (!added && place->second->version != function->version)
-        hf::fatal("txfunc %s is in this program twice, with different bodies (%s, %s)",
-                  function->name, place->second->where, function->where);
+    // The same inline function may come from several libraries.
+    const auto [first, end] = txfuncs().equal_range(function->id);
+    const bool known = std::any_of(
+        first, end, [&](const auto& f) { return f.second->version == function->version; });
+    if (!known)
+        hf::without_exceptions("hf_txfunc_register",
+                               [&] { txfuncs().emplace(function->id, function); });
 }

@@ -16,11 +16,16 @@ void remove(pool::impl* pool);
 pool::impl* pool_of(const void* address) noexcept;
 /// The process's only open pool; null when there is none or more than one.
 pool::impl* only_pool() noexcept;
+/// Ends the process when 'address' was in a pool that the parent of this process has open; null
+/// stands for any address of such a pool.
+void refuse_parents(const void* address, const char* what) noexcept;
 /// True when a pool with this instance number is open. Requires: guard() held.
 bool is_open(std::uint64_t instance) noexcept;
 /// Held while a pool is added or removed, and by a thread that leaves.
 std::mutex& guard() noexcept;
 
-const hf_txfunc* find_txfunc(std::uint64_t id) noexcept;
+/// The function that has this identifier and version; else one that has the identifier, so that it
+/// can be named; else null.
+const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept;
 
 } // namespace hf::registry

@@ -34,9 +34,9 @@ struct section::resumed_state {
     std::jmp_buf discard;
 };
 
-section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache)
+section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns)
     : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
-      domain_(pool.file->domain()), base_(pool.file->base()),
+      turns_(turns), domain_(pool.file->domain()), base_(pool.file->base()),
       range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {}
 
 section::~section() = default;
@@ -108,6 +108,8 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
               "into the pool, or use hf::vlog_preserve",
               function.name, function.where, static_cast<unsigned long long>(args_bytes),
               static_cast<unsigned long long>(args_bytes_max));
+    if (turns_ != nullptr) [[unlikely]]
+        turns_->lock();
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
     if (unfenced_ && mark_due_) persist::fence(domain_);
@@ -157,7 +159,7 @@ void section::append_staged(std::size_t sums) {
 }
 
 void section::resume(const pending_section& from) {
-    function_ = registry::find_txfunc(from.begin.function_id);
+    function_ = registry::find_txfunc(from.begin.function_id, from.begin.function_version);
     engine_ = static_cast<engine_bit>(from.begin.engine);
     epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
     log_.go_on(domain_, from.end);
@@ -463,7 +465,9 @@ void section::commit(bool eager_mark) {
     settle_blocks();
     ++persist::thread_counters().sections;
     const bool alone = pool_->section_threads.load(std::memory_order_acquire) == 1;
-    if (domain_ != domain::process && alone && !eager_mark && may_be_lazy()) {
+    // Whoever has the next turn on a shared lane writes over the log.
+    const bool may_wait = alone && !eager_mark && turns_ == nullptr;
+    if (domain_ != domain::process && may_wait && may_be_lazy()) {
         // Stores, and no locked operation: the next section's first loads need not wait for the
         // fence above.
         mark_due_ = true;
@@ -474,6 +478,8 @@ void section::commit(bool eager_mark) {
         release_freed();
         no_longer_lazy();
     }
+    if (turns_ != nullptr) [[unlikely]]
+        turns_->unlock();
 }
 
 /// Makes this lane the one whose marks may be left out, unless another is.

@@ -29,6 +29,7 @@
 
 #include <csetjmp>
 #include <memory>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -36,7 +37,9 @@ namespace hf {
 
 class section {
 public:
-    section(hf::pool::impl& pool, std::uint32_t lane, thread_cache& cache);
+    /// 'turns': held while a section is open, on a lane that threads share; else null.
+    section(hf::pool::impl& pool, std::uint32_t lane, thread_cache& cache,
+            std::mutex* turns = nullptr);
     ~section();
     section(const section&) = delete;
     section& operator=(const section&) = delete;
@@ -116,6 +119,7 @@ private:
     lane_state* state_;
     lane_header* header_;
     thread_cache* cache_;
+    std::mutex* turns_;
     hf::domain domain_;
     std::byte* base_;
     std::uint64_t range_bytes_; // of the pool's address range; 0 in a re-execution

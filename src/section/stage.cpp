@@ -43,6 +43,7 @@ void unstage_in(pool::impl& pool, void* staged_block) {
 
 pool::impl& pool_around(const void* address, const char* call) noexcept {
     pool::impl* pool = registry::pool_of(address);
+    if (pool == nullptr) registry::refuse_parents(address, call);
     if (pool == nullptr) fatal("%s(%p): not in an open pool", call, address);
     return *pool;
 }
@@ -51,6 +52,7 @@ pool::impl& pool_around(const void* address, const char* call) noexcept {
 
 result<void*> stage(pool& in, std::size_t bytes) try {
     HF_ASSERT(current_section == nullptr);
+    if (status here = in.internals().usable(); !here.ok()) return here;
     attachment& mine = attach(in.internals());
     if (mine.work.staged().size() == staged_max)
         return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace hf {
 namespace {
@@ -22,12 +23,23 @@ struct thread_attachments {
         for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
         a.pool->blocks.release_all(a.cache);
         std::scoped_lock lanes_held{a.pool->lanes_lock};
-        a.pool->lanes[a.lane].taken = false;
+        if (!a.shared) a.pool->lanes[a.lane].taken = false;
     }
 };
 thread_local thread_attachments mine;
 // The attachment used last: nearly always the one wanted.
 constinit thread_local attachment* last = nullptr;
+
+/// Requires: the pool's lanes_lock held.
+attachment& attach_to(pool::impl& pool, std::uint32_t lane, std::mutex* turns) {
+    attachment& made = *mine.all.emplace_back(std::make_unique<attachment>(pool, lane, turns));
+    // Taken last: it stays, whoever throws.
+    if (std::exchange(pool.lanes[lane].taken, true)) return made;
+    // The lane's epochs start above what the open found, and the next open must find that,
+    // whatever becomes of the first sections: it starts above it again (section.hpp, 6).
+    start_lane(*pool.file, lane, pool.lanes[lane].epoch);
+    return made;
+}
 
 attachment& attach_new(pool::impl& pool) {
     {
@@ -35,22 +47,18 @@ attachment& attach_new(pool::impl& pool) {
         std::erase_if(mine.all, [](const auto& a) { return !registry::is_open(a->instance); });
     }
     std::scoped_lock held{pool.lanes_lock};
-    for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
-        if (pool.lanes[l].taken) continue;
-        attachment& made = *mine.all.emplace_back(std::make_unique<attachment>(pool, l));
-        pool.lanes[l].taken = true; // last: it stays, whoever throws
-        // The lane's epochs start above what the open found, and the next open must find that,
-        // whatever becomes of the first sections: it starts above it again (section.hpp, 6).
-        start_lane(*pool.file, l, pool.lanes[l].epoch);
-        return made;
-    }
-    fatal(
-        "%s: more threads use the pool than it has lanes (%zu): make it with a larger max_threads",
-        pool.file->path().c_str(), pool.lanes.size());
+    // The crash checker's few threads have a lane each: its pools need none to be shared.
+    const bool in_memory = pool.file->in_memory();
+    const auto last_lane = static_cast<std::uint32_t>(pool.lanes.size() - 1);
+    for (std::uint32_t l = 0; l < last_lane + in_memory; ++l)
+        if (!pool.lanes[l].taken) return attach_to(pool, l, nullptr);
+    if (in_memory) fatal("more threads use the pool than it has lanes (%zu)", pool.lanes.size());
+    return attach_to(pool, last_lane, &pool.last_lane_turns);
 }
 
 pool::impl& sole_pool(const char* what) {
     pool::impl* pool = registry::only_pool();
+    if (pool == nullptr) registry::refuse_parents(nullptr, what);
     if (pool == nullptr) fatal("%s outside a section needs exactly one open pool", what);
     return *pool;
 }
@@ -59,11 +67,14 @@ pool::impl& sole_pool(const char* what) {
 
 attachment& attach(pool::impl& pool) {
     if (last != nullptr && last->instance == pool.instance) return *last;
+    if (pool.file->is_parents()) registry::refuse_parents(nullptr, pool.file->path().c_str());
     for (auto& a : mine.all)
         if (a->instance == pool.instance) return *(last = a.get());
     last = nullptr;
     return *(last = &attach_new(pool));
 }
+
+void forget_last_attachment() noexcept { last = nullptr; }
 
 void no_memory_for(const char* call) noexcept {
     fault_guard::fatal_means(errc::io_error);
@@ -86,6 +97,7 @@ section& section_for(const hf_txfunc& function, const void* args) {
             fatal("%s (%s): argument %llu points outside the pool of the arguments before it",
                   function.name, function.where, static_cast<unsigned long long>(i));
         pool = registry::pool_of(pointer);
+        if (pool == nullptr) registry::refuse_parents(pointer, function.name);
         if (pool == nullptr)
             fatal("%s (%s): argument %llu (%p) points to volatile memory, which a re-execution "
                   "would not find: "
@@ -119,6 +131,7 @@ void* alloc_at_once(std::size_t bytes) try {
 void free_at_once(void* given) {
     pool::impl* pool = registry::pool_of(given);
     const block b = pool == nullptr ? block{0, 0} : pool->blocks.find(pool->offset_of(given));
+    if (pool == nullptr) registry::refuse_parents(given, "hf_free");
     if (b.bytes == 0) fatal("hf_free(%p): no allocated block of an open pool", given);
     attachment& mine = attach(*pool); // may find no memory: before anything is changed
     // A section whose mark is still due may name the block; re-executed, it would take it again.
@@ -133,6 +146,7 @@ void free_at_once(void* given) {
 
 void adopt_at_once(void* staged_block) {
     pool::impl* pool = registry::pool_of(staged_block);
+    if (pool == nullptr) registry::refuse_parents(staged_block, "hf_adopt");
     if (pool == nullptr) fatal("hf_adopt(%p): not in an open pool", staged_block);
     attachment& mine = attach(*pool);
     auto& staged = mine.work.staged();

@@ -5,18 +5,22 @@
 
 #include <section/section.hpp>
 
+#include <mutex>
 #include <new>
 #include <optional>
 
 namespace hf {
 
 struct attachment {
-    attachment(hf::pool::impl& of, std::uint32_t lane_index)
-        : pool(&of), instance(of.instance), lane(lane_index), work(of, lane_index, cache) {}
+    /// 'turns': where several threads take turns on the lane, a section at a time; else null.
+    attachment(hf::pool::impl& of, std::uint32_t lane_index, std::mutex* turns = nullptr)
+        : pool(&of), instance(of.instance), lane(lane_index), shared(turns != nullptr),
+          work(of, lane_index, cache, turns) {}
 
     hf::pool::impl* pool;
     std::uint64_t instance;
     std::uint32_t lane;
+    bool shared;
     thread_cache cache;
     section work;
 };
@@ -27,8 +31,12 @@ struct recovery {
     std::optional<attachment> work;
 };
 
-/// This thread's attachment; takes a lane the first time. Aborts when every lane is taken.
+/// This thread's attachment; takes a lane the first time: one of its own, or, when none is left,
+/// the last one, on which threads take turns.
 attachment& attach(hf::pool::impl& pool);
+
+/// The next attach() of this thread looks anew: in a child of fork().
+void forget_last_attachment() noexcept;
 
 /// The section object for a call of 'function': in the pool that its pointer arguments name.
 /// Aborts, naming the argument, when one points to volatile memory or two name different pools.

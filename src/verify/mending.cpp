@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <pool/file_checks.hpp>
+#include <pool/header.hpp>
 #include <pool/os_file.hpp>
 #include <verify/mending.hpp>
 #include <verify/read_file.hpp>
@@ -21,6 +22,19 @@ status apply(const os_file& file, const repair_plan& plan) {
     for (const change& c : plan.changes)
         if (status ok = file.write_at(c.offset, c.bytes.data(), c.bytes.size()); !ok.ok())
             return ok;
+    return file.sync();
+}
+
+/// The pool in the copy was not copied while it was in use: nobody had it open.
+status forget_file(const os_file& file) {
+    for (const std::uint64_t copy : {header_a_offset, header_b_offset}) {
+        pool_header h{};
+        if (status ok = file.read_at(copy, &h, sizeof h); !ok.ok()) return ok;
+        if (h.magic != header_magic || h.checksum != header_checksum(h)) continue;
+        h.file_inode = h.file_birth_ns = 0;
+        h.checksum = header_checksum(h);
+        if (status ok = file.write_at(copy, &h, sizeof h); !ok.ok()) return ok;
+    }
     return file.sync();
 }
 
@@ -53,6 +67,7 @@ status mend_copy(const std::string& path, const std::string& copy, const repair_
     const auto file = os_file::open_existing(copy, false);
     if (!file) return file.error();
     if (status ok = apply(*file, plan); !ok.ok()) return ok;
+    if (status ok = forget_file(*file); !ok.ok()) return ok;
     return file->sync_directory();
 }
 
@@ -63,11 +78,12 @@ result<repair_plan> mend_in_place(const std::string& path, const std::string& jo
     if (!mapped) return mapped.error();
     repair_plan plan = plan_repair(mapped->bytes());
     if (!plan.possible || plan.nothing_to_do()) return plan;
-    const auto backup = os_file::create_new(journal);
+    auto backup = os_file::create_new(journal);
     if (!backup) return backup.error();
     const std::string text = journal_text(path, mapped->bytes(), plan);
     if (status ok = backup->write_at(0, text.data(), text.size()); !ok.ok()) return ok;
     if (status ok = backup->sync(); !ok.ok()) return ok;
+    if (status ok = backup->publish(); !ok.ok()) return ok;
     if (status ok = backup->sync_directory(); !ok.ok()) return ok;
     if (status ok = apply(*file, plan); !ok.ok()) return ok;
     return plan;

@@ -97,17 +97,18 @@ bool allocation_fails() noexcept {
 
 const char* name(call which) noexcept {
     constexpr const char* names[] = {
-        "open",      "close",  "fstat",          "lstat",       "stat",         "fstatfs",
-        "fcntl",     "pread",  "pwrite",         "read",        "fallocate",    "ftruncate",
-        "fsync",     "mmap",   "munmap",         "msync",       "madvise",      "getrandom",
-        "getrlimit", "unlink", "pthread_create", "sigaltstack", "timer_create", "timer_settime"};
+        "open",           "close",       "fstat",        "lstat",        "stat",      "fstatfs",
+        "fcntl",          "pread",       "pwrite",       "read",         "fallocate", "ftruncate",
+        "fsync",          "mmap",        "munmap",       "msync",        "madvise",   "getrandom",
+        "getrlimit",      "unlink",      "linkat",       "link",         "renameat2", "statx",
+        "pthread_create", "sigaltstack", "timer_create", "timer_settime"};
     static_assert(std::size(names) == static_cast<std::size_t>(call::timer_settime) + 1);
     return names[static_cast<std::size_t>(which)];
 }
 
 std::span<const int> errors_of(call which) noexcept {
-    static constexpr int open_errors[] = {EINTR,  EMFILE, ENFILE, ENOMEM,
-                                          EACCES, EIO,    ENOSPC, EDQUOT};
+    static constexpr int open_errors[] = {EINTR, EMFILE, ENFILE, ENOMEM,    EACCES,
+                                          EIO,   ENOSPC, EDQUOT, EOPNOTSUPP};
     static constexpr int close_errors[] = {EINTR, EIO};
     static constexpr int stat_errors[] = {ENOMEM, EIO, EACCES};
     static constexpr int fstatfs_errors[] = {EINTR, EIO, ENOMEM};
@@ -124,6 +125,8 @@ std::span<const int> errors_of(call which) noexcept {
     static constexpr int getrandom_errors[] = {EINTR, EAGAIN, ENOSYS, short_transfer};
     static constexpr int getrlimit_errors[] = {EINVAL};
     static constexpr int unlink_errors[] = {EIO};
+    static constexpr int link_errors[] = {EIO, ENOSPC, EACCES, EEXIST};
+    static constexpr int rename_errors[] = {EIO, ENOSPC, EACCES, EEXIST, EINVAL};
     static constexpr int thread_errors[] = {EAGAIN};
     static constexpr int sigaltstack_errors[] = {ENOMEM, EPERM};
     static constexpr int timer_errors[] = {EAGAIN, ENOMEM};
@@ -148,6 +151,10 @@ std::span<const int> errors_of(call which) noexcept {
     case call::getrandom: return getrandom_errors;
     case call::getrlimit: return getrlimit_errors;
     case call::unlink: return unlink_errors;
+    case call::linkat:
+    case call::link: return link_errors;
+    case call::renameat2: return rename_errors;
+    case call::statx: return stat_errors;
     case call::pthread_create: return thread_errors;
     case call::sigaltstack: return sigaltstack_errors;
     case call::timer_create: return timer_errors;
@@ -199,12 +206,20 @@ int __real_madvise(void*, std::size_t, int);
 ssize_t __real_getrandom(void*, std::size_t, unsigned);
 int __real_getrlimit(int, struct rlimit*);
 int __real_unlink(const char*);
+int __real_linkat(int, const char*, int, const char*, int);
+int __real_link(const char*, const char*);
+int __real_renameat2(int, const char*, int, const char*, unsigned);
+int __real_statx(int, const char*, int, unsigned, struct statx*);
 int __real_sigaltstack(const stack_t*, stack_t*);
 int __real_timer_create(clockid_t, struct sigevent*, timer_t*);
 int __real_timer_settime(timer_t, int, const struct itimerspec*, struct itimerspec*);
 void* __real_calloc(std::size_t, std::size_t);
 
 int __wrap_open(const char* path, int flags, mode_t permissions) {
+    if ((flags & O_TMPFILE) == O_TMPFILE && pretended >= medium::named) {
+        errno = EOPNOTSUPP;
+        return -1;
+    }
     return through(call::open, -1, [&](bool) { return __real_open(path, flags, permissions); });
 }
 int __wrap_close(int fd) {
@@ -277,6 +292,25 @@ int __wrap_getrlimit(int resource, struct rlimit* limit) {
 }
 int __wrap_unlink(const char* path) {
     return through(call::unlink, -1, [&](bool) { return __real_unlink(path); });
+}
+int __wrap_linkat(int from, const char* path, int to, const char* name, int flags) {
+    return through(call::linkat, -1,
+                   [&](bool) { return __real_linkat(from, path, to, name, flags); });
+}
+int __wrap_link(const char* path, const char* name) {
+    return through(call::link, -1, [&](bool) { return __real_link(path, name); });
+}
+int __wrap_renameat2(int from, const char* path, int to, const char* name, unsigned flags) {
+    if (pretended == medium::linked) {
+        errno = EINVAL;
+        return -1;
+    }
+    return through(call::renameat2, -1,
+                   [&](bool) { return __real_renameat2(from, path, to, name, flags); });
+}
+int __wrap_statx(int fd, const char* path, int flags, unsigned mask, struct statx* about) {
+    return through(call::statx, -1,
+                   [&](bool) { return __real_statx(fd, path, flags, mask, about); });
 }
 int __wrap_sigaltstack(const stack_t* given, stack_t* before) {
     return through(call::sigaltstack, -1, [&](bool) { return __real_sigaltstack(given, before); });

@@ -36,6 +36,10 @@ enum class call : std::uint8_t {
     getrandom,
     getrlimit,
     unlink,
+    linkat,
+    link,
+    renameat2,
+    statx,
     pthread_create,
     sigaltstack,
     timer_create,
@@ -91,8 +95,9 @@ public:
 };
 
 /// What the files of this process pretend to lie on; they lie on tmpfs, where fsync and msync are
-/// not called.
-enum class medium : std::uint8_t { tmpfs, disk, dax };
+/// not called. 'named': a disk that knows no files without a name; 'linked': nor a renaming that
+/// replaces nothing.
+enum class medium : std::uint8_t { tmpfs, disk, dax, named, linked };
 void pretend(medium given) noexcept;
 
 } // namespace hf::faults

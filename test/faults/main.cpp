@@ -10,7 +10,7 @@
 // (3) When the pool is closed, or refused, neither descriptors nor addresses are kept.
 // (4) A refused open leaves the file as it was, unless the pool had been marked open before.
 // (5) The pool opens afterwards and holds every acknowledged operation, none in part, no block
-//     leaked or lost. What a creation leaves opens, or says that the creation was cut short.
+//     leaked or lost. What a creation leaves is a whole pool, or nothing of the pool's name.
 #include "inject.hpp"
 #include "scenarios.hpp"
 #include "script.hpp"
@@ -26,6 +26,7 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <fstream>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -54,6 +55,7 @@ struct totals {
     unsigned failures = 0;
 };
 
+std::string directory;  // for this process alone
 std::string path;       // of the pool
 report* said = nullptr; // by the child that runs now
 const scenario* running = nullptr;
@@ -105,7 +107,10 @@ std::size_t pool_ranges() {
 std::vector<std::string_view> words_of(call which) {
     switch (which) {
     case call::open: return {"open", "create", "boot identifier"};
-    case call::lstat:
+    case call::lstat: return {"stat", "create"};
+    case call::renameat2:
+    case call::link:
+    case call::linkat: return {"link", "already there"};
     case call::stat: return {"stat"};
     case call::fcntl: return {"lock", "open in another process"};
     case call::pread: return {"read"};
@@ -113,6 +118,7 @@ std::vector<std::string_view> words_of(call which) {
     case call::pwrite: return {"write"};
     case call::fallocate: return {"allocate"};
     case call::ftruncate: return {"truncate"};
+    case call::madvise:
     case call::mmap: return {"map", "addresses", "reserve"};
     default: return {name(which)};
     }
@@ -148,19 +154,11 @@ bool documented(std::string_view fatal) {
     return says_one_of(fatal, {"out of memory", "no room for the log of"});
 }
 
-/// A file that a creation left: gone, a whole pool, or one that says what became of it.
-const char* settle_creation(const open_options& options) {
-    if (::access(path.c_str(), F_OK) != 0) return nullptr;
-    {
-        const auto left = pool::open(path, options);
-        if (left) return nullptr;
-        if (left.error().what().find("creation was cut short") == std::string::npos) {
-            note_wrong(left.error().what());
-            return "the file that the creation left is refused for no clear reason";
-        }
-    }
-    ::unlink(path.c_str());
-    return nullptr;
+/// Whether something lies beside the pool.
+bool anything_beside() {
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+        if (entry.path() != path) return true;
+    return false;
 }
 
 /// Upholds (5). Null when it does.
@@ -168,10 +166,8 @@ const char* verify() {
     const scenario& s = *running;
     open_options options = s.options;
     options.creation = create::if_missing;
-    const bool creation = s.from.bytes.empty();
-    if (creation && !said->opened)
-        if (const char* wrong = settle_creation(options)) return wrong;
-    if (!creation || said->opened) options.creation = create::never;
+    // A creation leaves a whole pool or nothing.
+    if (!s.from.bytes.empty() || said->opened) options.creation = create::never;
     auto p = pool::open(path, options);
     if (!p) {
         note_wrong(p.error().what());
@@ -226,6 +222,8 @@ void check_end(const plan& given, std::size_t descriptors, std::size_t ranges) {
         return;
     }
     check_refusal(given, said->refusal, said->code);
+    const bool name_stays = said->counts.injected && said->counts.injected_into == call::unlink;
+    if (anything_beside() && !name_stays) note_wrong("another name is kept");
     if (s.from.bytes.empty()) return;
     if (!file_is(s.from.bytes) && !said->changed_before)
         note_wrong("refused before anything was written, and yet the file has changed");
@@ -274,8 +272,15 @@ std::string verify_anew() {
     return said->wrong;
 }
 
+/// A creation that was killed may leave a file under a name of its own.
+void clear_directory() {
+    for (const auto& entry : std::filesystem::directory_iterator(directory))
+        std::filesystem::remove(entry.path());
+}
+
 /// Runs 'running' with a fault in a child; empty when all is as it should be.
 std::string run(const plan& given, totals& sum) {
+    clear_directory();
     put_in_place(running->from, path);
     pretend(running->on);
     *said = report{};
@@ -365,18 +370,20 @@ int run_all(const std::string& prefix, bool verbose) {
 int main(int argc, char** argv) {
     using namespace hf::faults;
     CLI::App app{"Fails every system call and every allocation of the library, one at a time"};
-    std::string prefix, directory = "/dev/shm";
+    std::string prefix, where = "/dev/shm";
     bool verbose = false;
     app.add_option("--scenario", prefix, "only scenarios whose names start so");
-    app.add_option("--directory", directory, "where the pool lies; tmpfs");
+    app.add_option("--directory", where, "where the pool lies; tmpfs");
     app.add_flag("--verbose", verbose, "a line for every fault");
     CLI11_PARSE(app, argc, argv);
-    path = fmt::format("{}/hf_faults.{}", directory, ::getpid());
+    directory = fmt::format("{}/hf_faults.{}", where, ::getpid());
+    path = directory + "/pool.hf";
+    std::filesystem::create_directory(directory);
     said = static_cast<report*>(
         ::mmap(nullptr, sizeof(report), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
     if (said == MAP_FAILED) return 2;
     ::setvbuf(stdout, nullptr, _IOLBF, 0);
     const int came = run_all(prefix, verbose);
-    ::unlink(path.c_str());
+    std::filesystem::remove_all(directory);
     return came;
 }

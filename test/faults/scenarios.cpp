@@ -76,15 +76,12 @@ origin with_pending(const std::string& path, const open_options& options, bool c
     killed([&] {
         auto p = pool::open(path, options);
         world* w = p->root<world>();
-        std::atomic<bool> there{false};
         std::thread other{[&] {
             wait_at_the_end = true;
             steps_left = 3;
-            there = true;
             push(clobber, &w->lists[1]);
         }};
-        while (!there) std::this_thread::yield();
-        std::this_thread::sleep_for(std::chrono::milliseconds(50));
+        while (!one_waits) std::this_thread::yield();
         steps_left = operation == 'n' ? 500 : 4;
         if (operation == 'n') renumber(clobber, w);
         else pop(clobber, &w->lists[0]);
@@ -116,6 +113,7 @@ std::vector<scenario> refusals(const origin& clean, const origin& pending) {
     };
     add("layout", clean, errc::wrong_layout).layout = "another/1";
     add("layout_hash", clean, errc::wrong_layout).layout_hash = 7;
+    add("copied_while_open", pending, errc::torn);
     add("exists", clean, errc::exists).creation = create::always_new;
     add("missing_engine", pending, errc::missing_engine).engines = {};
     add("no_dax", clean, errc::mode_unavailable).mode = mode::pmem;
@@ -167,6 +165,10 @@ std::vector<scenario> all_scenarios(const std::string& path) {
     std::vector<scenario> all;
     const auto add = [&](scenario one) { all.push_back(std::move(one)); };
     const open_options plain = usual();
+    // Left open, a pool's bytes are put into another file: a copy.
+    open_options pending_plain = plain, pending_in_pmem = plain;
+    pending_plain.salvage = pending_in_pmem.salvage = true;
+    pending_in_pmem.mode = mode::pmem;
     open_options pmem = plain, always_new = plain, prefault = plain, small = plain,
                  unsealed = plain;
     pmem.mode = mode::pmem;
@@ -185,6 +187,8 @@ std::vector<scenario> all_scenarios(const std::string& path) {
     add({"create", nothing, plain, true, medium::tmpfs, "Rp", errc::ok, true});
     add({"create_disk", nothing, always_new, true, medium::disk, "Rp", errc::ok, true});
     add({"create_dax", nothing, pmem, true, medium::dax, "Rp", errc::ok, true});
+    add({"create_named", nothing, always_new, true, medium::named, "Rp", errc::ok, true});
+    add({"create_linked", nothing, plain, true, medium::linked, "Rp", errc::ok, true});
     add({"create_prefault", nothing, prefault, true, medium::tmpfs, "R"});
     add({"open", clean, plain, true, medium::tmpfs, "Rp", errc::ok, true});
     add({"open_disk", clean, plain, true, medium::disk, "Rp", errc::ok, true});
@@ -208,12 +212,13 @@ std::vector<scenario> all_scenarios(const std::string& path) {
         for (const char operation : {'o', 'n'}) {
             const std::string of = operation == 'o' ? "pending_pop" : "pending_renumber";
             const origin pending = with_pending(path, plain, clobber, operation);
-            add({of + suffix, pending, plain, clobber, medium::tmpfs, "Rp", errc::ok, true});
+            add({of + suffix, pending, pending_plain, clobber, medium::tmpfs, "Rp", errc::ok,
+                 true});
             if (operation == 'n')
-                add({of + "_disk" + suffix, pending, plain, clobber, medium::disk, "Rp"});
+                add({of + "_disk" + suffix, pending, pending_plain, clobber, medium::disk, "Rp"});
         }
-        add({"pending_pmem" + suffix, with_pending(path, pmem, clobber, 'n'), pmem, clobber,
-             medium::tmpfs, "Rp"});
+        add({"pending_pmem" + suffix, with_pending(path, pmem, clobber, 'n'), pending_in_pmem,
+             clobber, medium::tmpfs, "Rp"});
     }
     const origin pending = with_pending(path, plain, true, 'o');
     for (scenario& one : refusals(clean, pending)) add(std::move(one));

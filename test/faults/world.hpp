@@ -10,6 +10,7 @@
 #include <holdfast/pool.hpp>
 #include <holdfast/txfunc.hpp>
 
+#include <atomic>
 #include <csignal>
 #include <cstdint>
 #include <cstring>
@@ -42,9 +43,11 @@ struct world {
 inline thread_local int steps_left = -1;
 /// Instead of killing the process, the thread stays where it is until somebody else does.
 inline thread_local bool wait_at_the_end = false;
+inline std::atomic<bool> one_waits{false}; // such a thread has come to its end
 inline void step() {
     if (steps_left < 0 || steps_left-- > 0) return;
     if (!wait_at_the_end) ::kill(::getpid(), SIGKILL);
+    one_waits = true;
     for (;;) ::pause();
 }
 

@@ -121,6 +121,7 @@ inline hf::open_options options_for(hf::mode mode) {
     options.layout = "relocation_test/1";
     options.create_bytes = 16 << 20;
     options.mode = mode;
+    options.salvage = true; // copies are made of pools left open, while nobody works on them
     options.engines = hf::structures::engines_of_build();
     return options;
 }

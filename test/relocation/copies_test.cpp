@@ -26,6 +26,10 @@ struct two_links {
 
 class Copies : public Relocation {
 protected:
+    // A child of fork() has no part in its parent's pool: what is to die runs in a process that
+    // opens its own.
+    Copies() { GTEST_FLAG_SET(death_test_style, "threadsafe"); }
+    ~Copies() override { GTEST_FLAG_SET(death_test_style, "fast"); }
     void SetUp() override {
         Relocation::SetUp();
         { auto made = open(original); }
@@ -38,6 +42,8 @@ protected:
         two = one->next;
         room = static_cast<std::byte*>(hf_alloc(1024));
         std::memset(room, 0, 1024);
+        // It dies without cleaning up.
+        if (testing::internal::InDeathTestChild()) std::filesystem::remove_all(directory);
     }
     void TearDown() override {
         pool.reset();

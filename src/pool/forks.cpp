@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <pool/fault_guard.hpp>
+#include <pool/forks.hpp>
+#include <pool/os_file.hpp>
+#include <pool/relocation.hpp>
+
+#include <pthread.h>
+
+namespace hf::forks {
+namespace {
+
+unsigned counted = 0; // changed where no other thread is yet
+
+void prepare() noexcept {
+    os_file::hold_table();
+    fault_guard::hold_table();
+}
+
+void in_parent() noexcept {
+    fault_guard::release_table();
+    os_file::release_table();
+}
+
+void in_child() noexcept {
+    ++counted;
+    os_file::close_inherited();
+    forget_relocated_ranges();
+    fault_guard::leave_watched_files();
+    in_parent();
+}
+
+[[maybe_unused]] const int watching = pthread_atfork(prepare, in_parent, in_child);
+
+} // namespace
+
+unsigned count() noexcept { return counted; }
+
+} // namespace hf::forks

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: what happens to a pool's file from outside is noticed, and what a machine lacks is done
+// without. Method: pools copied, moved and exchanged while they are open; creators that race; a
+// process with few addresses; boot identifiers that are clocks.
+#include <pool/file_checks.hpp>
+#include <pool/test_support.hpp>
+
+#include <algorithm>
+#include <sys/resource.h>
+
+namespace {
+
+using namespace hf;
+using namespace hf::test;
+
+class Machine : public PoolFile {
+protected:
+    std::string other() const { return directory + "/other.hf"; }
+    void copy() {
+        std::filesystem::copy_file(path, other(),
+                                   std::filesystem::copy_options::overwrite_existing);
+    }
+};
+
+TEST_F(Machine, ACopyOfAPoolInUseIsRefusedAndSalvaged) {
+    for (const mode m : {mode::process, mode::pmem}) {
+        options.mode = m;
+        options.salvage = false;
+        {
+            auto file = open_good();
+            ASSERT_TRUE(file->mark_open().ok());
+            copy();
+        }
+        const std::string said = expect_refused(other(), options, errc::torn);
+        EXPECT_NE(said.find("a copy of a pool in use"), said.npos) << said;
+        EXPECT_NE(said.find("open with salvage"), said.npos) << said;
+        options.salvage = true;
+        {
+            auto salvaged = pool_file::open(other(), options, both_engines);
+            ASSERT_TRUE(salvaged) << salvaged.error().what();
+            EXPECT_TRUE(std::ranges::any_of((*salvaged)->warnings(), [](const std::string& line) {
+                return line.find("salvaged: a copy") != line.npos;
+            }));
+            ASSERT_TRUE((*salvaged)->mark_open().ok());
+            pool_file::abandon(std::move(*salvaged));
+        }
+        options.salvage = false;
+        EXPECT_TRUE(pool_file::open(other(), options, both_engines)) << "it is at home here now";
+    }
+}
+
+TEST_F(Machine, ACopyOfAClosedPoolAndAPoolThatMovesOpen) {
+    make_pool();
+    copy();
+    EXPECT_TRUE(pool_file::open(other(), options, both_engines));
+    make_pool_left_open();
+    std::filesystem::rename(path, other());
+    EXPECT_TRUE(pool_file::open(other(), options, both_engines));
+    std::filesystem::create_hard_link(other(), path);
+    EXPECT_TRUE(pool_file::open(path, options, both_engines));
+}
+
+TEST_F(Machine, FilesOfOneInodeNumberDifferByTheirBirth) {
+    const file_identity one{12, 1'000}, later{12, 2'000}, old_kernel{12, 0}, another{13, 1'000};
+    EXPECT_TRUE(one.may_be(one));
+    EXPECT_FALSE(one.may_be(later)) << "a backup restored under the number of the file removed";
+    EXPECT_TRUE(one.may_be(old_kernel));
+    EXPECT_FALSE(one.may_be(another));
+    EXPECT_TRUE(one.may_be({})) << "left open by a build that did not note it, or in memory";
+}
+
+TEST_F(Machine, RacingCreatorsMakeOnePool) {
+    for (int round = 0; round < 20; ++round) {
+        std::filesystem::remove(path);
+        options.creation = round % 2 == 0 ? create::if_missing : create::always_new;
+        std::vector<pid_t> children;
+        for (int i = 0; i < 4; ++i) {
+            children.push_back(::fork());
+            if (children.back() != 0) continue;
+            const auto opened = pool_file::open(path, options, both_engines);
+            const errc expected =
+                options.creation == create::if_missing ? errc::in_use : errc::exists;
+            ::_exit(opened ? 0 : opened.error().code() == expected ? 1 : 2);
+        }
+        int made = 0;
+        for (const pid_t child : children) {
+            int how = 0;
+            ::waitpid(child, &how, 0);
+            EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) < 2);
+            made += WIFEXITED(how) && WEXITSTATUS(how) == 0;
+        }
+        EXPECT_GE(made, 1);
+        if (options.creation == create::always_new) {
+            EXPECT_EQ(made, 1);
+        }
+        options.creation = create::never;
+        EXPECT_NE(open_good(), nullptr);
+        std::size_t names = 0;
+        for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(directory))
+            ++names;
+        EXPECT_EQ(names, 1U);
+    }
+}
+
+TEST_F(Machine, AProcessWithFewAddressesOpensAndGrows) {
+    options.create_bytes = 16_MiB; // may grow to 1 GiB
+    make_pool();
+    EXPECT_TRUE(in_child([&] {
+        std::ifstream pages("/proc/self/statm");
+        std::uint64_t used = 0;
+        pages >> used;
+        const rlimit few{used * 4096 + 128_MiB, RLIM_INFINITY};
+        if (::setrlimit(RLIMIT_AS, &few) != 0) return false;
+        auto file = open_good();
+        if (file == nullptr || file->warnings().size() != 1 || !file->mark_open().ok())
+            return false;
+        const auto first = file->grow(1_MiB), second = file->grow(4_MiB);
+        if (!first || !second) return false;
+        file->base()[second->offset_bytes + second->size_bytes - 1] = std::byte{7};
+        const auto too_much = file->grow(256_MiB);
+        if (too_much || too_much.error().code() != errc::pool_full) return false;
+        options.creation = create::always_new;
+        path = other();
+        return open_good() != nullptr && !HasFailure();
+    }));
+    EXPECT_NE(open_good(), nullptr);
+}
+
+TEST_F(Machine, FewerLanesThanAskedForAreSaid) {
+    options.max_threads = 32;
+    const auto file = open_good();
+    ASSERT_EQ(file->warnings().size(), 1U);
+    EXPECT_NE(file->warnings()[0].find("expected room for 32 log lanes, found room for 2"),
+              std::string::npos)
+        << file->warnings()[0];
+}
+
+TEST(BootIdentifier, OfAClockNamesOneStart) {
+    EXPECT_TRUE(same_boot("started 1700000000", "started 1700000000"));
+    EXPECT_TRUE(same_boot("started 1700000000", "started 1700000002"));
+    EXPECT_FALSE(same_boot("started 1700000000", "started 1700000030"));
+    EXPECT_FALSE(same_boot("unknown", "started 1700000000"));
+    for (const char* odd : {"started ", "started x", "started 1 ", "started -5",
+                            "started 99999999999999999999999", "started 1700000000x"})
+        EXPECT_FALSE(same_boot(odd, "started 1")) << odd;
+    const std::string id = "c0ffee00-1111-2222-3333-444444444444";
+    EXPECT_TRUE(same_boot(id, id));
+    EXPECT_FALSE(same_boot(id, "started 1700000000"));
+}
+
+} // namespace
