@@ -2,6 +2,7 @@
 #include "analysis/Accesses.h"
 #include "analysis/Calls.h"
 
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/InstIterator.h"
@@ -25,9 +26,9 @@ namespace {
 
 class Collector {
 public:
-  Collector(Function &F, const FreshFunctions &Fresh, const LoopInfo &Loops,
-            bool FreshReads)
-      : Layout(F.getDataLayout()), Fresh(Fresh), Loops(Loops),
+  Collector(Function &F, const FreshFunctions &Fresh, const DominatorTree &Tree,
+            const LoopInfo &Loops, bool FreshReads)
+      : Layout(F.getDataLayout()), Fresh(Fresh), Tree(Tree), Loops(Loops),
         FreshReads(FreshReads) {}
 
   Accesses Found;
@@ -47,6 +48,7 @@ public:
 private:
   const DataLayout &Layout;
   const FreshFunctions &Fresh;
+  const DominatorTree &Tree;
   const LoopInfo &Loops;
   const bool FreshReads;
 
@@ -76,24 +78,36 @@ private:
 
   void read(Instruction &I, Value *Address, uint64_t Bytes, Value *Length,
             std::optional<MemoryLocation> Location = std::nullopt) {
-    Origin From = originOf(Address, Fresh, &Loops);
+    auto [From, Strays] = originAt(I, Address, Bytes);
     if (From != Origin::Unknown && !(FreshReads && From == Origin::Fresh))
       return;
     Range R = rangeOf(Address, Bytes, Length);
     Found.Reads.push_back(
-        {&I, Address, R, Location ? *Location : locate(Address, R)});
+        {&I, Address, R, Location ? *Location : locate(Address, R), Strays});
+  }
+
+  /// The origin of what an access meets, and whether that may lie outside of
+  /// the object its address is computed from.
+  std::pair<Origin, bool> originAt(Instruction &I, Value *Address,
+                                   uint64_t Bytes) const {
+    Origin From = originOf(Address, Fresh, &Loops);
+    if (From == Origin::Preserved || From == Origin::Constant)
+      return {From, false};
+    bool Strays = mayStray(Address, Bytes, {&I, &Tree, &Loops});
+    return {Strays ? Origin::Unknown : From, Strays};
   }
 
   Write *write(Instruction &I, Value *Address, uint64_t Bytes, Value *Length,
                std::optional<MemoryLocation> Location = std::nullopt) {
-    Origin From = originOf(Address, Fresh, &Loops);
+    auto [From, Strays] = originAt(I, Address, Bytes);
     if (From == Origin::Local)
       return nullptr;
     Range R = rangeOf(Address, Bytes, Length);
     if (isa_and_nonnull<ConstantInt>(Length) && R.Bytes == 0)
       return nullptr; // writes nothing
-    Found.Writes.push_back(
-        {&I, Address, R, Location ? *Location : locate(Address, R), From});
+    Found.Writes.push_back({&I, Address, R,
+                            Location ? *Location : locate(Address, R), From,
+                            Strays});
     return &Found.Writes.back();
   }
 
@@ -156,11 +170,21 @@ private:
 } // namespace
 
 Accesses collectAccesses(Function &F, const FreshFunctions &Fresh,
-                         const LoopInfo &Loops, bool FreshReads) {
-  Collector C(F, Fresh, Loops, FreshReads);
+                         const DominatorTree &Tree, const LoopInfo &Loops,
+                         bool FreshReads) {
+  Collector C(F, Fresh, Tree, Loops, FreshReads);
   for (Instruction &I : instructions(F))
     C.visit(I);
   return std::move(C.Found);
+}
+
+AliasResult aliasOf(BatchAAResults &Queries, const Read &R, const Write &W) {
+  if ((R.Strays || W.Strays) &&
+      getUnderlyingObject(R.Address, /*MaxLookup=*/0) !=
+          getUnderlyingObject(W.Address, /*MaxLookup=*/0))
+    return AliasResult::MayAlias;
+  return Queries.alias(R.Location.getWithoutAATags(),
+                       W.Location.getWithoutAATags());
 }
 
 } // namespace holdfast

@@ -7,6 +7,7 @@
 #include "analysis/Origin.h"
 
 #include "llvm/ADT/SmallVector.h"
+#include "llvm/Analysis/AliasAnalysis.h"
 #include "llvm/Analysis/MemoryLocation.h"
 #include "llvm/IR/Instruction.h"
 
@@ -31,6 +32,7 @@ struct Read {
   llvm::Value *Address; ///< null: may read anything
   Range Where;
   llvm::MemoryLocation Location;
+  bool Strays = false; ///< may lie elsewhere than its address says (mayStray)
 };
 
 struct Write {
@@ -39,6 +41,7 @@ struct Write {
   Range Where;
   llvm::MemoryLocation Location;
   Origin From;
+  bool Strays = false;         ///< as of a Read
   bool LengthIsString = false; ///< strlen(source) + 1 bytes
   int Source = -1;             ///< operand to take that length from
 };
@@ -52,7 +55,13 @@ struct Accesses {
 /// of locals, constants, preserved bytes and fresh memory: no input lives
 /// there. FreshReads: reads of fresh memory are listed.
 Accesses collectAccesses(llvm::Function &F, const FreshFunctions &Fresh,
+                         const llvm::DominatorTree &Tree,
                          const llvm::LoopInfo &Loops, bool FreshReads = false);
+
+/// Whether the two accesses cannot meet, by alias analysis without types. What
+/// it says of objects apart does not hold for addresses that stray.
+llvm::AliasResult aliasOf(llvm::BatchAAResults &Queries, const Read &R,
+                          const Write &W);
 
 } // namespace holdfast
 

@@ -205,6 +205,11 @@ SmallVector<PointerField, 4> findPointerFields(const Argument &A) {
   return std::move(Finder.Found);
 }
 
+bool isOnlyPreserved(const Argument &A) {
+  PreserveOnly Uses;
+  return A.getType()->isPointerTy() && Uses.holds(A) && Uses.Preserved;
+}
+
 static hf_arg_kind kindOf(const Argument &A) {
   if (!A.getType()->isPointerTy() || A.hasByValAttr())
     return HF_ARG_VALUE;

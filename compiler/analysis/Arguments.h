@@ -37,6 +37,10 @@ struct ArgumentBlock {
 /// offsets are constant, by offset.
 llvm::SmallVector<PointerField, 4> findPointerFields(const llvm::Argument &A);
 
+/// Whether the pointer is used for nothing but hf_vlog_preserve's first
+/// argument (and comparisons with null), there at least once.
+bool isOnlyPreserved(const llvm::Argument &A);
+
 /// Lays out the arguments of 'F', whose body decides what its pointers are for.
 /// A hidden result pointer (sret) is not recorded: re-execution has nowhere to
 /// return to.

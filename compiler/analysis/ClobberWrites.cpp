@@ -42,9 +42,7 @@
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Dominators.h"
-#include "llvm/IR/Metadata.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/MathExtras.h"
 #include "llvm/Support/raw_ostream.h"
 
 #define DEBUG_TYPE "holdfast"
@@ -114,33 +112,6 @@ private:
   std::vector<BitVector> Reached;
 };
 
-/// The struct type of a struct-path TBAA tag, and the accessed bytes within it;
-/// null for a scalar tag. A bit-field's tag names the byte it begins in while
-/// the access is to its whole unit, hence the test of alignment.
-const MDNode *fieldOf(const MDNode *Tag, uint64_t Bytes, uint64_t &Offset) {
-  if (!Tag || Tag->getNumOperands() < 3 ||
-      Tag->getOperand(0) == Tag->getOperand(1))
-    return nullptr;
-  Offset = mdconst::extract<ConstantInt>(Tag->getOperand(2))->getZExtValue();
-  return isPowerOf2_64(Bytes) && Offset % Bytes == 0
-             ? dyn_cast<MDNode>(Tag->getOperand(0))
-             : nullptr;
-}
-
-/// Type-based rule, narrower than TBAA: different fields of the same struct
-/// type do not overlap. Objects of different types may: a section may destroy
-/// one and construct another in its place (std::variant, placement new). Left
-/// to trust: two objects of one type that live one after the other in a section
-/// at addresses that overlap without being equal.
-bool differentFields(const Read &R, const Write &W) {
-  uint64_t ReadAt, WrittenAt;
-  const MDNode *Type = fieldOf(R.Location.AATags.TBAA, R.Where.Bytes, ReadAt);
-  return Type &&
-         Type == fieldOf(W.Location.AATags.TBAA, W.Where.Bytes, WrittenAt) &&
-         (ReadAt + R.Where.Bytes <= WrittenAt ||
-          WrittenAt + W.Where.Bytes <= ReadAt);
-}
-
 class Decider {
 public:
   Decider(Function &F, Role As, const SectionOptions &Options,
@@ -148,7 +119,7 @@ public:
       : As(As), Options(Options), Tree(F), Loops(Tree), Reach(F),
         Assumptions(F),
         Basic(F.getDataLayout(), F, Library, Assumptions, &Tree),
-        Aliases(Library), Found(collectAccesses(F, Fresh, Loops)),
+        Aliases(Library), Found(collectAccesses(F, Fresh, Tree, Loops)),
         Batch(queries()) {
     // One SSA value may stand for two addresses when two iterations are
     // compared.
@@ -195,9 +166,10 @@ private:
   BatchAAResults Batch;
   Counts Count;
 
-  /// Basic alias analysis alone: type-based analysis is unsound here (see
-  /// differentFields), and scoped-noalias facts hold per instance of an inlined
-  /// call, not across loop iterations.
+  /// Basic alias analysis alone. Types say nothing: a section may destroy an
+  /// object and construct one where it was, of another type or half a place
+  /// further on. Scoped-noalias facts hold per instance of an inlined call, not
+  /// across loop iterations.
   AAResults &queries() {
     Aliases.addAAResult(Basic);
     return Aliases;
@@ -251,15 +223,7 @@ private:
       return false;
     if (!R.Address)
       return true;
-    switch (Batch.alias(R.Location.getWithoutAATags(),
-                        W.Location.getWithoutAATags())) {
-    case AliasResult::NoAlias:
-      return false;
-    case AliasResult::MayAlias:
-      return !differentFields(R, W);
-    default: // they do overlap, whatever their types say
-      return true;
-    }
+    return aliasOf(Batch, R, W) != AliasResult::NoAlias;
   }
 
   /// Rule 1, shadowed: a dominating write covers all of W's bytes. Sound by

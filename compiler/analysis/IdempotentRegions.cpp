@@ -52,7 +52,7 @@ public:
       : F(F), Tree(F), Loops(Tree), Assumptions(F),
         Basic(F.getDataLayout(), F, Library, Assumptions, &Tree),
         Aliases(Library),
-        Found(collectAccesses(F, Fresh, Loops, /*FreshReads=*/true)),
+        Found(collectAccesses(F, Fresh, Tree, Loops, /*FreshReads=*/true)),
         Batch(queries()) {
     Batch.enableCrossIterationMode();
   }
@@ -147,8 +147,7 @@ private:
     if (!R.Address || isOwnResult(R))
       return false; // a call that may read anything has its own cuts
     return (R.At == W.At || reachesUncut(R.At, W.At)) &&
-           Batch.alias(R.Location.getWithoutAATags(),
-                       W.Location.getWithoutAATags()) != AliasResult::NoAlias;
+           aliasOf(Batch, R, W) != AliasResult::NoAlias;
   }
 
   bool isOwnResult(const Read &R) const {

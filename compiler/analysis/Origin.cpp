@@ -2,11 +2,20 @@
 #include "analysis/Origin.h"
 #include "analysis/Calls.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/CFG.h"
+#include "llvm/Analysis/CaptureTracking.h"
+#include "llvm/Analysis/SimplifyQuery.h"
 #include "llvm/Analysis/ValueTracking.h"
+#include "llvm/IR/ConstantRange.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/DataLayout.h"
+#include "llvm/IR/GlobalAlias.h"
+#include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/GlobalVariable.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Operator.h"
 
 using namespace llvm;
 
@@ -17,6 +26,44 @@ bool isToolGlobal(const GlobalVariable &Global) {
   return Name.starts_with("__profc_") || Name.starts_with("__profd_") ||
          Name.starts_with("__llvm_gcov") || Name.starts_with("__sancov_") ||
          Name.starts_with("__ubsan_");
+}
+
+bool neverChanges(const GlobalVariable &Global) {
+  return Global.isConstant() && Global.hasDefinitiveInitializer();
+}
+
+/// Tables for virtual calls and type information: read by the language, never
+/// by name, and of one content wherever their class is the same.
+static bool isLanguageTable(const GlobalVariable &Global) {
+  StringRef Name = Global.getName();
+  return Name.starts_with("_ZTV") || Name.starts_with("_ZTT") ||
+         Name.starts_with("_ZTC") || Name.starts_with("_ZTI") ||
+         Name.starts_with("_ZTS");
+}
+
+const GlobalValue *findMutableGlobal(const Constant &Of) {
+  SmallPtrSet<const Constant *, 8> Seen;
+  SmallVector<const Constant *, 8> Left{&Of};
+  while (!Left.empty()) {
+    const Constant *C = Left.pop_back_val();
+    if (!Seen.insert(C).second)
+      continue;
+    if (const auto *Global = dyn_cast<GlobalVariable>(C)) {
+      if (isToolGlobal(*Global) || isLanguageTable(*Global))
+        continue;
+      if (!neverChanges(*Global))
+        return Global;
+    }
+    if (const auto *Alias = dyn_cast<GlobalAlias>(C);
+        Alias && Alias->isInterposable() &&
+        !isa<Function>(Alias->getAliaseeObject()))
+      return Alias;
+    if (isa<Function>(C) || isa<GlobalIFunc>(C) || isa<BlockAddress>(C))
+      continue;
+    for (const Use &Operand : C->operands()) // of a global: its initialiser
+      Left.push_back(cast<Constant>(Operand.get()));
+  }
+  return nullptr;
 }
 
 /// Memory that is no part of any file mapping.
@@ -34,7 +81,7 @@ bool mayBePM(const Value *Address) {
     return false; // the x86 segments fs and gs
   SmallVector<const Value *, 4> Objects;
   getUnderlyingObjects(Address, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
-  return !all_of(Objects, isElsewhere);
+  return !all_of(Objects, isElsewhere) || mayStray(Address, 0);
 }
 
 static Origin originOfObject(const Value *Object, const FreshFunctions &Fresh) {
@@ -43,7 +90,7 @@ static Origin originOfObject(const Value *Object, const FreshFunctions &Fresh) {
   if (const auto *Argument = dyn_cast<llvm::Argument>(Object))
     return Argument->hasByValAttr() ? Origin::Local : Origin::Unknown;
   if (const auto *Global = dyn_cast<GlobalVariable>(Object)) {
-    if (Global->isConstant())
+    if (neverChanges(*Global))
       return Origin::Constant;
     return isToolGlobal(*Global) ? Origin::Local : Origin::Unknown;
   }
@@ -89,6 +136,157 @@ Origin originOf(const Value *Pointer, const FreshFunctions &Fresh,
   return Common.value_or(Origin::Unknown);
 }
 
+namespace {
+
+/// Looks for uses that tell an object's address to somebody who could subtract
+/// it from another: a number, a place in memory, a function that keeps it.
+/// Comparing and returning it does not.
+class AddressUses : public CaptureTracker {
+public:
+  explicit AddressUses(const Place &Where) : Where(Where) {}
+
+  bool Known = false;
+
+  void tooManyUses() override { Known = true; }
+  bool captured(const Use *U) override {
+    const auto *By = cast<Instruction>(U->getUser());
+    if (isa<ICmpInst>(By) || isa<ReturnInst>(By))
+      return false;
+    Known = !Where.At || isPotentiallyReachable(By, Where.At, nullptr,
+                                                Where.Tree, Where.Loops);
+    return Known;
+  }
+
+private:
+  const Place &Where;
+};
+
+/// Follows an address down to its objects, and adds up how far from them it may
+/// be.
+class Strayer {
+public:
+  Strayer(uint64_t Bytes, const Place &Where) : Bytes(Bytes), Where(Where) {}
+
+  bool mayStray(const Value *V, ConstantRange Offset) {
+    for (;;) {
+      if (const auto *Gep = dyn_cast<GEPOperator>(V)) {
+        Offset = Offset.add(offsetOf(*Gep));
+        V = Gep->getPointerOperand();
+      } else if (const Value *Same = withoutOffset(V)) {
+        V = Same;
+      } else {
+        break;
+      }
+    }
+    if (const auto *Phi = dyn_cast<PHINode>(V))
+      return mayStrayAny(*Phi, Offset, Phi->incoming_values());
+    if (const auto *Choice = dyn_cast<SelectInst>(V))
+      return mayStrayAny(*Choice, Offset,
+                         ArrayRef<Use>(Choice->op_begin() + 1, 2));
+    return mayLeave(*V, Offset);
+  }
+
+private:
+  static constexpr unsigned UsesMax = 1000;
+  const uint64_t Bytes;
+  const Place &Where;
+  DenseMap<const Value *, ConstantRange> Seen;
+
+  static ConstantRange anywhere() { return ConstantRange::getFull(64); }
+
+  /// What getUnderlyingObject looks through besides offsets; null if nothing.
+  static const Value *withoutOffset(const Value *V) {
+    if (isa<BitCastOperator>(V) || isa<AddrSpaceCastOperator>(V))
+      return cast<Operator>(V)->getOperand(0);
+    if (const auto *Alias = dyn_cast<GlobalAlias>(V))
+      return Alias->isInterposable() ? nullptr : Alias->getAliasee();
+    if (const auto *Call = dyn_cast<CallBase>(V))
+      return getArgumentAliasingToReturnedPointer(
+          Call, /*MustPreserveNullness=*/false);
+    return nullptr;
+  }
+
+  ConstantRange offsetOf(const GEPOperator &Gep) const {
+    const auto *I = dyn_cast<Instruction>(&Gep);
+    MapVector<Value *, APInt> Parts;
+    APInt Fixed(64, 0);
+    if (!I || Gep.getType()->isVectorTy())
+      return anywhere(); // a constant expression is about a global
+    const DataLayout &Layout = I->getDataLayout();
+    if (!Gep.collectOffset(Layout, 64, Parts, Fixed))
+      return anywhere();
+    ConstantRange Sum(Fixed);
+    SimplifyQuery Query(Layout, Where.Tree, /*AC=*/nullptr, Where.At);
+    for (const auto &[Index, Scale] : Parts)
+      Sum = Sum.add(computeConstantRangeIncludingKnownBits(
+                        Index, /*ForSigned=*/true, Query)
+                        .sextOrTrunc(64)
+                        .multiply(ConstantRange(Scale)));
+    return Sum;
+  }
+
+  template <class Values>
+  bool mayStrayAny(const Value &Join, const ConstantRange &Offset,
+                   Values &&Incoming) {
+    auto [It, New] = Seen.try_emplace(&Join, Offset);
+    if (!New) {
+      if (It->second.contains(Offset))
+        return false;          // is being asked already
+      It->second = anywhere(); // it moves from one iteration to the next
+    }
+    ConstantRange From = It->second;
+    return any_of(Incoming,
+                  [&](const Use &U) { return mayStray(U.get(), From); });
+  }
+
+  /// The object's size; none where it is not known.
+  static std::optional<uint64_t> sizeOf(const Value &Object) {
+    if (const auto *Local = dyn_cast<AllocaInst>(&Object)) {
+      auto Size = Local->getAllocationSize(Local->getDataLayout());
+      if (Size && !Size->isScalable())
+        return Size->getFixedValue();
+    } else if (const auto *Passed = dyn_cast<Argument>(&Object)) {
+      return Passed->getParent()->getDataLayout().getTypeStoreSize(
+          Passed->getParamByValType());
+    } else if (const auto *Call = dyn_cast<CallBase>(&Object)) {
+      if (classifyCall(*Call).Kind == CallKind::Alloc)
+        if (const auto *Asked = dyn_cast<ConstantInt>(Call->getArgOperand(0)))
+          return Asked->getZExtValue();
+    }
+    return std::nullopt;
+  }
+
+  bool mayLeave(const Value &Object, const ConstantRange &Offset) const {
+    if (isa<ConstantPointerNull>(Object))
+      return !Offset.isSingleElement(); // an address made from a number
+    const auto *Passed = dyn_cast<Argument>(&Object);
+    if (!isa<AllocaInst>(Object) && !isa<CallBase>(Object) &&
+        !(Passed && Passed->hasByValAttr()))
+      return false;
+    APInt Least = Offset.getSignedMin(), Most = Offset.getSignedMax();
+    std::optional<uint64_t> Size = sizeOf(Object);
+    if (Size && Least.isNonNegative() && Bytes <= *Size &&
+        Most.ule(*Size - Bytes))
+      return false;
+    if (!Size && Offset.isSingleElement())
+      return Least.isNegative() && classifyAlloc(Object);
+    AddressUses Uses(Where);
+    PointerMayBeCaptured(&Object, &Uses, UsesMax);
+    return Uses.Known;
+  }
+
+  static bool classifyAlloc(const Value &Object) {
+    const auto *Call = dyn_cast<CallBase>(&Object);
+    return Call && classifyCall(*Call).Kind == CallKind::Alloc;
+  }
+};
+
+} // namespace
+
+bool mayStray(const Value *Address, uint64_t Bytes, const Place &Where) {
+  return Strayer(Bytes, Where).mayStray(Address, ConstantRange(APInt(64, 0)));
+}
+
 static bool returnsFresh(const Function &F, const FreshFunctions &Fresh) {
   bool Any = false;
   for (const BasicBlock &Block : F) {
@@ -98,7 +296,8 @@ static bool returnsFresh(const Function &F, const FreshFunctions &Fresh) {
     const Value *Result = Return->getReturnValue();
     if (isa<ConstantPointerNull>(Result))
       continue;
-    if (originOf(Result, Fresh, nullptr) != Origin::Fresh)
+    if (originOf(Result, Fresh, nullptr) != Origin::Fresh ||
+        mayStray(Result, 0))
       return false;
     Any = true;
   }

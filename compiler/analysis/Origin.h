@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/SmallPtrSet.h"
 #include "llvm/Analysis/LoopInfo.h"
+#include "llvm/IR/Dominators.h"
 #include "llvm/IR/Function.h"
 
 namespace holdfast {
@@ -21,14 +22,44 @@ enum class Origin {
 /// Functions that return null or memory allocated during the call.
 using FreshFunctions = llvm::SmallPtrSet<const llvm::Function *, 8>;
 
-/// The origin of the memory 'Pointer' points to; Unknown unless every
-/// possibility agrees (a mix of Fresh and Local counts as Fresh).
+/// The origin of the object that 'Pointer' is computed from; Unknown unless
+/// every possibility agrees (a mix of Fresh and Local counts as Fresh).
+///
+/// A language's pointer stays in its object; a self-relative one (offset_ptr)
+/// is the address of a local or a fresh block plus whatever was stored there.
+/// Ask mayStray, too, before what the object is says anything about an access.
 Origin originOf(const llvm::Value *Pointer, const FreshFunctions &Fresh,
                 const llvm::LoopInfo *Loops);
+
+/// Where an access is made, as far as that is known: captures that cannot come
+/// before it do not count.
+struct Place {
+  const llvm::Instruction *At = nullptr;
+  const llvm::DominatorTree *Tree = nullptr;
+  const llvm::LoopInfo *Loops = nullptr;
+};
+
+/// Whether an access of 'Bytes' bytes at 'Address' may lie outside the local or
+/// fresh block that the address is computed from. It does not where the offset
+/// is shown to be inside, nor while nobody can have made an offset to something
+/// else: that takes the block's own address as a number.
+bool mayStray(const llvm::Value *Address, uint64_t Bytes,
+              const Place &Where = {});
 
 /// False when the memory is part of no file mapping: locals, globals,
 /// thread-local variables. Of a vector of addresses: of any.
 bool mayBePM(const llvm::Value *Address);
+
+/// Whether the global holds the same bytes in every process that runs this
+/// version of a section: constant, with an initialiser that is seen here and
+/// cannot be replaced. What is declared here and defined elsewhere may be
+/// initialised when the program starts, or differ in the next build.
+bool neverChanges(const llvm::GlobalVariable &Global);
+
+/// The global variable, not constant and no tool's, that 'Of' names or leads
+/// to: directly, by an alias, or through the pointers in constants. Null if
+/// there is none.
+const llvm::GlobalValue *findMutableGlobal(const llvm::Constant &Of);
 
 /// Adds to 'Fresh' those of 'Functions' that return fresh memory on every path.
 ///

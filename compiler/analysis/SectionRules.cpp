@@ -48,7 +48,7 @@ void reportError(const Function &F, const Twine &Message, DebugLoc Where) {
       DiagnosticInfoUnsupported(F, Message, Where, DS_Error));
 }
 
-bool checkSignature(const Function &F) {
+const char *whyUnfit(const Function &F) {
   const char *Why = nullptr;
   if (F.isVarArg())
     Why = "takes variable arguments, which cannot be recorded";
@@ -58,6 +58,11 @@ bool checkSignature(const Function &F) {
     if (A.hasInAllocaAttr() || A.hasPreallocatedAttr() ||
         A.hasSwiftErrorAttr() || A.hasNestAttr())
       Why = "has a calling convention that is not supported";
+  return Why;
+}
+
+bool checkSignature(const Function &F) {
+  const char *Why = whyUnfit(F);
   if (Why)
     reportError(F, "failure-atomic function '" + prettyName(F) + "' " + Why,
                 {});
@@ -170,31 +175,46 @@ private:
         return; // its tables are mutable globals, but no input
     }
     for (const Use &Operand : I.operands())
-      if (const auto *Global = findMutableGlobal(Operand.get()))
-        failGlobal(I, *Global);
+      if (const auto *C = dyn_cast<Constant>(Operand.get()))
+        if (const GlobalValue *Global = findMutableGlobal(*C);
+            Global && !isPreserved(I, Operand))
+          failGlobal(I, *Global);
   }
 
-  static const GlobalVariable *findMutableGlobal(const Value *V) {
-    const auto *C = dyn_cast<Constant>(V);
-    if (!C)
-      return nullptr;
-    if (const auto *Global = dyn_cast<GlobalVariable>(C))
-      return Global->isConstant() || isToolGlobal(*Global) ? nullptr : Global;
-    if (isa<GlobalValue>(C) || isa<BlockAddress>(C))
-      return nullptr;
-    for (const Use &Operand : C->operands())
-      if (const auto *Global = findMutableGlobal(Operand.get()))
-        return Global;
-    return nullptr;
+  /// What hf_vlog_preserve records may be anything, also through a wrapper.
+  static bool isPreserved(const Instruction &I, const Use &Operand) {
+    const auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call || !Call->isArgOperand(&Operand))
+      return false;
+    unsigned Index = Call->getArgOperandNo(&Operand);
+    switch (classifyCall(*Call).Kind) {
+    case CallKind::Preserve:
+      return Index == 0;
+    case CallKind::Body:
+      return Index < calledFunction(*Call)->arg_size() &&
+             isOnlyPreserved(*calledFunction(*Call)->getArg(Index));
+    default:
+      return false;
+    }
   }
 
-  void failGlobal(const Instruction &I, const GlobalVariable &Global) {
-    std::string Name = demangle(Global.getName().str());
-    std::string What = (Global.isThreadLocal() ? "thread-local variable '"
-                                               : "global variable '") +
-                       Name + "'";
+  void failGlobal(const Instruction &I, const GlobalValue &Global) {
+    std::string Name = "'" + demangle(Global.getName().str()) + "'";
+    const auto *Variable = dyn_cast<GlobalVariable>(&Global);
+    if (Variable && Variable->isConstant())
+      return fail("constant " + Name +
+                      " has its value elsewhere: it may be set when the "
+                      "program starts, or be another in the next build; define "
+                      "it in a header, pass its value as an argument, or use "
+                      "hf::vlog_preserve",
+                  I.getDebugLoc());
+    std::string What = (Global.isThreadLocal() ? "thread-local variable "
+                                               : "global variable ") +
+                       Name;
     const auto *Store = dyn_cast<StoreInst>(&I);
-    if (Store && findMutableGlobal(Store->getPointerOperand()) == &Global)
+    const auto *Address =
+        Store ? dyn_cast<Constant>(Store->getPointerOperand()) : nullptr;
+    if (Address && findMutableGlobal(*Address) == &Global)
       return fail("write to " + What +
                       ", which is volatile: recovery does not restore it",
                   I.getDebugLoc());
@@ -213,7 +233,9 @@ private:
       if (!Store || !Store->getValueOperand()->getType()->isPointerTy() ||
           isa<Constant>(Store->getValueOperand()))
         continue;
+      // A self-relative pointer in a local leads elsewhere.
       if (originOf(Store->getValueOperand(), Fresh, &Loops) == Origin::Local &&
+          !mayStray(Store->getValueOperand(), 0, {Store, &Tree, &Loops}) &&
           originOf(Store->getPointerOperand(), Fresh, &Loops) != Origin::Local)
         fail("address of a local variable is stored to memory that may outlive "
              "it",
@@ -252,7 +274,7 @@ private:
     DominatorTree Tree(F);
     LoopInfo Loops(Tree);
     SmallPtrSet<Instruction *, 16> Stores;
-    for (const Write &W : collectAccesses(F, Fresh, Loops).Writes)
+    for (const Write &W : collectAccesses(F, Fresh, Tree, Loops).Writes)
       Stores.insert(W.At);
     return Stores;
   }
@@ -305,7 +327,8 @@ private:
   /// All blocks from which the instruction's block can be reached. LLVM's own
   /// isPotentiallyReachable says yes to everything in functions of more than 32
   /// blocks.
-  static SmallPtrSet<const BasicBlock *, 32> blocksBefore(const Instruction &I) {
+  static SmallPtrSet<const BasicBlock *, 32>
+  blocksBefore(const Instruction &I) {
     SmallPtrSet<const BasicBlock *, 32> Before;
     SmallVector<const BasicBlock *, 32> Left{I.getParent()};
     while (!Left.empty())

@@ -13,6 +13,9 @@ namespace holdfast {
 /// source lines. Returns whether there was none.
 bool checkSections(const Sections &All);
 
+/// Why 'F' cannot be a section's own function; null when it can.
+const char *whyUnfit(const llvm::Function &F);
+
 /// Reports what makes 'F' unfit as a section's own function. Returns whether it
 /// is fit.
 bool checkSignature(const llvm::Function &F);

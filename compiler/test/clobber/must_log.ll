@@ -139,6 +139,16 @@ define void @type_changes(ptr %p) #0 {
   ret void
 }
 
+; Another object of the same type, which begins inside the first: placement new, compaction in place.
+define void @other_field(ptr %p, ptr %q) #0 {
+; CHECK-LABEL: define internal void @other_field.hf_body(
+; CHECK: call void @hf_clobber_log(ptr %q, i64 8)
+; CHECK-NEXT: store i64 %x, ptr %q
+  %x = load i64, ptr %p, !tbaa !30
+  store i64 %x, ptr %q, !tbaa !32
+  ret void
+}
+
 ; A bit-field's tag names the byte where it begins; the access is to the whole unit.
 define void @bit_fields(ptr %p, ptr %q) #0 {
 ; CHECK-LABEL: define internal void @bit_fields.hf_body(
@@ -232,3 +242,6 @@ attributes #0 = { noinline "holdfast.txfunc" }
 !21 = !{!"flags", !22, i64 0, !22, i64 3}
 !22 = !{!"int", !14, i64 0}
 !23 = !{!21, !22, i64 3}
+!30 = !{!31, !11, i64 0}
+!31 = !{!"item", !11, i64 0, !11, i64 8}
+!32 = !{!31, !11, i64 8}

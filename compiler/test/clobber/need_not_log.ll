@@ -112,16 +112,6 @@ define void @constant_input(ptr %p, i64 %i) #0 {
   ret void
 }
 
-; Two fields of one struct type, at addresses nothing else is known about.
-define void @other_field(ptr %p, ptr %q) #0 {
-; CHECK-LABEL: define internal void @other_field.hf_body(
-; CHECK-NOT: hf_clobber_log
-; CHECK: ret void
-  %x = load i64, ptr %p, !tbaa !0
-  store i64 %x, ptr %q, !tbaa !4
-  ret void
-}
-
 ; Recorded volatile bytes are in the v_log.
 define void @preserved(ptr %p, ptr %v) #0 {
 ; CHECK-LABEL: define internal void @preserved.hf_body(
@@ -137,9 +127,3 @@ declare ptr @hf_alloc(i64)
 declare ptr @hf_vlog_preserve(ptr, i64)
 
 attributes #0 = { noinline "holdfast.txfunc" }
-
-!0 = !{!1, !2, i64 0}
-!1 = !{!"item", !2, i64 0, !2, i64 8}
-!2 = !{!"long", !3, i64 0}
-!3 = !{!"root"}
-!4 = !{!1, !2, i64 8}
