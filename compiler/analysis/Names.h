@@ -27,6 +27,11 @@ inline constexpr llvm::StringLiteral NameAttr = "holdfast.name";
 inline constexpr llvm::StringLiteral LinkGuard =
     "holdfast_error_link_with_load_pass_plugin";
 
+/// What a txfunc calls between marking and instrumentation instead of its own
+/// body (HideBodies.h). Nobody defines it either.
+inline constexpr llvm::StringLiteral SectionGuard =
+    "holdfast_error_section_was_not_instrumented";
+
 /// None: failure-atomic functions stay as they are, for trace mode alone. Ido
 /// counts what iDO logging would log; it recovers nothing.
 enum class EngineKind { None, Clobber, Undo, Ido };

@@ -182,22 +182,27 @@ static const Attribute::AttrKind ParameterPromises[] = {
     Attribute::ReadOnly,  Attribute::ReadNone, Attribute::WriteOnly,
     Attribute::NoCapture, Attribute::NoFree,   Attribute::Returned};
 
-void dropMemoryPromises(Function &F) {
+void dropPromises(Function &F) {
   for (Attribute::AttrKind Kind : FunctionPromises)
     F.removeFnAttr(Kind);
   for (unsigned I = 0; I != F.arg_size(); ++I)
     for (Attribute::AttrKind Kind : ParameterPromises)
       F.removeParamAttr(I, Kind);
-  for (Instruction &I : instructions(F)) {
-    auto *Call = dyn_cast<CallBase>(&I);
-    if (!Call || isa<IntrinsicInst>(Call))
-      continue;
-    for (Attribute::AttrKind Kind : FunctionPromises)
-      Call->removeFnAttr(Kind);
-    for (unsigned A = 0; A != Call->arg_size(); ++A)
-      for (Attribute::AttrKind Kind : ParameterPromises)
-        Call->removeParamAttr(A, Kind);
-  }
+}
+
+void dropPromises(CallBase &Call) {
+  for (Attribute::AttrKind Kind : FunctionPromises)
+    Call.removeFnAttr(Kind);
+  for (unsigned A = 0; A != Call.arg_size(); ++A)
+    for (Attribute::AttrKind Kind : ParameterPromises)
+      Call.removeParamAttr(A, Kind);
+}
+
+void dropMemoryPromises(Function &F) {
+  dropPromises(F);
+  for (Instruction &I : instructions(F))
+    if (auto *Call = dyn_cast<CallBase>(&I); Call && !isa<IntrinsicInst>(Call))
+      dropPromises(*Call);
 }
 
 } // namespace holdfast

@@ -15,6 +15,10 @@ void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes,
 /// insertCalls, whose calls belong to the region that begins.
 void insertRegions(const Regions &Found);
 
+/// Removes what a function or a call promises about memory.
+void dropPromises(llvm::Function &F);
+void dropPromises(llvm::CallBase &Call);
+
 /// Removes what 'F' and its calls promised about memory and no longer hold to.
 void dropMemoryPromises(llvm::Function &F);
 

@@ -18,6 +18,7 @@
 #include "analysis/VersionHash.h"
 #include "transform/CloneSections.h"
 #include "transform/EmitEntry.h"
+#include "transform/HideBodies.h"
 #include "transform/InsertCalls.h"
 #include "transform/MarkFunctions.h"
 
@@ -93,6 +94,7 @@ static void instrument(ArrayRef<Function *> Txfuncs,
 
 PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   removeLinkGuard(M);
+  revealBodies(M);
   SmallVector<std::pair<SectionOptions, SmallVector<Function *, 8>>, 1> Groups;
   for (Function &F : M) {
     // An available_externally body is another module's txfunc, shown for

@@ -10,8 +10,10 @@
 // that link-time
 //    instrumentation needs no options of its own. A second attribute holds its
 //    name for the logs.
+// 4. Its body is hidden from its callers until it is instrumented.
 #include "transform/MarkFunctions.h"
 #include "analysis/VersionHash.h"
+#include "transform/HideBodies.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSwitch.h"
@@ -136,6 +138,8 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
     }
   }
   nameLambdas(Marked);
+  for (Function *F : Marked)
+    hideBody(*F);
   return Changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

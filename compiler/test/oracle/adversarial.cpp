@@ -156,6 +156,14 @@ HF_TXFUNC void clear_last(long* p, long most, long* out) noexcept {
 SCENARIO(
     clear_last, [] { fill(at<long>(0), 9, 4); }, [] { clear_last(at<long>(0), 60, at<long>(0)); })
 
+// A caller that does not use a result calls all the same.
+HF_TXFUNC long unused_result(const long* p, long* q) noexcept {
+    long local = *p;
+    return local + *q;
+}
+SCENARIO(
+    unused_result, [] { *at<long>(0) = 3; }, [] { unused_result(at<long>(0), at<long>(8)); })
+
 // --- Every path; covers its bytes ----------------------------------------------------------------
 
 struct pair {
@@ -364,6 +372,24 @@ HF_TXFUNC void bit_fields(bits* p, bits* q) noexcept {
 SCENARIO(
     bit_fields_same, [] { *at<bits>(0) = {3, 70000, 5}; },
     [] { bit_fields(at<bits>(0), at<bits>(0)); })
+
+// Compaction in place: only when it runs is it known that the second begins inside the first.
+HF_TXFUNC void rebuild_over(char* bytes, std::size_t from, std::size_t to) noexcept {
+    long x = reinterpret_cast<pair*>(bytes + from)->b;
+    auto* later = new (bytes + to) pair;
+    later->a = x * 2 + 1;
+}
+SCENARIO(
+    rebuild_over, [] { fill(at<long>(0), 5, 4); }, [] { rebuild_over(at<char>(0), 0, 8); })
+HF_TXFUNC void move_down(const pair* from, void* to, int count) noexcept {
+    auto* bytes = static_cast<char*>(to);
+    for (int i = 0; i < count; ++i, bytes += sizeof(long)) {
+        long x = from[i].a;
+        (new (bytes) pair)->b = x * 3 + i;
+    }
+}
+SCENARIO(
+    move_down, [] { fill(at<long>(0), 12, 4); }, [] { move_down(at<pair>(8), at<long>(0), 5); })
 
 // --- Copies, moves, strings ----------------------------------------------------------------------
 
@@ -577,6 +603,117 @@ HF_TXFUNC void call_between(pair* p, pair** link) noexcept {
 }
 SCENARIO(call_between, [] {}, [] { call_between(at<pair>(0), at<pair*>(64)); })
 
+// --- Self-relative pointers ----------------------------------------------------------------------
+
+// The address of a fresh block, or of a local, plus what was stored there: an address in neither.
+// Each function that reaches one through what it points from is worth a log entry.
+template <class T> struct from_here {
+    std::ptrdiff_t bytes = 0;
+    from_here() = default;
+    from_here(T* to) { *this = to; }
+    from_here(const from_here& other) { *this = other.get(); }
+    from_here& operator=(const from_here& other) { return *this = other.get(); }
+    from_here& operator=(T* to) {
+        bytes = to == nullptr ? 0 : reinterpret_cast<char*>(to) - reinterpret_cast<char*>(this);
+        return *this;
+    }
+    T* get() const {
+        auto* here = reinterpret_cast<char*>(const_cast<from_here*>(this));
+        return bytes == 0 ? nullptr : reinterpret_cast<T*>(here + bytes);
+    }
+    T* operator->() const { return get(); }
+    T& operator*() const { return *get(); }
+    explicit operator bool() const { return bytes != 0; }
+};
+struct near_node {
+    from_here<near_node> next;
+    long value;
+};
+struct near_list {
+    from_here<near_node> head;
+    long count;
+};
+static void make_near_list(int count) {
+    auto* nodes = at<near_node>(64);
+    for (int i = 0; i < count; ++i) {
+        nodes[i].value = 100 + 3 * i;
+        nodes[i].next = i + 1 < count ? nodes + i + 1 : nullptr;
+    }
+    at<near_list>(0)->head = nodes;
+    at<near_list>(0)->count = count;
+}
+
+HF_TXFUNC void near_walk(near_list* l) noexcept {
+    for (from_here<near_node> n = l->head; n; n = n->next) n->value = n->value * 2 + 1;
+}
+SCENARIO(near_walk, [] { make_near_list(5); }, [] { near_walk(at<near_list>(0)); })
+HF_TXFUNC void near_push(near_list* l, long value) noexcept {
+    auto* n = static_cast<near_node*>(hf_alloc(sizeof(near_node)));
+    if (n == nullptr) return;
+    n->next = l->head;
+    n->value = value;
+    if (n->next) n->next->value += value;
+    l->head = n;
+    l->count++;
+}
+SCENARIO(near_push, [] { make_near_list(3); }, [] { near_push(at<near_list>(0), 7); })
+HF_TXFUNC void near_cut(near_list* l, long most) noexcept {
+    auto* n = static_cast<near_node*>(hf_alloc(sizeof(near_node)));
+    if (n == nullptr) return;
+    n->next = l->head;
+    l->head = n;
+    for (long i = 0; i < most && n->next; ++i) {
+        n->next->value = 2 * n->next->value + 1;
+        n->next = n->next->next;
+    }
+    l->count++;
+}
+SCENARIO(near_cut, [] { make_near_list(5); }, [] { near_cut(at<near_list>(0), 3); })
+
+__attribute__((noinline)) static void aim(from_here<long>* p, long* values, long i) {
+    *p = values + i;
+}
+HF_TXFUNC void aimed_local(long* a) noexcept {
+    from_here<long> p;
+    aim(&p, a, 2);
+    *p = *p * 2 + a[1];
+    aim(&p, a, a[2] & 1);
+    a[5] = *p;
+    *p += 7;
+}
+SCENARIO(aimed_local, [] { fill(at<long>(0), 6, 1); }, [] { aimed_local(at<long>(0)); })
+HF_TXFUNC void aimed_fresh(long* a, from_here<long>* kept) noexcept {
+    auto* p = static_cast<from_here<long>*>(hf_alloc(sizeof(from_here<long>)));
+    if (p == nullptr) return;
+    aim(p, a, 2);
+    **p = **p * 2 + a[1];
+    aim(p, a, a[2] & 1);
+    a[5] = **p;
+    **p += 7;
+    *kept = *p;
+}
+SCENARIO(
+    aimed_fresh, [] { fill(at<long>(0), 6, 1); },
+    [] { aimed_fresh(at<long>(0), at<from_here<long>>(128)); })
+
+// Counted in nodes, the address is an element of an array that begins at the fresh node.
+struct step_node {
+    long steps, value;
+    step_node* to() { return this + steps; }
+};
+HF_TXFUNC void near_steps(step_node* a) noexcept {
+    auto* n = static_cast<step_node*>(hf_alloc(sizeof(step_node)));
+    if (n == nullptr) return;
+    n->steps = a - n;
+    n->value = 5;
+    a[1].steps = n - (a + 1);
+    std::memcpy(a + 3, a + 1, sizeof(long));
+    n->to()->value = n->to()->value * 2 + n->value;
+    a[1].steps = a[3].steps;
+    n->value = n->to()->value;
+}
+SCENARIO(near_steps, [] { fill(at<long>(0), 12, 1); }, [] { near_steps(at<step_node>(0)); })
+
 // --- Linked structures ---------------------------------------------------------------------------
 
 HF_TXFUNC void reverse(node** head) noexcept {
@@ -729,6 +866,26 @@ SCENARIO(
         store_bytes(at<array>(0), local, 25);
         std::memset(local, 0, sizeof local);
     })
+
+// Bytes that the section changes itself: what it preserved is what it reads, then as now.
+HF_TXFUNC void preserve_pm(long* a, long* out) noexcept {
+    const long* kept = hf::vlog_preserve(static_cast<const long*>(a), 2);
+    a[0] = kept[1] * 2;
+    a[1] = kept[0] + 1;
+    *out += kept[0] * 100 + kept[1];
+}
+SCENARIO(
+    preserve_pm, [] { fill(at<long>(0), 9, 4); }, [] { preserve_pm(at<long>(0), at<long>(64)); })
+__attribute__((noinline)) static void next_of(long* values) { values[0] = values[0] * 3 + values[1]; }
+HF_TXFUNC void preserve_local(long* a) noexcept {
+    long local[2] = {a[0], a[1]};
+    const long* kept = hf::vlog_preserve(static_cast<const long*>(local), 2);
+    next_of(local);
+    a[0] = kept[0] + local[0];
+    a[1] += kept[1] * local[0];
+}
+SCENARIO(
+    preserve_local, [] { fill(at<long>(0), 2, 4); }, [] { preserve_local(at<long>(0)); })
 
 // --- Arguments and results in memory -------------------------------------------------------------
 

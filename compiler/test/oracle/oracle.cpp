@@ -327,6 +327,7 @@ account judge(const scenario& s) {
     judging = true;
     attempt(never, s.run);
     judging = false;
+    if (section.function == nullptr) fail(s, 0, 0, "no section began: its call was dropped");
     if (broken_rule != nullptr) {
         char what[100];
         std::snprintf(what, sizeof what, "%s: byte %zu", broken_rule, broken_at);
@@ -438,7 +439,7 @@ const void* hf_vlog_preserve(const void* bytes, std::size_t count) noexcept {
     if (section.re_executing) return section.preserved.at(section.preserve_next++).data();
     const auto* from = static_cast<const std::byte*>(bytes);
     section.preserved.emplace_back(from, from + count);
-    return bytes;
+    return section.preserved.back().data();
 }
 }
 
