@@ -25,7 +25,8 @@ extern "C" void hf_crash_point(const char* name) noexcept;
 namespace hf {
 
 /// Records 'count' objects of volatile memory, which the txfunc reads, in the v_log; returns where
-/// to read them: the original now, the recorded copy when the section is re-executed.
+/// to read them: a copy that stays as it is until the section ends, whatever becomes of the
+/// original, and that has the same bytes when the section is re-executed.
 ///
 /// Requires: called in a txfunc before its first store to PM.
 /// Ordering: 0 points of its own; travels with the section's first fence.

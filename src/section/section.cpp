@@ -27,8 +27,7 @@ struct section::resumed_state {
     std::size_t next_preserved = 0;
     std::vector<std::uint64_t> frees;                       // offsets already in the log
     std::unordered_map<std::uint64_t, std::uint8_t> logged; // word -> bytes already in the log
-    std::vector<std::unique_ptr<std::byte[]>> copies;       // of logged bytes
-    std::deque<translated_copy> translated;                 // the same, made elsewhere
+    std::deque<translated_copy> translated;                 // logged bytes, made elsewhere
     bool in_place = false;         // it has stored to memory that is not fresh
     volatile bool expired = false; // written by a signal handler of this thread
     std::jmp_buf discard;
@@ -399,7 +398,7 @@ void section::adopt(void* staged_block) {
 }
 
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
-    if (engine_ != engine_clobber) return volatile_bytes; // rolled back, never re-executed
+    if (engine_ != engine_clobber) return keep(volatile_bytes, bytes); // never re-executed
     stop_if_expired();
     if (relocated_) hf_relocated_raw_load(volatile_bytes, bytes, function_->where);
     if (resumed_ == nullptr) {
@@ -407,7 +406,9 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
             fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name,
                   function_->where);
         append(record_kind::preserve, 0, bytes, volatile_bytes);
-        return volatile_bytes;
+        // The section may change the original (a local, bytes of the pool): a re-execution reads
+        // what was recorded, and so does the first run.
+        return keep(volatile_bytes, bytes);
     }
     // The log ended before the inputs did: then nothing was stored in place (1), and the section is
     // discarded as if it had never begun.
@@ -423,9 +424,16 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
 const void* section::as_read(const void* logged, std::uint64_t bytes) {
     if (pool_->file->logged_base() != reinterpret_cast<std::uint64_t>(base_))
         return resumed_->translated.emplace_back(logged, bytes, pool_->file->logged_forms()).data();
-    resumed_->copies.push_back(std::make_unique<std::byte[]>(bytes));
-    std::memcpy(resumed_->copies.back().get(), logged, bytes);
-    return resumed_->copies.back().get();
+    return keep(logged, bytes);
+}
+
+const void* section::keep(const void* bytes, std::uint64_t count) {
+    std::byte* copy = keep_here_ + keep_here_used_;
+    if (count <= sizeof keep_here_ - keep_here_used_)
+        keep_here_used_ += round_up(count, alignof(std::max_align_t));
+    else copy = kept_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(count)).get();
+    if (count > 0) std::memcpy(copy, bytes, count);
+    return copy;
 }
 
 void section::publish_blocks() {

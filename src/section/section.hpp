@@ -80,6 +80,8 @@ public:
     /// In a re-execution: a copy of arguments or preserved bytes, for code to read. Where they were
     /// logged at another mapping, addresses are translated as they are read.
     const void* as_read(const void* logged, std::uint64_t bytes);
+    /// A copy of the bytes that nobody changes, until the next section begins.
+    const void* keep(const void* bytes, std::uint64_t count);
 
     engine_bit engine() const noexcept { return engine_; }
     hf::pool::impl& pool() const noexcept { return *pool_; }
@@ -150,6 +152,9 @@ private:
         filled_payload what;
     };
     std::vector<filled_bytes> filled_; // written before the section, not fenced before it (5)
+    std::vector<std::unique_ptr<std::byte[]>> kept_; // what keep_here_ has no room for
+    std::size_t keep_here_used_ = 0;
+    alignas(16) std::byte keep_here_[512];
     std::unique_ptr<resumed_state> resumed_;
 };
 
