@@ -27,7 +27,8 @@ using namespace llvm;
 
 namespace holdfast {
 
-/// What the source promises about the txfunc's memory does not hold either.
+/// What the source promises about the txfunc's memory does not hold either, and
+/// a call that is to be inlined would lose its section.
 static void dropCallersPromises(Function &Txfunc) {
   dropPromises(Txfunc);
   Txfunc.removeRetAttr(Attribute::NoAlias);
@@ -36,6 +37,7 @@ static void dropCallersPromises(Function &Txfunc) {
         Call && Call->getCalledOperand() == &Txfunc) {
       dropPromises(*Call);
       Call->removeRetAttr(Attribute::NoAlias);
+      Call->removeFnAttr(Attribute::AlwaysInline);
     }
 }
 
@@ -99,12 +101,39 @@ void hideBody(Function &Txfunc) {
   callGuard(Txfunc, *moveBody(Txfunc));
 }
 
-static void reveal(CallInst &Guard) {
-  unsigned Count = Guard.arg_size();
-  auto *Txfunc = cast<Function>(Guard.getArgOperand(Count - 2));
-  auto *Body = cast<Function>(Guard.getArgOperand(Count - 1));
-  if (Txfunc->getFunctionType() != Body->getFunctionType() ||
-      Guard.getFunction() != Txfunc)
+static Function *txfuncOf(const CallBase &Guard) {
+  return cast<Function>(Guard.getArgOperand(Guard.arg_size() - 2));
+}
+
+/// The txfunc was inlined after all: by a call in a file that did not see what
+/// it calls.
+static void callAgain(CallBase &Guard) {
+  Function *Txfunc = txfuncOf(Guard);
+  SmallVector<Value *, 8> Values(Guard.args());
+  Values.pop_back_n(2);
+  IRBuilder<> Builder(&Guard);
+  CallBase *Call;
+  if (auto *Invoke = dyn_cast<InvokeInst>(&Guard))
+    Call = Builder.CreateInvoke(Txfunc, Invoke->getNormalDest(),
+                                Invoke->getUnwindDest(), Values);
+  else
+    Call = Builder.CreateCall(Txfunc, Values);
+  Call->setCallingConv(Txfunc->getCallingConv());
+  AttributeList Given = Guard.getAttributes();
+  SmallVector<AttributeSet, 8> Attributes;
+  for (unsigned I = 0; I != Values.size(); ++I)
+    Attributes.push_back(Given.getParamAttrs(I));
+  Call->setAttributes(AttributeList::get(Call->getContext(), {},
+                                         Given.getRetAttrs(), Attributes));
+  Call->takeName(&Guard);
+  Guard.replaceAllUsesWith(Call);
+  Guard.eraseFromParent();
+}
+
+static void reveal(CallBase &Guard) {
+  Function *Txfunc = txfuncOf(Guard);
+  auto *Body = cast<Function>(Guard.getArgOperand(Guard.arg_size() - 1));
+  if (Txfunc->getFunctionType() != Body->getFunctionType())
     report_fatal_error("holdfast: a failure-atomic function was changed "
                        "before it was instrumented");
   if (!Body->hasOneUse()) {
@@ -135,8 +164,11 @@ void revealBodies(Module &M) {
   Function *Guard = M.getFunction(SectionGuard);
   if (!Guard)
     return;
+  for (User *By : make_early_inc_range(Guard->users()))
+    if (auto *Call = cast<CallBase>(By); Call->getFunction() != txfuncOf(*Call))
+      callAgain(*Call);
   for (User *Call : make_early_inc_range(Guard->users()))
-    reveal(*cast<CallInst>(Call));
+    reveal(*cast<CallBase>(Call));
   Guard->eraseFromParent();
 }
 
