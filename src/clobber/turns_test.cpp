@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: limits of a pool, and of a program, that end nobody: more threads than the pool has lanes,
-// and two functions of one identifier. Method: pools of two lanes and eight threads in both engines
-// and domains, killed and not; two functions that a recovery must tell apart by their versions.
+// two functions of one identifier, a root of another size, arrays that cannot be. Method: pools of
+// two lanes and eight threads in both engines and domains, killed and not; two functions that a
+// recovery must tell apart by their versions.
 #include "list_sections.hpp"
 
 #include <holdfast/clobber.hpp>
@@ -135,6 +136,25 @@ TEST(Functions, OfOneIdentifierAreToldApartByTheirVersion) {
         EXPECT_EQ(p->recovered().re_executed, 1U);
         EXPECT_EQ(*p->root<std::uint64_t>(), of->version);
     }
+    ::unlink(path.c_str());
+}
+
+TEST(Sizes, ThatDoNotFitAreErrors) {
+    const std::string path = "/dev/shm/hf_sizes_test." + std::to_string(::getpid());
+    open_options o;
+    o.layout = "sizes/1";
+    o.create_bytes = 64_KiB;
+    auto p = pool::open(path, o);
+    ASSERT_TRUE(p) << p.error().what();
+    ASSERT_TRUE(p->find_root<std::uint64_t>());
+    const auto another = p->find_root<list>();
+    ASSERT_FALSE(another);
+    EXPECT_EQ(another.error().code(), errc::wrong_layout);
+    EXPECT_NE(another.error().what().find("expected 24 bytes, found 8"), std::string::npos)
+        << another.error().what();
+    EXPECT_TRUE(p->find_root<std::uint64_t>()) << "as before";
+    EXPECT_EQ(make_array<std::uint64_t>((std::size_t{1} << 61) + 2), nullptr);
+    EXPECT_EQ(make_array<list>(~std::size_t{0}), nullptr);
     ::unlink(path.c_str());
 }
 

@@ -25,6 +25,10 @@ using hf::test::in_child;
 
 class Fork : public hf::test::PoolFile {
 protected:
+    void SetUp() override {
+        PoolFile::SetUp();
+        ::signal(SIGSEGV, SIG_DFL); // whatever a sanitizer would make of it
+    }
     pool open_at(const std::string& where) {
         auto opened = pool::open(where, options);
         if (!opened) std::fprintf(stderr, "%s\n", opened.error().what().c_str()), std::abort();
@@ -37,7 +41,7 @@ protected:
         const std::string before = hf::test::contents(path);
         const pid_t child = ::fork();
         if (child == 0) {
-            ::freopen((directory + "/said").c_str(), "w", stderr);
+            (void)!::freopen((directory + "/said").c_str(), "w", stderr);
             ::setvbuf(stderr, nullptr, _IONBF, 0);
             body();
             ::_exit(0);
