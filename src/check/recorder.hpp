@@ -15,7 +15,7 @@ namespace hf::check {
 class recorder final : public observer {
 public:
     explicit recorder(std::span<std::byte> memory, domain d = domain::adr)
-        : memory_(memory), reported_(memory.begin(), memory.end()), shadows_(memory.size(), d) {}
+        : memory_(memory), reported_(memory.begin(), memory.end()), shadows_(memory, d) {}
     ~recorder() override { last_ = std::move(trace_); }
     recorder(const recorder&) = delete;
     recorder& operator=(const recorder&) = delete;
@@ -25,7 +25,10 @@ public:
     static const trace& last() noexcept { return last_; }
 
     /// The thread whose events come next.
-    void set_thread(unsigned thread) noexcept { thread_ = static_cast<std::uint8_t>(thread); }
+    void set_thread(unsigned thread) noexcept {
+        thread_ = static_cast<std::uint8_t>(thread);
+        shadows_.set_thread(thread);
+    }
     /// From here on recovery must arrive at a state of this set.
     void legal(std::uint32_t set) { add(event_kind::legal, set, 0); }
     /// Called at every event, before it counts: where another thread may be given the turn.

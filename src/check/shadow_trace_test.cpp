@@ -6,6 +6,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <vector>
+
 namespace {
 
 using hf::domain;
@@ -157,6 +160,87 @@ TEST(ShadowTrace, RejectsAStoreToAWordOutsideCommits) {
     EXPECT_EQ(t.wrong(), "");
     t.store(word, 8);
     EXPECT_TRUE(complains_of(t, "stored without one")) << t.wrong();
+}
+
+TEST(ShadowTrace, AFenceWaitsForItsOwnThread) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    t.named(node, 32);
+    t.flush(node, 32);
+    t.set_thread(1);
+    t.fence(); // another's
+    make(t, other_line);
+    commit(t, other_line, other_word);
+    EXPECT_EQ(t.wrong(), "");
+    t.set_thread(0);
+    swing(t, word);
+    EXPECT_TRUE(complains_of(t, "no fence made durable")) << t.wrong();
+}
+
+/// Roots whose words are the offsets of their only nodes.
+class ShadowTraceOfRoots : public testing::Test {
+protected:
+    ShadowTraceOfRoots() {
+        shadow_trace::set_follower([](std::span<const std::byte> of, std::size_t at,
+                                      const shadow_trace::visit_node& visit) {
+            std::uint64_t to;
+            std::memcpy(&to, of.data() + at, sizeof to);
+            if (to != 0) visit(to, 32);
+        });
+        for (const std::size_t at : {word, other_word}) { // both lead to one node
+            make_once(at);
+            t.commit(at, 8);
+            put(at, node);
+            t.flush(at, 8);
+            t.fence();
+        }
+    }
+    ~ShadowTraceOfRoots() override { shadow_trace::set_follower(nullptr); }
+    void make_once(std::size_t at) {
+        if (at != word) return;
+        make(t, node);
+        t.named(node, 32);
+        t.flush(node, 32);
+        t.fence();
+    }
+    void put(std::size_t at, std::uint64_t value) {
+        std::memcpy(memory.data() + at, &value, sizeof value);
+        t.store(at, 8);
+    }
+    /// The root of this word is made empty past the caches, which its thread's fence waits for.
+    void clear(std::size_t at) {
+        t.commit(at, 8);
+        const std::uint64_t none = 0;
+        std::memcpy(memory.data() + at, &none, sizeof none);
+        t.nt_store(at, 8);
+    }
+
+    std::vector<std::byte> memory = std::vector<std::byte>(4096);
+    shadow_trace t{memory, domain::adr};
+};
+
+TEST_F(ShadowTraceOfRoots, RejectsANodeMadeAnewThatAnotherRootMayStillName) {
+    clear(word);
+    t.set_thread(1);
+    clear(other_word);
+    t.fence();
+    t.flush(word, 8); // does not reach what went past the caches
+    t.fence();
+    EXPECT_EQ(t.wrong(), "");
+    t.fresh(node, 32);
+    EXPECT_TRUE(complains_of(t, "a failure may leave to a root")) << t.wrong();
+}
+
+TEST_F(ShadowTraceOfRoots, AcceptsItWhenBothWordsAreDurable) {
+    clear(word);
+    t.set_thread(1);
+    clear(other_word);
+    t.commit(word, 8);
+    put(word, 0); // the same again: this thread's own
+    t.flush(word, 8);
+    t.fence();
+    t.fresh(node, 32);
+    EXPECT_EQ(t.wrong(), "");
 }
 
 TEST(ShadowTrace, WithoutFlushesOrderAloneIsNotJudged) {

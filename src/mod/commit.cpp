@@ -13,18 +13,6 @@
 namespace hf::mod {
 namespace {
 
-/// Collects what a kind visits.
-struct collected final : visitor {
-    struct found {
-        ref node;
-        std::uint32_t context;
-    };
-    std::vector<found> nodes;
-    void node(ref at, std::size_t, std::uint32_t context) override {
-        nodes.push_back({at & ref_max, context});
-    }
-};
-
 bool durable_on_return(std::span<const store::impl::change> changes) noexcept {
     return std::ranges::any_of(
         changes, [](const auto& c) { return c.to->face->when_durable() == durability::on_return; });
@@ -39,13 +27,17 @@ void store::impl::prepare(shadow& work, node_cache& cache, root::volatile_part* 
     work.cache_ = &cache;
 }
 
-void store::impl::drop(shadow& made) noexcept {
-    for (const shadow::made& m : made.fresh_)
-        if (m.granules != 0) space_.give(*made.cache_, m.node);
+void store::impl::drop(shadow& made, node_cache* to) noexcept {
+    for (const shadow::made& m : made.fresh_) {
+        if (m.granules == 0) continue;
+        if (to != nullptr) space_.give(*to, m.node);
+        else space_.give_now(m.node);
+    }
     made.forget();
 }
 
-status store::impl::commit(std::span<const change> changes, node_cache& reclaimed) {
+status store::impl::commit(std::span<const change> changes, node_cache& reclaimed) try {
+    if (status s = space_.damage(); !s.ok()) return s;
     for (const change& c : changes)
         for (const shadow* made : c.made)
             if (made->failed_)
@@ -57,6 +49,8 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
     for (const change& c : changes)
         if (&c.to->owner() != &owner) return commit_unrelated(changes, reclaimed);
     return commit_to(owner, changes, reclaimed);
+} catch (const std::bad_alloc&) { // before anything was published: nothing throws behind it
+    return out_of_memory(pool_->file->path());
 }
 
 /// Before a node has two parents, the next open is told that it must count.
@@ -130,11 +124,13 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     const std::uint64_t old = owner.word.load(std::memory_order_relaxed);
     const std::uint64_t word = new_word(owner, changes);
     if (owner.work.failed_) return {errc::pool_full, pool_->file->path() + ": pool_full"};
+    count_shared(changes);
     before_fence(owner);
+    const others around = owner.batches.empty() ? others{} : before_reclaim(&owner);
     for (const change& c : changes)
         for (const shadow* made : c.made) flush_made(*made);
     persist::fence(d); // what the new word reaches is durable before it, and the last word is
-    reclaim(owner, reclaimed);
+    reclaim(owner, reclaimed, after_fence(&owner, around));
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
     if (d == domain::adr && !durable_on_return(changes)) {
         // Last of all: whatever locked instruction came behind it would wait for it.
@@ -155,7 +151,7 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
 /// MOD Fig. 8d, with a redo record for its transaction: once that is durable so is the commit, and
 /// the words follow as they may. A cell's stamp, behind this word and before the next in the same
 /// line, says to redo that it is past this record.
-status store::impl::commit_unrelated(std::span<const change> changes, node_cache& reclaimed) try {
+status store::impl::commit_unrelated(std::span<const change> changes, node_cache& reclaimed) {
     struct swing {
         root::volatile_part* owner;
         std::vector<change> changes;
@@ -179,8 +175,10 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     }
     std::scoped_lock held{redo_lock_};
     redo_cells_.reserve(redo_updates_max);
+    count_shared(changes);
     const hf::domain d = domain();
     for (const swing& s : swings) before_fence(*s.owner);
+    const others around = before_reclaim(nullptr);
     for (const swing& s : swings)
         for (const change& c : s.changes)
             for (const shadow* made : c.made) flush_made(*made);
@@ -196,7 +194,7 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     persist::fence(d); // committed, and durable
     redo_cells_.clear();
     for (swing& s : swings) {
-        reclaim(*s.owner, reclaimed);
+        reclaim(*s.owner, reclaimed, after_fence(s.owner, around));
         persist::trace(persist::event::commit, &s.owner->durable->word, word_bytes);
         store_stamped(*s.owner->durable, s.word, r.number);
         redo_cells_.push_back(s.owner->durable);
@@ -205,8 +203,6 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     }
     ++persist::thread_counters().sections;
     return {};
-} catch (const std::bad_alloc&) {
-    return out_of_memory(pool_->file->path());
 }
 
 /// Past the caches, as nobody reads it: 105 ns to the fence instead of 160. Where the lock changes
@@ -222,7 +218,7 @@ void store::impl::publish(root::volatile_part& owner, std::uint64_t word,
     owner.word.store(word, std::memory_order_seq_cst);
     if (&owner != changes.front().to)
         for (const change& c : changes) c.to->word.store(c.word, std::memory_order_seq_cst);
-    owner.sequence = ++sequence_;
+    owner.sequence.store(++sequence_, std::memory_order_release);
 }
 
 /// A line keeps a prefix of its stores: a stamp without its word would lose half a commit.
@@ -232,127 +228,68 @@ void store::impl::store_stamped(cell& to, std::uint64_t word, std::uint64_t stam
     persist::flush(domain(), &to, 2 * word_bytes);
 }
 
-// Retiring.
-
-void store::impl::retire(root::volatile_part& owner, std::span<const change> changes,
-                         ref old_parent) {
-    const std::size_t before = owner.retired.size();
-    for (const change& c : changes)
-        for (shadow* made : c.made) {
-            apply(owner, *c.to, *made);
-            made->forget();
-        }
-    if (old_parent != 0) owner.retired.push_back(old_parent);
-    if (owner.retired.size() > before)
-        owner.batches.push_back({owner.sequence, owner.retired.size()});
-}
-
-void store::impl::apply(root::volatile_part& owner, const root::volatile_part& of, shadow& made) {
-    for (const shadow::given_up& step : made.steps_) {
-        switch (step.what) {
-        case shadow::step::replaced: apply_replaced(owner, of, step); break;
-        case shadow::step::released: release(owner, of, step.node, step.context); break;
-        case shadow::step::shared: {
-            std::scoped_lock held{sharing_lock_};
-            ++sharing_[step.node];
-            sharing_count_ = sharing_.size();
-            break;
-        }
-        }
-    }
-}
-
-bool store::impl::unshare(ref node) {
-    if (sharing_count_.load(std::memory_order_relaxed) == 0) return false;
-    std::scoped_lock held{sharing_lock_};
-    const auto found = sharing_.find(node);
-    if (found == sharing_.end()) return false;
-    if (--found->second == 0) sharing_.erase(found);
-    sharing_count_ = sharing_.size();
-    return true;
-}
-
-/// The new version has a node in place of this one. When another parent keeps it, the children are
-/// now both nodes'.
-void store::impl::apply_replaced(root::volatile_part& owner, const root::volatile_part& of,
-                                 const shadow::given_up& step) {
-    if (!unshare(step.node)) {
-        owner.retired.push_back(step.node);
-        return;
-    }
-    collected children;
-    of.what->children(children, node_at<std::byte>(step.node), space_.bytes_of(step.node),
-                      step.context, of.durable->shape);
-    std::scoped_lock held{sharing_lock_};
-    for (const auto& child : children.nodes) ++sharing_[child.node];
-    sharing_count_ = sharing_.size();
-}
-
-void store::impl::release(root::volatile_part& owner, const root::volatile_part& of, ref node,
-                          std::uint32_t context) {
-    collected left;
-    left.nodes.push_back({node, context});
-    while (!left.nodes.empty()) {
-        const collected::found at = left.nodes.back();
-        left.nodes.pop_back();
-        if (unshare(at.node)) continue;
-        owner.retired.push_back(at.node);
-        of.what->children(left, node_at<std::byte>(at.node), space_.bytes_of(at.node), at.context,
-                          of.durable->shape);
-    }
-}
-
-std::uint64_t store::impl::oldest_pin(root::volatile_part& owner) noexcept {
-    if (super_->shares == 0) return oldest_own_pin(owner);
-    // A snapshot of one root may read nodes that another one gave up last.
-    std::uint64_t oldest = ~std::uint64_t{0};
-    const std::size_t owners = owner_count_.load(std::memory_order_acquire);
-    for (std::size_t i = 0; i < owners; ++i) oldest = std::min(oldest, oldest_own_pin(*owners_[i]));
-    return oldest;
-}
-
-std::uint64_t store::impl::oldest_own_pin(root::volatile_part& owner) noexcept {
-    std::uint64_t oldest = ~std::uint64_t{0};
-    if (!owner.ever_pinned.load(std::memory_order_seq_cst)) return oldest;
-    for (const pin_slot& slot : owner.pins)
-        if (const std::uint64_t at = slot.at.load(std::memory_order_seq_cst); at != 0)
-            oldest = std::min(oldest, at - 1);
-    std::scoped_lock held{owner.overflow_lock};
-    for (const std::uint64_t at : owner.overflow) oldest = std::min(oldest, at - 1);
-    return oldest;
-}
-
-/// Requires: behind a fence that made the owner's word durable; its lock held.
-void store::impl::reclaim(root::volatile_part& owner, node_cache& to) noexcept {
-    if (owner.batches.empty() || !trace_done_.load(std::memory_order_acquire) || trace_failed_)
-        return;
-    const std::uint64_t oldest = oldest_pin(owner);
-    const auto kept =
-        std::ranges::find_if(owner.batches, [&](const auto& b) { return b.sequence > oldest; });
-    if (kept == owner.batches.begin()) return;
-    const std::size_t end = std::prev(kept)->end;
-    for (std::size_t i = 0; i < end; ++i) space_.give(to, owner.retired[i]);
-    owner.retired.erase(owner.retired.begin(),
-                        owner.retired.begin() + static_cast<std::ptrdiff_t>(end));
-    owner.batches.erase(owner.batches.begin(), kept);
-    for (auto& b : owner.batches) b.end -= end;
-}
-
 ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     if (work.held_ == nullptr) return 0;
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
     store_again(owner);
+    const others around = before_reclaim(&owner);
     persist::fence(domain());
-    reclaim(owner, owner.cache);
+    reclaim(owner, owner.cache, after_fence(&owner, around));
     space_.give_all(owner.cache);
     space_.trim(); // whole arenas may serve another size
     return space_.take(owner.cache, bytes);
+}
+
+// Who may begin.
+
+namespace {
+
+// Numbers of the stores that this thread is in an update of; 0: free.
+thread_local std::array<std::uint64_t, 4> updating{};
+std::atomic<std::uint64_t> stores{0};
+
+} // namespace
+
+std::uint64_t store::impl::next_number() noexcept { return ++stores; }
+
+bool store::impl::enter() noexcept {
+    std::uint64_t* free = nullptr;
+    for (std::uint64_t& in : updating) {
+        if (in == number_) return false;
+        if (in == 0) free = &in;
+    }
+    if (free != nullptr) *free = number_;
+    return free != nullptr;
+}
+
+void store::impl::leave() noexcept {
+    for (std::uint64_t& in : updating)
+        if (in == number_) in = 0;
+}
+
+shadow& store::impl::refused_work() noexcept {
+    static thread_local shadow refused;
+    static thread_local node_cache none;
+    refused.forget();
+    prepare(refused, none);
+    refused.failed_ = true;
+    return refused;
+}
+
+status store::impl::refusal(const char* why) const {
+    return {errc::bad_argument, fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
 }
 
 // The basic interface.
 
 root::writing::writing(root& to) : to_(&to) {
     store::impl& in = to.store_->internals();
+    if (!in.enter()) {
+        refused_ = true;
+        work_ = &in.refused_work();
+        word_ = to.part_->load();
+        return;
+    }
     in.await_counts();
     volatile_part& owner = to.part_->owner();
     owner.lock.lock();
@@ -362,18 +299,22 @@ root::writing::writing(root& to) : to_(&to) {
 }
 
 root::writing::~writing() {
-    if (!open_) return;
-    to_->store_->internals().drop(*work_);
+    if (!open_ || refused_) return;
+    store::impl& in = to_->store_->internals();
+    in.drop(*work_);
     to_->part_->owner().lock.unlock();
+    in.leave();
 }
 
 status root::writing::commit(std::uint64_t next) {
+    if (refused_) return to_->store_->internals().refusal();
     shadow* const made[1] = {work_};
     const store::impl::change change{to_->part_, next, made};
     status s = to_->store_->internals().commit({&change, 1}, to_->part_->owner().cache);
     if (!s.ok()) return s; // the destructor drops it
     open_ = false;
     to_->part_->owner().lock.unlock();
+    to_->store_->internals().leave();
     return s;
 }
 
@@ -381,12 +322,22 @@ status root::writing::commit(std::uint64_t next) {
 
 joint_writing::joint_writing(std::span<root* const> roots) : store_(roots.front()->store_) {
     store::impl& in = store_->internals();
-    in.await_counts();
     std::vector<root::volatile_part*> owners;
     for (const root* r : roots) {
         HF_ASSERT(r->store_ == store_);
         owners.push_back(&r->part_->owner());
+        if (std::ranges::count(roots, r) > 1) refused_ = "a structure is there twice";
     }
+    items_.reserve(roots.size()); // from the first lock on nothing throws
+    locked_.reserve(roots.size());
+    if (refused_ == nullptr && !in.enter()) refused_ = in.inside_another;
+    if (refused_ != nullptr) {
+        shadow& none = in.refused_work();
+        for (const root* r : roots)
+            items_.push_back({r->part_, r->part_->load(), 0, {&none, nullptr}, 1, false});
+        return;
+    }
+    in.await_counts();
     std::ranges::sort(owners, {}, &root::volatile_part::index);
     owners.erase(std::unique(owners.begin(), owners.end()), owners.end());
     for (root::volatile_part* owner : owners) {
@@ -414,18 +365,20 @@ void joint_writing::release() noexcept {
         owner.lock.unlock();
     }
     locked_.clear();
+    in.leave();
 }
 
 std::uint64_t joint_writing::word(std::size_t i) const noexcept {
     return items_[i].changed ? items_[i].next : items_[i].word;
 }
-shadow& joint_writing::work(std::size_t i) noexcept { return items_[i].to->work; }
+shadow& joint_writing::work(std::size_t i) noexcept { return *items_[i].made[0]; }
 void joint_writing::set_word(std::size_t i, std::uint64_t next) noexcept {
     items_[i].next = next;
     items_[i].changed = true;
 }
 
 status joint_writing::commit() {
+    if (refused_ != nullptr) return store_->internals().refusal(refused_);
     std::vector<store::impl::change> changes;
     std::vector<root::volatile_part*> with_parent;
     for (item& i : items_) {

@@ -19,7 +19,7 @@ constexpr auto refill_counts = [] {
         counts[c] = std::clamp<std::uint64_t>(refill_bytes / class_bytes(c), 1, 64);
     return counts;
 }();
-constexpr std::uint64_t bit_of(std::uint32_t slot) { return std::uint64_t{1} << slot % 64; }
+constexpr std::uint64_t bit_of(std::uint64_t slot) { return std::uint64_t{1} << slot % 64; }
 
 } // namespace
 
@@ -48,21 +48,42 @@ ref node_space::take(node_cache& from, std::uint64_t bytes) {
 }
 
 void node_space::give(node_cache& to, ref node) noexcept {
-    const arena* a = known(node);
-    if (a == nullptr) a = find(node); // of before the opening, and not looked at since
-    HF_ASSERT(a != nullptr);
-    if (a->slot_bytes > pool_->file->shape().chunk_bytes / 8) {
+    try {
+        const arena* a = arena_of(node);
+        if (a == nullptr) return found_damaged(node);
+        if (a->slot_bytes > pool_->file->shape().chunk_bytes / 8) return give_now(node);
+        const unsigned c = class_of(a->slot_bytes);
+        auto& free = to.free[c];
+        free.push_back(node);
+        const std::size_t keep = refill_counts[c];
+        if (free.size() <= 4 * keep) return;
         std::scoped_lock held{lock_};
-        return put_back(&node, 1);
+        put_back(free.data(), 2 * keep); // the oldest
+        free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(2 * keep));
+    } catch (const std::bad_alloc&) {
+        give_now(node);
     }
-    const unsigned c = class_of(a->slot_bytes);
-    auto& free = to.free[c];
-    free.push_back(node);
-    const std::size_t keep = refill_counts[c];
-    if (free.size() <= 4 * keep) return;
+}
+
+void node_space::give_now(ref node) noexcept try {
+    if (arena_of(node) == nullptr) return found_damaged(node);
     std::scoped_lock held{lock_};
-    put_back(free.data(), 2 * keep); // the oldest
-    free.erase(free.begin(), free.begin() + static_cast<std::ptrdiff_t>(2 * keep));
+    put_back(&node, 1);
+} catch (const std::bad_alloc&) { // it stays in use
+}
+
+/// The arena that a node lies in, if any: which slot it has is looked at when it leaves a cache.
+const arena* node_space::arena_of(ref node) {
+    if (std::uint64_t{node} * granule_bytes >= limit_) return nullptr;
+    const arena* a = known(node);
+    return a != nullptr ? a : find(node); // of before the opening, and not looked at since
+}
+
+status node_space::damage_status() const {
+    return {errc::corrupt,
+            fmt::format("{}: corrupt: MOD: what is given up at {:#x} is no node in use; the pool "
+                        "can be read, and is not changed any more",
+                        pool_->file->path(), damaged_at_.load() * granule_bytes)};
 }
 
 void node_space::give_all(node_cache& from) noexcept {
@@ -82,12 +103,21 @@ std::uint64_t node_space::bytes_of(ref node) {
 void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         arena& a = *known(nodes[i]);
-        const std::uint32_t slot = a.slot_of(std::uint64_t{nodes[i]} * granule_bytes);
-        HF_ASSERT((a.taken[slot / 64] & bit_of(slot)) != 0);
+        const std::uint64_t within =
+            std::uint64_t{nodes[i]} * granule_bytes - a.offset - a.slots_at; // or very large
+        const std::uint64_t slot = within / a.slot_bytes;
+        if (within % a.slot_bytes != 0 || slot >= a.slots ||
+            (a.taken[slot / 64] & bit_of(slot)) == 0) {
+            found_damaged(nodes[i]);
+            continue;
+        }
         a.taken[slot / 64] &= ~bit_of(slot);
         ++a.free;
-        if (!a.closed && !a.listed) list(a);
-        if (a.free == a.slots) empty_.push_back(&a);
+        try {
+            if (!a.closed && !a.listed) list(a);
+            if (a.free == a.slots) empty_.push_back(&a);
+        } catch (const std::bad_alloc&) { // its room is found by the next open
+        }
     }
 }
 
@@ -98,6 +128,7 @@ bool node_space::refill(node_cache& to, unsigned c) {
     if (a == nullptr) return false;
     auto& free = to.free[c];
     std::size_t wanted = refill_counts[c];
+    free.reserve(wanted); // or slots taken here would be lost
     for (std::size_t w = 0; w < a->taken.size() && wanted > 0 && a->free > 0; ++w)
         while (wanted > 0 && a->taken[w] != ~std::uint64_t{0}) {
             const auto slot = static_cast<std::uint32_t>(w * 64 + std::countr_one(a->taken[w]));
@@ -136,8 +167,9 @@ void node_space::list(arena& a) {
     a.listed = true;
 }
 
-/// An arena without a node in use serves another size. Its head is flushed: the commit that makes
-/// the first of its new nodes reachable fences. Requires: lock held.
+/// An arena without a node in use serves another size. 1 ordering point then: other threads take
+/// nodes from it too, and their commits' fences do not wait for what this thread flushed. Requires:
+/// lock held.
 arena* node_space::reuse_empty(std::uint32_t slot_bytes) {
     while (!empty_.empty()) {
         arena* a = empty_.back();
@@ -148,6 +180,7 @@ arena* node_space::reuse_empty(std::uint32_t slot_bytes) {
             if (a->listed) std::erase(room_[class_of(a->slot_bytes)], a);
             a->listed = false;
             format(*a, slot_bytes);
+            persist::fence(pool_->file->domain());
         }
         if (!a->listed) list(*a);
         return a;
@@ -218,17 +251,20 @@ void node_space::trim() noexcept try {
     while (load_next() != nullptr) {}
     for (std::uint64_t* link = &super_->arenas; *link != 0 && !corrupt_;) {
         arena* a = place(*link).load(std::memory_order_relaxed);
-        if (a->free == a->slots && !a->closed) give_back(*a, link);
-        else link = &static_cast<arena_head*>(pool_->at(a->offset))->next;
+        if (a->free != a->slots || a->closed || !give_back(*a, link))
+            link = &static_cast<arena_head*>(pool_->at(a->offset))->next;
     }
 } catch (const std::bad_alloc&) { // what was not given back is used again
 }
 
 /// 'link' names the arena in the durable list. Requires: lock held.
-void node_space::give_back(arena& a, std::uint64_t* link) {
+bool node_space::give_back(arena& a, std::uint64_t* link) {
     const hf::domain d = pool_->file->domain();
     const block b = pool_->blocks.find(a.offset);
-    HF_ASSERT(b.bytes == a.bytes);
+    if (b.bytes != a.bytes) {
+        found_damaged(static_cast<ref>(a.offset / granule_bytes));
+        return false;
+    }
     name_taking(b);
     persist::fence(d);
     persist::store_word(d, link, static_cast<const arena_head*>(pool_->at(a.offset))->next);
@@ -244,6 +280,7 @@ void node_space::give_back(arena& a, std::uint64_t* link) {
     std::erase_if(arenas_, [&](const auto& known) { return known.get() == &a; });
     thread_cache none;
     pool_->blocks.release(none, b);
+    return true;
 }
 
 ref node_space::take_large(std::uint64_t bytes) {

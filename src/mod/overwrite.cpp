@@ -8,7 +8,8 @@
 //     then read the word. All of it is sequentially consistent: one of the two sees the other.
 // (2) Who has pinned and sees 'decided' stores the element too, by compare-and-swap: the second of
 //     the two finds it done. From then on the pin keeps writers from storing in place.
-// (3) A shared node is another version's as well, whoever holds it.
+// (3) A shared node is another version's as well, whoever holds it; and so is one that another root
+//     gave up by a word that is not durable.
 #include <mod/store_impl.hpp>
 
 #include <cstring>
@@ -57,12 +58,14 @@ void overwriting::store() noexcept {
 bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* next,
                             std::size_t bytes) noexcept {
     root::volatile_part& owner = to.owner();
-    if (sharing_count_.load(std::memory_order_acquire) != 0) return false; // (3)
-    if (super_->shares != 0 && trace_failed_) return false; // who shares what is not known
-    if (oldest_own_pin(owner) != ~std::uint64_t{0}) return false;
+    if (sharing_count_.load(std::memory_order_acquire) != 0) return false;  // (3)
+    if (super_->shares != 0 && (trace_failed_ || uncounted_)) return false; // (3) is not known
+    if (oldest_pin(owner) != ~std::uint64_t{0}) return false; // (3): of any root
     const hf::domain d = domain();
     before_fence(owner);
+    const others around = before_reclaim(&owner);
     persist::fence(d); // what this thread committed before is durable
+    if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
     overwriting& op = owner.in_place;
     op.old.store(word_at(at, bytes), std::memory_order_relaxed);
     op.next.store(word_at(next, bytes), std::memory_order_relaxed);
@@ -87,7 +90,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
 }
 
 bool root::writing::overwrite(std::byte* at, const void* next, std::size_t bytes) noexcept {
-    return to_->store_->internals().overwrite(*to_->part_, at, next, bytes);
+    return !refused_ && to_->store_->internals().overwrite(*to_->part_, at, next, bytes);
 }
 
 } // namespace hf::mod

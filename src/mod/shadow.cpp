@@ -15,6 +15,9 @@ constexpr std::size_t hash(ref node) { return std::size_t{node} * 0x9e3779b97f4a
 } // namespace
 
 ref shadow::make(std::size_t bytes) {
+    // A node that is taken is noted, whatever memory there is for it.
+    if (fresh_.size() == fresh_.capacity())
+        fresh_.reserve(std::max<std::size_t>(16, 2 * fresh_.size()));
     ref node = failed_ ? 0 : store_->internals().space().take(*cache_, bytes);
     if (node == 0 && !failed_) node = store_->internals().take_after_all(*this, bytes);
     if (node == 0) {

@@ -176,11 +176,12 @@ void store::impl::settle_for_close() noexcept {
     stop();
     for (auto& part : roots_) // the last commit may be another thread's, and unfenced
         if (part != nullptr) store_again(*part);
-    persist::fence(domain());
+    persist::fence(domain()); // every root's word
     if (super_ == nullptr || !trace_done_ || trace_failed_ || live_states_ != 0) return;
+    if (uncounted_ || !space_.damage().ok()) return; // the next open counts
     for (auto& part : roots_) {
         if (part == nullptr) continue;
-        reclaim(*part, part->cache);
+        reclaim(*part, part->cache, ~std::uint64_t{0});
         space_.give_all(part->cache);
     }
     for (auto& cache : caches_) space_.give_all(*cache);
@@ -358,20 +359,38 @@ std::unique_ptr<node_cache> store::impl::lease_cache() {
     return cache;
 }
 
+std::unique_ptr<node_cache> store::impl::lease_cache_if_possible() noexcept try {
+    return lease_cache();
+} catch (const std::bad_alloc&) {
+    return nullptr;
+}
+
 void store::impl::return_cache(std::unique_ptr<node_cache> used) noexcept {
     std::scoped_lock held{states_lock_};
-    caches_.push_back(std::move(used));
+    try {
+        caches_.push_back(std::move(used));
+    } catch (const std::bad_alloc&) { // not moved from
+        space_.give_all(*used);
+    }
 }
 
 status store::impl::collect() {
+    const entered in(*this);
+    if (!in) return refusal();
     status s = wait_for_trace();
-    std::scoped_lock held{roots_lock_};
-    for (auto& part : roots_) {
-        if (part == nullptr) continue;
+    // Not under this lock: a writer may open a root while another waits for it.
+    std::vector<root::volatile_part*> parts;
+    {
+        std::scoped_lock held{roots_lock_};
+        for (auto& part : roots_)
+            if (part != nullptr) parts.push_back(part.get());
+    }
+    for (root::volatile_part* part : parts) {
         std::scoped_lock writing{part->lock};
         store_again(*part);
+        const others around = before_reclaim(part);
         persist::fence(domain());
-        reclaim(*part, part->cache);
+        reclaim(*part, part->cache, after_fence(part, around));
         space_.give_all(part->cache);
     }
     {
@@ -379,7 +398,10 @@ status store::impl::collect() {
         for (auto& cache : caches_) space_.give_all(*cache);
     }
     space_.trim();
-    return s;
+    if (s.ok() && uncounted_)
+        s = {errc::io_error, pool_->file->path() + ": io_error: out of memory earlier: what was "
+                                                   "given up since is reclaimed by the next open"};
+    return s.ok() ? space_.damage() : s;
 }
 
 store_account store::impl::account() {
@@ -418,7 +440,10 @@ void store::settle() noexcept { persist::fence(impl_->domain()); }
 status store::wait_for_trace() { return impl_->wait_for_trace(); }
 status store::collect() { return impl_->collect(); }
 store_account store::account() { return impl_->account(); }
-status store::verify() { return impl_->verify(); }
+status store::verify() {
+    const impl::entered in(*impl_);
+    return in ? impl_->verify() : impl_->refusal();
+}
 void store::for_each_block(void (*visit)(void*, const void*), void* context) const {
     if (impl_->super() == nullptr) return;
     visit(context, impl_->super());

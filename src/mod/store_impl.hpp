@@ -8,7 +8,8 @@
 //     scans the pins after it has stored the word. So a node that commit s retired is reclaimed
 //     only when no pin is below s, and who pins later reads a word that does not reach it.
 // (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
-//     A writer on another thread than the last one's stores the cell's word again first.
+//     A writer on another thread than the last one's stores the cell's word again first. Where
+//     nodes are shared, other roots' commits up to s must be durable too (retire.cpp).
 // (4) Lock order: roots, then sharing, then the node space, then the heap.
 #pragma once
 
@@ -57,13 +58,14 @@ struct root::volatile_part {
 
     // What follows is used in owners.
     writer_lock lock;
-    std::uint64_t sequence = 0; // of its last commit
+    std::atomic<std::uint64_t> sequence{0};   // of its last commit
+    std::atomic<std::uint64_t> durable_to{0}; // its commits up to this one are durable
     std::array<pin_slot, pin_slots> pins{};
     std::atomic<bool> ever_pinned{false};
     std::mutex overflow_lock;
     std::vector<std::uint64_t> overflow; // pins beyond the slots
     struct batch {
-        std::uint64_t sequence; // of the commit that retired them
+        std::uint64_t sequence; // the store's, when they were retired
         std::size_t end;        // in 'retired'
     };
     std::vector<batch> batches; // oldest first
@@ -135,12 +137,37 @@ public:
     status commit(std::span<const change> changes, node_cache& reclaimed);
     status commit_versions(std::span<const new_version> updates);
     /// Gives back what a shadow made.
-    void drop(shadow& made) noexcept;
+    void drop(shadow& made) noexcept { drop(made, made.cache_); }
+    void drop(shadow& made, node_cache* to) noexcept; // null: to nobody's cache
     bool overwrite(root::volatile_part& to, std::byte* at, const void* next,
                    std::size_t bytes) noexcept;
     void prepare(shadow& work, node_cache& cache, root::volatile_part* held = nullptr) noexcept;
     /// The pool is full: what waits only for the next commit's fence is reclaimed now.
     ref take_after_all(shadow& work, std::size_t bytes) noexcept;
+
+    /// An update of this store begins on this thread: false when the thread is in one. It would
+    /// wait for itself, or for a thread that waits for it.
+    bool enter() noexcept;
+    void leave() noexcept;
+    /// For a scope.
+    class entered {
+    public:
+        explicit entered(impl& in) noexcept : in_(in.enter() ? &in : nullptr) {}
+        ~entered() {
+            if (in_ != nullptr) in_->leave();
+        }
+        entered(const entered&) = delete;
+        entered& operator=(const entered&) = delete;
+        explicit operator bool() const noexcept { return in_ != nullptr; }
+
+    private:
+        impl* in_;
+    };
+    /// The shadow of an update that is refused: it makes nothing, its changes go nowhere.
+    shadow& refused_work() noexcept;
+    status refusal(const char* why = inside_another) const;
+    static constexpr const char* inside_another =
+        "an update inside another one: mod::update changes several structures in one";
 
     status wait_for_trace();
     /// A writer must know who has several parents.
@@ -152,6 +179,7 @@ public:
     status verify();
 
     std::unique_ptr<node_cache> lease_cache();
+    std::unique_ptr<node_cache> lease_cache_if_possible() noexcept; // null: out of memory
     void return_cache(std::unique_ptr<node_cache> used) noexcept;
 
     hf::domain domain() const noexcept { return pool_->file->domain(); }
@@ -191,15 +219,28 @@ private:
                  std::span<const change> changes) noexcept;
     void store_word(root::volatile_part& owner, std::uint64_t word) noexcept;
     void store_stamped(cell& to, std::uint64_t word, std::uint64_t stamp) noexcept;
-    void retire(root::volatile_part& owner, std::span<const change> changes, ref old_parent);
-    void apply(root::volatile_part& owner, const root::volatile_part& of, shadow& made);
+    void count_shared(std::span<const change> changes);
+    void retire(root::volatile_part& owner, std::span<const change> changes,
+                ref old_parent) noexcept;
+    void apply(root::volatile_part& owner, const root::volatile_part& of, const shadow& made);
     void apply_replaced(root::volatile_part& owner, const root::volatile_part& of,
                         const shadow::given_up& step);
     void release(root::volatile_part& owner, const root::volatile_part& of, ref node,
                  std::uint32_t context);
     /// Takes one parent from a node; false when it was the last.
     bool unshare(ref node);
-    void reclaim(root::volatile_part& owner, node_cache& to) noexcept;
+    bool unshare_locked(ref node);
+    /// What is known of other roots' words around a fence.
+    struct others {
+        std::uint64_t durable_to = ~std::uint64_t{0}; // all commits up to this one are durable
+        // Made this thread's own, and their last commits.
+        std::array<std::pair<root::volatile_part*, std::uint64_t>, 8> adopted;
+        unsigned count = 0;
+    };
+    others before_reclaim(const root::volatile_part* owner) noexcept;
+    bool adopt_word(root::volatile_part& of) noexcept;
+    std::uint64_t after_fence(root::volatile_part* owner, const others& found) noexcept;
+    void reclaim(root::volatile_part& owner, node_cache& to, std::uint64_t durable_to) noexcept;
     std::uint64_t oldest_pin(root::volatile_part& owner) noexcept;
     static std::uint64_t oldest_own_pin(root::volatile_part& owner) noexcept;
     void mark_sharing(std::span<const change> changes) noexcept;
@@ -207,8 +248,11 @@ private:
     status trace();
     void run_trace() noexcept;
 
+    static std::uint64_t next_number() noexcept;
+
     pool::impl* pool_;
     store* face_;
+    const std::uint64_t number_ = next_number(); // no other store of this process has it
     superblock* super_ = nullptr;
     std::atomic<std::uint64_t> sequence_{0}; // commits since the opening
     // Roots that own a word, looked at without a lock: only ever more.
@@ -224,6 +268,7 @@ private:
     std::mutex sharing_lock_;
     std::unordered_map<ref, std::uint32_t> sharing_; // parents beyond the first
     std::atomic<std::size_t> sharing_count_{0};
+    std::atomic<bool> uncounted_{false}; // memory ran out: nothing is reclaimed any more
 
     std::mutex states_lock_; // guards what follows
     std::vector<std::unique_ptr<version::state>> unused_states_;

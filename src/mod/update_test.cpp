@@ -83,6 +83,18 @@ TEST_P(mod_update, a_full_pool_changes_neither) {
     EXPECT_TRUE(mod::update(std::tie(stock, sold), both).ok()) << "there is room again";
 }
 
+TEST_P(mod_update, a_snapshot_keeps_the_element_that_another_vector_sets) {
+    auto stock = *mod::vector<std::uint64_t>::open(*pool_, at("stock"));
+    auto sold = *mod::vector<std::uint64_t>::open(*pool_, at("sold"));
+    ASSERT_TRUE(stock.append_range(std::vector<std::uint64_t>(20, 7)).ok());
+    ASSERT_TRUE(sold.append(stock.snapshot()).ok());
+    const auto before = stock.snapshot();
+    ASSERT_TRUE(stock.clear().ok()); // its nodes have one parent again, and this version
+    for (std::size_t i = 0; i < 20; ++i) ASSERT_TRUE(sold.set(i, i).ok());
+    EXPECT_EQ(before.size(), 20U);
+    for (const std::uint64_t element : before) EXPECT_EQ(element, 7U);
+}
+
 INSTANTIATE_TEST_SUITE_P(roots, mod_update, testing::Bool(), [](const auto& of) {
     return of.param ? "members_of_a_family" : "unrelated";
 });

@@ -32,8 +32,12 @@ version::state* store::impl::fresh_state() {
 
 void store::impl::recycle(version::state* used) noexcept {
     --live_states_;
+    std::unique_ptr<version::state> s(used);
     std::scoped_lock held{states_lock_};
-    unused_states_.emplace_back(used);
+    try {
+        unused_states_.push_back(std::move(s));
+    } catch (const std::bad_alloc&) { // then the next is a new one
+    }
 }
 
 version::state* store::impl::pin(root::volatile_part& to) {
@@ -52,7 +56,12 @@ version::state* store::impl::pin(root::volatile_part& to) {
         if (i + 1 < pin_slots) continue;
         s->slot = pin_slots;
         std::scoped_lock held{owner.overflow_lock};
-        owner.overflow.push_back(s->pinned_at);
+        try {
+            owner.overflow.push_back(s->pinned_at);
+        } catch (const std::bad_alloc&) {
+            recycle(s);
+            throw;
+        }
     }
     // (1) of overwrite.cpp.
     auto& op = owner.in_place;
@@ -98,11 +107,10 @@ version::~version() {
         if (parent == nullptr) {
             in.unpin(*s);
         } else {
-            if (s->cache == nullptr && !s->committed) {
-                s->cache = in.lease_cache();
-                in.prepare(s->work, *s->cache);
+            if (!s->committed) {
+                if (s->cache == nullptr) s->cache = in.lease_cache_if_possible();
+                in.drop(s->work, s->cache.get());
             }
-            if (!s->committed) in.drop(s->work);
             if (s->cache != nullptr) in.return_cache(std::move(s->cache));
             s->sources.clear();
         }
@@ -242,6 +250,8 @@ status store::impl::commit_chains(std::span<chain> chains) {
 }
 
 status store::impl::commit_versions(std::span<const new_version> updates) {
+    const entered in(*this);
+    if (!in) return refusal();
     await_counts();
     std::vector<chain> chains;
     std::vector<root::volatile_part*> owners;
@@ -261,6 +271,9 @@ status store::impl::commit_versions(std::span<const new_version> updates) {
     std::vector<std::unique_lock<writer_lock>> held;
     for (root::volatile_part* owner : owners) held.emplace_back(owner->lock);
     if (status s = check_current(chains); !s.ok()) return s;
+    // What it shares is durable by its own fence, whoever stored that.
+    for (const chain& c : chains)
+        for (const version* source : c.sources) before_fence(source->state_->to->owner());
     return commit_chains(chains);
 }
 

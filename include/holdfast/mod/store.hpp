@@ -193,7 +193,9 @@ struct new_version {
 /// A named, durable place of one version: the volatile side of its cell. Lives as long as the pool
 /// is open.
 ///
-/// Threads: word() and read() on any thread at any time; writers wait for each other.
+/// Threads: word() and read() on any thread at any time; writers wait for each other. A thread is
+/// in
+///          one update of a store at a time: in the callback of one, another is refused.
 class root {
 public:
     /// The current version's word. Only a writer, or who knows that there is none, may follow it.
@@ -215,7 +217,9 @@ public:
         ~writing();
         std::uint64_t word() const noexcept { return word_; }
         shadow& work() noexcept { return *work_; }
-        /// Ordering: 1 point, 2 with durability::on_return. Errors: pool_full; nothing is changed.
+        /// Ordering: 1 point, 2 with durability::on_return.
+        /// Errors:   pool_full; corrupt, once damage was found; bad_argument inside another update
+        ///           of the store; nothing is changed.
         status commit(std::uint64_t next);
         /// Instead of a commit: stores one element of the current version in place. That takes one
         /// store, which a failure keeps or does not; so no node needs to be copied, if nobody holds
@@ -235,13 +239,15 @@ public:
         shadow* work_;
         std::uint64_t word_;
         bool open_ = true;
+        bool refused_ = false; // inside another update: its shadow makes nothing
     };
     writing write() { return writing(*this); }
 
     /// Commits 'next' if it was derived from the version that is current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return. Failure-atomic.
-    /// Errors:   conflict (another commit came first), pool_full; nothing is changed.
+    /// Errors:   conflict (another commit came first), pool_full; as writing::commit; nothing is
+    ///           changed.
     status commit(const version& next);
 
 private:
@@ -270,7 +276,7 @@ struct place {
 /// was committed.  <holdfast/mod/update.hpp> has it for structures.
 class joint_writing {
 public:
-    /// Waits for other writers of any of them. Requires: no root twice, at least one.
+    /// Waits for other writers of any of them. Requires: at least one root.
     explicit joint_writing(std::span<root* const> roots);
     joint_writing(joint_writing&&) = delete;
     ~joint_writing();
@@ -278,7 +284,8 @@ public:
     shadow& work(std::size_t i) noexcept;
     /// The word that root 'i' is to have.
     void set_word(std::size_t i, std::uint64_t next) noexcept;
-    /// Ordering and errors: as store::commit of those whose words were set.
+    /// Ordering and errors: as store::commit of those whose words were set; bad_argument inside
+    /// another update of the store, and when a root is there twice.
     status commit();
 
 private:
@@ -286,7 +293,8 @@ private:
     void release() noexcept;
     store* store_;
     std::vector<item> items_;
-    std::vector<void*> locked_; // owners' volatile parts
+    std::vector<void*> locked_;     // owners' volatile parts
+    const char* refused_ = nullptr; // why; null: it is not
 };
 
 struct store_account {
@@ -314,7 +322,7 @@ public:
     ///
     /// Ordering: members of one family: 1 point, 2 with durability::on_return. Unrelated roots: 2
     ///           points, durable on return.
-    /// Errors:   conflict, pool_full; nothing is changed.
+    /// Errors:   conflict, pool_full; as root::writing::commit; nothing is changed.
     /// Source:   MOD §5.2, CommitSiblings and CommitUnrelated.
     status commit(std::span<const new_version> updates);
     status commit(std::initializer_list<new_version> updates) {
@@ -328,7 +336,8 @@ public:
     /// was lost stays lost, and all else goes on.
     status wait_for_trace();
     /// Reclaims what no snapshot holds back, and gives memory without a node in use back to the
-    /// pool's heap. Waits for the trace. As writers do, it waits for other writers.
+    /// pool's heap. Waits for the trace. As writers do, it waits for other writers, and is refused
+    /// inside an update (bad_argument).
     status collect();
     store_account account();
     /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <base/assert.hpp>
+#include <check/shadow_trace.hpp>
 
 #include <holdfast/crash.hpp>
 #include <holdfast/mod/store.hpp>
@@ -13,7 +14,9 @@
 #include <mod/store_impl.hpp>
 
 #include <set>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace hf::crash {
@@ -61,6 +64,60 @@ private:
     std::set<mod::ref> seen_;
     std::vector<entry> found_;
 };
+
+/// What a cell's word leads to, from the memory alone: for the trace (check/shadow_trace.hpp).
+class led_to final : private mod::visitor {
+public:
+    using visit_node = check::shadow_trace::visit_node;
+    static void follow(std::span<const std::byte> memory, std::size_t word,
+                       const visit_node& visit) {
+        const auto* at = reinterpret_cast<const mod::cell*>(memory.data() + word);
+        led_to all(memory.data(), visit);
+        if (at->kind != mod::builtin_kind::family) return all.from(*at, at->word);
+        if (at->word == 0) return;
+        const auto parent = static_cast<mod::ref>(at->word);
+        visit(parent * mod::granule_bytes, at->members * sizeof(std::uint64_t));
+        const auto* words = reinterpret_cast<const std::uint64_t*>(all.place(parent));
+        for (std::uint32_t m = 0; m < at->members; ++m) all.from(at[1 + m], words[m]);
+    }
+
+private:
+    led_to(const std::byte* base, const visit_node& visit) : base_(base), visit_(visit) {}
+    void from(const mod::cell& root, std::uint64_t word) {
+        if (root.kind == 0) return;
+        const mod::kind& what = *mod::find_kind(root.kind);
+        what.top(*this, base_, word, root.shape);
+        for (; !left_.empty();) {
+            const auto [at, context] = left_.back();
+            left_.pop_back();
+            const std::size_t bytes = slot_bytes(at);
+            visit_(at * mod::granule_bytes, bytes);
+            what.children(*this, place(at), bytes, context, root.shape);
+        }
+    }
+    void node(mod::ref at, std::size_t, std::uint32_t context) override {
+        at &= mod::ref_max;
+        if (seen_.insert(at).second) left_.push_back({at, context});
+    }
+    const std::byte* place(mod::ref at) const {
+        return base_ + std::uint64_t{at} * mod::granule_bytes;
+    }
+    /// Every node begins in the first chunk of its arena.
+    std::size_t slot_bytes(mod::ref at) const {
+        constexpr std::uint64_t chunk_bytes = 4096; // of pools as small as these
+        const auto* head = reinterpret_cast<const mod::arena_head*>(
+            base_ + round_down(at * mod::granule_bytes, chunk_bytes));
+        HF_ASSERT(head->magic == mod::arena_magic);
+        return head->slot_bytes;
+    }
+
+    const std::byte* base_;
+    const visit_node& visit_;
+    std::set<mod::ref> seen_;
+    std::vector<std::pair<mod::ref, std::uint32_t>> left_;
+};
+[[maybe_unused]] inline const bool roots_followed =
+    (check::shadow_trace::set_follower(led_to::follow), true);
 
 class mod_program : public program {
 public:

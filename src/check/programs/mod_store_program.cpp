@@ -52,6 +52,14 @@ protected:
             [&](shadow& s, std::uint64_t w) { return list::push(s, w, value); });
     }
     static mod::version popped(mod::root& from) { return from.read().updated(list::pop); }
+    /// The list that is 'source', for 'to': their nodes are the same.
+    static mod::version taken_over(const mod::version& source, mod::root& to) {
+        mod::version next = to.read().derived();
+        next.depends_on(source);
+        next.set_word(list::become(next.work(), next.word(), source.word()));
+        next.done();
+        return next;
+    }
     static void expect(const status& outcome) { HF_ASSERT(outcome.ok()); }
 
     void show(pool& p, state& s) override {
@@ -245,15 +253,75 @@ public:
         if (i == 4) set(p, 'b', 1, 21);
         if (i == 5) clear(p, 'b');
     }
+};
+
+/// Nodes move to another root in one commit that gives them up first and takes them next.
+class moved final : public lists {
+public:
+    explicit moved(const mod_variant& v) : lists(v, "ab") {}
+    void setup(pool& p) override {
+        for (std::uint64_t i = 0; i < 3; ++i) push(p, 'a', i);
+        push(p, 'b', 9);
+    }
+    bool buffered(unsigned, unsigned i) const override {
+        return i != 0 && mod_program::buffered(0, i);
+    }
+    unsigned operations(unsigned) const override { return 4; }
+    void run(pool& p, unsigned, unsigned i) override {
+        mod::root &a = *root(p, 'a'), &b = *root(p, 'b');
+        if (i == 3) return set(p, 'b', 1, 20);
+        if (i > 0) return push(p, 'a', 30 + i); // not in the memory of what moved
+        const mod::version from = a.read();
+        const mod::version to = taken_over(from, b);
+        const mod::version empty = from.updated(list::clear);
+        expect(mod::store::of(p).commit({{&a, &empty}, {&b, &to}}));
+    }
+};
+
+/// Two roots share nodes, and two threads give them up: the memory serves again when neither root's
+/// word can lead to it after a failure. The second thread alone makes anything durable.
+class shared_by_threads : public lists {
+public:
+    enum what { cleared, copied_first, popped_one };
+    shared_by_threads(const mod_variant& v, what how) : lists(v, "ab"), how_(how) {
+        use_afterwards();
+    }
+    unsigned threads() const override { return 2; }
+    void setup(pool& p) override {
+        for (std::uint64_t i = 0; i < 2; ++i) push(p, 'a', i);
+        push(p, 'b', 9);
+        expect(root(p, 'b')->commit(taken_over(root(p, 'a')->read(), *root(p, 'b'))));
+    }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 1 : 4; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        if (thread == 0) {
+            if (how_ == popped_one) pop(p, 'a');
+            else clear(p, 'a');
+            return;
+        }
+        if (i == 0 && how_ == copied_first) set(p, 'b', 0, 20); // the node below is a's still
+        else if (i == 0) push(p, 'b', 21);
+        if (i == 1) clear(p, 'b');
+        if (i > 1) // as many nodes as were given up
+            expect(list::updated(*root(p, 'b'), [&](shadow& s, std::uint64_t w) {
+                return list::push(s, list::push(s, w, 30 + i), 40 + i);
+            }));
+    }
+    /// What the first thread did may be lost although the second's later sections are not: they
+    /// write to other roots.
+    void show(pool& p, state& s) override {
+        std::vector<std::uint64_t> values;
+        const mod::root *a = root(p, 'a'), *b = root(p, 'b');
+        s.expect(list::values(a->base(), a->word(), values) && values.size() <= 2 &&
+                     (values.empty() || values.back() == 0),
+                 "the first list is what it was, or what it became");
+        values.clear();
+        s.expect(list::values(b->base(), b->word(), values), "a list is whole");
+        for (const std::uint64_t v : values) s.add(v);
+    }
 
 private:
-    static mod::version taken_over(const mod::version& source, mod::root& to) {
-        mod::version next = to.read().derived();
-        next.depends_on(source);
-        next.set_word(list::become(next.work(), next.word(), source.word()));
-        next.done();
-        return next;
-    }
+    what how_;
 };
 
 /// A snapshot keeps what commits after it retire. (An operation is several commits: what a failure
@@ -337,6 +405,25 @@ private:
         });
         HF_ASSERT(outcome.code() == errc::pool_full && a.word() == before);
         push(p, 'a', 16, 1000); // what was dropped serves again
+    }
+};
+
+/// An empty arena turns to another size for a thread that makes nothing durable; another thread
+/// takes nodes from it too.
+class turned_by_another final : public lists {
+public:
+    explicit turned_by_another(const mod_variant& v) : lists(v, "ab") { use_afterwards(); }
+    unsigned threads() const override { return 2; }
+    void setup(pool& p) override {
+        push(p, 'b', 1, 20);
+        push(p, 'a', 2, 30);
+        clear(p, 'a');
+    }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 1 : 2; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        if (thread == 1) return push(p, 'b', 10 + i); // the smallest: an arena has many
+        auto dropped = root(p, 'a')->write();
+        list::push(dropped.work(), dropped.word(), 20);
     }
 };
 
@@ -427,8 +514,15 @@ public:
     add_variants<roots_made>("store/roots") && add_variants<one_root>("store/one root") &&
     add_variants<settled>("store/settle") && add_variants<batch>("store/batch") &&
     add_variants<siblings>("store/siblings") && add_variants<unrelated>("store/unrelated") &&
-    add_variants<sharing>("store/sharing") && add_variants<snapshots>("store/snapshots") &&
-    add_variants<arenas>("store/arenas") && add_variants<two_writers>("store/two writers", "a") &&
+    add_variants<sharing>("store/sharing") && add_variants<moved>("store/moved") &&
+    add_variants<shared_by_threads>("store/shared by threads", shared_by_threads::cleared) &&
+    add_variants<shared_by_threads>("store/shared by threads, copied",
+                                    shared_by_threads::copied_first) &&
+    add_variants<shared_by_threads>("store/shared by threads, in part",
+                                    shared_by_threads::popped_one) &&
+    add_variants<turned_by_another>("store/turned by another") &&
+    add_variants<snapshots>("store/snapshots") && add_variants<arenas>("store/arenas") &&
+    add_variants<two_writers>("store/two writers", "a") &&
     add_variants<two_writers>("store/two writers of siblings", "xy") &&
     add_variants<half_taken>("store/half taken") && add_variants<given_back>("store/given back") &&
     add_variants<after_a_crash<given_back>>("store/after a crash/given back") &&

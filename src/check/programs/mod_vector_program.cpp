@@ -143,6 +143,49 @@ public:
     }
 };
 
+/// Two threads: an element stored in place is in another thread's vector too, or was until a commit
+/// that a failure may undo.
+class in_place_beside final : public vectors<u64> {
+public:
+    enum what { appended, given_up };
+    in_place_beside(const mod_variant& v, what how) : vectors(v, 20), how_(how) {}
+    unsigned threads() const override { return 2; }
+    void setup(pool& p) override {
+        vectors::setup(p);
+        if (how_ == given_up) expect(open(p, "two").append(open(p, "one").snapshot()));
+    }
+    unsigned operations(unsigned thread) const override {
+        return thread == 1 && how_ == given_up ? 2 : 1;
+    }
+    bool buffered(unsigned thread, unsigned i) const override {
+        return (thread == 0 || how_ == given_up) && mod_program::buffered(thread, i);
+    }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto one = open(p, "one"), two = open(p, "two");
+        if (thread == 0) return expect(how_ == appended ? one.set(7, 100) : one.clear());
+        if (how_ == appended) { // what it appends is durable on return too
+            two.set_durability(mod::durability::on_return);
+            status done;
+            while ((done = two.append(one.snapshot())).code() == errc::conflict) {}
+            return expect(done);
+        }
+        expect(two.set(10, 101 + i)); // the first had it as its eighth
+    }
+    /// What the threads did to different vectors may be lost apart.
+    void show(pool& p, state& s) override {
+        const vector one = open(p, "one"), two = open(p, "two");
+        s.expect(one.size() == 20 || (one.empty() && how_ == given_up), "the first is one of two");
+        for (std::size_t i = 0; i < one.size(); ++i)
+            s.expect(one[i] == i || (i == 7 && one[i] == 100), "nobody else stores to the first");
+        if (how_ == appended) s.add(one[7]);
+        s.add(two.size());
+        for (const u64 value : two) s.add(value);
+    }
+
+private:
+    what how_;
+};
+
 /// Many elements at once, shared where they can be.
 template <class T> class pieces final : public vectors<T> {
 public:
@@ -168,11 +211,14 @@ public:
     }
 };
 
-[[maybe_unused]] const bool added = add_variants<elements<u64>>("vector/words", 40U) &&
-                                    add_variants<stored_in_place<u64>>("vector/in place", 20U) &&
-                                    add_variants<elements<wide>>("vector/wide", 6U) &&
-                                    add_variants<elements<std::string>>("vector/strings", 6U) &&
-                                    add_variants<pieces<u64>>("vector/pieces/words", 40U) &&
-                                    add_variants<pieces<std::string>>("vector/pieces/strings", 6U);
+[[maybe_unused]] const bool added =
+    add_variants<elements<u64>>("vector/words", 40U) &&
+    add_variants<stored_in_place<u64>>("vector/in place", 20U) &&
+    add_variants<in_place_beside>("vector/in place, appended", in_place_beside::appended) &&
+    add_variants<in_place_beside>("vector/in place, given up", in_place_beside::given_up) &&
+    add_variants<elements<wide>>("vector/wide", 6U) &&
+    add_variants<elements<std::string>>("vector/strings", 6U) &&
+    add_variants<pieces<u64>>("vector/pieces/words", 40U) &&
+    add_variants<pieces<std::string>>("vector/pieces/strings", 6U);
 
 } // namespace
