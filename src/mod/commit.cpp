@@ -27,6 +27,11 @@ void store::impl::prepare(shadow& work, node_cache& cache, root::volatile_part* 
     work.cache_ = &cache;
 }
 
+status store::impl::damaged() const {
+    return {errc::corrupt, pool_->file->path() + ": corrupt: a structure of MOD is damaged: "
+                                                 "nothing was changed"};
+}
+
 void store::impl::drop(shadow& made, node_cache* to) noexcept {
     for (const shadow::made& m : made.fresh_) {
         if (m.granules == 0) continue;
@@ -37,7 +42,7 @@ void store::impl::drop(shadow& made, node_cache* to) noexcept {
 }
 
 status store::impl::commit(std::span<const change> changes, node_cache& reclaimed) try {
-    if (status s = space_.damage(); !s.ok()) return s;
+    if (space_.damaged()) return damaged();
     for (const change& c : changes)
         for (const shadow* made : c.made)
             if (made->failed_)

@@ -50,7 +50,7 @@ ref node_space::take(node_cache& from, std::uint64_t bytes) {
 void node_space::give(node_cache& to, ref node) noexcept {
     try {
         const arena* a = arena_of(node);
-        if (a == nullptr) return found_damaged(node);
+        if (a == nullptr) return note_damage();
         if (a->slot_bytes > pool_->file->shape().chunk_bytes / 8) return give_now(node);
         const unsigned c = class_of(a->slot_bytes);
         auto& free = to.free[c];
@@ -66,7 +66,7 @@ void node_space::give(node_cache& to, ref node) noexcept {
 }
 
 void node_space::give_now(ref node) noexcept try {
-    if (arena_of(node) == nullptr) return found_damaged(node);
+    if (arena_of(node) == nullptr) return note_damage();
     std::scoped_lock held{lock_};
     put_back(&node, 1);
 } catch (const std::bad_alloc&) { // it stays in use
@@ -77,13 +77,6 @@ const arena* node_space::arena_of(ref node) {
     if (std::uint64_t{node} * granule_bytes >= limit_) return nullptr;
     const arena* a = known(node);
     return a != nullptr ? a : find(node); // of before the opening, and not looked at since
-}
-
-status node_space::damage_status() const {
-    return {errc::corrupt,
-            fmt::format("{}: corrupt: MOD: what is given up at {:#x} is no node in use; the pool "
-                        "can be read, and is not changed any more",
-                        pool_->file->path(), damaged_at_.load() * granule_bytes)};
 }
 
 void node_space::give_all(node_cache& from) noexcept {
@@ -108,7 +101,7 @@ void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
         const std::uint64_t slot = within / a.slot_bytes;
         if (within % a.slot_bytes != 0 || slot >= a.slots ||
             (a.taken[slot / 64] & bit_of(slot)) == 0) {
-            found_damaged(nodes[i]);
+            note_damage();
             continue;
         }
         a.taken[slot / 64] &= ~bit_of(slot);
@@ -262,7 +255,7 @@ bool node_space::give_back(arena& a, std::uint64_t* link) {
     const hf::domain d = pool_->file->domain();
     const block b = pool_->blocks.find(a.offset);
     if (b.bytes != a.bytes) {
-        found_damaged(static_cast<ref>(a.offset / granule_bytes));
+        note_damage();
         return false;
     }
     name_taking(b);

@@ -16,7 +16,6 @@
 
 #include <mod/format.hpp>
 
-#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdlib>
@@ -86,15 +85,9 @@ public:
     /// What the node's slot has. Requires: a node.
     std::uint64_t bytes_of(ref node);
 
-    /// Notes that the pool is damaged: its structures name what is no node, or a node twice.
-    void found_damaged(ref node) noexcept {
-        std::uint64_t none = 0;
-        damaged_at_.compare_exchange_strong(none, std::max<std::uint64_t>(node, 1));
-    }
-    /// Errors: corrupt, once damage was found.
-    status damage() const {
-        return damaged_at_.load(std::memory_order_relaxed) == 0 ? status{} : damage_status();
-    }
+    /// A structure named what is no node, or gave one up twice. From here on no commit is made.
+    void note_damage() noexcept { damaged_.store(true, std::memory_order_relaxed); }
+    bool damaged() const noexcept { return damaged_.load(std::memory_order_relaxed); }
 
     /// The arena and slot of a node that is only said to be one; null when none starts there.
     arena* find(ref node);
@@ -142,7 +135,6 @@ private:
     void format(arena& a, std::uint32_t slot_bytes);
     void list(arena& a);
     void put_back(const ref* nodes, std::size_t count) noexcept;
-    status damage_status() const;
     bool well_formed(std::uint64_t offset, const arena_head& head) const noexcept;
 
     struct free_memory {
@@ -157,10 +149,10 @@ private:
     std::vector<std::unique_ptr<arena>> arenas_;
     std::array<std::vector<arena*>, class_count> room_; // with free slots, the current one last
     std::vector<arena*> empty_;                         // without a taken slot; may be stale
-    std::uint64_t next_unloaded_ = 0;          // durable list from here on is not read; 0: all is
-    bool corrupt_ = false;                     // the list leads out of the heap
-    bool closed_ = false;                      // (2) holds arenas back
-    std::atomic<std::uint64_t> damaged_at_{0}; // a node's granule; 0: no damage was found
+    std::uint64_t next_unloaded_ = 0; // durable list from here on is not read; 0: all is
+    bool corrupt_ = false;            // the list leads out of the heap
+    bool closed_ = false;             // (2) holds arenas back
+    std::atomic<bool> damaged_{false};
 };
 
 } // namespace hf::mod

@@ -118,10 +118,7 @@ void store::impl::release(root::volatile_part& owner, const root::volatile_part&
         left.nodes.pop_back();
         if (unshare(at.node)) continue;
         const std::uint64_t bytes = space_.bytes_of(at.node);
-        if (bytes == 0 || most-- == 0) {
-            space_.found_damaged(at.node);
-            return;
-        }
+        if (bytes == 0 || most-- == 0) return space_.note_damage();
         owner.retired.push_back(at.node);
         of.what->children(left, node_at<std::byte>(at.node), bytes, at.context, of.durable->shape);
     }

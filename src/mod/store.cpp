@@ -178,7 +178,7 @@ void store::impl::settle_for_close() noexcept {
         if (part != nullptr) store_again(*part);
     persist::fence(domain()); // every root's word
     if (super_ == nullptr || !trace_done_ || trace_failed_ || live_states_ != 0) return;
-    if (uncounted_ || !space_.damage().ok()) return; // the next open counts
+    if (uncounted_ || space_.damaged()) return; // the next open counts
     for (auto& part : roots_) {
         if (part == nullptr) continue;
         reclaim(*part, part->cache, ~std::uint64_t{0});
@@ -401,7 +401,7 @@ status store::impl::collect() {
     if (s.ok() && uncounted_)
         s = {errc::io_error, pool_->file->path() + ": io_error: out of memory earlier: what was "
                                                    "given up since is reclaimed by the next open"};
-    return s.ok() ? space_.damage() : s;
+    return s.ok() && space_.damaged() ? damaged() : s;
 }
 
 store_account store::impl::account() {

@@ -166,6 +166,7 @@ public:
     /// The shadow of an update that is refused: it makes nothing, its changes go nowhere.
     shadow& refused_work() noexcept;
     status refusal(const char* why = inside_another) const;
+    status damaged() const;
     static constexpr const char* inside_another =
         "an update inside another one: mod::update changes several structures in one";
 

@@ -324,6 +324,32 @@ private:
     what how_;
 };
 
+/// Shared nodes given up, recovered, shared and given up again, and failed again.
+class shared_again final : public lists {
+public:
+    explicit shared_again(const mod_variant& v) : lists(v, "ab") {}
+    void setup(pool& p) override {
+        for (std::uint64_t i = 0; i < 2; ++i) push(p, 'a', i);
+        push(p, 'b', 9);
+        expect(root(p, 'b')->commit(taken_over(root(p, 'a')->read(), *root(p, 'b'))));
+    }
+    unsigned operations(unsigned) const override { return 3; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) clear(p, 'a');
+        if (i == 1) pop(p, 'b');
+        if (i == 2) push(p, 'b', 30);
+    }
+    unsigned operations_after() const override { return 5; }
+    void run_after(pool& p, unsigned i) override {
+        mod::root &a = *root(p, 'a'), &b = *root(p, 'b');
+        if (i == 0) expect(a.commit(taken_over(b.read(), a)));
+        if (i == 1) clear(p, 'b');
+        if (i == 2) clear(p, 'a');
+        if (i > 2) push(p, i == 3 ? 'b' : 'a', 40 + i);
+        mod::store::of(p).settle();
+    }
+};
+
 /// A snapshot keeps what commits after it retire. (An operation is several commits: what a failure
 /// leaves must be whole, and no more is said.)
 class snapshots final : public lists {
@@ -520,6 +546,7 @@ public:
                                     shared_by_threads::copied_first) &&
     add_variants<shared_by_threads>("store/shared by threads, in part",
                                     shared_by_threads::popped_one) &&
+    add_variants<shared_again>("store/shared again") &&
     add_variants<turned_by_another>("store/turned by another") &&
     add_variants<snapshots>("store/snapshots") && add_variants<arenas>("store/arenas") &&
     add_variants<two_writers>("store/two writers", "a") &&
