@@ -161,8 +161,9 @@ public:
         return (thread == 0 || how_ == given_up) && mod_program::buffered(thread, i);
     }
     void run(pool& p, unsigned thread, unsigned i) override {
-        auto one = open(p, "one"), two = open(p, "two");
+        auto one = open(p, "one");
         if (thread == 0) return expect(how_ == appended ? one.set(7, 100) : one.clear());
+        auto two = open(p, "two");
         if (how_ == appended) { // what it appends is durable on return too
             two.set_durability(mod::durability::on_return);
             status done;
