@@ -696,6 +696,20 @@ SCENARIO(
     aimed_fresh, [] { fill(at<long>(0), 6, 1); },
     [] { aimed_fresh(at<long>(0), at<from_here<long>>(128)); })
 
+// Read by what is computed from the block, written by what is computed from the argument.
+HF_TXFUNC void sum_from_here(long* a, int n) noexcept {
+    auto* p = static_cast<from_here<long>*>(hf_alloc(sizeof(from_here<long>)));
+    if (p == nullptr) return;
+    *p = a + 2;
+    long sum = 0;
+    for (int i = 0; i < n; ++i) {
+        sum += **p;
+        p->bytes += std::ptrdiff_t(sizeof(long));
+    }
+    a[2] = sum;
+}
+SCENARIO(sum_from_here, [] { fill(at<long>(0), 6, 1); }, [] { sum_from_here(at<long>(0), 3); })
+
 // Counted in nodes, the address is an element of an array that begins at the fresh node.
 struct step_node {
     long steps, value;

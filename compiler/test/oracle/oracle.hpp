@@ -59,6 +59,8 @@ struct digested {
 extern "C" {
 HF_PURE unsigned long oracle_digest(oracle::digested from) noexcept;
 HF_PURE oracle::digested oracle_spread(unsigned long from) noexcept;
+/// A place in the pool, for sections that are not given it.
+HF_PURE void* oracle_place(std::size_t offset) noexcept;
 }
 
 /// SCENARIO(name, [] { prepare }, [] { run })

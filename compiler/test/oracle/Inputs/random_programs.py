@@ -223,7 +223,7 @@ class Writer:
 
     def recreate(self, loops):
         self.features.add("type change")
-        return (f"{{ long* slot = at<long>(904); long t = *slot & 1023; auto* d = new (slot) double(double(t) * 1.5); "
+        return (f"{{ long* slot = static_cast<long*>(oracle_place(904)); long t = *slot & 1023; auto* d = new (slot) double(double(t) * 1.5); "
                 f"d[0] += double({self.operand(loops)} & 255); double e = *d; new (slot) long(long(e) + 1); }}")
 
     def pure(self, loops):
