@@ -258,6 +258,7 @@ std::atomic<std::uint64_t> stores{0};
 std::uint64_t store::impl::next_number() noexcept { return ++stores; }
 
 bool store::impl::enter() noexcept {
+    if (pool_->file->is_parents()) return false;
     std::uint64_t* free = nullptr;
     for (std::uint64_t& in : updating) {
         if (in == number_) return false;
@@ -282,6 +283,7 @@ shadow& store::impl::refused_work() noexcept {
 }
 
 status store::impl::refusal(const char* why) const {
+    if (status here = pool_->usable(); !here.ok()) return here;
     return {errc::bad_argument, fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
 }
 
@@ -292,7 +294,7 @@ root::writing::writing(root& to) : to_(&to) {
     if (!in.enter()) {
         refused_ = true;
         work_ = &in.refused_work();
-        word_ = to.part_->load();
+        word_ = in.of().usable().ok() ? to.part_->load() : 0; // a child has none of its nodes
         return;
     }
     in.await_counts();
@@ -338,8 +340,10 @@ joint_writing::joint_writing(std::span<root* const> roots) : store_(roots.front(
     if (refused_ == nullptr && !in.enter()) refused_ = in.inside_another;
     if (refused_ != nullptr) {
         shadow& none = in.refused_work();
+        const bool nodes = in.of().usable().ok(); // a child has none
         for (const root* r : roots)
-            items_.push_back({r->part_, r->part_->load(), 0, {&none, nullptr}, 1, false});
+            items_.push_back(
+                {r->part_, nodes ? r->part_->load() : 0, 0, {&none, nullptr}, 1, false});
         return;
     }
     in.await_counts();

@@ -252,6 +252,45 @@ TEST_F(mod_refusal, memory_runs_out_in_a_commit) {
         }
 }
 
+/// The child of a process that has the pool open writes nothing, and says why; what it lets go of
+/// leaves the parent's pool as it is, also when the parent ends without closing it.
+TEST_F(mod_refusal, a_child_of_fork) {
+    for (std::uint64_t i = 0; i < 50; ++i) push("a", i);
+    mod::root& a = root("a");
+    mod::version version = a.read();
+    const ::pid_t child = ::fork();
+    ASSERT_NE(child, -1);
+    if (child == 0) {
+        const auto refused = [](const status& s) { return s.code() == errc::in_use; };
+        const auto pushed = [](shadow& s, std::uint64_t w) { return list::push(s, w, 1000); };
+        mod::root* both[] = {&a};
+        mod::joint_writing joint(both);
+        joint.set_word(0, 0);
+        mod::store& in = a.of();
+        const bool ok = refused(list::updated(a, pushed)) && refused(joint.commit()) &&
+                        refused(a.commit(version)) && refused(in.collect()) &&
+                        refused(in.verify()) && refused(in.wait_for_trace()) &&
+                        refused(in.open({"c"}, list::kind, 0).error()) && in.account().nodes == 0;
+        in.settle();
+        pool_.reset();
+        ::_exit(ok ? 0 : 1);
+    }
+    int ended = 0;
+    ASSERT_EQ(::waitpid(child, &ended, 0), child);
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
+    version = {};
+    for (std::uint64_t i = 0; i < 500; ++i) push("a", 50 + i);
+    const numbers before = in("a");
+    EXPECT_EQ(before.size(), 550U);
+    pool::impl::abandon(std::move(*pool_)); // as if it were killed
+    pool_.reset();
+    open();
+    EXPECT_TRUE(store().wait_for_trace().ok());
+    for (std::uint64_t i = 0; i < 500; ++i) push("b", i);
+    EXPECT_EQ(in("a"), before);
+    EXPECT_EQ(nodes_in_use(), 1050U);
+}
+
 /// A structure that gives up what is no node, or a node twice: the pool is not changed any more.
 TEST_F(mod_refusal, damage_that_is_met_in_use) {
     push("b", 3);

@@ -173,6 +173,7 @@ void store::impl::stop() noexcept {
 }
 
 void store::impl::settle_for_close() noexcept {
+    if (!pool_->usable().ok()) return; // its roots, and what is in use, are the parent's to say
     stop();
     for (auto& part : roots_) // the last commit may be another thread's, and unfenced
         if (part != nullptr) store_again(*part);
@@ -302,6 +303,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
         return !name.empty() && name.size() <= name_bytes_max &&
                name.find('\0') == std::string_view::npos;
     };
+    if (status here = pool_->usable(); !here.ok()) return here;
     for (std::string_view name : at.members)
         if (!named(name)) return bad("a member's name has 1 to 63 bytes");
     if (!named(at.name) || (!at.family.empty() && !named(at.family)))
@@ -346,6 +348,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
 }
 
 status store::impl::wait_for_trace() {
+    if (status here = pool_->usable(); !here.ok()) return here; // its thread stayed behind
     std::unique_lock held{trace_lock_};
     traced_.wait(held, [&] { return trace_done_.load(); });
     return trace_outcome_;
@@ -406,6 +409,7 @@ status store::impl::collect() {
 
 store_account store::impl::account() {
     store_account sum{};
+    if (!pool_->usable().ok()) return sum;
     (void)space_.load_all();
     space_.count(sum.nodes, sum.node_bytes);
     const auto without = [&](const node_cache& cache) {
@@ -445,7 +449,7 @@ status store::verify() {
     return in ? impl_->verify() : impl_->refusal();
 }
 void store::for_each_block(void (*visit)(void*, const void*), void* context) const {
-    if (impl_->super() == nullptr) return;
+    if (impl_->super() == nullptr || !impl_->of().usable().ok()) return;
     visit(context, impl_->super());
     impl_->space().for_each_durable(
         [&](std::uint64_t offset) { visit(context, impl_->of().at(offset)); });

@@ -145,8 +145,9 @@ public:
     /// The pool is full: what waits only for the next commit's fence is reclaimed now.
     ref take_after_all(shadow& work, std::size_t bytes) noexcept;
 
-    /// An update of this store begins on this thread: false when the thread is in one. It would
-    /// wait for itself, or for a thread that waits for it.
+    /// An update of this store begins on this thread: false when the thread is in one (it would
+    /// wait for itself, or for a thread that waits for it), and in a child of the process that
+    /// opened the pool.
     bool enter() noexcept;
     void leave() noexcept;
     /// For a scope.
