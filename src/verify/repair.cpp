@@ -184,8 +184,11 @@ void planning::lanes() {
         const std::uint64_t wanted =
             sealed ? seal_.lane_word(l) : std::max(image.committed, image.newest);
         const bool changed = put_word(image.offset, wanted);
-        if (changed || *image.damage != 0) // until somebody takes it
-            (void)put_word(image.offset + offsetof(lane_header, witness), lane_unordered);
+        const bool damaged = *image.damage != 0;
+        const std::uint64_t at = image.offset + offsetof(lane_header, witness);
+        const std::uint64_t witness = pool_->word(at);
+        const bool fits = witness == witness_of(wanted) || (witness == 0 && !damaged);
+        if ((changed || damaged) && !fits) (void)put_word(at, lane_unordered); // until it is taken
         if (changed)
             done(fmt::format("lane {}: 'committed' put back to {:#x}, from {}", l, wanted,
                              sealed ? "the seal" : "its newest begin record"));
