@@ -142,6 +142,31 @@ SCENARIO(
     clear_behind, [] { make_list(0, 64, 6); },
     [] { clear_behind(*at<node*>(0), (*at<node*>(0))->next); })
 
+// The same without links, whose reading would have the stores logged anyway.
+HF_TXFUNC void clear_before(long* a, int n) noexcept {
+    long carried = 3;
+    for (int i = 0; i < n; ++i) {
+        long* p = a + i;
+        *p = 0;
+        long ahead = p[1];
+        if (ahead & 1) *p = carried;
+        carried = ahead;
+    }
+}
+SCENARIO(clear_before, [] { fill(at<long>(0), 9, 4); }, [] { clear_before(at<long>(0), 8); })
+HF_TXFUNC void pull_by_stride(char* bytes, long stride, int n) noexcept {
+    long carried = 3;
+    for (int i = 0; i < n; ++i, bytes += stride) {
+        auto* p = reinterpret_cast<long*>(bytes);
+        *p = carried;
+        long ahead = *reinterpret_cast<long*>(bytes + stride);
+        *p = ahead * 3 + 1;
+        carried += ahead;
+    }
+}
+SCENARIO(
+    pull_by_stride, [] { fill(at<long>(0), 20, 4); }, [] { pull_by_stride(at<char>(0), 16, 8); })
+
 // The last word is cleared by the address that all were read by.
 HF_TXFUNC void clear_last(long* p, long most, long* out) noexcept {
     long sum = 0;
