@@ -337,8 +337,7 @@ TEST(SectionContractsDeathTest, VolatilePointersAreNamed) {
     ::unlink(path.c_str());
 }
 
-// An undo section that stores nothing fences nothing: what was filled in before it is still to
-// come.
+// The sum is logged by the section that follows, and not after a fence: then the bytes are durable.
 TEST(FilledBytes, KeepTheirSumUntilTheyAreFenced) {
     const std::string path = "/dev/shm/hf_filled_test." + std::to_string(::getpid());
     ::unlink(path.c_str());
@@ -357,10 +356,13 @@ TEST(FilledBytes, KeepTheirSumUntilTheyAreFenced) {
         commit();
         return logged;
     };
+    // A section that stores nothing fences nothing, but the next one does before it begins.
+    const std::uint64_t first = begun(hf_clobber_begin, hf_clobber_commit);
+    const std::uint64_t second = begun(hf_clobber_begin, hf_clobber_commit);
     const std::uint64_t by_undo = begun(hf_undo_begin, hf_undo_commit);
-    const std::uint64_t by_clobber = begun(hf_clobber_begin, hf_clobber_commit);
-    // Both name the block; only clobber logs the argument and, still, the 16 bytes of the sum.
-    EXPECT_EQ(by_clobber, by_undo + sizeof l + 16);
+    // All name the block; only clobber logs the argument, and the 16 bytes of the sum.
+    EXPECT_EQ(first, by_undo + sizeof l + 16);
+    EXPECT_EQ(second, by_undo + sizeof l);
     hf::unstage(staged);
     ::unlink(path.c_str());
 }

@@ -47,7 +47,7 @@ bool read_begin(lane_position& at, record_view& record, begin_payload& begin) {
 }
 
 /// Keeps a record; one of kind made as the two that it stands for.
-void keep(std::vector<record_view>& records, record_view record, const heap& blocks) {
+void keep(std::deque<record_view>& records, record_view record, const heap& blocks) {
     if (record.kind == record_kind::made) {
         std::uint64_t bytes = 0;
         if (record.bytes == sizeof(filled_payload))

@@ -29,6 +29,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <type_traits>
 #include <vector>
 
@@ -187,10 +188,10 @@ struct pending_section {
     std::uint32_t lane;
     begin_payload begin;
     std::vector<std::byte> args;
-    std::uint64_t announced;          // staged and filled records that its begin record counts
-    bool sound = true;                // false: its log continues where no log can
-    std::vector<record_view> records; // begin excluded, in order
-    lane_position end;                // where its log goes on
+    std::uint64_t announced;         // staged and filled records that its begin record counts
+    bool sound = true;               // false: its log continues where no log can
+    std::deque<record_view> records; // begin excluded, in order: there may be very many
+    lane_position end;               // where its log goes on
 };
 
 inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/line.hpp>
 #include <section/registry.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -20,16 +21,53 @@ namespace {
 constexpr std::size_t filled_max = 16; // sums in one section's log
 }
 
+namespace {
+
+/// Bytes of the pool, a bit each: memory by the lines that they are in.
+class logged_bytes {
+public:
+    void add(std::uint64_t offset, std::uint64_t bytes) {
+        lines_.make_room(bytes / line_bytes + 2);
+        each_line(offset, bytes, [&](std::uint64_t line, std::uint64_t mask) {
+            lines_.at(line) |= mask;
+            return true;
+        });
+    }
+    /// True when all of these were added.
+    bool all(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        return each_line(offset, bytes, [&](std::uint64_t line, std::uint64_t mask) {
+            const std::uint64_t* found = lines_.find(line);
+            return found != nullptr && (*found & mask) == mask;
+        });
+    }
+
+private:
+    template <class Visit>
+    static bool each_line(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) {
+        for (std::uint64_t at = offset, end = offset + bytes; at < end;) {
+            const std::uint64_t next = std::min(end, round_down(at, line_bytes) + line_bytes);
+            const std::uint64_t mask = ~std::uint64_t{0} >> (line_bytes - (next - at))
+                                                                << at % line_bytes;
+            if (!visit(at / line_bytes, mask)) return false;
+            at = next;
+        }
+        return true;
+    }
+    offset_table lines_;
+};
+
+} // namespace
+
 struct section::resumed_state {
     std::vector<record_view> allocs;    // to be handed out again, in order
     std::vector<record_view> preserved; // to be read again, in order
     std::size_t next_alloc = 0;
     std::size_t next_preserved = 0;
-    std::vector<std::uint64_t> frees;                       // offsets already in the log
-    std::unordered_map<std::uint64_t, std::uint8_t> logged; // word -> bytes already in the log
-    std::deque<translated_copy> translated;                 // logged bytes, made elsewhere
-    bool in_place = false;         // it has stored to memory that is not fresh
-    volatile bool expired = false; // written by a signal handler of this thread
+    block_set frees;                        // already in the log
+    logged_bytes logged;                    // already in the log
+    std::deque<translated_copy> translated; // logged bytes, made elsewhere
+    bool in_place = false;                  // it has stored to memory that is not fresh
+    volatile bool expired = false;          // written by a signal handler of this thread
     std::jmp_buf discard;
 };
 
@@ -100,6 +138,48 @@ void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by
     }
 }
 
+namespace {
+
+/// Whether what the caller must not do is looked for though it costs: in debug builds, and under
+/// the crash checker.
+bool looks_closely() noexcept {
+#if defined(NDEBUG)
+    return persist::detail::hook.load(std::memory_order_relaxed) != nullptr;
+#else
+    return true;
+#endif
+}
+
+} // namespace
+
+/// Sums up what the section left of its inputs that it overwrote. Not of fresh memory: there may be
+/// locks in it, which change between sections.
+void section::remember_left() noexcept {
+    for (left_bytes& l : left_) l.sum = XXH3_64bits(base_ + l.offset, l.bytes);
+}
+
+void section::check_left() const noexcept {
+    if (!mark_due_) return;
+    for (const left_bytes& l : left_) {
+        if (l.sum == XXH3_64bits(base_ + l.offset, l.bytes)) continue;
+        // Another thread's section has settled the mark before it stored.
+        if (std::atomic_ref(header_->committed).load(std::memory_order_acquire) >= epoch_) return;
+        fatal("%s: a plain store between sections changed offset %#llx, an input that %s (%s) had "
+              "overwritten: "
+              "a power failure would take it back; call hf::settle first",
+              pool_->file->path().c_str(), static_cast<unsigned long long>(l.offset),
+              function_->name, function_->where);
+    }
+}
+
+void section::check_filled() const noexcept {
+    for (const filled_bytes& f : filled_)
+        if (f.what.sum != XXH3_64bits(base_ + f.offset, f.what.bytes))
+            fatal("%s: a plain store changed offset %#llx after hf::stage_words or stage_written: "
+                  "a power failure would undo the section that follows; persist it before",
+                  pool_->file->path().c_str(), static_cast<unsigned long long>(f.offset));
+}
+
 void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
     if (args_bytes > args_bytes_max)
@@ -121,6 +201,12 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     const std::uint32_t lazy = pool_->lazy_lane.load(std::memory_order_acquire);
     if (lazy != pool::impl::no_lane && lazy != lane_) [[unlikely]]
         settle_mark_of(lazy);
+    if (looks_closely()) [[unlikely]]
+        check_left();
+    if (!filled_.empty()) forget_durable();
+    if (looks_closely()) [[unlikely]]
+        check_filled();
+    left_.clear();
     function_ = &function;
     engine_ = engine;
     stored_ = false;
@@ -173,16 +259,15 @@ void section::resume(const pending_section& from) {
     for (const record_view& r : from.records) {
         if (r.kind == record_kind::alloc) resumed_->allocs.push_back(r);
         if (r.kind == record_kind::preserve) resumed_->preserved.push_back(r);
-        if (r.kind == record_kind::free) resumed_->frees.push_back(r.offset);
+        if (r.kind == record_kind::free) resumed_->frees.add({r.offset, r.bytes});
         if (r.kind == record_kind::staged) staged_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::segment) segments_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::filled) {
-            filled_.push_back({r.offset, {}});
+            filled_.push_back({r.offset, {}, 0});
             std::memcpy(&filled_.back().what, r.payload, sizeof(filled_payload));
         }
         if (r.kind != record_kind::old_bytes) continue;
-        for (std::uint64_t b = r.offset; b < r.offset + r.bytes; ++b)
-            resumed_->logged[b / word_bytes] |= static_cast<std::uint8_t>(1u << b % word_bytes);
+        resumed_->logged.add(r.offset, r.bytes);
     }
     // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
     // log cannot pass for one of this run.
@@ -240,11 +325,7 @@ inline void section::before_in_place_store() {
     if (unfenced_) fence(); // upholds (1)
 }
 
-bool section::fresh(std::uint64_t offset) const noexcept {
-    for (std::size_t i = allocs_.size(); i-- > 0;)
-        if (offset - allocs_[i].offset < allocs_[i].bytes) return true;
-    return false;
-}
+bool section::fresh(std::uint64_t offset) const noexcept { return allocs_.covers(offset); }
 
 inline bool section::in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     for (const filled_bytes& f : filled_)
@@ -258,7 +339,20 @@ void section::note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum
         filled_.clear();
     }
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - base_);
-    filled_.push_back({offset, {bytes, sum}});
+    // Bytes filled in twice have the sum of neither: the first ones wait for no fence any more.
+    if (in_filled(offset, bytes)) {
+        persist::fence(domain_);
+        filled_.clear();
+    }
+    filled_.push_back({offset, {bytes, sum}, persist::thread_counters().fences});
+}
+
+/// A fence of this thread since then (hf::stage_persist, hf::persist …) has made them durable, and
+/// whatever was stored there before it.
+void section::forget_durable() {
+    std::erase_if(filled_, [now = persist::thread_counters().fences](const filled_bytes& f) {
+        return f.fences != now;
+    });
 }
 
 void section::forget_filled(block inside) noexcept {
@@ -315,6 +409,8 @@ void section::log_old_bytes(const void* address, std::uint64_t bytes) {
             if (bytes > pool_->file->shape().max_bytes - offset)
                 fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
                       function_->where, static_cast<unsigned long long>(bytes));
+            if (looks_closely()) [[unlikely]]
+                left_.push_back({offset, bytes, 0});
             append(record_kind::old_bytes, offset, bytes, address);
         }
         before_in_place_store();
@@ -323,14 +419,7 @@ void section::log_old_bytes(const void* address, std::uint64_t bytes) {
 }
 
 bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
-    if (resumed_ != nullptr) [[unlikely]] {
-        bool all = true;
-        for (std::uint64_t b = offset; b < offset + bytes && all; ++b) {
-            const auto found = resumed_->logged.find(b / word_bytes);
-            all = found != resumed_->logged.end() && (found->second >> b % word_bytes & 1) != 0;
-        }
-        if (all) return true;
-    }
+    if (resumed_ != nullptr && resumed_->logged.all(offset, bytes)) return true;
     return logged_.seen_or_add(epoch_, offset, bytes);
 }
 
@@ -344,12 +433,12 @@ void* section::alloc(std::uint64_t bytes) {
                   function_->name, function_->where, static_cast<unsigned long long>(again.bytes),
                   static_cast<unsigned long long>(bytes));
         if (again.offset == 0) return nullptr;
-        allocs_.push_back({again.offset, again.bytes});
+        allocs_.add({again.offset, again.bytes});
         return base_ + again.offset;
     }
     block b{0, 0};
     try {
-        if (allocs_.size() == allocs_.capacity()) allocs_.reserve(2 * allocs_.size() + 4);
+        allocs_.make_room();
         b = pool_->blocks.reserve(*cache_, bytes);
     } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
     }
@@ -360,7 +449,7 @@ void* section::alloc(std::uint64_t bytes) {
         return nullptr;
     }
     append(record_kind::alloc, b.offset, b.bytes);
-    allocs_.push_back(b);
+    allocs_.add(b);
     return base_ + b.offset;
 }
 
@@ -368,9 +457,8 @@ void section::free(void* given) {
     const std::uint64_t offset = checked_offset(given, 0);
     const auto at_offset = [&](block b) { return b.offset == offset; };
     // A block of this section's own: it never becomes allocated.
-    if (const auto own = std::ranges::find_if(allocs_, at_offset); own != allocs_.end()) {
-        unused_.push_back(*own);
-        allocs_.erase(own);
+    if (const block own = allocs_.remove(offset); own.bytes != 0) {
+        unused_.push_back(own);
         return;
     }
     if (const auto own = std::ranges::find_if(adopted_, at_offset); own != adopted_.end()) {
@@ -379,12 +467,12 @@ void section::free(void* given) {
         return;
     }
     const block b = pool_->blocks.find(offset);
-    if (offset == outside || b.bytes == 0 || std::ranges::any_of(frees_, at_offset))
+    if (offset == outside || b.bytes == 0 || frees_.covers(offset))
         fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name,
               function_->where, given);
-    if (resumed_ == nullptr || std::ranges::find(resumed_->frees, offset) == resumed_->frees.end())
+    if (resumed_ == nullptr || !resumed_->frees.covers(offset))
         append(record_kind::free, b.offset, b.bytes);
-    frees_.push_back(b);
+    frees_.add(b);
 }
 
 void section::adopt(void* staged_block) {
@@ -441,11 +529,12 @@ void section::publish_blocks() {
     before_in_place_store(); // upholds (2)
     const auto dirty = [&](const void* word) { will_store(word, word_bytes); };
     heap& durable = pool_->blocks.durable();
-    for (const auto* taken : {&allocs_, &adopted_})
-        for (block b : *taken) {
-            if (!cache_->named(durable, b)) durable.name_chunk(b, dirty);
-            durable.set_bit(b, dirty);
-        }
+    const auto publish = [&](block b) {
+        if (!cache_->named(durable, b)) durable.name_chunk(b, dirty);
+        durable.set_bit(b, dirty);
+    };
+    std::ranges::for_each(allocs_, publish);
+    std::ranges::for_each(adopted_, publish);
     for (block b : frees_) durable.retract(b, dirty);
     stored_ = true;
 }
@@ -453,12 +542,16 @@ void section::publish_blocks() {
 /// The section's blocks have changed hands, durably; those it no longer needs wait for its mark
 /// (3).
 void section::settle_blocks() {
-    for (const auto* taken : {&allocs_, &adopted_})
-        for (block b : *taken) cache_->note_named(pool_->blocks.durable(), b);
-    for (auto* done : {&frees_, &unused_, &segments_}) {
-        freed_.insert(freed_.end(), done->begin(), done->end());
-        done->clear();
-    }
+    const auto note_named = [&](block b) { cache_->note_named(pool_->blocks.durable(), b); };
+    std::ranges::for_each(allocs_, note_named);
+    std::ranges::for_each(adopted_, note_named);
+    const auto give_back = [&](auto& done) {
+        freed_.insert(freed_.end(), done.begin(), done.end());
+        done.clear();
+    };
+    give_back(frees_);
+    give_back(unused_);
+    give_back(segments_);
     allocs_.clear();
     adopted_.clear();
 }
@@ -479,6 +572,7 @@ void section::commit(bool eager_mark) {
         // Stores, and no locked operation: the next section's first loads need not wait for the
         // fence above.
         mark_due_ = true;
+        remember_left();
         state_->mark_due.store(epoch_, std::memory_order_release);
     } else {
         store_mark(domain_, header_, epoch_);

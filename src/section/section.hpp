@@ -16,10 +16,13 @@
 //     committed, and if they lock the same, the later one began when the other's mark was durable.
 // (5) Bytes filled in before a section (note_filled) are logged before the section changes them:
 //     recovery compares them, as they were, with their sum.
+//     Between sections nothing else may change them, nor anything that a section read or stored
+//     whose mark is due: hf::settle comes first. Debug builds and the crash checker look.
 // (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure
 //     tore off its log is never written again, or what is left of that log would follow from it.
 #pragma once
 
+#include <section/block_set.hpp>
 #include <section/flush_set.hpp>
 #include <section/lane.hpp>
 #include <section/logged_words.hpp>
@@ -30,7 +33,6 @@
 #include <csetjmp>
 #include <memory>
 #include <mutex>
-#include <unordered_map>
 #include <vector>
 
 namespace hf {
@@ -104,6 +106,10 @@ private:
     void will_store(const void* address, std::uint64_t bytes);
     void fence();
     void append_staged(std::size_t sums);
+    void forget_durable();
+    void remember_left() noexcept;
+    void check_left() const noexcept;
+    void check_filled() const noexcept;
     bool may_be_lazy() noexcept;
     void no_longer_lazy() noexcept;
     void settle_mark_of(std::uint32_t lane) noexcept;
@@ -140,9 +146,9 @@ private:
     std::uint64_t settled_due_ = 0;  // that mark
     flush_set dirty_;
     logged_words logged_;
-    std::vector<block> allocs_;   // reserved by this section: fresh memory
+    block_set allocs_;            // reserved by this section: fresh memory
     std::vector<block> adopted_;  // staged before, allocated at commit
-    std::vector<block> frees_;    // retracted at commit
+    block_set frees_;             // retracted at commit
     std::vector<block> unused_;   // reserved or adopted, and freed again by this section
     std::vector<block> segments_; // where the log continued
     std::vector<block> freed_;    // of sections whose mark is not yet durable (3)
@@ -150,12 +156,21 @@ private:
     struct filled_bytes {
         std::uint64_t offset;
         filled_payload what;
+        std::uint64_t fences; // of this thread before: after the next one it needs no sum
     };
     std::vector<filled_bytes> filled_; // written before the section, not fenced before it (5)
     std::vector<std::unique_ptr<std::byte[]>> kept_; // what keep_here_ has no room for
     std::size_t keep_here_used_ = 0;
     alignas(16) std::byte keep_here_[512];
     std::unique_ptr<resumed_state> resumed_;
+    // In debug builds and under the crash checker: what the last section, whose mark is due, left
+    // of the inputs that it overwrote.
+    struct left_bytes {
+        std::uint64_t offset;
+        std::uint64_t bytes;
+        std::uint64_t sum;
+    };
+    std::vector<left_bytes> left_;
 };
 
 /// Adds 'by' to every pool pointer among packed arguments that is not null.

@@ -120,6 +120,15 @@ void unstage(void* staged_block) noexcept {
     unstage_in(pool_around(staged_block, "unstage"), staged_block);
 }
 
+void settle(pool& in) noexcept {
+    HF_ASSERT(current_section == nullptr);
+    pool::impl& pool = in.internals();
+    const std::uint32_t lazy = pool.lazy_lane.load(std::memory_order_acquire);
+    if (lazy == pool::impl::no_lane || pool.lanes[lazy].mark_due.load() == 0) return;
+    pool.store_due_mark(lazy);
+    persist::fence(pool.file->domain()); // durable before anything the caller stores
+}
+
 void trim(pool& in) noexcept try {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();

@@ -219,6 +219,65 @@ private:
     bool after_one_;
 };
 
+/// Plain stores between sections: to what a section left whose mark was due, once it is settled.
+class settled final : public hf::crash::program {
+    hf::open_options options() const override { return torn_off(false).options(); }
+    void setup(hf::pool& p) override {
+        hf_txfunc_register(&increment_desc);
+        p.root<counter>();
+    }
+    unsigned operations(unsigned) const override { return 3; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        counter* c = p.root<counter>();
+        if (i != 1) return increment(c);
+        hf::settle(p);
+        c->value = 12;
+        hf::persist::persist(p.domain(), &c->value, sizeof c->value);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override { s.add(p.root<counter>()->value); }
+};
+
+struct link_args {
+    stack* on;
+    node* staged;
+};
+void link_body(const void* packed) {
+    const auto& a = *static_cast<const link_args*>(packed);
+    hf_adopt(a.staged);
+    store(&a.on->head, a.staged);
+    store(&a.on->count, a.on->count + 1);
+}
+const hf_arg link_schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_POOL_POINTER}};
+const hf_txfunc link_desc{HF_ABI_VERSION, sizeof(link_args), 2104, 1,        "link",
+                          "here",         link_schema,       2,    link_body};
+
+/// A staged node is changed, and persisted, after the words that its section's log has the sum of.
+class changed_after final : public pending_program {
+public:
+    changed_after() : pending_program(false) {}
+
+private:
+    void setup(hf::pool& p) override {
+        hf_txfunc_register(&link_desc);
+        pending_program::setup(p);
+    }
+    unsigned threads() const override { return 1; }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        stack* on = p.root<stack>();
+        auto* fresh = static_cast<node*>(*hf::stage(p, sizeof(node)));
+        const node words{on->head, 5};
+        hf::stage_words(fresh, &words, sizeof words);
+        fresh->value = i + 7;
+        hf::persist::persist(p.domain(), &fresh->value, sizeof fresh->value);
+        const link_args args{on, fresh};
+        hf_clobber_begin(&link_desc, &args);
+        link_body(&args);
+        hf_clobber_commit();
+    }
+    void second(stack*) override {}
+};
+
 template <class Program> void add_twice(const std::string& name) {
     hf::crash::add(name, std::make_unique<Program>(false));
     hf::crash::add(name + ", lanes exchanged", std::make_unique<Program>(true));
@@ -227,6 +286,8 @@ template <class Program> void add_twice(const std::string& name) {
     add_twice<pop_after>("pending/push, pop");
     add_twice<push_after>("pending/push, push");
     add_twice<push_after_pop>("pending/pop, push");
+    hf::crash::add("pending/settled", std::make_unique<settled>());
+    hf::crash::add("pending/changed after", std::make_unique<changed_after>());
     hf::crash::add("pending/torn off", std::make_unique<torn_off>(false));
     hf::crash::add("pending/torn off, one before", std::make_unique<torn_off>(true));
     return true;

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The blocks that a section has taken, or freed. Of a few, each is looked at; of many, tables tell
+// which bytes are theirs: a section may take millions, and asks at each of its stores.
+#pragma once
+
+#include <alloc/heap.hpp>
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <vector>
+
+namespace hf {
+
+/// 64-bit keys to 64-bit values: open addressing, nothing is ever taken out.
+class offset_table {
+public:
+    /// Null: never made.
+    std::uint64_t* find(std::uint64_t key) noexcept {
+        return slots_.empty() ? nullptr : found(key).key == 0 ? nullptr : &found(key).value;
+    }
+    const std::uint64_t* find(std::uint64_t key) const noexcept {
+        return const_cast<offset_table*>(this)->find(key);
+    }
+    /// Made as 0. Requires: room for it.
+    std::uint64_t& at(std::uint64_t key) noexcept {
+        slot& s = found(key);
+        used_ += s.key == 0 ? 1 : 0;
+        s.key = key + 1;
+        return s.value;
+    }
+    /// For so many more keys. Throws std::bad_alloc.
+    void make_room(std::size_t more) {
+        if (slots_.size() >= 2 * (used_ + more)) return;
+        std::size_t size = 64;
+        while (size < 4 * (used_ + more)) size *= 2;
+        std::vector<slot> old(size);
+        old.swap(slots_);
+        for (const slot& s : old)
+            if (s.key != 0) found(s.key - 1) = s;
+    }
+    void clear() noexcept {
+        if (slots_.size() > keep_slots) std::vector<slot>().swap(slots_);
+        else slots_.assign(slots_.size(), slot{});
+        used_ = 0;
+    }
+    bool empty() const noexcept { return used_ == 0; }
+
+private:
+    struct slot {
+        std::uint64_t key; // + 1; 0: free
+        std::uint64_t value;
+    };
+    static constexpr std::size_t keep_slots = 4096;
+    slot& found(std::uint64_t key) noexcept {
+        const std::size_t mask = slots_.size() - 1;
+        std::size_t i = (key * 0x9e3779b97f4a7c15ULL >> 20) & mask;
+        while (slots_[i].key != 0 && slots_[i].key != key + 1) i = (i + 1) & mask;
+        return slots_[i];
+    }
+    std::vector<slot> slots_; // as many as a power of two
+    std::size_t used_ = 0;
+};
+
+class block_set {
+public:
+    /// What can fail of the next add(), but for large blocks. Throws std::bad_alloc.
+    void make_room() {
+        if (all_.size() == all_.capacity()) all_.reserve(2 * all_.size() + 4);
+        if (indexed_) [[unlikely]]
+            granules_.make_room(regions_max);
+        else if (all_.size() == few) index_all();
+        if (!places_.empty()) places_.make_room(1);
+    }
+    /// Requires: no byte of the block is in the set.
+    void add(block b) {
+        make_room();
+        if (indexed_) [[unlikely]]
+            index(b, true);
+        if (!places_.empty()) places_.at(b.offset) = all_.size() + 1;
+        all_.push_back(b);
+    }
+    /// True when the byte is one of a block of the set.
+    bool covers(std::uint64_t offset) const noexcept {
+        if (indexed_) [[unlikely]]
+            return covers_by_tables(offset);
+        for (std::size_t i = all_.size(); i-- > 0;)
+            if (offset - all_[i].offset < all_[i].bytes) return true;
+        return false;
+    }
+    /// Takes out the block that starts there; bytes 0: none does.
+    block remove(std::uint64_t offset) {
+        const std::size_t i = place_of(offset);
+        if (i == all_.size()) return {offset, 0};
+        const block gone = all_[i];
+        if (indexed_) index(gone, false);
+        if (!places_.empty()) {
+            places_.at(all_.back().offset) = i + 1;
+            places_.at(offset) = 0;
+        }
+        all_[i] = all_.back();
+        all_.pop_back();
+        return gone;
+    }
+    void clear() noexcept {
+        all_.clear();
+        if (!indexed_) [[likely]]
+            return;
+        indexed_ = false;
+        granules_.clear();
+        places_.clear();
+        large_.clear();
+    }
+    bool empty() const noexcept { return all_.empty(); }
+    auto begin() const noexcept { return all_.begin(); }
+    auto end() const noexcept { return all_.end(); }
+
+private:
+    static constexpr std::size_t few = 8;
+    static constexpr std::uint64_t region_bytes = 64 * granule_bytes; // a bit each in a word
+    static constexpr std::uint64_t small_bytes = 4096;                // larger ones are in large_
+    static constexpr std::uint64_t regions_max = small_bytes / region_bytes + 1; // of a small one
+
+    __attribute__((noinline)) void index_all() {
+        granules_.make_room((few + 1) * regions_max);
+        for (const block& b : all_) index(b, true);
+        indexed_ = true;
+    }
+    void index(block b, bool in) {
+        if (b.bytes > small_bytes) {
+            if (in) large_[b.offset] = b.bytes;
+            else large_.erase(b.offset);
+            return;
+        }
+        for (std::uint64_t at = b.offset, end = b.offset + b.bytes; at < end;) {
+            const std::uint64_t next = std::min(end, at - at % region_bytes + region_bytes);
+            const std::uint64_t bits = ~std::uint64_t{0} >> (64 - (next - at) / granule_bytes)
+                                                                << at / granule_bytes % 64;
+            std::uint64_t& mask = granules_.at(at / region_bytes);
+            mask = in ? mask | bits : mask & ~bits;
+            at = next;
+        }
+    }
+    __attribute__((noinline)) bool covers_by_tables(std::uint64_t offset) const noexcept {
+        const std::uint64_t* mask = granules_.find(offset / region_bytes);
+        if (mask != nullptr && (*mask >> offset / granule_bytes % 64 & 1) != 0) return true;
+        const auto next = large_.upper_bound(offset);
+        return next != large_.begin() && offset - std::prev(next)->first < std::prev(next)->second;
+    }
+    /// In all_; its size: nowhere.
+    std::size_t place_of(std::uint64_t offset) {
+        if (!indexed_) {
+            std::size_t i = 0;
+            while (i < all_.size() && all_[i].offset != offset) ++i;
+            return i;
+        }
+        if (places_.empty()) {
+            places_.make_room(all_.size() + 1);
+            for (std::size_t i = 0; i < all_.size(); ++i) places_.at(all_[i].offset) = i + 1;
+        }
+        const std::uint64_t* place = places_.find(offset);
+        return place == nullptr || *place == 0 ? all_.size() : *place - 1;
+    }
+
+    std::vector<block> all_;
+    bool indexed_ = false;  // there are, or were, more than a few
+    offset_table granules_; // then: which of a region's are in the set
+    offset_table places_;   // + 1, in all_; made when one of many is taken out
+    std::map<std::uint64_t, std::uint64_t> large_;
+};
+
+} // namespace hf
