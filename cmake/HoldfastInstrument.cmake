@@ -133,6 +133,7 @@ function(holdfast_trace target)
   set(engine "$<TARGET_PROPERTY:${target},HOLDFAST_ENGINE>")
   target_compile_options(${target} PRIVATE
     -fno-omit-frame-pointer -fno-optimize-sibling-calls "SHELL:-mllvm -holdfast-trace"
+    "SHELL:-mllvm -holdfast-trace-turns"
     "$<$<OR:$<STREQUAL:${engine},>,$<STREQUAL:${engine},none>>:SHELL:-mllvm -holdfast-engine=none>")
 endfunction()
 
@@ -163,4 +164,6 @@ function(holdfast_crash_program name)
   set_target_properties(${name} PROPERTIES ENABLE_EXPORTS ON)
   holdfast_instrument(${name} ENGINE ${ARG_ENGINE} OPTIONS ${ARG_OPTIONS})
   holdfast_trace(${name})
+  # Code of yours may rely on locked operations to order what it has flushed. Holdfast's must not.
+  target_compile_options(${name} PRIVATE "SHELL:-mllvm -holdfast-trace-locked")
 endfunction()

@@ -14,8 +14,14 @@
 //    others, so that its return address names the access's line.
 // 3. Drop what the function promised about memory: it calls the checker now.
 //
-// Left to the persistence layer, which reports them itself: non-temporal
-// stores, cache-line write-backs, sfence and inline assembly.
+// Cache-line write-backs, sfence and non-temporal stores are reported as well,
+// as intrinsics and as inline assembly, but for those of the persistence layer,
+// which reports its own. Of other inline assembly the memory operands are.
+//
+// Two options add reports. -holdfast-trace-turns: before each store, where a
+// checker may let another thread run; after it a load that it rests on is past.
+// -holdfast-trace-locked: locked operations as the fences that they are on x86.
+// Code that must not come to rely on them, the library, is built without.
 #include "transform/TraceAccesses.h"
 #include "analysis/LibraryAccesses.h"
 #include "analysis/Origin.h"
@@ -24,11 +30,13 @@
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsX86.h"
 #include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Transforms/Instrumentation.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
 #include "llvm/Transforms/Utils/Local.h"
@@ -47,7 +55,22 @@ namespace holdfast {
 
 namespace {
 
-enum class Event { Load, StringLoad, Store, StringStore, Locked, Fence };
+cl::opt<bool> Turns("holdfast-trace-turns",
+                    cl::desc("Report that a store is to come"));
+cl::opt<bool> LockedFences("holdfast-trace-locked",
+                           cl::desc("Report locked operations as fences"));
+
+enum class Event {
+  Load,
+  StringLoad,
+  Store,
+  StringStore,
+  NonTemporal,
+  Locked,
+  WriteBack,  ///< clwb, clflushopt
+  WriteBack1, ///< clflush: waits for nothing
+  Fence
+};
 
 struct Report {
   Instruction *At;
@@ -66,21 +89,20 @@ struct Report {
 class Collector {
 public:
   Collector(Function &F, const TargetLibraryInfo &Library)
-      : Layout(F.getDataLayout()), Context(F.getContext()), Library(Library) {}
+      : Layout(F.getDataLayout()), Context(F.getContext()), Library(Library),
+        ReportsItself(F.getName().starts_with("_ZN2hf7persist")) {}
 
   SmallVector<Report, 32> Found;
 
   void visit(Instruction &I) {
-    if (I.hasMetadata(LLVMContext::MD_nontemporal))
-      return;
+    if (isa<StoreInst>(I) && I.hasMetadata(LLVMContext::MD_nontemporal))
+      return nonTemporal(I, cast<StoreInst>(I).getPointerOperand(),
+                         Layout.getTypeStoreSize(
+                             cast<StoreInst>(I).getValueOperand()->getType()));
     if (auto *Load = dyn_cast<LoadInst>(&I))
       one(I, Event::Load, Load->getPointerOperand(), Load->getType());
     else if (auto *Store = dyn_cast<StoreInst>(&I))
-      one(I,
-          Store->getOrdering() == AtomicOrdering::SequentiallyConsistent
-              ? Event::Locked
-              : Event::Store,
-          Store->getPointerOperand(), Store->getValueOperand()->getType());
+      visitStore(*Store);
     else if (auto *Update = dyn_cast<AtomicRMWInst>(&I))
       locked(I, Update->getPointerOperand(), Update->getType());
     else if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I))
@@ -96,6 +118,7 @@ private:
   const DataLayout &Layout;
   LLVMContext &Context;
   const TargetLibraryInfo &Library;
+  const bool ReportsItself; ///< the persistence layer
 
   Value *bytes(uint64_t Bytes) const {
     return ConstantInt::get(Type::getInt64Ty(Context), Bytes);
@@ -124,6 +147,76 @@ private:
   void locked(Instruction &I, Value *Address, Type *T) {
     one(I, Event::Load, Address, T);
     one(I, Event::Locked, Address, T);
+    lockedFence(I);
+  }
+  void lockedFence(Instruction &I) {
+    if (LockedFences)
+      Found.push_back({&I, Event::Fence});
+  }
+
+  /// The checker follows whole words: of one that is stored in part it must
+  /// know the rest.
+  void nonTemporal(Instruction &I, Value *Address, uint64_t Bytes) {
+    if (ReportsItself)
+      return;
+    if (Bytes % 8 != 0)
+      add({&I, Event::Load, Address, bytes(Bytes)});
+    add({&I, Event::NonTemporal, Address, bytes(Bytes)});
+  }
+  void writeBack(Instruction &I, Value *Address, bool WaitsForFence) {
+    if (!ReportsItself)
+      add({&I, WaitsForFence ? Event::WriteBack : Event::WriteBack1, Address,
+           bytes(1)});
+  }
+  void fence(Instruction &I) {
+    if (!ReportsItself)
+      Found.push_back({&I, Event::Fence});
+  }
+
+  /// What its words say, and its memory operands.
+  void visitAssembly(CallBase &Call, const InlineAsm &Assembly) {
+    StringRef Text = Assembly.getAsmString();
+    const bool NotTemporal = Text.contains("movnt");
+    Value *First = nullptr;
+    unsigned A = 0;
+    for (const InlineAsm::ConstraintInfo &C : Assembly.ParseConstraints()) {
+      if (C.Type == InlineAsm::isClobber || C.Type == InlineAsm::isLabel ||
+          (C.Type == InlineAsm::isOutput && !C.isIndirect))
+        continue;
+      if (A == Call.arg_size())
+        break;
+      Value *Operand = Call.getArgOperand(A);
+      if (!First && Operand->getType()->isPointerTy())
+        First = Operand;
+      if (Type *T = C.isIndirect ? Call.getParamElementType(A) : nullptr;
+          T && T->isSized()) {
+        if (C.Type == InlineAsm::isInput)
+          one(Call, Event::Load, Operand, T);
+        else if (!NotTemporal)
+          one(Call, Event::Store, Operand, T);
+      }
+      ++A;
+    }
+    if (First && NotTemporal)
+      nonTemporal(Call, First, Text.contains("movnti") ? 8 : 16);
+    if (First && (Text.contains("clwb") || Text.contains("xsaveopt")))
+      writeBack(Call, First, /*WaitsForFence=*/true);
+    else if (First && Text.contains("clflush"))
+      writeBack(Call, First,
+                Text.contains("clflushopt") || Text.contains("0x66"));
+    if (Text.contains("sfence") || Text.contains("mfence"))
+      fence(Call);
+    else if (Text.contains("lock") || Text.contains("xchg"))
+      lockedFence(Call);
+  }
+
+  void visitStore(StoreInst &Store) {
+    const bool Exchanges =
+        Store.getOrdering() == AtomicOrdering::SequentiallyConsistent;
+    one(Store, Exchanges ? Event::Locked : Event::Store,
+        Store.getPointerOperand(), Store.getValueOperand()->getType());
+    if (Exchanges)
+      lockedFence(Store);
   }
 
   /// Weaker fences are no instructions on x86.
@@ -138,7 +231,9 @@ private:
       if (Call.isByValArgument(A)) // the call copies it
         range(Call, Event::Load, Call.getArgOperand(A),
               bytesOf(Call.getParamByValType(A)));
-    if (auto *Memory = dyn_cast<AnyMemIntrinsic>(&Call)) {
+    if (auto *Assembly = dyn_cast<InlineAsm>(Call.getCalledOperand())) {
+      visitAssembly(Call, *Assembly);
+    } else if (auto *Memory = dyn_cast<AnyMemIntrinsic>(&Call)) {
       if (auto *Transfer = dyn_cast<AnyMemTransferInst>(Memory))
         range(Call, Event::Load, Transfer->getRawSource(), Memory->getLength());
       range(Call, Event::Store, Memory->getRawDest(), Memory->getLength());
@@ -167,6 +262,15 @@ private:
     case Intrinsic::x86_sse2_mfence:
       Found.push_back({&Call, Event::Fence});
       return;
+    case Intrinsic::x86_sse_sfence:
+      return fence(Call);
+    case Intrinsic::x86_clwb:
+    case Intrinsic::x86_clflushopt:
+      return writeBack(Call, Operand(0), /*WaitsForFence=*/true);
+    case Intrinsic::x86_sse2_clflush:
+      return writeBack(Call, Operand(0), /*WaitsForFence=*/false);
+    case Intrinsic::x86_sse2_maskmov_dqu:
+      return nonTemporal(Call, Operand(2), 16);
     default:
       return;
     }
@@ -207,8 +311,11 @@ public:
     SmallVector<Instruction *, 32> Points;
     for (const Report &R : Reports)
       Points.push_back(R.isBefore() ? R.At : behind(*R.At));
-    for (auto [R, Point] : zip(Reports, Points))
+    for (auto [R, Point] : zip(Reports, Points)) {
       insert(R, *Point);
+      if (Turns && (R.What == Event::Store || R.What == Event::NonTemporal))
+        insertTurn(R);
+    }
   }
 
 private:
@@ -245,6 +352,13 @@ private:
     case Event::StringStore:
       ++NumStores;
       return report(Builder, "hf_trace_store", R, Point);
+    case Event::NonTemporal:
+      ++NumStores;
+      return report(Builder, "hf_trace_nt_store", R, Point);
+    case Event::WriteBack:
+      return report(Builder, "hf_trace_flush", R, Point);
+    case Event::WriteBack1:
+      return report(Builder, "hf_trace_clflush", R, Point);
     case Event::Locked:
       ++NumLocked;
       return report(Builder, "hf_trace_rmw", R, Point);
@@ -252,6 +366,13 @@ private:
       ++NumFences;
       return call(Builder, callback("hf_trace_fence", {}), {});
     }
+  }
+
+  void insertTurn(const Report &R) {
+    InstrumentationIRBuilder Builder(R.At);
+    Builder.SetCurrentDebugLocation(R.At->getDebugLoc());
+    InstrumentationIRBuilder::ensureDebugInfo(Builder, *R.At->getFunction());
+    report(Builder, "hf_trace_turn", R, *R.At);
   }
 
   FunctionCallee callback(StringRef Name, ArrayRef<Type *> Parameters) {

@@ -100,9 +100,7 @@ exploration& exploration::operator+=(const exploration& more) {
 explorer::explorer(std::span<std::byte> memory, domain d, std::function<verdict()> recover,
                    const explore_options& options)
     : memory_(memory), domain_(d), recover_(std::move(recover)), options_(options),
-      start_(std::chrono::steady_clock::now()), decided_(memory.size() / line_bytes),
-      dirtied_(memory.size() / line_bytes), overlaid_(memory.size() / line_bytes),
-      overlay_(memory.size() / line_bytes) {
+      number_of_(memory.size() / line_bytes), start_(std::chrono::steady_clock::now()) {
     HF_ASSERT(memory.size() % line_bytes == 0 && options.depth >= 1);
     for (unsigned level = 0; level < options.depth; ++level) {
         frames_.push_back(std::make_unique<frame>());
@@ -127,21 +125,45 @@ void explorer::explore(std::span<const std::byte> before, const trace& run,
     const watch watching(memory_.data(), memory_.size(), *this);
     frame& f = *frames_[0];
     before_ = before;
-    f.memory = persistent_memory(domain_, before);
+    f.memory = persistent_memory(domain_, {});
     f.unknown.clear();
     f.unmet.clear();
     f.identity = ++explored_runs_ << 32;
-    f.image.resize(f.memory.lines());
-    std::memcpy(f.image.data(), before.data(), before.size());
     std::memcpy(memory_.data(), before.data(), before.size());
-    f.open.assign(f.memory.lines(), 0);
+    f.image.clear();
+    digests_before_.clear();
+    for (std::size_t line = 0; line < touched_.size(); ++line) {
+        std::memcpy(f.image.emplace_back().data(), place_of(line), line_bytes);
+        f.memory.extend(f.image.back());
+        digests_before_.push_back(digest_of(line, {f.image.back()}));
+    }
+    f.open.assign(touched_.size(), 0);
     f.contents.clear();
-    f.digests.resize(f.memory.lines());
+    f.digests.assign(touched_.size(), 0); // of what is not as it was before
     f.digest = 0;
-    for (std::size_t l = 0; l < f.memory.lines(); ++l)
-        f.digest ^= f.digests[l] = digest_of(l, {f.image[l]});
     explore_run(f, run, legal);
     result_.seconds += cpu_seconds() - begin;
+}
+
+/// The number of a line of memory that may differ from now on.
+std::size_t explorer::touched(std::size_t line_of_memory) {
+    std::uint32_t& number = number_of_[line_of_memory];
+    if (number != 0) return number - 1;
+    touched_.push_back(line_of_memory);
+    number = static_cast<std::uint32_t>(touched_.size());
+    line_content content; // as it was, in every frame
+    std::memcpy(content.data(), before_.data() + line_of_memory * line_bytes, line_bytes);
+    digests_before_.push_back(digest_of(number - 1, {content}));
+    for (auto& f : frames_) {
+        f->memory.extend(content);
+        f->image.push_back(content);
+        f->open.push_back(0);
+        f->digests.push_back(0);
+        f->looked_at.push_back(false);
+    }
+    for (auto* stamps : {&decided_, &dirtied_, &overlaid_}) stamps->push_back(0);
+    overlay_.push_back(0);
+    return number - 1;
 }
 
 void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_set>& legal) {
@@ -158,7 +180,6 @@ void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_s
     for (std::size_t i = 0; i < run.events.size(); ++i) {
         const trace_event& e = run.events[i];
         const std::byte* data = run.data.data() + e.data;
-        const std::size_t line = e.offset / line_bytes;
         f.event = i;
         if (f.level == 0 && options_.failures_min == 1) ++result_.events;
         switch (e.kind) {
@@ -173,13 +194,14 @@ void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_s
             if (!wider && stored && !fail_here(f, *now)) return;
             break;
         }
-        case event_kind::decided: decided(f, line, data); break;
+        case event_kind::decided: decided(f, touched(e.offset / line_bytes), data); break;
         case event_kind::store:
         case event_kind::nt_store:
             stored = true;
             if (!explore_store(f, e, data, *now)) return;
             break;
-        case event_kind::flush: flushed(f, e.thread, line); break;
+        case event_kind::flush: flushed(f, e.thread, touched(e.offset / line_bytes)); break;
+        case event_kind::flush_now: flushed_now(f, touched(e.offset / line_bytes)); break;
         case event_kind::fence: fenced(f, e.thread); break;
         }
     }
@@ -192,7 +214,7 @@ void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_s
 /// A store within one line. False: stop exploring.
 bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* data,
                              const legal_set& legal) {
-    const std::size_t line = e.offset / line_bytes;
+    const std::size_t line = touched(e.offset / line_bytes);
     // What has reached memory has persisted there: then failures fall between the words as well.
     const std::size_t step = domain_ == domain::adr ? e.bytes : word_bytes;
     for (std::size_t at = 0; at < e.bytes;) {
@@ -226,24 +248,34 @@ bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* da
 void explorer::stored(frame& f, const trace_event& e, std::size_t at, const std::byte* data,
                       std::size_t n) {
     const bool plain = e.kind == event_kind::store;
-    const std::size_t line = e.offset / line_bytes;
+    const std::size_t line = touched(e.offset / line_bytes);
+    const std::size_t within = e.offset % line_bytes + at;
     const auto store = [&](persistent_memory& to, std::size_t offset) {
         if (plain) to.store(offset, data + at, n);
         else to.nt_store(e.thread, offset, data + at, n);
     };
     const auto found = f.unknown.find(line);
-    if (found == f.unknown.end()) return store(f.memory, e.offset + at);
+    if (found == f.unknown.end()) return store(f.memory, line * line_bytes + within);
     unknown_line& u = found->second;
     if (u.stored_over.empty())
         for (const line_content& base : u.bases)
             u.stored_over.emplace_back(domain_, std::as_bytes(std::span(base)));
-    for (persistent_memory& m : u.stored_over) store(m, (e.offset + at) % line_bytes);
+    for (persistent_memory& m : u.stored_over) store(m, within);
 }
 
 void explorer::flushed(frame& f, unsigned thread, std::size_t line) {
     const auto found = f.unknown.find(line);
     if (found == f.unknown.end()) return f.memory.flush(thread, line);
     for (persistent_memory& m : found->second.stored_over) m.flush(thread, 0);
+}
+
+void explorer::flushed_now(frame& f, std::size_t line) {
+    ++f.epoch;
+    const auto found = f.unknown.find(line);
+    if (found == f.unknown.end()) f.memory.flush_now(line);
+    else
+        for (persistent_memory& m : found->second.stored_over) m.flush_now(0);
+    refresh_line(f, line);
 }
 
 void explorer::fenced(frame& f, unsigned thread) {
@@ -295,7 +327,7 @@ std::vector<line_content> explorer::possible(const frame& f, std::size_t line) {
 std::vector<line_content> explorer::refresh_line(frame& f, std::size_t line) {
     std::vector<line_content> possible = explorer::possible(f, line);
     f.digest ^= f.digests[line];
-    f.digest ^= f.digests[line] = digest_of(line, possible);
+    f.digest ^= f.digests[line] = digest_of(line, possible) ^ digests_before_[line];
     if (f.image[line] != possible.front()) { // (5)
         f.image[line] = possible.front();
         f.changed.push_back(line);
@@ -315,7 +347,7 @@ std::vector<line_content> explorer::refresh_line(frame& f, std::size_t line) {
 }
 
 void explorer::set_memory(std::size_t line, const line_content& content) {
-    std::memcpy(memory_.data() + line * line_bytes, content.data(), line_bytes);
+    std::memcpy(place_of(line), content.data(), line_bytes);
 }
 
 // --- failures at one event
@@ -420,7 +452,7 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     }
     if (replaying_ != nullptr) {
         replayed_ = v;
-        f.looked_at.assign(f.memory.lines(), false);
+        f.looked_at.assign(touched_.size(), false);
         return f.level + 1 < replaying_->size() && descend(f, legal, v.state);
     }
     // Without a look at what is new, this was a run of recovery that has been judged before; but
@@ -455,14 +487,15 @@ bool explorer::descend_once(frame& f, const legal_set& legal, outcome state) {
     key += picked_;
     const auto known = looked_at_.find(key);
     const auto looked = [&](const std::vector<bool>& lines) {
-        return std::ranges::any_of(unmet_, [&](std::size_t line) { return lines[line]; });
+        return std::ranges::any_of(
+            unmet_, [&](std::size_t line) { return line < lines.size() && lines[line]; });
     };
     if (known != looked_at_.end() && !unmet_.empty() && !looked(known->second)) {
         if (f.level + 1 >= options_.failures_min) ++result_.merged;
         return true;
     }
     const std::vector<std::size_t> unmet = unmet_;
-    f.looked_at.assign(f.memory.lines(), false);
+    f.looked_at.assign(touched_.size(), false);
     frames_[f.level + 1]->identity = key;
     if (!descend(f, legal, state)) return false;
     unmet_ = unmet;
@@ -471,7 +504,7 @@ bool explorer::descend_once(frame& f, const legal_set& legal, outcome state) {
         looked_at_.erase(key); // explored in part only
         return true;
     }
-    all.resize(f.memory.lines());
+    all.resize(touched_.size());
     for (std::size_t line = 0; line < all.size(); ++line)
         if (f.looked_at[line]) all[line] = true;
     return true;
@@ -563,13 +596,13 @@ void explorer::decide(std::size_t line, const line_content& content) {
         dirty_lines_.push_back(line);
     }
     if (overlaid_[line] == run_) { // recovery has stored to it: that stays
-        auto* to = memory_.data() + line * line_bytes;
+        std::byte* to = place_of(line);
         const auto* from = reinterpret_cast<const std::byte*>(content.data());
         for (std::size_t i = 0; i < line_bytes; ++i)
             if ((overlay_[line] >> i & 1) == 0) to[i] = from[i];
     } else set_memory(line, content);
     decisions_.emplace_back(line, content);
-    record(event_kind::decided, line * line_bytes, line_bytes, content.data());
+    record(event_kind::decided, touched_[line] * line_bytes, line_bytes, content.data());
 }
 
 /// The first choice is the newest content: the fewest stores lost.
@@ -582,13 +615,17 @@ void explorer::decide_by_choice(std::size_t line) {
 
 void explorer::load(std::size_t offset, std::size_t bytes) {
     if (current_ == nullptr) return;
-    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes; ++line)
+    for (std::size_t at = offset / line_bytes; at <= (offset + bytes - 1) / line_bytes; ++at) {
+        if (number_of_[at] == 0) continue;
+        const std::size_t line = number_of_[at] - 1;
         if (undecided(line) && !stored_over(line, offset, bytes)) decide_by_choice(line);
+    }
 }
 
 /// Bits of the bytes of [offset, offset + bytes) that lie in the line.
-std::uint64_t explorer::bytes_in_line(std::size_t line, std::size_t offset, std::size_t bytes) {
-    const std::size_t start = line * line_bytes;
+std::uint64_t explorer::bytes_in_line(std::size_t line, std::size_t offset,
+                                      std::size_t bytes) const {
+    const std::size_t start = touched_[line] * line_bytes;
     const std::size_t from = std::max(offset, start) - start;
     const std::size_t to = std::min(offset + bytes, start + line_bytes) - start;
     const std::uint64_t below = to == line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << to) - 1;
@@ -610,14 +647,15 @@ void explorer::checked(std::size_t offset, std::size_t bytes) {
     };
     std::vector<part> parts;
     std::uint32_t others = 0;
-    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes;
-         ++line) {
+    for (std::size_t l = offset / line_bytes; l <= (offset + bytes - 1) / line_bytes; ++l) {
+        if (number_of_[l] == 0) continue;
+        const std::size_t line = number_of_[l] - 1;
         if (!undecided(line)) continue;
         if (overlaid_[line] == run_) {
             decide_by_choice(line);
             continue;
         }
-        const std::size_t start = line * line_bytes;
+        const std::size_t start = l * line_bytes;
         const std::size_t from = std::max(offset, start) - start;
         const std::size_t to = std::min(offset + bytes, start + line_bytes) - start;
         part p{line, {}, {}};
@@ -664,8 +702,8 @@ void explorer::record(event_kind kind, std::size_t offset, std::size_t bytes, co
 /// A store that has been made. The rest of an undecided line stays undecided.
 void explorer::written(std::size_t offset, std::size_t bytes, event_kind kind) {
     for (std::size_t at = offset, end = offset + bytes; at < end;) {
-        const std::size_t line = at / line_bytes;
-        const std::size_t n = std::min(end, (line + 1) * line_bytes) - at;
+        const std::size_t line = touched(at / line_bytes);
+        const std::size_t n = std::min(end, round_down(at, line_bytes) + line_bytes) - at;
         if (undecided(line)) {
             if (overlaid_[line] != run_) overlay_[line] = 0;
             overlaid_[line] = run_;
@@ -691,6 +729,11 @@ void explorer::flush(std::size_t offset, std::size_t bytes) {
     for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes; ++line)
         record(event_kind::flush, line * line_bytes, line_bytes, nullptr);
 }
+void explorer::flush_now(std::size_t offset, std::size_t bytes) {
+    if (current_ == nullptr) return;
+    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes; ++line)
+        record(event_kind::flush_now, line * line_bytes, line_bytes, nullptr);
+}
 void explorer::fence() {
     if (current_ != nullptr) record(event_kind::fence, 0, 0, nullptr);
 }
@@ -711,7 +754,8 @@ void explorer::report(frame& f, const std::string& what) {
     v.last_event = frames_[0]->event;
     v.last_change = last_change();
     for (const auto& [line, content] : decisions_)
-        if (content != f.contents_of(line).back()) v.missing.push_back(lost_of(f, line, content));
+        if (content != f.contents_of(line).back())
+            v.missing.push_back(lost_of(f, touched_[line], content));
     result_.violations.push_back(std::move(v));
 }
 

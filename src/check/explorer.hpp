@@ -21,6 +21,9 @@
 //     possible content, where the choices say otherwise. With the newest ones instead the outcome
 //     must be the same, or something is read unseen: tried once for each failure of the run.
 //
+// (6) What a state costs does not grow with memory: lines that nobody has stored to have no part in
+//     it. Below, a line is its number among those touched.
+//
 // Recovery may die: signals, broken contracts and runs without end are verdicts, not the end.
 #pragma once
 
@@ -37,7 +40,7 @@
 
 namespace hf::check {
 
-enum class event_kind : std::uint8_t { store, nt_store, flush, fence, decided, legal };
+enum class event_kind : std::uint8_t { store, nt_store, flush, flush_now, fence, decided, legal };
 
 struct trace_event {
     event_kind kind;
@@ -146,6 +149,8 @@ public:
                    const std::vector<failure_point>& at);
 
     const exploration& result() const noexcept { return result_; }
+    /// Lines of memory that may not be as they were before the run. It grows.
+    const std::vector<std::size_t>& touched_lines() const noexcept { return touched_; }
 
 private:
     struct frame;
@@ -164,9 +169,14 @@ private:
     std::size_t last_change() const;
     bool out_of_budget();
 
+    std::size_t touched(std::size_t line_of_memory);
+    std::byte* place_of(std::size_t line) noexcept {
+        return memory_.data() + touched_[line] * line_bytes;
+    }
     void stored(frame& f, const trace_event& e, std::size_t at, const std::byte* data,
                 std::size_t n);
     void flushed(frame& f, unsigned thread, std::size_t line);
+    void flushed_now(frame& f, std::size_t line);
     void fenced(frame& f, unsigned thread);
     void decided(frame& f, std::size_t line, const std::byte* data);
     static std::vector<line_content> possible(const frame& f, std::size_t line);
@@ -178,7 +188,7 @@ private:
     void decide_by_choice(std::size_t line);
     bool undecided(std::size_t line) const noexcept;
     double images_stood_for(const frame& f) const;
-    static std::uint64_t bytes_in_line(std::size_t line, std::size_t offset, std::size_t bytes);
+    std::uint64_t bytes_in_line(std::size_t line, std::size_t offset, std::size_t bytes) const;
     bool stored_over(std::size_t line, std::size_t offset, std::size_t bytes) const;
     void written(std::size_t offset, std::size_t bytes, event_kind kind);
     void record(event_kind kind, std::size_t offset, std::size_t bytes, const void* data);
@@ -187,6 +197,7 @@ private:
     void store(std::size_t offset, std::size_t bytes) override;
     void nt_store(std::size_t offset, std::size_t bytes) override;
     void flush(std::size_t offset, std::size_t bytes) override;
+    void flush_now(std::size_t offset, std::size_t bytes) override;
     void fence() override;
     void checked(std::size_t offset, std::size_t bytes) override;
 
@@ -194,7 +205,10 @@ private:
     domain domain_;
     std::function<verdict()> recover_;
     explore_options options_;
-    std::span<const std::byte> before_; // the run explored
+    std::span<const std::byte> before_;    // the run explored
+    std::vector<std::uint32_t> number_of_; // by line of memory: its number plus 1; 0: untouched (6)
+    std::vector<std::size_t> touched_;     // and back
+    std::vector<std::uint64_t> digests_before_;
     exploration result_;
     std::vector<std::unique_ptr<frame>> frames_; // one per depth, reused
     std::unordered_set<std::uint64_t> explored_; // (3)

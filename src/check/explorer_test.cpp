@@ -315,6 +315,31 @@ TEST(Explorer, WhatIsReadUnseenIsSaid) {
     EXPECT_NE(e.violations[0].what.find("read unseen"), std::string::npos) << e.violations[0].what;
 }
 
+TEST(Explorer, WhatAStateCostsDoesNotGrowWithMemory) {
+    constexpr std::size_t large_lines = std::size_t{1} << 14;
+    alignas(64) static std::array<std::uint64_t, large_lines * 8> large;
+    const auto all = std::as_writable_bytes(std::span(large));
+    const std::vector<std::byte> before(all.begin(), all.end());
+    trace run;
+    {
+        recorder record(all);
+        const watch watching(all.data(), all.size(), record);
+        put(large[0], 1);
+        put(large[large.size() - 8], 1);
+        run = record.recorded();
+    }
+    const auto sum = [] {
+        std::uint64_t seen = 1;
+        for (std::size_t line = 0; line < large_lines; line += 64) seen += get(large[line * 8]);
+        return seen + get(large[large.size() - 8]);
+    };
+    explorer e(all, domain::adr, [&] { return verdict{true, sum(), ""}; }, {});
+    e.explore(before, run, {{1, 2, 3}});
+    EXPECT_TRUE(e.result().violations.empty());
+    EXPECT_EQ(e.result().states, 4U);
+    EXPECT_EQ(e.touched_lines(), (std::vector<std::size_t>{0, large_lines - 1}));
+}
+
 TEST(Explorer, BudgetsAreHonest) {
     explore_options options;
     options.states_max = 3;

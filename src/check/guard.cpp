@@ -20,7 +20,9 @@ pthread_t guarded; // the thread that 'back' belongs to
 volatile sig_atomic_t guarding = 0;
 volatile sig_atomic_t ticks = 0, ticks_max = 0;
 std::string last_words; // written before the jump, by the thread that makes it
-constexpr double tick_seconds = 0.25;
+constexpr double tick_seconds = 0.05;
+void (*volatile tick_call)(void*) = nullptr;
+void* volatile tick_context = nullptr;
 
 void give_up(int signal, siginfo_t* about, void*) {
     if (guarding == 0 || ::pthread_equal(guarded, ::pthread_self()) == 0) {
@@ -36,15 +38,19 @@ void give_up(int signal, siginfo_t* about, void*) {
     ::siglongjmp(back, 1);
 }
 
-void tick(int, siginfo_t*, void*) {
+void tick(int, siginfo_t* about, void*) {
     if (guarding == 0) return;
+    const bool passed_on = about->si_code == SI_TKILL;
     if (::pthread_equal(guarded, ::pthread_self()) == 0) {
-        ::pthread_kill(guarded, SIGALRM);
+        // The guarded thread counts the ticks; the one that has the turn looks at itself.
+        if (!passed_on) ::pthread_kill(guarded, SIGALRM);
+        else if (auto* call = tick_call) call(tick_context);
         return;
     }
+    if (auto* call = tick_call) call(tick_context);
     ticks = ticks + 1;
     if (ticks <= ticks_max) return;
-    last_words = fmt::format("did not end within {} s", ticks_max * tick_seconds);
+    last_words = fmt::format("did not end within {:.1f} s", ticks_max * tick_seconds);
     ::siglongjmp(back, 1);
 }
 
@@ -81,6 +87,11 @@ void install() {
 
 } // namespace
 
+void at_every_tick(void (*call)(void*), void* context) noexcept {
+    tick_context = context;
+    tick_call = call;
+}
+
 std::string run_guarded(double seconds_max, const std::function<void()>& body) {
     install();
     // A guarded run may wait for another thread, which guards what it does itself.
@@ -95,6 +106,7 @@ std::string run_guarded(double seconds_max, const std::function<void()>& body) {
     guarding = 1;
     if (sigsetjmp(back, 0) == 0) body();
     guarding = 0;
+    if (!last_words.empty()) at_every_tick(nullptr, nullptr); // it may have been left by a jump
     ticks_max = outer_ticks_max;
     std::memcpy(&back, &outer, sizeof outer);
     guarded = outer_thread;

@@ -14,4 +14,8 @@ namespace hf::check {
 /// Threads: one at a time in a process; takes over the handlers of the fatal signals and SIGALRM.
 std::string run_guarded(double seconds_max, const std::function<void()>& body);
 
+/// While code runs guarded, calls this every few hundredths of a second from the handler of
+/// SIGALRM, on whichever thread that comes to; null: nothing.
+void at_every_tick(void (*call)(void*), void* context) noexcept;
+
 } // namespace hf::check

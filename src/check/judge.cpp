@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/checksum.hpp>
+#include <base/line.hpp>
 #include <check/judge.hpp>
 #include <section/pool_impl.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <bit>
+#include <cstring>
 
 namespace hf::crash {
 
@@ -32,8 +35,92 @@ std::uint64_t state::digest() const noexcept {
     return checksum(values_.data(), values_.size() * sizeof values_[0], 0);
 }
 
+namespace {
+
+std::uint64_t words_of_chunk(const heap& blocks) {
+    return blocks.chunk_bytes() / granule_bytes / 64;
+}
+
+std::uint64_t bits_of(const heap& blocks, const heap_extent& e, std::uint64_t chunk) {
+    std::uint64_t count = 0;
+    const std::uint64_t words = words_of_chunk(blocks);
+    for (std::uint64_t w = chunk * words; w < (chunk + 1) * words; ++w)
+        count += static_cast<unsigned>(std::popcount(e.bits[w]));
+    return count;
+}
+
+/// Blocks that start in the chunk; of how many chunks it is the first.
+template <class Visit>
+std::uint64_t visit_chunk(const heap& blocks, const heap_extent& e, std::uint64_t chunk,
+                          Visit&& visit) {
+    const chunk_entry what = blocks.entry(e, chunk);
+    const std::uint64_t start = e.data_offset + chunk * blocks.chunk_bytes();
+    if (what.kind() == chunk_kind::large && blocks.bit(start)) {
+        const std::uint64_t run = what.run_chunks();
+        if (run == 0 || run > e.chunks - chunk) return 1;
+        visit(block{start, run * blocks.chunk_bytes()});
+        return run;
+    }
+    if (what.kind() != chunk_kind::slab || what.size_class() >= blocks.classes().count()) return 1;
+    const std::uint64_t size = blocks.classes().block_bytes(what.size_class());
+    blocks.for_each_slot(start, size,
+                         [&](std::uint64_t slot) { visit(block{start + slot * size, size}); });
+    return 1;
+}
+
+/// Every allocated block, in address order; the number of bits that are set.
+template <class Visit>
+std::uint64_t visit_blocks(const heap& blocks, const used_chunks* used, Visit&& visit) {
+    if (used == nullptr) {
+        blocks.for_each(visit);
+        return blocks.bits_set();
+    }
+    std::uint64_t bits = 0;
+    std::pair<unsigned, std::uint64_t> next{0, 0}; // not inside a block that has been visited
+    for (const auto& [extent, chunk] : used->all()) {
+        if (extent >= blocks.extent_count()) break;
+        const heap_extent& e = blocks.extent_at(extent);
+        bits += bits_of(blocks, e, chunk);
+        if (std::pair(extent, chunk) >= next)
+            next = {extent, chunk + visit_chunk(blocks, e, chunk, visit)};
+    }
+    return bits;
+}
+
+} // namespace
+
+used_chunks::used_chunks(pool& p) {
+    const heap& blocks = p.internals().blocks.durable();
+    for (unsigned i = 0; i < blocks.extent_count(); ++i)
+        for (std::uint64_t c = 0; c < blocks.extent_at(i).chunks; ++c)
+            if (blocks.entry(blocks.extent_at(i), c).word != 0 ||
+                bits_of(blocks, blocks.extent_at(i), c) != 0)
+                chunks_.emplace(i, c);
+}
+
+void used_chunks::add_changed(pool& p, std::span<const std::size_t> lines) {
+    const heap& blocks = p.internals().blocks.durable();
+    if (blocks.extent_count() > extents_seen_) lines_seen_ = 0; // some are of the new ones' tables
+    extents_seen_ = std::max(extents_seen_, blocks.extent_count());
+    for (; lines_seen_ < lines.size(); ++lines_seen_)
+        add_changed(blocks, p.internals().file->base(), lines[lines_seen_]);
+}
+
+void used_chunks::add_changed(const heap& blocks, const std::byte* base, std::size_t line) {
+    const auto* first = reinterpret_cast<const std::uint64_t*>(base + line * line_bytes);
+    for (unsigned i = 0; i < blocks.extent_count(); ++i) {
+        const heap_extent& e = blocks.extent_at(i);
+        for (const std::uint64_t* word = first; word < first + line_bytes / word_bytes; ++word) {
+            const auto entry = static_cast<std::uint64_t>(word - e.entries);
+            const auto bits = static_cast<std::uint64_t>(word - e.bits) / words_of_chunk(blocks);
+            if (word >= e.entries && entry < e.chunks) chunks_.emplace(i, entry);
+            if (word >= e.bits && bits < e.chunks) chunks_.emplace(i, bits);
+        }
+    }
+}
+
 /// Empty when the allocated blocks are exactly the root and the objects that were named.
-std::string judge::compare_blocks(pool& p, const state& seen) {
+std::string judge::compare_blocks(pool& p, const state& seen, const used_chunks* used) {
     pool::impl& pool = p.internals();
     std::vector<std::uint64_t> named;
     if (const root_words* words = pool.file->roots(); words->root_offset != 0)
@@ -45,7 +132,7 @@ std::string judge::compare_blocks(pool& p, const state& seen) {
     std::size_t next = 0;
     std::uint64_t blocks = 0;
     std::string wrong;
-    pool.blocks.durable().for_each([&](block b) {
+    const std::uint64_t bits = visit_blocks(pool.blocks.durable(), used, [&](block b) {
         ++blocks;
         if (!wrong.empty()) return;
         if (next < named.size() && named[next] == b.offset) ++next;
@@ -56,7 +143,7 @@ std::string judge::compare_blocks(pool& p, const state& seen) {
                                 "reached",
                                 b.offset, b.bytes);
     });
-    if (wrong.empty() && pool.blocks.durable().bits_set() != blocks)
+    if (wrong.empty() && bits != blocks)
         wrong = "the allocator's table has a bit that is no block: room lost for good";
     if (wrong.empty() && next < named.size())
         wrong = fmt::format("the object at offset {:#x} is not allocated", named[next]);
@@ -64,10 +151,11 @@ std::string judge::compare_blocks(pool& p, const state& seen) {
 }
 
 hf::check::verdict judge::look(pool& p, program& given,
-                               const std::map<hf::check::outcome, std::string>& known) {
+                               const std::map<hf::check::outcome, std::string>& known,
+                               const used_chunks* used) {
     state seen;
     given.describe(p, seen);
-    if (seen.wrong_.empty()) seen.wrong_ = compare_blocks(p, seen);
+    if (seen.wrong_.empty()) seen.wrong_ = compare_blocks(p, seen, used);
     if (!seen.wrong_.empty()) return {false, 0, seen.wrong_ + "; state " + seen.text()};
     const hf::check::outcome state = seen.digest();
     const auto found = known.find(state);

@@ -3,22 +3,47 @@
 // Looks at a recovered pool as the program shows it, and compares its blocks with the allocator's.
 #pragma once
 
+#include <alloc/heap.hpp>
 #include <check/explorer.hpp>
 
 #include <holdfast/crash.hpp>
 
 #include <map>
+#include <set>
+#include <span>
+#include <utility>
 
 namespace hf::crash {
 
-class judge {
+/// Chunks that may have blocks: of all others the allocator's tables were empty from the start.
+/// Looking at these alone, a judgement costs as much in a large pool as in a small one.
+class used_chunks {
 public:
-    /// What the program shows of 'p', or what is wrong with it.
-    static hf::check::verdict look(pool& p, program& given,
-                                   const std::map<hf::check::outcome, std::string>& known);
+    /// Those that have any.
+    explicit used_chunks(pool& p);
+    /// Takes in those whose entries or bits lie on lines (of the pool) that were changed.
+    void add_changed(pool& p, std::span<const std::size_t> lines);
+
+    const std::set<std::pair<unsigned, std::uint64_t>>& all() const noexcept { return chunks_; }
 
 private:
-    static std::string compare_blocks(pool& p, const state& seen);
+    void add_changed(const heap& blocks, const std::byte* base, std::size_t line);
+
+    std::set<std::pair<unsigned, std::uint64_t>> chunks_; // extent, number in it
+    std::size_t lines_seen_ = 0;
+    unsigned extents_seen_ = 0;
+};
+
+class judge {
+public:
+    /// What the program shows of 'p', or what is wrong with it. Blocks are looked for in 'used', or
+    /// everywhere.
+    static hf::check::verdict look(pool& p, program& given,
+                                   const std::map<hf::check::outcome, std::string>& known,
+                                   const used_chunks* used = nullptr);
+
+private:
+    static std::string compare_blocks(pool& p, const state& seen, const used_chunks* used);
 };
 
 } // namespace hf::crash

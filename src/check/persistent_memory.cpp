@@ -27,6 +27,11 @@ persistent_memory::persistent_memory(domain d, std::span<const std::byte> durabl
     if (!durable.empty()) std::memcpy(settled_.data(), durable.data(), durable.size());
 }
 
+void persistent_memory::extend(const line_content& durable) {
+    settled_.push_back(durable);
+    slot_.push_back(0);
+}
+
 persistent_memory::open_line* persistent_memory::find(std::size_t line) noexcept {
     return slot_[line] == 0 ? nullptr : &open_[slot_[line] - 1];
 }

@@ -31,6 +31,9 @@ public:
     /// Requires: 'durable' is a whole number of lines.
     persistent_memory(domain d, std::span<const std::byte> durable);
 
+    /// One more line behind the others.
+    void extend(const line_content& durable);
+
     /// Bytes reached memory. More than a word of one line: the words come in any order, and of the
     /// orders both the ascending and the descending one are followed.
     void store(std::size_t offset, const void* bytes, std::size_t count);

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/checksum.hpp>
+#include <base/line.hpp>
 #include <check/guard.hpp>
 #include <check/history.hpp>
 #include <check/judge.hpp>
@@ -12,7 +14,10 @@
 
 #include <algorithm>
 #include <chrono>
+#include <optional>
 #include <random>
+#include <unordered_set>
+#include <utility>
 
 namespace hf::crash {
 namespace {
@@ -57,17 +62,37 @@ private:
     std::string run_after(pool& p, unsigned operation);
     void count_redundant(const trace& run);
     bool give_up(const explorer& explore) const;
+    void find_races();
+    bool next_schedule(schedule& by, std::size_t points) const;
+    double elapsed() const;
+    /// What one run without a failure may take.
+    double run_seconds() const { return std::clamp(options_.explore.seconds_max, 1.0, 60.0); }
 
     program& given_;
     const check_options& options_;
     checked_program out_;
     pool_image* image_ = nullptr;
     explorer* explorer_ = nullptr;
-    std::unique_ptr<turn_takers> threads_;            // null: one thread, this one
-    std::map<operation_order, outcome> states_;       // after each order of operations
-    std::map<outcome, std::string> known_;            // what they are called
+    std::unique_ptr<turn_takers> threads_;      // null: one thread, this one
+    std::map<operation_order, outcome> states_; // after each order of operations
+    std::map<outcome, std::string> known_;      // what they are called
+    std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+    std::vector<std::uint8_t> writers_, racing_; // recorder::note_writers, loads_race
+    std::unordered_set<std::uint64_t> runs_;     // explored in this pass: schedules may be one run
+    std::optional<used_chunks> used_;            // by what the explorer has touched
     std::map<outcome, std::vector<legal_set>> after_; // states after each operation that goes on
 };
+
+/// What happens in it, wherever that stands in the sources.
+std::uint64_t digest_of(const trace& run) {
+    std::uint64_t sum = checksum(run.data.data(), run.data.size(), 0);
+    for (const trace_event& e : run.events) {
+        const std::uint64_t key[] = {static_cast<std::uint64_t>(e.kind), e.thread, e.offset,
+                                     e.bytes, e.data};
+        sum = checksum(key, sizeof key, sum);
+    }
+    return sum;
+}
 
 std::string order_text(const operation_order& order) {
     if (order.empty()) return "no operation";
@@ -137,6 +162,7 @@ trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
         for (unsigned i = 0; i < given_.operations(t); ++i) {
             past.began(t);
             from_here();
+            turn_takers::point();
             given_.run(*p, t, i);
             past.acknowledged(t, given_.buffered(t, i));
             from_here();
@@ -145,8 +171,11 @@ trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
     if (threads_ == nullptr) body(0);
     else {
         record.at_event = turn_takers::point;
+        record.at_wait = turn_takers::wait;
+        if (racing_.empty()) record.note_writers(writers_);
+        else record.loads_race(racing_);
         points = threads_->run(by, body, [&](unsigned t) { record.set_thread(t); });
-        record.at_event = nullptr;
+        record.at_event = record.at_wait = nullptr;
         record.set_thread(given_.threads());
     }
     { const pool closing = std::move(*p); }
@@ -171,7 +200,8 @@ verdict checking::recover() {
     if (!p) return {false, 0, "recovery refused: " + p.error().what()};
     given_.recover(*p);
     explorer_->recovered();
-    verdict v = judge::look(*p, given_, known_);
+    used_->add_changed(*p, explorer_->touched_lines());
+    verdict v = judge::look(*p, given_, known_, &*used_);
     // Once: what a failure of this leaves is recovered, and judged, like anything else.
     if (v.recovered && explorer_->failures_before() == 1) v = go_on(*p, v);
     pool::impl::abandon(std::move(*p));
@@ -193,7 +223,8 @@ verdict checking::go_on(pool& p, const verdict& seen) {
         explorer_->wants(now = then);
     }
     explorer_->recovered();
-    const verdict v = judge::look(p, given_, known_);
+    used_->add_changed(p, explorer_->touched_lines());
+    const verdict v = judge::look(p, given_, known_, &*used_);
     if (v.recovered && std::ranges::find(now, v.state) != now.end()) return seen;
     return {false, 0,
             fmt::format("recovered to {}; operations that went on from there left {}", seen.text,
@@ -230,11 +261,11 @@ void checking::count_redundant(const trace& run) {
         if (e.kind == event_kind::store) covered[line] = false;
         if (e.kind == event_kind::nt_store) waiting = true;
         if (e.kind == event_kind::flush) {
-            out_.redundant_flushes += covered[line] ? 1 : 0;
+            if (covered[line]) out_.redundant_flushes.push_back(e.place);
             covered[line] = waiting = true;
         }
         if (e.kind == event_kind::fence) {
-            out_.redundant_fences += waiting ? 0 : 1;
+            if (!waiting) out_.redundant_fences.push_back(e.place);
             waiting = false;
         }
     }
@@ -242,7 +273,11 @@ void checking::count_redundant(const trace& run) {
 
 bool checking::give_up(const explorer& explore) const {
     return !explore.result().violations.empty() || !explore.result().complete ||
-           !out_.trouble.empty();
+           !out_.trouble.empty() || elapsed() > options_.explore.seconds_max;
+}
+
+double checking::elapsed() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() - start_).count();
 }
 
 /// Points of the schedule at which the turn could have changed.
@@ -251,13 +286,17 @@ std::size_t checking::explore_schedule(explorer& explore, const schedule& by) {
     trace run;
     std::size_t points = 0;
     follow_places(true);
-    const std::string died = run_guarded(60, [&] { run = recorded_run(by, legal, points); });
+    const std::string died =
+        run_guarded(run_seconds(), [&] { run = recorded_run(by, legal, points); });
     follow_places(false);
     if (!died.empty()) {
         out_.trouble.push_back("running it without a failure: it " + died);
         return 0;
     }
     out_.last_schedule = by;
+    // Of threads that wait in a row the ring chooses each time, and rings are tried as a whole.
+    if (threads_ != nullptr && threads_->choices() > 1) out_.choices_left_out = true;
+    if (!runs_.insert(digest_of(run)).second && options_.replay.empty()) return points;
     if (++out_.schedules == 1 && out_.depth_complete == 0 &&
         domain_of(given_.options()) == domain::adr)
         count_redundant(run);
@@ -268,22 +307,52 @@ std::size_t checking::explore_schedule(explorer& explore, const schedule& by) {
     return points;
 }
 
+/// Notes which words several threads use: there the turn may change after a load.
+void checking::find_races() {
+    writers_.assign(image_->memory().size() / word_bytes, 0);
+    for (unsigned first = 0; first < given_.threads(); ++first) {
+        std::vector<legal_set> legal;
+        std::size_t points = 0;
+        const std::string died =
+            run_guarded(run_seconds(), [&] { recorded_run({first, {}}, legal, points); });
+        if (died.empty()) continue;
+        out_.trouble.push_back("running it without a failure: it " + died);
+        return;
+    }
+    racing_ = std::exchange(writers_, {});
+}
+
+/// The next one with as many switches, among so many points; false: none.
+bool checking::next_schedule(schedule& by, std::size_t points) const {
+    // Threads that the turn goes to.
+    for (unsigned& step : by.steps) {
+        if (++step < given_.threads()) return true;
+        step = 1;
+    }
+    // The next ascending choice of switches.
+    const std::size_t n = by.switches.size();
+    std::size_t at = n;
+    while (at > 0 && by.switches[at - 1] + (n - at) + 1 >= points) --at;
+    if (at == 0) return false;
+    ++by.switches[at - 1];
+    for (; at < n; ++at) by.switches[at] = by.switches[at - 1] + 1;
+    return true;
+}
+
 /// Every schedule with at most 'preemptions' switches that no thread asked for.
 void checking::explore_schedules(explorer& explore) {
+    const unsigned threads = given_.threads(), rings = turn_takers::rings(threads);
     for (unsigned preemptions = 0; preemptions <= options_.preemptions; ++preemptions)
-        for (unsigned first = 0; first < given_.threads(); ++first) {
-            schedule by{first, {}};
+        for (unsigned begin = 0; begin < threads * rings; ++begin) {
+            schedule by{begin % threads, {}, {}, begin / threads};
             for (unsigned i = 0; i < preemptions; ++i) by.switches.push_back(i);
-            for (;;) {
-                const std::size_t points = explore_schedule(explore, by);
+            by.steps.assign(preemptions, 1);
+            std::size_t points = 0;
+            do {
+                // Of the runs that differ only in who is next, the first has told.
+                points = explore_schedule(explore, by);
                 if (give_up(explore)) return;
-                // The next ascending choice of switches among the points.
-                std::size_t at = preemptions;
-                while (at > 0 && by.switches[at - 1] + (preemptions - at) + 1 >= points) --at;
-                if (at == 0) break;
-                ++by.switches[at - 1];
-                for (; at < preemptions; ++at) by.switches[at] = by.switches[at - 1] + 1;
-            }
+            } while (next_schedule(by, points));
         }
     explore_random_schedules(explore);
 }
@@ -298,18 +367,26 @@ void checking::explore_random_schedules(explorer& explore) {
             by.switches.push_back(random() % points);
         std::ranges::sort(by.switches);
         by.switches.erase(std::ranges::unique(by.switches).begin(), by.switches.end());
+        if (given_.threads() > 2) {
+            for (std::size_t s = 0; s < by.switches.size(); ++s)
+                by.steps.push_back(1 + static_cast<unsigned>(random() % (given_.threads() - 1)));
+            by.ring = static_cast<unsigned>(random() % turn_takers::rings(given_.threads()));
+        }
         explore_schedule(explore, by);
         if (give_up(explore)) return;
     }
 }
 
 void checking::explore_all() {
-    const std::string died = run_guarded(60, [&] { reference_runs(); });
+    const std::string died = run_guarded(run_seconds(), [&] { reference_runs(); });
     if (!died.empty()) out_.trouble.push_back("running it without a failure: it " + died);
     if (!out_.trouble.empty()) return;
-    if (given_.threads() > 1) threads_ = std::make_unique<turn_takers>(given_.threads());
+    if (given_.threads() > 1) {
+        threads_ = std::make_unique<turn_takers>(given_.threads());
+        find_races();
+        if (!out_.trouble.empty()) return;
+    }
     // The fewest failures first: a budget that runs out has been spent on all of the run.
-    const auto start = std::chrono::steady_clock::now();
     const bool replay = !options_.replay.empty();
     for (unsigned depth = replay ? options_.explore.depth : 1; depth <= options_.explore.depth;
          ++depth) {
@@ -317,23 +394,30 @@ void checking::explore_all() {
         pass.depth = depth;
         pass.failures_min = replay ? 1 : depth;
         pass.states_max -= std::min(pass.states_max, out_.found.states);
-        pass.seconds_max -=
-            std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+        pass.seconds_max -= elapsed();
         explore_depth(pass);
         if ((!out_.found.complete && !out_.found.reduced) || !out_.passed()) return;
         out_.depth_complete = depth;
     }
+    if (out_.choices_left_out) out_.found.complete = false;
 }
 
 void checking::explore_depth(const explore_options& options) {
     explorer explore(
         image_->memory(), domain_of(given_.options()), [&] { return recover(); }, options);
     explorer_ = &explore;
+    image_->reset();
+    if (auto p = image_->open()) {
+        used_.emplace(*p);
+        pool::impl::abandon(std::move(*p));
+    }
     out_.schedules = 0;
+    runs_.clear();
     if (given_.threads() == 1 || !options_.replay.empty())
         explore_schedule(explore, options_.replay_schedule);
     else explore_schedules(explore);
     out_.found += explore.result();
+    if (elapsed() > options_.explore.seconds_max) out_.found.complete = false;
 }
 
 } // namespace

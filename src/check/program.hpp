@@ -27,12 +27,13 @@ namespace hf::crash {
 struct checked_program {
     std::string name;
     hf::check::exploration found;
-    unsigned depth_complete = 0;         // so many failures in a row were explored completely
-    std::uint64_t schedules = 0;         // of several threads; 1 with one
-    hf::check::schedule last_schedule;   // by which the violation was found
-    std::uint64_t redundant_flushes = 0; // of lines with nothing unflushed
-    std::uint64_t redundant_fences = 0;  // with nothing to wait for
-    std::vector<std::string> trouble;    // what kept the program from being explored
+    unsigned depth_complete = 0;       // so many failures in a row were explored completely
+    std::uint64_t schedules = 0;       // of several threads; 1 with one
+    hf::check::schedule last_schedule; // by which the violation was found
+    bool choices_left_out = false;     // of who goes on where one thread of three waits
+    std::vector<hf::check::code_place> redundant_flushes; // of lines with nothing unflushed
+    std::vector<hf::check::code_place> redundant_fences;  // with nothing to wait for
+    std::vector<std::string> trouble; // what kept the program from being explored
     bool passed() const { return trouble.empty() && found.violations.empty(); }
 };
 

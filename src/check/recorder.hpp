@@ -31,8 +31,15 @@ public:
     }
     /// From here on recovery must arrive at a state of this set.
     void legal(std::uint32_t set) { add(event_kind::legal, set, 0); }
-    /// Called at every event, before it counts: where another thread may be given the turn.
+    /// Called where another thread may be given the turn: after every event, and, with what
+    /// several threads use, between a load of it and the access that follows.
     std::function<void()> at_event;
+    /// Called when a thread does nothing but look, again and again: another must go on.
+    std::function<void()> at_wait;
+    /// For each word of memory the threads that store to it, a bit each; it is kept and filled.
+    void note_writers(std::vector<std::uint8_t>& by_word) { writers_ = &by_word; }
+    /// What it was in another run: where loads race.
+    void loads_race(const std::vector<std::uint8_t>& writers) { racing_ = &writers; }
 
     const trace& recorded() const noexcept { return trace_; }
     /// Offset of a store that nobody reported, found at a fence; none: ~0.
@@ -41,7 +48,18 @@ public:
     /// What functional shadowing does, judged on the way.
     const shadow_trace& shadows() const noexcept { return shadows_; }
 
-    void load(std::size_t, std::size_t) override {}
+    void load(std::size_t offset, std::size_t bytes) override {
+        between();
+        ++looks_;
+        if (looks_ > looks_max && at_wait) {
+            looks_ = 0;
+            at_wait();
+        }
+        if (racing_ == nullptr) return;
+        for (std::size_t w = offset / word_bytes; w <= (offset + bytes - 1) / word_bytes; ++w)
+            if (((*racing_)[w] & ~(1u << thread_)) != 0) raced_ |= 1u << thread_;
+    }
+    void turn(std::size_t, std::size_t) override { between(); }
     void store(std::size_t offset, std::size_t bytes) override {
         shadows_.store(offset, bytes);
         add_stored(event_kind::store, offset, bytes);
@@ -54,13 +72,20 @@ public:
         shadows_.flush(offset, bytes);
         for (std::size_t l = offset / line_bytes; l <= (offset + bytes - 1) / line_bytes; ++l)
             add(event_kind::flush, l * line_bytes, line_bytes);
-        if (at_event) at_event();
+        event();
+    }
+    void flush_now(std::size_t offset, std::size_t bytes) override {
+        shadows_.flush(offset, bytes);
+        shadows_.fence();
+        add(event_kind::flush_now, round_down(offset, line_bytes), line_bytes);
+        event();
     }
     void fence() override {
+        if (repeated_ && trace_.events.back().kind == event_kind::fence) return;
         find_unreported();
         shadows_.fence();
         add(event_kind::fence, 0, 0);
-        if (at_event) at_event();
+        event();
     }
     void checked(std::size_t, std::size_t) override {}
     void fresh(std::size_t offset, std::size_t bytes) override { shadows_.fresh(offset, bytes); }
@@ -78,6 +103,8 @@ private:
     }
     /// One event a line.
     void add_stored(event_kind kind, std::size_t offset, std::size_t bytes) {
+        if (repeats(kind, offset, bytes)) return;
+        note_writer(offset, bytes);
         for (std::size_t at = offset, end = offset + bytes; at < end;) {
             const std::size_t n = std::min(end, round_down(at, line_bytes) + line_bytes) - at;
             add(kind, at, n);
@@ -85,7 +112,38 @@ private:
             std::memcpy(reported_.data() + at, memory_.data() + at, n);
             at += n;
         }
+        event();
+    }
+
+    void event() {
+        looks_ = 0;
+        raced_ &= ~(1u << thread_);
         if (at_event) at_event();
+    }
+    /// Before an access of the thread: what it has loaded another may change now.
+    void between() {
+        if ((raced_ >> thread_ & 1) == 0) return;
+        raced_ &= ~(1u << thread_);
+        if (at_event) at_event();
+    }
+
+    /// A store of what is there, again: an attempt to take a lock, say. It is left out, with the
+    /// fence that it is, and counts as a look.
+    bool repeats(event_kind kind, std::size_t offset, std::size_t bytes) {
+        const trace_event* before = nullptr;
+        for (std::size_t i = trace_.events.size(); i-- > 0 && before == nullptr;)
+            if (trace_.events[i].kind != event_kind::fence) before = &trace_.events[i];
+        repeated_ = before != nullptr && before->kind == kind && before->thread == thread_ &&
+                    before->offset == offset && before->bytes == bytes && at_wait &&
+                    std::memcmp(reported_.data() + offset, memory_.data() + offset, bytes) == 0;
+        if (repeated_) looks_ += looks_max / 16;
+        return repeated_;
+    }
+
+    void note_writer(std::size_t offset, std::size_t bytes) {
+        if (writers_ == nullptr || !at_event) return;
+        for (std::size_t w = offset / word_bytes; w <= (offset + bytes - 1) / word_bytes; ++w)
+            (*writers_)[w] |= static_cast<std::uint8_t>(1u << thread_);
     }
 
     /// Code that is not built in trace mode stores unseen: the memory tells.
@@ -105,6 +163,12 @@ private:
     shadow_trace shadows_;
     static inline trace last_;
     std::uint8_t thread_ = 0;
+    static constexpr unsigned looks_max = 100000;
+    unsigned looks_ = 0;    // in a row, and nothing else
+    unsigned raced_ = 0;    // threads that have loaded what others change, a bit each
+    bool repeated_ = false; // the store before was left out
+    std::vector<std::uint8_t>* writers_ = nullptr;
+    const std::vector<std::uint8_t>* racing_ = nullptr;
 };
 
 } // namespace hf::check

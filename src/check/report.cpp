@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <functional>
+#include <map>
 #include <utility>
 
 namespace hf::crash {
@@ -57,6 +59,7 @@ std::string legal_text(const trace& run, std::size_t at) {
 std::string event_text(const trace& run, std::size_t at) {
     const trace_event& e = run.events[at];
     if (e.kind == event_kind::legal) return legal_text(run, at);
+    if (e.kind == event_kind::flush_now) return fmt::format("clflush line {:#x}", e.offset);
     if (e.kind == event_kind::flush) return fmt::format("flush line {:#x}", e.offset);
     if (e.kind == event_kind::fence) return "fence";
     return fmt::format("{} {} byte{} at {:#x}",
@@ -132,11 +135,39 @@ std::string violation_text(const violation& v, const trace& run) {
 
 std::string complete_text(const checked_program& checked) {
     if (checked.found.complete || !checked.passed()) return {};
+    if (checked.choices_left_out && checked.depth_complete > 0)
+        return ", NOT COMPLETE: where a thread waited, not every other one was tried as the next";
     std::string out = ", NOT COMPLETE: the budget ran out";
     if (checked.depth_complete == 1) out += "; every failure alone was explored";
     if (checked.depth_complete > 1)
         out += fmt::format("; {} failures in a row were explored", checked.depth_complete);
     return out;
+}
+
+/// Where redundant flushes and fences stand, and how many, those that come most often first.
+std::vector<std::pair<std::string, std::size_t>> redundant_places(const checked_program& checked) {
+    std::vector<code_place> all = checked.redundant_flushes;
+    all.insert(all.end(), checked.redundant_fences.begin(), checked.redundant_fences.end());
+    look_up(all);
+    std::map<std::string, std::size_t> times;
+    for (const code_place& place : all)
+        if (const auto calls = calls_at(place); !calls.empty()) ++times[calls.front()];
+    std::vector<std::pair<std::string, std::size_t>> out(times.begin(), times.end());
+    std::ranges::sort(out, std::ranges::greater{},
+                             &std::pair<std::string, std::size_t>::second);
+    return out;
+}
+
+std::string redundant_text(const checked_program& checked) {
+    if (checked.redundant_flushes.empty() && checked.redundant_fences.empty()) return {};
+    std::string out =
+        fmt::format("  redundant: {} flushes, {} fences", checked.redundant_flushes.size(),
+                    checked.redundant_fences.size());
+    const char* before = ": ";
+    for (const auto& [place, times] : redundant_places(checked))
+        out += fmt::format("{}{}{}", std::exchange(before, "; "), place,
+                           times == 1 ? "" : fmt::format(" ({} times)", times));
+    return out + "\n";
 }
 
 std::string quoted(const std::string& text) {
@@ -149,19 +180,41 @@ std::string quoted(const std::string& text) {
     return out + '"';
 }
 
-/// Numbers between commas, perhaps none; false when there is anything else.
-bool parse_numbers(std::string_view text, std::vector<std::size_t>& out) {
-    const char *at = text.data(), *const end = at + text.size();
-    while (at < end) {
-        std::size_t number = 0;
-        const auto [after, error] = std::from_chars(at, end, number);
+/// "12" or "12.3"; the part after the dot is 'otherwise' where there is none.
+struct dotted {
+    std::size_t whole, part;
+};
+
+/// Such numbers between commas, perhaps none; false when there is anything else.
+bool parse_numbers(std::string_view text, std::size_t otherwise, std::vector<dotted>& out) {
+    while (!text.empty()) {
+        const std::string_view one = text.substr(0, text.find(','));
+        if (one.size() + 1 == text.size()) return false; // nothing after the comma
+        text.remove_prefix(std::min(one.size() + 1, text.size()));
+        dotted number{0, otherwise};
+        const char *const begin = one.data(), *const end = begin + one.size();
+        auto [after, error] = std::from_chars(begin, end, number.whole);
         if (error != std::errc{}) return false;
+        if (after != end && *after == '.') {
+            const auto dot = std::from_chars(after + 1, end, number.part);
+            if (dot.ec != std::errc{}) return false;
+            after = dot.ptr;
+        }
+        if (after != end) return false;
         out.push_back(number);
-        if (after == end) return true;
-        if (*after != ',') return false;
-        at = after + 1;
     }
-    return text.empty();
+    return true;
+}
+
+std::string dotted_text(std::size_t whole, std::size_t part, std::size_t otherwise) {
+    return part == otherwise ? fmt::format("{}", whole) : fmt::format("{}.{}", whole, part);
+}
+
+std::string schedule_text(const schedule& by) {
+    std::string out = dotted_text(by.first, by.ring, 0);
+    for (std::size_t i = 0; i < by.switches.size(); ++i)
+        out += "," + dotted_text(by.switches[i], i < by.steps.size() ? by.steps[i] : 1, 1);
+    return out;
 }
 
 std::string guilty_json(const violation& v, const trace& run) {
@@ -203,13 +256,13 @@ blame find_blame(const violation& v, const trace& run) {
 
 std::string replay_text(const checked_program& checked, const violation& v) {
     std::string out;
-    if (const schedule& by = checked.last_schedule; by.first != 0 || !by.switches.empty())
-        out = fmt::format("{}{}{}@", by.first, by.switches.empty() ? "" : ",",
-                          fmt::join(by.switches, ","));
+    if (const schedule& by = checked.last_schedule;
+        by.first != 0 || by.ring != 0 || !by.switches.empty())
+        out = schedule_text(by) + "@";
     for (std::size_t i = 0; i < v.at.size(); ++i)
-        out += fmt::format("{}{}{}:{}", i == 0 ? "" : "/", v.at[i].event,
-                           v.at[i].part == 0 ? "" : fmt::format(".{}", v.at[i].part),
-                           fmt::join(v.at[i].choices, ","));
+        out +=
+            fmt::format("{}{}:{}", i == 0 ? "" : "/", dotted_text(v.at[i].event, v.at[i].part, 0),
+                        fmt::join(v.at[i].choices, ","));
     return out;
 }
 
@@ -217,26 +270,32 @@ replay_asked parse_replay(const std::string& text) {
     replay_asked out;
     std::string_view failures = text;
     if (const auto at = text.find('@'); at != text.npos) {
-        std::vector<std::size_t> by;
-        if (!parse_numbers(text.substr(0, at), by) || by.empty()) return {};
-        out.by.first = static_cast<unsigned>(by.front());
-        out.by.switches.assign(by.begin() + 1, by.end());
+        std::vector<dotted> first, by;
+        const std::string_view all = failures.substr(0, at);
+        const auto comma = std::min(all.find(','), all.size());
+        if (!parse_numbers(all.substr(0, comma), 0, first) || first.size() != 1 ||
+            !parse_numbers(all.substr(std::min(comma + 1, all.size())), 1, by))
+            return {};
+        out.by.first = static_cast<unsigned>(first.front().whole);
+        out.by.ring = static_cast<unsigned>(first.front().part);
+        for (const dotted& d : by) {
+            out.by.switches.push_back(d.whole);
+            out.by.steps.push_back(static_cast<unsigned>(d.part));
+        }
         failures.remove_prefix(at + 1);
     }
     while (!failures.empty()) {
         const std::string_view one = failures.substr(0, failures.find('/'));
         failures.remove_prefix(std::min(one.size() + 1, failures.size()));
         const auto colon = one.find(':');
-        const auto dot = std::min(one.substr(0, colon).find('.'), colon);
-        std::vector<std::size_t> event, part, choices;
-        if (colon == one.npos || !parse_numbers(one.substr(0, dot), event) || event.size() != 1 ||
-            !parse_numbers(one.substr(std::min(dot + 1, colon), colon - std::min(dot + 1, colon)),
-                           part) ||
-            part.size() != (dot < colon ? 1 : 0) || !parse_numbers(one.substr(colon + 1), choices))
+        std::vector<dotted> event, choices;
+        if (colon == one.npos || !parse_numbers(one.substr(0, colon), 0, event) ||
+            event.size() != 1 || !parse_numbers(one.substr(colon + 1), 0, choices))
             return {};
-        out.failures.push_back({event.front(),
-                                {choices.begin(), choices.end()},
-                                part.empty() ? 0 : static_cast<unsigned>(part.front())});
+        failure_point point{event[0].whole, {}, static_cast<unsigned>(event[0].part)};
+        for (const dotted& d : choices)
+            point.choices.push_back(static_cast<std::uint32_t>(d.whole));
+        out.failures.push_back(std::move(point));
     }
     return out;
 }
@@ -257,9 +316,7 @@ std::string for_people(const checked_program& checked, const trace& run,
         e.failures, e.events, checked.schedules, checked.schedules == 1 ? "" : "s", e.seconds,
         e.seconds > 0 ? static_cast<double>(e.states) / e.seconds : 0.0, complete_text(checked));
     if (e.reduced) out += "  some combinations of unordered non-temporal words were left out\n";
-    if (checked.redundant_flushes + checked.redundant_fences > 0)
-        out += fmt::format("  redundant: {} flushes, {} fences\n", checked.redundant_flushes,
-                           checked.redundant_fences);
+    out += redundant_text(checked);
     for (const std::string& t : checked.trouble) out += "  " + t + "\n";
     for (const violation& v : e.violations) {
         out += violation_text(v, run);
@@ -276,15 +333,20 @@ std::string for_programs(const checked_program& checked, const trace& run) {
         violations += fmt::format("{}{{\"what\":{},\"replay\":{},\"guilty\":[{}]}}",
                                   violations.empty() ? "" : ",", quoted(v.what),
                                   quoted(replay_text(checked, v)), guilty_json(v, run));
+    std::string redundant;
+    for (const auto& [place, times] : redundant_places(checked))
+        redundant += fmt::format("{}{{\"place\":{},\"times\":{}}}", redundant.empty() ? "" : ",",
+                                 quoted(place), times);
     for (const std::string& t : checked.trouble)
         violations += fmt::format("{}{{\"what\":{}}}", violations.empty() ? "" : ",", quoted(t));
-    return fmt::format("{{\"name\":{},\"passed\":{},\"complete\":{},\"depth_complete\":{},"
-                       "\"states\":{},\"images\":{:g},\"merged\":{},"
-                       "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
-                       "\"redundant_flushes\":{},\"redundant_fences\":{},\"violations\":[{}]}}",
-                       quoted(checked.name), checked.passed(), e.complete, checked.depth_complete,
-                       e.states, e.images, e.merged, e.failures, e.events, checked.schedules,
-                       e.seconds, checked.redundant_flushes, checked.redundant_fences, violations);
+    return fmt::format(
+        "{{\"name\":{},\"passed\":{},\"complete\":{},\"depth_complete\":{},"
+        "\"states\":{},\"images\":{:g},\"merged\":{},"
+        "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
+        "\"redundant_flushes\":{},\"redundant_fences\":{},\"redundant\":[{}],\"violations\":[{}]}}",
+        quoted(checked.name), checked.passed(), e.complete, checked.depth_complete, e.states,
+        e.images, e.merged, e.failures, e.events, checked.schedules, e.seconds,
+        checked.redundant_flushes.size(), checked.redundant_fences.size(), redundant, violations);
 }
 
 } // namespace hf::crash

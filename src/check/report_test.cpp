@@ -149,12 +149,83 @@ struct counted_late final : one_fault {
 struct lost_update final : one_fault {
     unsigned threads() const override { return 2; }
     void change(hf::pool& p, record& r) override {
-        const std::uint64_t seen = r.value;
-        r.other_line[0] = 1; // where the turn may change
-        r.value = seen + 1;
+        r.value = r.value + 1;
         keep(p, r.value);
     }
     void describe(hf::pool& p, state& s) override { s.add(p.root<record>()->value); }
+};
+
+/// Three threads; wrong when the third one comes between the two stores of the first.
+struct third_in_between final : one_fault {
+    unsigned threads() const override { return 3; }
+    hf::open_options options() const override {
+        hf::open_options o = one_fault::options();
+        o.max_threads = 4;
+        return o;
+    }
+    void run(hf::pool& p, unsigned thread, unsigned) override {
+        auto& r = *p.root<record>();
+        if (thread == 0) {
+            r.other_line[0] = 1;
+            keep(p, r.other_line[0]);
+            r.other_line[0] = 2;
+        }
+        if (thread == 2 && r.other_line[0] == 1) {
+            r.valid = 1;
+            keep(p, r.valid);
+        }
+    }
+    void change(hf::pool&, record&) override {}
+    void describe(hf::pool& p, state& s) override { s.add(p.root<record>()->valid); }
+};
+
+/// Two threads and a lock that whoever wants it spins for, in volatile memory or in the pool.
+struct spinning final : one_fault {
+    explicit spinning(bool in_pool_) : in_pool(in_pool_) {}
+    unsigned threads() const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        auto& r = *p.root<record>();
+        std::uint64_t* lock = in_pool ? &r.other_line[0] : &own_lock;
+        while (__atomic_exchange_n(lock, 1, __ATOMIC_ACQUIRE) != 0) {}
+        r.value = r.value + 1;
+        keep(p, r.value);
+        __atomic_store_n(lock, 0, __ATOMIC_RELEASE);
+    }
+    void change(hf::pool&, record&) override {}
+    void describe(hf::pool& p, state& s) override { s.add(p.root<record>()->value); }
+    bool in_pool;
+    std::uint64_t own_lock = 0;
+};
+/// It ends when the other thread does.
+struct hangs final : one_fault {
+    unsigned threads() const override { return 2; }
+    void change(hf::pool&, record&) override {
+        for (volatile bool go_on = true; go_on;) {}
+    }
+};
+
+/// Makes things durable by instructions of its own.
+struct own_instructions final : one_fault {
+    explicit own_instructions(bool fenced_) : fenced(fenced_) {}
+    void change(hf::pool&, record& r) override {
+        r.value = 7;
+        asm volatile("clflush %0" : "+m"(r.value));
+        if (fenced) asm volatile("sfence" ::: "memory");
+        __builtin_nontemporal_store(std::uint64_t{7}, &r.last);
+        if (fenced) asm volatile("sfence" ::: "memory");
+        asm volatile("movnti %1, %0" : "=m"(r.logged) : "r"(std::uint64_t{7}));
+        if (fenced) asm volatile("sfence" ::: "memory");
+        r.valid = 1;
+        asm volatile("clflush %0" : "+m"(r.valid));
+        asm volatile("mfence" ::: "memory");
+    }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        s.add(r->valid);
+        if (r->valid == 0) return;
+        for (const std::uint64_t value : {r->value, r->last, r->logged}) s.add(value);
+    }
+    bool fenced;
 };
 
 /// Two words that change together: an intention first, which recover() carries out.
@@ -254,7 +325,7 @@ struct unseen_look final : one_fault {
     void describe(hf::pool& p, state& s) override {
         const auto* r = p.root<record>();
         std::uint64_t seen;
-        asm volatile("movq %1, %0" : "=r"(seen) : "m"(r->logged));
+        asm volatile("movq (%1), %0" : "=r"(seen) : "r"(&r->logged));
         (void)seen;
         s.add(seen + r->number > 0 ? r->number : 0);
         s.add(seen);
@@ -450,9 +521,72 @@ TEST(Report, AReplayKnowsTheScheduleOfItsThreads) {
     EXPECT_TRUE(v.what.ends_with(seen)) << v.what << "\n" << seen;
 }
 
+TEST(Report, ThreeThreadsTakeTurnsInEveryOrder) {
+    third_in_between given;
+    check_options options;
+    options.explore.depth = 1;
+    options.preemptions = 1;
+    const checked_program found = check_for_report("it", given, options);
+    ASSERT_EQ(found.found.violations.size(), 1U);
+    const replay_asked asked = parse_replay(replay_text(found, found.found.violations.front()));
+    options.replay = asked.failures;
+    options.replay_schedule = asked.by;
+    const checked_program again = check("it", given, options);
+    ASSERT_EQ(again.trouble.size(), 1U);
+    EXPECT_EQ(again.trouble[0], "replayed: [1]");
+}
+
+TEST(Report, ALockThatIsSpunForChangesTheTurn) {
+    for (const bool in_pool : {false, true}) {
+        spinning given(in_pool);
+        check_options options;
+        options.explore.depth = 1;
+        options.preemptions = in_pool ? 1 : 0;
+        const checked_program found = check_for_report("it", given, options);
+        EXPECT_TRUE(found.passed()) << for_people(found, recorder::last(), "");
+        EXPECT_TRUE(found.found.complete);
+    }
+}
+
+TEST(Report, AThreadThatNeverEndsIsSaid) {
+    hangs given;
+    check_options options;
+    options.explore.seconds_max = 0.5;
+    const checked_program found = check("it", given, options);
+    ASSERT_EQ(found.trouble.size(), 1U);
+    EXPECT_NE(found.trouble[0].find("did not end within"), std::string::npos) << found.trouble[0];
+}
+
+TEST(Report, WriteBacksAndFencesOfTheProgramCount) {
+    own_instructions right(true), unfenced(false);
+    EXPECT_TRUE(report_of(right).checked.passed()) << report_of(right).text;
+    EXPECT_FALSE(report_of(unfenced).checked.passed());
+}
+
+/// Flushes what is flushed, and waits for nothing.
+struct redundant final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.value = 7;
+        keep(p, r.value);
+        hf::persist::flush(p.domain(), &r.value, sizeof r.value), guilty_line = __LINE__;
+        hf::persist::fence(p.domain());
+        hf::persist::fence(p.domain());
+    }
+};
+
+TEST(Report, RedundantFlushesAndFencesAreToldWithTheirLines) {
+    redundant given;
+    const reported r = report_of(given);
+    EXPECT_TRUE(r.checked.passed()) << r.text;
+    for (const int line : {guilty_line, guilty_line + 2})
+        EXPECT_NE(r.text.find(fmt::format("report_test.cpp:{}", line)), std::string::npos)
+            << r.text;
+    EXPECT_EQ(r.text.find(fmt::format("report_test.cpp:{}", guilty_line + 1)), std::string::npos);
+}
+
 TEST(Report, ReplaysAreReadAsTheyAreWritten) {
-    for (const char* text :
-         {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:", "0.8:1", "7.2:/3.1:0"}) {
+    for (const char* text : {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:", "0.8:1", "7.2:/3.1:0",
+                             "0.1,12.2,40@17:0"}) {
         const replay_asked asked = parse_replay(text);
         ASSERT_FALSE(asked.failures.empty()) << text;
         checked_program c;

@@ -4,7 +4,8 @@
 // runs at a time. Where the turn changes is a schedule; the same schedule gives the same run.
 //
 // A thread gives its turn up where the schedule says, where it ends, and where it waits: on a mutex
-// or by sched_yield (both are replaced in crash programs, see the link options of hf_check).
+// or by sched_yield (both are replaced in crash programs, see the link options of hf_check), or by
+// looking on and on at what another thread is to change. Then the next thread of a ring has it.
 #pragma once
 
 #include <cstddef>
@@ -15,10 +16,12 @@
 
 namespace hf::check {
 
-/// Who begins, and before which of the run's points the turn goes to the next thread.
+/// Who begins, and before which of the run's points the turn goes to another thread.
 struct schedule {
     unsigned first = 0;
     std::vector<std::size_t> switches; // ascending
+    std::vector<unsigned> steps{};     // parallel to them: to which one further along the ring; 1
+    unsigned ring = 0;                 // number of the order of threads that 0 stands first in
 };
 
 /// Threads that live as long as it does.
@@ -32,11 +35,19 @@ public:
     /// Runs body(thread) on every thread, to the end of all. Calls 'turned' when a thread gets the
     /// turn. Returns the number of points passed.
     ///
-    /// Errors:   a run in which every thread waits for another ends the process (deadlock).
+    /// Errors:   a run in which every thread waits for another ends the process (deadlock). One
+    /// that
+    ///           is left by a jump (run_guarded) leaves its threads behind, and is the last one.
     std::size_t run(const schedule& by, const std::function<void(unsigned)>& body,
                     const std::function<void(unsigned)>& turned);
     /// A point at which the turn may change: the thread that has the turn calls it.
     static void point();
+    /// The thread that has the turn can only go on when another has.
+    static void wait();
+    /// In the last run: where one waited or ended and several could go on, and the ring chose.
+    std::size_t choices() const noexcept;
+    /// Rings of so many threads.
+    static unsigned rings(unsigned threads) noexcept;
 
     struct shared; // schedule.cpp
 

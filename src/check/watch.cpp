@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/line.hpp>
 #include <check/watch.hpp>
 
 #include <holdfast/abi/trace_abi.h>
@@ -114,14 +115,42 @@ void hf_trace_store(const void* address, std::uint64_t bytes) {
     if (const clipped in = clip(address, bytes); in.bytes > 0) watching->store(in.offset, in.bytes);
 }
 
-void hf_trace_rmw(const void* address, std::uint64_t bytes) {
-    // Its store is followed, its effect as a fence is not: code must not come to rely on it, and
-    // what is safe without it is safe with it.
+void hf_trace_rmw(const void* address, uint64_t bytes) {
+    // Its store; where its effect as a fence counts, hf_trace_fence follows.
     hf_trace_store(address, bytes);
 }
 
+void hf_trace_turn(const void* address, std::uint64_t bytes) {
+    if (watching == nullptr) return;
+    if (const clipped in = clip(address, bytes); in.bytes > 0) watching->turn(in.offset, in.bytes);
+}
+
+void hf_trace_nt_store(const void* address, std::uint64_t bytes) {
+    if (watching == nullptr) return;
+    if (places_followed) note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
+    const clipped in = clip(address, bytes);
+    const std::size_t from = hf::round_down(in.offset, hf::word_bytes);
+    if (in.bytes > 0)
+        watching->nt_store(from, hf::round_up(in.offset + in.bytes, hf::word_bytes) - from);
+}
+
+void hf_trace_flush(const void* address, std::uint64_t bytes) {
+    if (watching == nullptr) return;
+    if (places_followed) note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
+    if (const clipped in = clip(address, bytes); in.bytes > 0) watching->flush(in.offset, in.bytes);
+}
+
+void hf_trace_clflush(const void* address, std::uint64_t bytes) {
+    if (watching == nullptr) return;
+    if (places_followed) note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
+    if (const clipped in = clip(address, bytes); in.bytes > 0)
+        watching->flush_now(in.offset, in.bytes);
+}
+
 void hf_trace_fence(void) {
-    if (watching != nullptr) watching->fence();
+    if (watching == nullptr) return;
+    if (places_followed) note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
+    watching->fence();
 }
 
 } // extern "C"

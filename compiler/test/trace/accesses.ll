@@ -132,7 +132,6 @@ define void @other_fences() {
 ; CHECK: ret void
   fence acq_rel
   fence syncscope("singlethread") seq_cst
-  call void @llvm.x86.sse.sfence()
   ret void
 }
 
@@ -163,6 +162,5 @@ define <2 x i32> @gather(<2 x ptr> %p, <2 x i1> %mask) {
 
 ; CHECK: attributes #[[CALL]] = { nomerge nounwind }
 declare void @llvm.x86.sse2.mfence()
-declare void @llvm.x86.sse.sfence()
 declare void @llvm.masked.store.v2i64.p0(<2 x i64>, ptr, i32, <2 x i1>)
 declare <2 x i32> @llvm.masked.gather.v2i32.v2p0(<2 x ptr>, i32, <2 x i1>, <2 x i32>)

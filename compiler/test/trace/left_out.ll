@@ -1,6 +1,5 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-; What is not reported: memory that is no mapping, the persistence layer's own stores, functions
-; that say so.
+; What is not reported: memory that is no mapping, functions that say so.
 ; RUN: %hf_opt -passes=holdfast-trace,verify %s | FileCheck %s
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
@@ -68,14 +67,6 @@ define i64 @segment() {
   ret i64 %x
 }
 
-define void @non_temporal(ptr %p) {
-; CHECK-LABEL: define void @non_temporal(
-; CHECK-NOT: hf_trace
-; CHECK: ret void
-  store i64 1, ptr %p, !nontemporal !0
-  ret void
-}
-
 define void @untraced(ptr %p) disable_sanitizer_instrumentation {
 ; CHECK-LABEL: define void @untraced(
 ; CHECK-NOT: hf_trace
@@ -111,4 +102,3 @@ define available_externally void @shown(ptr %p) {
 }
 
 declare ptr @llvm.threadlocal.address.p0(ptr)
-!0 = !{i32 1}

@@ -11,8 +11,8 @@
  * 4. A report that begins outside the watched range, or ends outside, is to be clipped: code
  * reports a range (memcpy and the like) whole when any of its bytes may be watched. A single access
  * is reported when its first byte is.
- * 5. Non-temporal stores, write-backs and sfence are not reported here; the persistence layer's
- *    hook (holdfast/persist.hpp) does that.
+ * 5. Non-temporal stores, write-backs and fences that the persistence layer makes are not reported
+ *    here but by its hook (holdfast/persist.hpp).
  */
 #ifndef HOLDFAST_ABI_TRACE_H
 #define HOLDFAST_ABI_TRACE_H
@@ -36,7 +36,15 @@ void hf_trace_store(const void* address, uint64_t bytes);
 /* A locked operation, which drains the store buffer like a fence. hf_trace_load comes before it
  * where it reads, hf_trace_store does not come. */
 void hf_trace_rmw(const void* address, uint64_t bytes);
-/* A full fence (mfence, or what the compiler takes for it), after it. */
+/* A store follows. Option -holdfast-trace-turns. */
+void hf_trace_turn(const void* address, uint64_t bytes);
+/* After a non-temporal store. A load comes before one of less than whole words. */
+void hf_trace_nt_store(const void* address, uint64_t bytes);
+/* After clwb or clflushopt; after clflush. Of the line of 'address'. */
+void hf_trace_flush(const void* address, uint64_t bytes);
+void hf_trace_clflush(const void* address, uint64_t bytes);
+/* After sfence or mfence, or what the compiler takes for one; with -holdfast-trace-locked also after
+ * every locked operation. */
 void hf_trace_fence(void);
 
 #ifdef __cplusplus
