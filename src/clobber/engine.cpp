@@ -6,6 +6,7 @@
 // Differs: the v_log entry is not fenced by itself; it is durable before the section's first
 // in-place store, together with whatever was appended until then. Before that nothing needs
 // recovering.
+#include <persist/float_environment.hpp>
 #include <section/registry.hpp>
 #include <section/restore.hpp>
 #include <section/section.hpp>
@@ -87,6 +88,10 @@ status clobber_engine::check(pool_file& file, const pending_section& section) co
                             "{:#x}, found {:#x}; open it with the build that made it",
                             file.path(), section.lane, function->name, function->where,
                             function->version, begin.function_version)};
+    if (!persist::float_environment(begin.floats).valid())
+        return {errc::corrupt,
+                fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown",
+                            file.path(), section.lane, begin.floats, function->name)};
     for (std::uint64_t i = 0; i < function->args_count; ++i) {
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
         const void* pointer = nullptr;
@@ -112,6 +117,7 @@ void re_execute(const pool::impl& pool, section& work, pending_section& pending)
     const fault_guard::clock running(
         pool.recovery_ms_max, [](void* late) noexcept { static_cast<section*>(late)->expire(); },
         &work);
+    persist::float_environment(pending.begin.floats).apply(); // recover_one restores the thread's own
     work.function()->re_execute(args);
 }
 

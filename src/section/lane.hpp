@@ -84,7 +84,8 @@ struct begin_payload {
     std::uint64_t epoch;
     std::uint64_t function_id;      // which txfunc
     std::uint64_t function_version; // which body
-    std::uint32_t engine;           // engine_bit
+    std::uint16_t engine;           // engine_bit
+    std::uint16_t floats;           // float_environment in which the section runs
     std::uint32_t args_bytes;       // packed arguments that follow
 };
 static_assert(sizeof(begin_payload) == 32 && std::is_trivially_copyable_v<begin_payload>);

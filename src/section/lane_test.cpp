@@ -36,7 +36,7 @@ protected:
     lane_writer begin(std::uint64_t epoch, const std::string& args) {
         lane_writer log;
         log.start(domain::process, lane_start(*file_, 0, epoch));
-        begin_payload head{epoch, 11, 22, engine_clobber, static_cast<std::uint32_t>(args.size())};
+        begin_payload head{epoch, 11, 22, engine_clobber, 0, static_cast<std::uint32_t>(args.size())};
         std::string payload(reinterpret_cast<const char*>(&head), sizeof head);
         payload += args;
         log.append(record_kind::begin, in_order_bit, payload.size(), payload.data(),

@@ -8,6 +8,7 @@
 //     be given a block that another one's log holds, nor lose one that it has yet to read.
 // (3) Everything here is idempotent: a crash while recovering is cured by opening again.
 #include <base/assert.hpp>
+#include <persist/float_environment.hpp>
 #include <pool/file_checks.hpp>
 #include <section/pool_impl.hpp>
 #include <section/registry.hpp>
@@ -139,10 +140,24 @@ status put_blocks_back(pool::impl& pool, const std::vector<pending_section>& pen
     return {};
 }
 
+/// A re-execution runs in the floating-point environment of its first run, and may end by a jump out
+/// of a signal handler: the thread gets its own back either way.
+class keeps_floats {
+public:
+    keeps_floats() noexcept = default;
+    keeps_floats(const keeps_floats&) = delete;
+    keeps_floats& operator=(const keeps_floats&) = delete;
+    ~keeps_floats() { callers_.apply(); }
+
+private:
+    persist::float_environment callers_ = persist::float_environment::current();
+};
+
 /// Recovers one section. Whatever it meets that cannot be gone on with becomes a refusal, here at
 /// the latest; the section's effects so far stay in the file, as a crash would leave them.
 status recover_one(pool::impl& pool, pending_section& section, recovery& state) try {
     const engine& e = *engine_for(pool, section);
+    const keeps_floats floats;
     if (!pool.guard_signals) {
         e.recover(pool, section, state);
         return {};

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <persist/float_environment.hpp>
 #include <section/registry.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -212,7 +213,11 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     stored_ = false;
     epoch_ = ++state_->epoch;
     log_.start(domain_, lane_start(*pool_->file, lane_, epoch_));
-    const begin_payload head{epoch_, function.id, function.version, engine,
+    const begin_payload head{epoch_,
+                             function.id,
+                             function.version,
+                             static_cast<std::uint16_t>(engine),
+                             persist::float_environment::current().bits(),
                              static_cast<std::uint32_t>(args_bytes)};
     alignas(8) std::byte together[sizeof head + args_bytes_max];
     const std::uint64_t bytes = sizeof head + args_bytes;
