@@ -5,7 +5,8 @@
 # Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
 # HF_ENGINE=<engine> for them. Call it when the target has all its sources. Options, without their
 # leading dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engine ido counts what
-# iDO logging would log, for comparison: nothing is recovered.
+# iDO logging would log, for comparison: nothing is recovered. Engine none leaves the functions plain,
+# and defines HOLDFAST_UNINSTRUMENTED: without it, or an engine, pools refuse such a program.
 #
 # holdfast_trace(<target>)
 #
@@ -105,6 +106,7 @@ function(holdfast_instrument target)
   set_target_properties(${target} PROPERTIES HOLDFAST_ENGINE ${ARG_ENGINE})
   target_compile_definitions(${target} PRIVATE HF_ENGINE=${ARG_ENGINE})
   if(ARG_ENGINE STREQUAL "none")
+    target_compile_definitions(${target} PRIVATE HOLDFAST_UNINSTRUMENTED)
     return()
   endif()
 

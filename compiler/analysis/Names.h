@@ -32,6 +32,11 @@ inline constexpr llvm::StringLiteral LinkGuard =
 inline constexpr llvm::StringLiteral SectionGuard =
     "holdfast_error_section_was_not_instrumented";
 
+/// Where HF_TXFUNC puts a function (holdfast/mark.h) that this plugin does not
+/// take out again: pools refuse a program that has such a section.
+inline constexpr llvm::StringLiteral UninstrumentedSection =
+    "hf_uninstrumented";
+
 /// None: failure-atomic functions stay as they are, for trace mode alone. Ido
 /// counts what iDO logging would log; it recovers nothing.
 enum class EngineKind { None, Clobber, Undo, Ido };

@@ -126,6 +126,8 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
       F->addFnAttr(TxfuncAttr, encode(Options));
       F->removeFnAttr(Attribute::AlwaysInline);
       F->addFnAttr(Attribute::NoInline);
+      if (F->getSection() == UninstrumentedSection)
+        F->setSection("");
       Changed = true;
     } else if (Text == ClosureAttr) {
       F->addFnAttr(ClosureAttr);

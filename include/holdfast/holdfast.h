@@ -47,7 +47,8 @@ typedef enum hf_status {
     HF_BAD_ARGUMENT,
     HF_IO_ERROR,
     HF_POISONED,
-    HF_CONFLICT
+    HF_CONFLICT,
+    HF_NOT_INSTRUMENTED
 } hf_status;
 
 enum hf_mode { HF_MODE_PROCESS, HF_MODE_PMEM };

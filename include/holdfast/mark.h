@@ -1,20 +1,37 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * The words that mark functions for the compiler, for C and C++. Without the plugin, and with
- * other compilers, they change nothing: that is engine "none". */
+ * The words that mark functions for the compiler, for C and C++.
+ *
+ * Compiled without the plugin, a failure-atomic function is a plain function that survives no
+ * crash. So that this is no accident, such a program does not open a pool with an engine for
+ * sections (errc::not_instrumented): HF_TXFUNC puts the function into an ELF section that the plugin
+ * takes it out of again. GCC, which knows no plugin of ours, refuses to compile calls of it. Who
+ * wants plain functions (unit tests, measurements) defines HOLDFAST_UNINSTRUMENTED; ENGINE none does
+ * that. */
 #ifndef HOLDFAST_MARK_H
 #define HOLDFAST_MARK_H
 
 #if defined(__clang__)
 /* A failure-atomic function (docs/guide/writing-a-failure-atomic-function.md). */
+#if defined(HOLDFAST_UNINSTRUMENTED)
 #define HF_TXFUNC __attribute__((annotate("holdfast.txfunc"), noinline))
+#else
+#define HF_TXFUNC \
+    __attribute__((annotate("holdfast.txfunc"), noinline, section("hf_uninstrumented")))
+#endif
 /* Promises that a function whose body the compiler cannot see neither reads nor writes memory that
  * the section may write, and always returns the same for the same arguments. */
 #define HF_PURE __attribute__((annotate("holdfast.pure")))
 /* For hf::tx: the arguments are a closure, which must not hold addresses of volatile variables. */
 #define HF_CLOSURE __attribute__((annotate("holdfast.closure")))
 #else
+#if defined(HOLDFAST_UNINSTRUMENTED)
 #define HF_TXFUNC __attribute__((noinline))
+#else
+#define HF_TXFUNC \
+    __attribute__((noinline, error("HF_TXFUNC is not failure-atomic without Holdfast's plugin for " \
+                                   "clang 19; -DHOLDFAST_UNINSTRUMENTED if that is meant")))
+#endif
 #define HF_PURE
 #define HF_CLOSURE
 #endif

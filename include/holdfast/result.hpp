@@ -35,6 +35,7 @@ enum class errc : std::uint8_t {
     io_error,         // any other failed system call
     poisoned,         // an earlier failure while committing; reopen to recover
     conflict,         // compare-and-commit: another commit came first
+    not_instrumented, // failure-atomic functions were compiled without the plugin
 };
 
 /// Short stable name of a code, e.g. "wrong_layout".

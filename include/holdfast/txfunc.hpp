@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Marking failure-atomic functions. The build chooses the engine (CMake: holdfast_instrument(target
-// ENGINE clobber), or the holdfast-clang++ wrapper); the source does not change. Compiled without
-// the plugin this is engine "none": plain functions, no failure atomicity.
+// ENGINE clobber), or the holdfast-clang++ wrapper); the source does not change. Engine "none" means
+// plain functions, no failure atomicity; a plugin that was forgotten is told by mark.h.
 //
 // A txfunc is deterministic, noexcept, touches volatile memory only through its own locals and
 // vlog_preserve, and is called with its locks held (strong strict two-phase locking, Clobber §2.2).

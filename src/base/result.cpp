@@ -27,6 +27,7 @@ std::string_view name(errc code) noexcept {
     case errc::io_error: return "io_error";
     case errc::poisoned: return "poisoned";
     case errc::conflict: return "conflict";
+    case errc::not_instrumented: return "not_instrumented";
     }
     return "unknown";
 }

@@ -17,7 +17,8 @@ static_assert(int(HF_OK) == int(hf::errc::ok) && int(HF_EXISTS) == int(hf::errc:
               int(HF_IN_USE) == int(hf::errc::in_use) && int(HF_TORN) == int(hf::errc::torn) &&
               int(HF_POOL_FULL) == int(hf::errc::pool_full) &&
               int(HF_POISONED) == int(hf::errc::poisoned) &&
-              int(HF_CONFLICT) == int(hf::errc::conflict));
+              int(HF_CONFLICT) == int(hf::errc::conflict) &&
+              int(HF_NOT_INSTRUMENTED) == int(hf::errc::not_instrumented));
 static_assert(int(HF_MODE_PMEM) == int(hf::mode::pmem) &&
               int(HF_CREATE_ALWAYS_NEW) == int(hf::create::always_new));
 

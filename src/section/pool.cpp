@@ -29,6 +29,9 @@
 #include <system_error>
 #include <thread>
 
+// Made by the linker where a section of that name is: functions that the plugin has not seen (mark.h).
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __start_hf_uninstrumented[];
+
 namespace hf {
 namespace {
 
@@ -267,6 +270,14 @@ std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept
 
 result<pool> pool::open(const std::string& path, const open_options& options) try {
     const auto start = std::chrono::steady_clock::now();
+    if ((engine_bits_of(options.engines) & (engine_clobber | engine_undo)) != 0 &&
+        __start_hf_uninstrumented != nullptr)
+        return status{errc::not_instrumented,
+                      fmt::format("{}: not_instrumented: this program has failure-atomic functions "
+                                  "(HF_TXFUNC) compiled without Holdfast's plugin, which no crash "
+                                  "would spare: build them with holdfast_instrument or "
+                                  "holdfast-clang++, or define HOLDFAST_UNINSTRUMENTED",
+                                  path)};
     auto file = pool_file::open(path, options, engine_bits_of(options.engines));
     if (!file) return file.error();
     return impl::open(std::move(*file), options, start);
