@@ -11,7 +11,10 @@
 // follows later. Another
 //    function is its name. A constant global is its contents, since the names
 //    of string literals depend on the rest of the module.
-// 4. Metadata, attributes and names of values and types do not enter.
+// 4. Metadata, attributes and names of values and types do not enter, but for
+// the attributes that say how floating-point arithmetic becomes instructions:
+// the same IR rounds otherwise on a target with fused multiply-add. They enter
+// for functions that have such arithmetic.
 #include "analysis/VersionHash.h"
 #include "analysis/Calls.h"
 
@@ -21,6 +24,7 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/InlineAsm.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
@@ -195,9 +199,37 @@ private:
     }
   }
 
+  static bool isFloating(const Instruction &I) {
+    auto Is = [](const Value *V) { return V->getType()->isFPOrFPVectorTy(); };
+    return Is(&I) || any_of(I.operand_values(), Is);
+  }
+
+  void addFloatingPoint(const Function &F) {
+    static constexpr StringLiteral Attributes[] = {
+        "target-cpu",
+        "target-features",
+        "denormal-fp-math",
+        "denormal-fp-math-f32",
+        "reciprocal-estimates",
+        "unsafe-fp-math",
+        "approx-func-fp-math",
+        "no-infs-fp-math",
+        "no-nans-fp-math",
+        "no-signed-zeros-fp-math",
+        "use-soft-float"};
+    add(F.getParent()->getTargetTriple());
+    for (StringRef Name : Attributes)
+      add(F.getFnAttribute(Name).getValueAsString());
+    add(F.hasFnAttribute(Attribute::StrictFP));
+  }
+
   void addFunction(const Function &F) {
     LocalNumbers.clear();
     addType(F.getFunctionType());
+    bool Floating = any_of(instructions(F), isFloating);
+    add(Floating);
+    if (Floating)
+      addFloatingPoint(F);
     for (const Argument &A : F.args())
       numberOf(A);
     ReversePostOrderTraversal<const Function *> Order(&F);
