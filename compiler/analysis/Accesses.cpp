@@ -138,6 +138,9 @@ private:
       if (!Call.doesNotAccessMemory())
         Found.Reads.push_back({&Call, nullptr, {}, {}});
       return;
+    case CallKind::Logs: // the same; and what it calls back may read anything
+      Found.Reads.push_back({&Call, nullptr, {}, {}});
+      return;
     case CallKind::Reads:
       for (Value *Operand : Call.args()) {
         if (Operand->getType()->isPointerTy())

@@ -2,13 +2,15 @@
 //
 // Classifies the calls of a section:
 //
-// 1. Inline assembly passes when it is empty (a compiler barrier), else it is
-// forbidden.
+// 1. Inline assembly passes when it is empty and has no output but what went in
+// (a compiler barrier), else it is forbidden.
 // 2. An indirect call is forbidden: nobody can tell what it would do when
 // re-executed.
 // 3. The runtime's own functions, functions promised pure and a short list of C
 // and C++ library
-//    functions pass by name.
+//    functions pass by name. Of library functions that write where nobody could
+//    log before, or whose result depends on the locale, the runtime has versions
+//    of its own (RuntimeVersions), which are called instead.
 // 4. A visible body is cloned and instrumented.
 // 5. Everything else is forbidden, with the most helpful reason we know.
 #include "analysis/Calls.h"
@@ -16,11 +18,13 @@
 
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/StringSwitch.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/DebugInfoMetadata.h"
 #include "llvm/IR/GlobalAlias.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsX86.h"
 
 using namespace llvm;
 
@@ -57,6 +61,134 @@ const RangeWriter *findRangeWriter(const CallBase &Call) {
   return nullptr;
 }
 
+namespace {
+
+struct RuntimeVersion {
+  StringRef Name; ///< the library's; the runtime's is "hf_c_" and Stem
+  StringRef Stem;
+  CallKind Kind;
+  int Format = -1;   ///< which argument is a format of printf
+  int Function = -1; ///< which argument is a function that is called back
+};
+
+} // namespace
+
+/// What src/section/c_library.cpp has.
+static const std::vector<RuntimeVersion> &runtimeVersions() {
+  static const std::vector<RuntimeVersion> Table = [] {
+    std::vector<RuntimeVersion> T;
+    // Character classes, conversions and comparisons: of the C locale.
+    for (StringRef Name :
+         {"isalnum", "isalpha", "isblank", "iscntrl", "isdigit", "isgraph",
+          "islower", "isprint", "ispunct", "isspace", "isupper", "isxdigit",
+          "tolower", "toupper"})
+      T.push_back({Name, Name, CallKind::NoAccess});
+    T.push_back({"__ctype_b_loc", "ctype_b_loc", CallKind::NoAccess});
+    T.push_back(
+        {"__ctype_tolower_loc", "ctype_tolower_loc", CallKind::NoAccess});
+    T.push_back(
+        {"__ctype_toupper_loc", "ctype_toupper_loc", CallKind::NoAccess});
+    for (StringRef Name :
+         {"strcasecmp", "strncasecmp", "atoi", "atol", "atoll", "atof"})
+      T.push_back({Name, Name, CallKind::Reads});
+    // They store where the number ends; newer C libraries rename four of them.
+    for (StringRef Name : {"strtol", "strtoul", "strtoll", "strtoull", "strtof",
+                           "strtod", "strtold"})
+      T.push_back({Name, Name, CallKind::Logs});
+    T.push_back({"__isoc23_strtol", "strtol", CallKind::Logs});
+    T.push_back({"__isoc23_strtoul", "strtoul", CallKind::Logs});
+    T.push_back({"__isoc23_strtoll", "strtoll", CallKind::Logs});
+    T.push_back({"__isoc23_strtoull", "strtoull", CallKind::Logs});
+    T.push_back({"snprintf", "snprintf", CallKind::Logs, 2});
+    T.push_back({"sprintf", "sprintf", CallKind::Logs, 1});
+    T.push_back({"__snprintf_chk", "snprintf_chk", CallKind::Logs, 4});
+    T.push_back({"__sprintf_chk", "sprintf_chk", CallKind::Logs, 3});
+    // How much they write shows when they have.
+    for (StringRef Name : {"strcat", "strncat", "memccpy"})
+      T.push_back({Name, Name, CallKind::Logs});
+    T.push_back({"__strcat_chk", "strcat_chk", CallKind::Logs});
+    T.push_back({"__strncat_chk", "strncat_chk", CallKind::Logs});
+    T.push_back({"qsort", "qsort", CallKind::Logs, -1, 3});
+    // Second results through pointers; lgamma's is a global variable.
+    for (StringRef Name :
+         {"frexp", "frexpf", "frexpl", "modf", "modff", "modfl", "remquo",
+          "remquof", "remquol", "sincos", "sincosf", "sincosl"})
+      T.push_back({Name, Name, CallKind::Logs});
+    for (StringRef Name : {"lgamma", "lgammaf", "lgammal"})
+      T.push_back({Name, Name, CallKind::NoAccess});
+    return T;
+  }();
+  return Table;
+}
+
+std::string runtimeVersionOf(StringRef Name) {
+  for (const RuntimeVersion &V : runtimeVersions())
+    if (V.Name == Name)
+      return ("hf_c_" + V.Stem).str();
+  return "";
+}
+
+static const RuntimeVersion *findRuntimeVersion(StringRef Name) {
+  if (!Name.consume_front("hf_c_"))
+    return nullptr;
+  for (const RuntimeVersion &V : runtimeVersions())
+    if (V.Stem == Name)
+      return &V;
+  return nullptr;
+}
+
+int calledBack(const CallBase &Call) {
+  const Function *Callee = calledFunction(Call);
+  const RuntimeVersion *V =
+      Callee ? findRuntimeVersion(Callee->getName()) : nullptr;
+  return V ? V->Function : -1;
+}
+
+/// What is wrong with a format of printf; empty: nothing. What it prints must
+/// not depend on the process, and it must not store.
+static std::string whyFormat(const Value *Given) {
+  StringRef Format;
+  if (!getConstantStringInfo(Given, Format))
+    return "format that is not a string literal: what it prints or stores "
+           "cannot be checked";
+  for (size_t At = 0; (At = Format.find('%', At)) != StringRef::npos;) {
+    size_t Conversion = Format.find_first_not_of("0123456789+-# .*$'Ihlqjzt"
+                                                 "L",
+                                                 At + 1);
+    if (Conversion == StringRef::npos)
+      break;
+    switch (Format[Conversion]) {
+    case 'n':
+      return "conversion %n of a format stores out of sight";
+    case 'p':
+      return "conversion %p of a format prints an address";
+    case 'm':
+      return "conversion %m of a format prints what errno says";
+    default:
+      break;
+    }
+    At = Conversion + 1;
+  }
+  return "";
+}
+
+static CallMeaning classifyRuntimeVersion(const CallBase &Call,
+                                          const RuntimeVersion &V) {
+  if (V.Format >= 0)
+    if (std::string Why = whyFormat(Call.getArgOperand(V.Format)); !Why.empty())
+      return {CallKind::Forbidden, "call of '" + V.Name.str() + "' with a " +
+                                       Why};
+  if (V.Function >= 0) {
+    const auto *F = dyn_cast<Function>(
+        Call.getArgOperand(V.Function)->stripPointerCasts());
+    if (!F || F->isDeclaration() || F->isInterposable())
+      return {CallKind::Forbidden,
+              "call of '" + V.Name.str() +
+                  "' with a function whose body is not visible here"};
+  }
+  return {V.Kind, ""};
+}
+
 Function *calledFunction(const CallBase &Call) {
   Value *Callee = Call.getCalledOperand()->stripPointerCasts();
   if (auto *Alias = dyn_cast<GlobalAlias>(Callee))
@@ -75,7 +207,16 @@ static bool touchesNoMemory(StringRef Name) {
       "trunc",  "fmod",      "fma",      "fabs",      "fmin",    "fmax",
       "fdim",   "ldexp",     "rint",     "lround",    "llround", "lrint",
       "llrint", "remainder", "copysign", "nearbyint", "scalbn",  "erf",
-      "erfc",   "asinh",     "acosh",    "atanh"};
+      "erfc",   "asinh",     "acosh",    "atanh",     "nextafter",
+      "nexttoward", "logb",  "ilogb",    "scalbln",   "tgamma",  "roundeven",
+      "exp10",  "cabs",      "carg",     "creal",     "cimag",   "conj",
+      "cproj",  "csqrt",     "cexp",     "clog",      "cpow",    "csin",
+      "ccos",   "ctan",      "csinh",    "ccosh",     "ctanh"};
+  // Complex arithmetic that the compiler leaves to its runtime.
+  static const StringSet<> Complex = {"__mulsc3", "__muldc3", "__mulxc3",
+                                      "__divsc3", "__divdc3", "__divxc3"};
+  if (Complex.contains(Name))
+    return true;
   StringRef Stem = Name;
   if (Math.contains(Stem) ||
       ((Stem.consume_back("f") || Stem.consume_back("l")) &&
@@ -99,6 +240,7 @@ static bool readsThroughArguments(StringRef Name) {
       .Cases("strlen", "strnlen", "strcmp", "strncmp", "strchr", "strrchr",
              true)
       .Cases("strchrnul", "strstr", "strspn", "strcspn", "memmem", true)
+      .Cases("strpbrk", "wcslen", "wmemchr", "wmemcmp", true)
       .Case("_ZSt11_Hash_bytesPKvmm", true)
       .Default(false);
 }
@@ -209,9 +351,35 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   switch (Call.getIntrinsicID()) {
   case Intrinsic::readcyclecounter:
   case Intrinsic::readsteadycounter:
-  case Intrinsic::get_rounding:
     return {CallKind::Forbidden, "nondeterministic read of a machine counter: "
                                  "read it before the section"};
+  case Intrinsic::frameaddress:
+  case Intrinsic::returnaddress:
+  case Intrinsic::addressofreturnaddress:
+  case Intrinsic::sponentry:
+  case Intrinsic::localaddress:
+  case Intrinsic::localescape:
+  case Intrinsic::localrecover:
+  case Intrinsic::thread_pointer:
+  case Intrinsic::read_register:
+  case Intrinsic::read_volatile_register:
+  case Intrinsic::write_register:
+    return {CallKind::Forbidden,
+            "address of a frame, thread or caller, or a register: it means "
+            "nothing to another process"};
+  case Intrinsic::get_rounding:
+  case Intrinsic::set_rounding:
+  case Intrinsic::get_fpenv:
+  case Intrinsic::set_fpenv:
+  case Intrinsic::reset_fpenv:
+  case Intrinsic::get_fpmode:
+  case Intrinsic::set_fpmode:
+  case Intrinsic::reset_fpmode:
+  case Intrinsic::x86_sse_ldmxcsr:
+  case Intrinsic::x86_sse_stmxcsr:
+    return {CallKind::Forbidden,
+            "access of the floating-point environment: set it before the "
+            "section, which is re-executed in the same one"};
   case Intrinsic::eh_sjlj_setjmp:
   case Intrinsic::eh_sjlj_longjmp:
     return {CallKind::Forbidden, "non-local jump"};
@@ -244,7 +412,9 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   StringRef Name = Call.getCalledFunction()->getName();
   if (Name.contains("rdtsc") || Name.contains("rdrand") ||
       Name.contains("rdseed") || Name.contains("rdpmc") ||
-      Name.contains("rdpid"))
+      Name.contains("rdpid") || Name.contains("xgetbv") ||
+      Name.contains("rdfsbase") || Name.contains("rdgsbase") ||
+      Name.contains("rdpkru") || Name.contains("rdssp"))
     return {CallKind::Forbidden,
             "nondeterministic machine instruction (" + Name.str() + ")"};
   if (Call.doesNotAccessMemory() || Call.onlyAccessesInaccessibleMemory())
@@ -276,12 +446,23 @@ static std::string whyUnresolved(const CallBase &Call) {
          "functions";
 }
 
-CallMeaning classifyCall(const CallBase &Call) {
-  if (const auto *Asm = dyn_cast<InlineAsm>(Call.getCalledOperand())) {
-    if (StringRef(Asm->getAsmString()).trim().empty())
-      return {CallKind::NoAccess, ""};
+/// Empty assembly is no instruction: a register that it claims to write, and
+/// that no input is in, holds whatever was there.
+static CallMeaning classifyAssembly(const InlineAsm &Asm) {
+  if (!StringRef(Asm.getAsmString()).trim().empty())
     return {CallKind::Forbidden, "inline assembly"};
-  }
+  for (const InlineAsm::ConstraintInfo &C : Asm.ParseConstraints())
+    if (C.Type == InlineAsm::isOutput && !C.isIndirect &&
+        !C.hasMatchingInput())
+      return {CallKind::Forbidden,
+              "empty inline assembly with an output that has no input: its "
+              "value is what a register happens to hold"};
+  return {CallKind::NoAccess, ""};
+}
+
+CallMeaning classifyCall(const CallBase &Call) {
+  if (const auto *Asm = dyn_cast<InlineAsm>(Call.getCalledOperand()))
+    return classifyAssembly(*Asm);
   const Function *Callee = calledFunction(Call);
   if (!Callee)
     return {CallKind::Forbidden, whyUnresolved(Call)};
@@ -309,6 +490,8 @@ CallMeaning classifyCall(const CallBase &Call) {
                   "', which is weak: another body may replace it"};
     return {CallKind::Body, ""};
   }
+  if (const RuntimeVersion *V = findRuntimeVersion(Name))
+    return classifyRuntimeVersion(Call, *V);
   if (findRangeWriter(Call))
     return {CallKind::Writes, ""};
   if (readsThroughArguments(Name))

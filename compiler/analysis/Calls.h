@@ -16,6 +16,8 @@ enum class CallKind {
   NoAccess, ///< touches no memory of the application
   Reads,    ///< reads through its pointer arguments, writes nothing
   Writes,   ///< memcpy and relatives: writes a range (see Accesses.h)
+  Logs,     ///< the runtime's version of a library function: reads through its
+            ///< arguments, logs what it overwrites
   Terminates, ///< does not come back: abort, a failed assertion
   Throws,     ///< the standard library's out-of-line throw
   Forbidden,  ///< cannot be re-executed; Why says it to the user
@@ -31,6 +33,14 @@ CallMeaning classifyCall(const llvm::CallBase &Call);
 /// The function a call names, through casts and aliases; null for an indirect
 /// call.
 llvm::Function *calledFunction(const llvm::CallBase &Call);
+
+/// The function of the runtime that sections call instead of the C library's of
+/// this name; empty: none.
+std::string runtimeVersionOf(llvm::StringRef Name);
+
+/// Which argument of a call of such a function is a function that is called
+/// back; -1: none.
+int calledBack(const llvm::CallBase &Call);
 
 /// The C library's memcpy, strcpy and relatives, by the shape of their
 /// arguments.

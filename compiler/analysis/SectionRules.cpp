@@ -9,12 +9,15 @@
 //    exception that a handler inside the section would catch.
 // 3. Globals: only constants. Others are volatile and are neither restored nor
 // recorded.
-// 4. Addresses of locals stay in locals: they mean nothing to another process.
+// 4. Addresses of locals stay in locals: they mean nothing to another process;
+// nor do those of functions and constants, and numbers made of them
+// (VolatileAddresses.cpp).
 // 5. hf_vlog_preserve comes before the first store that may reach PM, also
 // across calls: the record
 //    must be complete before the section has changed anything.
 #include "analysis/SectionRules.h"
 #include "analysis/Calls.h"
+#include "analysis/VolatileAddresses.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringSet.h"
@@ -108,6 +111,12 @@ public:
       checkLocalsStayLocal();
       checkPreserveOrder();
     }
+    findVolatileAddresses(All, Fresh,
+                          [&](const SectionFunction &F, const Twine &Message,
+                              const DebugLoc &Where) {
+                            Current = &F;
+                            fail(Message, Where);
+                          });
     for (const HandledCall &Call : All.Handled)
       if (!Call.Callee || Throwers.contains(Call.Callee)) {
         Current = Call.In;
@@ -161,6 +170,11 @@ private:
            "function",
            Where);
     }
+    if (const Value *Address = getLoadStorePointerOperand(&I))
+      if (Address->getType()->getPointerAddressSpace() != 0)
+        fail("access relative to a segment register: thread-local memory, which "
+             "is neither a constant nor recorded",
+             Where);
     if (isa<IndirectBrInst>(I) || isa<CallBrInst>(I))
       fail("computed goto", Where);
     if (I.isEHPad() || isa<ResumeInst>(I) || isa<InvokeInst>(I))
@@ -265,6 +279,8 @@ private:
       return {false, true};
     case CallKind::Body:
       return Does.lookup(calledFunction(*Call));
+    case CallKind::Logs:
+      return {true, false};
     default:
       return {Stores.contains(&I), false};
     }

@@ -16,6 +16,7 @@
 //    joins the section.
 #include "transform/CloneSections.h"
 #include "analysis/Calls.h"
+#include "transform/ReplaceLibraryCalls.h"
 
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Analysis/TargetTransformInfo.h"
@@ -79,6 +80,7 @@ private:
     removeUnwinding(F);
     endThrows(F);
     expandMaskedStores(*F.Instance);
+    replaceLibraryCalls(*F.Instance);
     for (Instruction &I : instructions(*F.Instance)) {
       auto *Call = dyn_cast<CallInst>(&I);
       if (!Call)
@@ -87,7 +89,18 @@ private:
       if (classifyCall(*Call).Kind == CallKind::Body)
         Call->setCalledOperand(
             helperFor(*calledFunction(*Call), *F.ReachedFrom));
+      if (int Back = calledBack(*Call); Back >= 0)
+        callBackHelper(*Call, unsigned(Back), *F.ReachedFrom);
     }
+  }
+
+  /// A comparison function of qsort: what it calls runs in the section as well.
+  void callBackHelper(CallInst &Call, unsigned Argument,
+                      Function &ReachedFrom) {
+    auto *F =
+        dyn_cast<Function>(Call.getArgOperand(Argument)->stripPointerCasts());
+    if (F && !F->isDeclaration() && !F->isInterposable())
+      Call.setArgOperand(Argument, helperFor(*F, ReachedFrom));
   }
 
   static void expandMaskedStores(Function &F) {

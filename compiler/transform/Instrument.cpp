@@ -3,8 +3,8 @@
 // The pass:
 //
 // 1. Collect the txfuncs this module defines, by their options.
-// 2. Clone what their sections run (CloneSections), check it (SectionRules),
-// lay out arguments and
+// 2. Resolve indirect calls (ResolveCalls). Clone what their sections run
+// (CloneSections), check it (SectionRules), lay out arguments and
 //    hash versions.
 // 3. Decide about every write (ClobberWrites). All decisions before any
 // insertion: what they are
@@ -21,6 +21,7 @@
 #include "transform/HideBodies.h"
 #include "transform/InsertCalls.h"
 #include "transform/MarkFunctions.h"
+#include "transform/ResolveCalls.h"
 
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
@@ -48,6 +49,7 @@ static void instrument(ArrayRef<Function *> Txfuncs,
                        const SectionOptions &Options,
                        FunctionAnalysisManager &FAM,
                        SmallVectorImpl<GlobalVariable *> &Descriptors) {
+  resolveCalls(Txfuncs);
   Sections All = cloneSections(Txfuncs, Options);
   bool Fit = checkSections(All);
 

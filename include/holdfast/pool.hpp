@@ -13,6 +13,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <type_traits>
 #include <vector>
 
 struct hf_pool; // the C API's
@@ -90,13 +91,17 @@ public:
     /// Errors:   wrong_layout (the pool's root has another size), pool_full, in_use (this process
     ///           is a child of the one that opened the pool).
     template <class T> result<T*> find_root() {
+        static_assert(!std::is_polymorphic_v<T>, "virtual tables have other addresses in every process");
         result<void*> found = root_bytes(sizeof(T));
         if (!found) return found.error();
         return static_cast<T*>(*found);
     }
     /// The same for a program that knows what it has opened: null when there is no room;
     /// wrong_layout and in_use end the process with their message.
-    template <class T> T* root() noexcept { return static_cast<T*>(root_or_end(sizeof(T))); }
+    template <class T> T* root() noexcept {
+        static_assert(!std::is_polymorphic_v<T>, "virtual tables have other addresses in every process");
+        return static_cast<T*>(root_or_end(sizeof(T)));
+    }
 
     hf::mode mode() const noexcept;
     hf::domain domain() const noexcept;

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What hf::tx and hf::allocator ask of the runtime.
+// What hf::tx, hf::allocator and the C library's functions for sections ask of the runtime.
 #include <base/assert.hpp>
 #include <pool/fault_guard.hpp>
+#include <section/c_library.hpp>
 #include <section/registry.hpp>
 #include <section/section.hpp>
+#include <section/thread.hpp>
 
 #include <holdfast/tx.hpp>
 
@@ -20,6 +22,11 @@ const void* base_of(const pool& of) noexcept { return of.internals().file->base(
 } // namespace hf
 
 extern "C" {
+
+void hf_c_overwrite(const void* address, std::uint64_t bytes) noexcept {
+    if (hf::section* s = hf::current_section)
+        hf::without_exceptions("a library function", [&] { s->log_old_bytes(address, bytes); });
+}
 
 void hf_section_in(const void* address) noexcept {
     const hf::section* s = hf::current_section;

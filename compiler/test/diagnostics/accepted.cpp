@@ -36,7 +36,35 @@ HF_TXFUNC void barrier(long* p) noexcept {
     __atomic_signal_fence(__ATOMIC_SEQ_CST);
     *p += 2;
 }
-HF_TXFUNC void literals(const char** p, int which) noexcept { *p = names[which & 1]; }
+HF_TXFUNC void literals(char* p, int which) noexcept { std::strcpy(p, names[which & 1]); }
+HF_TXFUNC void hides_a_value(long* p) noexcept {
+    long x = *p;
+    asm volatile("" : "+r"(x) : : "memory");
+    *p = x + 1;
+}
+HF_TXFUNC void differences(long* p, const long* from) noexcept {
+    long local[8];
+    std::copy_n(from, 8, local);
+    p[0] = std::find(local, local + 8, 3) - local;
+    p[1] = std::partition_point(local, local + 8, [](long x) { return x < 5; }) - local;
+    std::sort(local, local + 8);
+    p[2] = local[p[0] & 7] + (&local[p[1] & 7] == &local[2]);
+}
+HF_TXFUNC void views(long* p, char* text) noexcept {
+    std::string_view words[] = {"one", "two", "three"};
+    for (std::string_view w : words) *p += long(w.size());
+    std::memcpy(text, words[*p % 3].data(), 3);
+}
+struct chain {
+    chain* next;
+    long value;
+};
+HF_TXFUNC void reverses(chain** head) noexcept {
+    chain start{nullptr, 0}; // a local that links to the pool, not the other way
+    chain* last = &start;
+    for (chain* at = *head; at != nullptr; at = at->next) last = last->next = at;
+    *head = start.next;
+}
 HF_TXFUNC void devirtualised(square* s, long* p) noexcept { *p = s->area(); }
 HF_TXFUNC void asserts(long* p, double* d) noexcept {
     assert(*p != 0);

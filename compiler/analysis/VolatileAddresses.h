@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Addresses that mean nothing to another process, on their way into a pool.
+#ifndef HOLDFAST_COMPILER_VOLATILEADDRESSES_H
+#define HOLDFAST_COMPILER_VOLATILEADDRESSES_H
+
+#include "analysis/Sections.h"
+
+#include "llvm/ADT/STLFunctionalExtras.h"
+
+namespace holdfast {
+
+/// Calls 'Report' for each store to a pool of the address of a function, of a
+/// constant or a virtual table, or of a number made of such an address or of a
+/// local's; and for each store at a place that such a number chooses.
+///
+/// Only what is certain: a pointer that may be one as well as a pool's passes.
+void findVolatileAddresses(
+    const Sections &All, const FreshFunctions &Fresh,
+    llvm::function_ref<void(const SectionFunction &, const llvm::Twine &,
+                            const llvm::DebugLoc &)>
+        Report);
+
+} // namespace holdfast
+
+#endif

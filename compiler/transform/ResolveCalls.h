@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Calls whose target shows only after a look at the code around them.
+#ifndef HOLDFAST_COMPILER_RESOLVECALLS_H
+#define HOLDFAST_COMPILER_RESOLVECALLS_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/IR/PassManager.h"
+
+namespace holdfast {
+
+/// Makes direct calls of the indirect ones that the sections of 'Txfuncs' run,
+/// where it is known what they may reach.
+void resolveCalls(llvm::ArrayRef<llvm::Function *> Txfuncs);
+
+} // namespace holdfast
+
+#endif
