@@ -347,12 +347,9 @@ static std::string whyForbidden(StringRef Name) {
   return whyHidden(Name, Pretty);
 }
 
-static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
-  switch (Call.getIntrinsicID()) {
-  case Intrinsic::readcyclecounter:
-  case Intrinsic::readsteadycounter:
-    return {CallKind::Forbidden, "nondeterministic read of a machine counter: "
-                                 "read it before the section"};
+/// Where this process happens to have its stack, and modes of its thread.
+static std::string whyMachineState(Intrinsic::ID Id) {
+  switch (Id) {
   case Intrinsic::frameaddress:
   case Intrinsic::returnaddress:
   case Intrinsic::addressofreturnaddress:
@@ -364,9 +361,8 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   case Intrinsic::read_register:
   case Intrinsic::read_volatile_register:
   case Intrinsic::write_register:
-    return {CallKind::Forbidden,
-            "address of a frame, thread or caller, or a register: it means "
-            "nothing to another process"};
+    return "address of a frame, thread or caller, or a register: it means "
+           "nothing to another process";
   case Intrinsic::get_rounding:
   case Intrinsic::set_rounding:
   case Intrinsic::get_fpenv:
@@ -377,9 +373,21 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   case Intrinsic::reset_fpmode:
   case Intrinsic::x86_sse_ldmxcsr:
   case Intrinsic::x86_sse_stmxcsr:
-    return {CallKind::Forbidden,
-            "access of the floating-point environment: set it before the "
-            "section, which is re-executed in the same one"};
+    return "access of the floating-point environment: set it before the "
+           "section, which is re-executed in the same one";
+  default:
+    return "";
+  }
+}
+
+static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
+  if (std::string Why = whyMachineState(Call.getIntrinsicID()); !Why.empty())
+    return {CallKind::Forbidden, Why};
+  switch (Call.getIntrinsicID()) {
+  case Intrinsic::readcyclecounter:
+  case Intrinsic::readsteadycounter:
+    return {CallKind::Forbidden, "nondeterministic read of a machine counter: "
+                                 "read it before the section"};
   case Intrinsic::eh_sjlj_setjmp:
   case Intrinsic::eh_sjlj_longjmp:
     return {CallKind::Forbidden, "non-local jump"};
