@@ -5,6 +5,6 @@ struct node { node* next; long value; long more[20]; };
 
 HF_TXFUNC void put(node* at, long value) noexcept {
     node local{nullptr, value, {}};
-    node copy{&local, value, {1, 2, 3}};
+    node copy{&local, value, {}};
     *at = copy;                       // error: address of a local variable
 }
