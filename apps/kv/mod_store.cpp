@@ -149,6 +149,7 @@ template <class Visit> void store::walk(unsigned count, Visit&& visit) {
     auto at = items_.find(hand_);
     for (; count > 0 && !items_.empty(); --count) {
         if (at == items_.end()) at = items_.begin();
+        if (at == items_.end()) break; // damaged: it is said to have items
         const auto [key, bytes] = *at;
         visit(key, item_in(bytes));
         ++at;
@@ -205,7 +206,9 @@ bool store::clear_chunk(const std::string& around, thread_counts& counted) {
     const auto chunk_of = [](std::string_view bytes) {
         return reinterpret_cast<std::uintptr_t>(bytes.data()) / chunk_bytes;
     };
-    const std::uintptr_t chunk = chunk_of(*items_.get(around));
+    const auto there = items_.get(around);
+    if (!there) return false; // damaged: met on a walk, and not found
+    const std::uintptr_t chunk = chunk_of(*there);
     std::vector<std::string> keys;
     for (const auto& [key, bytes] : items_)
         if (chunk_of(bytes) == chunk) keys.emplace_back(key);

@@ -83,9 +83,12 @@ private:
         item_head head;
         std::string_view value;
     };
+    /// Of a value that is shorter than a head, in a damaged pool, an empty item.
     static item item_in(std::string_view bytes) noexcept {
-        item found{{}, bytes.substr(sizeof(item_head))};
+        item found{};
+        if (bytes.size() < sizeof found.head) return found;
         std::memcpy(&found.head, bytes.data(), sizeof found.head);
+        found.value = bytes.substr(sizeof found.head);
         return found;
     }
 
@@ -162,7 +165,9 @@ bool store::get_and_touch(std::string_view key, std::int64_t exptime, thread_cou
                           Visit&& visit) {
     const std::lock_guard held(lock_);
     if (!touch_locked(key, exptime, counted)) return false;
-    const item it = item_in(*items_.get(key));
+    const auto bytes = items_.get(key);
+    if (!bytes) return false; // damaged
+    const item it = item_in(*bytes);
     visit(item_view{it.value, it.head.flags, it.head.cas});
     return true;
 }

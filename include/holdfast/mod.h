@@ -78,6 +78,14 @@ void hf_mod_cursor_close(hf_mod_cursor* cursor) HF_NOEXCEPT;
  * Ordering: 1 point. */
 void hf_mod_settle(hf_pool* pool) HF_NOEXCEPT;
 
+/* Follows every reference of every structure, and compares what it reaches with the memory known to
+ * be in use, with who shares what, and with the structures' counts. Changes of any thread wait.
+ *
+ * Cost:   reads every node once.
+ * Errors: HF_CORRUPT, and hf_error_text() has the place; HF_MISSING_ENGINE: a kind of structure
+ * that this program does not know. */
+hf_status hf_mod_verify(hf_pool* pool) HF_NOEXCEPT;
+
 /* ---- Structures. For each:
  *
  * open: the structure of this name in the pool, made empty if there is none. One name is one

@@ -41,7 +41,17 @@ void bind_pool(nb::module_& to) {
         .def("__init__", &open)
         .def("close", &pool::close)
         .def_prop_ro("closed", &pool::closed)
-        .def("settle", [](pool& of) { hf_mod_settle(of.get()); });
+        .def("settle", [](pool& of) { hf_mod_settle(of.get()); })
+        .def("verify", [](pool& of) {
+            of.await_turn();
+            hf_pool* const opened = of.get();
+            hf_status found;
+            {
+                const pool::absence away(of); // reads all of it
+                found = hf_mod_verify(opened);
+            }
+            check(found);
+        });
 }
 
 } // namespace

@@ -49,6 +49,21 @@ class PoolTest(Pooled):
         error = pickle.loads(pickle.dumps(holdfast.Error("in_use", "who")))
         self.assertEqual((error.code, error.message), ("in_use", "who"))
 
+    def test_verify_finds_what_is_damaged(self):
+        a_map = holdfast.Map(self.pool)
+        a_map.update({str(n): "x" * n for n in range(100)})
+        self.pool.verify()
+        self.pool.close()
+        whole = pathlib.Path(self.path).read_bytes()
+        with open(self.path, "r+b") as file:  # which nodes are in use, of every arena: none
+            at = whole.find(b"MODARENA")
+            while at >= 0:
+                file.seek(at + 64)
+                file.write(bytes(8))
+                at = whole.find(b"MODARENA", at + 8)
+        self.pool = holdfast.open(self.path)
+        self.assertEqual(code_of(self.pool.verify), "corrupt")
+
     def test_wrong_options_are_named(self):
         self.assertRaises(ValueError, holdfast.open, self.folder / "b.hf", durability="forever")
         self.assertRaises(ValueError, holdfast.open, self.folder / "b.hf", create="maybe")

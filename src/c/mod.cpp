@@ -225,6 +225,10 @@ void hf_mod_cursor_close(hf_mod_cursor* cursor) noexcept { delete cursor; }
 
 void hf_mod_settle(hf_pool* pool) noexcept { hf::mod::store::of(pool->opened).settle(); }
 
+hf_status hf_mod_verify(hf_pool* pool) noexcept {
+    return guarded([&] { return told(hf::mod::store::of(pool->opened).verify()); });
+}
+
 #define HF_COMMON(kind)                                                                            \
     hf_status hf_mod_##kind##_open(hf_pool* pool, const char* name, hf_mod_##kind** to) noexcept { \
         return open(pool, name, to);                                                               \

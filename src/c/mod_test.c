@@ -262,6 +262,7 @@ static void each_has_only_what_was_kept(hf_pool* pool) {
               hf_mod_queue_count(queue) ==
           0);
     hf_mod_settle(pool);
+    OK(hf_mod_verify(pool));
     hf_mod_map_close(map);
     hf_mod_set_close(set);
     hf_mod_vector_close(vector);

@@ -45,7 +45,8 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
     if (space_.damaged()) return damaged();
     for (const change& c : changes)
         for (const shadow* made : c.made)
-            if (made->failed_)
+            if (made->damaged_) return damaged();
+            else if (made->failed_)
                 return {errc::pool_full,
                         fmt::format("{}: pool_full: {} of at most {} bytes", pool_->file->path(),
                                     pool_->file->size_bytes(), pool_->file->shape().max_bytes)};

@@ -32,6 +32,7 @@ void visit_leaf(visitor& to, const std::byte* node, std::size_t bytes, std::uint
                            ? (context & ~leaf_context) == trie_levels && count > layout.capacity()
                            : count >= 1 && count <= layout.capacity();
     if (!sound || layout.bytes(count) > bytes) return visit_corrupt(to, context);
+    to.elements(count);
     visit_slots(to, layout.key, node + layout.keys(), count);
     visit_slots(to, layout.value, node + layout.values(count), count);
 }
@@ -41,13 +42,16 @@ void children(visitor& to, const std::byte* node, std::size_t bytes, std::uint32
     if (context == blob_context) return visit_blob_children(to, node, bytes);
     if ((context & leaf_context) != 0) return visit_leaf(to, node, bytes, context, shape);
     inner at;
+    if (bytes < sizeof at) return visit_corrupt(to, context);
     std::memcpy(&at, node, sizeof at);
+    if (std::ranges::all_of(at.child, [](ref child) { return child == 0; }))
+        return visit_corrupt(to, context);
     for (const ref child : at.child) visit(to, child, context + 1);
 }
 
 } // namespace
 
-const kind hash_trie_kind = {builtin_kind::hash_trie, "map", top, children};
+const kind hash_trie_kind = {builtin_kind::hash_trie, "map", top, children, nullptr, true};
 
 std::uint64_t hash_bytes(const void* bytes, std::size_t count) noexcept {
     return XXH3_64bits(bytes, count);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <pool/header.hpp>
 
 #include <mod/kinds.hpp>
 
@@ -8,6 +9,10 @@
 #include <vector>
 
 namespace hf::mod {
+
+static_assert(offsetof(pool_header, max_bytes) == 72); // detail::reach_of
+alignas(64) std::byte detail::nowhere[nowhere_bytes];
+
 namespace {
 
 // Those of this library.

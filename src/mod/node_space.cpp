@@ -49,7 +49,7 @@ ref node_space::take(node_cache& from, std::uint64_t bytes) {
 
 void node_space::give(node_cache& to, ref node) noexcept {
     try {
-        const arena* a = arena_of(node);
+        const arena* a = find(node);
         if (a == nullptr) return note_damage();
         if (a->slot_bytes > pool_->file->shape().chunk_bytes / 8) return give_now(node);
         const unsigned c = class_of(a->slot_bytes);
@@ -66,17 +66,10 @@ void node_space::give(node_cache& to, ref node) noexcept {
 }
 
 void node_space::give_now(ref node) noexcept try {
-    if (arena_of(node) == nullptr) return note_damage();
+    if (find(node) == nullptr) return note_damage();
     std::scoped_lock held{lock_};
     put_back(&node, 1);
 } catch (const std::bad_alloc&) { // it stays in use
-}
-
-/// The arena that a node lies in, if any: which slot it has is looked at when it leaves a cache.
-const arena* node_space::arena_of(ref node) {
-    if (std::uint64_t{node} * granule_bytes >= limit_) return nullptr;
-    const arena* a = known(node);
-    return a != nullptr ? a : find(node); // of before the opening, and not looked at since
 }
 
 void node_space::give_all(node_cache& from) noexcept {
@@ -96,11 +89,8 @@ std::uint64_t node_space::bytes_of(ref node) {
 void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
         arena& a = *known(nodes[i]);
-        const std::uint64_t within =
-            std::uint64_t{nodes[i]} * granule_bytes - a.offset - a.slots_at; // or very large
-        const std::uint64_t slot = within / a.slot_bytes;
-        if (within % a.slot_bytes != 0 || slot >= a.slots ||
-            (a.taken[slot / 64] & bit_of(slot)) == 0) {
+        const std::uint32_t slot = a.slot_of(std::uint64_t{nodes[i]} * granule_bytes);
+        if (slot == arena::no_slot || !a.is_taken(slot)) { // given back twice
             note_damage();
             continue;
         }
@@ -181,10 +171,16 @@ arena* node_space::reuse_empty(std::uint32_t slot_bytes) {
     return nullptr;
 }
 
+void arena::set_form(std::uint32_t bytes_each, std::uint32_t count) noexcept {
+    slot_bytes = bytes_each;
+    slots = count;
+    slots_at = static_cast<std::uint32_t>(mod::slots_at(count));
+    const std::uint64_t granules = bytes_each / granule_bytes;
+    inverse = ((1ULL << 32) + granules - 1) / granules;
+}
+
 void node_space::format(arena& a, std::uint32_t slot_bytes) {
-    a.slot_bytes = slot_bytes;
-    a.slots = slots_in(a.bytes, slot_bytes);
-    a.slots_at = static_cast<std::uint32_t>(slots_at(a.slots));
+    a.set_form(slot_bytes, slots_in(a.bytes, slot_bytes));
     a.free = a.slots;
     a.taken.assign((a.slots + 63) / 64, 0);
     auto* head = static_cast<arena_head*>(pool_->at(a.offset));
@@ -322,13 +318,13 @@ arena* node_space::load_next() {
         const std::uint64_t offset = next_unloaded_;
         const bool seen = offset < limit_ && place(offset).load(std::memory_order_relaxed);
         arena* a = load(offset);
-        if (a == nullptr) { // nothing behind it can be trusted
+        if (a == nullptr || a->walked) { // nothing behind it can be trusted
             corrupt_ = true;
             next_unloaded_ = 0;
             return nullptr;
         }
+        a->walked = true;
         next_unloaded_ = reinterpret_cast<const arena_head*>(pool_->at(offset))->next;
-        if (next_unloaded_ == offset) corrupt_ = true, next_unloaded_ = 0;
         if (!seen) return a;
     }
     return nullptr;
@@ -345,9 +341,7 @@ arena* node_space::load(std::uint64_t offset) {
     auto made = std::make_unique<arena>();
     made->offset = offset;
     made->bytes = head->bytes;
-    made->slot_bytes = head->slot_bytes;
-    made->slots = head->slots;
-    made->slots_at = static_cast<std::uint32_t>(slots_at(head->slots));
+    made->set_form(head->slot_bytes, head->slots);
     made->closed = closed_;
     made->listed = false;
     made->taken.assign((head->slots + 63) / 64, 0);
@@ -374,16 +368,25 @@ arena* node_space::find(ref node) {
         std::scoped_lock held{lock_};
         a = load(round_down(at, pool_->file->shape().chunk_bytes));
     }
-    if (a == nullptr || at < a->offset + a->slots_at) return nullptr;
-    const std::uint64_t within = at - a->offset - a->slots_at;
-    return within % a->slot_bytes == 0 && within / a->slot_bytes < a->slots ? a : nullptr;
+    return a == nullptr || a->slot_of(at) == arena::no_slot ? nullptr : a;
+}
+
+bool node_space::holds(const std::byte* at, std::size_t bytes) noexcept {
+    const auto offset = static_cast<std::uint64_t>(at - pool_->file->base());
+    if (offset >= limit_) return false;
+    const arena* a = place(offset).load(std::memory_order_acquire);
+    if (a == nullptr) {
+        std::scoped_lock held{lock_};
+        a = load(round_down(offset, pool_->file->shape().chunk_bytes));
+    }
+    // Where a large arena goes on there is none in the table: its elements are copied.
+    return a != nullptr && offset >= a->offset + a->slots_at &&
+           offset + bytes <= a->offset + a->bytes;
 }
 
 status node_space::load_all() {
     std::scoped_lock held{lock_};
-    // A list that bites its tail ends where it meets what it has seen: no longer than the heap.
-    std::uint64_t left = limit_ >> chunk_shift_;
-    while (load_next() != nullptr && left-- > 0) {}
+    while (load_next() != nullptr) {}
     if (!corrupt_) return {};
     return {errc::corrupt, fmt::format("{}: corrupt: MOD's list of arenas leads to no arena",
                                        pool_->file->path())};
@@ -420,6 +423,12 @@ void node_space::store_bitmaps() noexcept {
         std::copy(a->taken.begin(), a->taken.end(), bitmap);
         persist::flush(d, bitmap, a->taken.size() * word_bytes);
     }
+}
+
+std::uint64_t node_space::slot_count() const noexcept {
+    std::uint64_t sum = 0;
+    for_each([&](const arena& a) { sum += a.slots; });
+    return sum;
 }
 
 std::uint64_t node_space::arena_bytes() const noexcept {

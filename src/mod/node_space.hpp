@@ -50,13 +50,27 @@ struct arena {
     std::uint32_t slot_bytes, slots;
     std::uint32_t slots_at; // from 'offset'
     std::uint32_t free;     // clear bits in 'taken'
+    std::uint64_t inverse;  // 2^32 / granules of a slot, rounded up
     bool closed;            // (2)
     bool listed;            // in its class's list of arenas with room
+    bool walked = false;    // met in the durable list
     std::vector<std::uint64_t> taken;
     std::vector<std::uint64_t> reached; // by the trace
 
+    /// Of the node at 'at', from pool start; no_slot when none starts there.
     std::uint32_t slot_of(std::uint64_t at) const noexcept {
-        return static_cast<std::uint32_t>((at - offset - slots_at) / slot_bytes);
+        const std::uint64_t within = (at - offset - slots_at) / granule_bytes;
+        if (at < offset + slots_at || within >= bytes / granule_bytes) return no_slot;
+        // An arena of several slots has few granules: the product is exact.
+        const std::uint64_t slot = slots == 1 ? 0 : within * inverse >> 32;
+        return slot < slots && slot * (slot_bytes / granule_bytes) == within
+                   ? static_cast<std::uint32_t>(slot)
+                   : no_slot;
+    }
+    static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
+    void set_form(std::uint32_t bytes_each, std::uint32_t count) noexcept;
+    bool is_taken(std::uint32_t slot) const noexcept {
+        return (taken[slot / 64] >> slot % 64 & 1) != 0;
     }
 };
 
@@ -76,7 +90,8 @@ public:
 
     /// A free node, in use from here on; 0 when the pool is full.
     ref take(node_cache& from, std::uint64_t bytes);
-    /// Gives a node back. Requires: nothing durable names it, nobody reads it.
+    /// Gives a node back; what is none is kept as it is. Requires: nothing durable names it, nobody
+    /// reads it.
     void give(node_cache& to, ref node) noexcept;
     void give_now(ref node) noexcept; // to nobody's cache
     void give_all(node_cache& from) noexcept;
@@ -84,6 +99,10 @@ public:
     void trim() noexcept;
     /// What the node's slot has. Requires: a node.
     std::uint64_t bytes_of(ref node);
+    /// Whether these bytes lie in the slots of an arena.
+    bool holds(const std::byte* at, std::size_t bytes) noexcept;
+    /// Slots of all arenas that were looked at.
+    std::uint64_t slot_count() const noexcept;
 
     /// A structure named what is no node, or gave one up twice. From here on no commit is made.
     void note_damage() noexcept { damaged_.store(true, std::memory_order_relaxed); }
@@ -107,9 +126,12 @@ public:
         std::scoped_lock held{lock_};
         for (const auto& a : arenas_) visit(*a);
     }
-    /// Offsets of all arenas, from the durable list alone. Requires: it was not found corrupt.
+    /// Offsets of all arenas, from the durable list alone, as far as that is a list.
     template <class Visit> void for_each_durable(Visit&& visit) const {
-        for (std::uint64_t at = super_ ? super_->arenas : 0; at != 0;) {
+        std::uint64_t left = limit_ >> chunk_shift_;
+        for (std::uint64_t at = super_ ? super_->arenas : 0; at != 0 && left > 0; --left) {
+            if (at % granule_bytes != 0 || !pool_->blocks.durable().covers(at, sizeof(arena_head)))
+                return;
             visit(at);
             at = reinterpret_cast<const arena_head*>(pool_->at(at))->next;
         }
@@ -129,7 +151,6 @@ private:
     arena* load(std::uint64_t offset);
     arena* take_arena(std::uint64_t bytes, std::uint32_t slot_bytes);
     bool give_back(arena& a, std::uint64_t* link);
-    const arena* arena_of(ref node);
     void name_taking(const block& b) noexcept;
     arena* reuse_empty(std::uint32_t slot_bytes);
     void format(arena& a, std::uint32_t slot_bytes);
@@ -150,7 +171,7 @@ private:
     std::array<std::vector<arena*>, class_count> room_; // with free slots, the current one last
     std::vector<arena*> empty_;                         // without a taken slot; may be stale
     std::uint64_t next_unloaded_ = 0; // durable list from here on is not read; 0: all is
-    bool corrupt_ = false;            // the list leads out of the heap
+    bool corrupt_ = false;            // the list leads out of the heap, or in a circle
     bool closed_ = false;             // (2) holds arenas back
     std::atomic<bool> damaged_{false};
 };

@@ -35,6 +35,7 @@ void children(visitor& to, const std::byte* node, std::size_t bytes, std::uint32
     const std::byte* const keys = node + of.keys();
     const std::byte* const seconds = node + of.seconds(count);
     if (of.is_leaf) {
+        to.elements(count);
         visit_slots(to, key, keys, count);
         visit_slots(to, value, seconds, count);
         return;
@@ -51,7 +52,8 @@ void children(visitor& to, const std::byte* node, std::size_t bytes, std::uint32
 } // namespace
 
 // [kind]
-const kind search_tree_kind = {builtin_kind::ordered_map, "ordered_map", top, children};
+const kind search_tree_kind = {
+    builtin_kind::ordered_map, "ordered_map", top, children, nullptr, true};
 // [/kind]
 
 } // namespace hf::mod::detail

@@ -60,6 +60,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     root::volatile_part& owner = to.owner();
     if (sharing_count_.load(std::memory_order_acquire) != 0) return false;  // (3)
     if (super_->shares != 0 && (trace_failed_ || uncounted_)) return false; // (3) is not known
+    if (!space_.holds(at, bytes)) return false;                             // no node: damaged
     if (oldest_pin(owner) != ~std::uint64_t{0}) return false; // (3): of any root
     const hf::domain d = domain();
     before_fence(owner);

@@ -45,6 +45,10 @@ ref append(shadow& to, ref level, ref item, std::uint32_t number, std::uint32_t 
     const ref own = edited(to, level, sizeof(queue_node), queue_context::level(number));
     if (own == 0) return 0;
     auto* node = to.at<queue_node>(own);
+    if (number > queue_levels_max || node->used - 1U >= queue_fan) {
+        to.fail_damaged();
+        return 0;
+    }
     strip(to, *node, number, unit, alive);
     if (node->used == queue_fan) {
         if (number == 1 && !leaves_room(to)) return 0;
@@ -73,12 +77,13 @@ struct position {
 
 position position_of(const std::byte* base, ref level, std::uint32_t back) {
     position found{.back = back};
-    for (;; ++found.level, found.unit *= queue_fan) {
+    for (; found.level <= queue_levels_max; ++found.level, found.unit *= queue_fan) {
         const auto* node = node_at<queue_node>(base, level);
-        if (found.back < node->used * found.unit) return found;
-        found.back -= node->used * found.unit;
+        if (found.back < queue_used(*node) * found.unit) return found;
+        found.back -= queue_used(*node) * found.unit;
         level = node->deeper;
     }
+    return {.level = 0, .back = 0}; // damaged: there is none
 }
 
 // Height of the largest group that ends with the chunk; the level's own, when all of it does.
@@ -110,6 +115,10 @@ ref queue_append(shadow& to, ref level, ref chunk, std::uint32_t alive) {
 ref queue_drop(shadow& to, ref header, std::size_t header_bytes, std::uint32_t back,
                std::uint32_t height_min) {
     position at = position_of(to.base(), to.at<queue_header>(header)->level, back);
+    if (at.level == 0) {
+        to.fail_damaged();
+        return 0;
+    }
     const bool whole_level = at.back == 0;
     const std::uint32_t height = height_ended_by(at);
     if (!whole_level && height < height_min) return header;
@@ -128,7 +137,7 @@ ref queue_drop(shadow& to, ref header, std::size_t header_bytes, std::uint32_t b
     }
     queue_node* node = edited_at(to, *link, queue_context::level(number));
     if (node == nullptr) return 0;
-    link = &node->at[node->used - 1 - at.back / at.unit];
+    link = &node->at[queue_used(*node) - 1 - at.back / at.unit];
     for (std::uint32_t now = at.level - 1; now > height; --now) {
         node = edited_at(to, *link, queue_context::group(now));
         if (node == nullptr) return 0;
@@ -201,6 +210,10 @@ void children(visitor& to, const std::byte* node, std::size_t bytes, std::uint32
     const chunk_form form = chunk_form_of(each, sizeof(queue_header));
     const std::uint32_t part = context >> queue_context::part_shift;
     const std::uint32_t holds = context & queue_context::holds_max;
+    if (bytes < (part == 0                      ? form.bytes
+                 : part == queue_levels_max + 1 ? queue_chunk_bytes(each, form)
+                                                : sizeof(queue_node)))
+        return visit_corrupt(to, context);
     if (part == 0) return visit_header(to, node, holds, each);
     if (part == queue_levels_max + 1) return visit_slots(to, each, node, form.capacity);
     visit_node(to, node, part, holds, each);

@@ -77,7 +77,12 @@ void shadow::forget() noexcept {
     steps_.clear();
     seen_ = {};
     fresh_from_ = 0;
-    failed_ = false;
+    failed_ = damaged_ = false;
+}
+
+std::size_t shadow::room(ref node) const noexcept {
+    const std::size_t p = find(node);
+    return p == nowhere ? 0 : fresh_[p].granules * granule_bytes;
 }
 
 bool shadow::fresh(ref node) const noexcept { return find(node & ref_max) != nowhere; }

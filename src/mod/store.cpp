@@ -28,27 +28,38 @@ status corrupt(const pool_file& file, const std::string& what) {
     return {errc::corrupt, fmt::format("{}: corrupt: MOD: {}", file.path(), what)};
 }
 
-/// Whether the list of arenas has one at 'offset'. What cannot be a list ends there: verify says
-/// so.
-bool in_list(const pool::impl& in, const superblock& super, std::uint64_t offset) {
+/// Whether the list of arenas has one at 'offset'. Errors: corrupt: it is no list.
+result<bool> in_list(const pool::impl& in, const superblock& super, std::uint64_t offset) {
     const std::uint64_t chunk = in.file->shape().chunk_bytes;
     std::uint64_t left = in.file->size_bytes() / chunk; // no list is longer
-    for (std::uint64_t at = super.arenas; at != 0 && left > 0; --left) {
+    for (std::uint64_t at = super.arenas; at != 0; --left) {
         if (at == offset) return true;
-        if (at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head))) return false;
+        if (left == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head)))
+            return corrupt(*in.file, fmt::format("the list of arenas leads to {:#x}", at));
         at = static_cast<const arena_head*>(in.at(at))->next;
     }
     return false;
 }
 
-/// Whether a cell says something that can be. Its word is for verify.
-bool sound(const cell* cells, std::uint64_t index) {
+/// No commits ever reach it: a number of theirs that is larger would end the counting.
+constexpr std::uint64_t commits_max = std::uint64_t{1} << 62;
+
+/// Whether a cell says something that can be. Its word is looked at when the root is opened.
+bool sound(const cell* cells, std::uint64_t count, std::uint64_t index) {
     const cell& c = cells[index];
-    if (c.name[name_bytes_max] != 0) return false;
-    if (c.family == 0) return c.kind != 0 && c.members <= family_members_max;
+    if (c.name[name_bytes_max] != 0 || c.stamp > commits_max) return false;
+    if (c.family == 0 && c.kind != builtin_kind::family) return c.kind != 0 && c.members == 0;
+    if (c.family == 0) {
+        if (c.members == 0 || c.members > family_members_max || c.members >= count - index)
+            return false;
+        for (std::uint64_t m = 0; m < c.members; ++m)
+            if (cells[index + 1 + m].family != index + 1) return false;
+        return true;
+    }
     const std::uint64_t family = c.family - 1;
-    return family < index && cells[family].kind == builtin_kind::family &&
-           c.member < cells[family].members && index == family + 1 + c.member;
+    return family < index && cells[family].kind == builtin_kind::family && c.members == 0 &&
+           c.kind != builtin_kind::family && c.member < cells[family].members &&
+           index == family + 1 + c.member;
 }
 
 /// Whether a record was written to its end.
@@ -87,8 +98,11 @@ status store::impl::inspect(const pool::impl& in) {
             file, fmt::format("{} roots, at most {} expected", super.cell_count, cells_max(file)));
     const auto* cells = reinterpret_cast<const cell*>(&super + 1);
     for (std::uint64_t i = 0; i < super.cell_count; ++i)
-        if (!sound(cells, i)) return corrupt(file, fmt::format("root cell {} is damaged", i));
+        if (!sound(cells, super.cell_count, i))
+            return corrupt(file, fmt::format("root cell {} is damaged", i));
     const redo_record& r = super.redo;
+    if (valid(r) && r.number > commits_max)
+        return corrupt(file, fmt::format("redo record of number {}", r.number));
     if (valid(r))
         for (std::uint64_t i = 0; i < r.count; ++i)
             if (r.entries[i].cell >= super.cell_count)
@@ -96,6 +110,25 @@ status store::impl::inspect(const pool::impl& in) {
                                                  r.entries[i].cell, super.cell_count));
     return {};
 }
+
+namespace {
+
+/// An arena that is allocated and in no list was about to be listed, or to be given back. It is
+/// listed again: were the list damaged, live nodes might lie in it, and freeing it would lose them.
+status adopt(pool::impl& in, superblock& super, block b) {
+    auto* head = static_cast<arena_head*>(in.at(b.offset));
+    if (super.clean != 0 || head->magic != arena_magic || head->bytes != b.bytes)
+        return corrupt(*in.file,
+                       fmt::format("{} bytes at {:#x} are no arena half taken", b.bytes, b.offset));
+    const hf::domain d = in.file->domain();
+    persist::store_word(d, &head->next, super.arenas);
+    persist::fence(d);
+    persist::store_word(d, &super.arenas, b.offset);
+    persist::fence(d);
+    return {};
+}
+
+} // namespace
 
 status store::impl::settle_taking(pool::impl& in) {
     auto* super = const_cast<superblock*>(superblock_of(*in.file));
@@ -106,30 +139,35 @@ status store::impl::settle_taking(pool::impl& in) {
         !blocks.well_formed(b))
         return corrupt(*in.file,
                        fmt::format("arena half taken at {:#x}, {} bytes", b.offset, b.bytes));
-    const bool ours = in_list(in, *super, super->taking);
-    if (ours && blocks.allocated_at(b.offset).bytes == b.bytes) return {};
+    const result<bool> listed = in_list(in, *super, super->taking);
+    if (!listed) return listed.error();
+    const bool ours = *listed;
+    const std::uint64_t there_bytes = blocks.allocated_at(b.offset).bytes;
+    if (there_bytes == b.bytes) return ours ? status() : adopt(in, *super, b);
+    if (there_bytes != 0 || !in.blocks.claim(b))
+        return corrupt(*in.file,
+                       fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
     const hf::domain d = in.file->domain();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
     blocks.retract(b, dirty);
-    if (ours) {
-        if (!in.blocks.claim(b))
-            return corrupt(*in.file,
-                           fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
-        blocks.publish(b, dirty);
-    }
+    if (ours) blocks.publish(b, dirty);
     persist::fence(d);
     if (ours) return {};
     // From here on the chunk may be another's.
     persist::store_word(d, &super->taking, 0);
     persist::fence(d);
+    thread_cache none;
+    in.blocks.release(none, b);
     return {};
 }
 
 status store::impl::start() {
+    pool_->file->make_readable();
     if (super_ == nullptr) return {};
     redo();
     roots_.resize(super_->cell_count);
     const bool clean = super_->clean == 1;
+    was_clean_ = clean;
     if (super_->clean != 0) {
         persist::store_word(domain(), &super_->clean, 0);
         persist::fence(domain());
@@ -274,8 +312,8 @@ root::volatile_part& store::impl::part_of(std::uint32_t index) {
     if (part->durable->family != 0) {
         part->family = &part_of(part->durable->family - 1);
         part->member = part->durable->member;
-        const auto parent = static_cast<ref>(part->family->durable->word);
-        part->word = parent == 0 ? 0 : node_at<const std::uint64_t>(parent)[part->member];
+        const auto* words = words_of(*part->family->durable, part->family->durable->word);
+        part->word = words == nullptr ? 0 : words[part->member];
     }
     if (part->family == nullptr) {
         owners_[owner_count_] = part;
@@ -284,6 +322,62 @@ root::volatile_part& store::impl::part_of(std::uint32_t index) {
     // A commit to one member is not to meet another one that is looked at later.
     for (std::uint32_t m = 0; m < part->durable->members; ++m) part_of(index + 1 + m);
     return *part;
+}
+
+/// The words of a family's members; null when there are none, or its own names no such node.
+const std::uint64_t* store::impl::words_of(const cell& family, std::uint64_t word) const noexcept {
+    if (word == 0 || word > ref_max) return nullptr;
+    const auto parent = static_cast<ref>(word);
+    const bool there = space_.bytes_of(parent) >= family.members * word_bytes;
+    return there ? node_at<const std::uint64_t>(parent) : nullptr;
+}
+
+namespace {
+
+/// Whether all that is visited are nodes.
+class nodes_there final : public visitor {
+public:
+    explicit nodes_there(node_space& in) : in_(&in) {}
+    void node(ref at, std::size_t bytes, std::uint32_t context) override {
+        at &= ref_max;
+        if (in_->bytes_of(at) < bytes) all_ = false;
+        else last_ = {at, context};
+    }
+    bool all() const noexcept { return all_; }
+    std::pair<ref, std::uint32_t> last() const noexcept { return last_; }
+
+private:
+    node_space* in_;
+    bool all_ = true;
+    std::pair<ref, std::uint32_t> last_{};
+};
+
+} // namespace
+
+/// What can be said of a root's word at once: that it names a node, which names nodes, and no more
+/// elements than the pool has bytes. Shared parts of a vector count as often as they occur.
+status store::impl::check_word(const root::volatile_part& part) const {
+    const cell& c = *part.durable;
+    const auto damaged = [&](std::string_view which, std::uint64_t word) {
+        return corrupt(*pool_->file, fmt::format("root \"{}\": {} {:#x} names nothing that can be",
+                                                 c.name, which, word));
+    };
+    if (part.family != nullptr) {
+        const std::uint64_t family = part.family->word.load(std::memory_order_relaxed);
+        if (family != 0 && words_of(*part.family->durable, family) == nullptr)
+            return damaged("its family's word", family);
+    }
+    const std::uint64_t word = part.word.load(std::memory_order_relaxed), count = word >> 32;
+    if (word == 0 || c.kind >= builtin_kind::users) return {};
+    const bool repeats = c.kind == builtin_kind::vector && super_->shares != 0;
+    if (count > pool_->file->size_bytes() && !repeats) return damaged("its word", word);
+    const kind& what = *find_kind(c.kind);
+    nodes_there found(space_);
+    what.top(found, base(), word, c.shape);
+    const auto [top, context] = found.last();
+    if (found.all())
+        what.children(found, node_at<std::byte>(top), space_.bytes_of(top), context, c.shape);
+    return found.all() ? status() : damaged("its word", word);
 }
 
 root* store::impl::face_of(root::volatile_part& part, const kind& what) {
@@ -336,13 +430,18 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
         if (member == no_cell)
             return bad(fmt::format("\"{}\" is no member of \"{}\"", at.name, at.family));
         index = member;
+        if (cells()[index].kind == 0 && part_of(index).load() != 0)
+            return corrupt(*pool_->file, fmt::format("\"{}\" has a version and no kind", at.name));
         if (cells()[index].kind == 0)
             if (status s = bind(cells()[index], what, shape); !s.ok()) return s;
     }
     const cell& c = cells()[index];
     if (c.kind != what.id || c.shape != shape)
         return differs(c, fmt::format("{} of shape {:#x}", what.name, shape));
-    return face_of(part_of(index), what);
+    root::volatile_part& part = part_of(index);
+    if (part.face == nullptr)
+        if (status s = check_word(part); !s.ok()) return s;
+    return face_of(part, what);
 } catch (const std::bad_alloc&) {
     return out_of_memory(pool_->file->path());
 }

@@ -190,9 +190,10 @@ public:
         return reinterpret_cast<T*>(base() + std::uint64_t{node & ref_max} * granule_bytes);
     }
     store& face() noexcept { return *face_; }
-    node_space& space() noexcept { return space_; }
+    node_space& space() const noexcept { return space_; }
     superblock* super() const noexcept { return super_; }
     pool::impl& of() const noexcept { return *pool_; }
+    const std::uint64_t* words_of(const cell& family, std::uint64_t word) const noexcept;
     cell* cells() const noexcept { return reinterpret_cast<cell*>(super_ + 1); }
 
 private:
@@ -206,6 +207,7 @@ private:
     std::uint32_t find_cell(std::string_view name, std::uint32_t family_plus_1) const noexcept;
     status bind(cell& c, const kind& what, std::uint64_t shape);
     root::volatile_part& part_of(std::uint32_t index);
+    status check_word(const root::volatile_part& part) const;
     root* face_of(root::volatile_part& part, const kind& what);
     void redo() noexcept;
 
@@ -248,6 +250,9 @@ private:
     void mark_sharing(std::span<const change> changes) noexcept;
 
     status trace();
+    status compare_shared(const walk& all);
+    status compare_slots(const walk& all);
+    bool untouched();
     void run_trace() noexcept;
 
     static std::uint64_t next_number() noexcept;
@@ -260,7 +265,7 @@ private:
     // Roots that own a word, looked at without a lock: only ever more.
     std::vector<root::volatile_part*> owners_;
     std::atomic<std::size_t> owner_count_{0};
-    node_space space_;
+    mutable node_space space_;
     std::mutex roots_lock_;                                   // guards what follows
     std::vector<std::unique_ptr<root::volatile_part>> roots_; // by cell; null: not looked at
     std::mutex redo_lock_;                                    // guards what follows
@@ -281,6 +286,7 @@ private:
     std::atomic<bool> stop_trace_{false};
     std::atomic<bool> trace_done_{true};
     bool trace_failed_ = false;              // valid when it is done
+    bool was_clean_ = false;                 // when it was opened
     bool counts_unknown_ = false;            // until it is done: nodes may have several parents
     std::vector<std::uint64_t> trace_words_; // the cells' words at the opening
     std::mutex trace_lock_;                  // guards what follows

@@ -10,52 +10,105 @@
 #include <fmt/format.h>
 #include <mod/store_impl.hpp>
 
+#include <algorithm>
+#include <bit>
+
 namespace hf::mod {
 
 class store::impl::walk final : public visitor {
 public:
-    walk(store::impl& in, bool into_arenas) : in_(in), into_arenas_(into_arenas) {}
+    walk(store::impl& in, bool into_arenas, bool shares)
+        : in_(in), into_arenas_(into_arenas), shares_(shares) {
+        if (shares && !into_arenas) contexts_ = std::make_unique<std::unordered_map<ref, met>>();
+    }
 
     void node(ref at, std::size_t bytes, std::uint32_t context) override {
         at &= ref_max;
         arena* a = in_.space_.find(at);
         if (a == nullptr || a->slot_bytes < bytes) {
             if (outcome_.ok())
-                outcome_ = {errc::corrupt,
-                            fmt::format("{}: corrupt: root \"{}\" leads to {:#x}, which is no node "
-                                        "of {} bytes",
-                                        in_.pool_->file->path(), root_, at * granule_bytes, bytes)};
+                outcome_ = {
+                    errc::corrupt,
+                    fmt::format("{}: corrupt: root \"{}\" leads from {:#x} to {:#x}, which is "
+                                "no node of {} bytes",
+                                in_.pool_->file->path(), root_, from_,
+                                std::uint64_t{at} * granule_bytes, bytes)};
             return;
         }
-        if (mark(*a, a->slot_of(at * granule_bytes))) left_.push_back({at, context});
-        else ++again_[at];
+        if (mark(*a, a->slot_of(at * granule_bytes))) {
+            left_.push_back({at, context});
+            if (contexts_ != nullptr) contexts_->insert({at, {context, cell_}});
+            return;
+        }
+        ++again_[at];
+        ++met_again_;
+        if (!shares_) fail(at, "twice, though no nodes are shared");
+        if (contexts_ == nullptr) return;
+        const auto [first, by] = (*contexts_)[at];
+        const bool alike = what_ != nullptr && what_->alike != nullptr
+                               ? what_->alike(in_.node_at<std::byte>(at), first, context)
+                               : first == context;
+        if (!alike || by->kind != cell_->kind || by->shape != cell_->shape)
+            fail(at, "in two ways that one node cannot serve");
     }
+    void elements(std::uint64_t count) override { elements_ += count; }
 
     /// Everything below a root's word. Errors: corrupt.
     status from(const cell& at, const kind& what, std::uint64_t word) {
         root_ = at.name;
+        cell_ = &at;
+        what_ = &what;
+        from_ = 0;
+        elements_ = 0;
+        const std::uint64_t before = met_again_;
         what.top(*this, in_.base(), word, at.shape);
         while (!left_.empty() && outcome_.ok() && !in_.stop_trace_) {
             const found next = left_.back();
             left_.pop_back();
+            from_ = std::uint64_t{next.node} * granule_bytes;
             what.children(*this, in_.node_at<std::byte>(next.node), in_.space_.bytes_of(next.node),
                           next.context, at.shape);
         }
+        // Shared nodes are met once, and hold elements as often as they are named.
+        if (what.tells_elements && before == met_again_ && elements_ != word >> 32 &&
+            outcome_.ok() && !in_.stop_trace_)
+            outcome_ = {
+                errc::corrupt,
+                fmt::format("{}: corrupt: root \"{}\" says that it has {} elements, found {}",
+                            in_.pool_->file->path(), root_, word >> 32, elements_)};
+        return outcome_;
+    }
+    status no_node(const cell& family, std::uint64_t word) {
+        root_ = family.name;
+        fail(static_cast<ref>(word), "which is no node");
         return outcome_;
     }
     status parent(const cell& at, ref node_of) {
         root_ = at.name;
+        cell_ = &at;
+        what_ = nullptr;
         node(node_of, at.members * word_bytes, 0);
         left_.clear(); // its members' words are followed by their own kinds
         return outcome_;
     }
-    std::unordered_map<ref, std::uint32_t>& again() noexcept { return again_; }
+    const std::unordered_map<ref, std::uint32_t>& again() const noexcept { return again_; }
+    /// The slots of an arena that were reached, by bits; null: none.
+    const std::vector<std::uint64_t>* reached(arena& a) const {
+        const auto found = marks_.find(&a);
+        return found == marks_.end() ? nullptr : &found->second;
+    }
 
 private:
     struct found {
         ref node;
         std::uint32_t context;
     };
+    void fail(ref at, const char* how) {
+        if (outcome_.ok())
+            outcome_ = {errc::corrupt, fmt::format("{}: corrupt: root \"{}\" leads to {:#x} {}",
+                                                   in_.pool_->file->path(), root_,
+                                                   std::uint64_t{at} * granule_bytes, how)};
+    }
     bool mark(arena& a, std::uint32_t slot) {
         auto& words = into_arenas_ ? a.reached : marks_[&a];
         if (words.empty()) words.resize(a.taken.size());
@@ -67,8 +120,19 @@ private:
 
     store::impl& in_;
     bool into_arenas_;
+    bool shares_; // there may be nodes with several parents
     const char* root_ = "";
+    std::uint64_t from_ = 0;     // the node whose children are visited; 0: the root's word
+    const kind* what_ = nullptr; // null: a family's node
     status outcome_;
+    std::uint64_t elements_ = 0, met_again_ = 0;
+    const cell* cell_ = nullptr; // the root's
+    struct met {
+        std::uint32_t context;
+        const cell* by;
+    };
+    // Of every node, how it was met first. To verify only, and where nodes are shared.
+    std::unique_ptr<std::unordered_map<ref, met>> contexts_;
     std::vector<found> left_;
     std::unordered_map<arena*, std::vector<std::uint64_t>> marks_;
     std::unordered_map<ref, std::uint32_t> again_; // reached so often beyond the first time
@@ -81,16 +145,21 @@ template <class Walk>
 status follow(store::impl& in, std::span<const std::uint64_t> words, Walk& walk) {
     for (std::uint64_t i = 0; i < words.size(); ++i) {
         const cell& c = in.cells()[i];
-        if (c.kind == 0) continue;
         std::uint64_t word = words[i];
         if (c.kind == builtin_kind::family) {
             if (word == 0) continue;
+            if (word > ref_max) return walk.no_node(c, word);
             if (status s = walk.parent(c, static_cast<ref>(word)); !s.ok()) return s;
             continue;
         }
         if (c.family != 0) {
-            const auto parent = static_cast<ref>(words[c.family - 1]);
-            word = parent == 0 ? 0 : in.node_at<const std::uint64_t>(parent)[c.member];
+            const std::uint64_t* parent =
+                in.words_of(in.cells()[c.family - 1], words[c.family - 1]);
+            word = parent == nullptr ? 0 : parent[c.member];
+        }
+        if (c.kind == 0) { // nobody has opened it, so nobody has put anything into it
+            if (word != 0) return walk.no_node(c, word);
+            continue;
         }
         const kind* what = find_kind(c.kind);
         if (what == nullptr)
@@ -107,7 +176,7 @@ status follow(store::impl& in, std::span<const std::uint64_t> words, Walk& walk)
 
 status store::impl::trace() {
     status s = space_.load_all();
-    walk all(*this, true);
+    walk all(*this, true, counts_unknown_);
     if (s.ok()) s = follow(*this, trace_words_, all);
     if (!s.ok()) return s;
     std::scoped_lock held{sharing_lock_};
@@ -144,8 +213,58 @@ status store::impl::verify() {
         if (part.family == nullptr) writers.emplace_back(part.lock);
         words.push_back(part.word.load(std::memory_order_relaxed));
     }
-    walk all(*this, false);
-    return follow(*this, words, all);
+    walk all(*this, false, super_->shares != 0);
+    if (status s = follow(*this, words, all); !s.ok()) return s;
+    if (status s = compare_shared(all); !s.ok()) return s;
+    return compare_slots(all);
+}
+
+/// Who has several parents is known from updates, or from a trace: reclamation goes by it.
+status store::impl::compare_shared(const walk& all) {
+    std::scoped_lock held{sharing_lock_};
+    for (const auto& [node, parents] : all.again()) {
+        const auto known = sharing_.find(node);
+        if (known == sharing_.end() || known->second < parents)
+            return {errc::corrupt,
+                    fmt::format("{}: corrupt: node {:#x} has {} parents, known are {}",
+                                pool_->file->path(), std::uint64_t{node} * granule_bytes,
+                                parents + 1, known == sharing_.end() ? 1 : known->second + 1)};
+    }
+    return {};
+}
+
+/// Nothing was taken or given up since a clean pool was opened. Requires: the roots' locks held.
+bool store::impl::untouched() {
+    if (!was_clean_ || sequence_ != 0 || live_states_ != 0) return false;
+    const auto empty = [](const node_cache& cache) {
+        return std::ranges::all_of(cache.free, [](const auto& nodes) { return nodes.empty(); });
+    };
+    std::scoped_lock held{states_lock_};
+    return std::ranges::all_of(roots_, [&](const auto& p) { return empty(p->cache); }) &&
+           std::ranges::all_of(caches_, [&](const auto& c) { return empty(*c); });
+}
+
+/// What is reached must be known to be in use, or it is given to somebody else. What is in use in a
+/// clean pool must be reached, or it is lost.
+status store::impl::compare_slots(const walk& all) {
+    const bool exact = untouched();
+    status outcome;
+    space_.for_each([&](arena& a) {
+        const auto* words = all.reached(a);
+        for (std::size_t w = 0; w < a.taken.size() && outcome.ok(); ++w) {
+            const std::uint64_t met = words == nullptr ? 0 : (*words)[w];
+            const std::uint64_t wrong = exact ? a.taken[w] ^ met : met & ~a.taken[w];
+            if (wrong == 0) continue;
+            const auto slot = w * 64 + static_cast<std::size_t>(std::countr_zero(wrong));
+            const bool taken = a.is_taken(static_cast<std::uint32_t>(slot));
+            outcome = {errc::corrupt,
+                       fmt::format("{}: corrupt: slot {} of the arena at {:#x} is {}",
+                                   pool_->file->path(), slot, a.offset,
+                                   taken ? "in use, and no root leads there"
+                                         : "free, and a root leads there")};
+        }
+    });
+    return outcome;
 }
 
 } // namespace hf::mod

@@ -68,12 +68,19 @@ void visit_relaxed(visitor& to, const leaf_form& leaf, const relaxed_node& node,
                below);
 }
 
-void visit_top(visitor& to, const std::byte*, std::uint64_t word, std::uint64_t shape) {
+void visit_top(visitor& to, const std::byte* base, std::uint64_t word, std::uint64_t shape) {
     if (word == 0) return;
     const leaf_form leaf = leaf_of(shape);
     const branch top = top_of(word);
     if (top.count == 0 || (top.at & ref_max) == 0) return visit_corrupt(to, 0);
     if (top.relaxed()) {
+        // How many elements the last child has is known here alone.
+        const auto& node = *node_at<relaxed_node>(base, top.at);
+        const unsigned last = rrb::child_count(node) - 1;
+        const std::uint32_t before = last == 0 ? 0 : node.ends[last - 1];
+        const unsigned height = std::clamp<unsigned>(node.height, 1, height_max);
+        if (top.count <= before || top.count - before > leaf.capacity(height - 1))
+            return visit_corrupt(to, 0);
         to.node(top.at & ref_max, sizeof(relaxed_node),
                 node_context::of(top, node_context::height_unknown));
     } else {
@@ -86,6 +93,10 @@ void visit_children(visitor& to, const std::byte* node, std::size_t bytes, std::
     if (context == blob_context) return visit_blob_children(to, node, bytes);
     const leaf_form leaf = leaf_of(shape);
     const node_context of{context};
+    const std::size_t least = of.relaxed()      ? sizeof(relaxed_node)
+                              : of.height() > 0 ? sizeof(inner_node)
+                                                : leaf.element_bytes * std::size_t{of.count()};
+    if (bytes < least) return visit_corrupt(to, context);
     if (of.relaxed()) {
         visit_relaxed(to, leaf, *reinterpret_cast<const relaxed_node*>(node), of.height(),
                       of.count());
@@ -97,9 +108,21 @@ void visit_children(visitor& to, const std::byte* node, std::size_t bytes, std::
     }
 }
 
+/// Parts of a vector may be shared at any count, but at one height.
+bool alike(const std::byte* node, std::uint32_t a, std::uint32_t b) {
+    if (a == blob_context || b == blob_context) return a == b;
+    const auto height_of = [&](node_context c) -> unsigned {
+        if (c.height() != node_context::height_unknown) return c.height();
+        return reinterpret_cast<const relaxed_node*>(node)->height;
+    };
+    const node_context first{a}, second{b};
+    return first.relaxed() == second.relaxed() && height_of(first) == height_of(second);
+}
+
 } // namespace
 
-constinit const kind vector_kind = {builtin_kind::vector, "vector", visit_top, visit_children};
+constinit const kind vector_kind = {builtin_kind::vector, "vector", visit_top, visit_children,
+                                    alike};
 
 void no_such_element(std::size_t index, std::size_t size) noexcept {
     fatal("mod::vector: no element %zu in a vector of %zu", index, size);

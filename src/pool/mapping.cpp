@@ -26,6 +26,10 @@ int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept {
     return failed;
 }
 
+void let_read(void* at, std::uint64_t bytes) noexcept {
+    if (bytes != 0) (void)::mprotect(at, bytes, PROT_READ);
+}
+
 void release_addresses(void* base, std::uint64_t bytes) noexcept { ::munmap(base, bytes); }
 
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool map_sync) noexcept {

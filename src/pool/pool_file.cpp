@@ -370,6 +370,10 @@ status pool_file::write_headers() {
     return {};
 }
 
+void pool_file::make_readable() const noexcept {
+    if (!file_.in_memory()) let_read(base_ + size_bytes(), shape_.max_bytes - size_bytes());
+}
+
 root_words* pool_file::roots() const noexcept {
     return reinterpret_cast<root_words*>(base_ + root_words_offset);
 }

@@ -110,6 +110,9 @@ public:
     bool in_memory() const noexcept { return file_.in_memory(); }
     /// Whether the parent of this process opened it, so that there is none of it here (forks.hpp).
     bool is_parents() const noexcept { return forks_ != forks::count() && !in_memory(); }
+    /// Lets what the pool has not grown to yet be read, as zeros: refs of a damaged structure may
+    /// lead there.
+    void make_readable() const noexcept;
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
     std::uint64_t generation() const noexcept { return generation_; }

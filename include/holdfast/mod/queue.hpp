@@ -90,16 +90,22 @@ constexpr std::uint32_t queue_chunks(std::uint32_t count, std::uint32_t in_heade
     return count <= in_header ? 0 : (count - in_header - 1) / capacity + 1;
 }
 
-/// The chunk that is 'back' before the newest one. Requires: it is alive.
+/// How many refs a node has: what it says, as far as that can be.
+inline std::uint32_t queue_used(const queue_node& in) noexcept {
+    return std::min(in.used, queue_fan);
+}
+/// The chunk that is 'back' before the newest one; 0 when there is none, in a damaged queue.
+/// Requires: it is alive.
 inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noexcept {
     const auto* node = node_at<queue_node>(base, level);
     std::uint32_t unit = 1; // chunks that a ref stands for
-    while (back >= node->used * unit) {
-        back -= node->used * unit;
+    for (std::uint32_t number = 1; back >= queue_used(*node) * unit; ++number) {
+        if (number == queue_levels_max) return 0;
+        back -= queue_used(*node) * unit;
         unit *= queue_fan;
         node = node_at<queue_node>(base, node->deeper);
     }
-    ref found = node->at[node->used - 1 - back / unit];
+    ref found = node->at[queue_used(*node) - 1 - back / unit];
     while (unit > 1) {
         back %= unit;
         unit /= queue_fan;
@@ -127,7 +133,8 @@ public:
     static std::uint64_t push(shadow& to, std::uint64_t word, view value) {
         const counted old = counted::of(word);
         if (old.count == 0) return pushed_first(to, value);
-        const std::uint32_t used = to.at<queue_header>(old.node)->used;
+        const std::uint32_t used = used_in(to.base(), old.node);
+        if (damaged(to, old)) return word;
         if (used == form.capacity) return pushed_when_full(to, old, value);
         const ref own = edited(to, old.node, form.bytes, queue_context::header());
         if (own == 0 || !kept::write(to, element_in(to.at<std::byte>(own), used), value))
@@ -139,7 +146,8 @@ public:
     static std::uint64_t pop(shadow& to, std::uint64_t word, bool tidy = true) {
         const counted old = counted::of(word);
         if (old.count == 1) return cleared(to, word);
-        const std::uint32_t used = to.at<queue_header>(old.node)->used;
+        if (damaged(to, old)) return word;
+        const std::uint32_t used = used_in(to.base(), old.node);
         const std::uint32_t left = queue_chunks(old.count - 1, used, form.capacity);
         ref header = old.node;
         if (tidy && queue_chunks(old.count, used, form.capacity) != left)
@@ -186,16 +194,18 @@ public:
 
     private:
         void find() noexcept {
-            const auto* header = node_at<queue_header>(base_, header_);
+            const std::byte* header = node_at<std::byte>(base_, header_, form.bytes);
+            const std::uint32_t used = used_in(base_, header_);
             in_row_ = left_;
-            if (left_ <= header->used) {
-                at_ = element_in(node_at<std::byte>(base_, header_), header->used - left_);
+            if (left_ <= used) {
+                at_ = element_in(header, used - left_);
                 return;
             }
-            const std::uint32_t before = left_ - header->used - 1;
+            const std::uint32_t before = left_ - used - 1;
             in_row_ = before % form.capacity + 1;
-            at_ = node_at<std::byte>(base_,
-                                     queue_chunk(base_, header->level, before / form.capacity)) +
+            const ref level = reinterpret_cast<const queue_header*>(header)->level;
+            const ref chunk = queue_chunk(base_, level, before / form.capacity);
+            at_ = node_at<std::byte>(base_, chunk, chunk_bytes) +
                   std::size_t{form.capacity - in_row_} * kept::form.bytes;
         }
         const std::byte* base_ = nullptr;
@@ -216,13 +226,25 @@ public:
     /// Requires: count != 0.
     static view newest(const std::byte* base, std::uint64_t word) noexcept {
         const ref header = counted::of(word).node;
-        return kept::read(base, element_in(node_at<std::byte>(base, header),
-                                           node_at<queue_header>(base, header)->used - 1));
+        const std::byte* bytes = node_at<std::byte>(base, header, form.bytes);
+        return kept::read(base, element_in(bytes, std::max(used_in(base, header), 1U) - 1));
     }
 
 private:
     static constexpr chunk_form form = chunk_form_of(kept::form, sizeof(queue_header));
+    static constexpr std::size_t chunk_bytes = queue_chunk_bytes(kept::form, form);
 
+    /// Elements in a header: what it says, as far as that can be.
+    static std::uint32_t used_in(const std::byte* base, ref header) noexcept {
+        return std::min(node_at<queue_header>(base, header)->used, form.capacity);
+    }
+    /// Fails an update of a queue whose header says what cannot be.
+    static bool damaged(shadow& to, counted of) noexcept {
+        const auto* header = node_at<queue_header>(to.base(), of.node);
+        const bool sound = header->used - 1U < form.capacity;
+        if (!sound) to.fail_damaged();
+        return !sound;
+    }
     template <class Byte> static Byte* element_in(Byte* header, std::uint32_t index) noexcept {
         return header + form.first + std::size_t{index} * kept::form.bytes;
     }

@@ -63,7 +63,7 @@ public:
         const std::uint32_t last = (old.count - 1) % form.capacity;
         counted now{old.node, old.count - 1};
         if (last == 0) {
-            const slot_copy<T> gone(element_in(to.at<std::byte>(old.node), 0));
+            const slot_copy<T> gone(element_in(chunk_at(to.base(), old.node), 0));
             now.node = *to.at<ref>(old.node);
             to.replaced(old.node, old.count);
             kept::give_up(to, gone.bytes);
@@ -129,7 +129,10 @@ private:
         return chunk + form.first + std::size_t{index} * kept::form.bytes;
     }
     static view at(const std::byte* base, ref chunk, std::uint32_t index) noexcept {
-        return kept::read(base, element_in(node_at<std::byte>(base, chunk), index));
+        return kept::read(base, element_in(chunk_at(base, chunk), index));
+    }
+    static const std::byte* chunk_at(const std::byte* base, ref chunk) noexcept {
+        return node_at<std::byte>(base, chunk, form.bytes);
     }
     static ref put_above(shadow& to, ref below) {
         const ref top = to.make(form.bytes);

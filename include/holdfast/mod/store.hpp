@@ -58,6 +58,8 @@ public:
     /// 'bytes' is the least the node must have; 'context' is the structure's own: it comes back
     /// when the node's children are asked for.
     virtual void node(ref at, std::size_t bytes, std::uint32_t context) = 0;
+    /// The node holds so many of the structure's elements itself: see kind::tells_elements.
+    virtual void elements(std::uint64_t) {}
 
 protected:
     ~visitor() = default;
@@ -73,12 +75,50 @@ struct kind {
     /// Nodes that a node of 'bytes' (its slot; at least what the visitor was told) names.
     void (*children)(visitor& to, const std::byte* node, std::size_t bytes, std::uint32_t context,
                      std::uint64_t shape);
+    /// Whether a node with several parents may be reached with either context. Null: equal ones
+    /// only. In a circle a node lies below itself, with another.
+    bool (*alike)(const std::byte* node, std::uint32_t a, std::uint32_t b) = nullptr;
+    /// 'children' tells the elements of every node: verification compares their number with that in
+    /// the upper half of the root's word.
+    bool tells_elements = false;
 };
 /// Kinds of this library; users' own start at 1000.
 namespace builtin_kind {
 inline constexpr std::uint32_t family = 1, hash_trie = 2, vector = 3, stack = 4, queue = 5,
                                ordered_map = 6, users = 1000;
 }
+
+namespace detail {
+
+/// Zeros, read where a damaged structure leads out of its pool. No node's fixed part, nor any leaf
+/// or chunk, has more bytes; strings and wide leaves have counts, which are bounded before.
+inline constexpr std::size_t nowhere_bytes = std::size_t{512} << 10;
+alignas(64) extern std::byte nowhere[nowhere_bytes];
+
+/// The bytes that refs may lead to: as many as the pool can ever have, which its header says. All
+/// of them can be read. Growth stores the same number again: no race.
+#if defined(__GNUC__)
+__attribute__((no_sanitize("thread")))
+#endif
+inline std::uint64_t
+reach_of(const std::byte* base) noexcept {
+    return *reinterpret_cast<const std::uint64_t*>(base + 72);
+}
+/// A node of a pool, whose first 'bytes' are in it, or 'nowhere'.
+inline const std::byte* bytes_at(const std::byte* base, ref node, std::size_t bytes) noexcept {
+    const std::uint64_t at = std::uint64_t{node & ref_max} * granule_bytes;
+    if (at + bytes > reach_of(base)) [[unlikely]]
+        return nowhere;
+    return base + at;
+}
+/// Whether 'bytes' from 'at' on lie in the pool. For what bytes_at gave.
+inline bool within(const std::byte* base, const std::byte* at, std::uint64_t bytes) noexcept {
+    const auto offset = static_cast<std::uint64_t>(at - base);
+    const std::uint64_t reach = reach_of(base);
+    return offset <= reach && bytes <= reach - offset;
+}
+
+} // namespace detail
 
 class store;
 class root;
@@ -94,8 +134,10 @@ public:
     /// Room for a node of 'bytes'; sizes that are multiples of 64 start a line. 0 when the pool is
     /// full: then failed() holds from here on, and the commit reports pool_full.
     ref make(std::size_t bytes);
-    template <class T> T* at(ref node) const noexcept {
-        return reinterpret_cast<T*>(base_ + std::uint64_t{node & ref_max} * granule_bytes);
+    /// The node, to be changed if it is fresh. Where 'node' leads out of the pool, zeros, which are
+    /// only read.
+    template <class T> T* at(ref node, std::size_t bytes = sizeof(T)) const noexcept {
+        return reinterpret_cast<T*>(const_cast<std::byte*>(detail::bytes_at(base_, node, bytes)));
     }
     const std::byte* base() const noexcept { return base_; }
     /// Whether this shadow made the node: then it may be changed in place.
@@ -110,6 +152,10 @@ public:
     bool failed() const noexcept { return failed_; }
     /// Marks an update that cannot be done (limits of the structure): commit reports pool_full.
     void fail() noexcept { failed_ = true; }
+    /// Marks an update that met what no structure has: commit reports corrupt.
+    void fail_damaged() noexcept { failed_ = damaged_ = true; }
+    /// Bytes of a fresh node that may be stored to; 0 when it is not fresh.
+    std::size_t room(ref node) const noexcept;
     store& of() const noexcept { return *store_; }
 
 private:
@@ -137,6 +183,7 @@ private:
     struct node_cache* cache_ = nullptr;
     void* held_ = nullptr; // the root whose writer this works for, volatile part
     bool failed_ = false;
+    bool damaged_ = false;
 };
 
 /// A version, committed or not, of what a root names: a value. A copy shares it. As long as one
@@ -342,7 +389,9 @@ public:
     store_account account();
     /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.
     void for_each_block(void (*visit)(void* context, const void* block), void* context) const;
-    /// Follows every reference from every root, with bounds. Errors: corrupt, with the place.
+    /// Follows every reference from every root, with bounds, and compares what it reaches with the
+    /// nodes known to be in use, with the counts in the roots' words, and with who shares what.
+    /// Errors: corrupt, with the place; missing_engine: a kind that this program does not know.
     status verify();
 
     class impl;

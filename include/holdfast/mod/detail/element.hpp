@@ -12,6 +12,7 @@
 
 #include <holdfast/mod/store.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <concepts>
 #include <cstddef>
@@ -43,8 +44,11 @@ concept element = plain_element<T> || byte_string<T>;
 
 namespace detail {
 
-template <class T> const T* node_at(const std::byte* base, ref node) noexcept {
-    return reinterpret_cast<const T*>(base + std::uint64_t{node & ref_max} * granule_bytes);
+/// A node, or zeros where a damaged structure leads out of its pool.
+template <class T>
+const T* node_at(const std::byte* base, ref node,
+                 std::size_t bytes = std::max<std::size_t>(sizeof(T), granule_bytes)) noexcept {
+    return reinterpret_cast<const T*>(bytes_at(base, node, bytes));
 }
 
 /// A blob node's head. The key's bytes follow, then the value's.
@@ -75,12 +79,21 @@ inline ref make_blob(shadow& to, std::string_view key, std::string_view value = 
     return made;
 }
 
+/// Whether a blob's strings lie in the pool: a damaged one has none.
+inline bool blob_is_sound(const std::byte* base, const blob& head) noexcept {
+    return within(base, reinterpret_cast<const std::byte*>(&head),
+                  sizeof head + std::uint64_t{head.key_bytes} + head.value_bytes);
+}
 inline std::string_view blob_key(const std::byte* base, ref at) noexcept {
     const auto* head = node_at<blob>(base, at);
+    if (!blob_is_sound(base, *head)) [[unlikely]]
+        return {};
     return {reinterpret_cast<const char*>(head + 1), head->key_bytes};
 }
 inline std::string_view blob_value(const std::byte* base, ref at) noexcept {
     const auto* head = node_at<blob>(base, at);
+    if (!blob_is_sound(base, *head)) [[unlikely]]
+        return {};
     return {reinterpret_cast<const char*>(head + 1) + head->key_bytes, head->value_bytes};
 }
 
@@ -92,6 +105,7 @@ inline void visit_blob(visitor& to, ref at) { to.node(at, sizeof(blob), blob_con
 /// A blob has no children; its lengths must lie in its node.
 inline void visit_blob_children(visitor& to, const std::byte* node, std::size_t bytes) {
     blob head;
+    if (bytes < sizeof head) return visit_corrupt(to, blob_context);
     std::memcpy(&head, node, sizeof head);
     if (std::uint64_t{head.key_bytes} + head.value_bytes > bytes - sizeof head)
         visit_corrupt(to, blob_context);
@@ -156,6 +170,7 @@ template <byte_string T> struct slot<T> {
 /// For kinds: the blobs that 'count' slots in a row name.
 inline void visit_slots(visitor& to, slot_form form, const std::byte* slots, std::size_t count) {
     if (!form.holds_ref) return;
+    if (form.bytes != sizeof(ref)) return visit_corrupt(to, blob_context);
     for (std::size_t i = 0; i < count; ++i) {
         ref named;
         std::memcpy(&named, slots + i * form.bytes, sizeof named);

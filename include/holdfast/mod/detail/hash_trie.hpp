@@ -223,6 +223,8 @@ public:
         descend(base, top);
     }
     unsigned depth() const noexcept { return depth_; }
+    /// Whether it is longer than a way can be: then it has no leaf.
+    bool damaged() const noexcept { return damaged_; }
     ref leaf() const noexcept { return leaf_; } // 0: none
     ref inner_at(unsigned level) const noexcept { return inner_[level]; }
     unsigned digit(unsigned level) const noexcept { return digit_of(digits_, level); }
@@ -258,6 +260,8 @@ public:
 private:
     void descend(const std::byte* base, ref at) noexcept {
         while (at != 0 && (at & leaf_bit) == 0) {
+            if (depth_ == trie_levels) [[unlikely]]
+                return break_off();
             inner_[depth_] = at;
             at = node_at<inner>(base, at)->child[digit(depth_)];
             ++depth_;
@@ -266,6 +270,8 @@ private:
     }
     void first_below(const std::byte* base, ref at) noexcept {
         while (at != 0 && (at & leaf_bit) == 0) {
+            if (depth_ == trie_levels) [[unlikely]]
+                return break_off();
             const auto* node = node_at<inner>(base, at);
             unsigned d = 0;
             while (d < 15 && node->child[d] == 0) ++d;
@@ -275,6 +281,11 @@ private:
             fetch_children(base, *node);
         }
         leaf_ = at;
+    }
+    void break_off() noexcept {
+        depth_ = 0;
+        leaf_ = 0;
+        damaged_ = true;
     }
     // They lie anywhere: waited for one by one, they are most of what walking over all costs.
     static void fetch_children(const std::byte* base, const inner& node) noexcept {
@@ -291,6 +302,7 @@ private:
     unsigned depth_ = 0;
     unsigned opened_ = 0; // inner nodes from here on are copies that nothing names yet
     ref leaf_ = 0;
+    bool damaged_ = false;
 };
 
 inline void trie_way::open(shadow& to) {
@@ -334,6 +346,7 @@ public:
     static constexpr leaf_layout layout = {key_slot::form, values_in_keys ? slot_form{0, 1, false}
                                                                           : value_slot::form};
     static constexpr unsigned capacity = layout.capacity();
+    static constexpr bool entries_have_bytes = layout.key.bytes + layout.value.bytes > 0;
     static constexpr unsigned merged_max = std::max(1U, (capacity + 1) / 2); // (4)
 
     static constexpr std::uint64_t shape() noexcept {
@@ -353,8 +366,17 @@ public:
         if constexpr (requires { typename Hash::is_avalanching; }) return bits;
         return mixed(bits);
     }
+    /// A leaf whose entries lie in the pool. In the place of one that says what cannot be, one that
+    /// has no entries.
     static const std::byte* leaf_at(const std::byte* base, ref leaf) noexcept {
-        return node_at<std::byte>(base, leaf);
+        const std::byte* at = node_at<std::byte>(base, leaf);
+        const auto head = leaf_head::of(at);
+        const std::uint64_t count = head.count();
+        const bool sound = head.is_wide() ? count > capacity : count <= capacity;
+        if (!sound || !within(base, at, layout.bytes(count) + (entries_have_bytes ? 0 : count)))
+            [[unlikely]]
+            return nowhere;
+        return at;
     }
     static key_view key(const std::byte* base, const std::byte* leaf, std::size_t index) noexcept {
         return key_slot::read(base, key_place(leaf, index));
@@ -395,8 +417,9 @@ public:
     static place find(const std::byte* base, std::uint64_t word, const Query& wanted) noexcept {
         const std::uint64_t hash = hash_of(wanted);
         ref at = top_of(word);
+        unsigned level = 0;
         for (std::uint64_t rest = hash; (at & leaf_bit) == 0; rest >>= 4) {
-            if (at == 0) return {};
+            if (at == 0 || level++ == trie_levels) return {};
             at = node_at<inner>(base, at)->child[rest & 15];
         }
         const std::byte* leaf = leaf_at(base, at);
@@ -518,6 +541,10 @@ bool trie<Key, Value, Hash, Equal>::insert(shadow& to, std::uint64_t& word, key_
     trie_way way(to.base(), top_of(word), hash);
     const std::byte* old = way.leaf() == 0 ? nullptr : leaf_at(to.base(), way.leaf());
     const std::uint32_t count = old == nullptr ? 0 : leaf_head::of(old).count();
+    if (way.damaged() || (old != nullptr && count == 0)) {
+        to.fail_damaged();
+        return false;
+    }
     if (old != nullptr) {
         const std::uint32_t index = search(to.base(), old, hash, key);
         if (index != count) {
@@ -706,11 +733,13 @@ template <class Query>
 bool trie<Key, Value, Hash, Equal>::erase(shadow& to, std::uint64_t& word, const Query& wanted) {
     const std::uint64_t hash = hash_of(wanted);
     trie_way way(to.base(), top_of(word), hash);
+    if (way.damaged()) to.fail_damaged();
     if (way.leaf() == 0) return false;
     const std::byte* old = leaf_at(to.base(), way.leaf());
     const std::uint32_t count = leaf_head::of(old).count();
     const std::uint32_t index = search(to.base(), old, hash, wanted);
-    if (index == count) return false;
+    if (count == 0 || (index != count && count_of(word) == 0)) to.fail_damaged();
+    if (index == count || to.failed()) return false;
 
     merger rest{to.base(), count - 1, way.depth()};
     rest.climb(way);
@@ -752,7 +781,8 @@ public:
 
     trie_iterator() noexcept = default;
     /// The first entry.
-    trie_iterator(const std::byte* base, std::uint64_t word) noexcept : base_(base) {
+    trie_iterator(const std::byte* base, std::uint64_t word) noexcept
+        : base_(base), left_(count_of(word)) {
         way_.first(base, top_of(word));
         enter();
     }
@@ -783,7 +813,7 @@ private:
     template <class Query>
     trie_iterator(const std::byte* base, std::uint64_t word, const Query& wanted,
                   std::uint64_t hash) noexcept
-        : base_(base), way_(base, top_of(word), hash) {
+        : base_(base), left_(count_of(word)), way_(base, top_of(word), hash) {
         enter();
         if (leaf_ == nullptr) return;
         index_ = Trie::search(base, leaf_, hash, wanted);
@@ -792,16 +822,24 @@ private:
             index_ = 0;
         }
     }
+    /// A damaged trie ends when it has given as many entries as it is said to have, or where a leaf
+    /// has none.
     void enter() noexcept {
         leaf_ = way_.leaf() == 0 ? nullptr : Trie::leaf_at(base_, way_.leaf());
         count_ = leaf_ == nullptr ? 0 : leaf_head::of(leaf_).count();
         index_ = 0;
+        if (count_ == 0 || count_ > left_) {
+            leaf_ = nullptr;
+            count_ = 0;
+        }
+        left_ -= count_;
     }
 
     const std::byte* base_ = nullptr;
     const std::byte* leaf_ = nullptr;
     std::uint32_t index_ = 0;
     std::uint32_t count_ = 0;
+    std::size_t left_ = 0; // entries behind this leaf, at most
     trie_way way_;
 };
 

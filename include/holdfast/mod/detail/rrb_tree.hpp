@@ -125,10 +125,16 @@ struct node_context {
     std::uint32_t count() const noexcept { return bits >> 5; }
 };
 
+/// Children that a relaxed node has: what it says, as far as that can be.
+inline unsigned child_count(const relaxed_node& in) noexcept {
+    return std::clamp<unsigned>(in.children, 1, fan);
+}
 /// Which child of a relaxed node holds an element.
 inline unsigned find_child(const relaxed_node& in, std::uint32_t index, unsigned bits) noexcept {
-    auto k = static_cast<unsigned>(std::uint64_t{index} >> bits); // no earlier one: none is fuller
-    while (k + 1 < in.children && in.ends[k] <= index) ++k;
+    const unsigned last = child_count(in) - 1;
+    // No earlier one: none is fuller.
+    auto k = static_cast<unsigned>(std::min<std::uint64_t>(std::uint64_t{index} >> bits, last));
+    while (k < last && in.ends[k] <= index) ++k;
     return k;
 }
 
@@ -141,7 +147,8 @@ struct leaf_place {
 /// Reading a tree.
 template <leaf_form Leaf> struct tree_of {
     static unsigned height_of(const std::byte* base, branch top) noexcept {
-        if (top.relaxed()) return node_at<relaxed_node>(base, top.at)->height;
+        if (top.relaxed())
+            return std::clamp<unsigned>(node_at<relaxed_node>(base, top.at)->height, 1, height_max);
         return top.count == 0 ? 0 : Leaf.height_for(top.count);
     }
 
@@ -163,8 +170,14 @@ template <leaf_form Leaf> struct tree_of {
             if (k > 0) index -= node.ends[k - 1];
             at = node.child[k];
         }
-        return node_at<std::byte>(base, at) +
-               std::size_t{index & (Leaf.capacity() - 1)} * Leaf.element_bytes;
+        const std::size_t within_leaf =
+            std::size_t{index & (Leaf.capacity() - 1)} * Leaf.element_bytes;
+        const std::byte* leaf = node_at<std::byte>(base, at, within_leaf + Leaf.element_bytes);
+        return leaf + within_leaf;
+    }
+    /// A node's count as far as it can be.
+    static constexpr std::uint32_t bounded(std::uint64_t count, unsigned height) noexcept {
+        return static_cast<std::uint32_t>(std::min(count, Leaf.capacity(height)));
     }
 
     /// Goes to the child that has element 'index' and makes that its number there. Returns which.
@@ -173,19 +186,19 @@ template <leaf_form Leaf> struct tree_of {
         const unsigned bits = Leaf.bits_below(height - 1);
         unsigned k;
         if (!node.relaxed()) {
-            k = static_cast<unsigned>(std::uint64_t{index} >> bits);
+            k = static_cast<unsigned>(std::uint64_t{index} >> bits & (fan - 1));
             const auto before = static_cast<std::uint32_t>(std::uint64_t{k} << bits);
             index -= before;
-            node.count = static_cast<std::uint32_t>(
-                std::min<std::uint64_t>(node.count - before, std::uint64_t{1} << bits));
+            node.count = bounded(node.count - before, height - 1);
             node.at = node_at<inner_node>(base, node.at)->child[k];
             return k;
         }
         const auto& in = *node_at<relaxed_node>(base, node.at);
         k = find_child(in, index, bits);
         const std::uint32_t before = k > 0 ? in.ends[k - 1] : 0;
+        const std::uint32_t end = k + 1 < rrb::child_count(in) ? in.ends[k] : node.count;
         index -= before;
-        node = {in.child[k], (k + 1 < in.children ? in.ends[k] : node.count) - before};
+        node = {in.child[k], bounded(end - before, height - 1)};
         return k;
     }
 
@@ -203,30 +216,40 @@ template <leaf_form Leaf> struct tree_of {
             __builtin_prefetch(node_at<std::byte>(base, refs[k + 1]));
             __builtin_prefetch(node_at<std::byte>(base, refs[k + 1]) + 64);
         }
+        const std::byte* elements =
+            node_at<std::byte>(base, at.at, std::size_t{at.count} * Leaf.element_bytes);
+        if (inside >= at.count || at.count > Leaf.capacity())
+            [[unlikely]] // damaged: this one alone
+            return {nowhere, index, index + 1};
         const std::uint32_t first = index - inside;
         // An edit that found no room may have left the leaf with more (5).
-        return {node_at<std::byte>(base, at.at), first, std::min(first + at.count, top.count)};
+        return {elements, first, std::min(first + at.count, top.count)};
     }
 
     static unsigned child_count(const std::byte* base, branch node, unsigned height) noexcept {
-        if (node.relaxed()) return node_at<relaxed_node>(base, node.at)->children;
-        return static_cast<unsigned>((node.count - 1) >> Leaf.bits_below(height - 1)) + 1;
+        if (node.relaxed()) return rrb::child_count(*node_at<relaxed_node>(base, node.at));
+        const std::uint64_t last = std::max(node.count, 1U) - 1U;
+        return static_cast<unsigned>(
+                   std::min<std::uint64_t>(last >> Leaf.bits_below(height - 1), fan - 1)) +
+               1;
     }
     /// Elements of a leaf, children of another node.
     static unsigned slots(const std::byte* base, branch node, unsigned height) noexcept {
-        return height == 0 ? node.count : child_count(base, node, height);
+        return height == 0 ? bounded(node.count, 0) : child_count(base, node, height);
     }
     static unsigned children(const std::byte* base, branch node, unsigned height,
                              branch* to) noexcept {
         const unsigned n = child_count(base, node, height);
-        const auto* in = node_at<relaxed_node>(base, node.at); // its refs lie as inner_node's
+        // Its refs lie as inner_node's.
+        const auto* in = node_at<relaxed_node>(
+            base, node.at, node.relaxed() ? sizeof(relaxed_node) : sizeof(inner_node));
         std::uint32_t before = 0;
         for (unsigned k = 0; k < n; ++k) {
             const std::uint32_t end =
                 k + 1 == n       ? node.count
                 : node.relaxed() ? in->ends[k]
                                  : static_cast<std::uint32_t>((k + 1) * Leaf.capacity(height - 1));
-            to[k] = {in->child[k], end - before};
+            to[k] = {in->child[k], bounded(end - before, height - 1)};
             before = end;
         }
         return n;
@@ -258,6 +281,7 @@ public:
         bool own = true;
         const ref* leaf = own_way(down, 0, top, own);
         if (leaf == nullptr) return in;
+        if (!fits(*leaf, (std::size_t{down.index} + 1) * Leaf.element_bytes)) return in;
         std::byte* place = elements(*leaf) + std::size_t{down.index} * Leaf.element_bytes;
         if (releases) release_elements(place, 1);
         std::memmove(place, element, Leaf.element_bytes);
@@ -314,6 +338,7 @@ private:
                 child[h] = tree::step(base, at, h, index);
             }
             node[0] = at;
+            index &= Leaf.capacity() - 1; // so it is, unless the tree is damaged
             __builtin_prefetch(node_at<std::byte>(base, at.at));
             __builtin_prefetch(node_at<std::byte>(base, at.at) + 64);
         }
@@ -328,6 +353,16 @@ private:
         return node_context::of(node, height);
     }
     std::byte* elements(ref leaf) const noexcept { return to_.at<std::byte>(leaf); }
+    std::byte* elements(branch leaf) const noexcept {
+        return to_.at<std::byte>(leaf.at, std::size_t{leaf.count} * Leaf.element_bytes);
+    }
+    /// Whether so many bytes may be stored to this node. In a damaged tree counts may contradict
+    /// each other: then the update fails.
+    bool fits(ref leaf, std::size_t bytes) noexcept {
+        const bool enough = bytes <= to_.room(leaf & ref_max);
+        if (!enough) to_.fail_damaged();
+        return enough;
+    }
 
     // What every edit ends with.
     word done(word before, word after) {
@@ -366,7 +401,7 @@ private:
         const ref copy = to_.make(bytes);
         if (copy == 0) return 0;
         std::byte* to = to_.at<std::byte>(copy);
-        const std::byte* from = to_.at<std::byte>(node.at);
+        const std::byte* from = node_at<std::byte>(base_, node.at, bytes);
         if (bytes == sizeof(inner_node)) std::memcpy(to, from, sizeof(inner_node));
         else if (bytes == sizeof(relaxed_node)) std::memcpy(to, from, sizeof(relaxed_node));
         else std::memcpy(to, from, bytes);
@@ -464,13 +499,13 @@ private:
         const std::size_t old_bytes = std::size_t{leaf.count} * Leaf.element_bytes;
         const std::uint32_t count = leaf.count + added;
         if (!own || (leaf.at != roomy_ && Leaf.bytes(leaf.count) != Leaf.bytes(count))) {
-            const branch made =
-                leaf_of(elements(leaf.at), leaf.count, own ? Leaf.capacity() : count);
+            const branch made = leaf_of(elements(leaf), leaf.count, own ? Leaf.capacity() : count);
             if (made.at == 0) return in;
             give_up(leaf, 0);
             *named = made.at;
             if (own) roomy_ = made.at;
         }
+        if (!fits(*named, std::size_t{count} * Leaf.element_bytes)) return in;
         std::memcpy(elements(*named) + old_bytes, from, std::size_t{added} * Leaf.element_bytes);
         return word_of({top, top_of(in).count + added});
     }
@@ -536,7 +571,7 @@ private:
         const unsigned n = tree::children(base_, node, height, kids);
         give_up(node, height);
         unsigned k = 0;
-        while (index >= kids[k].count) index -= kids[k++].count;
+        while (k + 1 < n && index >= kids[k].count) index -= kids[k++].count;
         halves out;
         halves inside{{}, kids[k]};
         if (index > 0) inside = split(kids[k], height - 1, index, wanted);
@@ -559,7 +594,8 @@ private:
     }
     halves split_leaf(branch leaf, std::uint32_t index, half wanted) {
         if (wanted == left_half && !Leaf.holds_refs) return {{leaf.at, index}, {}}; // (3)
-        const std::byte* first = elements(leaf.at);
+        index = std::min(index, leaf.count);
+        const std::byte* first = elements(leaf);
         const std::byte* second = first + std::size_t{index} * Leaf.element_bytes;
         halves out;
         give_up(leaf, 0);
@@ -705,7 +741,7 @@ private:
         for (std::uint32_t has = 0; has < wanted;) {
             const std::uint32_t moved = std::min(wanted - has, nodes->count - skip);
             std::memcpy(elements(made) + std::size_t{has} * Leaf.element_bytes,
-                        elements(nodes->at) + std::size_t{skip} * Leaf.element_bytes,
+                        elements(*nodes) + std::size_t{skip} * Leaf.element_bytes,
                         std::size_t{moved} * Leaf.element_bytes);
             has += moved;
             used(nodes, skip, moved, nodes->count, 0);

@@ -130,6 +130,12 @@ struct way {
     unsigned depth = 0;                            // inner nodes
     ref leaf = 0;                                  // 0: behind the last entry
     unsigned entry = 0;                            // in the leaf
+    std::int64_t turns = 0;                        // to leaves farther on, less those back
+    bool damaged = false;                          // it led to what is no node: no leaf
+    void break_off() noexcept {
+        *this = {};
+        damaged = true;
+    }
 };
 
 } // namespace ordered
@@ -173,7 +179,7 @@ public:
     template <bound Which, class Query>
     static way find_bound(const std::byte* base, ref top, const Query& wanted) noexcept {
         way to = descend<Which>(base, top, wanted);
-        if (to.leaf != 0 && to.entry == ordered::count_of(at(base, to.leaf))) next(base, to);
+        if (to.leaf != 0 && to.entry == ordered::count_of(at<leaf>(base, to.leaf))) next(base, to);
         return to;
     }
     /// To the entry of the key; behind the last one when there is none.
@@ -183,7 +189,7 @@ public:
         return is(base, to, wanted) ? to : way{};
     }
     static reference entry_at(const std::byte* base, const way& of) noexcept {
-        const std::byte* node = at(base, of.leaf);
+        const std::byte* node = at<leaf>(base, of.leaf);
         return {key_at<leaf>(base, node, of.entry),
                 value_slot::read(base, second_place<leaf>(node, of.entry))};
     }
@@ -199,7 +205,7 @@ public:
     }
     /// Requires: an entry.
     static void next(const std::byte* base, way& on) noexcept {
-        if (++on.entry < ordered::count_of(at(base, on.leaf))) return;
+        if (++on.entry < ordered::count_of(at<leaf>(base, on.leaf))) return;
         turn(base, on, 1);
     }
     /// Requires: an entry that is not the first.
@@ -231,8 +237,14 @@ private:
     struct parts;
     class given_up;
 
-    static const std::byte* at(const std::byte* base, ref node) noexcept {
-        return node_at<std::byte>(base, node);
+    /// A node whose entries lie in the pool, with one at least. In the place of one that says what
+    /// cannot be, one that has no entries, and zeros behind that.
+    template <form Form> static const std::byte* at(const std::byte* base, ref node) noexcept {
+        const std::byte* bytes = node_at<std::byte>(base, node);
+        const std::uint32_t count = ordered::count_of(bytes);
+        if (count - 1U >= Form.capacity() || !within(base, bytes, Form.bytes(count))) [[unlikely]]
+            return nowhere;
+        return bytes;
     }
     static bool is_leaf(ref node) noexcept { return (node & ordered::leaf_bit) != 0; }
     static std::uint32_t context_of(ref node, unsigned level) noexcept {
@@ -275,47 +287,63 @@ private:
         way to;
         ref node = top;
         for (; node != 0 && !is_leaf(node); ++to.depth) {
-            const std::byte* bytes = at(base, node);
+            const std::byte* bytes = at<inner>(base, node);
+            if (to.depth == ordered::levels_max || bytes == nowhere) [[unlikely]] {
+                to.break_off();
+                return to;
+            }
             const unsigned child = search<inner>(base, bytes, 1, not_after) - 1; // (2)
             to.node[to.depth] = node;
             to.child[to.depth] = static_cast<std::uint16_t>(child);
             node = child_at(bytes, child);
         }
+        if (top == 0) return to;
+        const std::byte* bytes = node == 0 ? nowhere : at<leaf>(base, node);
+        if (bytes == nowhere) [[unlikely]] {
+            to.break_off();
+            return to;
+        }
         to.leaf = node;
-        if (node == 0) return to;
-        if constexpr (Which == bound::lower)
-            to.entry = search<leaf>(base, at(base, node), 0, before);
-        else to.entry = search<leaf>(base, at(base, node), 0, not_after);
+        if constexpr (Which == bound::lower) to.entry = search<leaf>(base, bytes, 0, before);
+        else to.entry = search<leaf>(base, bytes, 0, not_after);
         return to;
     }
     /// Whether a lower bound is the key's entry.
     template <class Query>
     static bool is(const std::byte* base, const way& found, const Query& wanted) noexcept {
         if (found.leaf == 0) return false;
-        const std::byte* node = at(base, found.leaf);
+        const std::byte* node = at<leaf>(base, found.leaf);
         return found.entry < ordered::count_of(node) &&
                !Compare{}(wanted, key_at<leaf>(base, node, found.entry));
     }
     /// On from the way's end to the first or the last entry below 'node'.
     static void follow(const std::byte* base, way& on, ref node, bool last) noexcept {
         for (; node != 0 && !is_leaf(node); ++on.depth) {
-            const std::byte* bytes = at(base, node);
+            const std::byte* bytes = at<inner>(base, node);
+            if (on.depth == ordered::levels_max || bytes == nowhere) [[unlikely]]
+                return on.break_off();
             const unsigned child = last ? ordered::count_of(bytes) - 1 : 0;
             on.node[on.depth] = node;
             on.child[on.depth] = static_cast<std::uint16_t>(child);
             node = child_at(bytes, child);
         }
+        if (node == 0) return on.break_off();
+        const std::byte* bytes = at<leaf>(base, node);
+        if (bytes == nowhere) [[unlikely]]
+            return on.break_off();
         on.leaf = node;
-        on.entry = last && node != 0 ? ordered::count_of(at(base, node)) - 1 : 0;
+        on.entry = last ? ordered::count_of(bytes) - 1 : 0;
     }
     /// To the next leaf, or the one before: up to where there is a neighbour, and down.
     static void turn(const std::byte* base, way& on, int direction) noexcept {
         for (; on.depth > 0; --on.depth) {
-            const std::byte* node = at(base, on.node[on.depth - 1]);
+            const std::byte* node = at<inner>(base, on.node[on.depth - 1]);
             const int child = on.child[on.depth - 1] + direction;
             if (child < 0 || child >= static_cast<int>(ordered::count_of(node))) continue;
             on.child[on.depth - 1] = static_cast<std::uint16_t>(child);
-            return follow(base, on, child_at(node, static_cast<unsigned>(child)), direction < 0);
+            follow(base, on, child_at(node, static_cast<unsigned>(child)), direction < 0);
+            on.turns += direction;
+            return;
         }
         on = {};
     }
@@ -432,6 +460,10 @@ template <element Key, element Value, class Compare>
 bool search_tree<Key, Value, Compare>::insert(shadow& to, std::uint64_t& word, key_view key,
                                               value_view value, when_there what) {
     const way found = descend<bound::lower>(to.base(), ordered::top_of(word), key);
+    if (found.damaged) {
+        to.fail_damaged();
+        return false;
+    }
     const bool there = is(to.base(), found, key);
     if (there && what == when_there::keep) return false;
     if (!there && ordered::size_of(word) == 0xffff'ffff) to.fail();
@@ -441,7 +473,7 @@ bool search_tree<Key, Value, Compare>::insert(shadow& to, std::uint64_t& word, k
     if (!there) key_slot::write(to, new_key, key);
     value_slot::write(to, new_value, value);
 
-    const std::byte* old = at(to.base(), found.leaf);
+    const std::byte* old = at<leaf>(to.base(), found.leaf);
     const unsigned count = found.leaf == 0 ? 0 : ordered::count_of(old);
     draft<leaf> next;
     given_up gone;
@@ -467,7 +499,7 @@ ref search_tree<Key, Value, Compare>::rise(shadow& to, const way& from, parts no
                                            bool shrunk) {
     for (unsigned level = from.depth; level-- > 0 && !to.failed();) {
         const ref old = from.node[level];
-        const std::byte* node = at(to.base(), old);
+        const std::byte* node = at<inner>(to.base(), old);
         const unsigned count = ordered::count_of(node);
         unsigned child = from.child[level];
         bool merged = false; // the child after 'child' is in it too
@@ -502,8 +534,8 @@ ref search_tree<Key, Value, Compare>::rise(shadow& to, const way& from, parts no
     gone.tell(to);
     ref top = now.first;
     while (shrunk && top != 0 && !is_leaf(top) && to.fresh(top) &&
-           ordered::count_of(at(to.base(), top)) == 1) {
-        const ref only = child_at(at(to.base(), top), 0);
+           ordered::count_of(at<inner>(to.base(), top)) == 1) {
+        const ref only = child_at(at<inner>(to.base(), top), 0);
         to.replaced(top);
         top = only;
     }
@@ -517,16 +549,18 @@ template <element Key, element Value, class Compare>
 template <ordered::form Form>
 bool search_tree<Key, Value, Compare>::merge(shadow& to, const std::byte* parent, unsigned& child,
                                              unsigned level, parts& now, given_up& gone) {
-    const unsigned count = ordered::count_of(at(to.base(), now.first));
+    const unsigned count = ordered::count_of(at<Form>(to.base(), now.first));
     if (count > Form.capacity() / 4) return false;
     for (const bool is_left : {false, true}) {
         const unsigned right = is_left ? child + 1 : child;
         if (right == 0 || right == ordered::count_of(parent)) continue;
         const ref beside = child_at(parent, is_left ? right : right - 1);
-        const std::byte* a = at(to.base(), is_left ? now.first : beside);
-        const std::byte* b = at(to.base(), is_left ? beside : now.first);
+        const std::byte* a = at<Form>(to.base(), is_left ? now.first : beside);
+        const std::byte* b = at<Form>(to.base(), is_left ? beside : now.first);
         const unsigned in_a = ordered::count_of(a), in_b = ordered::count_of(b);
-        if (in_a + in_b > Form.capacity() * 3 / 4) continue;
+        const bool alike = is_leaf(beside) == Form.is_leaf && in_a != 0 && in_b != 0;
+        if (!alike) to.fail_damaged();
+        if (!alike || in_a + in_b > Form.capacity() * 3 / 4) continue;
         draft<Form> both;
         both.add(a, 0, in_a);
         const std::byte* parting = key_place<inner>(parent, right);
@@ -546,7 +580,8 @@ bool search_tree<Key, Value, Compare>::merge(shadow& to, const std::byte* parent
 template <element Key, element Value, class Compare>
 void search_tree<Key, Value, Compare>::erase_at(shadow& to, std::uint64_t& word, const way& from,
                                                 unsigned erased) {
-    const std::byte* old = at(to.base(), from.leaf);
+    const std::byte* old = at<leaf>(to.base(), from.leaf);
+    if (ordered::size_of(word) < erased) return to.fail_damaged();
     const unsigned rest = from.entry + erased;
     draft<leaf> next;
     given_up gone;
@@ -565,6 +600,7 @@ template <element Key, element Value, class Compare>
 template <class Query>
 bool search_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& word, const Query& wanted) {
     const way found = descend<bound::lower>(to.base(), ordered::top_of(word), wanted);
+    if (found.damaged) to.fail_damaged();
     if (!is(to.base(), found, wanted)) return false;
     erase_at(to, word, found, 1);
     return !to.failed();
@@ -580,7 +616,7 @@ std::size_t search_tree<Key, Value, Compare>::erase(shadow& to, std::uint64_t& w
         const way first = find_bound<bound::lower>(to.base(), ordered::top_of(word), low);
         if (first.leaf == 0) break;
         const unsigned end =
-            search<leaf>(to.base(), at(to.base(), first.leaf), first.entry, before);
+            search<leaf>(to.base(), at<leaf>(to.base(), first.leaf), first.entry, before);
         if (end == first.entry) break;
         erase_at(to, word, first, end - first.entry);
         erased += end - first.entry;
@@ -602,19 +638,19 @@ public:
     };
 
     tree_iterator() noexcept = default;
-    tree_iterator(const std::byte* base, ref top, const typename Tree::way& to) noexcept
-        : base_(base), top_(top), way_(to) {}
+    tree_iterator(const std::byte* base, std::uint64_t word, const typename Tree::way& to) noexcept
+        : base_(base), word_(word), way_(to) {}
 
     reference operator*() const noexcept { return Tree::entry_at(base_, way_); }
     pointer operator->() const noexcept { return {**this}; }
     tree_iterator& operator++() noexcept {
         Tree::next(base_, way_);
-        return *this;
+        return bounded();
     }
     tree_iterator& operator--() noexcept {
-        if (way_.leaf == 0) way_ = Tree::last(base_, top_);
+        if (way_.leaf == 0) way_ = Tree::last(base_, ordered::top_of(word_));
         else Tree::previous(base_, way_);
-        return *this;
+        return bounded();
     }
     tree_iterator operator++(int) noexcept {
         auto before = *this;
@@ -631,8 +667,16 @@ public:
     }
 
 private:
+    /// Of a damaged tree, no more leaves than it is said to have entries.
+    tree_iterator& bounded() noexcept {
+        const auto most = static_cast<std::int64_t>(ordered::size_of(word_));
+        if (way_.turns > most || way_.turns < -most) [[unlikely]]
+            way_ = {};
+        return *this;
+    }
+
     const std::byte* base_ = nullptr;
-    ref top_ = 0;
+    std::uint64_t word_ = 0;
     typename Tree::way way_{};
 };
 
@@ -725,7 +769,7 @@ private:
     const Self& self() const noexcept { return static_cast<const Self&>(*this); }
     ref top() const noexcept { return ordered::top_of(self().word()); }
     iterator it(const typename Tree::way& to) const noexcept {
-        return iterator(self().base(), top(), to);
+        return iterator(self().base(), self().word(), to);
     }
     template <class Query> iterator to(const Query& key) const noexcept {
         return it(Tree::find(self().base(), top(), key));

@@ -59,7 +59,7 @@ inline ref edited(shadow& to, ref node, std::size_t bytes, std::uint32_t context
     if (to.fresh(node)) return node;
     const ref copy = to.make(bytes);
     if (copy == 0) return 0;
-    std::memcpy(to.at<std::byte>(copy), to.at<std::byte>(node), bytes);
+    std::memcpy(to.at<std::byte>(copy), node_at<std::byte>(to.base(), node, bytes), bytes);
     to.replaced(node, context);
     return copy;
 }
