@@ -72,26 +72,18 @@ void fail(const std::string& why) {
     std::exit(2);
 }
 
-base_pool make(const std::string& name, open_options options, const setup& leave_open) {
+/// What 'work' leaves in a pool, in a child process that it may end.
+base_pool made_by(const std::string& name, open_options options, bool sealed,
+                  const std::function<void(pool&)>& work) {
     options.layout = "hostile/1";
-    options.engines = {clobber::engine(), undo::engine()};
     const std::string path = fmt::format("/dev/shm/holdfast_hostile.{}", ::getpid());
     ::unlink(path.c_str());
     const pid_t child = ::fork();
     if (child == 0) {
         auto p = pool::open(path, options);
         if (!p) ::_exit(3);
-        root_object* root = nullptr;
-        std::thread([&] { // whose lane is free again afterwards
-            root = p->root<root_object>();
-            fill(*p, *root, 3);
-            if (options.max_bytes > options.create_bytes) grow(*p);
-        })
-            .join();
-        if (leave_open != nullptr) {
-            leave_open(*p, *root);
-            ::_exit(0); // as a crash would
-        }
+        work(*p);
+        if (!sealed) ::_exit(0); // as a crash would
         { const pool closing = std::move(*p); }
         ::_exit(0);
     }
@@ -101,11 +93,25 @@ base_pool make(const std::string& name, open_options options, const setup& leave
     std::ifstream in(path, std::ios::binary);
     const std::vector<char> text{std::istreambuf_iterator<char>(in), {}};
     ::unlink(path.c_str());
-    base_pool out{name, options, {}, leave_open == nullptr};
+    base_pool out{name, options, {}, sealed, {}};
     out.bytes.resize(text.size());
     std::memcpy(out.bytes.data(), text.data(), text.size());
     out.options.creation = create::never;
     return out;
+}
+
+base_pool make(const std::string& name, open_options options, const setup& leave_open) {
+    options.engines = {clobber::engine(), undo::engine()};
+    return made_by(name, options, leave_open == nullptr, [&](pool& p) {
+        root_object* root = nullptr;
+        std::thread([&] { // whose lane is free again afterwards
+            root = p.root<root_object>();
+            fill(p, *root, 3);
+            if (options.max_bytes > options.create_bytes) grow(p);
+        })
+            .join();
+        if (leave_open != nullptr) leave_open(p, *root);
+    });
 }
 
 open_options sized(std::uint64_t bytes, std::uint64_t max_bytes, mode m = mode::process) {
@@ -152,6 +158,22 @@ void four_open(pool& p, root_object& r) {
     });
 }
 
+/// MOD's structures of every kind: closed cleanly, and left open.
+void add_mod(std::vector<base_pool>& out) {
+    for (const mod_shape what : mod_shapes)
+        for (const bool closed : {true, false}) {
+            open_options options =
+                sized(256_KiB, 512_KiB, what == mod_shape::maps ? mode::pmem : mode::process);
+            options.engines = {mod::engine()};
+            out.push_back(
+                made_by(fmt::format("mod {}{}", hostile::name(what), closed ? "" : ", left open"),
+                        options, closed, [&](pool& p) {
+                            if (!fill_mod(p, what)) ::_exit(4);
+                        }));
+            out.back().mod = what;
+        }
+}
+
 } // namespace
 
 std::vector<base_pool> make_base_pools() {
@@ -167,6 +189,7 @@ std::vector<base_pool> make_base_pools() {
         left_open(4, [&] { push(built_for::clobber, r.chains[0], 4); });
         left_open(700, [&] { sweep(built_for::undo, r.chains[1], 1); });
     }));
+    add_mod(out);
     return out;
 }
 

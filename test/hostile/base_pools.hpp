@@ -3,9 +3,12 @@
 // The pools that are mutated: at rest, grown, with pending sections of both engines in every state.
 #pragma once
 
+#include "mod_use.hpp"
+
 #include <holdfast/pool.hpp>
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +19,7 @@ struct base_pool {
     open_options options;         // to open it with again
     std::vector<std::byte> bytes; // of its file
     bool sealed = false;          // closed cleanly: verify --deep can vouch for every block
+    std::optional<mod_shape> mod; // MOD's structures, instead of sections'
 };
 
 /// Makes them all, in child processes that leave their sections open.

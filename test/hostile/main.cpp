@@ -147,11 +147,12 @@ void print_account(const shared& state, const totals& sum, double seconds) {
             refusals +=
                 fmt::format(" {}={}", hf::name(static_cast<hf::errc>(code)), c.refused[code]);
     fmt::print("hostile: mutants={} opened={} refused={} (stopped in recovery={};{}) "
-               "sections_recovered={} verified_good={} verified_damaged={} signals={} hangs={} "
+               "sections_recovered={} verified_good={} verified_damaged={} mod_verified={} "
+               "mod_damaged={} signals={} hangs={} "
                "wrong={} seconds={:.1f} per_second={:.0f}\n",
                c.tried, c.opened, c.refusals(), c.stopped, refusals, c.sections_pending,
-               c.verified_good, c.verified_damaged, sum.signals, sum.hangs, sum.wrong, seconds,
-               static_cast<double>(c.tried) / seconds);
+               c.verified_good, c.verified_damaged, c.mod_verified, c.mod_damaged, sum.signals,
+               sum.hangs, sum.wrong, seconds, static_cast<double>(c.tried) / seconds);
 }
 
 } // namespace
@@ -159,12 +160,16 @@ void print_account(const shared& state, const totals& sum, double seconds) {
 int main(int argc, char** argv) {
     CLI::App app{"Opens mutated pools"};
     std::uint64_t count = 10'000, seed = 20260101;
+    std::string only;
     std::int64_t replayed = -1;
     app.add_option("--count", count, "mutants");
     app.add_option("--seed", seed, "of the run");
     app.add_option("--replay", replayed, "the one mutant to try, in this process");
+    app.add_option("--only", only, "base pools whose names begin so");
     CLI11_PARSE(app, argc, argv);
-    const std::vector<base_pool> bases = make_base_pools();
+    std::vector<base_pool> bases = make_base_pools();
+    std::erase_if(bases, [&](const base_pool& b) { return !b.name.starts_with(only); });
+    if (bases.empty()) return 2;
     if (replayed >= 0) return replay(bases, seed, static_cast<std::uint64_t>(replayed));
     void* memory =
         ::mmap(nullptr, sizeof(shared), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);

@@ -15,13 +15,6 @@ namespace {
 constexpr std::uint64_t chain_start = 0x686f6c6466617374ULL;
 constexpr std::uint64_t word = sizeof(std::uint64_t);
 
-template <class T> T load_from(std::span<const std::byte> file, std::uint64_t at) {
-    T out{};
-    if (at <= file.size() && sizeof out <= file.size() - at)
-        std::memcpy(&out, file.data() + at, sizeof out);
-    return out;
-}
-
 void add_words(std::vector<std::uint64_t>& to, std::uint64_t from, std::uint64_t bytes) {
     for (std::uint64_t at = from; at + word <= from + bytes; at += word) to.push_back(at);
 }
@@ -61,6 +54,7 @@ pool_map::pool_map(const base_pool& of) : file_bytes(of.bytes.size()) {
     edges = {0, header_b_offset, root_words_offset, lanes_start_offset, end, header.max_bytes};
     map_logs(file);
     map_heap(file);
+    map_mod(file);
 }
 
 void pool_map::map_logs(std::span<const std::byte> file) {
@@ -119,11 +113,6 @@ void pool_map::map_heap(std::span<const std::byte> file) {
     }
 }
 
-template <class T> T mutator::load(std::uint64_t at) const { return load_from<T>(memory_, at); }
-template <class T> void mutator::store(std::uint64_t at, const T& value) {
-    if (at <= memory_.size() && sizeof value <= memory_.size() - at)
-        std::memcpy(memory_.data() + at, &value, sizeof value);
-}
 void mutator::note(const char* what, std::uint64_t at, std::uint64_t value) {
     if (tell) story += fmt::format("  {} at {:#x}: {:#x}\n", what, at, value);
 }
@@ -184,6 +173,7 @@ void mutator::mutate() {
 }
 
 void mutator::mutate_once() {
+    if (!map_->mod_nodes.empty() && chance(80)) return mutate_mod();
     switch (pick(20)) {
     case 0:
     case 1:

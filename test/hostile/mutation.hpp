@@ -11,6 +11,7 @@
 #include <section/lane.hpp>
 
 #include <cstdint>
+#include <cstring>
 #include <random>
 #include <span>
 #include <string>
@@ -19,6 +20,13 @@
 namespace hf::hostile {
 
 using random_source = std::mt19937_64;
+
+template <class T> T load_from(std::span<const std::byte> file, std::uint64_t at) {
+    T out{};
+    if (at <= file.size() && sizeof out <= file.size() - at)
+        std::memcpy(&out, file.data() + at, sizeof out);
+    return out;
+}
 
 /// Where things are in a base pool, all from its start.
 class pool_map {
@@ -37,8 +45,14 @@ public:
     std::vector<block> blocks;        // allocated
     std::vector<block> free_slots;    // what could be blocks
     std::vector<std::uint64_t> edges; // offsets near which things go wrong
+    // MOD's part; empty where there is none.
+    std::uint64_t mod_super = 0;
+    std::vector<std::uint64_t> mod_cells, mod_arenas;
+    std::vector<std::uint64_t> mod_super_words, mod_cell_words, mod_arena_words, mod_bitmap_words;
+    std::vector<block> mod_nodes;
 
 private:
+    void map_mod(std::span<const std::byte> file);
     void map_logs(std::span<const std::byte> file);
     void map_heap(std::span<const std::byte> file);
 };
@@ -66,6 +80,13 @@ private:
     void mutate_length();
     void mutate_byte();
     void mend_headers();
+    // mod_mutation.cpp
+    void mutate_mod();
+    void mutate_mod_node();
+    void mutate_mod_cell();
+    void mutate_mod_list();
+    void forge_mod_record();
+    std::uint32_t interesting_ref(std::uint32_t old);
     void mend_log(const pool_map::log& log);
 
     struct position {
@@ -85,8 +106,11 @@ private:
     std::uint64_t interesting_pointer();
     std::uint64_t interesting_offset();
     block interesting_block();
-    template <class T> T load(std::uint64_t at) const;
-    template <class T> void store(std::uint64_t at, const T& value);
+    template <class T> T load(std::uint64_t at) const { return load_from<T>(memory_, at); }
+    template <class T> void store(std::uint64_t at, const T& value) {
+        if (at <= memory_.size() && sizeof value <= memory_.size() - at)
+            std::memcpy(memory_.data() + at, &value, sizeof value);
+    }
     void note(const char* what, std::uint64_t at, std::uint64_t value);
 
     const pool_map* map_;

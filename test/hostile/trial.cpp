@@ -145,11 +145,14 @@ trial::~trial() {
     ::munmap(memory_.data(), memory_.size());
 }
 
-/// Under AddressSanitizer, a read past the longest pool is a report as well.
-void trial::fence_off([[maybe_unused]] bool off) const {
-#ifdef HF_HOSTILE_ASAN
-    const std::byte* at = memory_.data() + map_.header.max_bytes;
+/// A read past the longest pool is a report of AddressSanitizer, and otherwise a signal in pools
+/// where nothing is executed again.
+void trial::fence_off(bool off) const {
+    std::byte* const at = memory_.data() + map_.header.max_bytes;
     const std::size_t bytes = memory_.size() - map_.header.max_bytes;
+    if (base_->mod && map_.header.max_bytes % 4096 == 0)
+        ::mprotect(at, bytes, off ? PROT_NONE : PROT_READ | PROT_WRITE);
+#ifdef HF_HOSTILE_ASAN
     if (off) __asan_poison_memory_region(at, bytes);
     else __asan_unpoison_memory_region(at, bytes);
 #endif
@@ -209,11 +212,24 @@ std::string trial::open_and_use(tally& count) {
     said_ = "opened";
     executed_ = opened->recovered().re_executed != 0;
     count.sections_pending += opened->recovered().sections_pending;
-    user someone(*opened);
-    if (std::string wrong = someone.run(); !wrong.empty()) return wrong;
-    count.pools_full += someone.full() ? 1 : 0;
+    if (std::string wrong = use(*opened, count); !wrong.empty()) return wrong;
     { const pool closing = std::move(*opened); }
-    return reopen("opened again after a clean close");
+    const std::string again = reopen("opened again after a clean close");
+    // What is damaged in a structure of MOD may be found by the next open only.
+    return base_->mod ? std::string() : again;
+}
+
+std::string trial::use(pool& in, tally& count) const {
+    if (base_->mod) {
+        const mod_use said = use_mod(in, *base_->mod);
+        ++(said.verified ? count.mod_verified : count.mod_damaged);
+        count.pools_full += said.full ? 1 : 0;
+        return said.wrong;
+    }
+    user someone(in);
+    std::string wrong = someone.run();
+    count.pools_full += someone.full() ? 1 : 0;
+    return wrong;
 }
 
 std::string trial::run(std::uint64_t seed, tally& count, std::string* story) {

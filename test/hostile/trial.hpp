@@ -19,6 +19,7 @@ namespace hf::hostile {
 struct tally {
     std::uint64_t tried = 0, opened = 0, sections_pending = 0;
     std::uint64_t verified_good = 0, verified_damaged = 0, verified_otherwise = 0;
+    std::uint64_t mod_verified = 0, mod_damaged = 0;
     std::uint64_t pools_full = 0, stopped = 0;
     std::array<std::uint64_t, 32> refused{}; // by errc
 
@@ -44,6 +45,7 @@ public:
 private:
     std::string verify(const mutator& of, tally& count) const;
     std::string open_and_use(tally& count);
+    std::string use(pool& in, tally& count) const;
     std::string reopen(const char* when);
     void fence_off(bool off) const;
 
