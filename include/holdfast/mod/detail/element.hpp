@@ -51,6 +51,21 @@ const T* node_at(const std::byte* base, ref node,
     return reinterpret_cast<const T*>(bytes_at(base, node, bytes));
 }
 
+/// The last ref at which so many bytes may lie. For ways through many nodes: one comparison bounds
+/// a ref and tells those that have bit 31.
+inline ref last_ref(const std::byte* base, std::size_t bytes) noexcept {
+    return static_cast<ref>(
+        std::min<std::uint64_t>((reach_of(base) - bytes) / granule_bytes, ref_max));
+}
+/// A node whose ref is bounded, and has no bit 31.
+template <class T> const T* bounded_node(const std::byte* base, ref node) noexcept {
+    return reinterpret_cast<const T*>(base + std::uint64_t{node} * granule_bytes);
+}
+/// The node is needed soon. Any ref will do.
+inline void fetch(const std::byte* base, ref node, std::size_t line = 0) noexcept {
+    __builtin_prefetch(base + std::uint64_t{node & ref_max} * granule_bytes + 64 * line);
+}
+
 /// A blob node's head. The key's bytes follow, then the value's.
 struct blob {
     std::uint32_t key_bytes;

@@ -215,6 +215,9 @@ inline std::uint64_t word_of(ref top, std::uint64_t count) noexcept { return top
 inline ref top_of(std::uint64_t word) noexcept { return static_cast<ref>(word); }
 inline std::size_t count_of(std::uint64_t word) noexcept { return word >> 32; }
 
+/// Whether it leads to an inner node in the pool; with the last_ref of those.
+inline bool is_inner(ref at, ref last) noexcept { return at - 1U < last; }
+
 /// The way from the top to the place of a hash: inner nodes, then a leaf or none.
 class trie_way {
 public:
@@ -223,7 +226,7 @@ public:
         descend(base, top);
     }
     unsigned depth() const noexcept { return depth_; }
-    /// Whether it is longer than a way can be: then it has no leaf.
+    /// Whether it is longer than a way can be, or leads out of the pool: then it has no leaf.
     bool damaged() const noexcept { return damaged_; }
     ref leaf() const noexcept { return leaf_; } // 0: none
     ref inner_at(unsigned level) const noexcept { return inner_[level]; }
@@ -232,7 +235,7 @@ public:
     /// On to the next leaf in the order of hashes. False: that was the last one.
     bool next(const std::byte* base) noexcept {
         while (depth_ > 0) {
-            const auto* node = node_at<inner>(base, inner_[depth_ - 1]);
+            const auto* node = bounded_node<inner>(base, inner_[depth_ - 1]);
             for (unsigned d = digit(depth_ - 1) + 1; d < 16; ++d)
                 if (node->child[d] != 0) {
                     set_digit(depth_ - 1, d);
@@ -259,20 +262,24 @@ public:
 
 private:
     void descend(const std::byte* base, ref at) noexcept {
-        while (at != 0 && (at & leaf_bit) == 0) {
+        if (at == 0) return; // perhaps of no pool
+        for (const ref last = last_ref(base, sizeof(inner)); is_inner(at, last); ++depth_) {
             if (depth_ == trie_levels) [[unlikely]]
                 return break_off();
             inner_[depth_] = at;
-            at = node_at<inner>(base, at)->child[digit(depth_)];
-            ++depth_;
+            at = bounded_node<inner>(base, at)->child[digit(depth_)];
         }
-        leaf_ = at;
+        end_at(at);
     }
     void first_below(const std::byte* base, ref at) noexcept {
-        while (at != 0 && (at & leaf_bit) == 0) {
+        if (at == 0 || (at & leaf_bit) != 0) { // no limit is needed, nor perhaps there
+            leaf_ = at;
+            return;
+        }
+        for (const ref last = last_ref(base, sizeof(inner)); is_inner(at, last);) {
             if (depth_ == trie_levels) [[unlikely]]
                 return break_off();
-            const auto* node = node_at<inner>(base, at);
+            const auto* node = bounded_node<inner>(base, at);
             unsigned d = 0;
             while (d < 15 && node->child[d] == 0) ++d;
             set_digit(depth_, d);
@@ -280,6 +287,11 @@ private:
             at = node->child[d];
             fetch_children(base, *node);
         }
+        end_at(at);
+    }
+    void end_at(ref at) noexcept {
+        if (at != 0 && (at & leaf_bit) == 0) [[unlikely]]
+            return break_off();
         leaf_ = at;
     }
     void break_off() noexcept {
@@ -290,7 +302,7 @@ private:
     // They lie anywhere: waited for one by one, they are most of what walking over all costs.
     static void fetch_children(const std::byte* base, const inner& node) noexcept {
         for (const ref child : node.child)
-            if (child != 0) __builtin_prefetch(node_at<std::byte>(base, child));
+            if (child != 0) fetch(base, child);
     }
     void set_digit(unsigned level, unsigned digit) noexcept {
         digits_ = (digits_ & ~(std::uint64_t{15} << (4 * level))) | std::uint64_t{digit}
@@ -369,6 +381,17 @@ public:
     /// A leaf whose entries lie in the pool. In the place of one that says what cannot be, one that
     /// has no entries.
     static const std::byte* leaf_at(const std::byte* base, ref leaf) noexcept {
+        // Wherever the largest leaf would have room, the count alone tells.
+        const std::byte* at = bounded_node<std::byte>(base, leaf & ref_max);
+        if (std::uint64_t{leaf & ref_max} * granule_bytes + layout.bytes(capacity) <=
+                reach_of(base) &&
+            (leaf_head::of(at).bits & 0xff) <= capacity) [[likely]]
+            return at;
+        return looked_at_leaf(base, leaf);
+    }
+    /// The same for any leaf: wide ones, and those at the pool's end.
+    [[gnu::noinline]] static const std::byte* looked_at_leaf(const std::byte* base,
+                                                             ref leaf) noexcept {
         const std::byte* at = node_at<std::byte>(base, leaf);
         const auto head = leaf_head::of(at);
         const std::uint64_t count = head.count();
@@ -417,11 +440,15 @@ public:
     static place find(const std::byte* base, std::uint64_t word, const Query& wanted) noexcept {
         const std::uint64_t hash = hash_of(wanted);
         ref at = top_of(word);
-        unsigned level = 0;
-        for (std::uint64_t rest = hash; (at & leaf_bit) == 0; rest >>= 4) {
-            if (at == 0 || level++ == trie_levels) return {};
-            at = node_at<inner>(base, at)->child[rest & 15];
+        if (at == 0) return {}; // perhaps of no pool
+        unsigned left = trie_levels;
+        const ref last = last_ref(base, sizeof(inner));
+        for (std::uint64_t rest = hash; is_inner(at, last); rest >>= 4) {
+            if (left-- == 0) [[unlikely]]
+                return {};
+            at = bounded_node<inner>(base, at)->child[rest & 15];
         }
+        if ((at & leaf_bit) == 0) return {};
         const std::byte* leaf = leaf_at(base, at);
         const std::uint32_t count = leaf_head::of(leaf).count();
         const std::uint32_t index = search(base, leaf, hash, wanted);

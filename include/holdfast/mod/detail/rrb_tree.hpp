@@ -156,11 +156,30 @@ template <leaf_form Leaf> struct tree_of {
     static const std::byte* element(const std::byte* base, std::uint64_t word,
                                     std::uint32_t index) noexcept {
         const branch top = top_of(word);
+        // Leaves may be short: where a node has no room for all, it is looked at closely.
+        constexpr std::size_t node_bytes =
+            std::max<std::size_t>(sizeof(inner_node), Leaf.capacity() * Leaf.element_bytes);
+        if (top.relaxed() || node_bytes > 4096) return element_anywhere(base, word, index);
+        const ref last = last_ref(base, node_bytes);
+        unsigned bits = Leaf.bits_below(Leaf.height_for(top.count));
+        for (ref at = top.at; at <= last;) {
+            if (bits <= Leaf.bits())
+                return bounded_node<std::byte>(base, at) +
+                       std::size_t{index & (Leaf.capacity() - 1)} * Leaf.element_bytes;
+            bits -= fan_bits;
+            const auto* node = bounded_node<inner_node>(base, at);
+            at = node->child[std::uint64_t{index} >> bits & (fan - 1)];
+        }
+        return element_anywhere(base, word, index);
+    }
+    [[gnu::noinline]] static const std::byte*
+    element_anywhere(const std::byte* base, std::uint64_t word, std::uint32_t index) noexcept {
+        const branch top = top_of(word);
         ref at = top.at;
         unsigned bits = Leaf.bits_below(height_of(base, top));
         while (bits > Leaf.bits()) {
             bits -= fan_bits;
-            if ((at & relaxed_bit) == 0) [[likely]] {
+            if ((at & relaxed_bit) == 0) {
                 at = node_at<inner_node>(base, at)->child[std::uint64_t{index} >> bits & (fan - 1)];
                 continue;
             }
@@ -213,8 +232,8 @@ template <leaf_form Leaf> struct tree_of {
             const unsigned k = step(base, at, height, inside);
             if (height > 1 || k + 1 == fan) continue;
             // Who iterates comes to the next leaf soon.
-            __builtin_prefetch(node_at<std::byte>(base, refs[k + 1]));
-            __builtin_prefetch(node_at<std::byte>(base, refs[k + 1]) + 64);
+            fetch(base, refs[k + 1]);
+            fetch(base, refs[k + 1], 1);
         }
         const std::byte* elements =
             node_at<std::byte>(base, at.at, std::size_t{at.count} * Leaf.element_bytes);
@@ -339,8 +358,8 @@ private:
             }
             node[0] = at;
             index &= Leaf.capacity() - 1; // so it is, unless the tree is damaged
-            __builtin_prefetch(node_at<std::byte>(base, at.at));
-            __builtin_prefetch(node_at<std::byte>(base, at.at) + 64);
+            fetch(base, at.at);
+            fetch(base, at.at, 1);
         }
         branch node[height_max + 1];
         unsigned child[height_max + 1];
