@@ -3,6 +3,7 @@
 
 #include "sections.hpp"
 #include <base/line.hpp>
+#include <persist/float_environment.hpp>
 
 #include <fmt/format.h>
 
@@ -366,12 +367,15 @@ bool mutator::put_begin(position& at, std::uint64_t half) {
     const std::uint64_t lane = (at.at - map_->header.lanes_offset) / map_->header.lane_bytes;
     const auto committed =
         load<std::uint64_t>(map_->header.lanes_offset + lane * map_->header.lane_bytes);
-    begin_payload begin{(committed + 2 + pick(4)) / 2 * 2 + half, function_ids[which], 1,
-                        chance(70) ? 1U : 2U, args_bytes};
-    if (begin.engine == 2) begin.args_bytes = 0;
+    begin_payload begin{
+        (committed + 2 + pick(4)) / 2 * 2 + half,     function_ids[which], 1, engine_clobber,
+        persist::float_environment::current().bits(), args_bytes};
+    if (chance(30)) begin.engine = engine_undo;
+    if (begin.engine == engine_undo) begin.args_bytes = 0;
     if (chance(5)) begin.epoch = interesting(begin.epoch);
     if (chance(3)) begin.function_id = interesting(begin.function_id);
-    if (chance(3)) begin.engine = static_cast<std::uint32_t>(interesting(begin.engine));
+    if (chance(3)) begin.engine = static_cast<std::uint16_t>(interesting(begin.engine));
+    if (chance(3)) begin.floats = static_cast<std::uint16_t>(interesting(begin.floats));
     std::vector<std::byte> payload(sizeof begin + begin.args_bytes);
     std::memcpy(payload.data(), &begin, sizeof begin);
     for (std::uint32_t i = 0; i + 8 <= begin.args_bytes; i += 8) {
