@@ -20,6 +20,10 @@ struct base_pool {
     std::vector<std::byte> bytes; // of its file
     bool sealed = false;          // closed cleanly: verify --deep can vouch for every block
     std::optional<mod_shape> mod; // MOD's structures, instead of sections'
+    // The server's: opened as the file that it was made in (a copy of a pool that was left open is
+    // refused), by its store, and used; empty, or what is wrong.
+    std::string path;
+    std::string (*served)(const std::string& path, bool& opened) = nullptr;
 };
 
 /// Makes them all, in child processes that leave their sections open.

@@ -31,7 +31,7 @@ namespace {
 using namespace hf::hostile;
 
 constexpr std::uint64_t batch = 1000;
-constexpr int findings_max = 20;
+int findings_max = 20;
 constexpr int seconds_max = 20;            // for one mutant
 constexpr long resident_kib_max = 1 << 20; // of a batch
 
@@ -165,6 +165,7 @@ int main(int argc, char** argv) {
     app.add_option("--count", count, "mutants");
     app.add_option("--seed", seed, "of the run");
     app.add_option("--replay", replayed, "the one mutant to try, in this process");
+    app.add_option("--findings", findings_max, "after which the run ends");
     app.add_option("--only", only, "base pools whose names begin so");
     CLI11_PARSE(app, argc, argv);
     std::vector<base_pool> bases = make_base_pools();

@@ -11,8 +11,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <fcntl.h>
 #include <numeric>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer)
@@ -130,10 +132,12 @@ trial::trial(const base_pool& base) : base_(&base), map_(base) {
     const std::uint64_t pool_bytes =
         std::max<std::uint64_t>(map_.header.max_bytes, base.bytes.size());
     const std::uint64_t bytes = round_up(pool_bytes, 4096) + slack_bytes;
-    auto* wanted = reinterpret_cast<void*>(map_.header.base_address);
+    const bool as_file = base.served != nullptr; // then its address is kept free
+    auto* wanted = as_file ? nullptr : reinterpret_cast<void*>(map_.header.base_address);
     void* got = ::mmap(wanted, bytes, PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
-    if (got != wanted) fatal("no memory at %p for the mutants", wanted);
+                       MAP_PRIVATE | MAP_ANONYMOUS | (as_file ? 0 : MAP_FIXED_NOREPLACE), -1, 0);
+    if (got == MAP_FAILED || (!as_file && got != wanted))
+        fatal("no memory at %p for the mutants", wanted);
     memory_ = {static_cast<std::byte*>(got), bytes};
     initial_.assign(bytes, std::byte{0});
     std::memcpy(initial_.data(), base.bytes.data(), base.bytes.size());
@@ -214,9 +218,17 @@ std::string trial::open_and_use(tally& count) {
     count.sections_pending += opened->recovered().sections_pending;
     if (std::string wrong = use(*opened, count); !wrong.empty()) return wrong;
     { const pool closing = std::move(*opened); }
-    const std::string again = reopen("opened again after a clean close");
-    // What is damaged in a structure of MOD may be found by the next open only.
-    return base_->mod ? std::string() : again;
+    return reopen("opened again after a clean close");
+}
+
+std::string trial::serve(std::uint64_t bytes, tally& count) {
+    const int fd = ::open(base_->path.c_str(), O_RDWR | O_TRUNC | O_CLOEXEC);
+    const bool written = fd >= 0 && ::write(fd, memory_.data(), bytes) == ssize_t(bytes);
+    ::close(fd);
+    bool opened = false;
+    std::string wrong = written ? base_->served(base_->path, opened) : "no file for the mutant";
+    ++(opened ? count.opened : count.refused[0]);
+    return wrong;
 }
 
 std::string trial::use(pool& in, tally& count) const {
@@ -243,6 +255,7 @@ std::string trial::run(std::uint64_t seed, tally& count, std::string* story) {
     executed_ = false;
     std::string wrong = verify(mutant, count);
     if (!wrong.empty()) return wrong;
+    if (base_->served != nullptr) return serve(mutant.file_bytes(), count);
     const std::vector<std::byte> behind(memory_.end() - slack_bytes, memory_.end());
     image_ = {memory_.data(), mutant.file_bytes(), map_.header.max_bytes};
     fence_off(true);

@@ -47,6 +47,7 @@ private:
     std::string open_and_use(tally& count);
     std::string use(pool& in, tally& count) const;
     std::string reopen(const char* when);
+    std::string serve(std::uint64_t bytes, tally& count);
     void fence_off(bool off) const;
 
     const base_pool* base_;
