@@ -46,8 +46,7 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     how.engines = {clobber::engine(), undo::engine()};
     auto opened = pool::open(options.path, how);
     if (!opened) return opened.error();
-    if (opened->root<kv_root>() == nullptr)
-        return status(errc::pool_full, options.path + ": pool_full: no room for the root object");
+    if (const auto root = opened->find_root<kv_root>(); !root) return root.error();
     return std::unique_ptr<store>(new store(std::move(*opened), options));
 }
 
