@@ -5,6 +5,11 @@
 #include <verify/mending.hpp>
 #include <verify/read_file.hpp>
 
+#include <holdfast/clobber.hpp>
+#include <holdfast/mod/store.hpp>
+#include <holdfast/pool.hpp>
+#include <holdfast/undo.hpp>
+
 #include <fmt/format.h>
 
 #include <csignal>
@@ -19,7 +24,7 @@ using verify::verdict;
 
 struct asked {
     std::string path, output;
-    bool json = false, deep = false, in_place = false;
+    bool json = false, deep = false, in_place = false, roll_back = false, force = false;
 };
 
 [[noreturn]] void leave(verdict with) { throw CLI::RuntimeError(static_cast<int>(with)); }
@@ -82,8 +87,39 @@ void dump(const asked& a) {
     leave(verdict::good);
 }
 
+/// Opens the pool, whosever it is, and closes it: what was pending is gone.
+void roll_back(const asked& a) {
+    open_options how;
+    {
+        const auto file = opened(a);
+        const verify::report found = examined(file, depth::structure);
+        if (!found.has_header) {
+            print_verdict(a.path, found, depth::structure, a.json);
+            leave(found.outcome);
+        }
+        how.layout = found.header.layout;
+        how.layout_hash = found.header.layout_hash;
+        how.mode = static_cast<hf::mode>(found.header.mode);
+    }
+    how.engines = {clobber::engine(), undo::engine(), mod::engine()};
+    how.creation = create::never;
+    how.relocate = relocation::if_taken;
+    how.recovery = recovery_policy::roll_back;
+    how.salvage = a.force;
+    std::uint32_t gone = 0;
+    {
+        const auto pool = hf::pool::open(a.path, how);
+        if (!pool) refuse(pool.error());
+        gone = pool->recovered().rolled_back;
+    }
+    if (a.json) fmt::print("{{\"rolled_back\": {}}}\n", gone);
+    else fmt::print("{}: {} pending sections rolled back\n", a.path, gone);
+    leave(verdict::good);
+}
+
 /// What is good, or as good as it can be made, afterwards.
 void repair(const asked& a) {
+    if (a.roll_back) return roll_back(a);
     answer_lost_bytes();
     const std::string changed = a.in_place         ? a.path
                                 : a.output.empty() ? a.path + ".repaired"
@@ -137,6 +173,14 @@ void add_pool_commands(CLI::App& app, char**) {
         ->add_flag("--in-place", a->in_place,
                    "change the pool itself; old bytes go to POOL.repair-journal first")
         ->excludes(output);
+    auto* back = command->add_flag("--roll-back", a->roll_back,
+                                   "undo what a crash cut short, in the pool itself: for a pool "
+                                   "that no program can open");
+    back->excludes(output);
+    command
+        ->add_flag("--force", a->force,
+                   "with --roll-back: although some of it may not be known any more")
+        ->needs(back);
 }
 
 } // namespace hf::tools

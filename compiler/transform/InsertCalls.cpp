@@ -30,22 +30,27 @@ namespace holdfast {
 
 namespace {
 
-/// Neighbouring stores under one note. Its ends are both stored to, and within
-/// one line's length of each other it touches no line that the stores do not
-/// touch.
+/// Neighbouring stores under one note. In fresh memory there may be gaps
+/// between them: its ends are both stored to, and within one line's length of
+/// each other it touches no line that the stores do not touch. Elsewhere there
+/// are none: the runtime keeps the old bytes of a note, and those in a gap may
+/// be another section's.
 struct NoteGroup {
   static constexpr int64_t SpanBytes = 64;
 
   const Write *First = nullptr;
   Range Hull;
 
-  bool accepts(const Range &R) const {
+  bool accepts(const Write &W) const {
+    const Range &R = W.Where;
     if (!First || R.Base != Hull.Base || !R.Bytes || !Hull.Bytes)
       return false;
+    if (R.Offset <= end(Hull) && Hull.Offset <= end(R))
+      return true;
     int64_t Begin = std::min(Hull.Offset, R.Offset);
     int64_t End = std::max(end(Hull), end(R));
-    bool Adjoins = R.Offset <= end(Hull) && Hull.Offset <= end(R);
-    return Adjoins || End - Begin <= SpanBytes;
+    return End - Begin <= SpanBytes && First->From == Origin::Fresh &&
+           W.From == Origin::Fresh;
   }
   void add(const Range &R) {
     int64_t End = std::max(end(Hull), end(R));
@@ -101,7 +106,7 @@ private:
       return;
     }
     ++NumNotes;
-    if (Group.accepts(W->Site.Where)) {
+    if (Group.accepts(W->Site)) {
       ++NumNotesMerged;
       Group.add(W->Site.Where);
       return;

@@ -52,6 +52,7 @@ typedef enum hf_status {
 } hf_status;
 
 enum hf_mode { HF_MODE_PROCESS, HF_MODE_PMEM };
+enum hf_recovery { HF_RECOVERY_COMPLETE, HF_RECOVERY_ROLL_BACK };
 enum hf_creation { HF_CREATE_IF_MISSING, HF_CREATE_NEVER, HF_CREATE_ALWAYS_NEW };
 
 typedef struct hf_pool hf_pool;
@@ -66,6 +67,8 @@ struct hf_open_options {
     int mode;     /* enum hf_mode */
     unsigned max_threads;
     int salvage;
+    int recovery; /* enum hf_recovery */
+    int read_only;
 };
 
 /* What recovery did when the pool was opened. */

@@ -29,6 +29,9 @@ struct counters {
     std::uint64_t log_bytes;       // bytes of all section log records, begin records included
     std::uint64_t pm_bytes;        // bytes stored to PM: data noted by sections, logs, allocator
     std::uint64_t sections;        // sections committed
+    // Not in the two log counts: records that engine clobber writes for roll_back alone.
+    std::uint64_t kept_entries;
+    std::uint64_t kept_bytes;
 };
 namespace detail {
 extern constinit thread_local counters events __attribute__((tls_model("initial-exec")));

@@ -41,11 +41,18 @@ enum class relocation : std::uint8_t {
     always,   // elsewhere: to test
 };
 
+/// What becomes of a section that a crash cut short (docs/internals/recovery.md).
+enum class recovery_policy : std::uint8_t {
+    complete,  // clobber re-executes it, undo rolls it back
+    roll_back, // gone, whichever engine it ran on; needs no function of this build
+};
+
 struct open_options {
     std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
     std::uint64_t layout_hash = 0; // application's hash of its types; 0 when it has none
     std::uint64_t create_bytes = 64ULL << 20; // initial size of a new pool, at least 64 KiB
-    std::uint64_t max_bytes = 0;              // growth limit, kept in the pool; 0: 64x create_bytes
+    std::uint64_t max_bytes = 0; // growth limit, kept in the pool; 0: 64x create_bytes. One above an
+                                 // existing pool's raises it
     create creation = create::if_missing;
     hf::mode mode = hf::mode::process;
     std::vector<const engine*> engines; // recovered here; new sections may use them
@@ -57,7 +64,17 @@ struct open_options {
     /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
     /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.
     bool guard_signals = true;
-    std::uint32_t recovery_ms_max = 10'000;  // computing time of one re-execution; 0: no bound
+    recovery_policy recovery = recovery_policy::complete;
+    /// Engine clobber keeps the old bytes of outputs too, for roll_back: a log record, and no
+    /// ordering point, for each word that a section overwrites unread. Without, only completing is
+    /// left.
+    bool keep_overwritten = true;
+    /// For a look at any pool, whatever is pending and whoever made it: nothing is written to the
+    /// file. What a crash cut short is rolled back in memory; no section may be begun.
+    bool read_only = false;
+    /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no
+    /// bound. New is a line stored to for the first time, a block, preserved bytes.
+    std::uint32_t recovery_ms_max = 60'000;
     relocation relocate = relocation::never; // of an existing pool
     bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
 };
@@ -65,7 +82,8 @@ struct open_options {
 struct recovery_report {
     std::uint32_t sections_pending = 0; // found unfinished
     std::uint32_t re_executed = 0;      // completed by clobber
-    std::uint32_t rolled_back = 0;      // undone by undo
+    std::uint32_t rolled_back = 0;      // undone: by undo, or by the policy, or for want of room
+    std::uint32_t no_room = 0;          // of those: clobber's that the pool had no room to complete
     std::uint32_t discarded = 0;        // had stored nothing in place yet
     double open_ms = 0;                 // whole open, recovery included
 };

@@ -24,7 +24,8 @@ nb::object cursor::next() {
 namespace {
 
 void open(pool* to, const nb::bytes& path, const char* layout, bool pmem, int creation,
-          std::uint64_t create_bytes, std::uint64_t max_bytes, unsigned max_threads, bool salvage) {
+          std::uint64_t create_bytes, std::uint64_t max_bytes, unsigned max_threads, bool salvage,
+          bool roll_back, bool read_only) {
     hf_open_options options{};
     options.layout = layout;
     options.mode = pmem ? HF_MODE_PMEM : HF_MODE_PROCESS;
@@ -33,6 +34,8 @@ void open(pool* to, const nb::bytes& path, const char* layout, bool pmem, int cr
     options.max_bytes = max_bytes;
     options.max_threads = max_threads;
     options.salvage = salvage;
+    options.recovery = roll_back ? HF_RECOVERY_ROLL_BACK : HF_RECOVERY_COMPLETE;
+    options.read_only = read_only;
     new (to) pool(std::string(path.c_str(), path.size()), options);
 }
 

@@ -44,11 +44,12 @@ class Pool(_core.Pool):
     """A file of durable structures. Open one with holdfast.open()."""
 
     def __init__(self, path, *, layout="python/1", durability="process", create="if_missing",
-                 create_bytes=0, max_bytes=0, max_threads=0, salvage=False):
+                 create_bytes=0, max_bytes=0, max_threads=0, salvage=False,
+                 roll_back=False, read_only=False):
         pmem = _chosen("durability", durability, ("process", "pmem")) == "pmem"
         creation = _CREATION[_chosen("create", create, tuple(_CREATION))]
         super().__init__(os.fsencode(path), layout, pmem, creation, create_bytes, max_bytes,
-                         max_threads, salvage)
+                         max_threads, salvage, roll_back, read_only)
         self.path = os.fsdecode(path)
         self._options = {}
         self._arrivals = {}  # of queues, by name
@@ -79,6 +80,8 @@ def open(path, **options):
     create       "if_missing", "never" or "always_new"
     create_bytes, max_bytes   size of a new pool, and limit of its growth (0: 64 MiB, 64 times that)
     salvage      open a pool that was open when the machine, not the process, went down
+    roll_back    undo what a crash cut short instead of completing it
+    read_only    look at any pool; nothing is written to its file, and changing it raises Error
 
     Raises Error: in_use when another process has it open, or this one.
     """

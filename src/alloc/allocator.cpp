@@ -35,7 +35,9 @@ std::uint64_t refill_count(std::uint64_t block_bytes) {
 } // namespace
 
 allocator::allocator(pool_file& file)
-    : file_(&file), heap_(file), slabs_(heap_.classes().count()),
+    : file_(&file), heap_(file),
+      log_reserve_(log_reserve_bytes(file.shape().max_bytes, heap_.chunk_bytes())),
+      slabs_(heap_.classes().count()),
       unexamined_(heap_.classes().count()) {
     take_in_extents();
 }
@@ -81,12 +83,20 @@ void allocator::unlist_slab(slab_list& list, slab_state* slab) {
     slab->listed_at = unlisted;
 }
 
-block allocator::reserve(thread_cache& cache, std::uint64_t bytes) {
+block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what) {
     const std::uint64_t size = heap_.rounded(std::max<std::uint64_t>(bytes, 1));
     if (size == 0) return {0, 0};
+    if (what == purpose::log) {
+        if (const block b = reserve(cache, bytes); b.offset != 0) return b;
+        const std::uint64_t chunks = (size + heap_.chunk_bytes() - 1) / heap_.chunk_bytes();
+        std::scoped_lock held{chunks_};
+        const std::uint64_t offset = take_chunks(chunks, 0);
+        if (offset != 0) large_[offset] = chunks * heap_.chunk_bytes();
+        return {offset, offset == 0 ? 0 : chunks * heap_.chunk_bytes()};
+    }
     if (!heap_.is_slab(size)) {
         std::scoped_lock held{chunks_};
-        const std::uint64_t offset = take_chunks(size / heap_.chunk_bytes());
+        const std::uint64_t offset = take_chunks(size / heap_.chunk_bytes(), log_reserve_);
         if (offset != 0) large_[offset] = size;
         return {offset, offset == 0 ? 0 : size};
     }
@@ -171,7 +181,7 @@ slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
         std::uint64_t fresh = 0;
         {
             std::scoped_lock held{chunks_};
-            fresh = take_chunks(1);
+            fresh = take_chunks(1, log_reserve_);
         }
         if (fresh != 0) examine(fresh, size_class);
         else last_resort = true; // nothing left but the chunks not looked into yet
@@ -277,21 +287,30 @@ bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
     return true;
 }
 
-/// Offset of 'chunks' free neighbours, or 0. Requires: chunks_ held.
-std::uint64_t allocator::take_chunks(std::uint64_t chunks) {
+/// Offset of 'chunks' free neighbours before 'end', or 0. Requires: chunks_ held.
+std::uint64_t allocator::take_free(std::uint64_t chunks, std::uint64_t end) {
+    for (auto& [offset, length] : free_runs_) {
+        if (length < chunks || offset + chunks * heap_.chunk_bytes() > end) continue;
+        const std::uint64_t found = offset;
+        carve(found, chunks);
+        return found;
+    }
+    return 0;
+}
+
+/// The same, in a pool that grows if it must, to its limit less 'reserved_bytes'.
+/// Requires: chunks_ held.
+std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t reserved_bytes) {
+    const std::uint64_t end = file_->shape().max_bytes - reserved_bytes;
     for (;;) {
-        for (auto& [offset, length] : free_runs_) {
-            if (length < chunks) continue;
-            const std::uint64_t found = offset;
-            carve(found, chunks);
-            return found;
-        }
+        if (const std::uint64_t found = take_free(chunks, end)) return found;
         // To the end, once per open: about 50 ns a chunk, where the growth it spares costs
         // microseconds for each (and would make a pool larger with every opening).
         if (scan_more()) continue;
         const auto grown =
             file_->grow((chunks + 2) * heap_.chunk_bytes() +
-                        round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()));
+                            round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()),
+                        reserved_bytes);
         if (!grown) return 0;
         take_in_extents();
         extent_state& fresh = extents_[extents_known_ - 1];

@@ -18,7 +18,9 @@
 #pragma once
 
 #include <alloc/heap.hpp>
+#include <base/line.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <map>
@@ -47,6 +49,15 @@ struct thread_cache {
     }
 };
 
+/// What a block is for. The last chunks of a pool's limit are kept for the logs of sections: in a
+/// full pool a section that frees a great deal still finds room for its log.
+enum class purpose : std::uint8_t { data, log };
+
+/// How many bytes below 'max_bytes' only logs may use.
+constexpr std::uint64_t log_reserve_bytes(std::uint64_t max_bytes, std::uint64_t chunk_bytes) {
+    return max_bytes < 1_MiB ? 0 : round_down(std::min(max_bytes / 64, 4_MiB), chunk_bytes);
+}
+
 class allocator {
 public:
     explicit allocator(pool_file& file);
@@ -56,7 +67,7 @@ public:
 
     /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full. Throws
     /// std::bad_alloc, as do find and claim.
-    block reserve(thread_cache& cache, std::uint64_t bytes);
+    block reserve(thread_cache& cache, std::uint64_t bytes, purpose what = purpose::data);
     /// Gives back a reserved block, or one whose retraction is durable.
     void release(thread_cache& cache, block b) noexcept;
     /// Gives back everything a thread keeps at hand.
@@ -99,7 +110,8 @@ private:
     void list_slab(slab_list& list, slab_state* slab);
     void unlist_slab(slab_list& list, slab_state* slab);
     bool scanned(std::uint64_t offset) const noexcept;
-    std::uint64_t take_chunks(std::uint64_t chunks);
+    std::uint64_t take_chunks(std::uint64_t chunks, std::uint64_t reserved_bytes);
+    std::uint64_t take_free(std::uint64_t chunks, std::uint64_t end);
     bool scan_more();
     std::uint64_t scan_one(unsigned extent);
     void add_free_run(std::uint64_t offset, std::uint64_t chunks);
@@ -110,6 +122,7 @@ private:
 
     pool_file* file_;
     heap heap_;
+    const std::uint64_t log_reserve_;
     std::vector<slab_list> slabs_;                     // by class
     mutable std::mutex chunks_;                        // guards what follows, and growth
     std::map<std::uint64_t, std::uint64_t> free_runs_; // offset -> chunks; never adjacent

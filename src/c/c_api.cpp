@@ -20,7 +20,8 @@ static_assert(int(HF_OK) == int(hf::errc::ok) && int(HF_EXISTS) == int(hf::errc:
               int(HF_CONFLICT) == int(hf::errc::conflict) &&
               int(HF_NOT_INSTRUMENTED) == int(hf::errc::not_instrumented));
 static_assert(int(HF_MODE_PMEM) == int(hf::mode::pmem) &&
-              int(HF_CREATE_ALWAYS_NEW) == int(hf::create::always_new));
+              int(HF_CREATE_ALWAYS_NEW) == int(hf::create::always_new) &&
+              int(HF_RECOVERY_ROLL_BACK) == int(hf::recovery_policy::roll_back));
 
 namespace {
 
@@ -38,13 +39,16 @@ hf::open_options options_from(const hf_open_options* given) {
     o.mode = static_cast<hf::mode>(given->mode);
     if (given->max_threads != 0) o.max_threads = given->max_threads;
     o.salvage = given->salvage != 0;
+    o.recovery = static_cast<hf::recovery_policy>(given->recovery);
+    o.read_only = given->read_only != 0;
     return o;
 }
 
 /// Numbers from C that are none of an enumeration's.
 bool in_range(const hf_open_options& o) {
     return o.creation >= HF_CREATE_IF_MISSING && o.creation <= HF_CREATE_ALWAYS_NEW &&
-           o.mode >= HF_MODE_PROCESS && o.mode <= HF_MODE_PMEM;
+           o.mode >= HF_MODE_PROCESS && o.mode <= HF_MODE_PMEM &&
+           o.recovery >= HF_RECOVERY_COMPLETE && o.recovery <= HF_RECOVERY_ROLL_BACK;
 }
 
 } // namespace
@@ -62,7 +66,7 @@ hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool
     *pool = nullptr;
     if (options != nullptr && !in_range(*options))
         return fail(hf::errc::bad_argument,
-                    "bad_argument: hf_open_options: no such creation or mode");
+                    "bad_argument: hf_open_options: no such creation, mode or recovery");
     auto opened = hf::pool::open(path, options_from(options));
     if (!opened) return fail(opened.error().code(), opened.error().what());
     *pool = new hf_pool{std::move(*opened)};

@@ -5,10 +5,13 @@
 //
 // Differs: the v_log entry is not fenced by itself; it is durable before the section's first
 // in-place store, together with whatever was appended until then. Before that nothing needs
-// recovering.
+// recovering. And old bytes are kept of every word that is overwritten, not of inputs alone, so
+// that a section that cannot be completed can be rolled back (section/roll_back.hpp); only inputs
+// cost an ordering point.
 #include <persist/float_environment.hpp>
 #include <section/registry.hpp>
 #include <section/restore.hpp>
+#include <section/roll_back.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
@@ -28,7 +31,7 @@ class clobber_engine final : public hf::engine {
 public:
     engine_bit bit() const noexcept override { return engine_clobber; }
     const char* name() const noexcept override { return "clobber"; }
-    status check(pool_file& file, const pending_section& section) const override;
+    status check(const pool::impl& pool, const pending_section& section) const override;
     void recover(pool::impl& pool, pending_section& section, recovery& state) const override;
 };
 
@@ -55,8 +58,9 @@ status check_place(const pool_file& file, const hf_txfunc& function,
     const auto refuse = [&](const std::string& why) {
         return status{errc::address_taken,
                       fmt::format("{}: address_taken: lane {} holds a pending section of {} ({}): "
-                                  "{}",
-                                  file.path(), section.lane, function.name, function.where, why)};
+                                  "{}{}",
+                                  file.path(), section.lane, function.name, function.where, why,
+                                  ways_out)};
     };
     if ((function.abi_version & HF_ABI_RELOCATABLE) != 0) return {};
     if (file.relocated())
@@ -71,7 +75,9 @@ status check_place(const pool_file& file, const hf_txfunc& function,
     return {};
 }
 
-status clobber_engine::check(pool_file& file, const pending_section& section) const {
+status clobber_engine::check(const pool::impl& pool, const pending_section& section) const {
+    if (pool.recovery == recovery_policy::roll_back) return can_roll_back(pool, section);
+    const pool_file& file = *pool.file;
     const begin_payload& begin = section.begin;
     const hf_txfunc* function = registry::find_txfunc(begin.function_id, begin.function_version);
     if (function == nullptr)
@@ -79,15 +85,15 @@ status clobber_engine::check(pool_file& file, const pending_section& section) co
             errc::function_changed,
             fmt::format(
                 "{}: function_changed: lane {} holds a pending section of txfunc {:#x}, which this "
-                "program does not have; open it with the build that made it",
-                file.path(), section.lane, begin.function_id)};
+                "program does not have; open it with the build that made it{}",
+                file.path(), section.lane, begin.function_id, ways_out)};
     if (function->version != begin.function_version || function->args_bytes != begin.args_bytes)
         return {errc::function_changed,
                 fmt::format("{}: function_changed: lane {} holds a pending section of {} ({}): "
                             "expected version "
-                            "{:#x}, found {:#x}; open it with the build that made it",
+                            "{:#x}, found {:#x}; open it with the build that made it{}",
                             file.path(), section.lane, function->name, function->where,
-                            function->version, begin.function_version)};
+                            function->version, begin.function_version, ways_out)};
     if (!persist::float_environment(begin.floats).valid())
         return {errc::corrupt,
                 fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown",
@@ -100,8 +106,8 @@ status clobber_engine::check(pool_file& file, const pending_section& section) co
             reinterpret_cast<std::uint64_t>(pointer) - file.canonical_base();
         if (pointer != nullptr && offset >= file.shape().max_bytes)
             return {errc::corrupt,
-                    fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool",
-                                file.path(), section.lane, i, function->name)};
+                    fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool{}",
+                                file.path(), section.lane, i, function->name, ways_out)};
     }
     return check_place(file, *function, section);
 }
@@ -115,8 +121,9 @@ void re_execute(const pool::impl& pool, section& work, pending_section& pending)
                    file.logged_base() - file.canonical_base());
     const void* args = work.as_read(pending.args.data(), pending.args.size());
     const fault_guard::clock running(
-        pool.recovery_ms_max, [](void* late) noexcept { static_cast<section*>(late)->expire(); },
-        &work);
+        pool.recovery_ms_max,
+        [](void* run) noexcept { return static_cast<section*>(run)->progressed(); },
+        [](void* late) noexcept { static_cast<section*>(late)->expire(); }, &work);
     persist::float_environment(pending.begin.floats).apply(); // recover_one restores the thread's own
     work.function()->re_execute(args);
 }
@@ -139,7 +146,12 @@ bool made_ready(const pool_file& file, const pending_section& pending) {
 }
 
 void clobber_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
-    restore_old_bytes(*pool.file, pending);
+    if (pool.recovery == recovery_policy::roll_back) {
+        roll_back(pool, pending);
+        ++state.count.rolled_back;
+        return;
+    }
+    restore_old_bytes(*pool.file, pending, restored::inputs);
     attachment& again = state.work.emplace(pool, pending.lane);
     recovery_report& count = state.count;
     again.work.resume(pending);

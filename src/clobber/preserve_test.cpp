@@ -36,7 +36,7 @@ template <bool Clobber> void mix_body(words* w) {
 void mix_again(const void* packed) { mix_body<true>(*static_cast<words* const*>(packed)); }
 
 const hf_arg mix_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-const hf_txfunc mix_desc{HF_ABI_VERSION, sizeof(words*), 2001, 1,        "mix",
+const hf_txfunc mix_desc{HF_ABI_VERSION, sizeof(words*), 2021, 1,        "mix",
                          "here",         mix_schema,     1,    mix_again};
 const bool mix_registered = (hf_txfunc_register(&mix_desc), true);
 

@@ -43,6 +43,9 @@ void store::impl::drop(shadow& made, node_cache* to) noexcept {
 
 status store::impl::commit(std::span<const change> changes, node_cache& reclaimed) try {
     if (space_.damaged()) return damaged();
+    if (pool_->file->read_only())
+        return {errc::permission,
+                fmt::format("{}: permission: the pool is open read-only", pool_->file->path())};
     for (const change& c : changes)
         for (const shadow* made : c.made)
             if (made->damaged_) return damaged();

@@ -567,10 +567,10 @@ class mod_engine final : public hf::engine {
 public:
     engine_bit bit() const noexcept override { return engine_mod; }
     const char* name() const noexcept override { return "mod"; }
-    status check(pool_file& file, const pending_section& section) const override {
+    status check(const pool::impl& pool, const pending_section& section) const override {
         return {errc::corrupt, fmt::format("{}: corrupt: lane {} holds a section of engine mod, "
                                            "which has none",
-                                           file.path(), section.lane)};
+                                           pool.file->path(), section.lane)};
     }
     void recover(pool::impl&, pending_section&, recovery&) const override {}
     status inspect(const pool::impl& in) const override { return store::impl::inspect(in); }

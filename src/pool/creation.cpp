@@ -51,6 +51,8 @@ status check_options(const std::string& path, const open_options& o) {
                                o.layout.size()));
     if (path.find('\0') != std::string::npos) return bad("path: contains a zero byte");
     if (o.mode != mode::process && o.mode != mode::pmem) return bad("mode: unknown");
+    if (o.read_only && o.creation == create::always_new)
+        return bad("read_only: there is nothing to read in a new pool");
     if (o.creation == create::never) return {};
     if (o.create_bytes < pool_bytes_min || o.create_bytes > pool_bytes_max)
         return bad(fmt::format("create_bytes: expected {} to {}, found {}", pool_bytes_min,

@@ -41,6 +41,9 @@ struct frame {
     frame* outer = nullptr;
     against what = against::cut_files;
     std::uint32_t ms_max = 0;
+    std::uint32_t tick_ms = 0;  // the timer's period
+    std::uint32_t quiet_ms = 0; // without progress
+    bool (*progressed)(void*) noexcept = nullptr;
     void (*at_expiry)(void*) noexcept = nullptr;
     void* context = nullptr;
     timer_t timer{};
@@ -127,9 +130,9 @@ std::mutex handled_lock;
 
 void on_fault(int signal, siginfo_t* about, void* context);
 void on_timer(int signal, siginfo_t* about, void* context);
-std::array<handled, 5> table{handled{SIGBUS, on_fault}, handled{SIGSEGV, on_fault},
-                             handled{SIGFPE, on_fault}, handled{SIGILL, on_fault},
-                             handled{timer_signal, on_timer}};
+std::array<handled, 6> table{handled{SIGBUS, on_fault},        handled{SIGSEGV, on_fault},
+                             handled{SIGFPE, on_fault},        handled{SIGILL, on_fault},
+                             handled{timer_signal, on_timer}, handled{SIGABRT, on_fault}};
 constexpr std::size_t bus_only = 1; // places for a run that does not ask for everything
 constexpr std::size_t bus_and_segv = 2;
 
@@ -178,12 +181,15 @@ void pass_on(int signal, siginfo_t* about, void* context) {
 void on_fault(int signal, siginfo_t* about, void* context) {
     const int error = errno;
     const bool by_access = about->si_code > 0;
+    // glibc's abort() holds nothing while it raises.
+    const bool aborts =
+        signal == SIGABRT && about->si_code == SI_TKILL && about->si_pid == ::getpid();
     const place at = signal == SIGBUS && by_access ? place_of(about->si_addr) : place{};
-    if (frame* f = innermost;
-        f != nullptr && by_access && (f->what == against::everything || at.file != nullptr)) {
+    if (frame* f = innermost; f != nullptr && (by_access || aborts) &&
+                              (f->what == against::everything || at.file != nullptr)) {
         f->why = cause::signal;
         f->signal = signal;
-        f->address = about->si_addr;
+        f->address = aborts ? nullptr : about->si_addr;
         f->where = at;
         ::siglongjmp(f->back, 1);
     }
@@ -200,6 +206,8 @@ void on_timer(int signal, siginfo_t* about, void* context) {
     if (f == nullptr || !f->timing || about->si_code != SI_TIMER || about->si_value.sival_ptr != f)
         return pass_on(signal, about, context);
     if (f->expired == 0) {
+        f->quiet_ms = f->progressed(f->context) ? 0 : f->quiet_ms + f->tick_ms;
+        if (f->quiet_ms < f->ms_max) return;
         f->expired = 1;
         f->at_expiry(f->context);
         return;
@@ -245,9 +253,14 @@ ending ending_of(const frame& f) {
     case cause::none: return {};
     case cause::fatal: return {true, f.fatal_code, f.text};
     case cause::time:
-        return {true, errc::corrupt, fmt::format("it does not end within {} ms", f.ms_max)};
+        return {true, errc::corrupt,
+                fmt::format("it has computed for {} ms and reached nothing new; if it is no endless "
+                            "loop, raise open_options::recovery_ms_max",
+                            f.ms_max)};
     case cause::signal: break;
     }
+    if (f.signal == SIGABRT)
+        return {true, errc::corrupt, "SIGABRT: an assertion failed, or something calls abort()"};
     if (f.where.file != nullptr) {
         ending out{true, f.where.cut() ? errc::truncated : errc::io_error, {}};
         describe(std::back_inserter(out.why), f.where);
@@ -308,10 +321,14 @@ ending run(against what, const std::function<void()>& body) {
     return ending_of(f);
 }
 
-clock::clock(std::uint32_t ms_max, void (*at_expiry)(void*) noexcept, void* context) {
+clock::clock(std::uint32_t ms_max, bool (*progressed)(void*) noexcept,
+             void (*at_expiry)(void*) noexcept, void* context) {
     frame* f = innermost;
     if (f == nullptr || f->what != against::everything || ms_max == 0) return;
     f->ms_max = ms_max;
+    f->tick_ms = std::min(ms_max, grace_ms_max);
+    f->quiet_ms = 0;
+    f->progressed = progressed;
     f->at_expiry = at_expiry;
     f->context = context;
     f->expired = 0;
@@ -321,11 +338,8 @@ clock::clock(std::uint32_t ms_max, void (*at_expiry)(void*) noexcept, void* cont
     event.sigev_value.sival_ptr = f;
     event._sigev_un._tid = ::gettid();
     f->timing = ::timer_create(CLOCK_THREAD_CPUTIME_ID, &event, &f->timer) == 0;
-    const auto span = [](std::uint32_t ms) {
-        return timespec{ms / 1000, static_cast<long>(ms % 1000) * 1'000'000};
-    };
-    const itimerspec when{.it_interval = span(std::min(ms_max, grace_ms_max)),
-                          .it_value = span(ms_max)};
+    const timespec tick{f->tick_ms / 1000, static_cast<long>(f->tick_ms % 1000) * 1'000'000};
+    const itimerspec when{.it_interval = tick, .it_value = tick};
     if (f->timing) ::timer_settime(f->timer, 0, &when, nullptr);
 }
 

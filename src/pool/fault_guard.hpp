@@ -42,7 +42,7 @@ public:
 
 enum class against : std::uint8_t {
     cut_files, // SIGBUS in watched files
-    everything // SIGSEGV, SIGBUS, SIGFPE, SIGILL and fatal() on this thread
+    everything // SIGSEGV, SIGBUS, SIGFPE, SIGILL, abort() and fatal() on this thread
 };
 
 /// How a guarded run ended.
@@ -60,9 +60,11 @@ ending run(against what, const std::function<void()>& body);
 /// While one lives, this thread's guarded run is short of time (3). Without such a run, nothing.
 class clock {
 public:
-    /// 'ms_max': of this thread's computing time; 0: no bound. 'at_expiry' is called in a signal
-    /// handler when it is over, and makes the runtime's entries call expired().
-    clock(std::uint32_t ms_max, void (*at_expiry)(void* context) noexcept, void* context);
+    /// 'ms_max': of this thread's computing time without progress; 0: no bound. Both are called in a
+    /// signal handler: 'progressed' says whether there was any since it was last called, and
+    /// 'at_expiry', when the time is over, makes the runtime's entries call expired().
+    clock(std::uint32_t ms_max, bool (*progressed)(void* context) noexcept,
+          void (*at_expiry)(void* context) noexcept, void* context);
     ~clock();
     clock(const clock&) = delete;
     clock& operator=(const clock&) = delete;

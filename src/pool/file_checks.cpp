@@ -73,7 +73,7 @@ std::string number_out_of_bounds(const pool_header& h) {
         h.max_bytes % h.chunk_bytes != 0)
         return out_of_bounds("max_bytes", h.max_bytes, pool_bytes_min, pool_bytes_max);
     if (h.base_address < base_low || h.base_address > base_high - h.max_bytes ||
-        h.base_address % base_alignment(h.max_bytes) != 0)
+        h.base_address % base_alignment(0) != 0) // a limit that was raised moves no pool
         return out_of_bounds("base_address", h.base_address, base_low, base_high - h.max_bytes);
     if ((h.required_features & feature_relocated) != 0 &&
         (h.mapped_address < relocated_low || h.mapped_address > relocated_high - h.max_bytes ||
@@ -227,6 +227,23 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
                 "left open in process mode by boot {}, this is boot {}: its pages may not all "
                 "have reached the disk; open with salvage to look at what did",
                 printable(h.boot_id, sizeof h.boot_id), boot_id));
+    return {};
+}
+
+status raise_limit(const std::string& path, const open_options& options, pool_header& h) {
+    const std::uint64_t wanted = round_down(options.max_bytes, h.chunk_bytes);
+    if (wanted <= h.max_bytes) return {};
+    const std::uint64_t most = std::min(pool_bytes_max, base_high - h.base_address);
+    if (wanted > most)
+        return refusal(path, errc::bad_argument,
+                       fmt::format("max_bytes: the pool stands at {:#x}, where it can have at most "
+                                   "{} bytes, found {}",
+                                   h.base_address, most, options.max_bytes));
+    if (h.open != 0 && (h.required_features & feature_relocated) != 0)
+        return refusal(path, errc::bad_argument,
+                       "max_bytes: the pool was left open at another address; open and close it "
+                       "before its limit is raised");
+    h.max_bytes = wanted;
     return {};
 }
 

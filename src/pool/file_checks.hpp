@@ -53,6 +53,11 @@ bool copied_while_open(const pool_header& h, const file_identity& here) noexcept
 /// may have been set by a second or two meanwhile.
 bool same_boot(std::string_view a, std::string_view b) noexcept;
 
+/// Gives 'h' the growth limit that the options ask for, when it is above the pool's own.
+///
+/// Errors:   bad_argument: no pool at its address can become so large.
+status raise_limit(const std::string& path, const open_options& options, pool_header& h);
+
 /// "clobber", "undo", or the number of a bit that this build does not know.
 std::string engine_names(std::uint32_t mask);
 

@@ -17,12 +17,15 @@
 
 namespace hf {
 
-result<extent> pool_file::grow(std::uint64_t heap_bytes) try {
+result<extent> pool_file::grow(std::uint64_t heap_bytes, std::uint64_t reserved_bytes) try {
+    if (read_only_)
+        return refusal(path_, errc::permission, "the pool is open read-only and does not grow");
     HF_ASSERT(marked_open_);
     if (growth_in_doubt_)
         return refusal(path_, errc::poisoned,
                        "an earlier growth could not write the headers; reopen the pool");
-    const std::uint64_t size = size_bytes(), room = shape_.max_bytes - size;
+    const std::uint64_t size = size_bytes(), limit = shape_.max_bytes - reserved_bytes;
+    const std::uint64_t room = limit - std::min(limit, size);
     const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
     if (heap_bytes > room || round_up(heap_bytes, shape_.chunk_bytes) > room || room == 0)
         return refusal(path_, errc::pool_full,

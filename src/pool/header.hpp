@@ -31,7 +31,9 @@ inline constexpr std::uint32_t extents_max = 128;
 /// Optional bits may be ignored. Version 1 defines none.
 /// Left open, with addresses of a mapping at 'mapped_address' in its logs.
 inline constexpr std::uint64_t feature_relocated = 1;
-inline constexpr std::uint64_t known_required_features = feature_relocated;
+/// Left open: its logs may hold records that rolling back needs (kinds 11 and 12).
+inline constexpr std::uint64_t feature_kept_bytes = 2;
+inline constexpr std::uint64_t known_required_features = feature_relocated | feature_kept_bytes;
 
 inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;

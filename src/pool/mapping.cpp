@@ -32,8 +32,11 @@ void let_read(void* at, std::uint64_t bytes) noexcept {
 
 void release_addresses(void* base, std::uint64_t bytes) noexcept { ::munmap(base, bytes); }
 
-int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, bool map_sync) noexcept {
-    const int flags = MAP_FIXED | (map_sync ? MAP_SHARED_VALIDATE | MAP_SYNC : MAP_SHARED);
+int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, mapped_as how) noexcept {
+    int flags = MAP_FIXED;
+    if (how == mapped_as::shared) flags |= MAP_SHARED;
+    if (how == mapped_as::shared_sync) flags |= MAP_SHARED_VALIDATE | MAP_SYNC;
+    if (how == mapped_as::copy_on_write) flags |= MAP_PRIVATE | MAP_NORESERVE;
     const bool mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd,
                                static_cast<off_t>(offset)) != MAP_FAILED;
     const int failed = mapped ? leave_out_of_children(at, bytes) : errno;

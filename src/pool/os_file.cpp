@@ -95,9 +95,9 @@ const char* kind_of(mode_t mode) noexcept {
     return "a device";
 }
 
-status lock_whole(const std::string& path, int fd) {
+status lock_whole(const std::string& path, int fd, bool read_only) {
     struct flock lock{};
-    lock.l_type = F_WRLCK;
+    lock.l_type = read_only ? F_RDLCK : F_WRLCK;
     lock.l_whence = SEEK_SET;
     if (restarted([&] { return fcntl(fd, F_OFD_SETLK, &lock); }) == 0) return {};
     if (errno != EAGAIN && errno != EACCES)
@@ -173,7 +173,7 @@ status os_file::system_error(const char* call, int error) const {
     return refusal(path_, code_of(error), fmt::format("{}: {}", call, std::strerror(error)));
 }
 
-status os_file::adopt(const std::string& path, int fd) {
+status os_file::adopt(const std::string& path, int fd, bool read_only) {
     fd_ = fd;
     path_ = path;
     struct stat about{};
@@ -189,10 +189,11 @@ status os_file::adopt(const std::string& path, int fd) {
     if (restarted([&] { return ::fstatfs(fd, &system); }) != 0 && errno != ENOSYS)
         return system_error("fstatfs", errno);
     on_tmpfs_ = system.f_type == TMPFS_MAGIC;
-    return lock_whole(path, fd);
+    return lock_whole(path, fd, read_only);
 }
 
-result<os_file> os_file::open_existing(const std::string& path, bool follow_symlinks) {
+result<os_file> os_file::open_existing(const std::string& path, bool follow_symlinks,
+                                       bool read_only) {
     // Looked at before it is opened: opening a device can have effects of its own.
     struct stat about{};
     os_file file;
@@ -202,12 +203,12 @@ result<os_file> os_file::open_existing(const std::string& path, bool follow_syml
     if (!S_ISREG(about.st_mode))
         return refusal(path, errc::not_a_pool, fmt::format("this is {}", kind_of(about.st_mode)));
     // Non-blocking: the name may have become a FIFO in between.
-    const int flags =
-        O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (follow_symlinks ? 0 : O_NOFOLLOW);
+    const int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+                      (follow_symlinks ? 0 : O_NOFOLLOW);
     const std::scoped_lock held{table_lock};
     const int fd = restarted([&] { return ::open(path.c_str(), flags); });
     if (fd < 0) return file.system_error("open", errno);
-    if (status locked = file.adopt(path, fd); !locked.ok()) return locked;
+    if (status locked = file.adopt(path, fd, read_only); !locked.ok()) return locked;
     return file;
 }
 

@@ -47,9 +47,11 @@ public:
     void take(os_file& other) noexcept;
 
     /// Opens and locks an existing file. Never blocks, never follows the last symlink unless told.
+    /// read_only: it cannot be written, and the lock is one that other readers may have as well.
     ///
     /// Errors:   not_found, not_a_pool (directory, FIFO, device, symlink), permission, in_use.
-    static result<os_file> open_existing(const std::string& path, bool follow_symlinks);
+    static result<os_file> open_existing(const std::string& path, bool follow_symlinks,
+                                         bool read_only = false);
     /// Creates and locks a new, empty file, readable and writable by its owner only. It has no name
     /// before publish(), so that nothing of it outlives a crash; or one like ".holdfast-new.…"
     /// where the file system knows no files without a name.
@@ -94,7 +96,7 @@ public:
     static void close_inherited() noexcept;
 
 private:
-    status adopt(const std::string& path, int fd);
+    status adopt(const std::string& path, int fd, bool read_only = false);
     status open_new();
     status system_error(const char* call, int error) const;
 

@@ -39,14 +39,17 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         pool->path_ = path;
         pool->engines_ = engines;
         pool->seal_ = options.seal;
+        pool->read_only_ = options.read_only;
+        pool->keep_bytes_ = options.keep_overwritten;
         if (options.creation != create::always_new) {
-            auto existing = os_file::open_existing(path, options.follow_symlinks);
+            auto existing = os_file::open_existing(path, options.follow_symlinks, options.read_only);
             if (existing) {
                 pool->file_.take(*existing);
                 if (status good = pool->take_over(options, engines); !good.ok()) return good;
                 return pool;
             }
-            if (existing.error().code() != errc::not_found || options.creation == create::never)
+            if (existing.error().code() != errc::not_found || options.creation == create::never ||
+                options.read_only)
                 return existing.error();
         }
         auto fresh = os_file::create_new(path);
@@ -70,6 +73,7 @@ pool_file::open_image(memory_image& image, const open_options& options, std::uin
     std::unique_ptr<pool_file> pool{new pool_file};
     pool->path_ = "(image)";
     pool->engines_ = engines;
+    pool->keep_bytes_ = options.keep_overwritten;
     os_file file(image);
     pool->file_.take(file);
     if (status good = pool->take_over(options, engines); !good.ok()) return good;
@@ -134,7 +138,10 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     const auto boot_id = kernel_boot_id(path_);
     if (!boot_id) return boot_id.error();
     if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;
+    if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
     was_clean_ = h.open == 0;
+    kept_bytes_ = !was_clean_ && (h.required_features & feature_kept_bytes) != 0;
+    machine_went_down_ = !was_clean_ && (!same_boot(*boot_id, h.boot_id) || *boot_id == "unknown");
     if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) &&
         !same_boot(*boot_id, h.boot_id))
         warnings_.push_back(
@@ -246,7 +253,7 @@ status pool_file::choose_base(const pool_header& h) {
 }
 
 status pool_file::settle_mode(const open_options& options) {
-    mode_ = options.mode;
+    mode_ = read_only_ ? hf::mode::process : options.mode; // its stores reach no file
     if (mode_ == hf::mode::process) {
         domain_ = hf::domain::process;
         return {};
@@ -281,7 +288,10 @@ void pool_file::take_shape(const pool_header& h) {
 
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
     if (file_.in_memory()) return {};
-    const int failed = map_file(base_ + offset, file_.descriptor(), offset, bytes, map_sync_);
+    const mapped_as how = read_only_  ? mapped_as::copy_on_write
+                          : map_sync_ ? mapped_as::shared_sync
+                                      : mapped_as::shared;
+    const int failed = map_file(base_ + offset, file_.descriptor(), offset, bytes, how);
     if (failed == 0) return {};
     return refusal(
         path_, errc::io_error,
@@ -306,6 +316,10 @@ status pool_file::whole() const {
 
 status pool_file::mark_open() {
     HF_ASSERT(!marked_open_);
+    if (read_only_) {
+        generation_ = header_->generation + 1; // frees the locks that its copy shows as taken
+        return {};
+    }
     // A copy of a pool may have holes, which would fault when the disk is full. Upholds (3).
     // The whole file is asked: the blocks of a seal must not be counted for the pool's.
     const auto present = file_.size_bytes();
@@ -319,6 +333,7 @@ status pool_file::mark_open() {
     h.mode = static_cast<std::uint32_t>(mode_);
     h.engines = engines_;
     h.open = 1;
+    note_kept(was_clean_ || kept_bytes_);
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
@@ -331,6 +346,13 @@ status pool_file::mark_open() {
     return {};
 }
 
+/// Notes that whatever is, or will be, pending keeps what it overwrites, unless this open does not
+/// want that. 'all': nothing is pending that does not.
+void pool_file::note_kept(bool all) noexcept {
+    header_->required_features &= ~feature_kept_bytes;
+    if (all && keep_bytes_) header_->required_features |= feature_kept_bytes;
+}
+
 void pool_file::note_place(std::uint64_t base) noexcept {
     pool_header& h = *header_;
     const bool elsewhere = base != h.base_address;
@@ -341,7 +363,8 @@ void pool_file::note_place(std::uint64_t base) noexcept {
 
 status pool_file::settle_place() {
     const auto here = reinterpret_cast<std::uint64_t>(base_);
-    if (was_clean_ || logged_base_ == here) return {};
+    if (was_clean_ || read_only_ || (logged_base_ == here && kept_bytes_ == keep_bytes_)) return {};
+    note_kept(true);
     note_place(here);
     logged_base_ = here;
     return write_headers();
@@ -381,7 +404,7 @@ root_words* pool_file::roots() const noexcept {
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
-    closing.required_features &= ~feature_relocated;
+    closing.required_features &= ~(feature_relocated | feature_kept_bytes);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;

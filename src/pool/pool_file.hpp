@@ -118,8 +118,14 @@ public:
     std::uint64_t generation() const noexcept { return generation_; }
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+    /// Whether sections that the open before this one left pending kept what they overwrote.
+    bool kept_bytes() const noexcept { return kept_bytes_; }
+    /// True when it is mapped privately, and nothing is ever written to the file.
+    bool read_only() const noexcept { return read_only_; }
     /// True when creation made the file in this open.
     bool created() const noexcept { return created_; }
+    /// True when a boot before this one left the pool open, or may have.
+    bool machine_went_down() const noexcept { return machine_went_down_; }
     /// True when the last close was clean.
     bool was_clean() const noexcept { return was_clean_; }
     std::span<const extent> extents() const noexcept {
@@ -137,11 +143,11 @@ public:
     }
 
     /// Appends an extent of at least 'heap_bytes' (more by the growth policy: an eighth of the
-    /// current size), allocated, mapped and named by both headers when it returns.
+    /// current size) that ends 'reserved_bytes' before the limit at the latest, allocated, mapped and named by both headers when it returns.
     /// Errors:   pool_full (limit or disk), limit_reached (extent table); the pool stays usable and
     ///           the file keeps its size.
     /// Threads:  the caller serialises.
-    result<extent> grow(std::uint64_t heap_bytes);
+    result<extent> grow(std::uint64_t heap_bytes, std::uint64_t reserved_bytes = 0);
 
 private:
     pool_file();
@@ -159,6 +165,7 @@ private:
     void watch(const open_options& options);
     void take_shape(const pool_header& header);
     void note_place(std::uint64_t base) noexcept;
+    void note_kept(bool all) noexcept;
     status write_headers();
     status extend(std::uint64_t bytes);
     void close_cleanly() noexcept;
@@ -174,6 +181,8 @@ private:
     hf::domain domain_ = hf::domain::process;
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
+    bool machine_went_down_ = false, read_only_ = false, kept_bytes_ = false;
+    bool keep_bytes_ = true; // open_options::keep_overwritten
     bool seal_ = true; // open_options::seal
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.

@@ -26,8 +26,9 @@ public:
     virtual ~engine() = default;
     virtual engine_bit bit() const noexcept = 0;
     virtual const char* name() const noexcept = 0;
-    /// Can this build recover 'section'? Reads only. Errors: function_changed, corrupt.
-    virtual status check(pool_file& file, const pending_section& section) const = 0;
+    /// Can this build recover 'section' by the pool's policy? Reads only.
+    /// Errors: function_changed, corrupt, address_taken, torn.
+    virtual status check(const pool::impl& pool, const pending_section& section) const = 0;
     /// Completes or undoes one section; called once its blocks are back as they were before it, in
     /// any order and on any thread. Everything is durable when it returns. It may be stopped
     /// anywhere (fault_guard): what it owns then is in 'state'.

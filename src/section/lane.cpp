@@ -128,6 +128,11 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
     if (in_order) store_in_order(at_.next, head.check);
     at_.next += total;
     persist::counters& c = persist::thread_counters();
+    if (for_roll_back(kind)) {
+        ++c.kept_entries;
+        c.kept_bytes += total;
+        return;
+    }
     c.log_bytes += total;
     c.pm_bytes += total;
     if (kind != record_kind::begin) ++c.log_entries;

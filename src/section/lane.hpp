@@ -71,6 +71,9 @@ enum class record_kind : std::uint8_t {
     filled = 9,  // payload: filled_payload, of bytes at 'offset' written before the section
     made = 10,   // staged and filled in one: a block filled from its start, of the size that its
                  // bytes need. Read back as those two
+    overwritten = 11, // payload: what stood at 'offset' before a store to bytes that the section
+                      // had not read. Only rolling back needs it
+    unkept = 12,      // there was no room for an overwritten record: no more of them follow
 };
 
 struct record_head {
@@ -100,7 +103,11 @@ static_assert(2 * sizeof(record_head) + sizeof(begin_payload) + args_bytes_max <
 constexpr bool has_payload(record_kind kind) {
     return kind == record_kind::begin || kind == record_kind::preserve ||
            kind == record_kind::old_bytes || kind == record_kind::filled ||
-           kind == record_kind::made;
+           kind == record_kind::made || kind == record_kind::overwritten;
+}
+/// Whether only rolling back needs records of this kind.
+constexpr bool for_roll_back(record_kind kind) {
+    return kind == record_kind::overwritten || kind == record_kind::unkept;
 }
 
 /// Bytes that came to PM under the same fence as the section's first records. Where they do not

@@ -14,6 +14,8 @@ namespace hf {
 
 class logged_words {
 public:
+    static constexpr std::uint64_t bytes_max = 64; // longer ranges are never remembered
+
     /// True when all bytes were logged in this epoch; otherwise remembers them.
     bool seen_or_add(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) noexcept {
         if (bytes > bytes_max) return false;
@@ -29,9 +31,18 @@ public:
         }
         return all;
     }
+    /// True when all bytes were logged in this epoch. Requires: at most bytes_max of them.
+    bool seen(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        std::uint64_t word = offset / word_bytes;
+        for (const std::uint64_t end = offset + bytes; word * word_bytes < end; ++word) {
+            const std::uint8_t wanted = byte_mask(word, offset, bytes);
+            const entry& e = entries_[word % entries_.size()];
+            if (e.epoch != epoch || e.word != word || (e.mask & wanted) != wanted) return false;
+        }
+        return true;
+    }
 
 private:
-    static constexpr std::uint64_t bytes_max = 64;
     struct entry {
         std::uint64_t epoch;
         std::uint64_t word;
@@ -46,6 +57,25 @@ private:
         return static_cast<std::uint8_t>((0xffu >> (word_bytes - (to - from))) << from);
     }
     std::array<entry, 64> entries_{};
+};
+
+/// The same for ranges too long for words: the last few.
+class kept_ranges {
+public:
+    bool seen_or_add(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) noexcept {
+        for (const range& r : ranges_)
+            if (r.epoch == epoch && offset >= r.offset && offset + bytes <= r.offset + r.bytes)
+                return true;
+        ranges_[next_++ % ranges_.size()] = {epoch, offset, bytes};
+        return false;
+    }
+
+private:
+    struct range {
+        std::uint64_t epoch, offset, bytes;
+    };
+    std::array<range, 8> ranges_{};
+    std::size_t next_ = 0;
 };
 
 } // namespace hf

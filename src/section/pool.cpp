@@ -12,6 +12,7 @@
 #include <pool/file_checks.hpp>
 #include <section/pool_impl.hpp>
 #include <section/registry.hpp>
+#include <section/roll_back.hpp>
 #include <section/sealing.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -57,10 +58,12 @@ status read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
         if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest, damage))
             pending.push_back(std::move(found));
         // After a clean close nothing of it counts.
-        if (damage.what != nullptr && !pool.file->was_clean())
+        const bool insists = pool.salvage && pool.recovery == recovery_policy::roll_back;
+        if (damage.what != nullptr && !pool.file->was_clean() && !insists)
             return {errc::corrupt,
                     fmt::format("{}: corrupt: lane {}: {} at offset {:#x}: expected {:#x}, found "
-                                "{:#x}",
+                                "{:#x}; to roll back what stands before it, open the pool with "
+                                "recovery_policy::roll_back and salvage",
                                 pool.file->path(), l, damage.what, damage.offset, damage.expected,
                                 damage.found)};
         // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
@@ -86,8 +89,8 @@ status check_records(const pool::impl& pool, const pending_section& section) {
     const heap& blocks = pool.blocks.durable();
     for (const record_view& r : section.records) {
         // A section stores to blocks only: never to headers, lanes or the allocator's tables.
-        if (r.kind == record_kind::old_bytes && !blocks.covers(r.offset, r.bytes))
-            return corrupt(r);
+        const bool old = r.kind == record_kind::old_bytes || r.kind == record_kind::overwritten;
+        if (old && !blocks.covers(r.offset, r.bytes)) return corrupt(r);
         if (r.kind == record_kind::filled) {
             filled_payload filled;
             if (r.bytes != sizeof filled) return corrupt(r);
@@ -110,7 +113,7 @@ status check_pending(const pool::impl& pool, const std::vector<pending_section>&
                     fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
                                 pool.file->path(), section.lane, section.begin.engine)};
         if (status s = check_records(pool, section); !s.ok()) return s;
-        if (status s = e->check(*pool.file, section); !s.ok()) return s;
+        if (status s = e->check(pool, section); !s.ok()) return s;
     }
     return {};
 }
@@ -156,6 +159,23 @@ private:
     persist::float_environment callers_ = persist::float_environment::current();
 };
 
+/// A section that the pool has no room to complete would keep it shut for good: rolls it back. Its
+/// re-execution stopped in a call of the runtime that held nothing. False when that is not known to
+/// restore everything.
+bool give_up_for_room(pool::impl& pool, const pending_section& section, recovery& state) {
+    pending_section now; // with what the re-execution has logged
+    std::uint64_t newest = 0;
+    lane_damage damage;
+    if (!read_lane(*pool.file, pool.blocks.durable(), section.lane, now, newest, damage) ||
+        damage.what != nullptr || !can_roll_back(pool, now).ok())
+        return false;
+    roll_back(pool, now);
+    if (state.work) pool.blocks.release_all(state.work->cache);
+    ++state.count.rolled_back;
+    ++state.count.no_room;
+    return true;
+}
+
 /// Recovers one section. Whatever it meets that cannot be gone on with becomes a refusal, here at
 /// the latest; the section's effects so far stay in the file, as a crash would leave them.
 status recover_one(pool::impl& pool, pending_section& section, recovery& state) try {
@@ -177,15 +197,16 @@ status recover_one(pool::impl& pool, pending_section& section, recovery& state) 
     if (no_memory) throw std::bad_alloc();
     if (!how.stopped) return {};
     current_section = nullptr;
+    if (how.code == errc::pool_full && give_up_for_room(pool, section, state)) return {};
     const hf_txfunc* function =
         registry::find_txfunc(section.begin.function_id, section.begin.function_version);
     return {how.code,
             fmt::format("{}: {}: lane {}: recovering {} ({}), engine {}: {}; the pool stays marked "
-                        "open, for a build that can recover it",
+                        "open, for a build that can recover it{}",
                         pool.file->path(), name(how.code), section.lane,
                         function != nullptr ? function->name : "a txfunc of another build",
-                        function != nullptr ? function->where : "unknown place", e.name(),
-                        how.why)};
+                        function != nullptr ? function->where : "unknown place", e.name(), how.why,
+                        how.code == errc::truncated || how.code == errc::io_error ? "" : ways_out)};
 } catch (const std::bad_alloc&) {
     current_section = nullptr;
     return out_of_memory(pool.file->path());
@@ -222,6 +243,7 @@ status recover_all(pool::impl& pool, std::vector<pending_section>& pending,
         if (!outcomes[i].ok()) return outcomes[i];
         pool.report.re_executed += states[i].count.re_executed;
         pool.report.rolled_back += states[i].count.rolled_back;
+        pool.report.no_room += states[i].count.no_room;
         pool.report.discarded += states[i].count.discarded;
     }
     return {};
@@ -320,7 +342,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
                               std::chrono::steady_clock::time_point start,
                               const recovery_order& order) {
     auto opened = std::make_unique<impl>(std::move(file), options);
-    opened->engine_bits = engine_bits_of(options.engines);
+    if (!options.read_only) opened->engine_bits = engine_bits_of(options.engines);
     static std::atomic<std::uint64_t> instances{0};
     opened->instance = ++instances;
 

@@ -35,7 +35,10 @@ class pool::impl {
 public:
     impl(std::unique_ptr<pool_file> opened, const open_options& options)
         : file(std::move(opened)), blocks(*file), engines(options.engines),
-          guard_signals(options.guard_signals), recovery_ms_max(options.recovery_ms_max),
+          guard_signals(options.guard_signals), salvage(options.salvage),
+          keep_overwritten(options.keep_overwritten),
+          recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
+          recovery_ms_max(options.recovery_ms_max),
           lanes(file->shape().lane_count) {}
 
     /// The rest of pool::open: everything but opening the file. 'order' is for tests.
@@ -56,6 +59,9 @@ public:
     std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
     bool guard_signals = true;         // of the options
+    bool salvage = false;              // of the options
+    bool keep_overwritten = true;      // of the options
+    recovery_policy recovery = recovery_policy::complete; // of the options
     std::uint32_t recovery_ms_max = 0; // of the options
 
     std::mutex lanes_lock;

@@ -65,7 +65,12 @@ struct section::resumed_state {
     std::size_t next_alloc = 0;
     std::size_t next_preserved = 0;
     block_set frees;                        // already in the log
-    logged_bytes logged;                    // already in the log
+    logged_bytes logged;                    // already in the log, as old_bytes
+    logged_bytes held;                      // the same, and as overwritten
+    logged_bytes reached;                   // lines that this run has stored to
+    volatile std::uint64_t progress = 0;    // read by a signal handler of this thread
+    std::uint64_t progress_seen = 0;        // by the handler
+    void reach(std::uint64_t offset, std::uint64_t bytes);
     std::deque<translated_copy> translated; // logged bytes, made elsewhere
     bool in_place = false;                  // it has stored to memory that is not fresh
     volatile bool expired = false;          // written by a signal handler of this thread
@@ -75,7 +80,8 @@ struct section::resumed_state {
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns)
     : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
       turns_(turns), domain_(pool.file->domain()), base_(pool.file->base()),
-      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {}
+      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()),
+      keeps_(pool.keep_overwritten) {}
 
 section::~section() = default;
 
@@ -94,8 +100,22 @@ void section::expire() noexcept {
     if (resumed_ != nullptr) resumed_->expired = true;
 }
 
+bool section::progressed() noexcept {
+    const bool any = resumed_->progress != resumed_->progress_seen;
+    resumed_->progress_seen = resumed_->progress;
+    return any;
+}
+
 void section::stop_if_expired() const noexcept {
     if (resumed_ != nullptr && resumed_->expired) fault_guard::expired();
+}
+
+void section::resumed_state::reach(std::uint64_t offset, std::uint64_t bytes) {
+    const std::uint64_t first = round_down(offset, line_bytes);
+    const std::uint64_t end = round_up(offset + bytes, line_bytes);
+    if (reached.all(first, end - first)) return;
+    reached.add(first, end - first);
+    progress = progress + 1;
 }
 
 namespace {
@@ -211,6 +231,7 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     function_ = &function;
     engine_ = engine;
     stored_ = false;
+    unkept_ = false;
     epoch_ = ++state_->epoch;
     log_.start(domain_, lane_start(*pool_->file, lane_, epoch_));
     const begin_payload head{epoch_,
@@ -271,8 +292,10 @@ void section::resume(const pending_section& from) {
             filled_.push_back({r.offset, {}, 0});
             std::memcpy(&filled_.back().what, r.payload, sizeof(filled_payload));
         }
-        if (r.kind != record_kind::old_bytes) continue;
-        resumed_->logged.add(r.offset, r.bytes);
+        unkept_ = unkept_ || r.kind == record_kind::unkept;
+        if (r.kind != record_kind::old_bytes && r.kind != record_kind::overwritten) continue;
+        resumed_->held.add(r.offset, r.bytes);
+        if (r.kind == record_kind::old_bytes) resumed_->logged.add(r.offset, r.bytes);
     }
     // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
     // log cannot pass for one of this run.
@@ -291,18 +314,25 @@ void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes
 /// Continues the log in a block of the heap. The block is only ever reserved: the log that lives in
 /// it names it, so nothing leaks whenever a crash comes.
 void section::extend(std::uint64_t payload_bytes) {
+    if (extend_if_room(payload_bytes, purpose::log)) return;
+    fault_guard::fatal_means(errc::pool_full);
+    fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes; the next open rolls "
+          "the section back, or completes it with a larger open_options::max_bytes",
+          pool_->file->path().c_str(), function_->name, function_->where,
+          static_cast<unsigned long long>(pool_->file->size_bytes()));
+}
+
+bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
     const std::uint64_t wanted =
         std::max(segment_bytes_min(*pool_->file),
                  lane_writer::record_bytes(payload_bytes) + 2 * sizeof(record_head));
-    const block b = pool_->blocks.reserve(*cache_, wanted);
-    if (b.offset == 0) {
-        fault_guard::fatal_means(errc::pool_full);
-        fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes",
-              pool_->file->path().c_str(), function_->name, function_->where,
-              static_cast<unsigned long long>(pool_->file->size_bytes()));
-    }
+    // What can fail comes before the block is taken.
+    if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
+    const block b = pool_->blocks.reserve(*cache_, wanted, what);
+    if (b.offset == 0) return false;
     segments_.push_back(b);
     log_.continue_in(base_ + b.offset, b.offset, b.bytes);
+    return true;
 }
 
 /// Makes another lane's mark durable before anything of this section can be: with both pending,
@@ -386,7 +416,9 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
         fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is", function_->name,
               function_->where, static_cast<unsigned long long>(bytes),
               static_cast<unsigned long long>(offset));
-    if (resumed_ != nullptr && bytes != 0 && !fresh(offset)) resumed_->in_place = true;
+    if (resumed_ == nullptr || bytes == 0) return offset;
+    resumed_->reach(offset, bytes);
+    if (!fresh(offset)) resumed_->in_place = true;
     return offset;
 }
 
@@ -402,8 +434,35 @@ void section::note_store(const void* address, std::uint64_t bytes) {
     if (offset == outside || bytes == 0) return;
     if (in_filled(offset, bytes)) [[unlikely]] // upholds (5)
         return log_old_bytes(address, bytes);
-    if (unfenced_ && domain_ != domain::process && !fresh(offset)) fence(); // upholds (1)
+    if (!fresh(offset)) {
+        if (engine_ == engine_clobber) keep_overwritten(address, offset, bytes); // upholds (7)
+        if (unfenced_ && domain_ != domain::process) fence();                    // upholds (1)
+    }
     will_store(address, bytes);
+}
+
+void section::keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes) {
+    if (!keeps_ || unkept_ || already_kept(offset, bytes)) return;
+    if (bytes > pool_->file->shape().max_bytes - offset)
+        fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
+              function_->where, static_cast<unsigned long long>(bytes));
+    const bool unfenced = unfenced_; // stays as it is: nothing waits for these records
+    if (log_.fits(bytes) || extend_if_room(bytes, purpose::data)) {
+        log_.append(record_kind::overwritten, offset, bytes, address, bytes);
+    } else {
+        append(record_kind::unkept, offset, bytes);
+        unkept_ = true;
+    }
+    unfenced_ = unfenced;
+}
+
+bool section::already_kept(std::uint64_t offset, std::uint64_t bytes) {
+    if (resumed_ != nullptr) [[unlikely]]
+        if (resumed_->held.all(offset, bytes)) return true;
+    if (bytes > logged_words::bytes_max)
+        return overwritten_long_.seen_or_add(epoch_, offset, bytes);
+    return logged_.seen(epoch_, offset, bytes) ||
+           overwritten_.seen_or_add(epoch_, offset, bytes);
 }
 
 void section::log_old_bytes(const void* address, std::uint64_t bytes) {
@@ -430,6 +489,7 @@ bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
 
 void* section::alloc(std::uint64_t bytes) {
     stop_if_expired();
+    if (resumed_ != nullptr) resumed_->progress = resumed_->progress + 1;
     if (resumed_ != nullptr && resumed_->next_alloc < resumed_->allocs.size()) {
         const record_view& again = resumed_->allocs[resumed_->next_alloc++];
         if (again.bytes != pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)))
@@ -507,6 +567,7 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     // discarded as if it had never begun.
     if (resumed_->next_preserved == resumed_->preserved.size()) std::longjmp(resumed_->discard, 1);
     const record_view& r = resumed_->preserved[resumed_->next_preserved++];
+    resumed_->progress = resumed_->progress + 1;
     if (r.bytes != bytes)
         fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu",
               function_->name, function_->where, static_cast<unsigned long long>(r.bytes),
@@ -578,6 +639,10 @@ void section::commit(bool eager_mark) {
         // fence above.
         mark_due_ = true;
         remember_left();
+        // Not flushed: when the process alone dies, this tells a finished section from one that
+        // may be rolled back.
+        std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
+        persist::trace(persist::event::store, &header_->committed, word_bytes);
         state_->mark_due.store(epoch_, std::memory_order_release);
     } else {
         store_mark(domain_, header_, epoch_);
@@ -654,8 +719,9 @@ int begin_section(engine_bit engine, const hf_txfunc& function, const void* args
     current_section = &section_for(function, args);
     pool::impl& pool = current_section->pool();
     if ((pool.engine_bits & engine) == 0)
-        fatal("%s: %s (%s) runs on an engine that the pool was not opened with",
-              pool.file->path().c_str(), function.name, function.where);
+        fatal("%s: %s (%s) runs on an engine that the pool was not opened with%s",
+              pool.file->path().c_str(), function.name, function.where,
+              pool.file->read_only() ? ": it is open read-only" : "");
     current_section->begin(engine, function, args, args_bytes);
     return 1;
 }

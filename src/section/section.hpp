@@ -20,6 +20,9 @@
 //     whose mark is due: hf::settle comes first. Debug builds and the crash checker look.
 // (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure
 //     tore off its log is never written again, or what is left of that log would follow from it.
+// (7) In engine clobber the old bytes of whatever is overwritten in place and was not read before
+//     are in the log ahead of the store, in program order and without a fence: only rolling back
+//     needs them (roll_back.hpp). Where the log has no room for them it says so.
 #pragma once
 
 #include <section/block_set.hpp>
@@ -94,6 +97,8 @@ public:
     /// Called in a signal handler, on the section's thread, when a re-execution takes too long:
     /// from now on every entry of the runtime stops it (fault_guard, 3).
     void expire() noexcept;
+    /// Called there too: whether the re-execution has reached anything new since the last call.
+    bool progressed() noexcept;
 
 private:
     struct resumed_state; // what only a re-executed section needs
@@ -102,6 +107,9 @@ private:
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
     void extend(std::uint64_t payload_bytes);
+    bool extend_if_room(std::uint64_t payload_bytes, purpose what);
+    void keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
+    bool already_kept(std::uint64_t offset, std::uint64_t bytes);
     void before_in_place_store();
     void will_store(const void* address, std::uint64_t bytes);
     void fence();
@@ -145,7 +153,11 @@ private:
     std::uint32_t settled_lane_ = 0; // whose mark this thread made durable last
     std::uint64_t settled_due_ = 0;  // that mark
     flush_set dirty_;
-    logged_words logged_;
+    logged_words logged_; // as old_bytes
+    logged_words overwritten_; // as overwritten
+    kept_ranges overwritten_long_;
+    const bool keeps_;    // the pool does, what is overwritten
+    bool unkept_ = false; // this section's log has an unkept record
     block_set allocs_;            // reserved by this section: fresh memory
     std::vector<block> adopted_;  // staged before, allocated at commit
     block_set frees_;             // retracted at commit

@@ -53,6 +53,8 @@ pool::impl& pool_around(const void* address, const char* call) noexcept {
 result<void*> stage(pool& in, std::size_t bytes) try {
     HF_ASSERT(current_section == nullptr);
     if (status here = in.internals().usable(); !here.ok()) return here;
+    if (in.internals().file->read_only())
+        return status{errc::permission, in.path() + ": permission: the pool is open read-only"};
     attachment& mine = attach(in.internals());
     if (mine.work.staged().size() == staged_max)
         return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
@@ -88,6 +90,7 @@ void unstage(pool& in, void* staged_block) noexcept { unstage_in(in.internals(),
 void* stage_near(const void* in_pool, std::size_t bytes) noexcept try {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(in_pool, "stage_near");
+    if (pool.file->read_only()) return nullptr;
     attachment& mine = attach(pool);
     return mine.work.staged().size() == staged_max ? nullptr : stage_in(pool, mine, bytes);
 } catch (const std::bad_alloc&) {

@@ -120,6 +120,7 @@ static void publish_at_once(pool::impl& pool, block b) {
 
 void* alloc_at_once(std::size_t bytes) try {
     pool::impl& pool = sole_pool("hf_alloc");
+    if (pool.file->read_only()) return nullptr;
     const block b = pool.blocks.reserve(attach(pool).cache, bytes);
     if (b.offset == 0) return nullptr;
     publish_at_once(pool, b);
@@ -133,6 +134,8 @@ void free_at_once(void* given) {
     const block b = pool == nullptr ? block{0, 0} : pool->blocks.find(pool->offset_of(given));
     if (pool == nullptr) registry::refuse_parents(given, "hf_free");
     if (b.bytes == 0) fatal("hf_free(%p): no allocated block of an open pool", given);
+    if (pool->file->read_only())
+        fatal("%s: hf_free(%p): the pool is open read-only", pool->file->path().c_str(), given);
     attachment& mine = attach(*pool); // may find no memory: before anything is changed
     // A section whose mark is still due may name the block; re-executed, it would take it again.
     for (std::uint32_t l = 0; l < pool->lanes.size(); ++l) pool->store_due_mark(l);

@@ -2,7 +2,7 @@
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
 // Its commit mark is durable before the section returns: a section without one is undone.
-#include <section/restore.hpp>
+#include <section/roll_back.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
@@ -16,23 +16,12 @@ public:
     engine_bit bit() const noexcept override { return engine_undo; }
     const char* name() const noexcept override { return "undo"; }
     /// Rolling back needs no function of this build.
-    status check(pool_file&, const pending_section&) const override { return {}; }
+    status check(const pool::impl&, const pending_section&) const override { return {}; }
     void recover(pool::impl& pool, pending_section& pending, recovery& state) const override;
 };
 
 void undo_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
-    pool_file& file = *pool.file;
-    restore_old_bytes(file, pending);
-    store_mark(file.domain(), lane_at(file, pending.lane), pending.begin.epoch);
-    persist::fence(file.domain());
-    // The blocks the section took, and its log, are free again (open has cleared their bits).
-    thread_cache cache;
-    for (const record_view& r : pending.records) {
-        const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
-                           r.kind == record_kind::segment;
-        if (taken && r.offset != 0) pool.blocks.release(cache, {r.offset, r.bytes});
-    }
-    pool.blocks.release_all(cache);
+    roll_back(pool, pending);
     ++state.count.rolled_back;
 }
 

@@ -138,7 +138,9 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
 const char* record_fault(const pool_image& pool, const lane_record& r) noexcept {
     switch (r.kind) {
     case record_kind::preserve:
+    case record_kind::unkept:
     case record_kind::resumed: return "";
+    case record_kind::overwritten:
     case record_kind::old_bytes: return in_heap(pool, r.offset, r.bytes) ? "" : "bytes of the heap";
     case record_kind::filled: {
         filled_payload filled;
@@ -171,6 +173,8 @@ const char* name_of(record_kind kind) noexcept {
     case record_kind::resumed: return "resumed";
     case record_kind::filled: return "filled";
     case record_kind::made: return "made";
+    case record_kind::overwritten: return "overwritten";
+    case record_kind::unkept: return "unkept";
     }
     return "unknown";
 }

@@ -268,12 +268,39 @@ struct preserve_twice {
     }
 };
 
+/// Stores over much that it has not read: words, parts of words and lines, some of them twice, one
+/// of them read afterwards; and does what the others do.
+struct spoil {
+    root* r;
+    std::uint64_t by;
+    static const hf_txfunc& function() { return described<spoil>(2014, "spoil"); }
+    template <class T> static void blind(T* to, T value) {
+        hf_note_store(to, sizeof(T));
+        *const_cast<volatile T*>(to) = value;
+    }
+    template <bool> static void body(const spoil& a) {
+        slot& in = a.r->slots[0];
+        blind(&in.pair[0], a.by);
+        store<true>(&in.pair[0], in.pair[0] + in.value);
+        store<true>(&in.value, in.value + a.by);
+        blind(&in.half[1], static_cast<std::uint32_t>(a.by));
+        replace::body<true>({&in, 0});
+        blind(&in.pair[0], a.by);
+        hf_note_store(a.r->log_b, sizeof a.r->log_b);
+        std::uint64_t to[24];
+        for (std::uint64_t& word : to) word = a.by;
+        std::memcpy(a.r->log_b, to, sizeof to);
+        blind(&in.half[0], static_cast<std::uint32_t>(a.by));
+        blind(&in.pair[1], a.by);
+    }
+};
+
 [[maybe_unused]] const bool registered = [] {
     for (const hf_txfunc* f :
          {&replace::function(), &adopt_cell::function(), &add_to::function(),
           &set_words::function(), &look::function(), &change_all::function(), &take_two::function(),
           &drop::function(), &take::function(), &brim::function(), &parts::function(),
-          &preserve_twice::function(), &take_small::function()})
+          &preserve_twice::function(), &take_small::function(), &spoil::function()})
         hf_txfunc_register(f);
     return true;
 }();
@@ -373,6 +400,29 @@ template <bool Clobber> class goes_on final : public section_program {
     }
     unsigned operations_after() const override { return 2; }
     void run_after(hf::pool& p, unsigned) override { run(p, 0, 0); }
+};
+
+/// Sections of engine clobber that recovery rolls back.
+class rolled_back final : public section_program {
+public:
+    explicit rolled_back(hf::mode mode) : mode_(mode) {}
+    hf::open_options options() const override {
+        hf::open_options o = section_program::options();
+        o.mode = mode_; // and caches that outlive the failure
+        o.eadr = mode_ == hf::mode::pmem;
+        o.recovery = hf::recovery_policy::roll_back;
+        return o;
+    }
+    void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
+    unsigned operations(unsigned) const override { return 3; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        section<true>(spoil{p.root<root>(), i + 2});
+    }
+    unsigned operations_after() const override { return 1; }
+    void run_after(hf::pool& p, unsigned) override { section<true>(spoil{p.root<root>(), 2}); }
+
+private:
+    hf::mode mode_;
 };
 
 /// A block is staged during a section that does not adopt it, then given back, and its memory goes
@@ -722,6 +772,9 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     add_both<grow_inside>("section/growth");
     add_both<trimmed>("section/trim");
     add_both<used_chunk>("section/used chunk");
+    hf::crash::add("section/rolled back/process",
+                   std::make_unique<rolled_back>(hf::mode::process));
+    hf::crash::add("section/rolled back/eadr", std::make_unique<rolled_back>(hf::mode::pmem));
     hf::crash::add("section/unstage at once", std::make_unique<given_back_at_once>());
     hf::crash::add("section/free at once", std::make_unique<freed_at_once>());
     hf::crash::add("section/adopt at once", std::make_unique<adopted_at_once>());

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Rolling a pending section back, whichever engine logged it: everything it stored is undone, and
+// no function of this build is needed.
+//
+// (1) A section of engine undo logs every byte that it overwrites, and so does one of engine
+//     clobber: inputs as old_bytes records, everything else that is not fresh as overwritten ones.
+// (2) An overwritten record is in the log before its store is made, but no fence is between them.
+//     So the log is whole whenever the caches outlive the failure (persistence domains process and
+//     eADR), and in ADR when the process alone has died. After a failure of the machine it may lack
+//     the record of a store that persisted: then nobody can say that rolling back is complete.
+// (3) Whether pending sections kept what they overwrote is in the header (feature 2): a pool may have
+//     been left open by a build, or with an option, that does not.
+// (4) A finished section is not pending to a failure that (2) can roll back: its mark is stored,
+//     if not yet durable.
+#pragma once
+
+#include <section/pool_impl.hpp>
+
+namespace hf {
+
+/// Whether rolling back restores every byte; if not, why not. Reads only.
+/// Errors:   torn; open_options::salvage does without.
+status can_roll_back(const pool::impl& pool, const pending_section& pending);
+
+/// Undoes the section; durable when it returns, and idempotent until then.
+/// Requires: its records are bounded, and its blocks are back and claimed (pool.cpp).
+void roll_back(pool::impl& pool, const pending_section& pending);
+
+/// What refusals tell the user to do about a section that cannot be completed.
+inline constexpr const char* ways_out =
+    "; to give the section up, open the pool with recovery_policy::roll_back or run "
+    "`holdfast repair --roll-back`; open_options::read_only shows the pool as it would be then";
+
+} // namespace hf
