@@ -23,11 +23,14 @@ struct node { node* next; unsigned long value; };
 struct list { hf::mutex lock; node* head; unsigned long count, sum; };
 
 // [push]
-HF_TXFUNC void push(list* l, unsigned long value) noexcept {
-    l->head = hf::make<node>(l->head, value);      // fresh memory is an output, never logged;
+HF_TXFUNC bool push(list* l, unsigned long value) noexcept {
+    node* n = hf::make<node>(l->head, value);      // fresh memory is an output, never logged;
+    if (n == nullptr) return false;                // the pool is full, and nothing has changed
+    l->head = n;
     l->count += 1;                                 // the inputs overwritten are: the compiler logs
     hf::crash_point("half-pushed");                // head, count and sum
     l->sum += value;
+    return true;
 }
 // [/push]
 
@@ -37,7 +40,7 @@ int main(int argc, char** argv) {
     if (!pool) return std::puts(pool.error().what().c_str()), 1;  // open has finished any push that
     list* l = pool->root<list>();                                 // was cut short
     std::scoped_lock held{l->lock};                               // two-phase: held until the commit
-    push(l, l->count + 1);                                        // durable when it returns
-    std::printf("%lu numbers, sum %lu\n", l->count, l->sum);
+    if (!push(l, l->count + 1)) return std::puts("the pool is full"), 1;
+    std::printf("%lu numbers, sum %lu\n", l->count, l->sum);      // durable since push returned
 }
 // [/program]
