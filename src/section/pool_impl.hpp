@@ -24,6 +24,7 @@ struct alignas(line_bytes) lane_state {
     // Epoch of a committed section whose mark is not stored: it waits for the lane's next begin
     // record, or for another thread to store it. 0: none.
     std::atomic<std::uint64_t> mark_due{0};
+    std::atomic<std::uint64_t> settled{0}; // the mark that was last flushed for its owner
     bool taken = false; // guarded by impl::lanes_lock
 };
 

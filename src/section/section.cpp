@@ -92,6 +92,7 @@ void pool::impl::store_due_mark(std::uint32_t lane) noexcept {
     std::uint64_t seen = committed.load(std::memory_order_relaxed);
     while (seen < due && !committed.compare_exchange_weak(seen, due, std::memory_order_release)) {}
     persist::flush(file->domain(), lane_at(*file, lane), sizeof(lane_header));
+    lanes[lane].settled.store(due, std::memory_order_release);
 }
 
 std::jmp_buf& section::discard_point() noexcept { return resumed_->discard; }
@@ -184,7 +185,7 @@ void section::check_left() const noexcept {
     for (const left_bytes& l : left_) {
         if (l.sum == XXH3_64bits(base_ + l.offset, l.bytes)) continue;
         // Another thread's section has settled the mark before it stored.
-        if (std::atomic_ref(header_->committed).load(std::memory_order_acquire) >= epoch_) return;
+        if (state_->settled.load(std::memory_order_acquire) >= epoch_) return;
         fatal("%s: a plain store between sections changed offset %#llx, an input that %s (%s) had "
               "overwritten: "
               "a power failure would take it back; call hf::settle first",
