@@ -56,7 +56,7 @@ protected:
     }
     lane_position begin_undo(std::uint64_t epoch) {
         lane_position at = lane_start(*file_, 0, epoch);
-        const begin_payload begin{epoch, 0, 0, engine_undo, 0};
+        const begin_payload begin{epoch, 0, 0, engine_undo, 0, 0};
         std::memcpy(at.next + sizeof(record_head), &begin, sizeof begin);
         put(at, record_kind::begin, 0, sizeof begin, sizeof begin);
         return at;

@@ -229,6 +229,7 @@ extern "C" {
 unsigned long oracle_digest(oracle::digested d) noexcept {
     return d.x[0] * 3 + (d.x[1] ^ d.x[2]) + d.x[3];
 }
+void* oracle_place(std::size_t offset) noexcept { return oracle::pool + offset; }
 oracle::digested oracle_spread(unsigned long from) noexcept {
     return {{from, from * 3, from * 5, from * 7}};
 }

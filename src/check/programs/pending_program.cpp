@@ -201,7 +201,7 @@ private:
         counter* c = p.root<counter>();
         const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
         const hf::begin_payload head{epoch, increment_desc.id, increment_desc.version,
-                                     hf::engine_clobber, sizeof c};
+                                     hf::engine_clobber, 0, sizeof c};
         std::byte payload[sizeof head + sizeof c];
         std::memcpy(payload, &head, sizeof head);
         std::memcpy(payload + sizeof head, &c, sizeof c);
