@@ -34,7 +34,7 @@ def first_fault(page, path):
     with tempfile.TemporaryDirectory(prefix="holdfast-console-") as folder:
         for command, expected in steps(page):
             ran = subprocess.run(["bash", "-c", command.replace("$?", str(status))], cwd=folder, text=True,
-                                 capture_output=True, env={**os.environ, "PATH": path}, timeout=30)
+                                 capture_output=True, env={**os.environ, "PATH": path}, timeout=240)
             status = ran.returncode
             if not agrees(expected, ran.stdout):
                 return f"$ {command}\nexpected: {expected!r}\nfound:    {ran.stdout!r} {ran.stderr!r}"
