@@ -5,6 +5,8 @@
 // recovery_policy::roll_back, every byte and every block as before the section. Method: a section
 // instrumented by hand, with inputs and outputs, blocks taken and freed; a child is killed before
 // each of its steps; then everything is compared with what stood before.
+#include <pool/header.hpp>
+#include <section/lane.hpp>
 #include <section/pool_impl.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -15,6 +17,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
@@ -26,6 +29,8 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace {
 
@@ -423,6 +428,61 @@ TEST_P(RollBack, WithoutKeptBytesOnlyCompletingIsLeft) {
     dies(change, 9);
     opened(rolling);
     EXPECT_EQ(report.rolled_back, 1U);
+}
+
+/// As a failure of the machine leaves it, as far as the header tells.
+void machine_went_down(const std::string& path) {
+    std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+    for (const std::uint64_t at : {header_a_offset, header_b_offset}) {
+        pool_header h;
+        file.seekg(static_cast<std::streamoff>(at)).read(reinterpret_cast<char*>(&h), sizeof h);
+        std::strcpy(h.boot_id, "00000000-1111-2222-3333-444444444444");
+        h.checksum = header_checksum(h);
+        file.seekp(static_cast<std::streamoff>(at)).write(reinterpret_cast<char*>(&h), sizeof h);
+    }
+}
+
+TEST_P(RollBack, WhatTheMachineTookStaysLostWhenRecoveryIsCutShort) {
+    if (GetParam().mode == hf::mode::process) return; // does not open at all
+    const bool lost = !GetParam().eadr;
+    const content before = made();
+    dies(change, 9);
+    machine_went_down(path);
+    if (lost) EXPECT_EQ(name(refused(rolling).code()), "torn");
+    in_section = trouble::aborts;
+    EXPECT_EQ(name(refused(options).code()), "corrupt");
+    in_section = trouble::none;
+    if (lost) {
+        EXPECT_EQ(name(refused(rolling).code()), "torn"); // though this boot has opened it
+        EXPECT_EQ(opened(options).r.input, before.r.input + 5);
+        dies(change, 9); // nothing older is pending
+    }
+    opened(rolling);
+    EXPECT_EQ(report.rolled_back, 1U);
+}
+
+/// A re-execution's records follow from what the killed run left in the cache.
+TEST_P(RollBack, KeptRecordsAreDurableBeforeAReExecutionGoesOn) {
+    static std::vector<std::pair<persist::event, std::pair<const std::byte*, std::size_t>>> seen;
+    if (GetParam().mode == hf::mode::process || GetParam().eadr) return; // nothing is written back
+    made();
+    dies(change, 14); // after the array was kept
+    seen.clear();
+    persist::set_trace_hook([](persist::event what, const void* at, std::size_t bytes) {
+        seen.push_back({what, {static_cast<const std::byte*>(at), bytes}});
+    });
+    opened(options);
+    persist::set_trace_hook(nullptr);
+    const auto flushes_record = [](const auto& e) {
+        return e.first == persist::event::flush &&
+               e.second.second == lane_writer::record_bytes(sizeof(root::array));
+    };
+    const auto first = std::ranges::find_if(seen, flushes_record);
+    const auto resumes = std::ranges::find_if(seen, [](const auto& e) {
+        return e.first == persist::event::nt_store && e.second.second == sizeof(record_head);
+    });
+    ASSERT_NE(resumes, seen.end());
+    EXPECT_LT(first, resumes);
 }
 
 std::string bytes_of(const std::string& path) {

@@ -333,7 +333,8 @@ status pool_file::mark_open() {
     h.mode = static_cast<std::uint32_t>(mode_);
     h.engines = engines_;
     h.open = 1;
-    note_kept(was_clean_ || kept_bytes_);
+    // What the machine took with it stays lost, whoever looks next.
+    note_kept(was_clean_ || (kept_bytes_ && !(machine_went_down_ && domain_ == domain::adr)));
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
@@ -363,7 +364,8 @@ void pool_file::note_place(std::uint64_t base) noexcept {
 
 status pool_file::settle_place() {
     const auto here = reinterpret_cast<std::uint64_t>(base_);
-    if (was_clean_ || read_only_ || (logged_base_ == here && kept_bytes_ == keep_bytes_)) return {};
+    const bool noted = kept_bytes_ == keep_bytes_ && !machine_went_down_;
+    if (was_clean_ || read_only_ || (logged_base_ == here && noted)) return {};
     note_kept(true);
     note_place(here);
     logged_base_ = here;

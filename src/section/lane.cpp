@@ -16,8 +16,8 @@ void reading_records(const lane_position& at) {
     persist::trace(persist::event::checked, at.next, static_cast<std::size_t>(at.limit - at.next));
 }
 
-/// Reads the record at 'at' and moves on; false at the end of the log (2).
-bool read_record(lane_position& at, record_view& out) {
+/// Reads the record at 'at' and moves on; false when there is none.
+bool read_record_here(lane_position& at, record_view& out) {
     record_head head;
     const auto room = static_cast<std::uint64_t>(at.limit - at.next);
     if (room < sizeof head) return false;
@@ -35,6 +35,15 @@ bool read_record(lane_position& at, record_view& out) {
     out = {kind, head.what & offset_mask, head.bytes, payload};
     at.next += lane_writer::record_bytes(payload_bytes);
     at.chain = head.check;
+    return true;
+}
+
+/// Reads the next record and moves on; false at the end of the log (2).
+bool read_record(lane_position& at, record_view& out) {
+    if (read_record_here(at, out)) return true;
+    lane_position line{next_line(at.next), at.limit, at.chain};
+    if (line.next == at.next || line.next >= at.limit || !read_record_here(line, out)) return false;
+    at = line; // (5)
     return true;
 }
 
@@ -90,9 +99,50 @@ std::uint64_t word_at(const lane_position& at) noexcept {
 
 } // namespace
 
+void lane_writer::put(std::byte* to, const void* from, std::uint64_t bytes) noexcept {
+    if (kept_from_ == nullptr) return persist::copy(domain_, to, from, bytes);
+    persist::trace(persist::event::store, to, bytes);
+    std::memcpy(to, from, bytes);
+    std::atomic_signal_fence(std::memory_order_seq_cst); // before the store that it is kept for
+}
+
+/// A record that must be durable follows: those before it must be when it is (2).
+void lane_writer::end_kept(std::uint64_t record_bytes) noexcept {
+    persist::flush(domain_, kept_from_, static_cast<std::size_t>(at_.next - kept_from_));
+    kept_from_ = nullptr;
+    // No store past the caches to a line that is in them. A segment record takes the room there is.
+    std::byte* const line = next_line(at_.next);
+    if (line + record_bytes + sizeof(record_head) <= at_.limit) at_.next = line;
+}
+
+/// As append_before does, for what most stores overwrite.
+void lane_writer::keep_word(std::uint64_t offset, const void* old) noexcept {
+    constexpr std::uint64_t total = sizeof(record_head) + word_bytes;
+    std::uint64_t words[total / word_bytes] = {
+        0, static_cast<std::uint64_t>(record_kind::overwritten) << 56 | offset, word_bytes, 0};
+    std::memcpy(&words[3], old, word_bytes);
+    words[0] = record_check(words[1], word_bytes, &words[3], word_bytes, at_.chain);
+    at_.chain = words[0];
+    if (domain_ == domain::process) { // upholds (4)
+        store_in_order(at_.next + total, ~words[0]);
+        std::memcpy(at_.next + word_bytes, &words[1], total - word_bytes);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+        store_in_order(at_.next, words[0]);
+    } else {
+        put(at_.next, words, total);
+    }
+    at_.next += total;
+    persist::counters& c = persist::thread_counters();
+    ++c.kept_entries;
+    c.kept_bytes += total;
+}
+
 void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t offset,
                                 std::uint64_t bytes, const void* payload,
                                 std::uint64_t payload_bytes) noexcept {
+    const std::uint64_t total = record_bytes(payload_bytes);
+    if (kept_from_ != nullptr && kind != record_kind::overwritten) [[unlikely]]
+        end_kept(total);
     record_head head;
     head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
     head.bytes = bytes;
@@ -104,7 +154,6 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
 
     // Small records are put together first and written as one run of words; nothing is read back.
     alignas(8) std::byte together[256];
-    const std::uint64_t total = record_bytes(payload_bytes);
     if (total <= sizeof together) {
         std::memcpy(together, &head, sizeof head);
         if (payload_bytes > 0) {
@@ -112,17 +161,16 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
                         word_bytes); // padding never carries old stack bytes
             std::memcpy(together + sizeof head, payload, payload_bytes);
         }
-        persist::copy(domain_, at_.next + later, together + later, total - later);
+        put(at_.next + later, together + later, total - later);
     } else {
         const std::uint64_t whole = round_down(payload_bytes, word_bytes);
-        persist::copy(domain_, at_.next + later, reinterpret_cast<std::byte*>(&head) + later,
-                      sizeof head - later);
-        persist::copy(domain_, at_.next + sizeof head, payload, whole);
+        put(at_.next + later, reinterpret_cast<std::byte*>(&head) + later, sizeof head - later);
+        put(at_.next + sizeof head, payload, whole);
         if (whole < payload_bytes) {
             std::uint64_t last = 0;
             std::memcpy(&last, static_cast<const std::byte*>(payload) + whole,
                         payload_bytes - whole);
-            persist::copy(domain_, at_.next + sizeof head + whole, &last, sizeof last);
+            put(at_.next + sizeof head + whole, &last, sizeof last);
         }
     }
     if (in_order) store_in_order(at_.next, head.check);

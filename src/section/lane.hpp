@@ -19,6 +19,9 @@
 //     chain, until the record's check, stored last, takes its place; 'witness' is stored before
 //     'committed'. What is neither is damage, and not the end of a log. Elsewhere a power failure
 //     leaves any part of what was not fenced, and (2) is all that can be said.
+// (5) Records for rolling back alone are of use only while the caches are whole. In the ADR domain
+//     they are stored plainly, on lines of their own, and written back only when a record that must
+//     be durable follows: so a record stands right behind the one before, or on the next line.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -29,6 +32,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <cstring>
 #include <deque>
 #include <type_traits>
 #include <vector>
@@ -110,6 +114,10 @@ constexpr bool for_roll_back(record_kind kind) {
     return kind == record_kind::overwritten || kind == record_kind::unkept;
 }
 
+constexpr bool is_of(record_kind kind, std::uint64_t what) {
+    return what >> 56 == static_cast<std::uint64_t>(kind);
+}
+
 /// Bytes that came to PM under the same fence as the section's first records. Where they do not
 /// have this sum that fence was never passed: the section has stored nothing in place.
 struct filled_payload {
@@ -121,9 +129,11 @@ static_assert(sizeof(filled_payload) == 16 && std::is_trivially_copyable_v<fille
 /// The check of a record whose predecessor has the check 'chain' (2).
 inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const void* payload,
                                   std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
+    std::uint64_t words[3] = {what, bytes, 0};
     // The payload is hashed without a seed: XXH3 would derive a secret from it for long inputs.
-    const std::uint64_t words[3] = {what, bytes,
-                                    payload_bytes == 0 ? 0 : XXH3_64bits(payload, payload_bytes)};
+    if (payload_bytes == word_bytes && is_of(record_kind::overwritten, what))
+        std::memcpy(&words[2], payload, word_bytes);
+    else if (payload_bytes > 0) words[2] = XXH3_64bits(payload, payload_bytes);
     return checksum(words, sizeof words, chain);
 }
 
@@ -133,6 +143,11 @@ struct lane_position {
     std::byte* limit;
     std::uint64_t chain;
 };
+
+/// The first line that starts at 'at' or behind it.
+inline std::byte* next_line(std::byte* at) noexcept {
+    return at + (-reinterpret_cast<std::uintptr_t>(at) & (line_bytes - 1));
+}
 
 /// Appends records. Fences nothing: the section decides when its records must be durable.
 class lane_writer {
@@ -146,6 +161,7 @@ public:
     void go_on(domain d, lane_position at) noexcept {
         domain_ = d;
         at_ = at;
+        kept_from_ = nullptr;
     }
     static void store_in_order(std::byte* to, std::uint64_t word) noexcept {
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to))
@@ -167,6 +183,16 @@ public:
         append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
                       payload_bytes);
     }
+    /// The same for a record of what a store overwrites.
+    bool fits_kept(std::uint64_t bytes) const noexcept {
+        return kept_at() + record_bytes(bytes) + sizeof(record_head) <= at_.limit;
+    }
+    /// Appends one, of the bytes at 'old'. Requires: fits_kept(bytes).
+    void keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept {
+        if (domain_ == domain::adr && kept_from_ == nullptr) kept_from_ = at_.next = kept_at();
+        if (bytes == word_bytes) return keep_word(offset, old);
+        append(record_kind::overwritten, offset, bytes, old, bytes);
+    }
     /// Appends a segment record and goes on in that segment, which starts at 'begin'.
     void continue_in(std::byte* begin, std::uint64_t offset, std::uint64_t bytes) noexcept {
         append_before(begin, record_kind::segment, offset, bytes, nullptr, 0);
@@ -179,8 +205,18 @@ private:
     void append_before(std::byte* next, record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                        const void* payload, std::uint64_t payload_bytes) noexcept;
 
+    void keep_word(std::uint64_t offset, const void* old) noexcept;
+    void end_kept(std::uint64_t record_bytes) noexcept;
+    void put(std::byte* to, const void* from, std::uint64_t bytes) noexcept;
+    /// Where a record that only rolling back needs would stand (5).
+    std::byte* kept_at() const noexcept {
+        if (domain_ != domain::adr || kept_from_ != nullptr) return at_.next;
+        return next_line(at_.next);
+    }
+
     domain domain_ = domain::process;
     lane_position at_{};
+    std::byte* kept_from_ = nullptr; // since when records are stored plainly (5), or null
 };
 
 /// One record as read back.

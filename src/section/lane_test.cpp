@@ -9,6 +9,7 @@
 #include <cstring>
 #include <string>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace {
@@ -77,6 +78,41 @@ TEST_F(Lane, RecordsComeBackAsWritten) {
     EXPECT_EQ(std::memcmp(found_.records[0].payload, "abc", 3), 0);
     EXPECT_EQ(found_.records[1].bytes, 272U);
     EXPECT_EQ(std::memcmp(found_.records[2].payload, large.data(), large.size()), 0);
+}
+
+// What only rolling back needs stays in the cache, until a record that must be durable follows it.
+TEST_F(Lane, KeptRecordsAreWrittenBackBeforeWhatFollowsThem) {
+    static std::vector<std::pair<persist::event, const std::byte*>> seen;
+    seen.clear();
+    lane_writer log;
+    log.start(domain::adr, lane_start(*file_, 0, 5));
+    const begin_payload head{5, 11, 22, engine_clobber, 0, 0};
+    persist::set_trace_hook([](persist::event what, const void* at, std::size_t) {
+        seen.emplace_back(what, static_cast<const std::byte*>(at));
+    });
+    log.append(record_kind::begin, 0, sizeof head, &head, sizeof head);
+    log.keep(4096 * 9, 8, "12345678");
+    log.keep(4096 * 9 + 8, 3, "abc");
+    EXPECT_EQ(seen.size(), 3U);
+    log.append(record_kind::old_bytes, 4096 * 9, 8, "87654321", 8);
+    persist::set_trace_hook(nullptr);
+    ASSERT_TRUE(read());
+    ASSERT_EQ(found_.records.size(), 3U);
+    std::vector<std::uintptr_t> lines;
+    for (const record_view& r : found_.records) lines.push_back(line_of(r.payload));
+    EXPECT_EQ(std::memcmp(found_.records[1].payload, "abc", 3), 0);
+    EXPECT_NE(line_of(lane_start(*file_, 0, 5).next), lines[0]);
+    EXPECT_EQ(lines[0], lines[1]);
+    EXPECT_NE(lines[1], lines[2]);
+    const std::byte* kept = found_.records[0].payload - sizeof(record_head);
+    using enum persist::event;
+    const std::vector<std::pair<persist::event, const std::byte*>> expected{
+        {nt_store, lane_start(*file_, 0, 5).next},
+        {store, kept},
+        {store, kept + 32},
+        {flush, kept},
+        {nt_store, found_.records[2].payload - sizeof(record_head)}};
+    EXPECT_EQ(seen, expected);
 }
 
 TEST_F(Lane, CommittedSectionIsNotPending) {

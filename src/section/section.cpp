@@ -296,6 +296,10 @@ void section::resume(const pending_section& from) {
         unkept_ = unkept_ || r.kind == record_kind::unkept;
         if (r.kind != record_kind::old_bytes && r.kind != record_kind::overwritten) continue;
         resumed_->held.add(r.offset, r.bytes);
+        // The records of this run follow from it, and must not be lost with it (lane.hpp, 5).
+        if (r.kind == record_kind::overwritten)
+            persist::flush(domain_, r.payload - sizeof(record_head),
+                           lane_writer::record_bytes(r.bytes));
         if (r.kind == record_kind::old_bytes) resumed_->logged.add(r.offset, r.bytes);
     }
     // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
@@ -326,7 +330,7 @@ void section::extend(std::uint64_t payload_bytes) {
 bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
     const std::uint64_t wanted =
         std::max(segment_bytes_min(*pool_->file),
-                 lane_writer::record_bytes(payload_bytes) + 2 * sizeof(record_head));
+                 lane_writer::record_bytes(payload_bytes) + 2 * sizeof(record_head) + line_bytes);
     // What can fail comes before the block is taken.
     if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
     const block b = pool_->blocks.reserve(*cache_, wanted, what);
@@ -448,8 +452,8 @@ void section::keep_overwritten(const void* address, std::uint64_t offset, std::u
         fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
               function_->where, static_cast<unsigned long long>(bytes));
     const bool unfenced = unfenced_; // stays as it is: nothing waits for these records
-    if (log_.fits(bytes) || extend_if_room(bytes, purpose::data)) {
-        log_.append(record_kind::overwritten, offset, bytes, address, bytes);
+    if (log_.fits_kept(bytes) || extend_if_room(bytes, purpose::data)) {
+        log_.keep(offset, bytes, address);
     } else {
         append(record_kind::unkept, offset, bytes);
         unkept_ = true;

@@ -295,12 +295,25 @@ struct spoil {
     }
 };
 
+/// Keeps a word ahead of an input, and one behind it.
+struct spoil_less {
+    slot* in;
+    std::uint64_t by;
+    static const hf_txfunc& function() { return described<spoil_less>(2015, "spoil less"); }
+    template <bool> static void body(const spoil_less& a) {
+        spoil::blind(&a.in->pair[0], a.by);
+        store<true>(&a.in->value, a.in->value + a.by);
+        spoil::blind(&a.in->pair[1], a.by);
+    }
+};
+
 [[maybe_unused]] const bool registered = [] {
     for (const hf_txfunc* f :
          {&replace::function(), &adopt_cell::function(), &add_to::function(),
           &set_words::function(), &look::function(), &change_all::function(), &take_two::function(),
           &drop::function(), &take::function(), &brim::function(), &parts::function(),
-          &preserve_twice::function(), &take_small::function(), &spoil::function()})
+          &preserve_twice::function(), &take_small::function(), &spoil::function(),
+          &spoil_less::function()})
         hf_txfunc_register(f);
     return true;
 }();
@@ -423,6 +436,16 @@ public:
 
 private:
     hf::mode mode_;
+};
+
+/// Sections that are completed where what they keep is durable only by chance.
+class kept_by_chance final : public section_program {
+public:
+    void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        section<true>(spoil_less{&p.root<root>()->slots[0], i + 2});
+    }
 };
 
 /// A block is staged during a section that does not adopt it, then given back, and its memory goes
@@ -775,6 +798,7 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     hf::crash::add("section/rolled back/process",
                    std::make_unique<rolled_back>(hf::mode::process));
     hf::crash::add("section/rolled back/eadr", std::make_unique<rolled_back>(hf::mode::pmem));
+    hf::crash::add("section/kept by chance", std::make_unique<kept_by_chance>());
     hf::crash::add("section/unstage at once", std::make_unique<given_back_at_once>());
     hf::crash::add("section/free at once", std::make_unique<freed_at_once>());
     hf::crash::add("section/adopt at once", std::make_unique<adopted_at_once>());
