@@ -55,13 +55,16 @@ struct turn_takers::shared {
     double cpu_seen = 0;                    // of the holder, then
 
     /// The thread that is running so many steps along the ring; 'from' when no other is.
+    /// Allocates nothing: a signal handler asks, too (look_for_spinning).
     unsigned next(unsigned from, unsigned steps = 1) const {
-        std::vector<unsigned> others;
         const auto n = ring.size();
         const auto at = static_cast<std::size_t>(std::ranges::find(ring, from) - ring.begin());
-        for (std::size_t i = 1; i < n; ++i)
-            if (const unsigned t = ring[(at + i) % n]; takers[t]->running) others.push_back(t);
-        return others.empty() ? from : others[(steps - 1) % others.size()];
+        unsigned others = 0;
+        for (std::size_t i = 1; i < n; ++i) others += takers[ring[(at + i) % n]]->running;
+        if (others == 0) return from;
+        unsigned left = (steps - 1) % others;
+        for (std::size_t i = 1;; ++i)
+            if (const unsigned t = ring[(at + i) % n]; takers[t]->running && left-- == 0) return t;
     }
     /// Where the schedule says nothing of who is next.
     unsigned next_by_ring(unsigned from) {
@@ -85,7 +88,8 @@ struct turn_takers::shared {
 };
 
 namespace {
-constexpr double spinning_seconds = 0.04; // of one core
+// Of one core. What a virtual machine's host takes counts as well: far more than any real step.
+constexpr double spinning_seconds = 0.25;
 void look_for_spinning(void* of);
 thread_local turn_takers::shared* mine = nullptr; // of a thread that takes turns
 thread_local unsigned self = 0;
