@@ -165,4 +165,39 @@ TEST_F(DamagedLane, IsRefusedOrRecoveredAsItShouldBe) {
     EXPECT_GT(refused, 3000U);
 }
 
+TEST(DamagedIdleLane, OfAClosedPoolDoesNotShutItAtTheNextKill) {
+    const std::string path = "/dev/shm/hf_damaged_idle_lane_test." + std::to_string(::getpid());
+    open_options options;
+    options.layout = "damaged_lane_test/2";
+    options.create_bytes = options.max_bytes = 256_KiB;
+    options.max_threads = 2;
+    options.engines = {clobber::engine()};
+    options.seal = false;
+    for (const bool of_half : {false, true}) {
+        ::unlink(path.c_str());
+        std::uint64_t place = 0;
+        {
+            auto p = pool::open(path, options);
+            ASSERT_TRUE(p) << p.error().what();
+            pool_file& file = *p->internals().file;
+            start_lane(file, 1, 2); // as a thread leaves it
+            const void* word = of_half ? static_cast<void*>(lane_start(file, 1, 1).next)
+                                       : &lane_at(file, 1)->witness;
+            place = p->internals().offset_of(word);
+        }
+        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(static_cast<std::streamoff>(place));
+        const char damaged = static_cast<char>(file.get() ^ 1);
+        file.seekp(static_cast<std::streamoff>(place));
+        file.put(damaged);
+        file.close();
+        for (int killed = 0; killed < 3; ++killed) {
+            auto p = pool::open(path, options);
+            ASSERT_TRUE(p) << p.error().what();
+            pool::impl::abandon(std::move(*p));
+        }
+    }
+    ::unlink(path.c_str());
+}
+
 } // namespace

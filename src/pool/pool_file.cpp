@@ -42,7 +42,8 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         pool->read_only_ = options.read_only;
         pool->keep_bytes_ = options.keep_overwritten;
         if (options.creation != create::always_new) {
-            auto existing = os_file::open_existing(path, options.follow_symlinks, options.read_only);
+            auto existing =
+                os_file::open_existing(path, options.follow_symlinks, options.read_only);
             if (existing) {
                 pool->file_.take(*existing);
                 if (status good = pool->take_over(options, engines); !good.ok()) return good;
@@ -141,9 +142,15 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
     was_clean_ = h.open == 0;
     kept_bytes_ = !was_clean_ && (h.required_features & feature_kept_bytes) != 0;
-    machine_went_down_ = !was_clean_ && (!same_boot(*boot_id, h.boot_id) || *boot_id == "unknown");
-    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) &&
-        !same_boot(*boot_id, h.boot_id))
+    const bool left_in_process_mode =
+        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
+    const bool other_boot = !same_boot(*boot_id, h.boot_id) || *boot_id == "unknown";
+    // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
+    // through a failure of the machine, too.
+    const bool cache_persists = options.mode == mode::pmem && options.eadr && !left_in_process_mode;
+    machine_went_down_ =
+        !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
+    if (left_in_process_mode && !same_boot(*boot_id, h.boot_id))
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
                         "be torn or missing",
@@ -329,12 +336,16 @@ status pool_file::mark_open() {
     const auto boot_id = kernel_boot_id(path_);
     if (!boot_id) return boot_id.error();
     pool_header& h = *header_;
+    // Nobody has written back what a process left in the caches: from here on mode pmem would
+    // vouch for it.
+    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) && mode_ == mode::pmem)
+        if (status ok = file_.sync(); !ok.ok()) return ok;
     h.generation += 1;
     h.mode = static_cast<std::uint32_t>(mode_);
     h.engines = engines_;
     h.open = 1;
-    // What the machine took with it stays lost, whoever looks next.
-    note_kept(was_clean_ || (kept_bytes_ && !(machine_went_down_ && domain_ == domain::adr)));
+    // What was lost stays lost, whoever looks next.
+    note_kept(was_clean_ || (kept_bytes_ && !machine_went_down_));
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());

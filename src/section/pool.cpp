@@ -30,7 +30,8 @@
 #include <system_error>
 #include <thread>
 
-// Made by the linker where a section of that name is: functions that the plugin has not seen (mark.h).
+// Made by the linker where a section of that name is: functions that the plugin has not seen
+// (mark.h).
 extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __start_hf_uninstrumented[];
 
 namespace hf {
@@ -49,14 +50,17 @@ const engine* engine_for(const pool::impl& pool, const pending_section& section)
     return nullptr;
 }
 
-/// Reads every lane; fills 'pending' and the lanes' epochs.
-status read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
+/// Reads every lane; fills 'pending' and the lanes' epochs. 'damaged': lanes with nothing pending
+/// whose damage keeps nobody from opening the pool now.
+status read_lanes(pool::impl& pool, std::vector<pending_section>& pending,
+                  std::vector<std::uint32_t>& damaged) {
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         pending_section found;
         std::uint64_t newest = 0;
         lane_damage damage;
         if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest, damage))
             pending.push_back(std::move(found));
+        else if (damage.what != nullptr) damaged.push_back(l);
         // After a clean close nothing of it counts.
         const bool insists = pool.salvage && pool.recovery == recovery_policy::roll_back;
         if (damage.what != nullptr && !pool.file->was_clean() && !insists)
@@ -74,6 +78,15 @@ status read_lanes(pool::impl& pool, std::vector<pending_section>& pending) {
         pool.lanes[l].epoch = newest + epoch_gap;
     }
     return {};
+}
+
+/// Of these lanes, which nobody may take for long, nothing is to be believed until one does: else
+/// the next kill, whatever it cuts short, would keep the pool shut.
+void forget_order_of(pool::impl& pool, const std::vector<std::uint32_t>& damaged) noexcept {
+    const hf::domain d = pool.file->domain();
+    for (std::uint32_t l : damaged)
+        persist::store_word(d, &lane_at(*pool.file, l)->witness, lane_unordered);
+    if (!damaged.empty()) persist::fence(d);
 }
 
 /// Bounds everything a pending log says before anything is done with it.
@@ -151,8 +164,8 @@ status put_blocks_back(pool::impl& pool, const std::vector<pending_section>& pen
     return {};
 }
 
-/// A re-execution runs in the floating-point environment of its first run, and may end by a jump out
-/// of a signal handler: the thread gets its own back either way.
+/// A re-execution runs in the floating-point environment of its first run, and may end by a jump
+/// out of a signal handler: the thread gets its own back either way.
 class keeps_floats {
 public:
     keeps_floats() noexcept = default;
@@ -315,14 +328,16 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
 /// Without memory it fails as a crash would: what it has done so far stays in the file.
 status pool::impl::check_and_recover(const recovery_order& order) try {
     std::vector<pending_section> pending;
+    std::vector<std::uint32_t> damaged;
     status s;
     const auto before_recovery = [&] {
         try { // no exception leaves a guarded run
-            s = read_lanes(*this, pending);
+            s = read_lanes(*this, pending, damaged);
             if (s.ok()) s = check_pending(*this, pending);
             for (const engine* e : engines)
                 if (s.ok()) s = e->inspect(*this);
             if (s.ok()) s = file->mark_open();
+            if (s.ok()) forget_order_of(*this, damaged);
             if (s.ok()) s = put_blocks_back(*this, pending);
             if (s.ok()) s = settle_anchors(*this);
             for (const engine* e : engines)

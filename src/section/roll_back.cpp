@@ -24,7 +24,7 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending) {
             return r.kind == record_kind::unkept;
         }))
         return refuse("the pool had no room left to keep what it overwrote");
-    if (file.domain() == domain::adr && file.machine_went_down())
+    if (file.machine_went_down())
         return refuse("the machine went down, and stores may have persisted whose old bytes did "
                       "not");
     return {};
