@@ -42,6 +42,7 @@ protected:
         two = one->next;
         room = static_cast<std::byte*>(hf_alloc(1024));
         std::memset(room, 0, 1024);
+        shift = in_file(&in->first) - reinterpret_cast<std::uint64_t>(one);
         // It dies without cleaning up.
         if (testing::internal::InDeathTestChild()) std::filesystem::remove_all(directory);
     }
@@ -62,7 +63,6 @@ protected:
     }
     /// The canonical form of 'pointer', as the pool's first item shows it.
     std::uint64_t canonical(const void* pointer) const {
-        const auto shift = in_file(&in->first) - reinterpret_cast<std::uint64_t>(one);
         return reinterpret_cast<std::uint64_t>(pointer) + shift;
     }
     template <class T> T* at() { return reinterpret_cast<T*>(room); }
@@ -72,6 +72,7 @@ protected:
     item* one = nullptr;
     item* two = nullptr;
     std::byte* room = nullptr;
+    std::uint64_t shift = 0; // from an address here to its form in the file
 };
 
 // The optimiser must not see through the copies.
