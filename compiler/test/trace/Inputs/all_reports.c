@@ -12,4 +12,5 @@ void hf_trace_store(const void* address, uint64_t bytes) {
     printf("traced %d\n", (int)bytes);
 }
 void hf_trace_rmw(const void* address, uint64_t bytes) { (void)address, (void)bytes; }
+void hf_trace_turn(const void* address, uint64_t bytes) { (void)address, (void)bytes; }
 void hf_trace_fence(void) {}
