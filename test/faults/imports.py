@@ -13,10 +13,14 @@ import sys
 NO_SYSTEM_CALL = """
 abort bcmp ceil free getenv longjmp memchr memcpy memmove memset siglongjmp sigabbrev_np snprintf
 stderr strcmp strerror strlen strncpy strnlen vsnprintf
+frexp frexpf frexpl lgamma_r lgammaf_r lgammal_r modf modff modfl remquo remquof remquol sincos sincosf
+sincosl strcasecmp_l strncasecmp_l strtod_l strtof_l strtol_l strtold_l strtoll_l strtoul_l strtoull_l
+isalnum_l isalpha_l isblank_l iscntrl_l isdigit_l isgraph_l islower_l isprint_l ispunct_l isspace_l
+isupper_l isxdigit_l tolower_l toupper_l uselocale __start_hf_uninstrumented
 """.split()
 RUNTIME = ("_Unwind_", "__cxa_", "_setjmp", "__sigsetjmp", "__gxx_personality_v0", "__dso_handle",
            "__errno_location", "__tls_get_addr", "__udivti3", "__stack_chk_fail", "_Z",
-           "_GLOBAL_OFFSET_TABLE_", "__asan", "__ubsan", "__tsan", "__sanitizer")
+           "_GLOBAL_OFFSET_TABLE_" "__asan", "__ubsan", "__tsan", "__sanitizer")
 CANNOT_FAIL = {
     "getpid": "", "gettid": "", "sched_yield": "", "clock_gettime": "of clocks that there are",
     "pthread_atfork": "when the program starts",
@@ -25,6 +29,9 @@ CANNOT_FAIL = {
     "timer_delete": "of a timer that was made",
     "fprintf": "last words before abort()", "write": "last words before the process dies",
     "kill": "its own end", "raise": "its own end",
+    "newlocale": "of C, which is there already",
+    "malloc": "for a long text in a section: without memory the section ends the process, to be completed later",
+    "mprotect": "takes a right away from what holds nothing; no promise rests on it",
 }
 
 
