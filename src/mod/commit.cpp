@@ -9,6 +9,7 @@
 #include <mod/store_impl.hpp>
 
 #include <algorithm>
+#include <memory>
 
 namespace hf::mod {
 namespace {
@@ -278,12 +279,16 @@ void store::impl::leave() noexcept {
 }
 
 shadow& store::impl::refused_work() noexcept {
-    static thread_local shadow refused;
-    static thread_local node_cache none;
-    refused.forget();
-    prepare(refused, none);
-    refused.failed_ = true;
-    return refused;
+    struct work {
+        shadow refused;
+        node_cache none;
+    };
+    // On the heap: a library that is loaded late, Python's, has little room for each thread's own.
+    static thread_local const std::unique_ptr<work> mine = std::make_unique<work>();
+    mine->refused.forget();
+    prepare(mine->refused, mine->none);
+    mine->refused.failed_ = true;
+    return mine->refused;
 }
 
 status store::impl::refusal(const char* why) const {
