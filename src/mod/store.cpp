@@ -144,12 +144,17 @@ status store::impl::settle_taking(pool::impl& in) {
     const bool ours = *listed;
     const std::uint64_t there_bytes = blocks.allocated_at(b.offset).bytes;
     if (there_bytes == b.bytes) return ours ? status() : adopt(in, *super, b);
-    if (there_bytes != 0 || !in.blocks.claim(b))
-        return corrupt(*in.file,
-                       fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
     const hf::domain d = in.file->domain();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
-    blocks.retract(b, dirty);
+    // Its bit may have persisted without its chunk's entry, and the entry without the bit.
+    const heap_extent& e = blocks.extent_at(blocks.extent_of(b.offset));
+    const chunk_entry entry = blocks.entry(e, (b.offset - e.data_offset) / blocks.chunk_bytes());
+    const bool nobodys =
+        entry.word == 0 || entry.word == chunk_entry::large(b.bytes / blocks.chunk_bytes()).word;
+    if (there_bytes == 0 && nobodys) blocks.retract(b, dirty);
+    if (there_bytes != 0 || !nobodys || !in.blocks.claim(b))
+        return corrupt(*in.file,
+                       fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
     if (ours) blocks.publish(b, dirty);
     persist::fence(d);
     if (ours) return {};
