@@ -170,9 +170,9 @@ store::impl::others store::impl::before_reclaim(const root::volatile_part* owner
 bool store::impl::adopt_word(root::volatile_part& of) noexcept {
     std::uint64_t word = of.word.load(std::memory_order_acquire);
     persist::trace(persist::event::commit, &of.durable->word, word_bytes);
-    if (!std::atomic_ref(of.durable->word).compare_exchange_strong(word, word)) return false;
-    persist::flush(domain(), of.durable, 2 * word_bytes);
-    return true;
+    const bool taken = std::atomic_ref(of.durable->word).compare_exchange_strong(word, word);
+    persist::flush(domain(), of.durable, 2 * word_bytes); // a locked operation writes either way
+    return taken;
 }
 
 /// Behind the fence. Returns up to which commit all roots but 'owner' are durable. Requires:
