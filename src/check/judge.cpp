@@ -155,9 +155,11 @@ hf::check::verdict judge::look(pool& p, program& given,
                                const used_chunks* used) {
     state seen;
     given.describe(p, seen);
-    if (seen.wrong_.empty()) seen.wrong_ = compare_blocks(p, seen, used);
-    // A description may itself have taken blocks (a root that it asks for first).
-    if (!seen.wrong_.empty() && used != nullptr) seen.wrong_ = compare_blocks(p, seen, nullptr);
+    if (seen.wrong_.empty()) {
+        seen.wrong_ = compare_blocks(p, seen, used);
+        // The description may itself have taken blocks (a root that it asks for first).
+        if (!seen.wrong_.empty() && used != nullptr) seen.wrong_ = compare_blocks(p, seen, nullptr);
+    }
     if (!seen.wrong_.empty()) return {false, 0, seen.wrong_ + "; state " + seen.text()};
     const hf::check::outcome state = seen.digest();
     const auto found = known.find(state);

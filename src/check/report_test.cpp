@@ -80,6 +80,21 @@ struct missing_flush final : one_fault {
     }
 };
 
+/// Tells a wrong state by an expectation alone: what it adds is the same.
+struct unexpected final : one_fault {
+    void change(hf::pool& p, record& r) override {
+        r.value = 7;
+        hf::persist::fence(p.domain());
+        r.valid = 1;
+        keep(p, r.valid);
+    }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        s.add(r->valid);
+        s.expect(r->valid == 0 || r->value == 7, "what is valid has a value");
+    }
+};
+
 struct missing_fence final : one_fault {
     void change(hf::pool& p, record& r) override {
         r.value = 7, guilty_line = __LINE__;
@@ -400,6 +415,13 @@ TEST(Report, ABufferedOperationMayBeLostButNotTwo) {
 TEST(Report, NamesTheStoreThatNothingFlushed) {
     missing_flush given;
     expect_guilty(given, "flush its line and fence");
+}
+
+TEST(Report, WhatADescriptionExpectsIsJudged) {
+    unexpected given;
+    const reported r = report_of(given);
+    ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+    EXPECT_NE(r.text.find("what is valid has a value"), std::string::npos) << r.text;
 }
 
 TEST(Report, NamesTheStoreWhoseFlushNoFenceCompleted) {
