@@ -194,7 +194,9 @@ void look_for_spinning(void* of) {
     auto& s = *static_cast<turn_takers::shared*>(of);
     const unsigned holder = s.holder;
     if (mine != &s || self != holder) {
-        ::pthread_kill(s.takers[holder]->thread.native_handle(), SIGALRM);
+        // A thread that has only just begun to live is the holder and does not know it yet.
+        const pthread_t asked = s.takers[holder]->thread.native_handle();
+        if (::pthread_equal(asked, ::pthread_self()) == 0) ::pthread_kill(asked, SIGALRM);
         return;
     }
     const double cpu = cpu_seconds();

@@ -2,6 +2,7 @@
 //
 // Goal: runs of several threads are what their schedule says, and what counts as right at a moment
 // of one follows from what was acknowledged. Method: small runs whose every step is known.
+#include <check/guard.hpp>
 #include <check/history.hpp>
 #include <check/recorder.hpp>
 #include <check/schedule.hpp>
@@ -10,8 +11,13 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
+#include <csignal>
 #include <mutex>
+#include <pthread.h>
 #include <string>
+#include <thread>
 
 namespace {
 
@@ -55,6 +61,26 @@ TEST(Schedule, AThreadThatWaitsForALockGivesItsTurnUp) {
         },
         [](unsigned) {});
     EXPECT_EQ(passed, "aabb");
+}
+
+TEST(Schedule, TheClockMayTickBeforeAThreadHasStarted) {
+    const pthread_t here = pthread_self();
+    std::atomic<bool> done{false}, runs{false};
+    std::thread clock([&] {
+        for (; !done; std::this_thread::sleep_for(std::chrono::microseconds(20)))
+            if (runs) pthread_kill(here, SIGALRM);
+    });
+    const std::string died = run_guarded(1e6, [&] {
+        for (int i = 0; i < 200; ++i) {
+            turn_takers threads(2);
+            runs = true;
+            EXPECT_EQ(run_of(threads, {0, {1}}), "abbbaa");
+            runs = false;
+        }
+    });
+    done = true;
+    clock.join();
+    EXPECT_EQ(died, "");
 }
 
 TEST(History, EveryOrderOnce) {
