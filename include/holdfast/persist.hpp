@@ -25,11 +25,11 @@ struct counters {
     std::uint64_t nt_stores;       // non-temporal copies issued (calls, whatever their length)
     std::uint64_t ordering_points; // fences an operation had to wait for; in process mode, the
                                    // places where one would stand
-    std::uint64_t log_entries;     // section log records other than begin and commit marks
-    std::uint64_t log_bytes;       // bytes of all section log records, begin records included
-    std::uint64_t pm_bytes;        // bytes stored to PM: data noted by sections, logs, allocator
+    std::uint64_t log_entries;     // section log records; not begin records, nor kept ones
+    std::uint64_t log_bytes;       // bytes of section log records, begin records included
+    std::uint64_t pm_bytes;        // bytes stored to PM: data noted by sections, those, allocator
     std::uint64_t sections;        // sections committed
-    // Not in the two log counts: records that engine clobber writes for roll_back alone.
+    // In no other count, pm_bytes included: what engine clobber logs for rolling back alone.
     std::uint64_t kept_entries;
     std::uint64_t kept_bytes;
 };

@@ -69,8 +69,8 @@ struct open_options {
     /// ordering point, for each word that a section overwrites unread. Without, only completing is
     /// left.
     bool keep_overwritten = true;
-    /// For a look at any pool, whatever is pending and whoever made it: nothing is written to the
-    /// file. What a crash cut short is rolled back in memory; no section may be begun.
+    /// For a look at any pool, whoever made it: nothing is written to the file, and no section may
+    /// be begun. What a crash cut short is rolled back in memory; torn where that is not complete.
     bool read_only = false;
     /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no
     /// bound. New is a line stored to for the first time, a block, preserved bytes.

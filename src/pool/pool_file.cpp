@@ -148,7 +148,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.
     const bool cache_persists = options.mode == mode::pmem && options.eadr && !left_in_process_mode;
-    machine_went_down_ =
+    stores_in_doubt_ =
         !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
     if (left_in_process_mode && !same_boot(*boot_id, h.boot_id))
         warnings_.push_back(
@@ -345,7 +345,7 @@ status pool_file::mark_open() {
     h.engines = engines_;
     h.open = 1;
     // What was lost stays lost, whoever looks next.
-    note_kept(was_clean_ || (kept_bytes_ && !machine_went_down_));
+    note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
@@ -375,7 +375,7 @@ void pool_file::note_place(std::uint64_t base) noexcept {
 
 status pool_file::settle_place() {
     const auto here = reinterpret_cast<std::uint64_t>(base_);
-    const bool noted = kept_bytes_ == keep_bytes_ && !machine_went_down_;
+    const bool noted = kept_bytes_ == keep_bytes_ && !stores_in_doubt_;
     if (was_clean_ || read_only_ || (logged_base_ == here && noted)) return {};
     note_kept(true);
     note_place(here);

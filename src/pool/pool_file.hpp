@@ -118,14 +118,18 @@ public:
     std::uint64_t generation() const noexcept { return generation_; }
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
+    void warn(std::string what) { warnings_.push_back(std::move(what)); }
     /// Whether sections that the open before this one left pending kept what they overwrote.
     bool kept_bytes() const noexcept { return kept_bytes_; }
     /// True when it is mapped privately, and nothing is ever written to the file.
     bool read_only() const noexcept { return read_only_; }
     /// True when creation made the file in this open.
     bool created() const noexcept { return created_; }
-    /// True when a boot before this one left the pool open, or may have.
-    bool machine_went_down() const noexcept { return machine_went_down_; }
+    /// True when any part may be missing of what the open before this one stored, though later
+    /// stores are there: the machine may have gone down since, or the file is a copy of a pool in
+    /// use. mark_open carries the doubt on: kept_bytes() is false from then on, until nothing is
+    /// pending any more.
+    bool stores_in_doubt() const noexcept { return stores_in_doubt_; }
     /// True when the last close was clean.
     bool was_clean() const noexcept { return was_clean_; }
     std::span<const extent> extents() const noexcept {
@@ -181,7 +185,7 @@ private:
     hf::domain domain_ = hf::domain::process;
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
-    bool machine_went_down_ = false, read_only_ = false, kept_bytes_ = false;
+    bool stores_in_doubt_ = false, read_only_ = false, kept_bytes_ = false;
     bool keep_bytes_ = true; // open_options::keep_overwritten
     bool seal_ = true; // open_options::seal
     // A header copy in the file may name an extent that this process does not use: what lies behind

@@ -10,7 +10,7 @@ namespace hf {
 
 status can_roll_back(const pool::impl& pool, const pending_section& pending) {
     const pool_file& file = *pool.file;
-    if (pending.begin.engine != engine_clobber || pool.salvage || file.read_only()) return {};
+    if (pending.begin.engine != engine_clobber || pool.salvage) return {};
     const auto refuse = [&](const char* why) {
         return status{errc::torn, fmt::format("{}: torn: lane {}: its section cannot be rolled back "
                                               "for certain: {}; complete it, or open with salvage "
@@ -18,13 +18,13 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending) {
                                               file.path(), pending.lane, why)};
     };
     if (!file.kept_bytes())
-        return refuse("it ran without open_options::keep_overwritten, or in a build that knows no "
-                      "such thing");
+        return refuse("it ran without open_options::keep_overwritten, in a build that knows no such "
+                      "thing, or before the machine went down");
     if (std::ranges::any_of(pending.records, [](const record_view& r) {
             return r.kind == record_kind::unkept;
         }))
         return refuse("the pool had no room left to keep what it overwrote");
-    if (file.machine_went_down())
+    if (file.stores_in_doubt())
         return refuse("the machine went down, and stores may have persisted whose old bytes did "
                       "not");
     return {};
