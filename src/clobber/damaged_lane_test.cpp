@@ -165,39 +165,93 @@ TEST_F(DamagedLane, IsRefusedOrRecoveredAsItShouldBe) {
     EXPECT_GT(refused, 3000U);
 }
 
-TEST(DamagedIdleLane, OfAClosedPoolDoesNotShutItAtTheNextKill) {
-    const std::string path = "/dev/shm/hf_damaged_idle_lane_test." + std::to_string(::getpid());
-    open_options options;
-    options.layout = "damaged_lane_test/2";
-    options.create_bytes = options.max_bytes = 256_KiB;
-    options.max_threads = 2;
-    options.engines = {clobber::engine()};
-    options.seal = false;
-    for (const bool of_half : {false, true}) {
-        ::unlink(path.c_str());
+/// What the refusal says gets past it.
+void expect_ways_out(const status& refusal, std::initializer_list<const char*> parts) {
+    EXPECT_EQ(name(refusal.code()), "corrupt");
+    for (const char* part : parts)
+        EXPECT_NE(refusal.what().find(part), std::string::npos) << refusal.what();
+}
+
+TEST_F(DamagedLane, IsRolledBackUnderSalvageAndNeverReExecuted) {
+    dead_[places_.back()] = static_cast<char>(dead_[places_.back()] ^ 1); // in the last segment
+    write(dead_);
+    options_.salvage = true;
+    auto p = pool::open(path_, options_);
+    ASSERT_FALSE(p);
+    expect_ways_out(p.error(), {"roll_back and salvage", "holdfast repair --roll-back --force"});
+    options_.recovery = recovery_policy::roll_back;
+    p = pool::open(path_, options_);
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(p->recovered().rolled_back, 1U);
+}
+
+class DamagedIdleLane : public ::testing::Test {
+protected:
+    void SetUp() override {
+        ::unlink(path_.c_str());
+        options_.layout = "damaged_lane_test/2";
+        options_.create_bytes = options_.max_bytes = 256_KiB;
+        options_.max_threads = 2;
+        options_.engines = {clobber::engine()};
+        options_.seal = false;
+    }
+    void TearDown() override { ::unlink(path_.c_str()); }
+
+    /// Leaves lane 1 as a thread leaves it, but for one bit: of a half, or of the witness.
+    void damage_one_bit(bool of_half, bool killed) {
+        ::unlink(path_.c_str());
         std::uint64_t place = 0;
         {
-            auto p = pool::open(path, options);
+            auto p = pool::open(path_, options_);
             ASSERT_TRUE(p) << p.error().what();
             pool_file& file = *p->internals().file;
-            start_lane(file, 1, 2); // as a thread leaves it
+            start_lane(file, 1, 2);
             const void* word = of_half ? static_cast<void*>(lane_start(file, 1, 1).next)
                                        : &lane_at(file, 1)->witness;
             place = p->internals().offset_of(word);
+            if (killed) pool::impl::abandon(std::move(*p));
         }
-        std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+        std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
         file.seekg(static_cast<std::streamoff>(place));
         const char damaged = static_cast<char>(file.get() ^ 1);
         file.seekp(static_cast<std::streamoff>(place));
         file.put(damaged);
-        file.close();
+    }
+    void expect_opens_after_kills() {
         for (int killed = 0; killed < 3; ++killed) {
-            auto p = pool::open(path, options);
+            auto p = pool::open(path_, options_);
             ASSERT_TRUE(p) << p.error().what();
             pool::impl::abandon(std::move(*p));
         }
     }
-    ::unlink(path.c_str());
+
+    std::string path_ = "/dev/shm/hf_damaged_idle_lane_test." + std::to_string(::getpid());
+    open_options options_;
+};
+
+TEST_F(DamagedIdleLane, OfAClosedPoolDoesNotShutItAtTheNextKill) {
+    for (const bool of_half : {false, true}) {
+        damage_one_bit(of_half, false);
+        expect_opens_after_kills();
+    }
+}
+
+TEST_F(DamagedIdleLane, OfAKilledPoolIsTakenForIdleUnderSalvage) {
+    for (const bool of_half : {false, true}) {
+        damage_one_bit(of_half, true);
+        for (const bool rolling : {false, true}) {
+            options_.recovery =
+                rolling ? recovery_policy::roll_back : recovery_policy::complete;
+            const auto p = pool::open(path_, options_);
+            ASSERT_FALSE(p);
+            expect_ways_out(p.error(), {"open the pool with salvage", "--roll-back --force"});
+        }
+        options_.recovery = recovery_policy::complete;
+        options_.salvage = true;
+        pool::impl::abandon(std::move(*pool::open(path_, options_)));
+        options_.salvage = false;
+        expect_opens_after_kills(); // salvaged once, it stays so
+    }
 }
 
 } // namespace

@@ -50,43 +50,63 @@ const engine* engine_for(const pool::impl& pool, const pending_section& section)
     return nullptr;
 }
 
-/// Reads every lane; fills 'pending' and the lanes' epochs. 'damaged': lanes with nothing pending
-/// whose damage keeps nobody from opening the pool now.
+/// Why a lane keeps the pool shut; ok where nothing does, or where salvage was asked for.
+status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_section* pending,
+                  std::uint64_t newest, const lane_damage& damage) {
+    const pool_file& file = *pool.file;
+    const auto refuse = [&](const std::string& why) {
+        return refusal(file.path(), errc::corrupt, fmt::format("lane {}: {}", lane, why));
+    };
+    if (file.was_clean() && pending != nullptr && !pool.salvage)
+        return refuse(fmt::format("a pending section, epoch {:#x}, in a pool that was closed "
+                                  "cleanly; `holdfast repair` puts the lane's mark right, salvage "
+                                  "believes the close",
+                                  pending->begin.epoch));
+    const bool rolling = pool.recovery == recovery_policy::roll_back;
+    const bool passes = pool.salvage && (pending == nullptr || rolling);
+    // After a clean close nothing counts of what stands in lanes.
+    if (damage.what != nullptr && !file.was_clean() && !passes)
+        return refuse(fmt::format(
+            "{} at offset {:#x}: expected {:#x}, found {:#x}; {} salvage, or run `holdfast repair "
+            "--roll-back --force`",
+            damage.what, damage.offset, damage.expected, damage.found,
+            pending == nullptr ? "to take the lane for idle, as it looks, open the pool with"
+                               : "to roll back what stands before it, open the pool with "
+                                 "recovery_policy::roll_back and"));
+    // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
+    if (newest > epoch_max)
+        return refuse(fmt::format("epoch {:#x}, at most {:#x} expected", newest, epoch_max));
+    return {};
+}
+
+/// Reads every lane; fills 'pending' and the lanes' epochs. 'disbelieved': lanes that keep nobody
+/// from opening the pool, though what stands in them is damaged or belies the clean close.
 status read_lanes(pool::impl& pool, std::vector<pending_section>& pending,
-                  std::vector<std::uint32_t>& damaged) {
+                  std::vector<std::uint32_t>& disbelieved) {
+    pool_file& file = *pool.file;
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         pending_section found;
         std::uint64_t newest = 0;
         lane_damage damage;
-        if (read_lane(*pool.file, pool.blocks.durable(), l, found, newest, damage))
-            pending.push_back(std::move(found));
-        else if (damage.what != nullptr) damaged.push_back(l);
-        // After a clean close nothing of it counts.
-        const bool insists = pool.salvage && pool.recovery == recovery_policy::roll_back;
-        if (damage.what != nullptr && !pool.file->was_clean() && !insists)
-            return {errc::corrupt,
-                    fmt::format("{}: corrupt: lane {}: {} at offset {:#x}: expected {:#x}, found "
-                                "{:#x}; to roll back what stands before it, open the pool with "
-                                "recovery_policy::roll_back and salvage",
-                                pool.file->path(), l, damage.what, damage.offset, damage.expected,
-                                damage.found)};
-        // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
-        if (newest > epoch_max)
-            return {errc::corrupt, fmt::format("{}: corrupt: lane {}: epoch {:#x}, at most {:#x} "
-                                               "expected",
-                                               pool.file->path(), l, newest, epoch_max)};
+        const bool is_pending =
+            read_lane(file, pool.blocks.durable(), l, found, newest, damage);
+        if (status s = judge_lane(pool, l, is_pending ? &found : nullptr, newest, damage); !s.ok())
+            return s;
+        if (is_pending && file.was_clean())
+            file.warn(fmt::format("{}: salvaged: lane {}: a section that says it is pending counts "
+                                  "as committed: the pool was closed cleanly",
+                                  file.path(), l));
+        if (is_pending && !file.was_clean()) pending.push_back(std::move(found));
+        else if (is_pending || damage.what != nullptr) disbelieved.push_back(l);
         pool.lanes[l].epoch = newest + epoch_gap;
     }
     return {};
 }
 
-/// Of these lanes, which nobody may take for long, nothing is to be believed until one does: else
-/// the next kill, whatever it cuts short, would keep the pool shut.
-void forget_order_of(pool::impl& pool, const std::vector<std::uint32_t>& damaged) noexcept {
-    const hf::domain d = pool.file->domain();
-    for (std::uint32_t l : damaged)
-        persist::store_word(d, &lane_at(*pool.file, l)->witness, lane_unordered);
-    if (!damaged.empty()) persist::fence(d);
+/// Starts these lanes anew, which nobody may take for long: else the next kill, whatever it cuts
+/// short, would keep the pool shut, or have recovered what has been disbelieved here.
+void start_anew(pool::impl& pool, const std::vector<std::uint32_t>& disbelieved) noexcept {
+    for (std::uint32_t l : disbelieved) start_lane(*pool.file, l, pool.lanes[l].epoch);
 }
 
 /// Bounds everything a pending log says before anything is done with it.
@@ -328,16 +348,19 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
 /// Without memory it fails as a crash would: what it has done so far stays in the file.
 status pool::impl::check_and_recover(const recovery_order& order) try {
     std::vector<pending_section> pending;
-    std::vector<std::uint32_t> damaged;
+    std::vector<std::uint32_t> disbelieved;
     status s;
     const auto before_recovery = [&] {
         try { // no exception leaves a guarded run
-            s = read_lanes(*this, pending, damaged);
+            s = read_lanes(*this, pending, disbelieved);
             if (s.ok()) s = check_pending(*this, pending);
             for (const engine* e : engines)
                 if (s.ok()) s = e->inspect(*this);
+            // Marked open, the pool would seem to have left pending what says so.
+            const bool belied = file->was_clean() && salvage;
+            if (s.ok() && belied) start_anew(*this, disbelieved);
             if (s.ok()) s = file->mark_open();
-            if (s.ok()) forget_order_of(*this, damaged);
+            if (s.ok() && !belied) start_anew(*this, disbelieved);
             if (s.ok()) s = put_blocks_back(*this, pending);
             if (s.ok()) s = settle_anchors(*this);
             for (const engine* e : engines)
@@ -427,23 +450,43 @@ pool::~pool() {
     impl_->close();
 }
 
+/// A lane whose thread is, or has ended, inside a section, as when it calls exit() there; or none.
+/// Requires: due marks are stored.
+std::uint32_t pool::impl::lane_in_section() noexcept {
+    std::scoped_lock held{lanes_lock};
+    for (std::uint32_t l = 0; l < lanes.size(); ++l)
+        if (lanes[l].taken && lane_at(*file, l)->committed != lanes[l].epoch) return l;
+    return no_lane;
+}
+
 void pool::impl::close() noexcept {
+    std::uint32_t busy = no_lane;
     const auto settle = [&] {
+        for (std::uint32_t l = 0; l < lanes.size(); ++l) store_due_mark(l);
+        busy = lane_in_section();
+        if (busy != no_lane) return;
         for (auto& state : states)
             if (state != nullptr) state->settle();
-        // Marks that threads left out become durable before the header says nothing is pending.
-        for (std::uint32_t l = 0; l < lanes.size(); ++l) store_due_mark(l);
+        // Marks and states are durable before the header says that nothing is pending.
         persist::fence(file->domain());
         seal(*this);
     };
-    if (!guard_signals || file->in_memory()) return settle();
-    status s = file->whole();
-    if (s.ok())
+    const bool guarded = guard_signals && !file->in_memory();
+    status s;
+    if (guarded) s = file->whole();
+    if (s.ok() && !guarded) settle();
+    else if (s.ok())
         if (const auto how = fault_guard::run(fault_guard::against::cut_files, settle); how.stopped)
             s = {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
+    if (busy != no_lane)
+        s = refusal(file->path(), errc::in_use,
+                    fmt::format("closed while a section is open in lane {}, which the next open "
+                                "recovers",
+                                busy));
     if (s.ok()) return;
     // There is nobody to return it to.
     std::fprintf(stderr, "holdfast: %s; the pool stays marked open\n", s.what().c_str());
+    states.clear(); // before the file is unmapped
     pool_file::abandon(std::move(file));
 }
 

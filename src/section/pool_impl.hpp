@@ -48,8 +48,10 @@ public:
                              const recovery_order& order = {});
     status check_and_recover(const recovery_order& order);
     status attach_engines();
-    /// Settles what the clean close vouches for. A file that was cut stays marked open.
+    /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
+    /// open, stay marked open.
     void close() noexcept;
+    std::uint32_t lane_in_section() noexcept;
     /// Lets go of the pool as a crash would: nothing is settled, nothing marked.
     static void abandon(pool opened);
 

@@ -19,6 +19,9 @@ struct thread_attachments {
             if (registry::is_open(a->instance)) leave(*a);
     }
     static void leave(attachment& a) {
+        // A section that its thread does not end keeps its lane, and what its log names: the pool
+        // is left open (pool::impl::close), and the next open recovers it.
+        if (current_section == &a.work) return;
         a.work.leave();
         for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
         a.pool->blocks.release_all(a.cache);
