@@ -104,6 +104,9 @@ public:
 };
 void walk_tables(const pool_image& pool, table_visitor& visitor);
 
+/// What the first record's check continues. Its complement marks a half that begins with none.
+inline constexpr std::uint64_t first_chain = 0x686f6c6466617374ULL;
+
 /// One record of a lane's log. 'payload' lies in the file.
 struct lane_record {
     record_kind kind;
@@ -112,10 +115,18 @@ struct lane_record {
     std::span<const std::byte> payload;
 };
 
+/// A half of a lane, as its start tells it.
+struct half_image {
+    std::uint64_t at = 0;    // from pool start
+    std::uint64_t epoch = 0; // of the begin record there; 0: there is none
+    bool damaged = false;    // neither a begin record nor the mark of none
+};
+
 struct lane_image {
     std::uint32_t lane = 0;
     std::uint64_t offset = 0; // of the lane
     std::uint64_t committed = 0;
+    half_image halves[2];
     std::uint64_t newest = 0; // highest epoch of a valid begin record; 0: there is none
     bool pending = false;     // that one is above 'committed'
     begin_payload begin{};    // of the pending section

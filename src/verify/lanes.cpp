@@ -13,7 +13,6 @@ namespace hf::verify {
 namespace {
 
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
-constexpr std::uint64_t first_chain = 0x686f6c6466617374ULL;
 
 /// Where the next record stands, and the check it continues.
 struct cursor {
@@ -21,7 +20,7 @@ struct cursor {
     std::uint64_t chain;
 };
 
-bool read_record(const pool_image& pool, cursor& at, lane_record& out) noexcept {
+bool read_record_here(const pool_image& pool, cursor& at, lane_record& out) noexcept {
     record_head head;
     if (at.limit - at.next < sizeof head || !pool.has(at.next, at.limit - at.next)) return false;
     std::memcpy(&head, pool.file().data() + at.next, sizeof head);
@@ -30,12 +29,20 @@ bool read_record(const pool_image& pool, cursor& at, lane_record& out) noexcept 
     const std::uint64_t bytes = has_payload(kind) ? head.bytes : 0;
     if (bytes > room || round_up(bytes, word_bytes) > room) return false;
     const auto payload = pool.file().subspan(at.next + sizeof head, bytes);
-    const std::uint64_t words[3] = {head.what, head.bytes,
-                                    bytes == 0 ? 0 : XXH3_64bits(payload.data(), bytes)};
-    if (head.check != checksum(words, sizeof words, at.chain)) return false;
+    if (head.check != record_check(head.what, head.bytes, payload.data(), bytes, at.chain))
+        return false;
     out = {kind, at.next, head.what & offset_mask, head.bytes, payload};
     at.next += sizeof head + round_up(bytes, word_bytes);
     at.chain = head.check;
+    return true;
+}
+
+bool read_record(const pool_image& pool, cursor& at, lane_record& out) noexcept {
+    if (read_record_here(pool, at, out)) return true;
+    cursor line{round_up(at.next, line_bytes), at.limit, at.chain};
+    if (line.next == at.next || line.next >= at.limit || !read_record_here(pool, line, out))
+        return false;
+    at = line;
     return true;
 }
 
@@ -94,16 +101,7 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
     const std::uint64_t half_bytes =
         round_down((h.lane_bytes - sizeof(lane_header)) / 2, line_bytes);
     const std::uint64_t witness = pool.word(out.offset + offsetof(lane_header, witness));
-    const bool in_order = witness != 0 && witness != lane_unordered;
-    const auto damaged = [&](const char* what, std::uint64_t where) {
-        if (*out.damage != 0) return;
-        out.damage = what;
-        out.damaged_at = where;
-    };
-    if (in_order && witness != witness_of(out.committed) &&
-        witness != witness_of(out.committed + 1))
-        damaged("a mark with its witness", out.offset);
-    std::uint64_t lost = 0; // where a half begins with no record
+    std::uint64_t newest_flags = in_order_bit; // in the offset of the newest begin record
     cursor at{};
     for (std::uint64_t half = 0; half < 2; ++half) {
         const std::uint64_t start = out.offset + sizeof(lane_header) + half * half_bytes;
@@ -111,27 +109,37 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
         begin_payload begin;
         lane_record record;
         if (!read_begin(pool, first, record, begin) || begin.epoch % 2 != half) {
-            if (pool.word(start) != ~first_chain) lost = start;
+            out.halves[half] = {start, 0, pool.word(start) != ~first_chain};
             continue;
         }
+        out.halves[half] = {start, begin.epoch, false};
         if (begin.epoch <= out.newest) continue;
         out.newest = begin.epoch;
+        newest_flags = record.offset;
         if (begin.epoch <= out.committed) continue;
-        if ((record.offset & in_order_bit) != 0 && witness == 0)
-            damaged("a mark with its witness", out.offset);
         at = first;
         out.begin = begin;
         out.announced = record.offset & (in_order_bit - 1);
         out.args = record.payload.subspan(sizeof begin);
         out.pending = true;
     }
-    if (!out.pending) {
-        if (in_order && lost != 0) damaged("a begin record or the mark of none", lost);
-        return out;
-    }
-    if (read_records(pool, at, budget_bytes, out.records) && in_order &&
+    const bool log_ends = !out.pending || read_records(pool, at, budget_bytes, out.records);
+    const auto damaged = [&](const char* what, std::uint64_t where) {
+        if (*out.damage != 0) return;
+        out.damage = what;
+        out.damaged_at = where;
+    };
+    if (out.pending && (newest_flags & in_order_bit) != 0 && witness == 0)
+        damaged("a mark with its witness", out.offset);
+    // A build that knows no order has used the lane since, and left the witness as it was.
+    if (witness == 0 || witness == lane_unordered || (newest_flags & in_order_bit) == 0) return out;
+    if (witness != witness_of(out.committed) && witness != witness_of(out.committed + 1))
+        damaged("a mark with its witness", out.offset);
+    if (out.pending && log_ends &&
         (at.limit - at.next < word_bytes || pool.word(at.next) != ~at.chain))
         damaged("a record or the mark of the log's end", at.next);
+    for (const half_image& half : out.halves)
+        if (!out.pending && half.damaged) damaged("a begin record or the mark of none", half.at);
     return out;
 }
 

@@ -89,6 +89,7 @@ private:
     void write_header(const header_copies& copies, const char* from);
     void length();
     void lanes();
+    void order(const lane_image& image, std::uint64_t committed);
     void roots();
     void tables();
     void chunk(const extent_image& e, std::uint64_t c);
@@ -177,25 +178,39 @@ void planning::length() {
 /// In a pool that its header says was closed, every section is committed (2).
 void planning::lanes() {
     std::uint64_t budget = log_budget(*pool_);
+    const bool sealed = seal_.state == seal_state::intact;
     for (std::uint32_t l = 0; l < header_.lane_count; ++l) {
         const lane_image image = read_lane(*pool_, l, budget);
         if (!pool_->has(image.offset, word_bytes)) return;
-        const bool sealed = seal_.state == seal_state::intact;
         const std::uint64_t wanted =
             sealed ? seal_.lane_word(l) : std::max(image.committed, image.newest);
         const bool changed = put_word(image.offset, wanted);
-        const bool damaged = *image.damage != 0;
-        const std::uint64_t at = image.offset + offsetof(lane_header, witness);
-        const std::uint64_t witness = pool_->word(at);
-        const bool fits = witness == witness_of(wanted) || (witness == 0 && !damaged);
-        if ((changed || damaged) && !fits) (void)put_word(at, lane_unordered); // until it is taken
         if (changed)
             done(fmt::format("lane {}: 'committed' put back to {:#x}, from {}", l, wanted,
                              sealed ? "the seal" : "its newest begin record"));
-        if (sealed && image.newest > wanted)
-            lost(fmt::format("lane {}: a begin record of epoch {:#x}, newer than the seal", l,
-                             image.newest));
+        // It would be pending. The mark of none takes its place.
+        for (const half_image& half : image.halves)
+            if (half.epoch > wanted) {
+                put_word(half.at, ~first_chain);
+                lost(fmt::format("lane {}: a begin record of epoch {:#x}, newer than the seal", l,
+                                 half.epoch));
+            }
+        if (changed || *image.damage != 0) order(image, wanted);
     }
+}
+
+/// Gives a lane whose mark is 'committed' now the witness of it; where a half is damaged, the note
+/// that nothing is to be believed of its order until somebody takes it.
+void planning::order(const lane_image& image, std::uint64_t committed) {
+    const std::uint64_t at = image.offset + offsetof(lane_header, witness);
+    const std::uint64_t witness = pool_->word(at);
+    const bool never = (witness == 0 && *image.damage == 0) || witness == lane_unordered;
+    if (never) return;
+    const bool halves = std::ranges::none_of(image.halves, &half_image::damaged);
+    if (put_word(at, halves ? witness_of(committed) : lane_unordered))
+        done(fmt::format("lane {}: {}", image.lane,
+                         halves ? "the witness of 'committed' put back"
+                                : "a half begins with no record: its order counts no more"));
 }
 
 void planning::roots() {

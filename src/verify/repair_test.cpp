@@ -149,6 +149,49 @@ TEST_F(Repair, LaneOfAClosedPoolNeedsNoSeal) {
     EXPECT_EQ(repaired(file, plan), before) << lines_of(plan);
 }
 
+TEST_F(Repair, ASectionNewerThanTheSealDoesNotKeepThePoolShut) {
+    bytes newer; // the same pool after two more pushes: a begin record in each half
+    {
+        pool p = open_good();
+        auto* l = p.root<list_sections::list>();
+        for (int i = 0; i < 2; ++i) list_sections::push(true, l, l->count + 1);
+    }
+    newer = read_all(path);
+    bytes file = good;
+    const auto lane = static_cast<std::ptrdiff_t>(h.lanes_offset);
+    std::copy_n(newer.begin() + lane, h.lane_bytes, file.begin() + lane);
+    std::copy_n(good.begin() + lane, 8, file.begin() + lane); // but for 'committed'
+    ASSERT_EQ(verdict_of(file), verdict::damaged);
+    const repair_plan plan = plan_repair(file);
+    EXPECT_EQ(plan.lost.size(), 2U) << lines_of(plan);
+    const bytes after = repaired(file, plan);
+    EXPECT_EQ(verdict_of(after), verdict::good);
+    EXPECT_TRUE(plan_repair(after).nothing_to_do());
+    write_all(path, after);
+    pool p = open_good();
+    EXPECT_EQ(p.recovered().sections_pending, 0U);
+    EXPECT_EQ(p.root<list_sections::list>()->count, 6U);
+}
+
+TEST_F(Repair, ALaneStaysInOrderUnlessAHalfOfItIsDamaged) {
+    const std::uint64_t witness = h.lanes_offset + offsetof(lane_header, witness);
+    const std::uint64_t half = h.lanes_offset + sizeof(lane_header);
+    const auto committed = load<std::uint64_t>(good, h.lanes_offset);
+    ASSERT_EQ(load<std::uint64_t>(good, witness), witness_of(committed));
+    const auto after = [&](std::initializer_list<std::uint64_t> flipped) {
+        bytes file = good;
+        for (const std::uint64_t at : flipped) file[at] ^= std::byte{1};
+        return repaired(file, plan_repair(file));
+    };
+    EXPECT_EQ(after({witness}), good);
+    EXPECT_EQ(after({witness, h.lanes_offset}), good);
+    for (const bytes& mended : {after({half}), after({half, witness}), after({half, h.lanes_offset})}) {
+        EXPECT_EQ(load<std::uint64_t>(mended, witness), lane_unordered);
+        EXPECT_EQ(load<std::uint64_t>(mended, h.lanes_offset), committed);
+        EXPECT_TRUE(plan_repair(mended).nothing_to_do());
+    }
+}
+
 TEST_F(Repair, EveryFlippedTableByteIsPutBack) {
     // Entries and bits: all of them, whether they matter or not.
     for (std::uint64_t at = heap; at < bits(split.chunks); ++at) {
