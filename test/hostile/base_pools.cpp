@@ -93,7 +93,10 @@ base_pool made_by(const std::string& name, open_options options, bool sealed,
     std::ifstream in(path, std::ios::binary);
     const std::vector<char> text{std::istreambuf_iterator<char>(in), {}};
     ::unlink(path.c_str());
-    base_pool out{name, options, {}, sealed, {}};
+    base_pool out;
+    out.name = name;
+    out.options = options;
+    out.sealed = sealed;
     out.bytes.resize(text.size());
     std::memcpy(out.bytes.data(), text.data(), text.size());
     out.options.creation = create::never;
