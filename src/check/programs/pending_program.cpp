@@ -160,8 +160,10 @@ void increment(counter* c) {
 /// begin record.
 class torn_off final : public hf::crash::program {
 public:
-    /// after_one: a section before it has left its mark out, and is re-executed.
-    explicit torn_off(bool after_one) : after_one_(after_one) {}
+    enum class before { none, stored, lost };
+    /// A section before it has left its mark out, which was stored all the same; or is lost, too:
+    /// that section is re-executed.
+    explicit torn_off(before it) : before_(it) {}
     hf::open_options options() const override {
         hf::open_options o;
         o.layout = "crash/torn off";
@@ -179,11 +181,12 @@ public:
     void run(hf::pool& p, unsigned, unsigned i) override {
         counter* c = p.root<counter>();
         if (i == 0) {
-            if (after_one_) increment(c);
+            if (before_ != before::none) increment(c);
             else hf::unstage(p, *hf::stage(p, 8)); // takes the lane
         }
         if (i == 1) {
             leave_old_bytes(p);
+            if (before_ == before::lost) lose_mark(p);
             hf::crash::take_over(p, options());
         }
         if (i == 2) { // nothing is due any more
@@ -200,8 +203,8 @@ private:
         hf::pool_file& file = *p.internals().file;
         counter* c = p.root<counter>();
         const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
-        const hf::begin_payload head{epoch, increment_desc.id, increment_desc.version,
-                                     hf::engine_clobber, 0, sizeof c};
+        const hf::begin_payload head{
+            epoch, increment_desc.id, increment_desc.version, hf::engine_clobber, 0, sizeof c};
         std::byte payload[sizeof head + sizeof c];
         std::memcpy(payload, &head, sizeof head);
         std::memcpy(payload + sizeof head, &c, sizeof c);
@@ -216,12 +219,18 @@ private:
                           hf::lane_writer::record_bytes(8));
         hf::persist::fence(p.domain());
     }
-    bool after_one_;
+    static void lose_mark(hf::pool& p) {
+        hf::lane_header* const lane = hf::lane_at(*p.internals().file, 0);
+        hf::persist::store_word(hf::domain::adr, &lane->committed,
+                                p.internals().lanes[0].epoch - 1);
+        hf::persist::fence(hf::domain::adr);
+    }
+    before before_;
 };
 
 /// Plain stores between sections: to what a section left whose mark was due, once it is settled.
 class settled final : public hf::crash::program {
-    hf::open_options options() const override { return torn_off(false).options(); }
+    hf::open_options options() const override { return torn_off(torn_off::before::none).options(); }
     void setup(hf::pool& p) override {
         hf_txfunc_register(&increment_desc);
         p.root<counter>();
@@ -288,8 +297,11 @@ template <class Program> void add_twice(const std::string& name) {
     add_twice<push_after_pop>("pending/pop, push");
     hf::crash::add("pending/settled", std::make_unique<settled>());
     hf::crash::add("pending/changed after", std::make_unique<changed_after>());
-    hf::crash::add("pending/torn off", std::make_unique<torn_off>(false));
-    hf::crash::add("pending/torn off, one before", std::make_unique<torn_off>(true));
+    hf::crash::add("pending/torn off", std::make_unique<torn_off>(torn_off::before::none));
+    hf::crash::add("pending/torn off, one before",
+                   std::make_unique<torn_off>(torn_off::before::stored));
+    hf::crash::add("pending/torn off, one again",
+                   std::make_unique<torn_off>(torn_off::before::lost));
     return true;
 }();
 
