@@ -229,9 +229,10 @@ int pool_file::reserve_range(std::uint64_t base, const pool_header& h) {
 
 status pool_file::reserve(const pool_header& h) {
     int failed = 0;
-    if (file_.in_memory())
+    if (file_.in_memory()) { // an image is there in whole
         failed = h.base_address == reinterpret_cast<std::uint64_t>(file_.image_base()) ? 0 : EEXIST;
-    else failed = reserve_range(h.base_address, h);
+        reserved_bytes_ = h.max_bytes;
+    } else failed = reserve_range(h.base_address, h);
     if (failed == 0) return {};
     return refusal(
         path_, failed == EEXIST ? errc::address_taken : errc::io_error,

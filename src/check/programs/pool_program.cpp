@@ -2,6 +2,8 @@
 //
 // What pool and allocator offer outside sections: the root, blocks taken and given back at once,
 // staged blocks adopted and not, large blocks, growth.
+#include <base/assert.hpp>
+
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/crash.hpp>
@@ -104,7 +106,9 @@ class growth final : public pool_program {
         for (int i = 0; i < 3; ++i) hf_alloc(8192);
     }
     unsigned operations(unsigned) const override { return 3; }
-    void run(hf::pool&, unsigned, unsigned) override { hf_alloc(8192); }
+    void run(hf::pool&, unsigned, unsigned) override {
+        if (hf_alloc(8192) == nullptr) hf::fatal("the pool has not grown");
+    }
 };
 
 [[maybe_unused]] const bool added = [] {
