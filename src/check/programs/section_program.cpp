@@ -624,6 +624,7 @@ template <bool Clobber> class grow_inside final : public section_program {
         root* r = p.root<root>();
         if (i == 0) section<Clobber>(take{&r->slots[2], 2 * 4096});
         else section<Clobber>(replace{&r->slots[0], 0});
+        if (r->slots[2].at == nullptr) hf::fatal("the pool has not grown");
     }
 };
 
@@ -684,10 +685,13 @@ template <bool Clobber> class trimmed final : public section_program {
 /// and works on. What recovery left undone shows when the power fails later.
 class killed : public given_back_at_once {
 public:
-    explicit killed(bool clobber) : clobber_(clobber) {}
+    /// lane_left: nobody takes the lane in which it died, whose next section would forget that one.
+    explicit killed(bool clobber, bool lane_left = false)
+        : clobber_(clobber), lane_left_(lane_left) {}
     unsigned operations(unsigned) const override { return 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         if (i == 0) {
+            p.internals().lanes[0].taken = lane_left_; // by another thread, then
             die_in_section(p);
             hf::crash::take_over(p, options());
         }
@@ -706,14 +710,14 @@ protected:
             take::body<false>(args);
         }
     }
-    bool clobber_;
+    bool clobber_, lane_left_;
 };
 
 /// It dies before its inputs are all in the log: recovery discards the section, and the block that
 /// was staged meanwhile is free.
 class discarded final : public killed {
 public:
-    discarded() : killed(true) {}
+    explicit discarded(bool lane_left) : killed(true, lane_left) {}
 
 private:
     void die_in_section(hf::pool& p) override {
@@ -804,7 +808,9 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     hf::crash::add("section/adopt at once", std::make_unique<adopted_at_once>());
     hf::crash::add("section/killed/clobber", std::make_unique<killed>(true));
     hf::crash::add("section/killed/undo", std::make_unique<killed>(false));
-    hf::crash::add("section/discarded", std::make_unique<discarded>());
+    hf::crash::add("section/killed, lane left/undo", std::make_unique<killed>(false, true));
+    hf::crash::add("section/discarded", std::make_unique<discarded>(false));
+    hf::crash::add("section/discarded, lane left", std::make_unique<discarded>(true));
     hf::crash::add("section/same again", std::make_unique<same_again>());
     hf::crash::add("section/small in large", std::make_unique<small_in_large>());
     hf::crash::add("section/used root", std::make_unique<used_root>());
