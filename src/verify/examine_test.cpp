@@ -258,31 +258,80 @@ TEST_F(Examine, FindingsAreCountedBeyondTheFirstThousand) {
 }
 
 TEST_F(Examine, SectionsCutShortAreReadAsRecoveryReadsThem) {
-    options.mode = mode::pmem;
     bool any_pending = false, any_freed = false;
-    for (const bool clobber : {true, false})
-        for (int step = 0;; ++step) {
-            std::filesystem::remove(path);
-            const bool through = in_child([&] {
-                pool p = open_good();
-                auto* l = p.root<list_sections::list>();
-                list_sections::steps_left = step;
-                while (l->count < 3) list_sections::push(clobber, l, l->count + 1);
-                list_sections::pop(clobber, l);
-                list_sections::steps_left = -1;
-            });
-            if (through) break;
-            const auto report = examine(read_all(path), depth::deep);
-            EXPECT_EQ(report.outcome, verdict::not_verifiable) << step << lines_of(report);
-            const pool p = open_good();
-            EXPECT_EQ(report.pending.size(), p.recovered().sections_pending) << step;
-            for (const auto& s : report.pending) {
-                any_pending = true;
-                EXPECT_EQ(s.begin.engine, clobber ? engine_clobber : engine_undo);
-                any_freed = any_freed || s.begin.function_id == 1002;
+    for (const mode how : {mode::pmem, mode::process})
+        for (const bool clobber : {true, false})
+            for (int step = 0;; ++step) {
+                options.mode = how;
+                std::filesystem::remove(path);
+                const bool through = in_child([&] {
+                    pool p = open_good();
+                    auto* l = p.root<list_sections::list>();
+                    list_sections::steps_left = step;
+                    while (l->count < 3) list_sections::push(clobber, l, l->count + 1);
+                    list_sections::pop(clobber, l);
+                    list_sections::steps_left = -1;
+                });
+                if (through) break;
+                const auto report = examine(read_all(path), depth::deep);
+                EXPECT_EQ(report.outcome, verdict::not_verifiable) << step << lines_of(report);
+                const pool p = open_good();
+                EXPECT_EQ(report.pending.size(), p.recovered().sections_pending) << step;
+                for (const auto& s : report.pending) {
+                    any_pending = true;
+                    EXPECT_EQ(s.begin.engine, clobber ? engine_clobber : engine_undo);
+                    any_freed = any_freed || s.begin.function_id == 1002;
+                }
             }
-        }
     EXPECT_TRUE(any_pending && any_freed);
+}
+
+/// Words, and a few bytes, that a section overwrites unread and unlogged, between inputs: records of
+/// every kind and place, more than a lane has room for.
+void overwrite(std::uint64_t* words, std::uint64_t count) {
+    list_sections::list* none = nullptr;
+    hf_clobber_begin(&list_sections::pop_desc, &none);
+    for (std::uint64_t i = 0; i < count; ++i) {
+        list_sections::step();
+        if (i % 5 == 3) hf_clobber_log(&words[i], 8);
+        else hf_note_store(&words[i], i % 7 == 2 ? 3 : 8);
+        reinterpret_cast<volatile std::uint8_t&>(words[i]) = static_cast<std::uint8_t>(i);
+    }
+    list_sections::step();
+}
+
+TEST_F(Examine, WhatASectionKeptIsReadAsRecoveryReadsIt) {
+    constexpr std::uint64_t count = 200;
+    struct numbers {
+        std::uint64_t at[count];
+    };
+    options.recovery = recovery_policy::roll_back;
+    for (const mode how : {mode::pmem, mode::process})
+        for (int step = 1; step <= static_cast<int>(count); step += 9) {
+            options.mode = how;
+            std::filesystem::remove(path);
+            EXPECT_FALSE(in_child([&] {
+                pool p = open_good();
+                list_sections::steps_left = step;
+                overwrite(p.root<numbers>()->at, count);
+            }));
+            const bytes file = read_all(path);
+            const auto report = examine(file, depth::deep);
+            EXPECT_EQ(report.outcome, verdict::not_verifiable) << step << lines_of(report);
+            ASSERT_EQ(report.pending.size(), 1U);
+
+            auto mapped = pool_file::open(path, options, engine_clobber | engine_undo);
+            ASSERT_TRUE(mapped) << mapped.error().what();
+            heap blocks(**mapped);
+            pending_section found;
+            std::uint64_t newest = 0;
+            lane_damage damage;
+            ASSERT_TRUE(read_lane(**mapped, blocks, 0, found, newest, damage));
+            EXPECT_EQ(damage.what, nullptr);
+            EXPECT_EQ(report.pending[0].records, found.records.size()) << step;
+            EXPECT_GE(found.records.size(), static_cast<std::size_t>(step));
+            pool_file::abandon(std::move(*mapped));
+        }
 }
 
 TEST_F(Examine, CleanPoolWithAPendingSectionIsDamaged) {
