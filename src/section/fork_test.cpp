@@ -36,6 +36,11 @@ protected:
     }
     std::string other() const { return directory + "/other.hf"; }
 
+    static int end_of(pid_t child) {
+        int how = 0;
+        ::waitpid(child, &how, 0);
+        return how;
+    }
     /// Which signal 'body' dies of in a child, and that the file stays as it is meanwhile.
     int dies_of(const std::function<void()>& body) {
         const std::string before = hf::test::contents(path);
@@ -46,15 +51,12 @@ protected:
             body();
             ::_exit(0);
         }
-        int how = 0;
-        ::waitpid(child, &how, 0);
+        const int how = end_of(child);
         EXPECT_EQ(hf::test::contents(path), before);
+        if (!WIFSIGNALED(how)) return 0;
         const std::string said = hf::test::contents(directory + "/said");
-        if (WIFSIGNALED(how)) {
-            EXPECT_NE(said.find("child of the process that has opened the pool"), said.npos)
-                << said;
-        }
-        return WIFSIGNALED(how) ? WTERMSIG(how) : 0;
+        EXPECT_NE(said.find("child of the process that has opened the pool"), said.npos) << said;
+        return WTERMSIG(how);
     }
 };
 
@@ -77,11 +79,12 @@ TEST_F(Fork, CallsOfTheLibraryAreRefused) {
         return !root && root.error().code() == errc::in_use && !staged &&
                staged.error().code() == errc::in_use;
     }));
-    EXPECT_EQ(dies_of([&] { (void)p.root<std::uint64_t>(); }), SIGABRT);
-    EXPECT_EQ(dies_of([] { (void)hf_alloc(16); }), SIGABRT);
-    EXPECT_EQ(dies_of([&] { hf_free(block); }), SIGABRT);
-    EXPECT_EQ(dies_of([&] { trim(p); }), SIGABRT);
-    EXPECT_EQ(dies_of([&] { stage_words(word, word, 8); }), SIGABRT);
+    const std::function<void()> calls[] = {
+        [&] { (void)p.root<std::uint64_t>(); }, [] { (void)hf_alloc(16); },
+        [&] { hf_free(block); },                [&] { trim(p); },
+        [&] { stage_words(word, word, 8); },
+    };
+    for (const auto& call : calls) EXPECT_EQ(dies_of(call), SIGABRT) << &call - calls;
     hf_free(block);
 }
 
@@ -142,9 +145,7 @@ TEST_F(Fork, TheLockIsTheParentsAlone) {
     EXPECT_EQ(::read(done[0], &byte, 1), 1);
     p.reset();
     EXPECT_EQ(::write(closed[1], "1", 1), 1);
-    int how = 0;
-    ::waitpid(child, &how, 0);
-    EXPECT_TRUE(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    EXPECT_EQ(end_of(child), 0);
     // A child that lives on keeps nobody out: the parent closes, and somebody opens.
     p = open_at(path);
     const pid_t idle = ::fork();
@@ -153,7 +154,7 @@ TEST_F(Fork, TheLockIsTheParentsAlone) {
     p.reset();
     EXPECT_TRUE(pool::open(path, options)) << "the child does not hold the lock";
     ::kill(idle, SIGKILL);
-    ::waitpid(idle, &how, 0);
+    EXPECT_EQ(WTERMSIG(end_of(idle)), SIGKILL);
     for (int fd : {closed[0], closed[1], done[0], done[1]}) ::close(fd);
 }
 
@@ -165,7 +166,7 @@ TEST_F(Fork, ProgramsThatTheParentStartsRunAndItGoesOn) {
     char name[] = "true";
     char* arguments[] = {name, nullptr};
     ASSERT_EQ(::posix_spawnp(&started, "true", nullptr, nullptr, arguments, environ), 0);
-    ::waitpid(started, nullptr, 0);
+    EXPECT_EQ(end_of(started), 0);
     *word = 3;
     void* block = hf_alloc(64);
     EXPECT_NE(block, nullptr);

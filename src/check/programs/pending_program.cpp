@@ -64,30 +64,28 @@ const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(stack*), 2102, 1,       "pop",
 [[maybe_unused]] const bool registered =
     (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc), true);
 
-void push(stack* on, std::uint64_t value) {
-    const push_args args{on, value};
-    hf_clobber_begin(&push_desc, &args);
-    push_body(&args);
+template <class Args> void section_of(const hf_txfunc& function, const Args& args) {
+    hf_clobber_begin(&function, &args);
+    function.re_execute(&args);
     hf_clobber_commit();
 }
-void pop(stack* on) {
-    hf_clobber_begin(&pop_desc, &on);
-    pop_body(&on);
-    hf_clobber_commit();
+void push(stack* on, std::uint64_t value) { section_of(push_desc, push_args{on, value}); }
+void pop(stack* on) { section_of(pop_desc, on); }
+
+hf::open_options options_for(const char* layout) {
+    hf::open_options o;
+    o.layout = layout;
+    o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+    o.mode = hf::mode::pmem;
+    o.max_threads = 2;
+    o.engines = {hf::clobber::engine()};
+    return o;
 }
 
 class pending_program : public hf::crash::program {
 public:
     explicit pending_program(bool exchanged) : exchanged_(exchanged) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/pending";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::clobber::engine()};
-        return o;
-    }
+    hf::open_options options() const override { return options_for("crash/pending"); }
     void setup(hf::pool& p) override {
         p.root<stack>();
         push(p.root<stack>(), 1);
@@ -149,34 +147,27 @@ void increment_body(const void* packed) {
 }
 const hf_txfunc increment_desc{
     HF_ABI_VERSION, sizeof(counter*), 2103, 1, "increment", "here", pop_schema, 1, increment_body};
-void increment(counter* c) {
-    hf_clobber_begin(&increment_desc, &c);
-    increment_body(&c);
-    hf_clobber_commit();
-}
+void increment(counter* c) { section_of(increment_desc, c); }
+
+class counting_program : public hf::crash::program {
+public:
+    hf::open_options options() const override { return options_for("crash/counting"); }
+    void setup(hf::pool& p) override {
+        hf_txfunc_register(&increment_desc);
+        p.root<counter>();
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override { s.add(p.root<counter>()->value); }
+};
 
 /// A power failure leaves old bytes that a section logged, but not the begin record before them.
 /// The pool is recovered, works on, and is failed again: that record must never follow from another
 /// begin record.
-class torn_off final : public hf::crash::program {
+class torn_off final : public counting_program {
 public:
     enum class before { none, stored, lost };
     /// A section before it has left its mark out, which was stored all the same; or is lost, too:
     /// that section is re-executed.
     explicit torn_off(before it) : before_(it) {}
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/torn off";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::clobber::engine()};
-        return o;
-    }
-    void setup(hf::pool& p) override {
-        hf_txfunc_register(&increment_desc);
-        p.root<counter>();
-    }
     unsigned operations(unsigned) const override { return 4; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         counter* c = p.root<counter>();
@@ -195,7 +186,6 @@ public:
         }
         if (i == 3) increment(c);
     }
-    void describe(hf::pool& p, hf::crash::state& s) override { s.add(p.root<counter>()->value); }
 
 private:
     /// The log of the lane's next section, whose first record never arrives.
@@ -229,12 +219,7 @@ private:
 };
 
 /// Plain stores between sections: to what a section left whose mark was due, once it is settled.
-class settled final : public hf::crash::program {
-    hf::open_options options() const override { return torn_off(torn_off::before::none).options(); }
-    void setup(hf::pool& p) override {
-        hf_txfunc_register(&increment_desc);
-        p.root<counter>();
-    }
+class settled final : public counting_program {
     unsigned operations(unsigned) const override { return 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         counter* c = p.root<counter>();
@@ -243,7 +228,6 @@ class settled final : public hf::crash::program {
         c->value = 12;
         hf::persist::persist(p.domain(), &c->value, sizeof c->value);
     }
-    void describe(hf::pool& p, hf::crash::state& s) override { s.add(p.root<counter>()->value); }
 };
 
 struct link_args {
@@ -279,10 +263,7 @@ private:
         hf::stage_words(fresh, &words, sizeof words);
         fresh->value = i + 7;
         hf::persist::persist(p.domain(), &fresh->value, sizeof fresh->value);
-        const link_args args{on, fresh};
-        hf_clobber_begin(&link_desc, &args);
-        link_body(&args);
-        hf_clobber_commit();
+        section_of(link_desc, link_args{on, fresh});
     }
     void second(stack*) override {}
 };
