@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pools: options, one per path, what closing takes away; threads; fork()."""
+import base64
 import gc
 import multiprocessing
 import os
@@ -9,6 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
+import zlib
 
 import holdfast
 from support import Pooled
@@ -31,6 +33,75 @@ def in_child(work, answers):
         answers.put(work())
     except BaseException as error:
         answers.put(error)
+
+
+# As another program's process left it in mode process, in a section of engine clobber: 64 KiB,
+# layout "fixture/1".
+PENDING_POOL = zlib.decompress(base64.b85decode(
+    "c-rmS%}Z2K6aer$wQxuR4T4%kv}@s@(tNxYLWYDyV4_GA(KPx7oMjXR2_bC)4FVApDI#d+LIgp#Zd?TZ4X#="
+    "UEn2t?^y&C9?sOqI^ZUW$a_+n5y~kPI%Xz(hk9r<-4-BTlj+PKEgj%=$Ew82LF88k#?*D$i{&{Hse(GRF@zR"
+    "SYM`l{8(;cBEPV$<LJv+(B$1kJoaA`P`iwn6-wxgWQM5TBnla24>qH<^cZdAx8Ys;hWUcY%2w|9oqIr!ek)o"
+    "~#J01f8Xy|24tSNm$I?b+rv6#<|TOf9x9{rtZ*-|PGj066~xK;57JLvb%oD+vGq0MxalH-2^O;fM9D@f#=2o"
+    "tXSSJ2&-ZMil|z{Mh_4`@Yikv{Ky%q;4PC6C~G4^I^O{?)D0bd;k4yTp9beR=NJR+DEvU4z=rV{{2{rrvH3W"
+    "X#fBK001~UsRn;P0000qf+i&Z000000000000000000000000000000000000000000000005v4Yy*NlUU2"))
+
+
+class OptionsTest(Pooled):
+    """Each test fails when its option is not passed on."""
+
+    def pending(self):
+        path = self.folder / "pending.hf"
+        path.write_bytes(PENDING_POOL)
+        return path
+
+    def open_pending(self, **options):
+        return holdfast.open(self.pending(), layout="fixture/1", create="never", **options)
+
+    def test_salvage_opens_what_may_be_torn(self):
+        self.assertEqual(code_of(self.open_pending), "torn")
+        self.assertEqual(code_of(lambda: self.open_pending(salvage=True)), "function_changed")
+
+    def test_roll_back_gives_up_what_was_pending(self):
+        self.open_pending(salvage=True, roll_back=True).close()
+        holdfast.open(self.folder / "pending.hf", layout="fixture/1").close()
+
+    def test_read_only_shows_pools_and_changes_none(self):
+        with self.open_pending(salvage=True, read_only=True) as pool:
+            self.assertEqual(code_of(lambda: holdfast.Map(pool).update({"a": "b"})), "permission")
+        self.assertEqual((self.folder / "pending.hf").read_bytes(), PENDING_POOL)
+        missing = self.folder / "missing.hf"
+        self.assertEqual(code_of(lambda: holdfast.open(missing, read_only=True)), "not_found")
+        self.assertFalse(missing.exists())
+
+    def test_read_only_shows_what_was_committed(self):
+        for killed in (False, True):
+            path = self.folder / f"{killed}.hf"
+            child = os.fork()
+            if child == 0:
+                written = holdfast.Map(path)
+                written.update({str(n): "x" * n for n in range(100)})
+                del written["7"]
+                if not killed:
+                    written.close()
+                os._exit(0)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            before = path.read_bytes()
+            with holdfast.open(path, read_only=True) as pool:
+                shown = holdfast.Map(pool)
+                self.assertEqual(shown, {str(n): "x" * n for n in range(100) if n != 7})
+                for change in (lambda: shown.update(a="b"), lambda: shown.pop("8"),
+                               lambda: holdfast.Vector(pool).append("c")):
+                    self.assertEqual(code_of(change), "permission")
+                pool.verify()
+            self.assertEqual(path.read_bytes(), before)
+
+    def test_max_bytes_raises_the_limit_of_a_full_pool(self):
+        path = self.folder / "full.hf"
+        with holdfast.open(path, create_bytes=4 << 20, max_bytes=4 << 20) as pool:
+            vector = holdfast.Vector(pool)
+            self.assertEqual(code_of(lambda: vector.extend(["x" * (1 << 20)] * 8)), "pool_full")
+        with holdfast.open(path, create_bytes=4 << 20, max_bytes=32 << 20) as pool:
+            holdfast.Vector(pool).extend(["x" * (1 << 20)] * 8)
 
 
 class PoolTest(Pooled):
