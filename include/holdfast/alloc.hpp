@@ -118,6 +118,15 @@ alloc_account account(const pool& of);
 void for_each_block(const pool& of,
                     void (*visit)(void* context, const void* block, std::size_t bytes),
                     void* context);
+/// Bytes of the allocated block that starts at 'address', as the allocator's persistent state has it;
+/// 0 when none does. For any address.
+std::size_t block_bytes(const pool& of, const void* address) noexcept;
+/// Whether the allocator's persistent state is one of blocks that do not overlap, and nothing else:
+/// what a program asks before it believes pointers of a pool's file (block_bytes says to what).
+///
+/// Cost:     reads a 128th of the pool.
+/// Requires: nobody allocates or frees meanwhile.
+bool blocks_disjoint(const pool& of) noexcept;
 /// Bytes a request of 'bytes' occupies after size-class rounding.
 std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept;
 

@@ -134,6 +134,8 @@ public:
     /// Lines for people that open wants to say (repaired header copy, emulated pmem …).
     const std::vector<std::string>& warnings() const noexcept;
     bool contains(const void* address) const noexcept;
+    /// For a program that finds its data damaged: closing leaves no seal, which would vouch for them.
+    void leave_unsealed() noexcept;
     /// Whether the pool is mapped elsewhere than at its canonical address.
     bool relocated() const noexcept;
 

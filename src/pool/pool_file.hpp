@@ -140,6 +140,7 @@ public:
     pool_header closing_header() const noexcept;
     /// Where a seal may be written; null when the close will not be clean, or asks for none.
     const os_file* file_to_seal() const noexcept;
+    void leave_unsealed() noexcept { seal_ = false; }
     bool contains(const void* address) const noexcept {
         auto a = reinterpret_cast<std::uintptr_t>(address),
              b = reinterpret_cast<std::uintptr_t>(base_);
@@ -187,7 +188,7 @@ private:
     bool emulated_ = false, created_ = false, was_clean_ = true;
     bool stores_in_doubt_ = false, read_only_ = false, kept_bytes_ = false;
     bool keep_bytes_ = true; // open_options::keep_overwritten
-    bool seal_ = true; // open_options::seal
+    std::atomic<bool> seal_ = true; // open_options::seal, until somebody finds damage
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.
     bool growth_in_doubt_ = false;

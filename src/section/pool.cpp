@@ -499,6 +499,7 @@ std::uint64_t pool::max_bytes() const noexcept { return impl_->file->shape().max
 std::uint64_t pool::generation() const noexcept { return impl_->file->generation(); }
 const recovery_report& pool::recovered() const noexcept { return impl_->report; }
 const std::vector<std::string>& pool::warnings() const noexcept { return impl_->file->warnings(); }
+void pool::leave_unsealed() noexcept { impl_->file->leave_unsealed(); }
 bool pool::relocated() const noexcept { return impl_->file->relocated(); }
 bool pool::contains(const void* address) const noexcept { return impl_->contains(address); }
 

@@ -363,24 +363,65 @@ template <class F> void for_each(const hash_table* table, F f) {
     }
 }
 
-/// Whether (1)-(4) hold.
-inline bool check(const hash_table* table) noexcept {
+/// The first word found at which a table is not as it must be; 'at' is null when there is none.
+struct hash_fault {
+    const void* at = nullptr;
+    const char* what = "";
+    std::uint64_t expected = 0, found = 0;
+};
+
+/// Whether (4) holds in memory that may say anything: nothing is followed. 'believe(segment, bytes)'
+/// says whether a segment of so many bytes may be there.
+template <class Believe>
+hash_fault fault_of_segments(const hash_table* table, Believe&& believe) noexcept {
+    const std::uint64_t buckets = detail::bucket_count(table->shape);
+    for (unsigned i = 0; i < hash_table::segment_count; ++i) {
+        hash_node** const segment = table->segments[i];
+        const std::uint64_t first = std::uint64_t{1} << (i + hash_table::small_log2);
+        if (segment == nullptr ? buckets <= first : believe(segment, first * sizeof *segment))
+            continue;
+        return {&table->segments[i], "a segment of buckets", 0,
+                reinterpret_cast<std::uintptr_t>(segment)};
+    }
+    return {};
+}
+
+/// Whether (1)-(3) hold, and the count, in memory that may say anything: 'believe(node)' says whether
+/// a node may be there, before it is followed. Ends whatever the chains are.
+///
+/// Requires: no fault_of_segments().
+template <class Believe>
+hash_fault fault_of_chains(const hash_table* table, Believe&& believe) noexcept {
     const std::uint64_t shape = table->shape;
+    const std::uint64_t counted = detail::node_count(shape);
+    const std::uint64_t buckets = detail::bucket_count(shape);
     std::uint64_t nodes = 0;
-    for (std::uint64_t slot = 0; slot < detail::bucket_count(shape); ++slot) {
-        if (slot >= (1u << hash_table::small_log2) &&
-            table->segments[detail::segment_of(slot)] == nullptr)
-            return false;
+    for (std::uint64_t slot = 0; slot < buckets; ++slot) {
+        if (slot + 8 < buckets) __builtin_prefetch(*detail::bucket_at(table, slot + 8));
         std::uint64_t least = 0;
-        for (const hash_node* node = *detail::bucket_at(table, slot); node != nullptr;
-             node = node->next) {
-            if (detail::slot_of(shape, node->hash) != slot) return false;
-            if (detail::order(node->hash) < least) return false;
+        const hash_node* passed = nullptr; // every so often another: in a circle it comes again
+        hash_node* const* at = detail::bucket_at(table, slot);
+        for (const hash_node* node = *at; node != nullptr; at = &node->next, node = *at) {
+            const auto found = reinterpret_cast<std::uintptr_t>(node);
+            if (node == passed) return {at, "the end of a chain", 0, found};
+            if (!believe(node)) return {at, "a node", 0, found};
+            if (detail::slot_of(shape, node->hash) != slot)
+                return {&node->hash, "a hash of bucket", slot, detail::slot_of(shape, node->hash)};
+            if (detail::order(node->hash) < least)
+                return {&node->hash, "a hash in order, at least", least, detail::order(node->hash)};
             least = detail::order(node->hash);
-            if (++nodes > detail::node_count(shape)) return false; // a circle ends here
+            if (std::has_single_bit(++nodes)) passed = node;
         }
     }
-    return nodes == detail::node_count(shape);
+    if (nodes != counted) return {&table->shape, "the count of nodes", nodes, counted};
+    return {};
+}
+
+/// Whether (1)-(4) hold.
+inline bool check(const hash_table* table) noexcept {
+    const auto believe = [](const auto*, auto...) { return true; };
+    return fault_of_segments(table, believe).at == nullptr &&
+           fault_of_chains(table, believe).at == nullptr;
 }
 
 } // namespace HF_STRUCTURES_ENGINE
