@@ -93,7 +93,7 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t
     for (unsigned tries = 0; tries < 32; ++tries) {
         instance& in = root_->instances[random_word() % instance_count];
         const std::unique_lock held(in.lock, std::try_to_lock);
-        if (!held || structures::size(&in.table) == 0) continue;
+        if (!held || structures::size(&in.table) == 0 || !believed(in)) continue;
         const std::uint32_t when = now();
         sample seen;
         for (unsigned i = 0; i < sample_items; ++i) {
@@ -138,14 +138,9 @@ bool store::make_room(std::size_t bytes, unsigned attempt, thread_counts& counte
 
 // Where nothing can be evicted: the root and the segments of the tables. Sorted.
 std::vector<std::uintptr_t> store::pinned_blocks() {
-    std::vector<std::uintptr_t> pinned{reinterpret_cast<std::uintptr_t>(root_)};
-    for (instance& in : root_->instances) {
-        const std::shared_lock held(in.lock);
-        for (const auto* segment : in.table.segments)
-            if (segment != nullptr) pinned.push_back(reinterpret_cast<std::uintptr_t>(segment));
-    }
-    std::ranges::sort(pinned);
-    return pinned;
+    const std::scoped_lock held{look_lock_};
+    (void)look_at_frame();
+    return pinned_;
 }
 
 // Evicts everything in a stretch of memory that has room for 'bytes': the one around an item, or
@@ -166,7 +161,7 @@ bool store::clear_window(std::uintptr_t around, std::size_t bytes, thread_counts
         for (unsigned tries = 0; tries < instance_count && begin == 0; ++tries) {
             instance& in = root_->instances[random_word() % instance_count];
             const std::shared_lock held(in.lock);
-            const item* const it = random_item(in.table);
+            const item* const it = believed(in) ? random_item(in.table) : nullptr;
             if (it == nullptr) continue;
             begin = begin_around(reinterpret_cast<std::uintptr_t>(it));
             const auto next = std::ranges::lower_bound(pinned, begin);
@@ -194,7 +189,7 @@ item* store::linked_at(instance& in, std::uintptr_t address, std::uint64_t hash)
 bool store::evict_linked(std::uintptr_t address, std::uint64_t hash, thread_counts& counted) {
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
-    item* const it = linked_at(in, address, hash);
+    item* const it = believed(in) ? linked_at(in, address, hash) : nullptr;
     if (it == nullptr) return false;
     unlink(in, it);
     counted.add(count::evictions);
@@ -225,6 +220,7 @@ void store::find_large() {
     std::vector<large_item> found;
     for (instance& in : root_->instances) {
         const std::shared_lock held(in.lock);
+        if (!believed(in)) continue;
         structures::for_each(&in.table, [&](structures::hash_node* node) {
             const auto& it = *reinterpret_cast<const item*>(node);
             if (!is_large(it)) return;
@@ -250,7 +246,7 @@ bool store::evict_large(std::size_t bytes, thread_counts& counted) {
         }
         instance& in = at(next.hash);
         const std::lock_guard held(in.lock);
-        item* const it = linked_at(in, next.address, next.hash);
+        item* const it = believed(in) ? linked_at(in, next.address, next.hash) : nullptr;
         if (it == nullptr) continue; // replaced or removed since
         const bool live = life_of(*it, now()) == life::live;
         if (live && it->last_access > next.last_access) { // used since: queue again
@@ -273,7 +269,7 @@ void store::reap(thread_counts& counted) {
     for (unsigned tries = 0; tries < 4; ++tries) {
         instance& in = root_->instances[random_word() % instance_count];
         const std::unique_lock held(in.lock, std::try_to_lock);
-        if (!held) continue;
+        if (!held || !believed(in)) continue;
         for (unsigned i = 0; i < sample_items; ++i) {
             item* const it = random_item(in.table);
             if (it == nullptr || life_of(*it, now()) == life::live) continue;
@@ -290,6 +286,7 @@ std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
     const std::uint32_t when = now();
     for (instance& in : root_->instances) {
         const std::shared_lock held(in.lock);
+        if (!believed(in)) continue;
         const std::uint64_t here = structures::size(&in.table);
         items += here;
         for (unsigned i = 0; i < std::min<std::uint64_t>(here, per_instance); ++i) {

@@ -22,6 +22,7 @@ enum class outcome : std::uint8_t {
     not_a_number,
     too_large,
     no_memory,
+    damaged, // the part of the pool that holds the key
 };
 
 struct store_options {
@@ -32,7 +33,10 @@ struct store_options {
     bool salvage = false;
     bool create = true;                 // make the pool when there is none
     bool evict = true;                  // false: refuse to store when the pool is full
+    bool look_through = false;          // all of the pool before it is used; refuse a damaged one
     std::uint32_t (*clock)() = nullptr; // Unix seconds; null: the system's (tests set it)
+    /// Gets a line for people when damage is found while the store is used; null: stderr does.
+    void (*on_damage)(const std::string& line) = nullptr;
 };
 
 /// What a reader may look at while it is called.

@@ -10,6 +10,8 @@
 // (2) The instance of a key is the upper byte of its hash; the table uses the bits below.
 // (3) 'last_access' is a hint for eviction: written by readers outside any section, never logged,
 //     and any value that a crash leaves there is a good one.
+// (4) An instance is followed when this process has looked through it (looking.cpp): until then its
+//     pointers, lengths and counts may be anything.
 #pragma once
 
 #include <structures/hash_table.hpp>

@@ -34,6 +34,14 @@ template <class Map> result<Map> open_member(const hf::pool& in, std::string_vie
                      {.name = name, .family = "kv", .members = {"items", "flushes", "ballast"}});
 }
 
+status look_through(hf::pool& in) {
+    mod::store& kept = mod::store::of(in);
+    status found = kept.wait_for_trace();
+    if (found.ok()) found = kept.verify();
+    if (!found.ok()) in.leave_unsealed();
+    return found;
+}
+
 } // namespace
 
 result<std::unique_ptr<store>> store::open(const store_options& options) {
@@ -54,6 +62,8 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     if (!flushes) return flushes.error();
     auto ballast = open_member<item_map>(*opened, "ballast");
     if (!ballast) return ballast.error();
+    if (options.look_through)
+        if (status s = look_through(*opened); !s.ok()) return s;
     if (opened->mode() == mode::pmem) {
         items->set_durability(mod::durability::on_return);
         flushes->set_durability(mod::durability::on_return);

@@ -57,6 +57,9 @@ public:
 
     counter_board& counted() noexcept { return counters_; }
     hf::pool& pool() noexcept { return pool_; }
+    /// Never known here: keys in a damaged part of the map are missing.
+    static bool damaged(std::string_view) noexcept { return false; }
+    static std::uint64_t damaged_instances() noexcept { return 0; }
     std::uint64_t item_count() const noexcept { return items_.size(); }
     bool evicts() const noexcept { return evict_; }
     std::uint32_t item_bytes_max() const noexcept { return item_bytes_max_; }

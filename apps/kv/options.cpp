@@ -59,6 +59,8 @@ void declare(CLI::App& app, settings& chosen, raw& given) {
         ->capture_default_str();
     app.add_flag("--salvage", chosen.store.salvage,
                  "Open a process-mode pool that an earlier boot left open and that may be torn");
+    app.add_flag("--look-through", chosen.store.look_through,
+                 "Look through all of the pool first, and refuse a damaged one");
     app.add_option("-p,--port", chosen.tcp_port, "TCP port; -1: any free one, 0: none")
         ->check(CLI::Range(-1, 65535))
         ->capture_default_str();

@@ -51,6 +51,7 @@ inline pool_findings check_pool(store& items) {
 
 /// Requires: nobody else uses the store meanwhile.
 inline pool_findings check_pool(store& items) {
+    if (!items.look_through().ok()) return {.bad_tables = items.damaged_instances()};
     hf::pool& pool = items.pool();
     auto* const root = pool.root<kv_root>();
     struct context {

@@ -111,6 +111,8 @@ inline constexpr std::string_view no_memory = "SERVER_ERROR out of memory storin
 inline constexpr std::string_view no_memory_delta = "SERVER_ERROR out of memory\r\n";
 inline constexpr std::string_view no_memory_request =
     "SERVER_ERROR out of memory reading request\r\n";
+inline constexpr std::string_view damaged =
+    "SERVER_ERROR the part of the pool that holds this key is damaged\r\n";
 inline constexpr std::string_view too_many_connections = "ERROR Too many open connections\r\n";
 } // namespace reply
 

@@ -93,11 +93,13 @@ bool session::retrieve(const request& r, std::string_view line, byte_buffer& out
         const auto visit = [&](const item_view& found) {
             append_value(out, key, found.flags, found.value, r.with_cas ? &found.cas : nullptr);
         };
-        if (r.touches) {
-            items.get_and_touch(key, r.exptime, *counted_, visit);
-        } else {
-            counted_->add(count::cmd_get);
-            items.get(key, *counted_, visit);
+        if (!r.touches) counted_->add(count::cmd_get);
+        const bool there = r.touches ? items.get_and_touch(key, r.exptime, *counted_, visit)
+                                     : items.get(key, *counted_, visit);
+        if (!there && items.damaged(key)) { // no miss: nobody knows
+            served_ = 0;
+            out.append(reply::damaged);
+            return true;
         }
         if (out.size() >= out_bytes_max && !keys.empty()) {
             served_ = static_cast<std::size_t>(keys.data() - line.data());
@@ -160,6 +162,7 @@ std::string_view session::words_for(outcome result, const request& r) noexcept {
     case outcome::done: return r.what == verb::touch ? reply::touched : reply::deleted;
     case outcome::not_a_number: return reply::not_a_number;
     case outcome::too_large: return reply::too_large;
+    case outcome::damaged: return reply::damaged;
     case outcome::no_memory: break;
     }
     return carries_value(r.what) ? reply::no_memory : reply::no_memory_delta;

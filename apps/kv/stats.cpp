@@ -154,6 +154,7 @@ void holdfast_lines(byte_buffer& out, service& s) {
     append_stat(out, "recovered_re_executed", recovered.re_executed);
     append_stat(out, "recovered_rolled_back", recovered.rolled_back);
     append_stat(out, "recovered_discarded", recovered.discarded);
+    append_stat(out, "damaged_instances", s.items->damaged_instances());
     const counts sums = s.items->counted().sums();
     for (const auto& c : persistence_counts) append_stat(out, c.name, of(sums, c.what));
 }

@@ -31,9 +31,7 @@ void fill(item& it, std::string_view key, std::uint64_t hash, std::uint32_t now)
     std::memcpy(it.bytes(), key.data(), key.size());
 }
 
-} // namespace
-
-result<std::unique_ptr<store>> store::open(const store_options& options) {
+open_options pool_options(const store_options& options) {
     open_options how;
     how.layout = "holdfast-kv/1";
     how.layout_hash = sizeof(item) << 32 | sizeof(instance);
@@ -44,17 +42,44 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     how.salvage = options.salvage;
     // Both, so that a pool may be handed from a build with one engine to one with the other.
     how.engines = {clobber::engine(), undo::engine()};
+    return how;
+}
+
+} // namespace
+
+// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is left
+// to those who open it.
+status store::look_before(const store_options& options) {
+    open_options how = pool_options(options);
+    how.read_only = true;
+    how.creation = create::never;
     auto opened = pool::open(options.path, how);
+    if (!opened) return {};
+    const auto root = opened->find_root<kv_root>();
+    if (!root || (*root)->seed == 0) return {};
+    return store(std::move(*opened), options).look_through();
+}
+
+result<std::unique_ptr<store>> store::open(const store_options& options) {
+    if (options.look_through)
+        if (status s = look_before(options); !s.ok()) return s;
+    auto opened = pool::open(options.path, pool_options(options));
     if (!opened) return opened.error();
     if (const auto root = opened->find_root<kv_root>(); !root) return root.error();
-    return std::unique_ptr<store>(new store(std::move(*opened), options));
+    std::unique_ptr<store> made(new store(std::move(*opened), options));
+    if (options.look_through)
+        if (status s = made->look_through(); !s.ok()) return s;
+    return made;
 }
 
 store::store(hf::pool opened, const store_options& options)
     : pool_(std::move(opened)), root_(pool_.root<kv_root>()),
       item_bytes_max_(options.item_bytes_max), evict_(options.evict),
       clock_(options.clock == nullptr ? system_clock : options.clock),
-      cas_((pool_.generation() << 40) + 1) {
+      on_damage_(options.on_damage), cas_((pool_.generation() << 40) + 1) {
+    // A file may say anything of them, so also that this very process holds them.
+    for (instance& in : root_->instances) new (&in.lock) hf::shared_mutex{};
+    pinned_.reserve(1 + instance_count * structures::hash_table::segment_count);
     if (root_->seed == 0) initialise(root_, random_seed());
     seed_ = root_->seed;
     flush_cas_ = root_->flush_cas;
@@ -99,9 +124,18 @@ void store::count_dead(life how, thread_counts& counted) {
 void store::link(instance& in, item* old, item* fresh, thread_counts& counted) {
     if (old != nullptr)
         replace_item(structures::link_of(&in.table, &old->node), old->node.next, old, fresh);
-    else insert_item(&in.table, fresh, structures::find_place(&in.table, fresh->node.hash));
+    else insert(in, fresh);
     if (is_large(*fresh)) note_large(*fresh);
     counted.add(count::total_items);
+}
+
+void store::insert(instance& in, item* fresh) {
+    const structures::hash_place place = structures::find_place(&in.table, fresh->node.hash);
+    if (place.segment == 0) return insert_item(&in.table, fresh, place);
+    // Whoever looks at another instance must know the new segment for none of its items.
+    const std::scoped_lock held{look_lock_};
+    insert_item(&in.table, fresh, place);
+    if (const auto* made = in.table.segments[place.segment - 1]) (void)pin(made);
 }
 
 void store::unlink(instance& in, item* old) {
@@ -122,7 +156,7 @@ void store::renew_if_flushed(item& fresh) {
 void store::forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted) {
     instance& in = at(hash);
     const std::unique_lock held(in.lock, std::try_to_lock);
-    if (!held) return; // another time
+    if (!held || !believed(in)) return; // another time
     item* const it = find(in, key, hash);
     if (it == nullptr || life_of(*it, now()) == life::live) return;
     unlink(in, it);
@@ -150,6 +184,11 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
 
     instance& in = at(hash);
     std::unique_lock held(in.lock);
+    if (!believed(in)) {
+        held.unlock();
+        unstage(pool_, fresh);
+        return outcome::damaged;
+    }
     renew_if_flushed(*fresh);
     item* const old = find(in, what.key, hash);
     const bool present = old != nullptr && life_of(*old, when) == life::live;
@@ -179,11 +218,12 @@ outcome store::extend(const request& what, std::string_view value, thread_counts
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
     for (;;) {
-        in.lock.lock_shared();
+        std::shared_lock looking(in.lock);
+        if (!believed(in)) return outcome::damaged;
         const item* seen = find(in, what.key, hash);
         const bool live = seen != nullptr && life_of(*seen, now()) == life::live;
         const std::size_t old_bytes = live ? seen->value_bytes : 0;
-        in.lock.unlock_shared();
+        looking.unlock();
         if (!live || too_large(what.key.size(), old_bytes + value.size()))
             return outcome::not_stored;
         item* const fresh = stage(what.key.size(), old_bytes + value.size(), counted);
@@ -220,6 +260,7 @@ outcome store::change_number(const request& what, thread_counts& counted, std::u
     for (;;) {
         const std::uint32_t when = now();
         std::unique_lock held(in.lock);
+        if (!believed(in)) return outcome::damaged;
         item* const old = find(in, what.key, hash);
         outcome decided = outcome::done;
         if (old == nullptr || life_of(*old, when) != life::live) decided = outcome::not_found;
@@ -279,6 +320,7 @@ outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& 
     const std::uint64_t hash = hash_of(key);
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
+    if (!believed(in)) return outcome::damaged;
     return touch_locked(in, key, hash, exptime, counted) != nullptr ? outcome::done
                                                                     : outcome::not_found;
 }
@@ -287,6 +329,7 @@ outcome store::remove(std::string_view key, thread_counts& counted) {
     const std::uint64_t hash = hash_of(key);
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
+    if (!believed(in)) return outcome::damaged;
     item* const it = find(in, key, hash);
     const bool live = it != nullptr && life_of(*it, now()) == life::live;
     if (it != nullptr) unlink(in, it);
@@ -307,6 +350,7 @@ void store::flush_all(std::int64_t delay_s) {
 std::uint64_t store::item_count() const noexcept {
     std::uint64_t items = 0;
     for (instance& in : root_->instances) {
+        if (seen_[number_of(in)].load(std::memory_order_relaxed) == sight::damaged) continue;
         in.lock.lock_shared();
         items += structures::size(&in.table);
         in.lock.unlock_shared();

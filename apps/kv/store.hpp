@@ -7,6 +7,7 @@
 // (2) Blocks are staged, filled and made durable before the lock is taken, except where the new
 //     value depends on the old one; then nothing is evicted while a lock is held.
 // (3) A thread holds at most one instance's lock at a time.
+// (4) What is in an instance is followed only after believed() has said so, under its lock.
 #pragma once
 
 #ifdef HF_KV_MOD // the same by functional shadowing, for the program holdfast-kv-mod
@@ -20,6 +21,7 @@
 
 #include <holdfast/pool.hpp>
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -39,7 +41,8 @@ public:
     store(const store&) = delete;
     store& operator=(const store&) = delete;
 
-    /// Calls visit(item_view) under the instance's lock and returns true when the key is there.
+    /// Calls visit(item_view) under the instance's lock and returns true when the key is there. False
+    /// also when damaged(key).
     /// 'counted' is the calling thread's.
     ///
     /// Ordering: 0 points.
@@ -69,6 +72,19 @@ public:
     counter_board& counted() noexcept { return counters_; }
     hf::pool& pool() noexcept { return pool_; }
     std::uint64_t item_count() const noexcept;
+    /// Whether damage was found in the instance that has the key: whether it is there is not known.
+    bool damaged(std::string_view key) const noexcept {
+        return damaged_instances() != 0 &&
+               seen_[hash_of(key) >> 56].load(std::memory_order_relaxed) == sight::damaged;
+    }
+    std::uint64_t damaged_instances() const noexcept {
+        return damaged_instances_.load(std::memory_order_relaxed);
+    }
+    /// Looks through every instance that this process has not seen yet; what was found first.
+    ///
+    /// Cost:    some 0.1 s for a million items (docs/guide/kv.md).
+    /// Threads: any.
+    status look_through();
     bool evicts() const noexcept { return evict_; }
     std::uint32_t item_bytes_max() const noexcept { return item_bytes_max_; }
     std::uint32_t now() const noexcept { return clock_(); }
@@ -82,6 +98,26 @@ public:
 
 private:
     store(hf::pool opened, const store_options& options);
+
+    static status look_before(const store_options& options);
+    // looking.cpp
+    enum class sight : std::uint8_t { unknown, sound, damaged };
+    /// Whether the instance may be followed (4). Requires: its lock, shared at least.
+    bool believed(const instance& in) {
+        const auto seen = seen_[number_of(in)].load(std::memory_order_acquire);
+        return seen == sight::sound || (seen == sight::unknown && look_at(in).ok());
+    }
+    std::size_t number_of(const instance& in) const noexcept {
+        return static_cast<std::size_t>(&in - root_->instances);
+    }
+    status look_at(const instance& in);
+    status look_at_frame();
+    status frame_fault();
+    status fault_in(const instance& in) const;
+    const char* fault_of(const item* it, const instance& in) const noexcept;
+    status corrupt_at(const void* at, const std::string& what) const;
+    bool pinned(const void* block) const noexcept;
+    bool pin(const void* block);
     std::uint64_t hash_of(std::string_view key) const noexcept;
     instance& at(std::uint64_t hash) noexcept { return instance_of(*root_, hash); }
     static item* find(const instance& in, std::string_view key, std::uint64_t hash) noexcept;
@@ -96,6 +132,7 @@ private:
                        thread_counts& counted);
     outcome extend(const request& what, std::string_view value, thread_counts& counted);
     void link(instance& in, item* old, item* fresh, thread_counts& counted);
+    void insert(instance& in, item* fresh);
     static void unlink(instance& in, item* old);
 
     // eviction.cpp
@@ -125,6 +162,7 @@ private:
     std::uint32_t item_bytes_max_;
     bool evict_;
     std::uint32_t (*clock_)();
+    void (*on_damage_)(const std::string& line);
     std::atomic<std::uint64_t> cas_;
     std::mutex flush_lock_;
     // What root_ says, published after its section committed.
@@ -133,6 +171,14 @@ private:
     std::mutex large_lock_; // taken while an instance's lock is held, never the other way round
     std::deque<large_item> large_;
     bool large_found_ = false;
+
+    std::array<std::atomic<sight>, instance_count> seen_{};
+    std::atomic<std::uint64_t> damaged_instances_{0};
+    // Guards what follows; taken while an instance's lock is held, never the other way round.
+    std::mutex look_lock_;
+    bool frame_seen_ = false;
+    status frame_;                       // what was found in it
+    std::vector<std::uintptr_t> pinned_; // blocks that are no items: the root, segments; sorted
     counter_board counters_;
 };
 
@@ -144,7 +190,7 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
     const std::uint32_t when = clock_();
     life how = life::live;
     std::shared_lock held(in.lock); // also when 'visit' finds no memory and throws
-    item* const it = find(in, key, hash);
+    item* const it = believed(in) ? find(in, key, hash) : nullptr;
     if (it != nullptr && (how = life_of(*it, when)) == life::live) {
         mark_access(*it, when);
         visit(item_view{it->value(), it->flags, it->cas});
@@ -167,7 +213,7 @@ bool store::get_and_touch(std::string_view key, std::int64_t exptime, thread_cou
     const std::uint64_t hash = hash_of(key);
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
-    item* const it = touch_locked(in, key, hash, exptime, counted);
+    item* const it = believed(in) ? touch_locked(in, key, hash, exptime, counted) : nullptr;
     if (it == nullptr) return false;
     visit(item_view{it->value(), it->flags, it->cas});
     return true;
