@@ -5,7 +5,7 @@
 JOBS    ?= $(shell nproc)
 # How long 'make soak' runs.
 SECONDS ?= 1800
-# How many pools 'make hostile' mutates, and the seed.
+# How many pools 'make hostile' mutates, a fifth of them the servers', and the seed.
 COUNT   ?= 1000000
 SEED    ?= $(shell date +%s)
 # How many inputs 'make fuzz' tries.
@@ -52,8 +52,10 @@ soak: build hostile soundness ## pools, programs, then the kill tests for SECOND
 
 hostile: install ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
 	@cmake --preset asan -DHOLDFAST_PYTHON=$(PYTHON)
-	@cmake --build --preset asan -j $(JOBS) --target hostile_pools
-	@scripts/with-tmpfs nice build/asan/bin/hostile_pools --count $(COUNT) --seed $(SEED)
+	@cmake --build --preset asan -j $(JOBS) --target hostile_pools hostile_server_clobber hostile_server_mod
+	@scripts/with-tmpfs nice build/asan/bin/hostile_pools --count $$(($(COUNT) * 8 / 10)) --seed $(SEED)
+	@for engine in clobber mod; do scripts/with-tmpfs nice build/asan/bin/hostile_server_$$engine \
+	    --count $$(($(COUNT) / 10)) --seed $(SEED) || exit 1; done
 
 soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED or another each time
 	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)

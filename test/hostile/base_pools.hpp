@@ -14,6 +14,15 @@
 
 namespace hf::hostile {
 
+/// What came of opening the server's pool and using it.
+struct serving {
+    std::string wrong; // empty: nothing
+    bool opened = false;
+    errc refused = errc::ok;
+    std::string why; // it was refused
+    std::uint32_t sections_pending = 0;
+};
+
 struct base_pool {
     std::string name;
     open_options options;         // to open it with again
@@ -21,9 +30,9 @@ struct base_pool {
     bool sealed = false;          // closed cleanly: verify --deep can vouch for every block
     std::optional<mod_shape> mod; // MOD's structures, instead of sections'
     // The server's: opened as the file that it was made in (a copy of a pool that was left open is
-    // refused), by its store, and used; empty, or what is wrong.
+    // refused), by its store, and used.
     std::string path;
-    std::string (*served)(const std::string& path, bool& opened) = nullptr;
+    serving (*served)(const std::string& path) = nullptr;
 };
 
 /// Makes them all, in child processes that leave their sections open.

@@ -56,6 +56,8 @@ pool_map::pool_map(const base_pool& of) : file_bytes(of.bytes.size()) {
     map_logs(file);
     map_heap(file);
     map_mod(file);
+    const auto root = load_from<hf::root_words>(file, root_words_offset);
+    if (of.served != nullptr) add_words(object_words, root.root_offset, root.root_bytes);
 }
 
 void pool_map::map_logs(std::span<const std::byte> file) {

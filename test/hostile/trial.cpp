@@ -225,10 +225,13 @@ std::string trial::serve(std::uint64_t bytes, tally& count) {
     const int fd = ::open(base_->path.c_str(), O_RDWR | O_TRUNC | O_CLOEXEC);
     const bool written = fd >= 0 && ::write(fd, memory_.data(), bytes) == ssize_t(bytes);
     ::close(fd);
-    bool opened = false;
-    std::string wrong = written ? base_->served(base_->path, opened) : "no file for the mutant";
-    ++(opened ? count.opened : count.refused[0]);
-    return wrong;
+    if (!written) return "no file for the mutant";
+    serving came = base_->served(base_->path);
+    ++(came.opened ? count.opened : count.refused[static_cast<std::size_t>(came.refused)]);
+    count.sections_pending += came.sections_pending;
+    count.stopped += came.why.find("recovering") != std::string::npos ? 1 : 0;
+    said_ = came.opened ? "opened" : came.why;
+    return came.wrong;
 }
 
 std::string trial::use(pool& in, tally& count) const {
