@@ -302,7 +302,7 @@ ref node_space::take_large(std::uint64_t bytes) {
 bool node_space::well_formed(std::uint64_t offset, const arena_head& head) const noexcept {
     const std::uint64_t chunk = pool_->file->shape().chunk_bytes;
     return head.magic == arena_magic && head.bytes >= chunk && head.bytes % chunk == 0 &&
-           offset % granule_bytes == 0 && offset + head.bytes <= limit_ &&
+           offset + head.bytes <= limit_ &&
            pool_->blocks.durable().allocated_at(offset).bytes == head.bytes &&
            head.slot_bytes >= granule_bytes && head.slot_bytes % granule_bytes == 0 &&
            head.slot_bytes <= head.bytes && head.slots > 0 &&
@@ -332,7 +332,8 @@ arena* node_space::load_next() {
 
 /// Requires: lock held.
 arena* node_space::load(std::uint64_t offset) {
-    if (offset >= limit_ || !pool_->blocks.durable().covers(offset, sizeof(arena_head)))
+    if (offset >= limit_ || offset % granule_bytes != 0 ||
+        !pool_->blocks.durable().covers(offset, sizeof(arena_head)))
         return nullptr;
     if (arena* a = place(offset).load(std::memory_order_relaxed))
         return a->offset == offset ? a : nullptr;

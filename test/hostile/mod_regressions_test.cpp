@@ -155,6 +155,16 @@ TEST_F(ModRegressions, CircleOfArenasEnds) {
     EXPECT_LE(blocks, 1 + 64 * 1_MiB / 4096) << "no more than the pool can ever have";
 }
 
+// Its head was read before its place was looked at: seen by a sanitizer.
+TEST_F(ModRegressions, ArenaAtAnOddPlaceIsNone) {
+    fill<numbers>("numbers");
+    close();
+    const auto newest = get<std::uint64_t>(super_ + offsetof(mod::superblock, arenas));
+    put(newest + offsetof(mod::arena_head, next), newest + 3);
+    ASSERT_TRUE(opens());
+    expect_damaged();
+}
+
 TEST_F(ModRegressions, FamilyIsCheckedBeforeItIsFollowed) {
     const mod::place left{"left", "family", {"left", "right"}};
     ASSERT_TRUE(numbers::open(*pool_, left)->insert(1, 1));
