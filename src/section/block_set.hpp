@@ -33,9 +33,9 @@ public:
     }
     /// For so many more keys. Throws std::bad_alloc.
     void make_room(std::size_t more) {
-        if (slots_.size() >= 2 * (used_ + more)) return;
+        if (3 * slots_.size() >= 4 * (used_ + more)) return;
         std::size_t size = 64;
-        while (size < 4 * (used_ + more)) size *= 2;
+        while (size < 2 * (used_ + more)) size *= 2;
         std::vector<slot> old(size);
         old.swap(slots_);
         for (const slot& s : old)
