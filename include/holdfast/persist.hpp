@@ -39,7 +39,8 @@ extern constinit thread_local counters events __attribute__((tls_model("initial-
 inline counters& thread_counters() noexcept { return detail::events; }
 
 /// One persistence event, as given to the trace hook. checked: what follows reads the range, and
-/// believes what it reads only when a checksum that covers all of it holds. Functional shadowing
+/// believes what it reads only when a checksum that covers all of it holds; checked_on: so it does
+/// with this range, and reads it only if all was well since the last 'checked'. Functional shadowing
 /// announces four more, for the checker to hold it to its rule (check/shadow_trace.hpp). fresh:
 /// the range is a new node's; named: the commit that follows makes it reachable; commit: the range
 /// is a word, stored next; in_place: it is an element of a node, stored next and once.
@@ -49,6 +50,7 @@ enum class event : std::uint8_t {
     flush,
     fence,
     checked,
+    checked_on,
     fresh,
     named,
     commit,

@@ -414,6 +414,7 @@ void explorer::run_recovery(frame& f, bool recorded) {
     looking_ = false;
     thread_ = 0;
     picked_ = 0;
+    chain_ = chain::unmet;
     dirty_lines_.clear();
     decisions_.clear();
     const std::string died =
@@ -638,9 +639,10 @@ bool explorer::stored_over(std::size_t line, std::size_t offset, std::size_t byt
 }
 
 /// Upholds (4).
-void explorer::checked(std::size_t offset, std::size_t bytes) {
+void explorer::checked(std::size_t offset, std::size_t bytes, bool goes_on) {
     if (current_ == nullptr) return;
     if (options_.every_combination) return load(offset, bytes);
+    if (!goes_on) chain_ = chain::unmet;
     struct part {
         std::size_t line;
         std::vector<const line_content*> same, other; // as the newest on the range's bytes, or not
@@ -671,13 +673,16 @@ void explorer::checked(std::size_t offset, std::size_t bytes) {
         parts.push_back(std::move(p));
     }
     if (parts.empty()) return;
-    // 0: all as the newest; 1: all as the oldest; then one line in one older content.
-    const std::uint32_t way = others == 0 ? 0 : choose(*current_, 2 + others);
-    std::uint32_t first = 2;
+    // Of a chain: all as the newest; one line in one older content; or all as the oldest.
+    const bool chooses = others > 0 && (chain_ == chain::unmet || chain_ == chain::newest);
+    const bool may_be_oldest = chain_ == chain::unmet;
+    const std::uint32_t way = chooses ? choose(*current_, 1 + others + may_be_oldest) : 0;
+    if (chooses) chain_ = way == 0 ? chain::newest : way <= others ? chain::one_older : chain::oldest;
+    std::uint32_t first = 1;
     for (const part& p : parts) {
         const auto n = static_cast<std::uint32_t>(p.other.size());
         const line_content* content = nullptr;
-        if (way == 1) content = p.other.empty() ? p.same.back() : p.other.back();
+        if (chain_ == chain::oldest) content = p.other.empty() ? p.same.back() : p.other.back();
         else if (way >= first && way < first + n) content = p.other[way - first];
         else {
             const auto free = static_cast<std::uint32_t>(p.same.size());

@@ -12,9 +12,10 @@
 // (2) Recovery's own events are a run in turn: failures in it are explored the same way, to 'depth'
 //     failures in a row. A line decided later than such a failure is undecided again in it.
 // (3) What has been explored already, same choices and same verdicts wanted, is not explored again.
-// (4) A range that recovery reads under a checksum (persist::event::checked) is tried whole, as it
-//     was, and with each of its lines in each older content alone, not in every combination: the
-//     checksum tells all of those from the whole one. Option 'every_combination' turns this off.
+// (4) A range that recovery reads under a checksum (persist::event::checked), and what it reads
+//     only as long as that holds (checked_on), is tried whole, as it was, and with each of its
+//     lines in each older content alone, not in every combination: the checksum tells all of those
+//     from the whole one. Option 'every_combination' turns this off.
 //
 // (5) Memory holds the oldest content of what is undecided: code that is not watched reads that,
 // one
@@ -199,7 +200,7 @@ private:
     void flush(std::size_t offset, std::size_t bytes) override;
     void flush_now(std::size_t offset, std::size_t bytes) override;
     void fence() override;
-    void checked(std::size_t offset, std::size_t bytes) override;
+    void checked(std::size_t offset, std::size_t bytes, bool goes_on) override;
 
     std::span<std::byte> memory_;
     domain domain_;
@@ -225,6 +226,8 @@ private:
     bool looking_ = false;               // recovery is over (recovered())
     std::uint8_t thread_ = 0;            // whose events these are
     std::uint64_t picked_ = 0;           // digest of what pick() gave
+    enum class chain : std::uint8_t { unmet, newest, one_older, oldest };
+    chain chain_ = chain::unmet;         // lines under the checksum being read (4)
     std::uint32_t run_ = 0;              // its number, for the stamps below
     std::vector<std::uint32_t> decided_; // by line: the run that decided it
     std::vector<std::uint32_t> dirtied_; // by line: the run that changed it

@@ -87,7 +87,7 @@ public:
         add(event_kind::fence, 0, 0);
         event();
     }
-    void checked(std::size_t, std::size_t) override {}
+    void checked(std::size_t, std::size_t, bool) override {}
     void fresh(std::size_t offset, std::size_t bytes) override { shadows_.fresh(offset, bytes); }
     void named(std::size_t offset, std::size_t bytes) override { shadows_.named(offset, bytes); }
     void commit(std::size_t offset, std::size_t bytes) override { shadows_.commit(offset, bytes); }

@@ -66,7 +66,8 @@ void on_event(persist::event what, const void* address, std::size_t bytes) {
     switch (what) {
     case persist::event::nt_store: return watching->nt_store(in.offset, in.bytes);
     case persist::event::flush: return watching->flush(in.offset, in.bytes);
-    case persist::event::checked: return watching->checked(in.offset, in.bytes);
+    case persist::event::checked: return watching->checked(in.offset, in.bytes, false);
+    case persist::event::checked_on: return watching->checked(in.offset, in.bytes, true);
     case persist::event::fresh: return watching->fresh(in.offset, in.bytes);
     case persist::event::named: return watching->named(in.offset, in.bytes);
     case persist::event::commit: return watching->commit(in.offset, in.bytes);

@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <section/lane.hpp>
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 
@@ -10,17 +11,29 @@ namespace {
 
 constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
 
-/// Tells the crash checker that records are read here: nothing of one is believed unless its check
-/// holds, and nothing behind one whose check does not.
-void reading_records(const lane_position& at) {
-    persist::trace(persist::event::checked, at.next, static_cast<std::size_t>(at.limit - at.next));
+/// Tells the crash checker that records are read here, whole lines of them: nothing of one is
+/// believed unless its check holds, and nothing behind one whose check does not.
+void reading(const std::byte* from, std::uint64_t bytes, const std::byte* limit,
+             bool first = false) {
+    const std::uintptr_t end = round_up(reinterpret_cast<std::uintptr_t>(from) + bytes, line_bytes);
+    const auto until = std::min(end, reinterpret_cast<std::uintptr_t>(limit));
+    persist::trace(first ? persist::event::checked : persist::event::checked_on, from,
+                   until - reinterpret_cast<std::uintptr_t>(from));
+}
+/// The same downwards from 'end'.
+void reading_below(const std::byte* end, std::uint64_t bytes, const std::byte* limit) {
+    const auto last = reinterpret_cast<std::uintptr_t>(end);
+    const std::uintptr_t first = round_down(last - bytes, line_bytes);
+    const auto from = std::max(first, reinterpret_cast<std::uintptr_t>(limit));
+    persist::trace(persist::event::checked_on, reinterpret_cast<const void*>(from), last - from);
 }
 
-/// Reads the record at 'at' and moves on; false when there is none.
-bool read_record_here(lane_position& at, record_view& out) {
+/// Reads the next record and moves on; false at the end of the log (2).
+bool read_record(lane_position& at, record_view& out) {
     record_head head;
     const auto room = static_cast<std::uint64_t>(at.limit - at.next);
     if (room < sizeof head) return false;
+    reading(at.next, sizeof head, at.limit, at.records == 0);
     std::memcpy(&head, at.next, sizeof head);
     const auto kind = static_cast<record_kind>(head.what >> 56);
     const std::uint64_t payload_bytes = has_payload(kind) ? head.bytes : 0;
@@ -30,20 +43,34 @@ bool read_record_here(lane_position& at, record_view& out) {
     if (payload_bytes > room || lane_writer::record_bytes(payload_bytes) + behind > room)
         return false;
     const std::byte* payload = at.next + sizeof head;
+    if (payload_bytes > 0) reading(payload, payload_bytes, at.limit);
     if (head.check != record_check(head.what, head.bytes, payload, payload_bytes, at.chain))
         return false;
     out = {kind, head.what & offset_mask, head.bytes, payload};
     at.next += lane_writer::record_bytes(payload_bytes);
     at.chain = head.check;
+    ++at.records;
     return true;
 }
 
-/// Reads the next record and moves on; false at the end of the log (2).
-bool read_record(lane_position& at, record_view& out) {
-    if (read_record_here(at, out)) return true;
-    lane_position line{next_line(at.next), at.limit, at.chain};
-    if (line.next == at.next || line.next >= at.limit || !read_record_here(line, out)) return false;
-    at = line; // (5)
+/// Reads the next kept record and moves on; false when the next one, if any, was kept behind
+/// further records than those read so far (5).
+bool read_kept(lane_position& at, record_view& out) {
+    kept_head head;
+    if (at.kept - at.next < static_cast<std::ptrdiff_t>(sizeof head)) return false;
+    const auto room = static_cast<std::uint64_t>(at.kept - at.next);
+    reading_below(at.kept, sizeof head, at.next);
+    std::memcpy(&head, at.kept - sizeof head, sizeof head);
+    const std::uint64_t bytes = head.bytes & ((std::uint64_t{1} << kept_bytes_bits) - 1);
+    if (head.bytes != kept_bytes_word(at, bytes) || !is_of(record_kind::overwritten, head.what) ||
+        bytes == 0 || bytes > room || lane_writer::record_bytes(bytes) > room)
+        return false;
+    const std::byte* payload = at.kept - lane_writer::record_bytes(bytes);
+    reading_below(at.kept, lane_writer::record_bytes(bytes), at.next);
+    if (head.check != kept_check(at, head.what, head.bytes, payload, bytes)) return false;
+    out = {record_kind::overwritten, head.what & offset_mask, bytes, payload};
+    at.kept -= lane_writer::record_bytes(bytes);
+    at.kept_chain = head.check;
     return true;
 }
 
@@ -68,11 +95,15 @@ void keep(std::deque<record_view>& records, record_view record, const heap& bloc
 }
 
 /// All that follows the begin record.
-void read_records(pool_file& file, const heap& blocks, lane_position at, pending_section& found) {
+void read_records(pool_file& file, const heap& blocks, lane_position at, bool with_kept,
+                  pending_section& found) {
     found.records.clear();
+    found.kept_known = with_kept;
     record_view record;
     std::uint64_t segments_bytes = 0;
-    while (read_record(at, record)) {
+    for (;;) {
+        while (with_kept && read_kept(at, record)) found.records.push_back(record);
+        if (!read_record(at, record)) break;
         keep(found.records, record, blocks);
         if (record.kind != record_kind::segment) continue;
         // Checks that hold are no proof of an honest writer: segments may lead anywhere, and round
@@ -83,8 +114,7 @@ void read_records(pool_file& file, const heap& blocks, lane_position at, pending
                       segments_bytes <= file.size_bytes();
         if (!found.sound) break;
         at.next = file.base() + record.offset;
-        at.limit = at.next + record.bytes;
-        reading_records(at);
+        at.limit = at.kept = at.next + record.bytes;
     }
     found.end = at;
 }
@@ -96,53 +126,57 @@ std::uint64_t word_at(const lane_position& at) noexcept {
         std::memcpy(&word, at.next, sizeof word);
     return word;
 }
+/// The same for the next kept record.
+std::uint64_t kept_word_at(const lane_position& at) noexcept {
+    std::uint64_t word = 0;
+    if (at.kept - at.next >= static_cast<std::ptrdiff_t>(sizeof word))
+        std::memcpy(&word, at.kept - sizeof word, sizeof word);
+    return word;
+}
 
 } // namespace
 
-void lane_writer::put(std::byte* to, const void* from, std::uint64_t bytes) noexcept {
-    if (kept_from_ == nullptr) return persist::copy(domain_, to, from, bytes);
-    persist::trace(persist::event::store, to, bytes);
-    std::memcpy(to, from, bytes);
-    std::atomic_signal_fence(std::memory_order_seq_cst); // before the store that it is kept for
-}
-
-/// A record that must be durable follows: those before it must be when it is (2).
-void lane_writer::end_kept(std::uint64_t record_bytes) noexcept {
-    persist::flush(domain_, kept_from_, static_cast<std::size_t>(at_.next - kept_from_));
-    kept_from_ = nullptr;
-    // No store past the caches to a line that is in them. A segment record takes the room there is.
-    std::byte* const line = next_line(at_.next);
-    if (line + record_bytes + sizeof(record_head) <= at_.limit) at_.next = line;
-}
-
-/// As append_before does, for what most stores overwrite.
-void lane_writer::keep_word(std::uint64_t offset, const void* old) noexcept {
-    constexpr std::uint64_t total = sizeof(record_head) + word_bytes;
-    std::uint64_t words[total / word_bytes] = {
-        0, static_cast<std::uint64_t>(record_kind::overwritten) << 56 | offset, word_bytes, 0};
-    std::memcpy(&words[3], old, word_bytes);
-    words[0] = record_check(words[1], word_bytes, &words[3], word_bytes, at_.chain);
-    at_.chain = words[0];
-    if (domain_ == domain::process) { // upholds (4)
-        store_in_order(at_.next + total, ~words[0]);
-        std::memcpy(at_.next + word_bytes, &words[1], total - word_bytes);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-        store_in_order(at_.next, words[0]);
+void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept {
+    const std::uint64_t total = record_bytes(bytes);
+    const std::uint64_t what =
+        static_cast<std::uint64_t>(record_kind::overwritten) << 56 | offset;
+    const std::uint64_t bytes_word = kept_bytes_word(at_, bytes);
+    const std::uint64_t check = kept_check(at_, what, bytes_word, old, bytes);
+    std::byte* const end = at_.kept;
+    at_.kept = end - total;
+    at_.limit = limit_below(at_.kept);
+    at_.kept_chain = check;
+    persist::trace(persist::event::store, at_.kept, total);
+    if (domain_ == domain::process) end_kept(); // upholds (4)
+    if (bytes == word_bytes) { // as words: a wider load of words just stored waits for the stores
+        std::uint64_t word = 0;
+        std::memcpy(&word, old, sizeof word);
+        store_in_order(at_.kept, word);
     } else {
-        put(at_.next, words, total);
+        std::memset(end - sizeof(kept_head) - word_bytes, 0, word_bytes); // the padding
+        std::memcpy(at_.kept, old, bytes);
     }
-    at_.next += total;
+    store_in_order(end - sizeof(kept_head), bytes_word);
+    store_in_order(end - 2 * word_bytes, what);
+    store_in_order(end - word_bytes, check);
     persist::counters& c = persist::thread_counters();
     ++c.kept_entries;
     c.kept_bytes += total;
+}
+
+void lane_writer::continue_in(std::byte* begin, std::uint64_t offset,
+                              std::uint64_t bytes) noexcept {
+    at_.kept = begin + bytes;
+    if (domain_ == domain::process) end_kept(); // upholds (4)
+    append_before(begin, record_kind::segment, offset, bytes, nullptr, 0);
+    at_.next = begin;
+    at_.limit = limit_below(at_.kept);
 }
 
 void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t offset,
                                 std::uint64_t bytes, const void* payload,
                                 std::uint64_t payload_bytes) noexcept {
     const std::uint64_t total = record_bytes(payload_bytes);
-    if (kept_from_ != nullptr && kind != record_kind::overwritten) [[unlikely]]
-        end_kept(total);
     record_head head;
     head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
     head.bytes = bytes;
@@ -161,22 +195,23 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
                         word_bytes); // padding never carries old stack bytes
             std::memcpy(together + sizeof head, payload, payload_bytes);
         }
-        put(at_.next + later, together + later, total - later);
+        persist::copy(domain_, at_.next + later, together + later, total - later);
     } else {
         const std::uint64_t whole = round_down(payload_bytes, word_bytes);
-        put(at_.next + later, reinterpret_cast<std::byte*>(&head) + later, sizeof head - later);
-        put(at_.next + sizeof head, payload, whole);
+        persist::copy(domain_, at_.next + later, reinterpret_cast<std::byte*>(&head) + later, sizeof head - later);
+        persist::copy(domain_, at_.next + sizeof head, payload, whole);
         if (whole < payload_bytes) {
             std::uint64_t last = 0;
             std::memcpy(&last, static_cast<const std::byte*>(payload) + whole,
                         payload_bytes - whole);
-            put(at_.next + sizeof head + whole, &last, sizeof last);
+            persist::copy(domain_, at_.next + sizeof head + whole, &last, sizeof last);
         }
     }
     if (in_order) store_in_order(at_.next, head.check);
     at_.next += total;
+    ++at_.records;
     persist::counters& c = persist::thread_counters();
-    if (for_roll_back(kind)) {
+    if (kind == record_kind::unkept) {
         ++c.kept_entries;
         c.kept_bytes += total;
         return;
@@ -202,21 +237,18 @@ void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexce
 }
 
 bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
-               std::uint64_t& newest_epoch, lane_damage& damage) {
+               std::uint64_t& newest_epoch, lane_damage& damage, bool with_kept) {
     const lane_header* header = lane_at(file, lane);
     newest_epoch = header->committed;
-    const bool in_order = is_ordered(*header);
+    bool in_order = is_ordered(*header);
     const auto offset_of = [&](const void* at) {
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - file.base());
     };
-    if (in_order && header->witness != witness_of(header->committed) &&
-        header->witness != witness_of(header->committed + 1))
-        damage = {"mark", offset_of(header), witness_of(header->committed), header->witness};
     lane_damage lost; // a begin record that is none
     lane_position at{};
+    std::uint64_t last = 0; // epoch of the newest begin record, pending or not
     for (std::uint64_t half = 0; half < 2; ++half) {
         lane_position first = lane_start(file, lane, half);
-        reading_records(first);
         begin_payload begin;
         record_view record;
         if (!read_begin(first, record, begin) || begin.epoch % 2 != half) {
@@ -225,6 +257,9 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
                 lost = {"begin record", offset_of(start.next), ~start.chain, word_at(start)};
             continue;
         }
+        // A build that knows no order has used the lane since.
+        if (begin.epoch > last) in_order = is_ordered(*header) && (record.offset & in_order_bit) != 0;
+        last = std::max(last, begin.epoch);
         if (begin.epoch <= newest_epoch) continue;
         if ((record.offset & in_order_bit) != 0 && header->witness == 0)
             damage = {"mark", offset_of(header), witness_of(begin.epoch - 1), 0};
@@ -235,13 +270,21 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
         found.announced = record.offset & (in_order_bit - 1);
         found.args.assign(record.payload + sizeof begin, record.payload + record.bytes);
     }
+    if (in_order && header->witness != witness_of(header->committed) &&
+        header->witness != witness_of(header->committed + 1))
+        damage = {"mark", offset_of(header), witness_of(header->committed), header->witness};
     if (newest_epoch == header->committed) {
         if (in_order && lost.what != nullptr) damage = lost;
         return false;
     }
-    read_records(file, blocks, at, found);
-    if (in_order && found.sound && word_at(found.end) != ~found.end.chain)
-        damage = {"record", offset_of(found.end.next), ~found.end.chain, word_at(found.end)};
+    read_records(file, blocks, at, with_kept, found);
+    if (!in_order || !found.sound) return true;
+    const lane_position& end = found.end;
+    if (word_at(end) != ~end.chain)
+        damage = {"record", offset_of(end.next), ~end.chain, word_at(end)};
+    else if (with_kept && kept_word_at(end) != ~end.kept_chain)
+        damage = {"kept record", offset_of(end.kept) - word_bytes, ~end.kept_chain,
+                  kept_word_at(end)};
     return true;
 }
 

@@ -5,6 +5,7 @@
 //   lane   = header line, two halves           (sections take turns: the epoch's parity chooses)
 //   half   = records …                         (continued in segments: blocks of the heap)
 //   record = check, kind and offset, bytes, payload padded to words
+//   kept   = the same mirrored, from the end of a half or segment downwards (5)
 //
 // (1) The first record of a section is its begin record, at the start of a half; it carries the
 //     section's epoch, which grows with every section of the lane and over every open.
@@ -19,9 +20,10 @@
 //     chain, until the record's check, stored last, takes its place; 'witness' is stored before
 //     'committed'. What is neither is damage, and not the end of a log. Elsewhere a power failure
 //     leaves any part of what was not fenced, and (2) is all that can be said.
-// (5) Records for rolling back alone are of use only while the caches are whole. In the ADR domain
-//     they are stored plainly, on lines of their own, and written back only when a record that must
-//     be durable follows: so a record stands right behind the one before, or on the next line.
+// (5) Kept records are for rolling back alone, and of use only while the caches are whole. They are
+//     stored through the cache, in program order, on lines of their own, and never written back;
+//     after a failure of the machine nobody reads them. Each is chained to the one before it and to
+//     the last of the other records, and counts those: so the two can be put in order.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -76,7 +78,7 @@ enum class record_kind : std::uint8_t {
     made = 10,   // staged and filled in one: a block filled from its start, of the size that its
                  // bytes need. Read back as those two
     overwritten = 11, // payload: what stood at 'offset' before a store to bytes that the section
-                      // had not read. Only rolling back needs it
+                      // had not read. The kind of kept records (5)
     unkept = 12,      // there was no room for an overwritten record: no more of them follow
 };
 
@@ -86,6 +88,15 @@ struct record_head {
     std::uint64_t bytes; // of the payload, or of the block named
 };
 static_assert(sizeof(record_head) == 24 && std::is_trivially_copyable_v<record_head>);
+
+/// Of a kept record, behind its payload: its check, stored last, is its last word.
+struct kept_head {
+    std::uint64_t bytes; // [records before it, modulo 2^16:16][bytes of the payload:48]
+    std::uint64_t what;
+    std::uint64_t check;
+};
+static_assert(sizeof(kept_head) == sizeof(record_head));
+inline constexpr unsigned kept_bytes_bits = 48;
 
 struct begin_payload {
     std::uint64_t epoch;
@@ -109,10 +120,6 @@ constexpr bool has_payload(record_kind kind) {
            kind == record_kind::old_bytes || kind == record_kind::filled ||
            kind == record_kind::made || kind == record_kind::overwritten;
 }
-/// Whether only rolling back needs records of this kind.
-constexpr bool for_roll_back(record_kind kind) {
-    return kind == record_kind::overwritten || kind == record_kind::unkept;
-}
 
 constexpr bool is_of(record_kind kind, std::uint64_t what) {
     return what >> 56 == static_cast<std::uint64_t>(kind);
@@ -131,22 +138,31 @@ inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const
                                   std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
     std::uint64_t words[3] = {what, bytes, 0};
     // The payload is hashed without a seed: XXH3 would derive a secret from it for long inputs.
-    if (payload_bytes == word_bytes && is_of(record_kind::overwritten, what))
-        std::memcpy(&words[2], payload, word_bytes);
-    else if (payload_bytes > 0) words[2] = XXH3_64bits(payload, payload_bytes);
+    if (payload_bytes > 0) words[2] = XXH3_64bits(payload, payload_bytes);
     return checksum(words, sizeof words, chain);
 }
 
-/// Where the next record goes, and the check it continues.
+/// Where the next records go, and the checks they continue.
 struct lane_position {
     std::byte* next;
     std::byte* limit;
     std::uint64_t chain;
+    std::byte* kept;              // where the next kept record ends (5)
+    std::uint64_t kept_chain = 0; // of kept records
+    std::uint64_t records = 0;    // so far, without kept ones
 };
 
-/// The first line that starts at 'at' or behind it.
-inline std::byte* next_line(std::byte* at) noexcept {
-    return at + (-reinterpret_cast<std::uintptr_t>(at) & (line_bytes - 1));
+/// The check of a kept record at this position.
+inline std::uint64_t kept_check(const lane_position& at, std::uint64_t what, std::uint64_t bytes,
+                                const void* payload, std::uint64_t payload_bytes) noexcept {
+    std::uint64_t words[3] = {what, bytes, 0};
+    if (payload_bytes == word_bytes) std::memcpy(&words[2], payload, word_bytes);
+    else words[2] = XXH3_64bits(payload, payload_bytes);
+    return checksum(words, sizeof words, at.chain ^ at.kept_chain);
+}
+/// In the head of a kept record at this position.
+inline std::uint64_t kept_bytes_word(const lane_position& at, std::uint64_t bytes) noexcept {
+    return at.records << kept_bytes_bits | bytes;
 }
 
 /// Appends records. Fences nothing: the section decides when its records must be durable.
@@ -155,13 +171,15 @@ public:
     /// At the start of a half: what stood there is gone.
     void start(domain d, lane_position at) noexcept {
         go_on(d, at);
-        if (d == domain::process) store_in_order(at.next, ~at.chain); // upholds (4)
+        if (d != domain::process) return;
+        store_in_order(at.next, ~at.chain); // upholds (4)
+        end_kept();
     }
     /// Behind records that are there already.
     void go_on(domain d, lane_position at) noexcept {
         domain_ = d;
         at_ = at;
-        kept_from_ = nullptr;
+        at_.limit = limit_below(at.kept);
     }
     static void store_in_order(std::byte* to, std::uint64_t word) noexcept {
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to))
@@ -170,8 +188,7 @@ public:
     }
     /// True when a record with 'payload_bytes' fits and leaves room for a segment record after it.
     bool fits(std::uint64_t payload_bytes) const noexcept {
-        return record_bytes(payload_bytes) + sizeof(record_head) <=
-               static_cast<std::uint64_t>(at_.limit - at_.next);
+        return at_.next + record_bytes(payload_bytes) + sizeof(record_head) <= at_.limit;
     }
     static std::uint64_t record_bytes(std::uint64_t payload_bytes) noexcept {
         return sizeof(record_head) + round_up(payload_bytes, word_bytes);
@@ -183,40 +200,28 @@ public:
         append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
                       payload_bytes);
     }
-    /// The same for a record of what a store overwrites.
+    /// The same for a kept record.
     bool fits_kept(std::uint64_t bytes) const noexcept {
-        return kept_at() + record_bytes(bytes) + sizeof(record_head) <= at_.limit;
+        return at_.next + sizeof(record_head) + record_bytes(bytes) + 2 * line_bytes <= at_.kept;
     }
-    /// Appends one, of the bytes at 'old'. Requires: fits_kept(bytes).
-    void keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept {
-        if (domain_ == domain::adr && kept_from_ == nullptr) kept_from_ = at_.next = kept_at();
-        if (bytes == word_bytes) return keep_word(offset, old);
-        append(record_kind::overwritten, offset, bytes, old, bytes);
-    }
+    /// Keeps the bytes at 'old', which stand at 'offset' (5). Requires: fits_kept(bytes), of more
+    /// than 0 bytes.
+    void keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept;
     /// Appends a segment record and goes on in that segment, which starts at 'begin'.
-    void continue_in(std::byte* begin, std::uint64_t offset, std::uint64_t bytes) noexcept {
-        append_before(begin, record_kind::segment, offset, bytes, nullptr, 0);
-        at_.next = begin;
-        at_.limit = begin + bytes;
-    }
+    void continue_in(std::byte* begin, std::uint64_t offset, std::uint64_t bytes) noexcept;
 
 private:
     /// 'next': where the record after this one will be.
     void append_before(std::byte* next, record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                        const void* payload, std::uint64_t payload_bytes) noexcept;
-
-    void keep_word(std::uint64_t offset, const void* old) noexcept;
-    void end_kept(std::uint64_t record_bytes) noexcept;
-    void put(std::byte* to, const void* from, std::uint64_t bytes) noexcept;
-    /// Where a record that only rolling back needs would stand (5).
-    std::byte* kept_at() const noexcept {
-        if (domain_ != domain::adr || kept_from_ != nullptr) return at_.next;
-        return next_line(at_.next);
+    /// Where the other records end: no line is theirs and that of a kept record or its end mark.
+    static std::byte* limit_below(std::byte* kept) noexcept {
+        return kept - word_bytes - (reinterpret_cast<std::uintptr_t>(kept) - word_bytes) % line_bytes;
     }
+    void end_kept() noexcept { store_in_order(at_.kept - word_bytes, ~at_.kept_chain); }
 
     domain domain_ = domain::process;
     lane_position at_{};
-    std::byte* kept_from_ = nullptr; // since when records are stored plainly (5), or null
 };
 
 /// One record as read back.
@@ -234,6 +239,7 @@ struct pending_section {
     std::vector<std::byte> args;
     std::uint64_t announced;         // staged and filled records that its begin record counts
     bool sound = true;               // false: its log continues where no log can
+    bool kept_known = true;          // kept records are among its records
     std::deque<record_view> records; // begin excluded, in order: there may be very many
     lane_position end;               // where its log goes on
 };
@@ -253,7 +259,7 @@ inline lane_position lane_start(pool_file& file, std::uint32_t lane, std::uint64
         round_down((file.shape().lane_bytes - sizeof(lane_header)) / 2, line_bytes);
     std::byte* half =
         reinterpret_cast<std::byte*>(lane_at(file, lane) + 1) + epoch % 2 * half_bytes;
-    return {half, half + half_bytes, 0x686f6c6466617374ULL};
+    return {half, half + half_bytes, 0x686f6c6466617374ULL, half + half_bytes};
 }
 
 /// Where a lane holds what nobody who was only killed can have left there (4).
@@ -269,7 +275,8 @@ void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexce
 
 /// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives
 /// the highest epoch the lane has seen. Never reads outside the lane and the segments it names.
+/// 'with_kept': reads kept records, too, each at its place among the others.
 bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
-               std::uint64_t& newest_epoch, lane_damage& damage);
+               std::uint64_t& newest_epoch, lane_damage& damage, bool with_kept = true);
 
 } // namespace hf

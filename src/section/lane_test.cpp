@@ -80,12 +80,13 @@ TEST_F(Lane, RecordsComeBackAsWritten) {
     EXPECT_EQ(std::memcmp(found_.records[2].payload, large.data(), large.size()), 0);
 }
 
-// What only rolling back needs stays in the cache, until a record that must be durable follows it.
-TEST_F(Lane, KeptRecordsAreWrittenBackBeforeWhatFollowsThem) {
+// What only rolling back needs stays in the cache, on lines of its own.
+TEST_F(Lane, KeptRecordsAreNeverWrittenBack) {
     static std::vector<std::pair<persist::event, const std::byte*>> seen;
     seen.clear();
     lane_writer log;
-    log.start(domain::adr, lane_start(*file_, 0, 5));
+    const lane_position start = lane_start(*file_, 0, 5);
+    log.start(domain::adr, start);
     const begin_payload head{5, 11, 22, engine_clobber, 0, 0};
     persist::set_trace_hook([](persist::event what, const void* at, std::size_t) {
         seen.emplace_back(what, static_cast<const std::byte*>(at));
@@ -93,26 +94,80 @@ TEST_F(Lane, KeptRecordsAreWrittenBackBeforeWhatFollowsThem) {
     log.append(record_kind::begin, 0, sizeof head, &head, sizeof head);
     log.keep(4096 * 9, 8, "12345678");
     log.keep(4096 * 9 + 8, 3, "abc");
-    EXPECT_EQ(seen.size(), 3U);
     log.append(record_kind::old_bytes, 4096 * 9, 8, "87654321", 8);
     persist::set_trace_hook(nullptr);
-    ASSERT_TRUE(read());
-    ASSERT_EQ(found_.records.size(), 3U);
-    std::vector<std::uintptr_t> lines;
-    for (const record_view& r : found_.records) lines.push_back(line_of(r.payload));
-    EXPECT_EQ(std::memcmp(found_.records[1].payload, "abc", 3), 0);
-    EXPECT_NE(line_of(lane_start(*file_, 0, 5).next), lines[0]);
-    EXPECT_EQ(lines[0], lines[1]);
-    EXPECT_NE(lines[1], lines[2]);
-    const std::byte* kept = found_.records[0].payload - sizeof(record_head);
+    const std::byte* const second = start.next + sizeof(record_head) + sizeof head;
     using enum persist::event;
     const std::vector<std::pair<persist::event, const std::byte*>> expected{
-        {nt_store, lane_start(*file_, 0, 5).next},
-        {store, kept},
-        {store, kept + 32},
-        {flush, kept},
-        {nt_store, found_.records[2].payload - sizeof(record_head)}};
+        {nt_store, start.next}, {store, start.kept - 32}, {store, start.kept - 64},
+        {nt_store, second}};
     EXPECT_EQ(seen, expected);
+}
+
+// Restoring takes records of both kinds newest first: a word that was kept may have been logged
+// before, or be logged after.
+TEST_F(Lane, KeptRecordsComeBackAmongTheOthersInOrder) {
+    start_lane(*file_, 0, 4);
+    const std::string large(900, 'x');
+    lane_writer log = begin(5, "arguments");
+    log.keep(4096, 8, "before..");
+    log.append(record_kind::old_bytes, 4096, 8, "logged..", 8);
+    log.append(record_kind::alloc, 4096 * 10, 272, nullptr, 0);
+    log.keep(4096 + 4, 8, "after...");
+    log.keep(4096 + 64, large.size(), large.data());
+    log.append(record_kind::old_bytes, 4096 + 8, 3, "abc", 3);
+    ASSERT_TRUE(read());
+    EXPECT_EQ(damage_.what, nullptr);
+    using enum record_kind;
+    std::vector<record_kind> kinds;
+    for (const record_view& r : found_.records) kinds.push_back(r.kind);
+    EXPECT_EQ(kinds, (std::vector{overwritten, old_bytes, alloc, overwritten, overwritten, old_bytes}));
+    EXPECT_EQ(std::memcmp(found_.records[3].payload, "after...", 8), 0);
+    EXPECT_EQ(found_.records[4].bytes, large.size());
+    EXPECT_EQ(std::memcmp(found_.records[4].payload, large.data(), large.size()), 0);
+
+    ASSERT_TRUE(read_lane(*file_, *blocks_, 0, found_, newest_, damage_, false));
+    EXPECT_FALSE(found_.kept_known);
+    EXPECT_EQ(found_.records.size(), 3U);
+    EXPECT_EQ(damage_.what, nullptr);
+}
+
+// A half is used again by the section after next, with the same records at the same places.
+TEST_F(Lane, KeptRecordsOfAnotherSectionDoNotPass) {
+    start_lane(*file_, 0, 4);
+    for (const std::uint64_t epoch : {5U, 7U}) {
+        lane_writer log = begin(epoch, "same");
+        if (epoch == 5) log.keep(4096, 8, "stale...");
+    }
+    ASSERT_TRUE(read());
+    EXPECT_EQ(newest_, 7U);
+    EXPECT_TRUE(found_.records.empty());
+    EXPECT_EQ(damage_.what, nullptr);
+}
+
+TEST_F(Lane, BothEndsOfAHalfMeetAndTheLogGoesOn) {
+    start_lane(*file_, 0, 4);
+    const std::string payload(100, 'p');
+    const lane_position start = lane_start(*file_, 0, 5);
+    lane_writer log = begin(5, "x");
+    std::size_t written = 0;
+    while (log.fits(payload.size()) && log.fits_kept(payload.size())) {
+        log.append(record_kind::preserve, 0, payload.size(), payload.data(), payload.size());
+        log.keep(4096, payload.size(), payload.data());
+        written += 2;
+    }
+    std::byte* const segment = file_->base() + file_->extents()[0].offset_bytes + 65536;
+    const std::uint64_t bytes = segment_bytes_min(*file_);
+    EXPECT_GT(written, 8U);
+    log.continue_in(segment, static_cast<std::uint64_t>(segment - file_->base()), bytes);
+    log.keep(4096, 8, "in there");
+    log.append(record_kind::preserve, 0, payload.size(), payload.data(), payload.size());
+    ASSERT_TRUE(read());
+    EXPECT_EQ(damage_.what, nullptr);
+    EXPECT_TRUE(found_.sound);
+    EXPECT_EQ(found_.records.size(), written + 3);
+    EXPECT_EQ(std::memcmp(found_.records[written + 1].payload, "in there", 8), 0);
+    EXPECT_LT(start.next, found_.records[written - 1].payload);
 }
 
 TEST_F(Lane, CommittedSectionIsNotPending) {
@@ -185,6 +240,9 @@ TEST_F(Lane, WrittenInOrderNoStateOfItsIsDamage) {
             EXPECT_TRUE(read());
             EXPECT_EQ(damage_.what, nullptr) << epoch << " " << i;
             log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
+            EXPECT_TRUE(read());
+            EXPECT_EQ(damage_.what, nullptr) << epoch << " " << i;
+            log.keep(4096 * 9 + 8, 8, "keptkept");
         }
         store_mark(domain::process, lane_at(*file_, 0), epoch);
         EXPECT_FALSE(read());
@@ -197,6 +255,7 @@ TEST_F(Lane, WrittenInOrderAnyFlippedBitOfItIsDamage) {
     lane_writer log = begin(5, "no gaps.");
     log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
     log.append(record_kind::old_bytes, 4096 * 9 + 8, 8, "abcdefgh", 8);
+    log.keep(4096 * 9 + 16, 8, "keptkept");
     ASSERT_TRUE(read());
     ASSERT_EQ(damage_.what, nullptr);
     const auto flip_each = [&](std::byte* at, std::uint64_t bytes) {
@@ -210,6 +269,7 @@ TEST_F(Lane, WrittenInOrderAnyFlippedBitOfItIsDamage) {
     flip_each(reinterpret_cast<std::byte*>(lane_at(*file_, 0)), 16);
     const auto records = lane_writer::record_bytes(sizeof(begin_payload) + 8) + 2 * 32;
     flip_each(lane_start(*file_, 0, 5).next, records + 8); // and the end mark
+    flip_each(lane_start(*file_, 0, 5).kept - 40, 40);     // the same, downwards
     const std::vector<std::byte> header(64);
     std::memcpy(lane_at(*file_, 0), header.data(), header.size());
     read();

@@ -84,12 +84,13 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
 status read_lanes(pool::impl& pool, std::vector<pending_section>& pending,
                   std::vector<std::uint32_t>& disbelieved) {
     pool_file& file = *pool.file;
+    const bool with_kept = pool.salvage || kept_records_count(file);
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
         pending_section found;
         std::uint64_t newest = 0;
         lane_damage damage;
         const bool is_pending =
-            read_lane(file, pool.blocks.durable(), l, found, newest, damage);
+            read_lane(file, pool.blocks.durable(), l, found, newest, damage, with_kept);
         if (status s = judge_lane(pool, l, is_pending ? &found : nullptr, newest, damage); !s.ok())
             return s;
         if (is_pending && file.was_clean())
@@ -204,7 +205,8 @@ bool give_up_for_room(pool::impl& pool, const pending_section& section, recovery
     pending_section now; // with what the re-execution has logged
     std::uint64_t newest = 0;
     lane_damage damage;
-    if (!read_lane(*pool.file, pool.blocks.durable(), section.lane, now, newest, damage) ||
+    if (!read_lane(*pool.file, pool.blocks.durable(), section.lane, now, newest, damage,
+                   section.kept_known) ||
         damage.what != nullptr || !can_roll_back(pool, now).ok())
         return false;
     roll_back(pool, now);

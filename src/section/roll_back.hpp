@@ -5,10 +5,11 @@
 //
 // (1) A section of engine undo logs every byte that it overwrites, and so does one of engine
 //     clobber: inputs as old_bytes records, everything else that is not fresh as overwritten ones.
-// (2) An overwritten record is in the log before its store is made, but no fence is between them.
-//     So the log is whole whenever the caches outlive the failure (persistence domains process and
-//     eADR), and in ADR when the process alone has died. After a failure of the machine it may lack
-//     the record of a store that persisted: then nobody can say that rolling back is complete.
+// (2) Overwritten records are kept ones: in the log before their store is made, but no fence is
+//     between them. So they are whole whenever the caches outlive the failure (persistence domains
+//     process and eADR), and in ADR when the process alone has died. After a failure of the machine
+//     the record of a store that persisted may be missing: then nobody can say that rolling back is
+//     complete, and unless salvage asks for what there is they are not read at all.
 // (3) Whether pending sections kept what they overwrote is in the header (feature 2): a pool may have
 //     been left open by a build, or with an option, that does not.
 // (4) A finished section is not pending to a failure that (2) can roll back: its mark is stored,
@@ -18,6 +19,11 @@
 #include <section/pool_impl.hpp>
 
 namespace hf {
+
+/// Whether kept records are there, whole (2, 3).
+inline bool kept_records_count(const pool_file& file) noexcept {
+    return file.kept_bytes() && !file.stores_in_doubt();
+}
 
 /// Whether rolling back restores every byte; if not, why not. Reads only.
 /// Errors:   torn; open_options::salvage does without.

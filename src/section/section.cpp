@@ -275,6 +275,7 @@ void section::resume(const pending_section& from) {
     engine_ = static_cast<engine_bit>(from.begin.engine);
     epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
     log_.go_on(domain_, from.end);
+    unkept_ = !from.kept_known; // a section that cannot be rolled back any more keeps nothing
     if (domain_ != domain::process && is_ordered(*header_)) { // it may tear from here on
         persist::store_word(domain_, &header_->witness, lane_unordered);
         persist::fence(domain_);
@@ -296,10 +297,6 @@ void section::resume(const pending_section& from) {
         unkept_ = unkept_ || r.kind == record_kind::unkept;
         if (r.kind != record_kind::old_bytes && r.kind != record_kind::overwritten) continue;
         resumed_->held.add(r.offset, r.bytes);
-        // The records of this run follow from it, and must not be lost with it (lane.hpp, 5).
-        if (r.kind == record_kind::overwritten)
-            persist::flush(domain_, r.payload - sizeof(record_head),
-                           lane_writer::record_bytes(r.bytes));
         if (r.kind == record_kind::old_bytes) resumed_->logged.add(r.offset, r.bytes);
     }
     // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
@@ -330,7 +327,7 @@ void section::extend(std::uint64_t payload_bytes) {
 bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
     const std::uint64_t wanted =
         std::max(segment_bytes_min(*pool_->file),
-                 lane_writer::record_bytes(payload_bytes) + 2 * sizeof(record_head) + line_bytes);
+                 lane_writer::record_bytes(payload_bytes) + sizeof(record_head) + 2 * line_bytes);
     // What can fail comes before the block is taken.
     if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
     const block b = pool_->blocks.reserve(*cache_, wanted, what);

@@ -18,9 +18,11 @@ constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
 struct cursor {
     std::uint64_t next, limit; // from pool start
     std::uint64_t chain;
+    std::uint64_t kept; // where the next kept record ends, and what it continues
+    std::uint64_t kept_chain = 0, records = 0;
 };
 
-bool read_record_here(const pool_image& pool, cursor& at, lane_record& out) noexcept {
+bool read_record(const pool_image& pool, cursor& at, lane_record& out) noexcept {
     record_head head;
     if (at.limit - at.next < sizeof head || !pool.has(at.next, at.limit - at.next)) return false;
     std::memcpy(&head, pool.file().data() + at.next, sizeof head);
@@ -34,15 +36,33 @@ bool read_record_here(const pool_image& pool, cursor& at, lane_record& out) noex
     out = {kind, at.next, head.what & offset_mask, head.bytes, payload};
     at.next += sizeof head + round_up(bytes, word_bytes);
     at.chain = head.check;
+    ++at.records;
     return true;
 }
 
-bool read_record(const pool_image& pool, cursor& at, lane_record& out) noexcept {
-    if (read_record_here(pool, at, out)) return true;
-    cursor line{round_up(at.next, line_bytes), at.limit, at.chain};
-    if (line.next == at.next || line.next >= at.limit || !read_record_here(pool, line, out))
+/// The next kept record, if it was kept behind just the records read so far.
+bool read_kept(const pool_image& pool, cursor& at, lane_record& out) noexcept {
+    kept_head head;
+    if (at.kept < at.next || at.kept - at.next < sizeof head ||
+        !pool.has(at.next, at.kept - at.next))
         return false;
-    at = line;
+    const std::uint64_t room = at.kept - at.next - sizeof head;
+    std::memcpy(&head, pool.file().data() + at.kept - sizeof head, sizeof head);
+    const std::uint64_t bytes = head.bytes << 16 >> 16;
+    if (head.bytes >> 48 != at.records % 65536 || bytes == 0 || bytes > room ||
+        round_up(bytes, word_bytes) > room ||
+        head.what >> 56 != static_cast<std::uint64_t>(record_kind::overwritten))
+        return false;
+    const std::uint64_t start = at.kept - sizeof head - round_up(bytes, word_bytes);
+    const auto payload = pool.file().subspan(start, bytes);
+    std::uint64_t word = 0; // eight bytes stand for themselves
+    if (bytes == sizeof word) std::memcpy(&word, payload.data(), sizeof word);
+    else word = XXH3_64bits(payload.data(), bytes);
+    const std::uint64_t words[3] = {head.what, head.bytes, word};
+    if (head.check != checksum(words, sizeof words, at.chain ^ at.kept_chain)) return false;
+    out = {record_kind::overwritten, start, head.what & offset_mask, bytes, payload};
+    at.kept = start;
+    at.kept_chain = head.check;
     return true;
 }
 
@@ -69,10 +89,12 @@ void keep(std::vector<lane_record>& records, lane_record record, const pool_imag
 }
 
 /// True when it ends as a log may end.
-bool read_records(const pool_image& pool, cursor& at, std::uint64_t& budget_bytes,
+bool read_records(const pool_image& pool, cursor& at, bool with_kept, std::uint64_t& budget_bytes,
                   std::vector<lane_record>& records) {
     lane_record record;
-    while (read_record(pool, at, record)) {
+    for (;;) {
+        const bool kept = with_kept && read_kept(pool, at, record);
+        if (!kept && !read_record(pool, at, record)) return true;
         const std::uint64_t taken = sizeof(record_head) + record.payload.size();
         if (taken > budget_bytes) return false;
         budget_bytes -= taken;
@@ -80,9 +102,8 @@ bool read_records(const pool_image& pool, cursor& at, std::uint64_t& budget_byte
         if (record.kind != record_kind::segment) continue;
         if (!pool.well_formed({record.offset, record.bytes})) return false;
         at.next = record.offset;
-        at.limit = record.offset + record.bytes;
+        at.limit = at.kept = record.offset + record.bytes;
     }
-    return true;
 }
 
 bool in_heap(const pool_image& pool, std::uint64_t offset, std::uint64_t bytes) noexcept {
@@ -105,7 +126,7 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
     cursor at{};
     for (std::uint64_t half = 0; half < 2; ++half) {
         const std::uint64_t start = out.offset + sizeof(lane_header) + half * half_bytes;
-        cursor first{start, start + half_bytes, first_chain};
+        cursor first{start, start + half_bytes, first_chain, start + half_bytes};
         begin_payload begin;
         lane_record record;
         if (!read_begin(pool, first, record, begin) || begin.epoch % 2 != half) {
@@ -123,7 +144,9 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
         out.args = record.payload.subspan(sizeof begin);
         out.pending = true;
     }
-    const bool log_ends = !out.pending || read_records(pool, at, budget_bytes, out.records);
+    const bool with_kept = (h.required_features & feature_kept_bytes) != 0;
+    const bool log_ends =
+        !out.pending || read_records(pool, at, with_kept, budget_bytes, out.records);
     const auto damaged = [&](const char* what, std::uint64_t where) {
         if (*out.damage != 0) return;
         out.damage = what;
@@ -138,6 +161,9 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
     if (out.pending && log_ends &&
         (at.limit - at.next < word_bytes || pool.word(at.next) != ~at.chain))
         damaged("a record or the mark of the log's end", at.next);
+    if (out.pending && log_ends && with_kept &&
+        (at.kept < at.next + word_bytes || pool.word(at.kept - word_bytes) != ~at.kept_chain))
+        damaged("a kept record or the mark of their end", at.kept - word_bytes);
     for (const half_image& half : out.halves)
         if (!out.pending && half.damaged) damaged("a begin record or the mark of none", half.at);
     return out;

@@ -39,6 +39,25 @@ std::uint64_t record_extent(const record_head& head, std::uint64_t room) {
     return bytes > room ? 0 : bytes;
 }
 
+/// Bytes of the kept record that ends at 'end', behind 'records' others; 0 when none can be there.
+std::uint64_t kept_extent(std::span<const std::byte> file, std::uint64_t from, std::uint64_t end,
+                          std::uint64_t records, kept_head& head) {
+    if (end > file.size() || end < from || end - from < sizeof head) return 0;
+    head = load_from<kept_head>(file, end - sizeof head);
+    const std::uint64_t payload = head.bytes << 16 >> 16;
+    if (head.bytes >> kept_bytes_bits != (records & 0xffff) || payload == 0 ||
+        payload > end - from || !is_of(record_kind::overwritten, head.what))
+        return 0;
+    const std::uint64_t bytes = lane_writer::record_bytes(payload);
+    return bytes > end - from ? 0 : bytes;
+}
+
+std::uint64_t kept_check_at(std::span<const std::byte> file, std::uint64_t record,
+                            const kept_head& head, std::uint64_t chain, std::uint64_t kept_chain) {
+    const lane_position at{nullptr, nullptr, chain, nullptr, kept_chain, 0};
+    return kept_check(at, head.what, head.bytes, file.data() + record, head.bytes << 16 >> 16);
+}
+
 } // namespace
 
 pool_map::pool_map(const base_pool& of) : file_bytes(of.bytes.size()) {
@@ -68,18 +87,28 @@ void pool_map::map_logs(std::span<const std::byte> file) {
         for (std::uint64_t half = 0; half < 2; ++half) {
             log found{at + sizeof(lane_header) + half * half_bytes(header), {}};
             std::uint64_t next = found.start, limit = next + half_bytes(header),
-                          chain = chain_start;
+                          chain = chain_start, kept = limit, kept_chain = 0, records = 0;
             for (;;) {
+                kept_head behind;
+                while (const std::uint64_t bytes =
+                           kept_extent(file, next, kept, records, behind)) {
+                    if (behind.check != kept_check_at(file, kept - bytes, behind, chain, kept_chain))
+                        break;
+                    kept_chain = behind.check;
+                    kept -= bytes;
+                    add_words(lane_words, kept, bytes);
+                }
                 const auto head = load_from<record_head>(file, next);
                 const std::uint64_t bytes = record_extent(head, limit - next);
                 if (bytes == 0 || head.check != check_at(file, next, head, chain)) break;
                 found.heads.push_back(next);
                 add_words(lane_words, next, bytes);
                 chain = head.check;
+                ++records;
                 next += bytes;
                 if (static_cast<record_kind>(head.what >> 56) != record_kind::segment) continue;
                 next = head.what & ((std::uint64_t{1} << 56) - 1);
-                limit = next + head.bytes;
+                limit = kept = next + head.bytes;
             }
             logs.push_back(found);
         }
@@ -249,7 +278,8 @@ void mutator::mutate_byte() {
 }
 
 mutator::position mutator::start_of(const pool_map::log& log) const {
-    return {log.start, log.start + half_bytes(map_->header), chain_start};
+    const std::uint64_t end = log.start + half_bytes(map_->header);
+    return {log.start, end, chain_start, end};
 }
 
 /// Moves behind the record at 'at' as a reader would; false where none could be.
@@ -262,15 +292,45 @@ bool mutator::step_over(position& at, bool write_check) {
         store(at.at, head);
     }
     at.chain = head.check;
+    ++at.records;
     at.at += bytes;
     if (static_cast<record_kind>(head.what >> 56) == record_kind::segment) {
         at.at = head.what & ((std::uint64_t{1} << 56) - 1);
-        at.limit = at.at + head.bytes;
+        at.limit = at.kept = at.at + head.bytes;
         if (at.limit > memory_.size() || at.limit < at.at) return false;
     }
     // The end mark; of a record that follows, the check takes its place.
     if (write_check && at.at + word <= at.limit) store(at.at, ~at.chain);
+    step_over_kept(at, write_check);
     return true;
+}
+
+/// Moves over the kept records that are chained to the record before.
+void mutator::step_over_kept(position& at, bool write_check) {
+    kept_head head;
+    while (const std::uint64_t bytes = kept_extent(memory_, at.at, at.kept, at.records, head)) {
+        if (write_check) {
+            head.check = kept_check_at(memory_, at.kept - bytes, head, at.chain, at.kept_chain);
+            store(at.kept - sizeof head, head);
+        }
+        at.kept_chain = head.check;
+        at.kept -= bytes;
+    }
+    if (write_check && at.at + word <= at.kept) store(at.kept - word, ~at.kept_chain);
+}
+
+/// A kept record at the position.
+void mutator::put_kept(position& at, std::uint64_t offset, std::span<const std::byte> payload) {
+    const std::uint64_t total = lane_writer::record_bytes(payload.size());
+    if (payload.empty() || at.kept > memory_.size() || at.at + total > at.kept) return;
+    const kept_head head{at.records << kept_bytes_bits | payload.size(),
+                         static_cast<std::uint64_t>(record_kind::overwritten) << 56 |
+                             (offset << 8 >> 8),
+                         0};
+    std::memcpy(memory_.data() + at.kept - total, payload.data(), payload.size());
+    store(at.kept - sizeof head, head);
+    note("kept record", at.kept - total, offset);
+    step_over_kept(at, true);
 }
 
 /// Makes the checks right again, over as many records as there were.
@@ -343,6 +403,7 @@ void mutator::put_random_record(position& at) {
     if (kind == record_kind::alloc && chance(60)) b.bytes = 208; // what a node occupies
     if (kind == record_kind::segment && chance(70))
         b.bytes = map_->header.chunk_bytes * (2 + pick(2));
+    if (has_payload(kind) && chance(15)) return put_kept(at, b.offset, payload);
     (void)put_record(at, kind, b.offset, b.bytes, payload);
 }
 

@@ -91,11 +91,14 @@ private:
 
     struct position {
         std::uint64_t at, limit, chain;
+        std::uint64_t kept, kept_chain = 0, records = 0; // of kept records: lane.hpp, 5
     };
     position start_of(const pool_map::log& log) const;
     bool put_record(position& at, record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                     std::span<const std::byte> payload);
     void put_random_record(position& at);
+    void put_kept(position& at, std::uint64_t offset, std::span<const std::byte> payload);
+    void step_over_kept(position& at, bool write_check);
     bool put_begin(position& at, std::uint64_t half);
     bool step_over(position& at, bool write_check);
 

@@ -201,7 +201,8 @@ private:
         const hf::lane_position at = hf::lane_start(file, 0, epoch);
         alignas(8) std::byte records[512] = {};
         hf::lane_writer log;
-        log.start(hf::domain::adr, {records, records + sizeof records, at.chain});
+        std::byte* const end = records + sizeof records;
+        log.start(hf::domain::adr, {records, end, at.chain, end});
         log.append(hf::record_kind::begin, 0, sizeof payload, payload, sizeof payload);
         const std::uint64_t torn = hf::lane_writer::record_bytes(sizeof payload);
         log.append(hf::record_kind::old_bytes, p.internals().offset_of(&c->value), 8, &c->value, 8);

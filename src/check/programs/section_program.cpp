@@ -295,7 +295,7 @@ struct spoil {
     }
 };
 
-/// Keeps a word ahead of an input, and one behind it.
+/// Keeps a word ahead of an input that is logged, and one behind it.
 struct spoil_less {
     slot* in;
     std::uint64_t by;
@@ -438,7 +438,7 @@ private:
     hf::mode mode_;
 };
 
-/// Sections that are completed where what they keep is durable only by chance.
+/// Sections that are completed where what they keep is durable only by chance: nobody reads it.
 class kept_by_chance final : public section_program {
 public:
     void setup(hf::pool& p) override { put(p.root<root>()->slots[0], 1); }
