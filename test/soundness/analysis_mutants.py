@@ -12,12 +12,14 @@ it nothing may fail.
 import argparse
 import concurrent.futures
 import json
+import os
 import pathlib
 import re
 import shlex
 import shutil
 import subprocess
 import sys
+import threading
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -25,6 +27,9 @@ ROOT = HERE.parents[1]
 ORACLE = ROOT / "compiler/test/oracle"
 LEVELS = ["-O2", "-O1", "-O0"]
 RANDOM_BUILDS = ["clobber-O2", "clobber-O1"]
+# A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
+FLAGS = ["-O0", "-g0", "-w"]
+LLD = shutil.which("ld.lld-19")
 
 
 def run(command, **options):
@@ -60,6 +65,7 @@ class Judge:
         self.link = re.sub(r"^.*?&& | && :$", "", link)
         self.cache = ["ccache"] if shutil.which("ccache") and "ccache" not in self.link else []
         self.plain = [options.clang, "-std=c++20", f"-I{ROOT}/include", f"-I{ORACLE}"]
+        self.precompiled, self.lock, self.true_oracle = {}, threading.Lock(), None
 
     def compile(self, file, edits, directory):
         """The mutated object, and the build's own that it stands for."""
@@ -70,11 +76,23 @@ class Judge:
             source.write_text(text)
         words = shlex.split(command["command"])
         original = words[words.index("-o") + 1]
+        with self.lock:
+            if file not in self.precompiled:
+                self.precompiled[file] = self.precompile(file, words)
         object_ = directory / (source.name + ".o")
         words[words.index("-o") + 1] = str(object_)
         words[words.index("-c") + 1] = str(source)
-        checked([*self.cache, *words], cwd=self.build)
+        checked([*self.cache, *words, *FLAGS, "-include-pch", self.precompiled[file]], cwd=self.build,
+                env=os.environ | {"CCACHE_SLOPPINESS": "pch_defines,time_macros"})
         return original, str(object_)
+
+    def precompile(self, file, words):
+        header = self.work / (re.sub(r"\W", "-", file) + ".hpp")
+        header.write_text("".join(re.findall(r"^#include .*\n", (ROOT / file).read_text(), re.M)))
+        flags = words[:words.index("-o")]
+        checked([*flags, *FLAGS, "-fpch-instantiate-templates", "-x", "c++-header", header, "-o",
+                 f"{header}.pch"], cwd=self.build)
+        return f"{header}.pch"
 
     def make_plugin(self, mutant, directory):
         parts = [mutant, *mutant.get("more", [])]
@@ -85,12 +103,14 @@ class Judge:
         plugin = directory / "libholdfast-plugin.so"
         words = [objects.get(w, w) for w in shlex.split(self.link)]
         words[words.index("-o") + 1] = str(plugin)
-        checked(words, cwd=self.build)
+        checked([*words, *([f"--ld-path={LLD}"] if LLD else [])], cwd=self.build)
         return plugin
 
     def make_oracle(self, mutant, directory):
-        text = mutated(mutant["file"], mutant["edits"]) if mutant["file"].endswith("oracle.cpp") else \
-            (ORACLE / "oracle.cpp").read_text()
+        own = mutant["file"].endswith("oracle.cpp")
+        if self.true_oracle and not own:
+            return self.true_oracle
+        text = mutated(mutant["file"], mutant["edits"]) if own else (ORACLE / "oracle.cpp").read_text()
         (directory / "oracle.cpp").write_text(text)
         checked([*self.plain, "-O2", "-c", directory / "oracle.cpp", "-o", directory / "oracle.o"])
         return directory / "oracle.o"
@@ -131,7 +151,7 @@ class Judge:
     def check_true_plugin(self):
         directory = self.work / "true"
         directory.mkdir(exist_ok=True)
-        oracle = self.make_oracle({"file": "", "edits": []}, directory)
+        oracle = self.true_oracle = self.make_oracle({"file": "", "edits": []}, directory)
         if failed := self.adversarial(self.plugin, oracle, directory):
             raise RuntimeError(f"the true plugin fails {failed}")
 
