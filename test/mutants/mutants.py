@@ -18,6 +18,7 @@ import pathlib
 import re
 import shlex
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -37,13 +38,19 @@ KINDS = [
     "early reuse of retired memory", "published memory changed in place"]
 # What a mutant may change, by the directory of the objects in the build.
 RECOMPILED = re.compile(r"/(hf_traced|crash_\w+)\.dir/")
-SECONDS_MAX = 60
+# Of a core, for a verdict on a mutant, and on the true code.
+MUTANT_SECONDS_MAX, TRUE_SECONDS_MAX = 30, 200
 # A function's code may be put down to lines around the changed ones.
 NEAR_LINES = 12
 OTHERS = ["algorithm", "array", "atomic", "chrono", "csetjmp", "csignal", "cstdint", "cstdio", "cstdlib",
           "cstring", "functional", "map", "memory", "mutex", "new", "optional", "shared_mutex", "span",
           "string", "string_view", "thread", "unordered_map", "utility", "vector", "fmt/format.h"]
 DWARFDUMP = shutil.which("llvm-dwarfdump-19")
+LLD = shutil.which("ld.lld-19")
+# The library's mutants, in traced code that is run for a moment: compiling takes most of the time.
+TRACED_FLAGS = ["-O0", "-g0"]
+# A file with as many mutants gets a precompiled header of its own.
+PRECOMPILED_MIN = 4
 
 
 def output_of(command, **options):
@@ -114,7 +121,8 @@ class Workshop:
     def __init__(self, arguments, build):
         self.source, self.build, self.work = arguments.source, build, arguments.work
         self.optimise = arguments.optimise
-        self.precompiled = self.work / "others.hpp.pch"
+        self.precompiled, self.lock = {}, threading.Lock()  # stem -> path, when it is made
+        self.mutants_of = collections.Counter()  # by file
         self.environment = os.environ | {"CCACHE_SLOPPINESS": "pch_defines,time_macros"}
 
     def build_mutant(self, mutant):
@@ -156,27 +164,38 @@ class Workshop:
         out[first:first] = [f"-I{place / part}" for part in ("src", "include", ".")]
         flags = [*self.optimise, "-w"]
         if "/hf_traced.dir/" in shlex.join(words):
-            flags += ["-include-pch", str(self.precompiled)]
+            flags = [*TRACED_FLAGS, "-w", "-include-pch", str(self.precompiled_for(words, original))]
         output_of([*out, *flags, "-o", target], cwd=self.build.directory, env=self.environment)
 
-    def precompile(self):
-        """What the sources of the library take from elsewhere is parsed once; made anew, it would
-        miss ccache for every mutant."""
-        words = next(w for p in self.build.compiles.values() for o, w in p.items() if "/hf_traced.dir/" in o)
-        flags = [w for w in words if re.match(r"-(D|O|g|f(?!plugin|pass-plugin)|std)", w)]
+    def precompiled_for(self, words, original):
+        """What a source of the library includes, parsed once for all of its mutants; where they are
+        few, or in a header that it includes, what it takes from elsewhere."""
+        stem, text, stamps = "others", "".join(f"#include <{name}>\n" for name in OTHERS), []
+        if original.suffix == ".cpp" and self.mutants_of[original] >= PRECOMPILED_MIN:
+            stem = re.sub(r"\W+", "-", str(original.relative_to(self.source)))
+            text = "".join(re.findall(r"^#include .*\n", original.read_text(), re.M))
+            target = words[words.index("-o") + 1]
+            stamps = [(f, os.stat(f).st_mtime_ns) for f in sorted(self.build.dependencies[target])
+                      if f != str(original)]
+        with self.lock:
+            if stem not in self.precompiled:
+                self.precompiled[stem] = self.precompile(words, self.work / f"{stem}.hpp", text, stamps)
+            return self.precompiled[stem]
+
+    def precompile(self, words, header, text, stamps):
+        """Made anew, it would miss ccache for every mutant."""
+        flags = [w for w in words if re.match(r"-(D|I|g|f(?!plugin|pass-plugin)|std)", w)]
         compiler = next(w for w in words if "clang++" in w)
-        self.work.mkdir(parents=True, exist_ok=True)
-        header = self.work / "others.hpp"
-        text = "".join(f"#include <{name}>\n" for name in OTHERS)
-        command = [compiler, *flags, *self.optimise, "-x", "c++-header", str(header), "-o",
-                   str(self.precompiled)]
-        made_by = f"{command} {os.stat(shutil.which(compiler)).st_mtime}\n{text}"
-        stamp = self.work / "others.made_by"
-        if self.precompiled.exists() and stamp.exists() and stamp.read_text() == made_by:
-            return
+        made, stamp = pathlib.Path(f"{header}.pch"), pathlib.Path(f"{header}.made_by")
+        command = [compiler, *flags, *TRACED_FLAGS, "-fpch-instantiate-templates", "-x", "c++-header",
+                   str(header), "-o", str(made)]
+        made_by = f"{command} {os.stat(shutil.which(compiler)).st_mtime} {stamps}\n{text}"
+        if made.exists() and stamp.exists() and stamp.read_text() == made_by:
+            return made
         header.write_text(text)
         output_of(command, cwd=self.build.directory)
         stamp.write_text(made_by)
+        return made
 
     def link(self, program, made, binary):
         """The mutated objects come first: what they define is not looked for in archives, and their
@@ -186,22 +205,25 @@ class Workshop:
         words = [word for word in words if word not in made]
         first = next(i for i, word in enumerate(words) if word.endswith((".o", ".a")))
         words[first:first] = made.values()
+        if LLD:
+            words += [f"--ld-path={LLD}", "-Wl,--threads=1"]
         output_of(words, cwd=self.build.directory)
 
 
-def check(binary, arguments):
-    """(rejected, seconds, what the checker said)."""
+def check(binary, arguments, seconds_max):
+    """(exit status, seconds, what the checker said): 0 no violation, 1 violation, else no verdict."""
     start = time.monotonic()
     try:
-        done = subprocess.run([str(binary), *arguments], capture_output=True, text=True,
-                              timeout=SECONDS_MAX)
+        done = subprocess.run(["prlimit", f"--cpu={seconds_max}:{seconds_max + 1}", str(binary), *arguments],
+                              capture_output=True, text=True, timeout=10 * seconds_max)
     except subprocess.TimeoutExpired:
-        return False, time.monotonic() - start, "no verdict in time"
+        return None, time.monotonic() - start, "no verdict in time"
     seconds = time.monotonic() - start
     said = next((l.strip() for l in done.stdout.splitlines() if l.strip()), "")
     if done.returncode not in (0, 1):
-        return False, seconds, f"the checker ended with status {done.returncode}: {done.stderr[-300:]}"
-    return done.returncode == 1, seconds, said
+        said = "no verdict in time" if done.returncode == -signal.SIGXCPU else \
+            f"the checker ended with status {done.returncode}: {done.stderr[-300:]}"
+    return done.returncode, seconds, said
 
 
 def read_mutants(file, source):
@@ -218,16 +240,25 @@ def read_mutants(file, source):
     return mutants
 
 
+def unchanged(mutants):
+    """A twin of the true code for each file and program of the mutants, built as they are."""
+    twins = {(m["file"], *m["program"]): dict(m, name=f"{m['file']}, unchanged, in {m['program']}",
+                                              new=m["old"]) for m in mutants}
+    return list(twins.values())
+
+
 def try_mutant(workshop, mutant):
     start = time.monotonic()
     try:
         binary = workshop.build_mutant(mutant)
     except RuntimeError as error:
-        return dict(mutant, rejected=False, build_seconds=0, seconds=0, said=f"does not build: {error}")
+        return dict(mutant, status=None, rejected=False, build_seconds=0, seconds=0,
+                    said=f"does not build: {error}")
     build_seconds = time.monotonic() - start
-    rejected, seconds, said = check(binary, mutant["program"][1:])
+    status, seconds, said = check(binary, mutant["program"][1:], MUTANT_SECONDS_MAX)
     binary.unlink()
-    return dict(mutant, rejected=rejected, build_seconds=build_seconds, seconds=seconds, said=said)
+    return dict(mutant, status=status, rejected=status == 1, build_seconds=build_seconds, seconds=seconds,
+                said=said)
 
 
 def accept_true_code(build, programs, jobs):
@@ -235,11 +266,11 @@ def accept_true_code(build, programs, jobs):
     def one(program):
         build_link = build.links[program[0]]
         binary = build.directory / build_link[build_link.index("-o") + 1]
-        return program, check(binary, program[1:])
+        return program, check(binary, program[1:], TRUE_SECONDS_MAX)
     alarms = 0
     with concurrent.futures.ThreadPoolExecutor(jobs) as pool:
-        for program, (rejected, seconds, said) in pool.map(one, programs):
-            if rejected or not said:
+        for program, (status, seconds, said) in pool.map(one, programs):
+            if status != 0 or not said:
                 alarms += 1
                 print(f"FALSE ALARM in {seconds:.2f} s: {shlex.join(program)}: {said}", flush=True)
     print(f"true code: {len(programs)} programs, false alarms: {alarms}", flush=True)
@@ -256,6 +287,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="part of the name")
     parser.add_argument("--kinds", nargs="*", default=KINDS)
+    parser.add_argument("--unchanged", action="store_true",
+                        help="the true code, built as mutants are: none may be rejected")
     parser.add_argument("--json", type=pathlib.Path, help="where the account goes")
     parser.add_argument("--optimise", nargs="*", default=["-O1"])
     arguments = parser.parse_args()
@@ -266,6 +299,8 @@ def main():
     mutants = [m for m in chosen if "equivalent" not in m]
     if not mutants:
         sys.exit("no mutant is chosen")
+    if arguments.unchanged:
+        mutants = unchanged(mutants)
     build = Build(arguments.build.resolve())
     for mutant in mutants:
         build.learn(mutant["program"][0])
@@ -274,7 +309,8 @@ def main():
 
     workshop, results = Workshop(arguments, build), []
     start = time.monotonic()
-    workshop.precompile()
+    arguments.work.mkdir(parents=True, exist_ok=True)
+    workshop.mutants_of.update((arguments.source / m["file"]).resolve() for m in mutants)
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for one in pool.map(lambda m: try_mutant(workshop, m), mutants):
             results.append(one)
@@ -298,7 +334,8 @@ def main():
           f"wall_seconds={time.monotonic() - start:.0f}")
     print(f"mutants: {len(results)} rejected: {rejected} median_seconds={median:.2f} "
           f"worst_seconds={worst:.2f}")
-    sys.exit(0 if rejected == len(results) and alarms == 0 else 1)
+    wanted = 0 if arguments.unchanged else 1
+    sys.exit(0 if all(r["status"] == wanted for r in results) and alarms == 0 else 1)
 
 
 if __name__ == "__main__":
