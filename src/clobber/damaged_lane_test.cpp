@@ -254,4 +254,58 @@ TEST_F(DamagedIdleLane, OfAKilledPoolIsTakenForIdleUnderSalvage) {
     }
 }
 
+void add_one(const void* packed) {
+    auto* at = *static_cast<std::uint64_t* const*>(packed);
+    hf_clobber_log(at, 8);
+    *const_cast<volatile std::uint64_t*>(at) = *at + 1;
+}
+const hf_txfunc add_one_desc{HF_ABI_VERSION, 8, 1008, 1, "add_one", "here", schema, 1, add_one};
+
+/// A section as a build writes it that knows neither witnesses nor end marks. 'committed': its mark
+/// is stored.
+void add_one_in_an_older_build(pool& p, bool committed) {
+    pool_file& file = *p.internals().file;
+    auto* number = p.root<std::uint64_t>();
+    const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
+    lane_at(file, 0)->committed = epoch - 1; // it takes the lane
+    const begin_payload head{epoch, add_one_desc.id, add_one_desc.version, engine_clobber, 0,
+                             sizeof number};
+    std::byte payload[sizeof head + sizeof number];
+    std::memcpy(payload, &head, sizeof head);
+    std::memcpy(payload + sizeof head, &number, sizeof number);
+    lane_writer log;
+    log.start(domain::eadr, lane_start(file, 0, epoch));
+    log.append(record_kind::begin, 0, sizeof payload, payload, sizeof payload);
+    log.append(record_kind::old_bytes, p.internals().offset_of(number), 8, number, 8);
+    *number += 1;
+    if (committed) lane_at(file, 0)->committed = epoch;
+}
+
+TEST_F(DamagedIdleLane, IsNoneThatAnOlderBuildHasUsedSince) {
+    hf_txfunc_register(&add_one_desc);
+    for (const bool committed : {false, true}) {
+        ::unlink(path_.c_str());
+        for (int run = 0; run < 2; ++run) { // begin records in both halves
+            auto p = pool::open(path_, options_);
+            ASSERT_TRUE(p) << p.error().what();
+            auto* number = p->root<std::uint64_t>();
+            for (int i = 0; i <= run; ++i) {
+                hf_clobber_begin(&add_one_desc, &number);
+                add_one(&number);
+                hf_clobber_commit();
+            }
+        }
+        {
+            auto p = pool::open(path_, options_);
+            ASSERT_TRUE(p) << p.error().what();
+            add_one_in_an_older_build(*p, committed);
+            pool::impl::abandon(std::move(*p));
+        }
+        auto p = pool::open(path_, options_);
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->recovered().re_executed, committed ? 0U : 1U);
+        EXPECT_EQ(*p->root<std::uint64_t>(), 4U);
+    }
+}
+
 } // namespace
