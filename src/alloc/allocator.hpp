@@ -101,6 +101,7 @@ private:
     };
 
     bool overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+    void look_for_large();
     bool claim_slot(block b, const heap_extent& e, std::uint64_t chunk);
     bool refill(thread_cache& cache, unsigned size_class);
     slab_state* next_slab(slab_list& list, unsigned size_class);
@@ -128,6 +129,10 @@ private:
     std::map<std::uint64_t, std::uint64_t> free_runs_; // offset -> chunks; never adjacent
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
+    // Large blocks that were allocated when the first claim was made, in address order: a log may name
+    // bytes inside of one. No bit of theirs tells.
+    std::vector<block> allocated_large_;
+    bool looked_for_large_ = false;
     std::vector<std::vector<std::uint64_t>> unexamined_; // by class: slab chunks, bits not read yet
     std::array<extent_state, 128> extents_;
     std::atomic<unsigned> extents_known_{0};

@@ -36,6 +36,7 @@ protected:
         auto file = pool_file::open(path_, options_, engine_clobber | engine_undo);
         ASSERT_TRUE(file) << file.error().what();
         file_ = std::move(*file);
+        ASSERT_TRUE(file_->mark_open().ok()); // closed, it would have nothing pending
     }
     void TearDown() override {
         file_ = nullptr;
@@ -125,6 +126,19 @@ TEST_F(Regressions, BlocksAreClaimedOnce) {
     EXPECT_TRUE(blocks.claim({e.data_offset + chunk, 3 * chunk}));
     EXPECT_FALSE(blocks.claim({e.data_offset + 3 * chunk, 2 * chunk})) << "overlaps";
     EXPECT_FALSE(blocks.claim({e.data_offset + 2 * chunk, 64})) << "in a large block";
+    EXPECT_TRUE(blocks.claim({e.data_offset + 4 * chunk, chunk}));
+}
+
+// No bit is set inside of it. The log's block was given back, and handed out over the server's root.
+TEST_F(Regressions, BlocksInsideAnAllocatedOneAreNotClaimed) {
+    allocator blocks(*file_);
+    const heap_extent& e = blocks.durable().extent_at(0);
+    const std::uint64_t chunk = blocks.durable().chunk_bytes();
+    blocks.durable().publish({e.data_offset + chunk, 3 * chunk}, [](const void*) {});
+    EXPECT_FALSE(blocks.claim({e.data_offset + 2 * chunk, chunk}));
+    EXPECT_FALSE(blocks.claim({e.data_offset + 3 * chunk, 2 * chunk}));
+    EXPECT_FALSE(blocks.claim({e.data_offset + 3 * chunk, 64}));
+    EXPECT_TRUE(blocks.claim({e.data_offset, 64}));
     EXPECT_TRUE(blocks.claim({e.data_offset + 4 * chunk, chunk}));
 }
 
