@@ -265,8 +265,9 @@ private:
         const ref own = edited(to, old.node, form.bytes, queue_context::header());
         if (own == 0) return old.word();
         auto* bytes = to.at<std::byte>(own);
-        std::memcpy(to.at<std::byte>(chunk), element_in(bytes, 0),
-                    std::size_t{form.capacity} * kept::form.bytes);
+        // In a damaged pool the two may overlap.
+        std::memmove(to.at<std::byte>(chunk), element_in(bytes, 0),
+                     std::size_t{form.capacity} * kept::form.bytes);
         auto* header = to.at<queue_header>(own);
         const std::uint32_t alive = queue_chunks(old.count, form.capacity, form.capacity);
         const ref level = queue_append(to, header->level, chunk, alive);
