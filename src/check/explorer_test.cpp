@@ -395,6 +395,38 @@ TEST(Explorer, ChecksummedRangesAreTriedByParts) {
     EXPECT_FALSE(explored(write, {{1, 2}}, careless, all).violations.empty());
 }
 
+// Records in a row, read as long as their checks hold: what each of them may miss is tried behind
+// the whole ones before it, and not beside what those may miss.
+TEST(Explorer, ChainsOfRecordsAreTriedOneMissingPartAtATime) {
+    constexpr std::size_t count = 4;
+    const auto write = [](recorder&) {
+        for (std::size_t r = 0; r < count; ++r) {
+            put(memory[8 * r + 1], r + 1);
+            put(memory[8 * r], 77 * (r + 1));
+        }
+    };
+    const auto read = [](persist::event behind, std::size_t believed) {
+        return [=]() -> outcome {
+            std::size_t whole = 0;
+            for (; whole < count; ++whole) {
+                persist::trace(whole == 0 ? persist::event::checked : behind, &memory[8 * whole], 64);
+                const std::uint64_t value = get(memory[8 * whole + 1]);
+                const bool holds = get(memory[8 * whole]) == 77 * value && value != 0;
+                if (whole == believed) return value == whole + 1 ? 1 : 9; // without a look at the check
+                if (!holds) break;
+            }
+            return 1;
+        };
+    };
+    const exploration chain = explored(write, {{1}}, read(persist::event::checked_on, count));
+    const exploration each = explored(write, {{1}}, read(persist::event::checked, count));
+    EXPECT_TRUE(chain.violations.empty());
+    EXPECT_LE(chain.states, each.states);
+    for (std::size_t believed = 0; believed < count; ++believed)
+        EXPECT_FALSE(explored(write, {{1}}, read(persist::event::checked_on, believed)).violations.empty())
+            << believed;
+}
+
 TEST(Explorer, ReplaysWhatItReports) {
     const auto protocol = [](recorder&) {
         put(word(0), 7);

@@ -496,7 +496,7 @@ TEST_P(RollBack, KeptRecordsAreReadUnlessTheMachineWentDown) {
         if (lost) machine_went_down(path);
         read_ranges.clear();
         persist::set_trace_hook([](persist::event what, const void* at, std::size_t bytes) {
-            if (what == persist::event::checked_on)
+            if (what == persist::event::checked)
                 read_ranges.emplace_back(static_cast<const std::byte*>(at), bytes);
         });
         const auto p = pool::open(path, options);

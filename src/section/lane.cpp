@@ -20,12 +20,12 @@ void reading(const std::byte* from, std::uint64_t bytes, const std::byte* limit,
     persist::trace(first ? persist::event::checked : persist::event::checked_on, from,
                    until - reinterpret_cast<std::uintptr_t>(from));
 }
-/// The same downwards from 'end'.
+/// The same downwards from 'end'. What fails there is no end to the other records.
 void reading_below(const std::byte* end, std::uint64_t bytes, const std::byte* limit) {
     const auto last = reinterpret_cast<std::uintptr_t>(end);
     const std::uintptr_t first = round_down(last - bytes, line_bytes);
     const auto from = std::max(first, reinterpret_cast<std::uintptr_t>(limit));
-    persist::trace(persist::event::checked_on, reinterpret_cast<const void*>(from), last - from);
+    persist::trace(persist::event::checked, reinterpret_cast<const void*>(from), last - from);
 }
 
 /// Reads the next record and moves on; false at the end of the log (2).
