@@ -38,12 +38,12 @@ def in_child(work, answers):
 # As another program's process left it in mode process, in a section of engine clobber: 64 KiB,
 # layout "fixture/1".
 PENDING_POOL = zlib.decompress(base64.b85decode(
-    "c-rmS%}Z2K6aer$wQxuR4T4%kv}@s@(tNxYLWYDyV4_GA(KPx7oMjXR2_bC)4FVApDI#d+LIgp#Zd?TZ4X#="
-    "UEn2t?^y&C9?sOqI^ZUW$a_+n5y~kPI%Xz(hk9r<-4-BTlj+PKEgj%=$Ew82LF88k#?*D$i{&{Hse(GRF@zR"
-    "SYM`l{8(;cBEPV$<LJv+(B$1kJoaA`P`iwn6-wxgWQM5TBnla24>qH<^cZdAx8Ys;hWUcY%2w|9oqIr!ek)o"
-    "~#J01f8Xy|24tSNm$I?b+rv6#<|TOf9x9{rtZ*-|PGj066~xK;57JLvb%oD+vGq0MxalH-2^O;fM9D@f#=2o"
-    "tXSSJ2&-ZMil|z{Mh_4`@Yikv{Ky%q;4PC6C~G4^I^O{?)D0bd;k4yTp9beR=NJR+DEvU4z=rV{{2{rrvH3W"
-    "X#fBK001~UsRn;P0000qf+i&Z000000000000000000000000000000000000000000000005v4Yy*NlUU2"))
+    "c-rmRO-oc!7y#gNM?}Gm2tu16XepD9Nl+`33>l0R1*we@sDv#d)DlFQbuJ>o4<vEn4-i2R_e!gv5Om=$5L~2"
+    ")VGzzRSDk5-wbOYXxE$Vd&j-Alb6!r{)AmP?A9i&|A*(usL@2hn-Fv*-_vy|2!S~^BU+%p-`yX8lnO^EC=&6"
+    "o-8$wZ>D4uh^Mnf!_%1Sn7CGTb>n+oK{_P=^RH2k)&J{A7Y`Q9CIyBq+364SqyzsaOpe*C)AyLUrI04N2WJ?"
+    "Yy0XU)&s)c*j0`X2zUef=L^6qoG)006-ClzSVm9ZOGqJ<8nt*SQ}i7v|=tKF-J@09+kAuSe@g4+lr$dq8xn;"
+    "7*YHnrbfM!Zx!tu>K(09FN}*$}0a@cf4-4b>sK_j0^+7<(+)qo&8z9vU(Qh&(}n#%%8Va<u7j!RGd6X%M<_r"
+    "0Pr_aiSG{p005;_|5r!_00000000000000000000000000000000000000000000000012*eU*JVgC"))
 
 
 class OptionsTest(Pooled):
