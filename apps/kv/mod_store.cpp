@@ -42,6 +42,15 @@ status look_through(hf::pool& in) {
     return found;
 }
 
+// In private memory, so that a pool that is refused stays as it was. What cannot be opened so is left
+// to those who open it.
+status look_before(const std::string& path, open_options how) {
+    how.read_only = true;
+    how.creation = create::never;
+    auto opened = pool::open(path, how);
+    return opened ? look_through(*opened) : status();
+}
+
 } // namespace
 
 result<std::unique_ptr<store>> store::open(const store_options& options) {
@@ -54,6 +63,8 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     how.mode = options.mode;
     how.salvage = options.salvage;
     how.engines = {mod::engine()};
+    if (options.look_through)
+        if (status s = look_before(options.path, how); !s.ok()) return s;
     auto opened = pool::open(options.path, how);
     if (!opened) return opened.error();
     auto items = open_member<item_map>(*opened, "items");
