@@ -65,13 +65,14 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
 
 /// Before a node has two parents, the next open is told that it must count.
 void store::impl::mark_sharing(std::span<const change> changes) noexcept {
-    if (super_->shares != 0) return;
+    if (sharing_durable_.load(std::memory_order_acquire)) return;
     for (const change& c : changes)
         for (const shadow* made : c.made)
             for (const auto& step : made->steps_)
                 if (step.what == shadow::step::shared) {
                     persist::store_word(domain(), &super_->shares, 1);
                     persist::fence(domain());
+                    sharing_durable_.store(true, std::memory_order_release);
                     return;
                 }
 }

@@ -130,9 +130,23 @@ status adopt(pool::impl& in, superblock& super, block b) {
 
 } // namespace
 
+namespace {
+
+/// Of a process that was killed the last words may only be stored. What is believed of them must be
+/// durable before anything that is built on it.
+void flush_believed(const pool_file& file, const superblock& super) noexcept {
+    if (file.was_clean()) return;
+    persist::flush(file.domain(), &super, sizeof super + super.cell_count * sizeof(cell));
+    persist::fence(file.domain());
+}
+
+} // namespace
+
 status store::impl::settle_taking(pool::impl& in) {
     auto* super = const_cast<superblock*>(superblock_of(*in.file));
-    if (super == nullptr || super->taking == 0) return {};
+    if (super == nullptr) return {};
+    flush_believed(*in.file, *super);
+    if (super->taking == 0) return {};
     const block b{super->taking, super->taking_bytes};
     heap& blocks = in.blocks.durable();
     if (b.offset % in.file->shape().chunk_bytes != 0 || blocks.is_slab(b.bytes) ||
@@ -143,9 +157,13 @@ status store::impl::settle_taking(pool::impl& in) {
     if (!listed) return listed.error();
     const bool ours = *listed;
     const std::uint64_t there_bytes = blocks.allocated_at(b.offset).bytes;
-    if (there_bytes == b.bytes) return ours ? status() : adopt(in, *super, b);
     const hf::domain d = in.file->domain();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
+    if (there_bytes == b.bytes) {
+        blocks.publish(b, dirty); // it is: durably
+        persist::fence(d);
+        return ours ? status() : adopt(in, *super, b);
+    }
     // Its bit may have persisted without its chunk's entry, and the entry without the bit.
     const heap_extent& e = blocks.extent_at(blocks.extent_of(b.offset));
     const chunk_entry entry = blocks.entry(e, (b.offset - e.data_offset) / blocks.chunk_bytes());
@@ -171,6 +189,7 @@ status store::impl::start() {
     if (super_ == nullptr) return {};
     redo();
     roots_.resize(super_->cell_count);
+    sharing_durable_ = super_->shares != 0;
     const bool clean = super_->clean == 1;
     was_clean_ = clean;
     if (super_->clean != 0) {

@@ -283,6 +283,8 @@ private:
     std::atomic<std::size_t> live_states_{0};
 
     std::thread tracing_;
+    // superblock::shares is 1, and not only stored: another thread's store may not be flushed yet.
+    std::atomic<bool> sharing_durable_{false};
     std::atomic<bool> stop_trace_{false};
     std::atomic<bool> trace_done_{true};
     bool trace_failed_ = false;              // valid when it is done
