@@ -513,6 +513,38 @@ TEST_P(RollBack, KeptRecordsAreReadUnlessTheMachineWentDown) {
     }
 }
 
+// The word that names a root may be stored and not yet flushed when a process is killed.
+TEST_P(RollBack, WhatAKilledProcessStoredLastIsWrittenBack) {
+    if (GetParam().mode == hf::mode::process || GetParam().eadr) return; // nothing has to be
+    static std::vector<std::pair<const std::byte*, std::size_t>> flushed;
+    made();
+    dies(change, 9);
+    flushed.clear();
+    persist::set_trace_hook([](persist::event what, const void* at, std::size_t bytes) {
+        if (what == persist::event::flush)
+            flushed.emplace_back(static_cast<const std::byte*>(at), bytes);
+    });
+    const auto p = pool::open(path, options);
+    persist::set_trace_hook(nullptr);
+    ASSERT_TRUE(p) << p.error().what();
+    const auto* words = reinterpret_cast<const std::byte*>(p->internals().file->roots());
+    EXPECT_TRUE(std::ranges::any_of(flushed, [&](const auto& range) {
+        return range.first <= words && words + sizeof(root_words) <= range.first + range.second;
+    }));
+}
+
+// Left in ADR, opened as if caches had outlived the failure.
+TEST_P(RollBack, CachesThatDidNotPersistAreNotBelievedLater) {
+    if (GetParam().mode == hf::mode::process || GetParam().eadr) return;
+    const content before = made();
+    dies(change, 9);
+    machine_went_down(path);
+    open_options believing = rolling;
+    believing.eadr = true;
+    EXPECT_EQ(name(refused(believing).code()), "torn");
+    EXPECT_EQ(opened(options).r.input, before.r.input + 5);
+}
+
 std::string bytes_of(const std::string& path) {
     std::ifstream in(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};

@@ -33,7 +33,10 @@ inline constexpr std::uint32_t extents_max = 128;
 inline constexpr std::uint64_t feature_relocated = 1;
 /// Left open: its logs may hold records that rolling back needs (kinds 11 and 12).
 inline constexpr std::uint64_t feature_kept_bytes = 2;
-inline constexpr std::uint64_t known_required_features = feature_relocated | feature_kept_bytes;
+/// Left open in a domain whose caches outlive a failure of the machine (eADR).
+inline constexpr std::uint64_t feature_caches_persist = 4;
+inline constexpr std::uint64_t known_required_features =
+    feature_relocated | feature_kept_bytes | feature_caches_persist;
 
 inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;

@@ -150,7 +150,8 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
                                 : !same_boot(*boot_id, h.boot_id) || *boot_id == "unknown";
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.
-    const bool cache_persists = options.mode == mode::pmem && options.eadr && !left_in_process_mode;
+    const bool cache_persists = options.mode == mode::pmem && options.eadr &&
+                                (h.required_features & feature_caches_persist) != 0;
     stores_in_doubt_ =
         !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
     if (left_in_process_mode && !same_boot(*boot_id, h.boot_id))
@@ -350,6 +351,8 @@ status pool_file::mark_open() {
     h.open = 1;
     // What was lost stays lost, whoever looks next.
     note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
+    h.required_features &= ~feature_caches_persist;
+    if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
@@ -421,7 +424,8 @@ root_words* pool_file::roots() const noexcept {
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
-    closing.required_features &= ~(feature_relocated | feature_kept_bytes);
+    closing.required_features &=
+        ~(feature_relocated | feature_kept_bytes | feature_caches_persist);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;

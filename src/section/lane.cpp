@@ -141,21 +141,25 @@ void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* ol
     const std::uint64_t what =
         static_cast<std::uint64_t>(record_kind::overwritten) << 56 | offset;
     const std::uint64_t bytes_word = kept_bytes_word(at_, bytes);
-    const std::uint64_t check = kept_check(at_, what, bytes_word, old, bytes);
     std::byte* const end = at_.kept;
-    at_.kept = end - total;
-    at_.limit = limit_below(at_.kept);
-    at_.kept_chain = check;
-    persist::trace(persist::event::store, at_.kept, total);
-    if (domain_ == domain::process) end_kept(); // upholds (4)
+    std::byte* const payload = end - total;
+    persist::trace(persist::event::store, payload, total);
+    // The check is of the copy: another thread may change what is at 'old'.
+    std::uint64_t check = 0;
     if (bytes == word_bytes) { // as words: a wider load of words just stored waits for the stores
         std::uint64_t word = 0;
         std::memcpy(&word, old, sizeof word);
-        store_in_order(at_.kept, word);
+        store_in_order(payload, word);
+        check = kept_check(at_, what, bytes_word, &word, bytes);
     } else {
         std::memset(end - sizeof(kept_head) - word_bytes, 0, word_bytes); // the padding
-        std::memcpy(at_.kept, old, bytes);
+        std::memcpy(payload, old, bytes);
+        check = kept_check(at_, what, bytes_word, payload, bytes);
     }
+    at_.kept = payload;
+    at_.limit = limit_below(at_.kept);
+    at_.kept_chain = check;
+    if (domain_ == domain::process) end_kept(); // upholds (4)
     store_in_order(end - sizeof(kept_head), bytes_word);
     store_in_order(end - 2 * word_bytes, what);
     store_in_order(end - word_bytes, check);

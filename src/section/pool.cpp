@@ -155,11 +155,14 @@ status check_pending(const pool::impl& pool, const std::vector<pending_section>&
 /// Upholds (2).
 status put_blocks_back(pool::impl& pool, const std::vector<pending_section>& pending) {
     const hf::domain d = pool.file->domain();
-    // Of a process that was killed a mark may only be stored (section.hpp, 4). What it left
-    // finished must not be pending again once anything else has changed.
-    if (!pool.file->was_clean())
+    // Of a process that was killed a mark may only be stored (section.hpp, 4), and so may the word
+    // that names a root. What it left finished must not be pending again, nor what is reached be
+    // lost, once anything else has changed.
+    if (!pool.file->was_clean()) {
         for (std::uint32_t l = 0; l < pool.lanes.size(); ++l)
             persist::flush(d, lane_at(*pool.file, l), sizeof(lane_header));
+        persist::flush(d, pool.file->roots(), sizeof(root_words));
+    }
     heap& blocks = pool.blocks.durable();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
     // What sections took becomes free, what they freed becomes allocated; then both are claimed.

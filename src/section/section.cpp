@@ -448,14 +448,14 @@ void section::keep_overwritten(const void* address, std::uint64_t offset, std::u
     if (bytes > pool_->file->shape().max_bytes - offset)
         fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
               function_->where, static_cast<unsigned long long>(bytes));
-    const bool unfenced = unfenced_; // stays as it is: nothing waits for these records
-    if (log_.fits_kept(bytes) || extend_if_room(bytes, purpose::data)) {
+    if (log_.fits_kept(bytes)) return log_.keep(offset, bytes, address); // nothing waits for it
+    if (extend_if_room(bytes, purpose::data)) {
         log_.keep(offset, bytes, address);
+        unfenced_ = true; // the segment's record: what is kept in it is not found without
     } else {
         append(record_kind::unkept, offset, bytes);
         unkept_ = true;
     }
-    unfenced_ = unfenced;
 }
 
 bool section::already_kept(std::uint64_t offset, std::uint64_t bytes) {
