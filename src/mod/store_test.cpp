@@ -9,10 +9,13 @@
 #include <gtest/gtest.h>
 #include <mod/store_impl.hpp>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <new>
+#include <span>
 #include <thread>
+#include <vector>
 
 namespace hf::mod {
 namespace {
@@ -119,6 +122,63 @@ TEST_P(mod_store, keeps_what_was_committed_over_closes_and_crashes) {
     EXPECT_EQ(now(list({"a"})), (numbers{3, 1}));
     EXPECT_EQ(now(list({"b"})), numbers{2});
     EXPECT_EQ(nodes_in_use(), 3U);
+}
+
+/// What is flushed while it lives.
+class flushes_seen {
+public:
+    flushes_seen() {
+        ranges_.clear();
+        persist::set_trace_hook([](persist::event what, const void* at, std::size_t bytes) {
+            const auto* from = static_cast<const std::byte*>(at);
+            if (what == persist::event::flush) ranges_.push_back({from, from + bytes});
+        });
+    }
+    ~flushes_seen() { persist::set_trace_hook(nullptr); }
+    flushes_seen(const flushes_seen&) = delete;
+    flushes_seen& operator=(const flushes_seen&) = delete;
+    static bool covered(const void* at, std::size_t bytes) {
+        const auto* from = static_cast<const std::byte*>(at);
+        return std::ranges::any_of(ranges_, [&](const std::span<const std::byte>& r) {
+            return r.data() <= from && from + bytes <= r.data() + r.size();
+        });
+    }
+
+private:
+    static inline std::vector<std::span<const std::byte>> ranges_;
+};
+
+superblock& superblock_in(pool& p) {
+    pool_file& file = *p.internals().file;
+    return *reinterpret_cast<superblock*>(file.base() + file.roots()->mod_offset);
+}
+
+// The last words of a killed process may be stored and not flushed, and are believed by the next.
+TEST_P(mod_store, writes_back_what_a_killed_process_stored_last) {
+    if (GetParam() == mode::process) return; // nothing has to be
+    ASSERT_TRUE(push_one(list({"a"}), 1).ok());
+    ASSERT_TRUE(push_one(list({"b"}), 2).ok());
+    const flushes_seen seen;
+    crash_and_open();
+    EXPECT_TRUE(seen.covered(&superblock_in(*pool_), sizeof(superblock) + 2 * sizeof(cell)));
+}
+
+// Another thread has stored that nodes are shared, and has not flushed it yet.
+TEST_P(mod_store, shares_nodes_only_when_it_is_durable_that_there_may_be_such) {
+    if (GetParam() == mode::process) return;
+    root& a = list({"a"});
+    root& b = list({"b"});
+    ASSERT_TRUE(push_one(a, 1).ok());
+    const version of_a = a.read();
+    version v = b.read().derived();
+    v.depends_on(of_a);
+    v.work().shared(static_cast<ref>(of_a.word()));
+    v.set_word(push(v.work(), of_a.word(), 99));
+    v.done();
+    superblock_in(*pool_).shares = 1;
+    const flushes_seen seen;
+    ASSERT_TRUE(b.commit(v).ok());
+    EXPECT_TRUE(seen.covered(&superblock_in(*pool_).shares, sizeof(std::uint64_t)));
 }
 
 TEST_P(mod_store, reclaims_what_was_replaced_and_what_a_crash_left) {
