@@ -17,8 +17,7 @@
 //     lines in each older content alone, not in every combination: the checksum tells all of those
 //     from the whole one. Option 'every_combination' turns this off.
 //
-// (5) Memory holds the oldest content of what is undecided: code that is not watched reads that,
-// one
+// (5) Memory holds the oldest content of what is undecided: code that is not watched reads that, one
 //     possible content, where the choices say otherwise. With the newest ones instead the outcome
 //     must be the same, or something is read unseen: tried once for each failure of the run.
 //
