@@ -184,15 +184,35 @@ private:
       CallMeaning Meaning = classifyCall(*Call);
       if (Meaning.Kind == CallKind::Forbidden)
         fail(Meaning.Why, Where);
-      const Function *Callee = calledFunction(*Call);
-      if (Callee && Callee->getName().starts_with("__ubsan_"))
-        return; // its tables are mutable globals, but no input
     }
+    if (isOnlyReported(I))
+      return; // a sanitizer's tables are mutable globals, but no input
     for (const Use &Operand : I.operands())
       if (const auto *C = dyn_cast<Constant>(Operand.get()))
         if (const GlobalValue *Global = findMutableGlobal(*C);
             Global && !isPreserved(I, Operand))
           failGlobal(I, *Global);
+  }
+
+  /// Calls of UBSan, and choices between their arguments, which it merges.
+  static bool isOnlyReported(const Instruction &I) {
+    SmallVector<const Value *> Left{&I};
+    SmallPtrSet<const Value *, 8> Seen;
+    while (!Left.empty()) {
+      const Value *Next = Left.pop_back_val();
+      if (!Seen.insert(Next).second)
+        continue;
+      if (const auto *Call = dyn_cast<CallBase>(Next)) {
+        const Function *Callee = calledFunction(*Call);
+        if (!Callee || !Callee->getName().starts_with("__ubsan_"))
+          return false;
+      } else if (isa<PHINode, SelectInst>(Next)) {
+        Left.append(Next->user_begin(), Next->user_end());
+      } else {
+        return false;
+      }
+    }
+    return true;
   }
 
   /// What hf_vlog_preserve records may be anything, also through a wrapper.

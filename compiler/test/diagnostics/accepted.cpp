@@ -4,6 +4,7 @@
 // RUN: %hf_clangxx -O0 -Werror -c %s -o %t.o
 // RUN: %hf_clangxx -Os -Werror -c %s -o %t.o
 // RUN: %hf_clangxx -O1 -Werror -fsanitize=address,undefined -c %s -o %t.o
+// RUN: %hf_clangxx -O2 -Werror -fsanitize=undefined -c %s -o %t.o
 // RUN: %hf_clangxx -O1 -Werror -fsanitize=thread -c %s -o %t.o
 // RUN: %hf_clangxx -O1 -Werror -fprofile-instr-generate -fcoverage-mapping -c %s -o %t.o
 // RUN: %hf_clangxx -O2 -Werror -mllvm -holdfast-engine=undo -c %s -o %t.o
@@ -83,6 +84,10 @@ HF_TXFUNC void conditional(long* a, const long* b, int n) noexcept {
 }
 
 HF_PURE long measured(long x) noexcept;
+HF_TXFUNC void reports_once(int* p, int i, bool up) noexcept {
+    if (up) *p = i << *p;
+    else *p = (i) << (*p); // UBSan's two reports become one, of a table that is chosen
+}
 HF_TXFUNC void pure(long* p) noexcept { *p = measured(*p); }
 
 struct guard {
