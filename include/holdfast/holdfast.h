@@ -78,15 +78,15 @@ struct hf_recovered {
 
 /* As hf::pool::open; 'options' may be null. '*pool' is null unless it returns HF_OK.
  *
- * Errors: as hf::pool::open; hf_error_text() has the sentence. */
+ * Errors: as hf::pool::open, and HF_BAD_ARGUMENT for a null path; hf_error_text() has the sentence. */
 hf_status hf_pool_open(const char* path, const struct hf_open_options* options,
                        hf_pool** pool) HF_NOEXCEPT;
 /* Closes cleanly. Null does nothing. */
 void hf_pool_close(hf_pool* pool) HF_NOEXCEPT;
 /* The root object, zero-filled when it is first asked for.
  *
- * Errors: HF_POOL_FULL; HF_WRONG_LAYOUT: the pool's root has another size; HF_IN_USE: this process
- * is a child of the one that opened the pool. */
+ * Errors: HF_POOL_FULL; HF_BAD_ARGUMENT: no bytes; HF_WRONG_LAYOUT: the pool's root has another
+ * size; HF_IN_USE: this process is a child of the one that opened the pool. */
 hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) HF_NOEXCEPT;
 /* The pool's first byte. */
 const void* hf_pool_base(const hf_pool* pool) HF_NOEXCEPT;

@@ -97,8 +97,8 @@ hf_status hf_mod_verify(hf_pool* pool) HF_NOEXCEPT;
  * HF_POOL_FULL when memory of the process is short. iterate: a cursor through the current version,
  * or the snapshot's. Never waits. clear: leaves nothing. Cost: O(1); memory is reclaimed later.
  *
- * What changes may fail with HF_POOL_FULL (nothing is changed), HF_BAD_ARGUMENT (longer than 1 GiB)
- * and HF_POISONED. */
+ * What changes may fail with HF_POOL_FULL (no room, or longer than 1 GiB; nothing is changed),
+ * HF_PERMISSION (the pool was opened to be read only) and HF_POISONED. */
 
 /* ---- Map: byte strings under byte strings; no order. */
 

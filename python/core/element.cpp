@@ -47,6 +47,12 @@ void check(hf_status found) {
     if (found != HF_OK) raise(hf_strerror(found), hf_error_text());
 }
 
+const std::string& text_of(const char* what, const std::string& given) {
+    if (given.find('\0') != std::string::npos)
+        throw nb::value_error((std::string(what) + ": contains a zero byte").c_str());
+    return given;
+}
+
 bool storable(nb::handle object) noexcept {
     return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr());
 }

@@ -7,9 +7,11 @@
 #include <holdfast/mod.h>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
 
 #include <cstddef>
 #include <memory>
+#include <string>
 #include <vector>
 
 namespace hf_python {
@@ -20,6 +22,9 @@ namespace nb = nanobind;
 [[noreturn]] void raise(const char* code, const char* message);
 /// Raises holdfast.Error unless 'found' is HF_OK.
 void check(hf_status found);
+
+/// 'given', for C. Raises ValueError when it has a zero byte, where C would cut it short.
+const std::string& text_of(const char* what, const std::string& given);
 
 bool storable(nb::handle object) noexcept;
 

@@ -55,10 +55,10 @@ private:
 template <class Calls> class structure final : public attachment {
 public:
     using calls = Calls;
-    structure(nb::object owner, const char* name, bool on_return)
-        : attachment(std::move(owner)), name_(name) {
+    structure(nb::object owner, const std::string& name, bool on_return)
+        : attachment(std::move(owner)), name_(text_of("name", name)) {
         in().await_turn(); // it may be made
-        check(Calls::open(in().get(), name, &held_));
+        check(Calls::open(in().get(), name_.c_str(), &held_));
         Calls::set_durability(held_, on_return ? HF_MOD_ON_RETURN : HF_MOD_BY_NEXT_SECTION);
     }
     ~structure() override { detach(); }
@@ -151,7 +151,7 @@ template <class Calls> void bind_snapshot(nb::class_<snapshot<Calls>>& to) {
 
 template <class Calls> void bind_structure(nb::class_<structure<Calls>>& to) {
     using self = structure<Calls>;
-    to.def(nb::init<nb::object, const char*, bool>());
+    to.def(nb::init<nb::object, const std::string&, bool>());
     bind_reading(to);
     to.def_prop_ro("name", &self::name);
     to.def("clear", [](self& of) { of.change([](auto* at) { check(Calls::clear(at)); }); });

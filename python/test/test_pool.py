@@ -138,6 +138,8 @@ class PoolTest(Pooled):
     def test_wrong_options_are_named(self):
         self.assertRaises(ValueError, holdfast.open, self.folder / "b.hf", durability="forever")
         self.assertRaises(ValueError, holdfast.open, self.folder / "b.hf", create="maybe")
+        self.assertRaises(ValueError, holdfast.open, self.folder / "b.hf", layout="a\0b")
+        self.assertRaises(ValueError, holdfast.Map, self.pool, "a\0b")
         self.assertRaises(TypeError, holdfast.open, self.folder / "b.hf", size=1)
         self.assertRaises(ValueError, holdfast.Map, self.pool, when_durable="soon")
         self.assertRaises(TypeError, holdfast.Map, self.pool, durability="pmem")

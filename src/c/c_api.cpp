@@ -64,6 +64,7 @@ extern "C" {
 hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool** pool) noexcept
     try {
     *pool = nullptr;
+    if (path == nullptr) return fail(hf::errc::bad_argument, "bad_argument: path: null");
     if (options != nullptr && !in_range(*options))
         return fail(hf::errc::bad_argument,
                     "bad_argument: hf_open_options: no such creation, mode or recovery");
@@ -78,9 +79,13 @@ hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool
 void hf_pool_close(hf_pool* pool) noexcept { delete pool; }
 
 hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) noexcept {
+    *root = nullptr;
+    if (bytes == 0)
+        return fail(hf::errc::bad_argument, "bad_argument: a root object of no bytes");
     const hf::result<void*> found = pool->root(bytes);
-    *root = found ? *found : nullptr;
-    return found ? HF_OK : fail(found.error().code(), found.error().what());
+    if (!found) return fail(found.error().code(), found.error().what());
+    *root = *found;
+    return HF_OK;
 }
 
 const void* hf_pool_base(const hf_pool* pool) noexcept { return hf::detail::base_of(pool->opened); }

@@ -162,6 +162,16 @@ static void salvage_opens_a_copy_of_a_pool_in_use(void) {
     hf_pool_close(pool);
 }
 
+static void nothing_is_refused_where_something_is_wanted(void) {
+    CHECK(refused(NULL, (struct hf_open_options){0}) == HF_BAD_ARGUMENT);
+    unlink(path);
+    hf_pool* pool = opened((struct hf_open_options){0});
+    void* root = path;
+    CHECK(hf_pool_root(pool, 0, &root) == HF_BAD_ARGUMENT && root == NULL);
+    CHECK(*root_of(pool) == 0);
+    hf_pool_close(pool);
+}
+
 int main(void) {
     const char* folder = getenv("TMPDIR");
     snprintf(path, sizeof path - 20, "%s/options_test_XXXXXX", folder != NULL ? folder : "/tmp");
@@ -175,6 +185,7 @@ int main(void) {
     read_only_shows_what_mod_has_committed();
     max_bytes_raises_the_limit();
     salvage_opens_a_copy_of_a_pool_in_use();
+    nothing_is_refused_where_something_is_wanted();
 
     unlink(path);
     *strrchr(path, '/') = 0;
