@@ -140,6 +140,11 @@ public:
         std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
         dirty(&e.bits[g / 64]);
     }
+    /// The word with the bit of 'offset'. Requires: covers(offset, granule_bytes).
+    const std::uint64_t* word_of(std::uint64_t offset) const noexcept {
+        const heap_extent& e = extents_[extent_of(offset)];
+        return &e.bits[(offset - e.data_offset) / granule_bytes / 64];
+    }
     /// The allocated block that starts at 'offset', from the durable state; bytes 0 when none does.
     block allocated_at(std::uint64_t offset) const noexcept;
 

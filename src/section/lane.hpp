@@ -24,6 +24,9 @@
 //     stored through the cache, in program order, on lines of their own, and never written back;
 //     after a failure of the machine nobody reads them. Each is chained to the one before it and to
 //     the last of the other records, and counts those: so the two can be put in order.
+// (6) Of a block that changes hands outside of sections no log knows. A killed process may have
+//     stored the allocator's bit for it, and not flushed it: 'at_once', stored before that and
+//     flushed by chance only, says which block it is. The next open writes the bit back.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -44,7 +47,8 @@ namespace hf {
 struct lane_header {
     std::uint64_t committed;   // epoch of the lane's last section known to be committed
     std::uint64_t witness;     // of 'committed', if the lane is written in order (4)
-    std::uint64_t reserved[6]; // zero
+    std::uint64_t at_once;     // block that changed hands outside of sections last; 0: none (6)
+    std::uint64_t reserved[5]; // zero
 };
 // In place of a witness, where the lane is not written in order (any more); 0: it never was.
 inline constexpr std::uint64_t lane_unordered = 0x756e6f726465726bULL;

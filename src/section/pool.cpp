@@ -155,15 +155,19 @@ status check_pending(const pool::impl& pool, const std::vector<pending_section>&
 /// Upholds (2).
 status put_blocks_back(pool::impl& pool, const std::vector<pending_section>& pending) {
     const hf::domain d = pool.file->domain();
+    heap& blocks = pool.blocks.durable();
     // Of a process that was killed a mark may only be stored (section.hpp, 4), and so may the word
-    // that names a root. What it left finished must not be pending again, nor what is reached be
+    // that names a root, or what says whose a block is. What it left finished must not be pending again, nor what is reached be
     // lost, once anything else has changed.
     if (!pool.file->was_clean()) {
-        for (std::uint32_t l = 0; l < pool.lanes.size(); ++l)
-            persist::flush(d, lane_at(*pool.file, l), sizeof(lane_header));
+        for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
+            const lane_header* const lane = lane_at(*pool.file, l);
+            persist::flush(d, lane, sizeof *lane);
+            if (blocks.covers(lane->at_once, granule_bytes))
+                persist::flush(d, blocks.word_of(lane->at_once), word_bytes);
+        }
         persist::flush(d, pool.file->roots(), sizeof(root_words));
     }
-    heap& blocks = pool.blocks.durable();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
     // What sections took becomes free, what they freed becomes allocated; then both are claimed.
     for (const pending_section& section : pending)

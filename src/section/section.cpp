@@ -703,6 +703,14 @@ void section::settle_mark() {
     fence();
 }
 
+std::unique_lock<std::mutex> section::at_once(block b) {
+    std::unique_lock<std::mutex> turn;
+    if (turns_ != nullptr) turn = std::unique_lock(*turns_);
+    if (domain_ == hf::domain::adr)
+        std::atomic_ref(header_->at_once).store(b.offset, std::memory_order_release);
+    return turn;
+}
+
 void section::leave() {
     settle_mark();
     no_longer_lazy();

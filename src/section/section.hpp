@@ -81,6 +81,8 @@ public:
     void settle_mark();
     /// The thread uses the pool no more.
     void leave();
+    /// Outside of sections the block is about to change hands (lane.hpp, 6): held until it has.
+    [[nodiscard]] std::unique_lock<std::mutex> at_once(block b);
 
     /// In a re-execution: a copy of arguments or preserved bytes, for code to read. Where they were
     /// logged at another mapping, addresses are translated as they are read.

@@ -112,8 +112,9 @@ section& section_for(const hf_txfunc& function, const void* args) {
 
 /// No log names the block: its chunk's entry is durable before its bit, or a failure could leave a
 /// bit that is no block.
-static void publish_at_once(pool::impl& pool, block b) {
+static void publish_at_once(pool::impl& pool, section& work, block b) {
     const hf::domain d = pool.file->domain();
+    const auto held = work.at_once(b);
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
     pool.blocks.durable().name_chunk(b, dirty);
     persist::fence(d);
@@ -124,9 +125,10 @@ static void publish_at_once(pool::impl& pool, block b) {
 void* alloc_at_once(std::size_t bytes) try {
     pool::impl& pool = sole_pool("hf_alloc");
     if (pool.file->read_only()) return nullptr;
-    const block b = pool.blocks.reserve(attach(pool).cache, bytes);
+    attachment& mine = attach(pool);
+    const block b = pool.blocks.reserve(mine.cache, bytes);
     if (b.offset == 0) return nullptr;
-    publish_at_once(pool, b);
+    publish_at_once(pool, mine.work, b);
     return pool.at(b.offset);
 } catch (const std::bad_alloc&) { // thrown before the block was published
     return nullptr;
@@ -143,6 +145,7 @@ void free_at_once(void* given) {
     // A section whose mark is still due may name the block; re-executed, it would take it again.
     for (std::uint32_t l = 0; l < pool->lanes.size(); ++l) pool->store_due_mark(l);
     const hf::domain d = pool->file->domain();
+    const auto held = mine.work.at_once(b);
     persist::fence(d);
     pool->blocks.durable().clear_bit(
         b, [&](const void* word) { persist::flush(d, word, word_bytes); });
@@ -161,7 +164,7 @@ void adopt_at_once(void* staged_block) {
     if (found == staged.end()) fatal("hf_adopt(%p): not staged by this thread", staged_block);
     // A section whose mark is still due names the block as staged: recovery would take it back.
     mine.work.settle_mark();
-    publish_at_once(*pool, *found);
+    publish_at_once(*pool, mine.work, *found);
     mine.work.forget_filled(*found); // fenced with it
     staged.erase(found);
 }
