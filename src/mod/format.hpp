@@ -10,6 +10,8 @@
 // (2) An arena named by the list is allocated in the heap, or is the one 'taking' names.
 // (3) The bitmaps of arenas are right if and only if 'clean' holds; else a trace finds what is in
 //     use.
+// (4) Of an element stored in place a killed process may have stored the element, and not flushed
+//     it: 'in_place', stored before it and flushed by chance only, says which line that is.
 #pragma once
 
 #include <base/checksum.hpp>
@@ -64,7 +66,8 @@ struct alignas(line_bytes) cell {
     std::uint32_t member;          // which of its members
     std::uint32_t members;         // of a family: how many; their cells follow its own
     std::uint64_t shape;           // the kind's own: element sizes …
-    std::uint64_t reserved[3];     // zero
+    std::uint64_t in_place;        // where an element was stored in place last; 0: nowhere (4)
+    std::uint64_t reserved[2];     // zero
     char name[name_bytes_max + 1]; // zero-padded
 };
 static_assert(sizeof(cell) == 128 && offsetof(cell, name) == line_bytes);

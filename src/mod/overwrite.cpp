@@ -79,6 +79,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
         op.state.store(overwriting::none, std::memory_order_seq_cst);
         return false;
     }
+    if (d == hf::domain::adr) owner.durable->in_place = pool_->offset_of(at);
     persist::trace(persist::event::in_place, at, bytes);
     op.store();
     op.state.store(overwriting::none, std::memory_order_release);

@@ -28,7 +28,8 @@ status corrupt(const pool_file& file, const std::string& what) {
     return {errc::corrupt, fmt::format("{}: corrupt: MOD: {}", file.path(), what)};
 }
 
-/// Whether the list of arenas has one at 'offset'. Errors: corrupt: it is no list.
+/// Whether the list of arenas has one at 'offset'. Errors: corrupt: it is no list. A killed process
+/// may have stored one of the links, and not flushed it: those that are followed are written back.
 result<bool> in_list(const pool::impl& in, const superblock& super, std::uint64_t offset) {
     const std::uint64_t chunk = in.file->shape().chunk_bytes;
     std::uint64_t left = in.file->size_bytes() / chunk; // no list is longer
@@ -36,7 +37,9 @@ result<bool> in_list(const pool::impl& in, const superblock& super, std::uint64_
         if (at == offset) return true;
         if (left == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head)))
             return corrupt(*in.file, fmt::format("the list of arenas leads to {:#x}", at));
-        at = static_cast<const arena_head*>(in.at(at))->next;
+        const auto* head = static_cast<const arena_head*>(in.at(at));
+        persist::flush(in.file->domain(), head, sizeof *head);
+        at = head->next;
     }
     return false;
 }
@@ -137,6 +140,10 @@ namespace {
 void flush_believed(const pool_file& file, const superblock& super) noexcept {
     if (file.was_clean()) return;
     persist::flush(file.domain(), &super, sizeof super + super.cell_count * sizeof(cell));
+    const auto* cells = reinterpret_cast<const cell*>(&super + 1);
+    for (std::uint64_t i = 0; i < super.cell_count; ++i)
+        if (cells[i].in_place != 0 && cells[i].in_place < file.size_bytes())
+            persist::flush(file.domain(), file.base() + cells[i].in_place, 1);
     persist::fence(file.domain());
 }
 
