@@ -6,7 +6,9 @@ Runs the litmus tests, every crash program of the tree and the mutants; prints w
 and what was found, and writes the same as JSON. Exit status 1 if anything failed, or was not complete.
 """
 import argparse
+import concurrent.futures
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -40,9 +42,9 @@ def budgets(program, pairs, depth):
     return pairs if program["threads"] > 1 else [(depth, 0)]
 
 
-def explore(binary, program, depth, preemptions, seconds):
+def explore(binary, program, depth, preemptions, options):
     found = run_json([binary, program["name"], "--json", "--depth", depth, "--preemptions", preemptions,
-                      "--seconds", seconds])
+                      "--seconds", options.seconds, "--first", options.first])
     if found is None:
         found = {"name": program["name"], "passed": False, "complete": False, "states": 0, "seconds": 0,
                  "violations": [{"what": "the program died"}]}
@@ -63,14 +65,16 @@ def text_of(run):
 def explore_all(options):
     pairs = [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
     runs = []
-    for name in options.programs.split(","):
-        binary = options.build / "bin" / name
-        listed = subprocess.run([binary, "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True)
-        for program in map(json.loads, listed.stdout.splitlines()):
-            for depth, preemptions in budgets(program, pairs, options.depth):
-                runs.append(explore(binary, program, depth, preemptions, options.seconds))
-                print(text_of(runs[-1]), flush=True)
-    return runs
+    with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
+        for name in options.programs.split(","):
+            binary = options.build / "bin" / name
+            listed = subprocess.run([binary, "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True)
+            for program in map(json.loads, listed.stdout.splitlines()):
+                for depth, preemptions in budgets(program, pairs, options.depth):
+                    runs.append(pool.submit(explore, binary, program, depth, preemptions, options))
+        for run in runs:
+            print(text_of(run.result()), flush=True)
+    return [run.result() for run in runs]
 
 
 def run_litmus(options):
@@ -139,6 +143,8 @@ def options_given():
     parser.add_argument("--depth", type=int, default=2, help="failures in a row, one thread")
     parser.add_argument("--two-threads", default=TWO_THREADS,
                         help="DEPTH:PREEMPTIONS, … of programs with two threads; default %(default)s")
+    parser.add_argument("--first", default="any", help="failure of two in a row: any, power, kill; default %(default)s")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs side by side; default %(default)s")
     parser.add_argument("--seconds", type=float, default=3600, help="of each run; then it is not complete")
     parser.add_argument("--no-litmus", action="store_true")
     parser.add_argument("--no-mutants", action="store_true", help="they take long to build")

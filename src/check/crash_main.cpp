@@ -10,6 +10,8 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <map>
+#include <string>
 
 namespace {
 
@@ -25,6 +27,10 @@ struct asked {
 /// Exit status; the worst one of all programs counts.
 enum outcome : int { no_violation = 0, violated = 1, wrong_usage = 2, not_complete = 3 };
 
+using failure = hf::check::explore_options::failure;
+const std::map<std::string, failure> first_names{
+    {"any", failure::any}, {"power", failure::power}, {"kill", failure::kill}};
+
 void add_options(CLI::App& app, asked& a) {
     check_options& o = a.options;
     app.add_option("names", a.names, "programs to check; all when none is named");
@@ -37,6 +43,9 @@ void add_options(CLI::App& app, asked& a) {
     app.add_option("--seconds", o.explore.seconds_max, "stop after this long, per program");
     app.add_flag("--every-combination", o.explore.every_combination,
                  "do not rely on checksums to tell torn records");
+    app.add_option("--first", o.explore.first, "of several failures in a row: any, power, kill")
+        ->transform(CLI::Transformer(first_names))
+        ->type_name("FAILURE");
     app.add_option("--preemptions", o.preemptions, "of each schedule of several threads")
         ->capture_default_str();
     app.add_option("--schedules", o.schedules_random, "further schedules, at random");
@@ -51,6 +60,8 @@ std::string replay_command(const char* self, const std::string& name, const prog
                            const check_options& o) {
     std::string out = fmt::format("holdfast crash {} '{}' --depth {}", self, name, o.explore.depth);
     if (o.explore.every_combination) out += " --every-combination";
+    for (const auto& [name, first] : first_names)
+        if (first == o.explore.first && first != failure::any) out += " --first " + name;
     if (given.threads() > 1) out += fmt::format(" --preemptions {}", o.preemptions);
     if (o.schedules_random > 0)
         out += fmt::format(" --schedules {} --seed {}", o.schedules_random, o.seed);

@@ -56,10 +56,11 @@ struct explorer::frame {
     unsigned level = 0;
     std::size_t event = 0;
     unsigned part = 0; // failure_point::part
+    bool killed = false; // what is explored is a failure of the process alone (6)
     const trace* explored = nullptr;
     persistent_memory memory{domain::adr, {}}; // but for these lines:
     std::map<std::size_t, unknown_line> unknown;
-    std::vector<line_content> image; // what memory_ holds when recovery starts (5)
+    std::vector<line_content> image; // what is left where nothing is known (5)
     std::vector<std::uint32_t> open; // line -> index into 'contents', plus 1; 0: one content
     std::vector<std::vector<line_content>> contents;
     std::vector<std::uint64_t> digests; // by line
@@ -82,6 +83,12 @@ struct explorer::frame {
     const std::vector<line_content>& contents_of(std::size_t line) const {
         return line == new_line ? new_contents : contents[open[line] - 1];
     }
+    /// What a kill leaves.
+    const line_content& newest(std::size_t line) const {
+        return open[line] == 0 ? image[line] : contents[open[line] - 1].back();
+    }
+    /// What memory_ holds when recovery starts.
+    const line_content& left(std::size_t line) const { return killed ? newest(line) : image[line]; }
 };
 
 exploration& exploration::operator+=(const exploration& more) {
@@ -128,6 +135,7 @@ void explorer::explore(std::span<const std::byte> before, const trace& run,
     f.memory = persistent_memory(domain_, {});
     f.unknown.clear();
     f.unmet.clear();
+    f.killed = false;
     f.identity = ++explored_runs_ << 32;
     std::memcpy(memory_.data(), before.data(), before.size());
     f.image.clear();
@@ -176,7 +184,8 @@ void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_s
     f.part = failure_point::before_it;
     if (f.level == 0 && !fail_here(f, *now)) return;
     f.part = 0;
-    bool stored = f.level == 0; // else the memory is what the run above has just recovered from
+    // Else the memory is what the run above has just recovered from.
+    bool stored = f.level == 0 || frames_[f.level - 1]->killed;
     for (std::size_t i = 0; i < run.events.size(); ++i) {
         const trace_event& e = run.events[i];
         const std::byte* data = run.data.data() + e.data;
@@ -229,7 +238,10 @@ bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* da
             return std::ranges::find(before, c) != before.end();
         });
         at += n;
-        if (f.new_contents.empty()) continue;
+        if (f.new_contents.empty()) { // but it is the newest one now
+            if (!kill_here(f, legal)) return false;
+            continue;
+        }
         f.new_line = line;
         if (f.open[line] == 0) {
             // Its one content is certain: nothing to decide, everything is new.
@@ -361,12 +373,16 @@ bool explorer::next_choices(frame& f) {
 }
 
 bool explorer::fail_here(frame& f, const legal_set& legal) {
+    return lose_power_here(f, legal) && kill_here(f, legal);
+}
+
+bool explorer::lose_power_here(frame& f, const legal_set& legal) {
     const bool counted = f.level + 1 >= options_.failures_min;
     if (counted) ++result_.failures;
     f.choices.clear();
     if (replaying_ != nullptr) {
         const failure_point& wanted = (*replaying_)[f.level];
-        if (f.event != wanted.event || f.part != wanted.part) return true;
+        if (f.event != wanted.event || f.part != wanted.part || wanted.killed) return true;
         for (std::uint32_t taken : wanted.choices) f.choices.push_back({taken, taken + 1});
         return leaf(f, legal);
     }
@@ -388,10 +404,50 @@ bool explorer::fail_here(frame& f, const legal_set& legal) {
     return true;
 }
 
+/// Kills the process here (6).
+bool explorer::kill_here(frame& f, const legal_set& legal) {
+    if (f.level != 0 || domain_ != domain::adr) return true;
+    if (options_.first == explore_options::failure::power) return true;
+    f.choices.clear();
+    if (replaying_ != nullptr) {
+        const failure_point& wanted = (*replaying_)[0];
+        if (f.event != wanted.event || f.part != wanted.part || !wanted.killed) return true;
+        for (std::uint32_t taken : wanted.choices) f.choices.push_back({taken, taken + 1});
+    } else if (!explored_.insert(killed_digest(f, legal)).second) return true;
+    const std::vector<std::size_t> open = f.memory.open_lines();
+    f.killed = true;
+    for (const std::size_t line : open) set_memory(line, f.left(line));
+    bool go_on = true;
+    do {
+        if (out_of_budget()) {
+            result_.complete = false;
+            go_on = false;
+        } else go_on = leaf(f, legal);
+    } while (go_on && replaying_ == nullptr && next_choices(f));
+    f.killed = false;
+    for (const std::size_t line : open) set_memory(line, f.left(line));
+    return go_on;
+}
+
+/// Tells failures by a kill apart: by what recovery finds, and by what may still be lost of it.
+std::uint64_t explorer::killed_digest(const frame& f, const legal_set& legal) {
+    persistent_memory left = f.memory;
+    left.kill();
+    std::uint64_t key[4] = {f.digest, 0, 0, 0};
+    for (const std::size_t line : f.memory.open_lines()) {
+        const std::vector<line_content> possible = left.possible(line);
+        key[1] += digest_of(line, possible);
+        key[2] += digest_of(line, {possible.back()});
+    }
+    for (const outcome o : legal) key[3] += o;
+    return checksum(key, sizeof key, 1);
+}
+
 /// Contents that memory may have had in the run that has just ended: every choice that it did not
 /// have to make.
 double explorer::images_stood_for(const frame& f) const {
     double images = 1;
+    if (f.killed) return images;
     const auto count = [&](std::size_t line) {
         if (f.open[line] != 0 && decided_[line] != run_)
             images *= static_cast<double>(f.contents_of(line).size());
@@ -421,12 +477,12 @@ void explorer::run_recovery(frame& f, bool recorded) {
         run_guarded(options_.recovery_seconds_max, [&] { ended_ = recover_(); });
     if (!died.empty()) ended_ = {false, 0, "recovery " + died};
     current_ = nullptr;
-    for (std::size_t line : dirty_lines_) set_memory(line, f.image[line]);
+    for (std::size_t line : dirty_lines_) set_memory(line, f.left(line));
 }
 
 /// Runs recovery where undecided lines have their newest contents. False: there are none (5).
 bool explorer::run_with_newest(frame& f) {
-    if (f.level != 0 || replaying_ != nullptr || !f.choices.empty()) return false;
+    if (f.level != 0 || f.killed || replaying_ != nullptr || !f.choices.empty()) return false;
     std::vector<std::size_t> undecided;
     for (const std::size_t line : f.memory.open_lines())
         if (f.open[line] != 0 && f.contents[f.open[line] - 1].size() > 1) undecided.push_back(line);
@@ -441,7 +497,7 @@ bool explorer::run_with_newest(frame& f) {
 bool explorer::leaf(frame& f, const legal_set& legal) {
     const bool twice = run_with_newest(f);
     const verdict newest = ended_;
-    run_recovery(f, f.level + 1 < options_.depth);
+    run_recovery(f, descends(f));
     const verdict v = ended_;
     if (twice && (newest.recovered != v.recovered || newest.state != v.state)) {
         report(f,
@@ -458,10 +514,11 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     }
     // Without a look at what is new, this was a run of recovery that has been judged before; but
     // what it did may be failed in turn, and looked at then.
-    const bool counted = f.level + 1 >= options_.failures_min;
+    // A kill alone leaves what a failure of the power may leave, too.
+    const bool counted = f.level + 1 >= options_.failures_min && !f.killed;
     if (!unmet_.empty()) {
         if (counted) ++result_.merged;
-        return f.level + 1 == options_.depth || descend_once(f, legal, v.state);
+        return !descends(f) || descend_once(f, legal, v.state);
     }
     if (counted) {
         ++result_.states;
@@ -475,7 +532,14 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
         report(f, "recovered to a state that no completed or pending operation leaves: " + v.text);
         return false;
     }
-    return f.level + 1 == options_.depth || descend_once(f, legal, v.state);
+    return !descends(f) || descend_once(f, legal, v.state);
+}
+
+/// Whether another failure may follow.
+bool explorer::descends(const frame& f) const noexcept {
+    const bool first_may_be = f.level > 0 || f.killed || domain_ != domain::adr ||
+                              options_.first != explore_options::failure::kill;
+    return f.level + 1 < options_.depth && first_may_be;
 }
 
 /// descend(), unless failures in this same recovery were explored before and nothing that is new
@@ -485,7 +549,7 @@ bool explorer::descend_once(frame& f, const legal_set& legal, outcome state) {
         checksum(legal.data(), legal.size() * sizeof legal[0], f.identity + f.epoch);
     for (const auto& [line, content] : decisions_)
         key = checksum(content.data(), sizeof content, key + line);
-    key += picked_;
+    key += picked_ + (f.killed ? 1 : 0);
     const auto known = looked_at_.find(key);
     const auto looked = [&](const std::vector<bool>& lines) {
         return std::ranges::any_of(
@@ -521,15 +585,24 @@ bool explorer::descend(frame& f, const legal_set& legal, outcome state) {
     child.digests = f.digests;
     child.digest = f.digest;
     child.unmet = unmet_;
+    child.killed = false;
     child.unknown.clear();
-    const auto fail = [&](std::size_t line) {
+    const auto lose_power = [&](std::size_t line) {
         if (f.open[line] == 0) child.memory.settle(line, f.image[line]);
         else child.unknown[line].bases = f.contents_of(line);
         if (line == f.new_line) refresh_line(child, line);
     };
     const auto open = f.memory.open_lines();
-    for (std::size_t line : open) fail(line);
-    for (const auto& [line, u] : f.unknown) fail(line);
+    if (f.killed) {
+        child.memory.kill();
+        for (const std::size_t line : open) {
+            set_memory(line, child.image[line]);
+            refresh_line(child, line);
+        }
+    } else {
+        for (const std::size_t line : open) lose_power(line);
+        for (const auto& [line, u] : f.unknown) lose_power(line);
+    }
     if (f.wanted.empty()) {
         f.recovery.events.push_back({event_kind::legal, 0, 1, 0, 0, {}});
         f.wanted.push_back({state});
@@ -538,8 +611,10 @@ bool explorer::descend(frame& f, const legal_set& legal, outcome state) {
     const std::size_t violations = result_.violations.size();
     const bool complete = result_.complete;
     explore_run(child, f.recovery, f.wanted);
-    for (std::size_t line : child.changed) set_memory(line, f.image[line]);
-    if (f.new_line != no_line) set_memory(f.new_line, f.image[f.new_line]);
+    for (std::size_t line : child.changed) set_memory(line, f.left(line));
+    if (f.killed)
+        for (const std::size_t line : open) set_memory(line, f.left(line));
+    if (f.new_line != no_line) set_memory(f.new_line, f.left(f.new_line));
     return result_.violations.size() == violations && result_.complete == complete &&
            replaying_ == nullptr;
 }
@@ -568,6 +643,8 @@ void explorer::wants(const legal_set& states) {
 unsigned explorer::failures_before() const noexcept {
     return current_ == nullptr ? 0 : current_->level + 1;
 }
+
+bool explorer::killed() const noexcept { return current_ != nullptr && current_->killed; }
 
 std::uint32_t explorer::pick(std::uint32_t options) {
     if (current_ == nullptr || options < 2) return 0;
@@ -603,11 +680,13 @@ void explorer::decide(std::size_t line, const line_content& content) {
             if ((overlay_[line] >> i & 1) == 0) to[i] = from[i];
     } else set_memory(line, content);
     decisions_.emplace_back(line, content);
+    if (current_->killed) return; // nothing has been settled by that
     record(event_kind::decided, touched_[line] * line_bytes, line_bytes, content.data());
 }
 
 /// The first choice is the newest content: the fewest stores lost.
 void explorer::decide_by_choice(std::size_t line) {
+    if (current_->killed) return decide(line, current_->newest(line));
     const auto& contents = current_->contents_of(line);
     const auto n = static_cast<std::uint32_t>(contents.size());
     const std::uint32_t back = n == 1 ? 0 : choose(*current_, n);
@@ -641,7 +720,7 @@ bool explorer::stored_over(std::size_t line, std::size_t offset, std::size_t byt
 /// Upholds (4).
 void explorer::checked(std::size_t offset, std::size_t bytes, bool goes_on) {
     if (current_ == nullptr) return;
-    if (options_.every_combination) return load(offset, bytes);
+    if (options_.every_combination || current_->killed) return load(offset, bytes);
     if (!goes_on) chain_ = chain::unmet;
     struct part {
         std::size_t line;
@@ -750,7 +829,7 @@ void explorer::report(frame& f, const std::string& what) {
     v.what = what;
     for (unsigned level = 0; level <= f.level; ++level) {
         const frame& of = *frames_[level];
-        failure_point p{of.event, {}, of.part};
+        failure_point p{of.event, {}, of.part, of.killed};
         for (std::size_t i = 0; i < of.choices_made; ++i) p.choices.push_back(of.choices[i].taken);
         v.at.push_back(std::move(p));
     }
@@ -759,7 +838,7 @@ void explorer::report(frame& f, const std::string& what) {
     v.last_event = frames_[0]->event;
     v.last_change = last_change();
     for (const auto& [line, content] : decisions_)
-        if (content != f.contents_of(line).back())
+        if (!f.killed && content != f.contents_of(line).back())
             v.missing.push_back(lost_of(f, touched_[line], content));
     result_.violations.push_back(std::move(v));
 }
@@ -767,37 +846,48 @@ void explorer::report(frame& f, const std::string& what) {
 /// The oldest store to the line that is not in what was kept of it. Stores that changed nothing are
 /// neither missing nor there.
 missing_line explorer::lost_of(const frame& f, std::size_t line, const line_content& kept) const {
-    const trace& run = *f.explored;
+    const bool killed_before = f.level > 0 && frames_[f.level - 1]->killed;
+    struct step {
+        const trace_event* e;
+        const std::byte* data;
+        unsigned level;
+    };
+    std::vector<step> steps; // events since it was certain what had persisted
+    for (unsigned level = killed_before ? f.level - 1 : f.level; level <= f.level; ++level) {
+        const trace& run = *frames_[level]->explored;
+        for (std::size_t i = 0; i < std::min(frames_[level]->event + 1, run.events.size()); ++i)
+            if (const trace_event& e = run.events[i]; e.offset / line_bytes == line)
+                steps.push_back({&e, run.data.data() + e.data, level});
+    }
     line_content now{};
-    bool known = f.level == 0; // else, until somebody looked at it, any of several
+    bool known = f.level == 0 || killed_before; // else, until somebody looked, any of several
     std::memcpy(now.data(), before_.data() + line * line_bytes, line_bytes);
     auto* bytes = reinterpret_cast<std::byte*>(now.data());
     std::vector<std::size_t> changes;
-    for (std::size_t i = 0; i < std::min(f.event + 1, run.events.size()); ++i) {
-        const trace_event& e = run.events[i];
+    for (std::size_t i = 0; i < steps.size(); ++i) {
+        const trace_event& e = *steps[i].e;
         const bool stored = e.kind == event_kind::store || e.kind == event_kind::nt_store;
-        if ((!stored && e.kind != event_kind::decided) || e.offset / line_bytes != line) continue;
-        const std::byte* data = run.data.data() + e.data;
+        if (!stored && e.kind != event_kind::decided) continue;
         const std::size_t at = e.offset % line_bytes;
-        if (stored && (!known || std::memcmp(bytes + at, data, e.bytes) != 0)) changes.push_back(i);
-        std::memcpy(bytes + at, data, e.bytes);
+        if (stored && (!known || std::memcmp(bytes + at, steps[i].data, e.bytes) != 0))
+            changes.push_back(i);
+        std::memcpy(bytes + at, steps[i].data, e.bytes);
         known |= e.kind == event_kind::decided;
     }
     missing_line m{line, f.level, {}, 0, 0, false};
     const auto* there = reinterpret_cast<const std::byte*>(kept.data());
-    std::size_t lost = run.events.size();
+    std::size_t lost = steps.size();
     for (std::size_t i = changes.size(); i-- > 0;) {
-        const trace_event& e = run.events[changes[i]];
-        if (std::memcmp(there + e.offset % line_bytes, run.data.data() + e.data, e.bytes) == 0)
-            break;
+        const auto& [e, data, level] = steps[changes[i]];
+        if (std::memcmp(there + e->offset % line_bytes, data, e->bytes) == 0) break;
         lost = changes[i];
-        m.lost = e.place;
-        m.lost_offset = e.offset;
-        m.lost_bytes = e.bytes;
+        m.level = level;
+        m.lost = e->place;
+        m.lost_offset = e->offset;
+        m.lost_bytes = e->bytes;
     }
-    for (std::size_t i = lost; i < std::min(f.event + 1, run.events.size()); ++i)
-        m.flushed |=
-            run.events[i].kind == event_kind::flush && run.events[i].offset / line_bytes == line;
+    for (std::size_t i = lost; i < steps.size(); ++i)
+        m.flushed |= steps[i].e->kind == event_kind::flush;
     return m;
 }
 

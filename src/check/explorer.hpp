@@ -21,7 +21,12 @@
 //     possible content, where the choices say otherwise. With the newest ones instead the outcome
 //     must be the same, or something is read unseen: tried once for each failure of the run.
 //
-// (6) What a state costs does not grow with memory: lines that nobody has stored to have no part in
+// (6) The first failure may also be a kill: recovery then finds all that had been stored, but what
+//     had not been flushed has not persisted for that, and the failure of the power that follows
+//     may still lose it. Only domain ADR tells the two apart, and only where another failure
+//     follows.
+//
+// (7) What a state costs does not grow with memory: lines that nobody has stored to have no part in
 //     it. Below, a line is its number among those touched.
 //
 // Recovery may die: signals, broken contracts and runs without end are verdicts, not the end.
@@ -75,7 +80,8 @@ struct verdict {
 struct failure_point {
     std::size_t event;
     std::vector<std::uint32_t> choices;
-    unsigned part = 0; // of a store that fails in parts: how many of its words came before
+    unsigned part = 0;   // of a store that fails in parts: how many of its words came before
+    bool killed = false; // the process only (6)
     static constexpr unsigned before_it = 8; // 'part' of a failure before the event
 };
 
@@ -114,6 +120,8 @@ struct explore_options {
     std::uint64_t states_max = ~std::uint64_t{0};
     double seconds_max = 1e9;
     bool every_combination = false; // (4)
+    enum class failure : std::uint8_t { any, power, kill };
+    failure first = failure::any; // of two and more in a row: power: nor is one alone a kill (6)
     // Chains of fewer failures than this were judged by another explorer: they are not counted.
     unsigned failures_min = 1;
     double recovery_seconds_max = 5;
@@ -139,6 +147,8 @@ public:
     void wants(const legal_set& states);
     /// Failures so far in the chain that 'recover' runs after.
     unsigned failures_before() const noexcept;
+    /// The last of them was one of the process alone (6).
+    bool killed() const noexcept;
     /// The thread that does what is reported next.
     void set_thread(unsigned thread) noexcept { thread_ = static_cast<std::uint8_t>(thread); }
     /// For what 'recover' may do in several ways, such as the order in which it takes logs: one of
@@ -159,9 +169,13 @@ private:
     bool explore_store(frame& f, const trace_event& e, const std::byte* data,
                        const legal_set& legal);
     bool fail_here(frame& f, const legal_set& legal);
+    bool kill_here(frame& f, const legal_set& legal);
+    bool lose_power_here(frame& f, const legal_set& legal);
+    static std::uint64_t killed_digest(const frame& f, const legal_set& legal);
     bool leaf(frame& f, const legal_set& legal);
     void run_recovery(frame& f, bool recorded);
     bool run_with_newest(frame& f);
+    bool descends(const frame& f) const noexcept;
     bool descend_once(frame& f, const legal_set& legal, outcome state);
     bool descend(frame& f, const legal_set& legal, outcome state);
     void report(frame& f, const std::string& what);
@@ -206,7 +220,7 @@ private:
     std::function<verdict()> recover_;
     explore_options options_;
     std::span<const std::byte> before_;    // the run explored
-    std::vector<std::uint32_t> number_of_; // by line of memory: its number plus 1; 0: untouched (6)
+    std::vector<std::uint32_t> number_of_; // by line of memory: its number plus 1; 0: untouched (7)
     std::vector<std::size_t> touched_;     // and back
     std::vector<std::uint64_t> digests_before_;
     exploration result_;

@@ -37,10 +37,13 @@ std::uint64_t get(const std::uint64_t& from) {
 void flush(const std::uint64_t& w) { persist::trace(persist::event::flush, &w, sizeof w); }
 void fence() { persist::trace(persist::event::fence, nullptr, 0); }
 
+/// Failures of the power alone: what recovery reads here it does not write back.
+const explore_options power_only{.first = explore_options::failure::power};
+
 /// Explores 'protocol'; recovery returns the state, or 0 for a wrong one.
 exploration explored(const std::function<void(recorder&)>& protocol,
                      const std::vector<legal_set>& legal, const std::function<outcome()>& recovery,
-                     explore_options options = {}, domain d = domain::adr) {
+                     explore_options options = power_only, domain d = domain::adr) {
     memory = {};
     const std::vector<std::byte> before(bytes().begin(), bytes().end());
     trace run;
@@ -235,6 +238,72 @@ TEST(Explorer, RecoveredStatesStay) {
     EXPECT_FALSE(explored(start, {{1, 2}}, recovery).violations.empty());
 }
 
+TEST(Explorer, WhatAKillLeftTheNextPowerFailureMayLose) {
+    const auto put_only = [](recorder&) { put(word(0), 7); };
+    const auto sees = [] { return outcome{get(word(0)) == 7 ? 2U : 1U}; };
+    const auto writes_back = [&] {
+        flush(word(0));
+        fence();
+        return sees();
+    };
+    // Recovery saw the value, and did nothing for it.
+    const exploration seen = explored(put_only, {{1, 2}}, sees, {});
+    ASSERT_EQ(seen.violations.size(), 1U);
+    ASSERT_EQ(seen.violations[0].at.size(), 2U);
+    EXPECT_TRUE(seen.violations[0].at[0].killed);
+    ASSERT_EQ(seen.violations[0].missing.size(), 1U);
+    EXPECT_EQ(seen.violations[0].missing[0].level, 0U);
+    EXPECT_FALSE(seen.violations[0].missing[0].flushed);
+    EXPECT_TRUE(explored(put_only, {{1, 2}}, sees, {.depth = 1}).violations.empty());
+    EXPECT_TRUE(explored(put_only, {{1, 2}}, writes_back, {}).violations.empty());
+}
+
+TEST(Explorer, AKillCompletesWhatWasFlushed) {
+    // Data, then a flag that recovery writes back, and believes where the data are there.
+    const auto found = [](bool flushed) {
+        return explored(
+                   [&](recorder&) {
+                       put(word(0), 7);
+                       if (flushed) flush(word(0));
+                       put(word(1), 1);
+                   },
+                   {{1, 2}},
+                   [] {
+                       if (get(word(1)) == 0) return outcome{1};
+                       flush(word(1));
+                       fence();
+                       return outcome{get(word(0)) == 7 ? 2U : 1U};
+                   },
+                   {})
+            .violations.size();
+    };
+    EXPECT_EQ(found(true), 0U) << "a killed thread ends in the kernel, whose locked operations fence";
+    EXPECT_EQ(found(false), 1U);
+}
+
+TEST(Explorer, AKillIsOfTheNewestMemoryWhereverAStoreStands) {
+    // 7 and back again: the second store makes no new content, but what a kill leaves is another.
+    const auto there_and_back = [](recorder&) {
+        put(word(1), 1);
+        flush(word(1));
+        fence();
+        put(word(0), 7);
+        put(word(0), 0);
+    };
+    // Where nothing is found a mark is made; found later, the mark is wrong.
+    const auto marks = [] {
+        if (get(word(1)) == 0) return outcome{1};
+        if (get(word(0)) == 7) return outcome{get(word(2)) == 0 ? 1U : 0U};
+        put(word(2), 1);
+        flush(word(2));
+        fence();
+        return outcome{1};
+    };
+    const exploration e = explored(there_and_back, {{1}}, marks, {});
+    ASSERT_EQ(e.violations.size(), 1U);
+    EXPECT_TRUE(e.violations[0].at[0].killed);
+}
+
 TEST(Explorer, ARecoveryThatDiesOrHangsIsAViolation) {
     const auto start = [](recorder&) { put(word(0), 1); };
     const auto died = explored(start, {{1}}, [] {
@@ -333,7 +402,7 @@ TEST(Explorer, WhatAStateCostsDoesNotGrowWithMemory) {
         for (std::size_t line = 0; line < large_lines; line += 64) seen += get(large[line * 8]);
         return seen + get(large[large.size() - 8]);
     };
-    explorer e(all, domain::adr, [&] { return verdict{true, sum(), ""}; }, {});
+    explorer e(all, domain::adr, [&] { return verdict{true, sum(), ""}; }, power_only);
     e.explore(before, run, {{1, 2, 3}});
     EXPECT_TRUE(e.result().violations.empty());
     EXPECT_EQ(e.result().states, 4U);
@@ -341,7 +410,7 @@ TEST(Explorer, WhatAStateCostsDoesNotGrowWithMemory) {
 }
 
 TEST(Explorer, BudgetsAreHonest) {
-    explore_options options;
+    explore_options options = power_only;
     options.states_max = 3;
     const exploration e = explored(
         [](recorder&) {
@@ -375,7 +444,7 @@ outcome read_record() {
 }
 
 TEST(Explorer, ChecksummedRangesAreTriedByParts) {
-    explore_options all;
+    explore_options all = power_only;
     all.every_combination = true;
     const auto write = [](recorder&) { write_record(); };
     const exploration parts = explored(write, {{1, 2}}, read_record);

@@ -272,6 +272,13 @@ void persistent_memory::fence(unsigned thread) {
     }
 }
 
+void persistent_memory::kill() {
+    std::size_t threads = flushes_.size();
+    for (const open_line& l : open_)
+        for (const nt_word& n : l.nt) threads = std::max<std::size_t>(threads, n.thread + 1);
+    for (std::size_t t = 0; t < threads; ++t) fence(static_cast<unsigned>(t));
+}
+
 /// Adds every content that the version may have with some of the unsettled non-temporal stores.
 void persistent_memory::combine_nt(const open_line& of, std::size_t version,
                                    std::vector<line_content>& out) const {

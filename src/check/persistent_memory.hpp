@@ -45,6 +45,9 @@ public:
     void flush_now(std::size_t line);
     /// sfence, mfence, or a locked operation.
     void fence(unsigned thread);
+    /// Every thread's process was killed: each ends in the kernel, whose locked operations complete
+    /// what the thread had flushed, and no more than that.
+    void kill();
 
     /// Every content that the line may have after a failure now; no two are equal, the newest
     /// (what running code sees) is the last.

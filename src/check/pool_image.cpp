@@ -57,9 +57,10 @@ pool_image::~pool_image() {
 
 void pool_image::reset() noexcept { std::memcpy(memory_.data(), initial_.data(), initial_.size()); }
 
-result<pool> pool_image::open(const recovery_order& order) {
+result<pool> pool_image::open(const recovery_order& order, bool power_failed) {
     // The size of a file survives with the header that names its end, or is larger.
     file_->size_bytes = memory_.size();
+    file_->power_failed = power_failed;
     auto file = pool_file::open_image(*file_, options_, engine_bits_of(options_.engines));
     if (!file) return file.error();
     return pool::impl::open(std::move(*file), options_, std::chrono::steady_clock::now(), order);

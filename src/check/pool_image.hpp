@@ -30,8 +30,9 @@ public:
     /// The bytes that setup left.
     const std::vector<std::byte>& initial() const noexcept { return initial_; }
     void reset() noexcept;
-    /// Opens what memory() holds now; pending sections are recovered in this order.
-    result<pool> open(const recovery_order& order = {});
+    /// Opens what memory() holds now, after a failure of the machine or of a process alone; pending
+    /// sections are recovered in this order.
+    result<pool> open(const recovery_order& order = {}, bool power_failed = true);
     const open_options& options() const noexcept { return options_; }
 
 private:

@@ -191,12 +191,13 @@ trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
 }
 
 verdict checking::recover() {
-    auto p = image_->open([this](std::vector<std::size_t>& turns) {
+    const auto in_any_order = [this](std::vector<std::size_t>& turns) {
         for (auto next = turns.begin(); next != turns.end(); ++next) {
             const auto picked = explorer_->pick(static_cast<std::uint32_t>(turns.end() - next));
             std::iter_swap(next, next + picked);
         }
-    });
+    };
+    auto p = image_->open(in_any_order, !explorer_->killed());
     if (!p) return {false, 0, "recovery refused: " + p.error().what()};
     given_.recover(*p);
     explorer_->recovered();

@@ -16,9 +16,14 @@ namespace {
 using namespace hf::check;
 
 /// What kept the lost store from being there, and what would have.
-blame::store lost_store(const missing_line& m) {
-    blame::store out{m.lost, m.lost_offset, m.lost_bytes, {}, {}};
-    if (m.flushed) {
+blame::store lost_store(const missing_line& m, bool seen) {
+    blame::store out{m.lost, m.lost_offset, m.lost_bytes, {}, {}, m.level > 0};
+    if (seen) {
+        out.fault = "was there after the kill, and recovery believed it, but nothing flushed its line "
+                    "before the power failed";
+        out.mend = "flush its line where it is stored, or let recovery write back what it goes by "
+                   "(hf::persist) before it is over";
+    } else if (m.flushed) {
         out.fault = "was lost: its line was flushed, but no fence had completed that";
         out.mend =
             "fence after that flush, before the operation returns or stores what relies on it";
@@ -108,23 +113,26 @@ std::string wrapped(const std::string& head, std::string_view text) {
     return out + line;
 }
 
-std::string guilty_text(const blame::store& s, bool in_recovery) {
+std::string guilty_text(const blame::store& s) {
     std::string out =
         fmt::format("  guilty: the store of {} byte{} at offset {:#x}{}\n", s.bytes,
-                    s.bytes == 1 ? "" : "s", s.offset, in_recovery ? ", made by recovery" : "");
+                    s.bytes == 1 ? "" : "s", s.offset, s.by_recovery ? ", made by recovery" : "");
     for (const std::string& call : calls_at(s.place)) out += "      " + call + "\n";
     return out + wrapped("    ", s.fault) + wrapped("  mend: ", s.mend);
 }
 
 std::string violation_text(const violation& v, const trace& run) {
     std::string out = fmt::format("  violation: {}\n", v.what);
-    out += fmt::format("  power failed after event {} of the run", v.last_event);
+    const bool killed = v.at.front().killed;
+    out += fmt::format("  {} after event {} of the run",
+                       killed ? "the process was killed" : "power failed", v.last_event);
     for (std::size_t i = 1; i < v.at.size(); ++i)
-        out += fmt::format(", and again after event {} of the recovery", v.at[i].event);
+        out += fmt::format(", and {} after event {} of the recovery",
+                           killed && i == 1 ? "power failed" : "again", v.at[i].event);
     out += "\n" + trace_text(v, run);
     const blame found = find_blame(v, run);
     look_up(places_of(found));
-    for (const blame::store& s : found.guilty) out += guilty_text(s, found.in_recovery);
+    for (const blame::store& s : found.guilty) out += guilty_text(s);
     if (found.guilty.empty() && found.in_recovery)
         out += wrapped("  guilty: ",
                        "recovery. It was cut short, nothing that it had stored was lost, "
@@ -247,7 +255,8 @@ blame find_blame(const violation& v, const trace& run) {
     blame out;
     out.in_recovery = v.at.size() > 1;
     for (const missing_line& m : v.missing)
-        if (m.lost_bytes > 0) out.guilty.push_back(lost_store(m));
+        if (m.lost_bytes > 0)
+            out.guilty.push_back(lost_store(m, m.level == 0 && v.at.size() > 1 && !m.flushed));
     if (!out.guilty.empty() || out.in_recovery) return out;
     if (v.last_change < run.events.size())
         out.guilty.push_back(early_store(run.events[v.last_change]));
@@ -260,9 +269,9 @@ std::string replay_text(const checked_program& checked, const violation& v) {
         by.first != 0 || by.ring != 0 || !by.switches.empty())
         out = schedule_text(by) + "@";
     for (std::size_t i = 0; i < v.at.size(); ++i)
-        out +=
-            fmt::format("{}{}:{}", i == 0 ? "" : "/", dotted_text(v.at[i].event, v.at[i].part, 0),
-                        fmt::join(v.at[i].choices, ","));
+        out += fmt::format("{}{}{}:{}", i == 0 ? "" : "/", v.at[i].killed ? "k" : "",
+                           dotted_text(v.at[i].event, v.at[i].part, 0),
+                           fmt::join(v.at[i].choices, ","));
     return out;
 }
 
@@ -285,14 +294,16 @@ replay_asked parse_replay(const std::string& text) {
         failures.remove_prefix(at + 1);
     }
     while (!failures.empty()) {
-        const std::string_view one = failures.substr(0, failures.find('/'));
+        std::string_view one = failures.substr(0, failures.find('/'));
         failures.remove_prefix(std::min(one.size() + 1, failures.size()));
+        const bool killed = out.failures.empty() && one.starts_with('k');
+        if (killed) one.remove_prefix(1);
         const auto colon = one.find(':');
         std::vector<dotted> event, choices;
         if (colon == one.npos || !parse_numbers(one.substr(0, colon), 0, event) ||
             event.size() != 1 || !parse_numbers(one.substr(colon + 1), 0, choices))
             return {};
-        failure_point point{event[0].whole, {}, static_cast<unsigned>(event[0].part)};
+        failure_point point{event[0].whole, {}, static_cast<unsigned>(event[0].part), killed};
         for (const dotted& d : choices)
             point.choices.push_back(static_cast<std::uint32_t>(d.whole));
         out.failures.push_back(std::move(point));

@@ -19,10 +19,11 @@ struct blame {
     struct store {
         hf::check::code_place place;
         std::size_t offset, bytes;
-        std::string fault, mend; // sentences
+        std::string fault, mend;  // sentences
+        bool by_recovery = false; // else by the program
     };
     std::vector<store> guilty; // at least one, unless nothing was stored
-    bool in_recovery = false;  // these are stores of recovery, not of the program
+    bool in_recovery = false;  // where the last failure came
 };
 /// Requires: 'run' is the run that the violation was found in.
 blame find_blame(const hf::check::violation& v, const hf::check::trace& run);
@@ -41,7 +42,7 @@ std::string listed_json(const std::string& name, unsigned threads);
 /// A violation as --replay takes it: "17:0,2/5:1", failures in a row, each with the event it came
 /// after and the choices made in the recovery that followed; with several threads after the
 /// schedule of the run: "0,12,40@17:0,2/5:1". "17.2:": after two words of a store that fails in
-/// parts. "0.1,12.2@": the first thread and the number of the ring, the switch and its steps.
+/// parts. "k17:": the process was killed, and the power did not fail. "0.1,12.2@": the first thread and the number of the ring, the switch and its steps.
 std::string replay_text(const checked_program& checked, const hf::check::violation& v);
 /// What 'text' replays. Errors: 'failures' is empty when it says nothing such.
 struct replay_asked {

@@ -54,6 +54,10 @@ public:
         s.add(r->valid);
         s.add(r->valid != 0 ? r->value : 0);
     }
+    /// What is stored plainly may have been in the caches only.
+    void recover(hf::pool& p) override {
+        hf::persist::persist(p.domain(), p.root<record>(), sizeof(record));
+    }
 
 protected:
     virtual void change(hf::pool& p, record& r) = 0;
@@ -251,6 +255,7 @@ struct own_recovery : one_fault {
         carry_out(p, r);
     }
     void recover(hf::pool& p) override {
+        one_fault::recover(p);
         if (auto& r = *p.root<record>(); r.other_line[0] != 0) carry_out(p, r);
     }
     void describe(hf::pool& p, state& s) override {
@@ -273,6 +278,7 @@ struct no_own_recovery final : own_recovery {
 /// Its recovery holds as long as nothing fails in it.
 struct careless_recovery final : own_recovery {
     void recover(hf::pool& p) override {
+        one_fault::recover(p);
         auto& r = *p.root<record>();
         const std::uint64_t meant = r.other_line[0];
         if (meant == 0) return;
@@ -292,6 +298,7 @@ struct number_again : one_fault {
     unsigned operations_after() const override { return after; }
     void run_after(hf::pool& p, unsigned) override { set(p, *p.root<record>(), 6); }
     void recover(hf::pool& p) override {
+        one_fault::recover(p);
         auto& r = *p.root<record>();
         if (r.number == r.valid + 1 && r.logged != 0) apply(p, r);
     }
@@ -344,6 +351,17 @@ struct unseen_look final : one_fault {
         (void)seen;
         s.add(seen + r->number > 0 ? r->number : 0);
         s.add(seen);
+    }
+};
+
+/// Nothing is wrong but that recovery believes the caches.
+struct believes_caches final : one_fault {
+    void recover(hf::pool&) override {}
+    void change(hf::pool& p, record& r) override {
+        r.value = 7;
+        keep(p, r.value);
+        r.valid = 1, guilty_line = __LINE__;
+        keep(p, r.valid);
     }
 };
 
@@ -444,6 +462,15 @@ TEST(Report, NamesTheWordThatIsNotLogged) {
 TEST(Report, AStoreOfWhatIsThereHidesNoGuiltyOne) {
     same_again given;
     expect_guilty(given, "flush its line and fence");
+}
+
+TEST(Report, WhatAKillLeftInTheCachesIsWrittenBackByWhoBelievesIt) {
+    believes_caches given;
+    expect_guilty(given, "flush its line where it is stored");
+    const reported r = report_of(given);
+    EXPECT_NE(r.text.find("the process was killed after event"), std::string::npos) << r.text;
+    EXPECT_NE(r.text.find(" --replay k"), std::string::npos) << r.text;
+    expect_same_replay(given, r);
 }
 
 TEST(Report, ARecoveryOfTheProgramsOwnIsRunAndFailed) {
@@ -608,6 +635,7 @@ TEST(Report, RedundantFlushesAndFencesAreToldWithTheirLines) {
 
 TEST(Report, ReplaysAreReadAsTheyAreWritten) {
     for (const char* text : {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:", "0.8:1", "7.2:/3.1:0",
+                             "k17:0/5:1", "0,12@k7.1:",
                              "0.1,12.2,40@17:0"}) {
         const replay_asked asked = parse_replay(text);
         ASSERT_FALSE(asked.failures.empty()) << text;
@@ -617,7 +645,7 @@ TEST(Report, ReplaysAreReadAsTheyAreWritten) {
         v.at = asked.failures;
         EXPECT_EQ(replay_text(c, v), text);
     }
-    for (const char* wrong : {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,", "17.:0", "17.x:0"})
+    for (const char* wrong : {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,", "17.:0", "17.x:0", "k:0", "3:/k5:"})
         EXPECT_TRUE(parse_replay(wrong).failures.empty()) << wrong;
 }
 

@@ -21,6 +21,7 @@ struct memory_image {
     std::byte* base;
     std::uint64_t size_bytes;     // of the "file"
     std::uint64_t capacity_bytes; // of the memory; beyond it the "disk" is full
+    bool power_failed = true;     // false: a process that had it open was only killed
 };
 
 /// Which file this is: copies differ. Kept by renaming, by a restart of the machine, and by
@@ -65,6 +66,8 @@ public:
 
     int descriptor() const noexcept { return fd_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
+    /// Requires: in_memory().
+    bool power_failed() const noexcept { return image_->power_failed; }
     /// Requires: in_memory().
     std::byte* image_base() const noexcept { return image_->base; }
     bool on_tmpfs() const noexcept { return on_tmpfs_; }

@@ -144,9 +144,8 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     kept_bytes_ = !was_clean_ && (h.required_features & feature_kept_bytes) != 0;
     const bool left_in_process_mode =
         !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
-    // An image of the crash checker has come through a failure of the machine, if any.
     const bool other_boot = file_.in_memory()
-                                ? !left_in_process_mode
+                                ? file_.power_failed() && !left_in_process_mode
                                 : !same_boot(*boot_id, h.boot_id) || *boot_id == "unknown";
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.

@@ -157,6 +157,10 @@ public:
         p.root<counter>();
     }
     void describe(hf::pool& p, hf::crash::state& s) override { s.add(p.root<counter>()->value); }
+    /// What these programs store plainly may have been in the caches only.
+    void recover(hf::pool& p) override {
+        hf::persist::persist(p.domain(), p.root<counter>(), sizeof(counter));
+    }
 };
 
 /// A power failure leaves old bytes that a section logged, but not the begin record before them.
