@@ -47,7 +47,7 @@ test: build ## build, then run every test; ctest's summary closes the run
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
 	@scripts/with-tmpfs ctest --preset release -j $(JOBS)
 
-soak: build hostile soundness ## pools, programs, then the kill tests for SECONDS=1800, another seed each time
+soak: build hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, another seed each time
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS)
 
 hostile: install ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
