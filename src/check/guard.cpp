@@ -38,16 +38,23 @@ void give_up(int signal, siginfo_t* about, void*) {
     ::siglongjmp(back, 1);
 }
 
+/// Whoever is about to set another call, or none, may be interrupted here half done.
+void call_out() {
+    auto* const call = tick_call;
+    void* const context = tick_context;
+    if (call != nullptr && context != nullptr) call(context);
+}
+
 void tick(int, siginfo_t* about, void*) {
     if (guarding == 0) return;
     const bool passed_on = about->si_code == SI_TKILL;
     if (::pthread_equal(guarded, ::pthread_self()) == 0) {
         // The guarded thread counts the ticks; the one that has the turn looks at itself.
         if (!passed_on) ::pthread_kill(guarded, SIGALRM);
-        else if (auto* call = tick_call) call(tick_context);
+        else call_out();
         return;
     }
-    if (auto* call = tick_call) call(tick_context);
+    call_out();
     ticks = ticks + 1;
     if (ticks <= ticks_max) return;
     last_words = fmt::format("did not end within {:.1f} s", ticks_max * tick_seconds);

@@ -49,9 +49,63 @@ void children(visitor& to, const std::byte* node, std::size_t bytes, std::uint32
     for (const ref child : at.child) visit(to, child, context + 1);
 }
 
+/// A trie whose hash is the library's own: entries against the way that leads to them. Ends at the
+/// first that is elsewhere, and so visits no leaf by two ways.
+class placing {
+public:
+    placing(const std::byte* base, std::uint64_t shape)
+        : base_(base), layout_(trie_shape::layout_of(shape)) {}
+
+    /// 'way': the digits on the way to the node, at 'level'.
+    bool below(ref at, unsigned level, std::uint64_t way) const {
+        if (at == 0) return true;
+        const auto* node = node_at<std::byte>(base_, at & ref_max);
+        if ((at & leaf_bit) != 0) return leaf(node, level, way);
+        inner children;
+        std::memcpy(&children, node, sizeof children);
+        for (std::uint64_t digit = 0; digit < 16; ++digit)
+            if (!below(children.child[digit], level + 1, way | digit << (4 * level))) return false;
+        return true;
+    }
+
+private:
+    bool leaf(const std::byte* node, unsigned level, std::uint64_t way) const {
+        const auto head = leaf_head::of(node);
+        const std::uint64_t known = level < trie_levels ? (std::uint64_t{1} << 4 * level) - 1
+                                                        : ~std::uint64_t{0};
+        for (std::uint32_t i = 0; i < head.count(); ++i) {
+            const std::uint64_t hash =
+                hash_at(node + layout_.keys() + std::size_t{i} * layout_.key.bytes);
+            if ((hash & known) != way) return false;
+            if (!head.is_wide() && head.tag(i) != tag_of(hash)) return false;
+        }
+        return true;
+    }
+    std::uint64_t hash_at(const std::byte* slot) const {
+        if (layout_.key.holds_ref) {
+            ref blob;
+            std::memcpy(&blob, slot, sizeof blob);
+            return hash<std::string>{}(blob_key(base_, blob));
+        }
+        std::uint64_t bits = 0;
+        if (layout_.key.bytes > sizeof bits) bits = hash_bytes(slot, layout_.key.bytes);
+        else std::memcpy(&bits, slot, layout_.key.bytes);
+        return mixed(bits);
+    }
+    const std::byte* base_;
+    leaf_layout layout_;
+};
+
+bool in_place(const std::byte* base, std::uint64_t word, std::uint64_t shape) {
+    const bool own_hash = shape >> 48 != hash<std::string>::identity;
+    if (own_hash || trie_shape::layout_of(shape).key.bytes == 0) return true;
+    return placing(base, shape).below(top_of(word), 0, 0);
+}
+
 } // namespace
 
-const kind hash_trie_kind = {builtin_kind::hash_trie, "map", top, children, nullptr, true};
+const kind hash_trie_kind = {
+    builtin_kind::hash_trie, "map", top, children, nullptr, true, in_place};
 
 std::uint64_t hash_bytes(const void* bytes, std::size_t count) noexcept {
     return XXH3_64bits(bytes, count);

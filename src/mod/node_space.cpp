@@ -151,20 +151,24 @@ void node_space::list(arena& a) {
 }
 
 /// An arena without a node in use serves another size. 1 ordering point then: other threads take
-/// nodes from it too, and their commits' fences do not wait for what this thread flushed. Requires:
-/// lock held.
+/// nodes from it, or commit this one's, and their fences do not wait for what this thread flushed.
+/// Requires: lock held.
+void node_space::turn(arena& a, std::uint32_t slot_bytes) {
+    if (a.slot_bytes == slot_bytes) return;
+    if (a.listed) std::erase(room_[class_of(a.slot_bytes)], &a);
+    a.listed = false;
+    format(a, slot_bytes);
+    persist::fence(pool_->file->domain());
+}
+
+/// Requires: lock held.
 arena* node_space::reuse_empty(std::uint32_t slot_bytes) {
     while (!empty_.empty()) {
         arena* a = empty_.back();
         empty_.pop_back();
         if (a->free != a->slots || a->closed) continue;
         if (a->bytes != pool_->file->shape().chunk_bytes) continue; // kept for large nodes
-        if (a->slot_bytes != slot_bytes) {
-            if (a->listed) std::erase(room_[class_of(a->slot_bytes)], a);
-            a->listed = false;
-            format(*a, slot_bytes);
-            persist::fence(pool_->file->domain());
-        }
+        turn(*a, slot_bytes);
         if (!a->listed) list(*a);
         return a;
     }
@@ -287,9 +291,7 @@ ref node_space::take_large(std::uint64_t bytes) {
     if (best != empty_.end()) {
         a = *best;
         empty_.erase(best);
-        if (a->listed) std::erase(room_[class_of(a->slot_bytes)], a);
-        a->listed = false;
-        format(*a, static_cast<std::uint32_t>(a->bytes - 2 * line_bytes));
+        turn(*a, static_cast<std::uint32_t>(a->bytes - 2 * line_bytes));
     } else {
         a = take_arena(whole, static_cast<std::uint32_t>(whole - 2 * line_bytes));
     }

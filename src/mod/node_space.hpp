@@ -152,6 +152,7 @@ private:
     arena* take_arena(std::uint64_t bytes, std::uint32_t slot_bytes);
     bool give_back(arena& a, std::uint64_t* link);
     void name_taking(const block& b) noexcept;
+    void turn(arena& a, std::uint32_t slot_bytes);
     arena* reuse_empty(std::uint32_t slot_bytes);
     void format(arena& a, std::uint32_t slot_bytes);
     void list(arena& a);

@@ -72,6 +72,8 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     op.next.store(word_at(next, bytes), std::memory_order_relaxed);
     op.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     op.at.store(at, std::memory_order_release);
+    // Before a reader may store the element (2). What was named is durable by now.
+    if (d == hf::domain::adr) owner.durable->in_place = pool_->offset_of(at);
     op.state.store(overwriting::announced, std::memory_order_seq_cst);
     std::uint32_t undecided = overwriting::announced;
     if (oldest_own_pin(owner) != ~std::uint64_t{0} ||
@@ -79,7 +81,6 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
         op.state.store(overwriting::none, std::memory_order_seq_cst);
         return false;
     }
-    if (d == hf::domain::adr) owner.durable->in_place = pool_->offset_of(at);
     persist::trace(persist::event::in_place, at, bytes);
     op.store();
     op.state.store(overwriting::none, std::memory_order_release);

@@ -28,20 +28,19 @@ status corrupt(const pool_file& file, const std::string& what) {
     return {errc::corrupt, fmt::format("{}: corrupt: MOD: {}", file.path(), what)};
 }
 
-/// Whether the list of arenas has one at 'offset'. Errors: corrupt: it is no list. A killed process
-/// may have stored one of the links, and not flushed it: those that are followed are written back.
-result<bool> in_list(const pool::impl& in, const superblock& super, std::uint64_t offset) {
+/// Visits the heads of the list of arenas until 'visit' says true. Errors: corrupt: it is no list.
+template <class Visit>
+status visit_list(const pool::impl& in, const superblock& super, Visit&& visit) {
     const std::uint64_t chunk = in.file->shape().chunk_bytes;
     std::uint64_t left = in.file->size_bytes() / chunk; // no list is longer
     for (std::uint64_t at = super.arenas; at != 0; --left) {
-        if (at == offset) return true;
         if (left == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head)))
             return corrupt(*in.file, fmt::format("the list of arenas leads to {:#x}", at));
         const auto* head = static_cast<const arena_head*>(in.at(at));
-        persist::flush(in.file->domain(), head, sizeof *head);
+        if (visit(at, *head)) break;
         at = head->next;
     }
-    return false;
+    return {};
 }
 
 /// No commits ever reach it: a number of theirs that is larger would end the counting.
@@ -137,13 +136,19 @@ namespace {
 
 /// Of a process that was killed the last words may only be stored. What is believed of them must be
 /// durable before anything that is built on it.
-void flush_believed(const pool_file& file, const superblock& super) noexcept {
+void flush_believed(const pool::impl& in, const superblock& super) {
+    const pool_file& file = *in.file;
     if (file.was_clean()) return;
     persist::flush(file.domain(), &super, sizeof super + super.cell_count * sizeof(cell));
     const auto* cells = reinterpret_cast<const cell*>(&super + 1);
     for (std::uint64_t i = 0; i < super.cell_count; ++i)
         if (cells[i].in_place != 0 && cells[i].in_place < file.size_bytes())
             persist::flush(file.domain(), file.base() + cells[i].in_place, 1);
+    // A damaged list is the trace's to report.
+    (void)visit_list(in, super, [&](std::uint64_t, const arena_head& head) {
+        persist::flush(file.domain(), &head, sizeof head);
+        return false;
+    });
     persist::fence(file.domain());
 }
 
@@ -152,7 +157,7 @@ void flush_believed(const pool_file& file, const superblock& super) noexcept {
 status store::impl::settle_taking(pool::impl& in) {
     auto* super = const_cast<superblock*>(superblock_of(*in.file));
     if (super == nullptr) return {};
-    flush_believed(*in.file, *super);
+    flush_believed(in, *super);
     if (super->taking == 0) return {};
     const block b{super->taking, super->taking_bytes};
     heap& blocks = in.blocks.durable();
@@ -160,9 +165,11 @@ status store::impl::settle_taking(pool::impl& in) {
         !blocks.well_formed(b))
         return corrupt(*in.file,
                        fmt::format("arena half taken at {:#x}, {} bytes", b.offset, b.bytes));
-    const result<bool> listed = in_list(in, *super, super->taking);
-    if (!listed) return listed.error();
-    const bool ours = *listed;
+    bool ours = false;
+    const status listed = visit_list(in, *super, [&](std::uint64_t at, const arena_head&) {
+        return ours = at == super->taking;
+    });
+    if (!listed.ok()) return listed;
     const std::uint64_t there_bytes = blocks.allocated_at(b.offset).bytes;
     const hf::domain d = in.file->domain();
     const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };

@@ -12,6 +12,9 @@
 
 #include <algorithm>
 #include <bit>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
 
 namespace hf::mod {
 
@@ -49,7 +52,8 @@ public:
                                ? what_->alike(in_.node_at<std::byte>(at), first, context)
                                : first == context;
         if (!alike || by->kind != cell_->kind || by->shape != cell_->shape)
-            fail(at, "in two ways that one node cannot serve");
+            return fail(at, "in two ways that one node cannot serve");
+        if (first != context && what_ != nullptr) look_again(at, context);
     }
     void elements(std::uint64_t count) override { elements_ += count; }
 
@@ -76,6 +80,9 @@ public:
                 errc::corrupt,
                 fmt::format("{}: corrupt: root \"{}\" says that it has {} elements, found {}",
                             in_.pool_->file->path(), root_, word >> 32, elements_)};
+        if (!into_arenas_ && outcome_.ok() && what.in_place != nullptr &&
+            !what.in_place(in_.base(), word, at.shape))
+            fail(static_cast<ref>(word), "where an element is not in the place of its key");
         return outcome_;
     }
     status no_node(const cell& family, std::uint64_t word) {
@@ -108,6 +115,36 @@ private:
             outcome_ = {errc::corrupt, fmt::format("{}: corrupt: root \"{}\" leads to {:#x} {}",
                                                    in_.pool_->file->path(), root_,
                                                    std::uint64_t{at} * granule_bytes, how)};
+    }
+    /// A node that was met before, in another way: what it leads to in this one must be nodes, too.
+    void look_again(ref at, std::uint32_t context) {
+        class ways final : public visitor {
+        public:
+            explicit ways(walk& of) : of_(of) {}
+            void node(ref child, std::size_t bytes, std::uint32_t as) override {
+                const arena* a = of_.in_.space_.find(child & ref_max);
+                if (a == nullptr || a->slot_bytes < bytes) bad = child;
+                else if (seen_.insert(std::uint64_t{as} << 32 | (child & ref_max)).second)
+                    left.push_back({child & ref_max, as});
+            }
+            std::vector<found> left;
+            ref bad = 0;
+
+        private:
+            walk& of_;
+            std::unordered_set<std::uint64_t> seen_;
+        };
+        ways more(*this);
+        more.left.push_back({at, context});
+        while (!more.left.empty() && more.bad == 0 && !in_.stop_trace_) {
+            const found next = more.left.back();
+            more.left.pop_back();
+            const auto known = contexts_->find(next.node);
+            if (known != contexts_->end() && known->second.context == next.context) continue;
+            what_->children(more, in_.node_at<std::byte>(next.node),
+                            in_.space_.bytes_of(next.node), next.context, cell_->shape);
+        }
+        if (more.bad != 0) fail(at, "in a way that does not go on");
     }
     bool mark(arena& a, std::uint32_t slot) {
         auto& words = into_arenas_ ? a.reached : marks_[&a];

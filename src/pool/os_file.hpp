@@ -66,9 +66,9 @@ public:
 
     int descriptor() const noexcept { return fd_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
-    /// Requires: in_memory().
+    /// Requires, as what follows: in_memory().
+    std::uint64_t capacity_bytes() const noexcept { return image_->capacity_bytes; }
     bool power_failed() const noexcept { return image_->power_failed; }
-    /// Requires: in_memory().
     std::byte* image_base() const noexcept { return image_->base; }
     bool on_tmpfs() const noexcept { return on_tmpfs_; }
     result<std::uint64_t> size_bytes() const;

@@ -136,6 +136,10 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     counting_copy_ = chosen->copy;
     warnings_ = std::move(chosen->warnings);
     if (status ok = check_header(path_, h, read.file_bytes); !ok.ok()) return ok;
+    if (file_.in_memory() && h.max_bytes > file_.capacity_bytes())
+        return refusal(path_, errc::address_taken,
+                       fmt::format("the image has room for {} bytes, the pool may grow to {}",
+                                   file_.capacity_bytes(), h.max_bytes));
     const auto boot_id = kernel_boot_id(path_);
     if (!boot_id) return boot_id.error();
     if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;

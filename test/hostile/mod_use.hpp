@@ -67,7 +67,8 @@ public:
         }
         if (seen > 64 * range.size()) to_->wrong = "many more elements than there are";
         if (to_->verified && seen != std::min<std::uint64_t>(range.size(), enough))
-            to_->wrong = "verified, and elements are missing";
+            to_->wrong = "verified, and of " + std::to_string(range.size()) +
+                         " elements it shows " + std::to_string(seen);
         looked_at += bytes;
         return seen;
     }

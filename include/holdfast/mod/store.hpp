@@ -81,6 +81,9 @@ struct kind {
     /// 'children' tells the elements of every node: verification compares their number with that in
     /// the upper half of the root's word.
     bool tells_elements = false;
+    /// Whether every element is where it is looked for. Null: not known. Called by verification,
+    /// when all nodes that the word leads to are whole.
+    bool (*in_place)(const std::byte* base, std::uint64_t word, std::uint64_t shape) = nullptr;
 };
 /// Kinds of this library; users' own start at 1000.
 namespace builtin_kind {

@@ -136,7 +136,7 @@ public:
     bool buffered(unsigned, unsigned) const override {
         return variant_.when == mod::durability::by_next_section;
     }
-    void describe(pool& p, state& s) final {
+    void describe(pool& p, state& s) override {
         mod::store& store = mod::store::of(p);
         s.expect(store.wait_for_trace().ok(), "the trace finds whole nodes");
         show(p, s);

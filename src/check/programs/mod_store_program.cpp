@@ -11,7 +11,10 @@
 #include <mod/block_list.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <set>
+#include <thread>
+#include <utility>
 
 namespace {
 
@@ -434,6 +437,78 @@ private:
     }
 };
 
+/// An empty arena turns to another size, and nodes of that are used after a failure.
+class turned final : public lists {
+public:
+    explicit turned(const mod_variant& v) : lists(v, "a") {}
+    void setup(pool& p) override {
+        push(p, 'a', 1, 20);
+        push(p, 'a', 2, 13);
+        pop(p, 'a');
+        push(p, 'a', 3, 20);
+        pop(p, 'a');
+    }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(pool& p, unsigned, unsigned) override { push(p, 'a', 10, 30); }
+    unsigned operations_after() const override { return 2; }
+    void run_after(pool& p, unsigned) override {
+        push(p, 'a', 50, 30);
+        mod::store::of(p).settle();
+    }
+    /// Collects nothing: what stores nobody sees, no operation may go on from.
+    void describe(pool& p, state& s) override {
+        mod::store& store = mod::store::of(p);
+        s.expect(store.wait_for_trace().ok(), "the trace finds whole nodes");
+        show(p, s);
+        s.expect(store.verify().ok(), "every reference leads to a whole node");
+        const auto object = [](void* to, const void* block) {
+            static_cast<state*>(to)->object(block);
+        };
+        store.for_each_block(object, &s);
+    }
+};
+
+/// A node that a version of one thread has made, in an arena that it turned to a large node's, is
+/// committed by another.
+class passed_on final : public lists {
+public:
+    explicit passed_on(const mod_variant& v) : lists(v, "a") {}
+    unsigned threads() const override { return 2; }
+    void setup(pool& p) override {
+        push(p, 'a', 1, 20);
+        push(p, 'a', 2, 13);
+        pop(p, 'a');
+        push(p, 'a', 3, 20);
+        pop(p, 'a');
+        pool::impl::abandon(std::move(p)); // every open knows all arenas
+    }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(pool& p, unsigned thread, unsigned) override {
+        if (thread == 0) {
+            made_ = root(p, 'a')->read().updated(
+                [](shadow& s, std::uint64_t w) { return list::push(s, w, 9, 100); });
+            for (unsigned i = 0; i < 3 && made_; ++i) std::this_thread::yield();
+            made_.reset();
+        } else if (made_) {
+            const mod::version given = *std::exchange(made_, std::nullopt);
+            expect(root(p, 'a')->commit(given));
+        }
+    }
+    /// Whether the commit came in time is not judged.
+    void show(pool& p, state& s) override {
+        const mod::root* r = root(p, 'a');
+        std::vector<std::uint64_t> values;
+        s.expect(list::values(r->base(), r->word(), values), "a list is whole");
+        mod::node_space& space = mod::store::of(p).internals().space();
+        for (mod::ref n = list::first_of(r->word()); n != 0; n = list::at(r->base(), n)->next)
+            s.expect(space.bytes_of(n) >= list::bytes_of(list::at(r->base(), n)->words),
+                     "a node has room for its words");
+    }
+
+private:
+    std::optional<mod::version> made_;
+};
+
 /// An empty arena turns to another size for a thread that makes nothing durable; another thread
 /// takes nodes from it too.
 class turned_by_another final : public lists {
@@ -547,6 +622,7 @@ public:
     add_variants<shared_by_threads>("store/shared by threads, in part",
                                     shared_by_threads::popped_one) &&
     add_variants<shared_again>("store/shared again") &&
+    add_variants<turned>("store/turned") && add_variants<passed_on>("store/passed on") &&
     add_variants<turned_by_another>("store/turned by another") &&
     add_variants<snapshots>("store/snapshots") && add_variants<arenas>("store/arenas") &&
     add_variants<two_writers>("store/two writers", "a") &&

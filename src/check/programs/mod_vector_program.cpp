@@ -119,6 +119,21 @@ public:
     }
 };
 
+/// A reader that comes while an element is stored in place stores it, too.
+class helped_along final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return 1 + thread; }
+    /// That the second thread stores to the element, too, makes its accesses points of turns.
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto v = open(p, "one");
+        if (thread == 0) expect(v.set(7, 100));
+        else if (i == 0) (void)v.snapshot();
+        else expect(v.set(7, 101));
+    }
+};
+
 /// Elements stored in place, and not where somebody could see it.
 template <class T> class stored_in_place final : public vectors<T> {
 public:
@@ -215,6 +230,7 @@ public:
 [[maybe_unused]] const bool added =
     add_variants<elements<u64>>("vector/words", 40U) &&
     add_variants<stored_in_place<u64>>("vector/in place", 20U) &&
+    add_variants<helped_along>("vector/in place, helped along", 20U) &&
     add_variants<in_place_beside>("vector/in place, appended", in_place_beside::appended) &&
     add_variants<in_place_beside>("vector/in place, given up", in_place_beside::given_up) &&
     add_variants<elements<wide>>("vector/wide", 6U) &&

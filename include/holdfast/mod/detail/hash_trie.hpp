@@ -506,9 +506,10 @@ private:
     }
     static void copy_entries(std::byte* to, std::size_t to_count, const std::byte* from,
                              std::size_t from_count, std::size_t count) noexcept {
-        std::memcpy(key_place(to, 0), key_place(from, 0), count * layout.key.bytes);
-        std::memcpy(value_place(to, to_count, 0), value_place(from, from_count, 0),
-                    count * layout.value.bytes);
+        // A damaged leaf may say that it reaches over the new one.
+        std::memmove(key_place(to, 0), key_place(from, 0), count * layout.key.bytes);
+        std::memmove(value_place(to, to_count, 0), value_place(from, from_count, 0),
+                     count * layout.value.bytes);
     }
     /// 0 for a slot that holds no ref.
     static std::array<ref, 2> blobs_of(const std::byte* leaf, std::size_t count,
