@@ -235,6 +235,46 @@ TEST_F(ModRegressions, VerifyComparesCounts) {
         << store().verify().what();
 }
 
+TEST_F(ModRegressions, VerifyLooksForKeysInTheirPlaces) {
+    fill<numbers>("few", 3);
+    fill<numbers>("many");
+    close();
+    const std::uint64_t leaf = top_of(0) & (mod::ref_max * mod::granule_bytes);
+    const auto tag = get<std::uint8_t>(leaf + 1);
+    put(leaf + 1, static_cast<std::uint8_t>(tag ^ 1));
+    ASSERT_TRUE(opens());
+    EXPECT_NE(std::string(store().verify().what()).find("not in the place of its key"),
+              std::string::npos)
+        << store().verify().what();
+    close();
+    put(leaf + 1, tag);
+    ASSERT_TRUE(opens());
+    EXPECT_TRUE(store().verify().ok()) << store().verify().what();
+    close();
+    const std::uint64_t top = top_of(1);
+    const auto first = get<mod::ref>(top), second = get<mod::ref>(top + 4);
+    ASSERT_TRUE(first != 0 && second != 0);
+    put(top, second);
+    put(top + 4, first);
+    ASSERT_TRUE(opens());
+    expect_damaged();
+}
+
+TEST_F(ModRegressions, SharedNodesAreLookedAtFromEveryParent) {
+    using vector = mod::vector<std::uint64_t>;
+    auto one = *vector::open(*pool_, {"one"});
+    for (std::uint64_t n = 0; n < 300; ++n) ASSERT_TRUE(one.push_back(n).ok());
+    auto two = *vector::open(*pool_, {"two"});
+    ASSERT_TRUE(two.commit(two.snapshot().append(one.snapshot())).ok());
+    close();
+    ASSERT_EQ(top_of(0), top_of(1));
+    put(cell_at(1) + 4, std::uint32_t{512});
+    ASSERT_TRUE(opens());
+    EXPECT_NE(std::string(store().verify().what()).find("in a way that does not go on"),
+              std::string::npos)
+        << store().verify().what();
+}
+
 TEST_F(ModRegressions, TwoRootsOfOneVersionAreFound) {
     fill<numbers>("numbers");
     fill<numbers>("others");
