@@ -62,14 +62,19 @@ def text_of(run):
     return "\n".join(lines)
 
 
+def listed(binary):
+    """The executable's programs, with their threads."""
+    said = subprocess.run([binary, "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True)
+    return [json.loads(line) for line in said.stdout.splitlines()]
+
+
 def explore_all(options):
     pairs = [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
     runs = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name in options.programs.split(","):
             binary = options.build / "bin" / name
-            listed = subprocess.run([binary, "--list", "--json"], stdout=subprocess.PIPE, text=True, check=True)
-            for program in map(json.loads, listed.stdout.splitlines()):
+            for program in listed(binary):
                 for depth, preemptions in budgets(program, pairs, options.depth):
                     runs.append(pool.submit(explore, binary, program, depth, preemptions, options))
         for run in runs:

@@ -4,8 +4,8 @@
 
 `make crash-report` tries every schedule of few preemptions. Here threads change turns anywhere, as often
 as it comes, and power fails (or the process is killed) at every event of each run, so that every two
-lanes are torn at every two places that come up. Depths 1 and 2 take turns. Prints each program's seed and
-states; exit status 1 at a violation.
+lanes are torn at every two places that come up: first at depth 1, then at depth 2. Prints each program's
+seed and states; exit status 1 at a violation.
 """
 import argparse
 import concurrent.futures
@@ -16,16 +16,14 @@ import subprocess
 import sys
 import time
 
-from crash_report import PROGRAMS
+from crash_report import PROGRAMS, listed
 
 SCHEDULES = 1_000_000_000  # more than there is time for
 
 
 def programs_of_several_threads(binaries):
     for name in PROGRAMS.split(","):
-        listed = subprocess.run([binaries / name, "--list", "--json"], stdout=subprocess.PIPE, text=True,
-                                check=True)
-        for program in map(json.loads, listed.stdout.splitlines()):
+        for program in listed(binaries / name):
             if program["threads"] > 1:
                 yield binaries / name, program["name"]
 
@@ -37,7 +35,8 @@ def explore(binary, name, depth, seed, seconds):
     ran = subprocess.run([*command, "--json"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                          check=False)
     if ran.returncode not in (0, 3):  # 3: time was up
-        return 0, 0, subprocess.run(command, capture_output=True, text=True, check=False).stdout or ran.stdout
+        again = subprocess.run(command, capture_output=True, text=True, check=False)
+        return 0, 0, ran.stdout + again.stdout  # the second is for people, and may find nothing
     found = json.loads(ran.stdout.strip().splitlines()[-1])
     return found["states"], found["schedules"], ""
 

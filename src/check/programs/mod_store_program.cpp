@@ -43,6 +43,14 @@ protected:
             return list::push(s, w, value, words);
         }));
     }
+    /// One node in use, and an arena of another size without one.
+    void leave_empty_arena(pool& p) const {
+        push(p, 'a', 1, 20);
+        push(p, 'a', 2, 13);
+        pop(p, 'a');
+        push(p, 'a', 3, 20);
+        pop(p, 'a');
+    }
     void pop(pool& p, char from) const { expect(list::updated(*root(p, from), list::pop)); }
     void clear(pool& p, char what) const { expect(list::updated(*root(p, what), list::clear)); }
     void set(pool& p, char in, std::uint64_t index, std::uint64_t value) const {
@@ -441,13 +449,7 @@ private:
 class turned final : public lists {
 public:
     explicit turned(const mod_variant& v) : lists(v, "a") {}
-    void setup(pool& p) override {
-        push(p, 'a', 1, 20);
-        push(p, 'a', 2, 13);
-        pop(p, 'a');
-        push(p, 'a', 3, 20);
-        pop(p, 'a');
-    }
+    void setup(pool& p) override { leave_empty_arena(p); }
     unsigned operations(unsigned) const override { return 1; }
     void run(pool& p, unsigned, unsigned) override { push(p, 'a', 10, 30); }
     unsigned operations_after() const override { return 2; }
@@ -475,11 +477,7 @@ public:
     explicit passed_on(const mod_variant& v) : lists(v, "a") {}
     unsigned threads() const override { return 2; }
     void setup(pool& p) override {
-        push(p, 'a', 1, 20);
-        push(p, 'a', 2, 13);
-        pop(p, 'a');
-        push(p, 'a', 3, 20);
-        pop(p, 'a');
+        leave_empty_arena(p);
         pool::impl::abandon(std::move(p)); // every open knows all arenas
     }
     unsigned operations(unsigned) const override { return 1; }
