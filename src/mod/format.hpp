@@ -6,7 +6,7 @@
 //                                 └ arenas ──> newest arena ──> … ──> oldest      (chunks)
 //
 // (1) Cells below 'cell_count' are whole; a cell changes by its word, by the stamp behind a word
-//     of the redo record, in the same line, and once from unbound to bound.
+//     of the redo record, in the same line, by 'in_place', and once from unbound to bound.
 // (2) An arena named by the list is allocated in the heap, or is the one 'taking' names.
 // (3) The bitmaps of arenas are right if and only if 'clean' holds; else a trace finds what is in
 //     use.
@@ -66,7 +66,7 @@ struct alignas(line_bytes) cell {
     std::uint32_t member;          // which of its members
     std::uint32_t members;         // of a family: how many; their cells follow its own
     std::uint64_t shape;           // the kind's own: element sizes …
-    std::uint64_t in_place;        // where an element was stored in place last; 0: nowhere (4)
+    std::uint64_t in_place;       // where an element was stored in place last; 0: nowhere (4)
     std::uint64_t reserved[2];     // zero
     char name[name_bytes_max + 1]; // zero-padded
 };

@@ -96,7 +96,7 @@ private:
     leaf_layout layout_;
 };
 
-bool in_place(const std::byte* base, std::uint64_t word, std::uint64_t shape) {
+bool well_placed(const std::byte* base, std::uint64_t word, std::uint64_t shape) {
     const bool own_hash = shape >> 48 != hash<std::string>::identity;
     if (own_hash || trie_shape::layout_of(shape).key.bytes == 0) return true;
     return placing(base, shape).below(top_of(word), 0, 0);
@@ -105,7 +105,7 @@ bool in_place(const std::byte* base, std::uint64_t word, std::uint64_t shape) {
 } // namespace
 
 const kind hash_trie_kind = {
-    builtin_kind::hash_trie, "map", top, children, nullptr, true, in_place};
+    builtin_kind::hash_trie, "map", top, children, nullptr, true, well_placed};
 
 std::uint64_t hash_bytes(const void* bytes, std::size_t count) noexcept {
     return XXH3_64bits(bytes, count);

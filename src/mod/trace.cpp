@@ -80,8 +80,8 @@ public:
                 errc::corrupt,
                 fmt::format("{}: corrupt: root \"{}\" says that it has {} elements, found {}",
                             in_.pool_->file->path(), root_, word >> 32, elements_)};
-        if (!into_arenas_ && outcome_.ok() && what.in_place != nullptr &&
-            !what.in_place(in_.base(), word, at.shape))
+        if (!into_arenas_ && outcome_.ok() && what.well_placed != nullptr &&
+            !what.well_placed(in_.base(), word, at.shape))
             fail(static_cast<ref>(word), "where an element is not in the place of its key");
         return outcome_;
     }

@@ -83,7 +83,7 @@ struct kind {
     bool tells_elements = false;
     /// Whether every element is where it is looked for. Null: not known. Called by verification,
     /// when all nodes that the word leads to are whole.
-    bool (*in_place)(const std::byte* base, std::uint64_t word, std::uint64_t shape) = nullptr;
+    bool (*well_placed)(const std::byte* base, std::uint64_t word, std::uint64_t shape) = nullptr;
 };
 /// Kinds of this library; users' own start at 1000.
 namespace builtin_kind {
