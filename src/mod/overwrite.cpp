@@ -8,8 +8,10 @@
 //     then read the word. All of it is sequentially consistent: one of the two sees the other.
 // (2) Who has pinned and sees 'decided' stores the element too, by compare-and-swap: the second of
 //     the two finds it done. From then on the pin keeps writers from storing in place.
+//     The second makes it durable as well: its reader relies on it from then on.
 // (3) A shared node is another version's as well, whoever holds it; and so is one that another root
 //     gave up by a word that is not durable.
+// (4) Until what is to be durable on return is so, whoever pins helps: it sees what will stay.
 #include <mod/store_impl.hpp>
 
 #include <cstring>
@@ -83,12 +85,12 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     }
     persist::trace(persist::event::in_place, at, bytes);
     op.store();
-    op.state.store(overwriting::none, std::memory_order_release);
     persist::flush(d, at, bytes);
     owner.unfenced = at;
+    if (to.face->when_durable() == durability::on_return) persist::fence(d);
+    op.state.store(overwriting::none, std::memory_order_release); // (4)
     persist::thread_counters().pm_bytes += bytes;
     ++persist::thread_counters().sections;
-    if (to.face->when_durable() == durability::on_return) persist::fence(d);
     return true;
 }
 

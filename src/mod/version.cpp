@@ -69,7 +69,11 @@ version::state* store::impl::pin(root::volatile_part& to) {
     if (found == overwriting::announced &&
         op.state.compare_exchange_strong(found, overwriting::withdrawn))
         found = overwriting::withdrawn;
-    if (found == overwriting::decided) op.store();
+    if (found == overwriting::decided) { // (2), (4)
+        op.store();
+        persist::flush(domain(), op.at.load(std::memory_order_relaxed), 1);
+        persist::fence(domain());
+    }
     s->word = to.load();
     return s;
 }

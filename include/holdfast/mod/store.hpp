@@ -46,7 +46,8 @@ inline constexpr std::uint64_t reach_bytes = (std::uint64_t{ref_max} + 1) * gran
 /// Largest node.
 inline constexpr std::size_t node_bytes_max = std::size_t{1} << 30;
 
-/// When a committed update survives a power failure. A killed process loses neither.
+/// When a committed update survives a power failure. A killed process loses no update that has
+/// returned, and with on_return none that a snapshot has seen.
 enum class durability : std::uint8_t {
     by_next_section, // 1 ordering point: when this thread's next section, or settle(), returns
     on_return,       // 2 ordering points

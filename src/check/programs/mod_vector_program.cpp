@@ -134,6 +134,26 @@ public:
     }
 };
 
+/// A reader beside a store in place that is durable on return notes, durably, what it saw.
+class seen_in_place final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(pool& p, unsigned thread, unsigned) override {
+        auto one = open(p, "one"), two = open(p, "two");
+        if (thread == 0) return expect(one.set(7, 100));
+        if (one.snapshot()[7] == 100) expect(two.push_back(100));
+    }
+    /// What the threads did to different vectors may be lost apart, but for this.
+    void show(pool& p, state& s) override {
+        const vector one = open(p, "one"), two = open(p, "two");
+        for (const u64 value : one) s.add(value);
+        if (variant().when == mod::durability::on_return)
+            s.expect(two.size() == 3 || one[7] == 100, "what was seen has stayed");
+    }
+};
+
 /// Elements stored in place, and not where somebody could see it.
 template <class T> class stored_in_place final : public vectors<T> {
 public:
@@ -231,6 +251,7 @@ public:
     add_variants<elements<u64>>("vector/words", 40U) &&
     add_variants<stored_in_place<u64>>("vector/in place", 20U) &&
     add_variants<helped_along>("vector/in place, helped along", 20U) &&
+    add_variants<seen_in_place>("vector/in place, seen", 20U) &&
     add_variants<in_place_beside>("vector/in place, appended", in_place_beside::appended) &&
     add_variants<in_place_beside>("vector/in place, given up", in_place_beside::given_up) &&
     add_variants<elements<wide>>("vector/wide", 6U) &&
