@@ -15,7 +15,8 @@ namespace hf::kv {
 namespace {
 
 constexpr std::size_t used_slots = 1 << 18;
-constexpr unsigned attempts_max = 256;        // evictions for one item
+constexpr unsigned attempts_max = 256;        // to store one item
+constexpr unsigned evictions_max = 1024;      // for one item; only a damaged pool takes as many
 constexpr unsigned sample_items = 24;         // looked at to find one victim
 constexpr std::size_t chunk_bytes = 64 << 10; // the allocator's, or a multiple of it
 constexpr unsigned run_items = 64;
@@ -131,6 +132,7 @@ void store::begin_value(const item_head& head) {
 
 // Makes value_ the key's value.
 bool store::keep(std::string_view key, thread_counts& counted) {
+    unsigned evictions_left = evictions_max;
     for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
         const auto kept = items_.insert_or_assign(key, value_);
         if (kept) {
@@ -138,7 +140,7 @@ bool store::keep(std::string_view key, thread_counts& counted) {
             return true;
         }
         if (kept.error().code() != errc::pool_full || !evict_) return false;
-        if (!make_room(key.size() + value_.size(), counted)) return false;
+        if (!make_room(key.size() + value_.size(), evictions_left, counted)) return false;
         if (attempt % 16 == 15 && !evict_run(counted)) return false;
     }
     return false;
@@ -155,14 +157,19 @@ bool store::give_up(std::string_view key) {
 
 void store::fill_ballast() {
     if (!evict_) return;
-    for (std::size_t more = ballast_items; more > 0; more /= 2) {
-        if (ballast_.size() + more > ballast_items) continue;
+    const auto add = [this](std::size_t more) {
         const std::size_t first = ballast_.size();
-        (void)ballast_.update([&](auto& batch) {
-            for (std::size_t i = first; i < first + more && !batch.failed(); ++i)
-                batch.insert(std::to_string(i), "");
-        });
-    }
+        return ballast_
+            .update([&](auto& batch) {
+                for (std::size_t i = first; i < first + more && !batch.failed(); ++i)
+                    batch.insert(std::to_string(i), "");
+            })
+            .ok();
+    };
+    // One first: in a full pool that tells at once that there is no room for any.
+    if (ballast_.size() >= ballast_items || !add(1)) return;
+    for (std::size_t more = ballast_items - ballast_.size(); more > 0; more /= 2)
+        if (ballast_.size() + more <= ballast_items) (void)add(more);
 }
 
 // The next 'count' items in the order of their hashes, which is to say any. visit(key, item).
@@ -254,11 +261,16 @@ bool store::evict_run(thread_counts& counted) {
     return true;
 }
 
-bool store::make_room(std::size_t bytes, thread_counts& counted) {
-    if (!evict_some(bytes, counted)) return false;
+bool store::make_room(std::size_t bytes, unsigned& evictions_left, thread_counts& counted) {
+    const auto evict_one_more = [&] {
+        if (evictions_left == 0) return false;
+        --evictions_left;
+        return evict_some(bytes, counted);
+    };
+    if (!evict_one_more()) return false;
     // The next eviction must not find the ballast gone.
     for (unsigned more = 0; more < 64 && ballast_.size() < ballast_items / 2; ++more) {
-        if (!evict_some(bytes, counted)) return false;
+        if (!evict_one_more()) return false;
         fill_ballast();
     }
     return true;
