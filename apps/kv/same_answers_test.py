@@ -92,6 +92,12 @@ def comparable(answer):
     return re.sub(rb"(VALUE \S+ \d+ \d+) \d+\r\n", rb"\1 CAS\r\n", answer)
 
 
+def answer_of(address, request, bytewise):
+    """From a clean table, with numbers that do not depend on earlier conversations."""
+    talk(address, b"delete a\r\ndelete " + K250 + b"\r\n", False)
+    return comparable(talk(address, request, bytewise))
+
+
 def start_memcached():
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -114,16 +120,17 @@ def main():
         with Folder() as folder, Server(sys.argv[1], folder / "pool.hf") as server:
             for request in CONVERSATIONS:
                 for bytewise in (False, True) if len(request) < 200 else (False,):
-                    answers = []
-                    for address in (reference, server.address):
-                        # A clean table, and numbers that do not depend on earlier conversations.
-                        talk(address, b"delete a\r\ndelete " + K250 + b"\r\n", False)
-                        answers.append(comparable(talk(address, request, bytewise)))
-                    if answers[0] == answers[1]:
+                    ours = answer_of(server.address, request, bytewise)
+                    # memcached's answers vary: a number that an earlier response still holds is
+                    # made anew by 'decr', shorter, where it is otherwise padded in place.
+                    theirs = [answer_of(reference, request, bytewise)]
+                    while theirs[-1] != ours and len(theirs) < 10:
+                        theirs.append(answer_of(reference, request, bytewise))
+                    if theirs[-1] == ours:
                         continue
                     different += 1
                     print(f"to {request[:120]!r}{' bytewise' if bytewise else ''}\n"
-                          f"  memcached   {answers[0][:300]!r}\n  holdfast-kv {answers[1][:300]!r}")
+                          f"  memcached   {theirs[0][:300]!r}\n  holdfast-kv {ours[:300]!r}")
             check(server.process.poll() is None, "the server lives")
     finally:
         memcached.kill()
