@@ -33,13 +33,17 @@ def run_json(command, timeout=None):
 
 # Logs of hundreds of records: a second failure in a row would take hours.
 ONE_FAILURE = ("section/long log", "section/brim")
+# With --brief, one failure in a row, or no preemption: they were half of all the time.
+LONG = ("bptree/split inner", "bptree/split root", "bptree/two threads, one splits", "mod/queue/wide/adr")
 
 
-def budgets(program, pairs, depth):
-    """(depth, preemptions) of each run of a program; the name says whether it has two threads."""
-    if program["name"].startswith(ONE_FAILURE):
-        depth = 1
-    return pairs if program["threads"] > 1 else [(depth, 0)]
+def budgets(program, options):
+    """(depth, preemptions) of each run of a program."""
+    brief = options.brief and program["name"].startswith(LONG)
+    if program["threads"] > 1:
+        pairs = [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
+        return [(depth, 0) for depth, _ in pairs] if brief else pairs
+    return [(1 if brief or program["name"].startswith(ONE_FAILURE) else options.depth, 0)]
 
 
 def explore(binary, program, depth, preemptions, options):
@@ -69,13 +73,12 @@ def listed(binary):
 
 
 def explore_all(options):
-    pairs = [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
     runs = []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         for name in options.programs.split(","):
             binary = options.build / "bin" / name
             for program in listed(binary):
-                for depth, preemptions in budgets(program, pairs, options.depth):
+                for depth, preemptions in budgets(program, options):
                     runs.append(pool.submit(explore, binary, program, depth, preemptions, options))
         for run in runs:
             print(text_of(run.result()), flush=True)
@@ -149,6 +152,7 @@ def options_given():
     parser.add_argument("--two-threads", default=TWO_THREADS,
                         help="DEPTH:PREEMPTIONS, … of programs with two threads; default %(default)s")
     parser.add_argument("--first", default="any", help="failure of two in a row: any, power, kill; default %(default)s")
+    parser.add_argument("--brief", action="store_true", help="less of the few programs that take longest")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs side by side; default %(default)s")
     parser.add_argument("--seconds", type=float, default=3600, help="of each run; then it is not complete")
     parser.add_argument("--no-litmus", action="store_true")
