@@ -84,7 +84,9 @@ void dump(const asked& a) {
         leave(found.outcome);
     }
     print_dump(file.bytes(), found.header, a.json);
-    leave(verdict::good);
+    if (found.outcome != verdict::damaged) leave(verdict::good);
+    fmt::print(stderr, "{}: damaged, and shown as far as it goes: holdfast check says where\n", a.path);
+    leave(verdict::damaged);
 }
 
 /// Opens the pool, whosever it is, and closes it: what was pending is gone.

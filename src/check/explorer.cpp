@@ -467,7 +467,7 @@ void explorer::run_recovery(frame& f, bool recorded) {
     unmet_ = f.unmet;
     if (f.new_line != no_line) unmet_.push_back(f.new_line);
     recording_ = recorded;
-    looking_ = false;
+    looked_from_ = no_look;
     thread_ = 0;
     picked_ = 0;
     chain_ = chain::unmet;
@@ -476,6 +476,13 @@ void explorer::run_recovery(frame& f, bool recorded) {
     const std::string died =
         run_guarded(options_.recovery_seconds_max, [&] { ended_ = recover_(); });
     if (!died.empty()) ended_ = {false, 0, "recovery " + died};
+    if (looked_from_ != no_look) { // nobody went on from there
+        auto& events = f.recovery.events;
+        const auto looked = events.begin() + static_cast<std::ptrdiff_t>(looked_from_);
+        events.erase(std::remove_if(looked, events.end(),
+                                    [](const auto& e) { return e.kind != event_kind::decided; }),
+                     events.end());
+    }
     current_ = nullptr;
     for (std::size_t line : dirty_lines_) set_memory(line, f.left(line));
 }
@@ -630,11 +637,13 @@ verdict explorer::replay(std::span<const std::byte> before, const trace& run,
 
 // --- the run of recovery under way: reads decide, writes are recorded
 
-void explorer::recovered() noexcept { looking_ = true; }
+void explorer::recovered() noexcept {
+    if (current_ != nullptr && recording_) looked_from_ = current_->recovery.events.size();
+}
 
 void explorer::wants(const legal_set& states) {
     if (current_ == nullptr) return;
-    looking_ = false;
+    looked_from_ = no_look;
     if (!recording_) return;
     current_->wanted.push_back(states);
     record(event_kind::legal, current_->wanted.size(), 0, nullptr);
@@ -773,7 +782,7 @@ void explorer::checked(std::size_t offset, std::size_t bytes, bool goes_on) {
 }
 
 void explorer::record(event_kind kind, std::size_t offset, std::size_t bytes, const void* data) {
-    if (!recording_ || (looking_ && kind != event_kind::decided)) return;
+    if (!recording_) return;
     trace& out = current_->recovery;
     out.events.push_back({kind, thread_, static_cast<std::uint32_t>(offset),
                           static_cast<std::uint32_t>(bytes),

@@ -139,8 +139,9 @@ public:
     /// violation.
     void explore(std::span<const std::byte> before, const trace& run,
                  const std::vector<legal_set>& legal);
-    /// 'recover' says that recovery is over: what follows only looks, and whoever saw the memory so
-    /// has seen this state, which no further failure may change.
+    /// 'recover' says that recovery is over: what follows looks, and whoever saw the memory so has
+    /// seen this state, which no further failure may change. What looking stores counts if somebody
+    /// goes on from there.
     void recovered() noexcept;
     /// 'recover' goes on with the pool that it has recovered and looked at: failures of that are
     /// explored as recovery's own are. From here on only these states are right after one.
@@ -236,7 +237,8 @@ private:
     frame* current_ = nullptr;
     bool recording_ = false;
     verdict ended_;                      // what it came to
-    bool looking_ = false;               // recovery is over (recovered())
+    static constexpr std::size_t no_look = ~std::size_t{0};
+    std::size_t looked_from_ = no_look;  // in the recovery's events (recovered())
     std::uint8_t thread_ = 0;            // whose events these are
     std::uint64_t picked_ = 0;           // digest of what pick() gave
     enum class chain : std::uint8_t { unmet, newest, one_older, oldest };

@@ -12,6 +12,9 @@
 // (3) A shared node is another version's as well, whoever holds it; and so is one that another root
 //     gave up by a word that is not durable.
 // (4) Until what is to be durable on return is so, whoever pins helps: it sees what will stay.
+// (5) That the state is none again others may see late, even behind the writer's next look for pins:
+//     who comes then helps with what is done. But it pinned before the next announcement: the look
+//     behind that sees it, and leaves alone what it reads.
 #include <mod/store_impl.hpp>
 
 #include <cstring>
@@ -70,19 +73,21 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     persist::fence(d); // what this thread committed before is durable
     if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
     overwriting& op = owner.in_place;
+    op.state.store(overwriting::announced, std::memory_order_seq_cst);
+    const auto give_up = [&] {
+        op.state.store(overwriting::none, std::memory_order_seq_cst);
+        return false;
+    };
+    // Before what a helper reads changes: who found the last store decided is seen here (5).
+    if (oldest_own_pin(owner) != ~std::uint64_t{0}) return give_up();
     op.old.store(word_at(at, bytes), std::memory_order_relaxed);
     op.next.store(word_at(next, bytes), std::memory_order_relaxed);
     op.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     op.at.store(at, std::memory_order_release);
     // Before a reader may store the element (2). What was named is durable by now.
     if (d == hf::domain::adr) owner.durable->in_place = pool_->offset_of(at);
-    op.state.store(overwriting::announced, std::memory_order_seq_cst);
     std::uint32_t undecided = overwriting::announced;
-    if (oldest_own_pin(owner) != ~std::uint64_t{0} ||
-        !op.state.compare_exchange_strong(undecided, overwriting::decided)) {
-        op.state.store(overwriting::none, std::memory_order_seq_cst);
-        return false;
-    }
+    if (!op.state.compare_exchange_strong(undecided, overwriting::decided)) return give_up();
     persist::trace(persist::event::in_place, at, bytes);
     op.store();
     persist::flush(d, at, bytes);

@@ -35,7 +35,7 @@ struct alignas(line_bytes) pin_slot {
 struct overwriting {
     enum : std::uint32_t { none, announced, decided, withdrawn };
     std::atomic<std::uint32_t> state{none};
-    // Stable while one who has pinned sees 'decided'.
+    // Stable while one who has pinned, and saw 'decided', reads them: overwrite.cpp (5).
     std::atomic<std::byte*> at{nullptr};
     std::atomic<std::uint64_t> old{0}, next{0};
     std::atomic<std::uint32_t> bytes{0};

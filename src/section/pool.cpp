@@ -339,6 +339,7 @@ std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept
 
 result<pool> pool::open(const std::string& path, const open_options& options) try {
     const auto start = std::chrono::steady_clock::now();
+    if (path.empty()) return status{errc::bad_argument, "bad_argument: the pool's path is empty"};
     if ((engine_bits_of(options.engines) & (engine_clobber | engine_undo)) != 0 &&
         __start_hf_uninstrumented != nullptr)
         return status{errc::not_instrumented,

@@ -19,7 +19,7 @@ struct variant {
     bool eadr;
 };
 
-class list_program final : public hf::crash::program {
+class list_program : public hf::crash::program {
 public:
     explicit list_program(const variant& v) : variant_(v) {}
     hf::open_options options() const override {
@@ -59,14 +59,29 @@ private:
     variant variant_;
 };
 
+/// Nobody has made the root before the description asks for it: after a failure that is a store like
+/// any other, and an operation goes on from there.
+class described_first final : public list_program {
+public:
+    using list_program::list_program;
+    void setup(hf::pool&) override {}
+    unsigned operations(unsigned) const override { return 1; }
+    unsigned operations_after() const override { return 1; }
+    void run_after(hf::pool& p, unsigned i) override { run(p, 0, i); }
+};
+
 [[maybe_unused]] const bool added = [] {
     for (const variant& v : {variant{"clobber", true, hf::mode::pmem, false},
                              variant{"clobber eadr", true, hf::mode::pmem, true},
                              variant{"clobber process", true, hf::mode::process, false},
                              variant{"undo", false, hf::mode::pmem, false},
                              variant{"undo eadr", false, hf::mode::pmem, true},
-                             variant{"undo process", false, hf::mode::process, false}})
+                             variant{"undo process", false, hf::mode::process, false}}) {
         hf::crash::add(std::string("list/") + v.name, std::make_unique<list_program>(v));
+        if (!v.clobber)
+            hf::crash::add(std::string("list/described first/") + v.name,
+                           std::make_unique<described_first>(v));
+    }
     return true;
 }();
 
