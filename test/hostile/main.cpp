@@ -21,7 +21,10 @@
 #include <unistd.h>
 
 // A report ends the process, so that it is attributed as well.
-extern "C" const char* __asan_default_options() { return "abort_on_error=1:detect_leaks=0"; }
+// What is kept of freed memory counts as a batch's: less than usual.
+extern "C" const char* __asan_default_options() {
+    return "abort_on_error=1:detect_leaks=0:quarantine_size_mb=64";
+}
 extern "C" const char* __ubsan_default_options() {
     return "halt_on_error=1:abort_on_error=1:print_stacktrace=1";
 }
