@@ -146,13 +146,14 @@ bool store::keep(std::string_view key, thread_counts& counted) {
     return false;
 }
 
-// Erases. That needs nodes, too: in a full pool those of the ballast, which goes without any.
+// Erases; false when nothing was. That needs nodes, too: in a full pool those of the ballast, which
+// goes without any.
 bool store::give_up(std::string_view key) {
-    if (items_.erase(key)) return true;
+    if (const auto gone = items_.erase(key)) return *gone;
     if (!ballast_.clear().ok()) return false;
-    const bool done = static_cast<bool>(items_.erase(key));
+    const auto gone = items_.erase(key);
     fill_ballast();
-    return done;
+    return gone && *gone;
 }
 
 void store::fill_ballast() {
@@ -221,12 +222,15 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted) {
     return !large && !oldest.empty() && clear_chunk(oldest, counted);
 }
 
+// Of a damaged pool's items some are met on a walk and not found: false when all of them are so.
 bool store::give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted) {
+    bool any = false;
     for (const std::string& key : keys) {
-        if (!give_up(key)) return false;
+        if (!give_up(key)) continue; // or met twice
         counted.add(as);
+        any = true;
     }
-    return true;
+    return any;
 }
 
 // Gives up every item whose value lies in the chunk of this one's. One pass over all items.
@@ -253,12 +257,10 @@ bool store::evict_run(thread_counts& counted) {
     if (run.empty()) return false;
     std::ranges::sort(run);
     const std::uint32_t newest = run[run.size() - 1 - run.size() / 16].first;
-    for (const auto& [used, key] : run) {
-        if (used > newest) break;
-        if (!give_up(key)) return false;
-        counted.add(count::evictions);
-    }
-    return true;
+    std::vector<std::string> unused;
+    for (auto& [used, key] : run)
+        if (used <= newest) unused.push_back(std::move(key));
+    return give_up_all(unused, count::evictions, counted);
 }
 
 bool store::make_room(std::size_t bytes, unsigned& evictions_left, thread_counts& counted) {
