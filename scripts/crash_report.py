@@ -36,7 +36,7 @@ ONE_FAILURE = ("section/long log", "section/brim")
 # Millions of states with each pair: one failure and one preemption, but with --long.
 HUGE = ("bptree/two threads, one splits",)
 # With --brief, one failure in a row, or no preemption: they were half of all the time.
-LONG = ("bptree/split inner", "bptree/split root", "bptree/two threads, one splits", "mod/queue/wide/adr")
+LONG = HUGE + ("bptree/split inner", "bptree/split root", "mod/queue/wide/adr")
 
 
 def budgets(program, options):

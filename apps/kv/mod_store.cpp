@@ -16,7 +16,6 @@ namespace {
 
 constexpr std::size_t used_slots = 1 << 18;
 constexpr unsigned attempts_max = 256;        // to store one item
-constexpr unsigned evictions_max = 1024;      // for one item; only a damaged pool takes as many
 constexpr unsigned sample_items = 24;         // looked at to find one victim
 constexpr std::size_t chunk_bytes = 64 << 10; // the allocator's, or a multiple of it
 constexpr unsigned run_items = 64;
@@ -132,7 +131,6 @@ void store::begin_value(const item_head& head) {
 
 // Makes value_ the key's value.
 bool store::keep(std::string_view key, thread_counts& counted) {
-    unsigned evictions_left = evictions_max;
     for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
         const auto kept = items_.insert_or_assign(key, value_);
         if (kept) {
@@ -140,7 +138,7 @@ bool store::keep(std::string_view key, thread_counts& counted) {
             return true;
         }
         if (kept.error().code() != errc::pool_full || !evict_) return false;
-        if (!make_room(key.size() + value_.size(), evictions_left, counted)) return false;
+        if (!make_room(key.size() + value_.size(), counted)) return false;
         if (attempt % 16 == 15 && !evict_run(counted)) return false;
     }
     return false;
@@ -263,16 +261,11 @@ bool store::evict_run(thread_counts& counted) {
     return give_up_all(unused, count::evictions, counted);
 }
 
-bool store::make_room(std::size_t bytes, unsigned& evictions_left, thread_counts& counted) {
-    const auto evict_one_more = [&] {
-        if (evictions_left == 0) return false;
-        --evictions_left;
-        return evict_some(bytes, counted);
-    };
-    if (!evict_one_more()) return false;
+bool store::make_room(std::size_t bytes, thread_counts& counted) {
+    if (!evict_some(bytes, counted)) return false;
     // The next eviction must not find the ballast gone.
     for (unsigned more = 0; more < 64 && ballast_.size() < ballast_items / 2; ++more) {
-        if (!evict_one_more()) return false;
+        if (!evict_some(bytes, counted)) return false;
         fill_ballast();
     }
     return true;

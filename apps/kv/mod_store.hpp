@@ -109,7 +109,7 @@ private:
     void begin_value(const item_head& head);
     bool keep(std::string_view key, thread_counts& counted);
     bool give_up(std::string_view key);
-    bool make_room(std::size_t bytes, unsigned& evictions_left, thread_counts& counted);
+    bool make_room(std::size_t bytes, thread_counts& counted);
     bool give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted);
     bool clear_chunk(const std::string& around, thread_counts& counted);
     bool evict_run(thread_counts& counted);
