@@ -39,7 +39,7 @@ bool may_read(const run_options& options);
 /// Names of all benchmarks that run() knows.
 std::vector<std::string> run_names();
 
-/// The object has the fields that DESIGN §7 fixes, and the machine's facts.
+/// The object has the fields that docs/internals/design.md fixes, and the machine's facts.
 nlohmann::ordered_json run(const run_options& options);
 
 /// Sets the latency model that the options ask for.

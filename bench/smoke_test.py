@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every benchmark runs with every engine, and says what scripts rely on (DESIGN: the benchmark's face).
+"""Every benchmark runs with every engine, and says what scripts rely on (docs/internals/design.md, the benchmark's face).
 
 usage: smoke_test.py PATH-OF-HOLDFAST
 """

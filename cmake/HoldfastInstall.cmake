@@ -3,8 +3,7 @@
 # What cmake --install leaves: public headers, the runtime's libraries, the plugin and its wrappers, the
 # crash checker, the server and the command, a CMake package and a pkg-config file. Everything finds
 # everything else relative to itself, so the tree may be moved.
-set(modules base persist pool alloc section clobber undo ido mod c)
-foreach(module IN LISTS modules)
+foreach(module IN LISTS HOLDFAST_MODULES)
   set_target_properties(hf_${module} PROPERTIES EXPORT_NAME ${module})
   list(APPEND libraries hf_${module})
 endforeach()
@@ -23,6 +22,10 @@ include(CMakePackageConfigHelpers)
 write_basic_package_version_file(${CMAKE_BINARY_DIR}/holdfastConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_BINARY_DIR}/holdfastConfigVersion.cmake DESTINATION lib/cmake/holdfast)
+set(HOLDFAST_LIBRARIES ${HOLDFAST_MODULES}) # a linker wants those that use others before them
+list(TRANSFORM HOLDFAST_LIBRARIES PREPEND -lhf_)
+list(REVERSE HOLDFAST_LIBRARIES)
+list(JOIN HOLDFAST_LIBRARIES " " HOLDFAST_LIBRARIES)
 configure_file(cmake/holdfast.pc.in ${CMAKE_BINARY_DIR}/holdfast.pc @ONLY)
 install(FILES ${CMAKE_BINARY_DIR}/holdfast.pc DESTINATION lib/pkgconfig)
 install(FILES LICENSE README.md DESTINATION share/doc/holdfast)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# holdfast_instrument(<target> ENGINE none|clobber|undo|ido [OPTIONS <plugin option>...])
+# holdfast_instrument(<target> ENGINE <engine> [OPTIONS <plugin option>...])
 #
 # Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
-# HF_ENGINE=<engine> for them. Call it when the target has all its sources. Options, without their
-# leading dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engine ido counts what
-# iDO logging would log, for comparison: nothing is recovered. Engine none leaves the functions plain,
-# and defines HOLDFAST_UNINSTRUMENTED: without it, or an engine, pools refuse such a program.
+# HF_ENGINE=<engine> for them. Call it when the target has all its sources. The engines are those of
+# the table (holdfast/abi/engines.def) that have sections, and none. Options, without their leading
+# dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engine ido counts what iDO
+# logging would log, for comparison: nothing is recovered. Engine none leaves the functions plain, and
+# defines HOLDFAST_UNINSTRUMENTED: without it, or an engine, pools refuse such a program.
 #
 # holdfast_trace(<target>)
 #
@@ -21,7 +22,7 @@
 # All code of a program that touches a relocated pool, or shares inline functions with such code, is
 # to be built like this.
 #
-# holdfast_crash_program(<name> ENGINE none|clobber|undo SOURCES <source>... [OPTIONS ...])
+# holdfast_crash_program(<name> ENGINE <engine> SOURCES <source>... [OPTIONS ...])
 #
 # An executable of crash programs (holdfast/crash.hpp), for `holdfast crash` to run: instrumented,
 # traced and linked with the checker, which stands for holdfast::holdfast. Link nothing else of
@@ -29,8 +30,35 @@
 # holdfast_trace.
 #
 # Works inside Holdfast's own build (target holdfast-plugin) and from an installed package (imported
-# target holdfast::plugin).
+# target holdfast::plugin). A directory whose plugin was built with another table of engines names that
+# table in HOLDFAST_ENGINE_TABLE, and the plugin's target in HOLDFAST_PLUGIN.
 include_guard(GLOBAL)
+
+# Sets <engines> to the names of the engines that functions can be instrumented for, as the table
+# orders them, and <choice> to all that ENGINE takes, in words.
+function(_holdfast_engines engines choice)
+  set(table "${HOLDFAST_ENGINE_TABLE}")
+  foreach(up IN ITEMS .. ../../..) # of cmake/ in the source tree, of lib/cmake/holdfast in a package
+    cmake_path(APPEND CMAKE_CURRENT_FUNCTION_LIST_DIR ${up} include/holdfast/abi/engines.def
+               OUTPUT_VARIABLE ours)
+    if(NOT table AND EXISTS "${ours}")
+      set(table "${ours}")
+    endif()
+  endforeach()
+  if(NOT EXISTS "${table}")
+    message(FATAL_ERROR "Holdfast's table of engines is missing: '${table}'")
+  endif()
+  cmake_path(NORMAL_PATH table) # ninja takes two spellings of one file for a mistake
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS "${table}")
+  file(STRINGS "${table}" rows REGEX "^HF_ENGINE_ROW\\(")
+  list(FILTER rows EXCLUDE REGEX ",[ ]*none[ ]*,")
+  list(TRANSFORM rows REPLACE "^HF_ENGINE_ROW\\([ ]*([a-z_0-9]+).*" "\\1" OUTPUT_VARIABLE names)
+  set(${engines} ${names} PARENT_SCOPE)
+  list(POP_BACK names last)
+  list(PREPEND names none)
+  list(JOIN names ", " words)
+  set(${choice} "${words} or ${last}" PARENT_SCOPE)
+endfunction()
 
 # Adds the plugin to the compilation of a target, once. Sets <file_variable> to its path, a
 # generator expression.
@@ -46,7 +74,10 @@ function(_holdfast_add_plugin target caller file_variable)
     endif()
   endforeach()
 
-  if(TARGET holdfast-plugin)
+  if(HOLDFAST_PLUGIN)
+    set(plugin ${HOLDFAST_PLUGIN})
+    add_dependencies(${target} ${plugin})
+  elseif(TARGET holdfast-plugin)
     set(plugin holdfast-plugin)
     add_dependencies(${target} holdfast-plugin)
   elseif(TARGET holdfast::plugin)
@@ -68,7 +99,7 @@ function(_holdfast_add_plugin target caller file_variable)
     get_target_property(path ${plugin} LOCATION)
   else()
     get_target_property(path ${plugin} LIBRARY_OUTPUT_DIRECTORY)
-    string(APPEND path "/libholdfast-plugin.so")
+    string(APPEND path "/lib${plugin}.so")
   endif()
 
   # Messages and descriptors name lines. Where the build makes debug information anyway, do not cut
@@ -94,8 +125,9 @@ function(holdfast_instrument target)
   if(NOT TARGET ${target})
     message(FATAL_ERROR "holdfast_instrument: '${target}' is not a target")
   endif()
-  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE MATCHES "^(none|clobber|undo|ido)$")
-    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE none, clobber, undo or ido "
+  _holdfast_engines(engines choice)
+  if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE IN_LIST engines AND NOT ARG_ENGINE STREQUAL "none")
+    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE ${choice} "
                         "(got '${ARG_ENGINE}' '${ARG_UNPARSED_ARGUMENTS}')")
   endif()
   get_target_property(already ${target} HOLDFAST_ENGINE)
@@ -153,7 +185,8 @@ endfunction()
 function(holdfast_crash_program name)
   cmake_parse_arguments(PARSE_ARGV 1 ARG "" "ENGINE" "SOURCES;OPTIONS")
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE OR NOT ARG_SOURCES)
-    message(FATAL_ERROR "holdfast_crash_program(${name}): say ENGINE none, clobber or undo and "
+    _holdfast_engines(engines choice)
+    message(FATAL_ERROR "holdfast_crash_program(${name}): say ENGINE ${choice} and "
                         "SOURCES (got '${ARG_UNPARSED_ARGUMENTS}')")
   endif()
   add_executable(${name} ${ARG_SOURCES})

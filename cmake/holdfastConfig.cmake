@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
 # find_package(holdfast): the library holdfast::holdfast and, where the package was built with the
-# compiler plugin, holdfast_instrument(target ENGINE clobber|undo|none) and, for the crash checker,
-# holdfast_crash_program(name ENGINE clobber|undo|none SOURCES ...).
+# compiler plugin, holdfast_instrument(target ENGINE <engine>) and, for the crash checker,
+# holdfast_crash_program(name ENGINE <engine> SOURCES ...).
 include(CMakeFindDependencyMacro)
 find_dependency(Threads)
 find_dependency(fmt)

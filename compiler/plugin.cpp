@@ -3,7 +3,7 @@
 // Holdfast's plugin for clang 19: options and places in the pipeline.
 //
 //   clang++-19 -fplugin=libholdfast-plugin.so
-//   -fpass-plugin=libholdfast-plugin.so
+//              -fpass-plugin=libholdfast-plugin.so
 //              -mllvm -holdfast-engine=clobber
 //
 // -fpass-plugin adds the passes; -fplugin loads the library early enough for
@@ -13,6 +13,7 @@
 #include "transform/Instrument.h"
 #include "transform/MarkFunctions.h"
 #include "transform/RelocateAccesses.h"
+#include "transform/SplitCopies.h"
 #include "transform/TraceAccesses.h"
 
 #include "llvm/Config/llvm-config.h"
@@ -27,17 +28,35 @@ static_assert(LLVM_VERSION_MAJOR == 19,
 using namespace llvm;
 using namespace holdfast;
 
-static cl::opt<EngineKind>
+namespace {
+
+/// Takes the engines' names from the table, and names them when it refuses one.
+class EngineParser : public cl::parser<const EngineInfo *> {
+public:
+  using parser::parser;
+
+  void initialize() { // called when the option has its name
+    addLiteralOption(NoEngine, nullptr, "functions stay as they are");
+    for (const EngineInfo &E : engines())
+      if (E.Logs != LoggedWrites::none)
+        addLiteralOption(E.Name, &E, "an engine of sections");
+  }
+
+  bool parse(cl::Option &O, StringRef, StringRef Name,
+             const EngineInfo *&Chosen) {
+    Expected<const EngineInfo *> Found = findEngine(Name);
+    if (!Found)
+      return O.error(toString(Found.takeError()));
+    Chosen = *Found;
+    return false;
+  }
+};
+
+} // namespace
+
+static cl::opt<const EngineInfo *, /*ExternalStorage=*/false, EngineParser>
     Engine("holdfast-engine", cl::desc("Engine of failure-atomic functions"),
-           cl::values(clEnumValN(EngineKind::None, "none",
-                                 "functions stay as they are"),
-                      clEnumValN(EngineKind::Clobber, "clobber",
-                                 "clobber logging and re-execution"),
-                      clEnumValN(EngineKind::Undo, "undo",
-                                 "undo logging and rollback"),
-                      clEnumValN(EngineKind::Ido, "ido",
-                                 "iDO logging, counted: recovers nothing")),
-           cl::init(EngineKind::Clobber));
+           cl::init(defaultEngine()));
 static cl::opt<LogParts> Parts(
     "holdfast-parts",
     cl::desc("Parts of clobber logging to build in (for measurements)"),
@@ -87,7 +106,8 @@ struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
   static bool isRequired() { return true; }
 };
 
-/// The link would have to translate what its sections are made of.
+/// Refuses link-time optimisation: the link would have to translate what its
+/// sections are made of.
 struct RelocatePass : PassInfoMixin<RelocatePass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     if (isForLinkTimeOptimisation(M)) {
@@ -100,8 +120,8 @@ struct RelocatePass : PassInfoMixin<RelocatePass> {
   static bool isRequired() { return true; }
 };
 
-/// The link would have to trace: what the compile step inserted, its analysis
-/// of sections would take for calls of the sections.
+/// Refuses link-time optimisation: the link would have to trace. Its analysis
+/// of sections would take what the compile step inserted for their own calls.
 struct TracePass : PassInfoMixin<TracePass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     if (isForLinkTimeOptimisation(M)) {
@@ -120,14 +140,13 @@ void registerPasses(PassBuilder &Builder) {
       [](ModulePassManager &Passes, OptimizationLevel) {
         if (Relocatable)
           Passes.addPass(SplitCopiesPass());
-        if (Engine != EngineKind::None)
-          Passes.addPass(MarkFunctionsPass(commandLineOptions()));
+        Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         if (Trace)
           Passes.addPass(KeepUntracedApartPass());
       });
   Builder.registerOptimizerLastEPCallback(
       [](ModulePassManager &Passes, OptimizationLevel) {
-        if (Engine != EngineKind::None)
+        if (Engine)
           Passes.addPass(InstrumentOrDeferPass());
         if (Relocatable)
           Passes.addPass(RelocatePass());

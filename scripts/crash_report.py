@@ -34,7 +34,7 @@ def run_json(command, timeout=None):
 # Logs of hundreds of records: a second failure in a row would take hours.
 ONE_FAILURE = ("section/long log", "section/brim")
 # Millions of states with each pair: one failure and one preemption, but with --long.
-HUGE = ("bptree/two threads, one splits",)
+HUGE = ("bptree/two threads",)
 # With --brief, one failure in a row, or no preemption: they were half of all the time.
 LONG = HUGE + ("bptree/split inner", "bptree/split root", "mod/queue/wide/adr")
 
@@ -157,7 +157,7 @@ def options_given():
                         help="DEPTH:PREEMPTIONS, … of programs with two threads; default %(default)s")
     parser.add_argument("--first", default="any", help="failure of two in a row: any, power, kill; default %(default)s")
     parser.add_argument("--brief", action="store_true", help="less of the few programs that take longest")
-    parser.add_argument("--long", action="store_true", help="all of the one that takes hours")
+    parser.add_argument("--long", action="store_true", help="all of the few that take minutes to hours")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs side by side; default %(default)s")
     parser.add_argument("--seconds", type=float, default=3600, help="of each run; then it is not complete")
     parser.add_argument("--no-litmus", action="store_true")

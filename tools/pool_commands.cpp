@@ -5,10 +5,8 @@
 #include <verify/mending.hpp>
 #include <verify/read_file.hpp>
 
-#include <holdfast/clobber.hpp>
-#include <holdfast/mod/store.hpp>
+#include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
-#include <holdfast/undo.hpp>
 
 #include <fmt/format.h>
 
@@ -85,7 +83,8 @@ void dump(const asked& a) {
     }
     print_dump(file.bytes(), found.header, a.json);
     if (found.outcome != verdict::damaged) leave(verdict::good);
-    fmt::print(stderr, "{}: damaged, and shown as far as it goes: holdfast check says where\n", a.path);
+    fmt::print(stderr, "{}: damaged, and shown as far as it goes: holdfast check says where\n",
+               a.path);
     leave(verdict::damaged);
 }
 
@@ -103,7 +102,7 @@ void roll_back(const asked& a) {
         how.layout_hash = found.header.layout_hash;
         how.mode = static_cast<hf::mode>(found.header.mode);
     }
-    how.engines = {clobber::engine(), undo::engine(), mod::engine()};
+    how.engines = all_engines();
     how.creation = create::never;
     how.relocate = relocation::if_taken;
     how.recovery = recovery_policy::roll_back;

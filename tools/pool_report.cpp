@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool_report.hpp"
 
+#include <base/engines.hpp>
+#include <open/registry.hpp>
 #include <pool/file_checks.hpp>
-#include <section/registry.hpp>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "search.hpp"
 
-#include <base/checksum.hpp>
+#include "../peer/hash.hpp"
 
 #include <algorithm>
 
@@ -90,7 +90,7 @@ result<search_result> search(const graph& in, search_state& state, step_observer
     found.reached = static_cast<std::uint32_t>(levels.size()) -
                     static_cast<std::uint32_t>(std::ranges::count(levels, level{0}));
     found.depth = *std::ranges::max_element(levels) - 1;
-    found.checksum = checksum(levels.data(), levels.size_bytes(), 0);
+    found.checksum = apps::hash_of(levels.data(), levels.size_bytes(), 0);
     return found;
 }
 

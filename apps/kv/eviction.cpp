@@ -9,9 +9,9 @@
 // younger items than others do, a whole window of memory is cleared: every item in it is evicted.
 // Items of whole chunks are too few to be met by sampling: they wait in a queue in the order of
 // their use.
+#include "../peer/hash.hpp"
 #include "sections.hpp"
 #include "store.hpp"
-#include <base/checksum.hpp>
 
 #include <holdfast/alloc.hpp>
 
@@ -25,9 +25,9 @@ namespace hf::kv {
 namespace {
 
 constexpr unsigned attempts_max = 32;
-constexpr unsigned sample_items = 12; // looked at to find one victim
+constexpr unsigned sample_items = 12;             // looked at to find one victim
 constexpr std::uintptr_t window_bytes = 64 << 10; // the allocator's chunk, or a multiple of it
-constexpr std::uintptr_t block_step = 16; // every block starts at a multiple of this
+constexpr std::uintptr_t block_step = 16;         // every block starts at a multiple of this
 
 std::uint64_t random_word() noexcept {
     thread_local std::uint64_t state = reinterpret_cast<std::uintptr_t>(&state) | 1;
@@ -50,7 +50,7 @@ hash_if_item(std::uintptr_t address, std::uintptr_t mapped_end, std::uint64_t se
     const std::uint64_t hash = raw->node.hash;
     char key[key_bytes_max];
     for (std::size_t i = 0; i < key_bytes; ++i) key[i] = bytes[i];
-    return checksum(key, key_bytes, seed) == hash ? hash : 0;
+    return apps::hash_of(key, key_bytes, seed) == hash ? hash : 0;
 }
 
 item* random_item(structures::hash_table& table) noexcept {

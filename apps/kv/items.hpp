@@ -27,11 +27,11 @@ namespace hf::kv {
 
 struct item {
     structures::hash_node node;
-    std::uint64_t cas;          // unique for this content; grows over restarts
-    std::uint32_t flags;        // the client's, opaque
-    std::uint32_t exptime;      // Unix second from which the item is gone; 0: never
-    std::uint32_t stored;       // Unix second in which it was stored
-    std::uint32_t last_access;  // Unix second, see (3)
+    std::uint64_t cas;         // unique for this content; grows over restarts
+    std::uint32_t flags;       // the client's, opaque
+    std::uint32_t exptime;     // Unix second from which the item is gone; 0: never
+    std::uint32_t stored;      // Unix second in which it was stored
+    std::uint32_t last_access; // Unix second, see (3)
     std::uint32_t value_bytes;
     std::uint16_t key_bytes;
     std::uint16_t reserved;
@@ -59,9 +59,9 @@ struct alignas(64) instance {
 
 /// Root object; zero-filled is a store that was never used.
 struct kv_root {
-    std::uint64_t seed;         // of the key hash; 0: not chosen yet
-    std::uint64_t flush_cas;    // items with this cas or a smaller one are gone
-    std::uint64_t flush_times;  // [due:32][before:32], see flush_state (face.hpp)
+    std::uint64_t seed;        // of the key hash; 0: not chosen yet
+    std::uint64_t flush_cas;   // items with this cas or a smaller one are gone
+    std::uint64_t flush_times; // [due:32][before:32], see flush_state (face.hpp)
     std::uint64_t reserved[5];
     instance instances[instance_count];
 };

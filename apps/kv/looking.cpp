@@ -14,9 +14,6 @@
 // (2) are the frame; they are looked at once, before the first instance changes.
 #include "store.hpp"
 
-#include <base/checksum.hpp>
-#include <section/pool_impl.hpp>
-
 #include <holdfast/alloc.hpp>
 
 #include <fmt/format.h>
@@ -41,7 +38,7 @@ bool store::pin(const void* block) {
 
 status store::corrupt_at(const void* at, const std::string& what) const {
     return {errc::corrupt, fmt::format("{}: corrupt: at offset {:#x}: {}", pool_.path(),
-                                       pool_.internals().offset_of(at), what)};
+                                       pool_.offset_of(at), what)};
 }
 
 status store::frame_fault() {
@@ -55,8 +52,8 @@ status store::frame_fault() {
                                              sizeof(kv_root), block_bytes(pool_, root_)));
     pinned_.assign(1, reinterpret_cast<std::uintptr_t>(root_));
     for (const instance& in : root_->instances) {
-        const auto fault = structures::fault_of_segments(
-            &in.table, [&](const void* segment, std::size_t bytes) {
+        const auto fault =
+            structures::fault_of_segments(&in.table, [&](const void* segment, std::size_t bytes) {
                 return block_bytes(pool_, segment) >= bytes && pin(segment);
             });
         if (fault.at != nullptr)
@@ -91,28 +88,31 @@ const char* store::fault_of(const item* it, const instance& in) const noexcept {
 status store::fault_in(const instance& in) const {
     const char* expected = nullptr;
     const item* before = nullptr;
-    const auto fault = structures::fault_of_chains(&in.table, [&](const structures::hash_node* node) {
-        const auto* const it = reinterpret_cast<const item*>(node);
-        expected = fault_of(it, in);
-        if (expected == nullptr && before != nullptr && before->node.hash == it->node.hash &&
-            before->key() == it->key())
-            expected = "another key than its neighbour's";
-        before = it;
-        return expected == nullptr;
-    });
+    const auto fault =
+        structures::fault_of_chains(&in.table, [&](const structures::hash_node* node) {
+            const auto* const it = reinterpret_cast<const item*>(node);
+            expected = fault_of(it, in);
+            if (expected == nullptr && before != nullptr && before->node.hash == it->node.hash &&
+                before->key() == it->key())
+                expected = "another key than its neighbour's";
+            before = it;
+            return expected == nullptr;
+        });
     if (fault.at == nullptr) return {};
     if (expected != nullptr)
         return corrupt_at(fault.at, fmt::format("instance {}: expected {}, found {:#x}",
                                                 number_of(in), expected, fault.found));
-    return corrupt_at(fault.at, fmt::format("instance {}: expected {} {:#x}, found {:#x}",
-                                            number_of(in), fault.what, fault.expected, fault.found));
+    return corrupt_at(fault.at,
+                      fmt::format("instance {}: expected {} {:#x}, found {:#x}", number_of(in),
+                                  fault.what, fault.expected, fault.found));
 }
 
 // Requires: the instance's lock, shared at least. One at a time: nobody makes a segment meanwhile.
 status store::look_at(const instance& in) {
     const std::scoped_lock held{look_lock_};
     auto& seen = seen_[number_of(in)];
-    if (seen.load(std::memory_order_relaxed) == sight::sound) return {}; // another reader was faster
+    if (seen.load(std::memory_order_relaxed) == sight::sound)
+        return {}; // another reader was faster
     status found = look_at_frame();
     if (found.ok()) found = fault_in(in);
     const bool known = seen.exchange(found.ok() ? sight::sound : sight::damaged,

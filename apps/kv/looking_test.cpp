@@ -5,8 +5,7 @@
 // one place and closed, which seals the damage, then opened, asked and changed.
 #include "pool_check.hpp"
 #include "session.hpp"
-
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
 
@@ -78,9 +77,8 @@ protected:
     }
     std::string key_of_instance(unsigned number) {
         std::string found;
-        hf::structures::for_each(&root().instances[number].table, [&](auto* node) {
-            found = reinterpret_cast<item*>(node)->key();
-        });
+        hf::structures::for_each(&root().instances[number].table,
+                                 [&](auto* node) { found = reinterpret_cast<item*>(node)->key(); });
         return found;
     }
     /// After 'damage', keys of instance 7 are refused, 'expected' is said, and others are served.
@@ -137,9 +135,8 @@ TEST_F(Looking, LinkOutsideThePoolIsNotFollowed) {
 }
 
 TEST_F(Looking, LinkIntoABlockIsNotFollowed) {
-    finds("an allocated block", [&] {
-        link() = reinterpret_cast<item*>(reinterpret_cast<std::uintptr_t>(link()) + 16);
-    });
+    finds("an allocated block",
+          [&] { link() = reinterpret_cast<item*>(reinterpret_cast<std::uintptr_t>(link()) + 16); });
 }
 
 TEST_F(Looking, FreeItemIsNotFollowed) {
@@ -170,7 +167,8 @@ TEST_F(Looking, SegmentIsNoItem) {
 }
 
 TEST_F(Looking, SegmentOfAnotherInstanceIsNone) { // the first one has it
-    finds_everywhere("a segment", [&] { table().segments[2] = root().instances[3].table.segments[2]; });
+    finds_everywhere("a segment",
+                     [&] { table().segments[2] = root().instances[3].table.segments[2]; });
 }
 
 TEST_F(Looking, SegmentThatIsTooSmallIsNone) {

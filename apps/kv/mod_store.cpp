@@ -1,11 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "mod_store.hpp"
 
-#include <base/checksum.hpp>
+#include "../peer/hash.hpp"
 
 #include <holdfast/mod/store.hpp>
-
-#include <mod/node_space.hpp>
 
 #include <array>
 #include <bit>
@@ -20,13 +18,6 @@ constexpr unsigned sample_items = 24;         // looked at to find one victim
 constexpr std::size_t chunk_bytes = 64 << 10; // the allocator's, or a multiple of it
 constexpr unsigned run_items = 64;
 constexpr std::size_t ballast_items = 256;
-
-// Values of one class lie in nodes of the same size: chunks of their own, when they are large.
-std::size_t class_of_value(std::size_t bytes) {
-    constexpr std::size_t large = mod::class_bytes(mod::class_count - 1);
-    bytes += 8; // the node's head
-    return bytes <= large ? mod::class_of(bytes) : mod::class_count + bytes / chunk_bytes;
-}
 
 // One family: what one gives up serves the others.
 template <class Map> result<Map> open_member(const hf::pool& in, std::string_view name) {
@@ -103,7 +94,7 @@ life store::life_of(const item_head& of, std::uint32_t when) const noexcept {
 }
 
 std::atomic<std::uint32_t>& store::used_at(std::string_view key) noexcept {
-    return used_[checksum(key.data(), key.size(), 0) % used_slots];
+    return used_[apps::hash_of(key.data(), key.size(), 0) % used_slots];
 }
 void store::mark_access(std::string_view key, std::uint32_t when) noexcept {
     auto& last = used_at(key);
@@ -189,8 +180,7 @@ template <class Visit> void store::walk(unsigned count, Visit&& visit) {
 // all of its chunk is free: when no item of the class is met, a chunk is cleared.
 bool store::evict_some(std::size_t bytes, thread_counts& counted) {
     const std::uint32_t when = now();
-    const std::size_t wanted = class_of_value(bytes);
-    const bool large = wanted >= mod::class_count;
+    const bool large = bytes > mod::slotted_string_bytes_max;
     std::vector<std::string> dead;
     std::string usable, oldest;
     std::uint32_t usable_used = UINT32_MAX, oldest_used = UINT32_MAX;
@@ -204,10 +194,8 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted) {
             oldest_used = used;
             oldest = key;
         }
-        const auto its = class_of_value(key.size() + sizeof(item_head) + it.value.size());
-        // Large nodes also serve what is at least half as large.
-        const std::size_t most = large ? 2 * wanted - mod::class_count : wanted;
-        if (used >= usable_used || its < wanted || its > most) return;
+        const std::size_t its = key.size() + sizeof(item_head) + it.value.size();
+        if (used >= usable_used || !mod::string_memory_serves(its, bytes)) return;
         usable_used = used;
         usable = key;
     };

@@ -20,8 +20,8 @@ inline constexpr std::size_t line_bytes_max = 2048;
 inline constexpr std::size_t retrieval_bytes_max = 8U << 20;
 
 enum class verb : std::uint8_t {
-    reply,      // nothing to do: 'reply' is the whole answer
-    retrieve,   // get, gets, gat, gats: 'keys', 'with_cas', 'touches', 'exptime'
+    reply,    // nothing to do: 'reply' is the whole answer
+    retrieve, // get, gets, gat, gats: 'keys', 'with_cas', 'touches', 'exptime'
     set,
     add,
     replace,
@@ -31,13 +31,13 @@ enum class verb : std::uint8_t {
     incr,
     decr,
     touch,
-    remove,     // delete
-    flush_all,  // 'exptime' is the delay
-    stats,      // 'keys' holds the words after the command
-    verbosity,  // 'delta' is the level
+    remove,    // delete
+    flush_all, // 'exptime' is the delay
+    stats,     // 'keys' holds the words after the command
+    verbosity, // 'delta' is the level
     version,
     quit,
-    close,      // not our protocol (HTTP): hang up without an answer
+    close, // not our protocol (HTTP): hang up without an answer
 };
 
 struct request {
@@ -46,12 +46,12 @@ struct request {
     bool with_cas = false;
     bool touches = false;
     std::uint32_t flags = 0;
-    std::int64_t exptime = 0;       // seconds, as the client gave it
-    std::uint32_t value_bytes = 0;  // of the value that follows the line, its \r\n not counted
+    std::int64_t exptime = 0;      // seconds, as the client gave it
+    std::uint32_t value_bytes = 0; // of the value that follows the line, its \r\n not counted
     std::uint64_t cas = 0;
     std::uint64_t delta = 0;
     std::string_view key;
-    std::string_view keys;          // retrieve: separated by spaces, none longer than the limit
+    std::string_view keys; // retrieve: separated by spaces, none longer than the limit
     std::string_view reply;
 };
 

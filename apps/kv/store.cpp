@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "store.hpp"
 
+#include "../peer/hash.hpp"
 #include "sections.hpp"
-#include <base/checksum.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
@@ -93,7 +93,7 @@ const char* store::engine_name() noexcept {
 }
 
 std::uint64_t store::hash_of(std::string_view key) const noexcept {
-    return checksum(key.data(), key.size(), seed_);
+    return apps::hash_of(key.data(), key.size(), seed_);
 }
 
 item* store::find(const instance& in, std::string_view key, std::uint64_t hash) noexcept {
@@ -340,8 +340,7 @@ outcome store::remove(std::string_view key, thread_counts& counted) {
 void store::flush_all(std::int64_t delay_s) {
     const std::lock_guard held(flush_lock_);
     const auto last = flush_state::of(flush_cas_.load(), flush_times_.load());
-    const flush_state next =
-        last.flushed(delay_s, now(), [this] { return cas_.fetch_add(1); });
+    const flush_state next = last.flushed(delay_s, now(), [this] { return cas_.fetch_add(1); });
     set_flush(root_, next.cas, next.times());
     flush_cas_.store(next.cas, std::memory_order_release);
     flush_times_.store(next.times(), std::memory_order_release);

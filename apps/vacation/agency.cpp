@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "agency.hpp"
 
-#include <base/checksum.hpp>
+#include "../peer/hash.hpp"
 
 #include <algorithm>
 #include <map>
@@ -19,7 +19,7 @@ std::uint32_t any_price(random_words& random) { return 50 + 10 * random.below(5)
 kind any_kind(random_words& random) { return all_kinds[random.below(all_kinds.size())]; }
 
 template <class T> std::uint64_t digest_of(identifier id, std::uint64_t what, const T& value) {
-    return checksum(&value, sizeof value, id * 8 + what);
+    return apps::hash_of(&value, sizeof value, id * 8 + what);
 }
 
 } // namespace

@@ -4,9 +4,9 @@
 // buckets they need from the start; a transaction changes rows in place, each snapshotted before. A
 // customer's reservations are a linked list: one more is a new node and the entry's 24 bytes of
 // bill and head.
+#include "../peer/hash.hpp"
 #include "../peer/pmdk.hpp"
 #include "tables.hpp"
-#include <base/checksum.hpp>
 
 #include <bit>
 
@@ -79,7 +79,7 @@ public:
 
 private:
     PMEMoid* bucket_of(identifier id) const noexcept {
-        return &buckets_[checksum(&id, sizeof id, 0) & (table_->bucket_count - 1)];
+        return &buckets_[apps::hash_of(&id, sizeof id, 0) & (table_->bucket_count - 1)];
     }
     // The link to the entry, or the one that ends the chain.
     PMEMoid* link_of(identifier id) const noexcept {

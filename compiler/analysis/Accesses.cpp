@@ -86,8 +86,8 @@ private:
         {&I, Address, R, Location ? *Location : locate(Address, R), Strays});
   }
 
-  /// The origin of what an access meets, and whether that may lie outside of
-  /// the object its address is computed from.
+  /// Returns the origin of what an access meets, and whether that may lie
+  /// outside of the object its address is computed from.
   std::pair<Origin, bool> originAt(Instruction &I, Value *Address,
                                    uint64_t Bytes) const {
     Origin From = originOf(Address, Fresh, &Loops);

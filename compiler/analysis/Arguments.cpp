@@ -132,7 +132,8 @@ private:
     }
   }
 
-  /// The callee's parameter that a use as an argument becomes; null if unseen.
+  /// Returns the callee's parameter that a use as an argument becomes; null if
+  /// the callee is not seen.
   static const Argument *parameterFor(const CallBase &Call, const Use &U) {
     if (!Call.isArgOperand(&U) || classifyCall(Call).Kind != CallKind::Body)
       return nullptr;

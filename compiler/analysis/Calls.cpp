@@ -3,14 +3,14 @@
 // Classifies the calls of a section:
 //
 // 1. Inline assembly passes when it is empty and has no output but what went in
-// (a compiler barrier), else it is forbidden.
+//    (a compiler barrier), else it is forbidden.
 // 2. An indirect call is forbidden: nobody can tell what it would do when
-// re-executed.
+//    re-executed.
 // 3. The runtime's own functions, functions promised pure and a short list of C
-// and C++ library
-//    functions pass by name. Of library functions that write where nobody could
-//    log before, or whose result depends on the locale, the runtime has versions
-//    of its own (RuntimeVersions), which are called instead.
+//    and C++ library functions pass by name. Of library functions that write
+//    where nobody could log before, or whose result depends on the locale, the
+//    runtime has versions of its own (RuntimeVersions), which are called
+//    instead.
 // 4. A visible body is cloned and instrumented.
 // 5. Everything else is forbidden, with the most helpful reason we know.
 #include "analysis/Calls.h"
@@ -73,7 +73,7 @@ struct RuntimeVersion {
 
 } // namespace
 
-/// What src/section/c_library.cpp has.
+/// The functions of which the runtime has its own versions (c_library.cpp).
 static const std::vector<RuntimeVersion> &runtimeVersions() {
   static const std::vector<RuntimeVersion> Table = [] {
     std::vector<RuntimeVersion> T;
@@ -144,8 +144,8 @@ int calledBack(const CallBase &Call) {
   return V ? V->Function : -1;
 }
 
-/// What is wrong with a format of printf; empty: nothing. What it prints must
-/// not depend on the process, and it must not store.
+/// Returns what is wrong with a format of printf, or nothing. What printf
+/// prints must not depend on the process, and it must not store.
 static std::string whyFormat(const Value *Given) {
   StringRef Format;
   if (!getConstantStringInfo(Given, Format))
@@ -176,11 +176,11 @@ static CallMeaning classifyRuntimeVersion(const CallBase &Call,
                                           const RuntimeVersion &V) {
   if (V.Format >= 0)
     if (std::string Why = whyFormat(Call.getArgOperand(V.Format)); !Why.empty())
-      return {CallKind::Forbidden, "call of '" + V.Name.str() + "' with a " +
-                                       Why};
+      return {CallKind::Forbidden,
+              "call of '" + V.Name.str() + "' with a " + Why};
   if (V.Function >= 0) {
-    const auto *F = dyn_cast<Function>(
-        Call.getArgOperand(V.Function)->stripPointerCasts());
+    const auto *F =
+        dyn_cast<Function>(Call.getArgOperand(V.Function)->stripPointerCasts());
     if (!F || F->isDeclaration() || F->isInterposable())
       return {CallKind::Forbidden,
               "call of '" + V.Name.str() +
@@ -200,18 +200,18 @@ Function *calledFunction(const CallBase &Call) {
 /// Library functions whose result is a function of their arguments alone.
 static bool touchesNoMemory(StringRef Name) {
   static const StringSet<> Math = {
-      "sqrt",   "sin",       "cos",      "tan",       "asin",    "acos",
-      "atan",   "atan2",     "sinh",     "cosh",      "tanh",    "exp",
-      "exp2",   "expm1",     "log",      "log2",      "log10",   "log1p",
-      "pow",    "cbrt",      "hypot",    "floor",     "ceil",    "round",
-      "trunc",  "fmod",      "fma",      "fabs",      "fmin",    "fmax",
-      "fdim",   "ldexp",     "rint",     "lround",    "llround", "lrint",
-      "llrint", "remainder", "copysign", "nearbyint", "scalbn",  "erf",
-      "erfc",   "asinh",     "acosh",    "atanh",     "nextafter",
-      "nexttoward", "logb",  "ilogb",    "scalbln",   "tgamma",  "roundeven",
-      "exp10",  "cabs",      "carg",     "creal",     "cimag",   "conj",
-      "cproj",  "csqrt",     "cexp",     "clog",      "cpow",    "csin",
-      "ccos",   "ctan",      "csinh",    "ccosh",     "ctanh"};
+      "sqrt",   "sin",       "cos",      "tan",       "asin",      "acos",
+      "atan",   "atan2",     "sinh",     "cosh",      "tanh",      "exp",
+      "exp2",   "expm1",     "log",      "log2",      "log10",     "log1p",
+      "pow",    "cbrt",      "hypot",    "floor",     "ceil",      "round",
+      "trunc",  "fmod",      "fma",      "fabs",      "fmin",      "fmax",
+      "fdim",   "ldexp",     "rint",     "lround",    "llround",   "lrint",
+      "llrint", "remainder", "copysign", "nearbyint", "scalbn",    "erf",
+      "erfc",   "asinh",     "acosh",    "atanh",     "nextafter", "nexttoward",
+      "logb",   "ilogb",     "scalbln",  "tgamma",    "roundeven", "exp10",
+      "cabs",   "carg",      "creal",    "cimag",     "conj",      "cproj",
+      "csqrt",  "cexp",      "clog",     "cpow",      "csin",      "ccos",
+      "ctan",   "csinh",     "ccosh",    "ctanh"};
   // Complex arithmetic that the compiler leaves to its runtime.
   static const StringSet<> Complex = {"__mulsc3", "__muldc3", "__mulxc3",
                                       "__divsc3", "__divdc3", "__divxc3"};
@@ -228,7 +228,7 @@ static bool touchesNoMemory(StringRef Name) {
       .Default(Name.starts_with("__ubsan_handle_") ||
                Name.starts_with("__sanitizer_dtor_callback") ||
                Name.starts_with("__sanitizer_cov_") ||
-               // Not their memcpy and relatives: those write.
+               // memcpy and relatives are not among them: those write.
                ((Name.starts_with("__asan_") || Name.starts_with("__tsan_")) &&
                 !Name.contains("_mem")) ||
                Name.starts_with("hf_check_"));
@@ -460,8 +460,7 @@ static CallMeaning classifyAssembly(const InlineAsm &Asm) {
   if (!StringRef(Asm.getAsmString()).trim().empty())
     return {CallKind::Forbidden, "inline assembly"};
   for (const InlineAsm::ConstraintInfo &C : Asm.ParseConstraints())
-    if (C.Type == InlineAsm::isOutput && !C.isIndirect &&
-        !C.hasMatchingInput())
+    if (C.Type == InlineAsm::isOutput && !C.isIndirect && !C.hasMatchingInput())
       return {CallKind::Forbidden,
               "empty inline assembly with an output that has no input: its "
               "value is what a register happens to hold"};

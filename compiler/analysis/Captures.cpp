@@ -27,7 +27,8 @@ class Finder {
 public:
   explicit Finder(const DataLayout &Layout) : Layout(Layout) {}
 
-  /// What volatile variable the pointer leads to, in words; empty: none seen.
+  /// Returns the volatile variable that the pointer leads to, in words; empty
+  /// when none is seen.
   std::string variableBehind(const Value *Pointer) {
     SmallVector<const Value *, 4> Objects;
     getUnderlyingObjects(Pointer, Objects);
@@ -75,8 +76,8 @@ private:
   const DataLayout &Layout;
   unsigned Depth = 0;
 
-  /// The address that a load takes from a local written once, as parameters in
-  /// unoptimised code are; else null.
+  /// Returns the address that a load takes from a local written once, as
+  /// parameters in unoptimised code are; else null.
   static const Value *spilledAddress(const Value &Loaded) {
     const auto *Load = dyn_cast<LoadInst>(&Loaded);
     const auto *Slot =
@@ -114,7 +115,8 @@ private:
     }
   }
 
-  /// The pointer at a byte offset in a stored value; null if there is none.
+  /// Returns the pointer at a byte offset in a stored value; null if there is
+  /// none.
   const Value *partAt(const Value &Stored, int64_t Offset) const {
     if (Stored.getType()->isPointerTy())
       return Offset == 0 ? &Stored : nullptr;
@@ -151,7 +153,8 @@ static std::string variableCaptured(const CallBase &Call,
   return "";
 }
 
-/// Where the user wrote hf::tx: its frames are inlined around the call.
+/// Returns where the user wrote hf::tx, whose frames are inlined around the
+/// call.
 static DebugLoc userLine(const CallBase &Call) {
   const DILocation *Where = Call.getDebugLoc();
   while (Where && Where->getInlinedAt() &&

@@ -3,18 +3,17 @@
 // Clobber analysis (Clobber §4.4), for one function of a section:
 //
 // 1. Candidate input reads: every read of memory that may hold an input, unless
-// a write that
-//    dominates it covers its bytes.
+//    a write that dominates it covers its bytes.
 // 2. Candidate clobber writes: every write of such memory that may follow a
-// candidate read and may
-//    alias it. In a helper, everything was read before entry, so every such
-//    write is a candidate. Fresh memory holds no inputs: writes to it are never
-//    candidates.
+//    candidate read and may alias it. In a helper, everything was read before
+//    entry, so every such write is a candidate. Fresh memory holds no inputs:
+//    writes to it are never candidates.
 // 3. Refinement (Clobber Fig. 5): a candidate goes when it can never be the
-// first write of the
-//    section to a byte that was read before. Three rules, below.
-// Engine undo logs every write that is not to fresh memory; the first rule
-// serves it as well.
+//    first write of the section to a byte that was read before. Three rules,
+//    below.
+//
+// For an engine that logs every write, all that are not to fresh memory are
+// candidates; the first rule of refinement serves it as well.
 //
 // Why refinement is sound: take any run, any byte that is an input, and the
 // first write to that byte. Each rule removes a write only by showing an
@@ -27,10 +26,9 @@
 // about its instances:
 //
 //   (I) If A dominates B and both use value v, then between the last definition
-//   of v before B and B
-//       itself, A was executed: A and B use the same instance of v. (Else a
-//       path from v to B around A, put behind the first path to v, would reach
-//       B without A.)
+//       of v before B and B itself, A was executed: A and B use the same
+//       instance of v. (Else a path from v to B around A, put behind the first
+//       path to v, would reach B without A.)
 #include "analysis/ClobberWrites.h"
 
 #include "llvm/ADT/BitVector.h"
@@ -175,8 +173,8 @@ private:
     return Aliases;
   }
 
-  /// Step 1: the function wrote these bytes before, on every path. Sound by
-  /// (I).
+  /// Step 1: the function wrote these bytes before, on every path. (I) makes
+  /// this sound.
   bool isOwnResult(const Read &R) const {
     return R.Address && any_of(Found.Writes, [&](const Write &Earlier) {
              return Earlier.At != R.At && Tree.dominates(Earlier.At, R.At) &&
@@ -185,16 +183,16 @@ private:
   }
 
   bool mustLog(const Write &W) {
-    if (Options.Engine == EngineKind::Ido)
+    const LoggedWrites Logs = Options.Engine->Logs;
+    if (Logs == LoggedWrites::regions)
       return true; // counted, fresh or not
     if (W.From == Origin::Fresh) {
       ++Count.Fresh;
       return false;
     }
-    if (Options.Engine == EngineKind::Clobber &&
-        Options.Parts == LogParts::VLogOnly)
+    if (Logs == LoggedWrites::inputs && Options.Parts == LogParts::VLogOnly)
       return false;
-    bool Blanket = Options.Engine == EngineKind::Undo || As == Role::Helper;
+    bool Blanket = Logs == LoggedWrites::writes || As == Role::Helper;
     if (!Blanket &&
         none_of(Found.Reads, [&](const Read &R) { return mayClobber(W, R); }))
       return false;
@@ -226,8 +224,8 @@ private:
     return aliasOf(Batch, R, W) != AliasResult::NoAlias;
   }
 
-  /// Rule 1, shadowed: a dominating write covers all of W's bytes. Sound by
-  /// (I), for any read.
+  /// Rule 1, shadowed: a dominating write covers all of W's bytes. (I) makes
+  /// this sound, for any read.
   bool isShadowed(const Write &W) const {
     return any_of(Found.Writes, [&](const Write &Earlier) {
       return Earlier.At != W.At && Tree.dominates(Earlier.At, W.At) &&
@@ -240,6 +238,7 @@ private:
   bool isStable(const Range &Where, const Instruction *After) const {
     auto Stays = [&](const Value *V) {
       const auto *I = dyn_cast_or_null<Instruction>(V);
+      assert(!I || Tree.dominates(I, After));
       return !I || !Reach.mayFollow(After, I);
     };
     return Stays(Where.Base) && Stays(Where.Length);

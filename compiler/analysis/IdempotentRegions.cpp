@@ -3,22 +3,23 @@
 // Regions (iDO logging; Clobber §5.4):
 //
 // 1. A call of another function of the section is a region of its own: cuts
-// before and behind it. A call of the runtime has one before it.
+//    before and behind it. A call of the runtime has one before it.
 // 2. No region overwrites memory that it has read: a write that may overwrite
-// what a read before it has read, on some path without a cut between them, gets
-// a cut. A read of what the region itself wrote before it in the same block
-// does not count.
+//    what a read before it has read, on some path without a cut between them,
+//    gets a cut. A read of what the region itself wrote before it in the same
+//    block does not count.
 // 3. A loop with a cut inside gets one at its header: its variables change from
-// one iteration to the next, and a region must find its registers as they were
-// when it began.
+//    one iteration to the next, and a region must find its registers as they
+//    were when it began.
+//
 // What a cut logs are the registers that were set since the cut before it and
 // are read behind it, eight bytes a scalar, and the program counter. Volatile
 // bytes that the section preserves are live variables: logged as they are.
 //
-// Chosen in iDO's favour where its paper leaves a choice: addresses at constant
-// offsets and casts are computed again rather than logged, the program's stack
-// (which iDO keeps in persistent memory) costs nothing, a copy that may overlap
-// itself needs one cut.
+// Where iDO's paper leaves a choice, we choose in its favour: the section
+// computes addresses at constant offsets and casts again rather than log them,
+// the program's stack (which iDO keeps in persistent memory) costs nothing, and
+// a copy that may overlap itself needs one cut.
 #include "analysis/IdempotentRegions.h"
 #include "analysis/Calls.h"
 
@@ -40,7 +41,7 @@
 
 using namespace llvm;
 
-STATISTIC(NumRegions, "Boundaries of idempotent regions (engine ido)");
+STATISTIC(NumRegions, "Boundaries of idempotent regions of sections");
 
 namespace holdfast {
 
@@ -129,8 +130,8 @@ private:
                [](const Instruction &I) { return I.mayReadOrWriteMemory(); });
   }
 
-  /// (2), in an order in which a cut is there before what follows it is asked
-  /// about.
+  /// Cuts by rule 2, in an order in which a cut is there before what follows it
+  /// is asked about.
   void cutAntidependences() {
     DenseMap<const Instruction *, const Write *> WriteAt;
     for (const Write &W : Found.Writes)
@@ -195,15 +196,15 @@ private:
 
   // --- What a cut logs -------------------------------------------------------
 
-  /// Computed again where it is needed.
+  /// Whether the section computes it again where it is needed.
   static bool isFree(const Value *V) {
     if (const auto *Address = dyn_cast<GetElementPtrInst>(V))
       return Address->hasAllConstantIndices();
     return isa<CastInst>(V);
   }
 
-  /// Who needs a register: users, through what is computed again. A phi needs
-  /// it where control leaves the block it comes from.
+  /// The instructions that need a register: users, through what is computed
+  /// again. A phi needs it where control leaves the block it comes from.
   using UserMap =
       MapVector<const Instruction *, SmallPtrSet<const Instruction *, 4>>;
   const UserMap &users() {

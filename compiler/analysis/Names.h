@@ -5,6 +5,8 @@
 #ifndef HOLDFAST_COMPILER_NAMES_H
 #define HOLDFAST_COMPILER_NAMES_H
 
+#include "analysis/Engines.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/IR/Function.h"
 
@@ -37,30 +39,17 @@ inline constexpr llvm::StringLiteral SectionGuard =
 inline constexpr llvm::StringLiteral UninstrumentedSection =
     "hf_uninstrumented";
 
-/// None: failure-atomic functions stay as they are, for trace mode alone. Ido
-/// counts what iDO logging would log; it recovers nothing.
-enum class EngineKind { None, Clobber, Undo, Ido };
-
-/// Which halves of clobber logging are built in; the partial builds exist to
-/// measure (SPEC C9).
+/// Which halves of an engine that logs inputs are built in; the partial builds
+/// exist to measure.
 enum class LogParts { All, VLogOnly, ClobberLogOnly };
 
 struct SectionOptions {
-  EngineKind Engine = EngineKind::Clobber;
+  /// Null: the functions stay as they are, for trace mode alone.
+  const EngineInfo *Engine;
   LogParts Parts = LogParts::All;
-  bool Refine =
-      true; ///< remove unexposed and shadowed candidates (Clobber Fig. 5)
+  /// Whether unexposed and shadowed candidates are removed (Clobber Fig. 5).
+  bool Refine = true;
 
-  llvm::StringRef engineName() const {
-    switch (Engine) {
-    case EngineKind::Undo:
-      return "undo";
-    case EngineKind::Ido:
-      return "ido";
-    default:
-      return "clobber";
-    }
-  }
   bool operator==(const SectionOptions &) const = default;
 };
 

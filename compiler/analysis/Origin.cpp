@@ -194,7 +194,8 @@ private:
 
   static ConstantRange anywhere() { return ConstantRange::getFull(64); }
 
-  /// What getUnderlyingObject looks through besides offsets; null if nothing.
+  /// Returns what getUnderlyingObject looks through to, besides offsets; null
+  /// if nothing.
   static const Value *withoutOffset(const Value *V) {
     if (isa<BitCastOperator>(V) || isa<AddrSpaceCastOperator>(V))
       return cast<Operator>(V)->getOperand(0);
@@ -239,7 +240,7 @@ private:
                   [&](const Use &U) { return mayStray(U.get(), From); });
   }
 
-  /// The object's size; none where it is not known.
+  /// Returns the object's size; none where it is not known.
   static std::optional<uint64_t> sizeOf(const Value &Object) {
     if (const auto *Local = dyn_cast<AllocaInst>(&Object)) {
       auto Size = Local->getAllocationSize(Local->getDataLayout());
@@ -305,7 +306,7 @@ static bool returnsFresh(const Function &F, const FreshFunctions &Fresh) {
 }
 
 void findFreshFunctions(ArrayRef<Function *> Functions, FreshFunctions &Fresh) {
-  // Grows from nothing, so that recursion proves nothing by itself.
+  // The set grows from nothing, so that recursion proves nothing by itself.
   for (bool Grew = true; Grew;) {
     Grew = false;
     for (Function *F : Functions)

@@ -3,18 +3,18 @@
 // The rules of a section, checked on its instances after unwinding has been
 // removed:
 //
-// 1. Calls: nothing forbidden (Calls.cpp says what and why).
-// 2. Instructions: no volatile or atomic access, no fence between threads, no
-// computed goto, no
-//    exception that a handler inside the section would catch.
-// 3. Globals: only constants. Others are volatile and are neither restored nor
-// recorded.
+// 1. A section calls nothing forbidden (Calls.cpp says what and why).
+// 2. It makes no volatile or atomic access, no fence between threads and no
+//    computed goto, and throws no exception that a handler inside it would
+//    catch.
+// 3. Of globals it uses constants only. Others are volatile: nobody restores or
+//    records them.
 // 4. Addresses of locals stay in locals: they mean nothing to another process;
-// nor do those of functions and constants, and numbers made of them
-// (VolatileAddresses.cpp).
+//    nor do those of functions and constants, and numbers made of them
+//    (VolatileAddresses.cpp).
 // 5. hf_vlog_preserve comes before the first store that may reach PM, also
-// across calls: the record
-//    must be complete before the section has changed anything.
+//    across calls: the record must be complete before the section has changed
+//    anything.
 #include "analysis/SectionRules.h"
 #include "analysis/Calls.h"
 #include "analysis/VolatileAddresses.h"
@@ -172,9 +172,10 @@ private:
     }
     if (const Value *Address = getLoadStorePointerOperand(&I))
       if (Address->getType()->getPointerAddressSpace() != 0)
-        fail("access relative to a segment register: thread-local memory, which "
-             "is neither a constant nor recorded",
-             Where);
+        fail(
+            "access relative to a segment register: thread-local memory, which "
+            "is neither a constant nor recorded",
+            Where);
     if (isa<IndirectBrInst>(I) || isa<CallBrInst>(I))
       fail("computed goto", Where);
     if (I.isEHPad() || isa<ResumeInst>(I) || isa<InvokeInst>(I))

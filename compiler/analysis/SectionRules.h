@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What re-execution cannot tolerate is a compile error (SPEC C17).
+// What re-execution cannot tolerate is a compile error.
 #ifndef HOLDFAST_COMPILER_SECTIONRULES_H
 #define HOLDFAST_COMPILER_SECTIONRULES_H
 
@@ -13,7 +13,7 @@ namespace holdfast {
 /// source lines. Returns whether there was none.
 bool checkSections(const Sections &All);
 
-/// Why 'F' cannot be a section's own function; null when it can.
+/// Returns why 'F' cannot be a section's own function; null when it can.
 const char *whyUnfit(const llvm::Function &F);
 
 /// Reports what makes 'F' unfit as a section's own function. Returns whether it
@@ -23,7 +23,8 @@ bool checkSignature(const llvm::Function &F);
 /// Reports a record of arguments that no log takes. Returns whether it fits.
 bool checkArguments(const llvm::Function &F, const ArgumentBlock &Block);
 
-/// An error of the compilation at a line of 'F'; without line tables, at 'F'.
+/// Reports an error of the compilation at a line of 'F'; without line tables,
+/// at 'F'.
 void reportError(const llvm::Function &F, const llvm::Twine &Message,
                  llvm::DebugLoc Where);
 

@@ -31,11 +31,11 @@ struct Sections {
   SectionOptions Options;
   std::vector<std::unique_ptr<SectionFunction>> Functions;
   llvm::SmallVector<HandledCall, 4> Handled;
-  llvm::SmallPtrSet<const llvm::Function *, 4>
-      Throwers; ///< instances that called std::__throw_*
+  /// Instances that called std::__throw_*.
+  llvm::SmallPtrSet<const llvm::Function *, 4> Throwers;
 };
 
-/// The name as the source spells it.
+/// Returns the function's name as the source spells it.
 std::string prettyName(const llvm::Function &F);
 
 } // namespace holdfast

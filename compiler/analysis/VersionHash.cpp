@@ -2,19 +2,18 @@
 //
 // The hash serialises functions into a canonical stream of words:
 //
-// 1. Blocks in order of first reach, instructions in order; each gets a number
-// when it is met.
+// 1. The walk takes blocks in order of first reach and instructions in their
+//    order; each gets a number when the walk meets it.
 // 2. An instruction is its opcode, types, flags and operands; an operand is a
-// number or a constant
-//    in full.
+//    number or a constant in full.
 // 3. A helper instance is the number under which it was first met; its body
-// follows later. Another
-//    function is its name. A constant global is its contents, since the names
-//    of string literals depend on the rest of the module.
+//    follows later. Another function is its name. A constant global is its
+//    contents, since the names of string literals depend on the rest of the
+//    module.
 // 4. Metadata, attributes and names of values and types do not enter, but for
-// the attributes that say how floating-point arithmetic becomes instructions:
-// the same IR rounds otherwise on a target with fused multiply-add. They enter
-// for functions that have such arithmetic.
+//    the attributes that say how floating-point arithmetic becomes
+//    instructions: the same IR rounds otherwise on a target with fused
+//    multiply-add. They enter for functions that have such arithmetic.
 #include "analysis/VersionHash.h"
 #include "analysis/Calls.h"
 
@@ -206,16 +205,11 @@ private:
 
   void addFloatingPoint(const Function &F) {
     static constexpr StringLiteral Attributes[] = {
-        "target-cpu",
-        "target-features",
-        "denormal-fp-math",
-        "denormal-fp-math-f32",
-        "reciprocal-estimates",
-        "unsafe-fp-math",
-        "approx-func-fp-math",
-        "no-infs-fp-math",
-        "no-nans-fp-math",
-        "no-signed-zeros-fp-math",
+        "target-cpu",           "target-features",
+        "denormal-fp-math",     "denormal-fp-math-f32",
+        "reciprocal-estimates", "unsafe-fp-math",
+        "approx-func-fp-math",  "no-infs-fp-math",
+        "no-nans-fp-math",      "no-signed-zeros-fp-math",
         "use-soft-float"};
     add(F.getParent()->getTargetTriple());
     for (StringRef Name : Attributes)
@@ -246,9 +240,14 @@ private:
 
 uint64_t hashVersion(const Function &Body, const ArgumentBlock &Arguments,
                      const SectionOptions &Options) {
+  assert(none_of(instructions(Body), [&](const Instruction &I) {
+    const auto *Call = dyn_cast<CallBase>(&I);
+    const Function *Callee = Call ? Call->getCalledFunction() : nullptr;
+    return Callee && Callee->getName() == Options.Engine->callee("log");
+  }));
   Serializer Stream;
   Stream.add(HF_ABI_VERSION);
-  Stream.add(uint64_t(Options.Engine));
+  Stream.add(Options.Engine->Bit);
   Stream.add(uint64_t(Options.Parts));
   Stream.add(Arguments.Bytes);
   for (const PackedArgument &A : Arguments.Arguments) {

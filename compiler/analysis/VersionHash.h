@@ -15,10 +15,10 @@ namespace holdfast {
 /// see it.
 std::string recordName(const llvm::Function &F);
 
-/// Hash of what 'Body' computes, its helpers included, and of how it is
-/// recorded and logged. The same for every build of the same source by the same
-/// compiler and options; independent of value names, debug information and of
-/// the rest of the module.
+/// Hashes what 'Body' computes, its helpers included, and how it is recorded
+/// and logged. The hash is the same for every build of the same source by the
+/// same compiler and options; independent of value names, debug information and
+/// of the rest of the module.
 ///
 /// REQUIRES: nothing is instrumented yet.
 uint64_t hashVersion(const llvm::Function &Body, const ArgumentBlock &Arguments,

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// For every instance:
+// The analysis finds for every instance:
 //
 // 1. The source of a value: a local's address, a fixed one (function, constant,
-// virtual table), a parameter, or nothing of interest. Arithmetic keeps it, but
-// for differences; so do unoptimised code's spills, and helpers that return it.
+//    virtual table), a parameter, or nothing of interest. Arithmetic keeps it,
+//    but for differences; so do unoptimised code's spills, and helpers that
+//    return it.
 // 2. The place of a store: a local, a parameter's memory, or the pool. What an
-// entry is given, or allocates, or what is reached through pointers from there,
-// is the pool.
+//    entry is given, or allocates, or what is reached through pointers from
+//    there, is the pool.
 // 3. A store of a source to a parameter's memory, or of a parameter, is a fact
-// about the helper: it is looked at again with what each call passes.
+//    about the helper: it is looked at again with what each call passes.
 #include "analysis/VolatileAddresses.h"
 #include "analysis/Calls.h"
 
@@ -168,15 +169,15 @@ private:
     for (const auto &[Offset, Stored] : Fields)
       if (Offset >= From.getSExtValue() &&
           Offset < From.getSExtValue() + int64_t(Length->getZExtValue()) &&
-          count_if(Fields, [&](const auto &F) {
-            return F.first == Offset;
-          }) == 1)
+          count_if(
+              Fields, [&](const auto &F) { return F.first == Offset; }) == 1)
         if (Source S = sourceOf(Stored);
             S.Is == Source::Local || S.Is == Source::Fixed)
           reportStore(S, Copy.getDebugLoc());
   }
 
-  /// The pointers stored to a local, by offset; false when there may be others.
+  /// Collects the pointers stored to a local, by offset; returns false when
+  /// there may be others.
   static bool
   collectFields(const Value &At, int64_t Offset,
                 SmallVectorImpl<std::pair<int64_t, const Value *>> &Fields) {
@@ -421,8 +422,8 @@ private:
     if (isa<AllocaInst>(Object))
       return {Place::Local};
     if (const auto *A = dyn_cast<Argument>(Object)) {
-      if (A->hasByValAttr() || (Current->As == Role::Entry &&
-                                A->hasStructRetAttr()))
+      if (A->hasByValAttr() ||
+          (Current->As == Role::Entry && A->hasStructRetAttr()))
         return {Place::Local};
       if (Current->As == Role::Entry)
         return {Place::Pool};

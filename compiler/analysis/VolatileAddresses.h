@@ -14,7 +14,8 @@ namespace holdfast {
 /// constant or a virtual table, or of a number made of such an address or of a
 /// local's; and for each store at a place that such a number chooses.
 ///
-/// Only what is certain: a pointer that may be one as well as a pool's passes.
+/// Reports only what is certain: a pointer that may be one as well as a pool's
+/// passes.
 void findVolatileAddresses(
     const Sections &All, const FreshFunctions &Fresh,
     llvm::function_ref<void(const SectionFunction &, const llvm::Twine &,

@@ -4,16 +4,15 @@
 //
 // 1. Each txfunc gets an internal instance of its body.
 // 2. In an instance, unwinding is removed. Nothing in a section can throw
-// (SectionRules.cpp makes
-//    sure), so an invoke is a call; the library's out-of-line throws end the
-//    process, as they would at the edge of a noexcept function.
+//    (SectionRules.cpp makes sure), so an invoke is a call; the library's
+//    out-of-line throws end the process, as they would at the edge of a
+//    noexcept function.
 // 3. Masked stores of vectorised loops become branches and plain stores: a log
-// of the whole vector
-//    would also restore bytes that are not the section's own.
+//    of the whole vector would also restore bytes that are not the section's
+//    own.
 // 4. Every call to a visible body goes to that function's helper instance, made
-// on first use, which
-//    also ends recursion. A txfunc called here is a helper like any other: it
-//    joins the section.
+//    on first use, which also ends recursion. A txfunc called here is a helper
+//    like any other: it joins the section.
 #include "transform/CloneSections.h"
 #include "analysis/Calls.h"
 #include "transform/ReplaceLibraryCalls.h"
@@ -94,7 +93,8 @@ private:
     }
   }
 
-  /// A comparison function of qsort: what it calls runs in the section as well.
+  /// Clones a comparison function of qsort: what it calls runs in the section
+  /// as well.
   void callBackHelper(CallInst &Call, unsigned Argument,
                       Function &ReachedFrom) {
     auto *F =
@@ -113,7 +113,7 @@ private:
     };
     if (none_of(instructions(F), IsMasked))
       return;
-    // LLVM's own expansion; told of no target, it leaves none of them.
+    // LLVM's own expansion leaves none of them when it knows no target.
     FunctionAnalysisManager Analyses;
     Analyses.registerPass([] { return PassInstrumentationAnalysis(); });
     Analyses.registerPass([] { return TargetIRAnalysis(); });

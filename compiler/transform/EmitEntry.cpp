@@ -2,21 +2,20 @@
 //
 // The entry of a section:
 //
-// 1. Its arguments are packed into a block on the stack.
-// 2. hf_<engine>_begin(descriptor, block); the body; hf_<engine>_commit() if
-// begin opened a section
-//    rather than joined one.
+// 1. It packs its arguments into a block on the stack.
+// 2. It calls hf_NAME_begin(descriptor, block), then the body, then
+//    hf_NAME_commit() if begin opened a section rather than joined one.
 // 3. The descriptor names the function, its version and the layout of the
-// block, and holds a thunk
-//    that unpacks a recorded block and calls the body.
-// Of an inline function or template every object file has all of this; it lies
-// in the function's own COMDAT group, so that the linker keeps one, and all of
-// it from the same object.
+//    block, and holds a thunk that unpacks a recorded block and calls the body.
+//
+// Every object file that has an inline function or template has all of this. It
+// lies in the function's own COMDAT group, so that the linker keeps one, and
+// all of it from the same object.
 #include "transform/EmitEntry.h"
 #include "analysis/Calls.h"
 #include "analysis/Names.h"
 #include "analysis/VersionHash.h"
-#include "transform/RelocateAccesses.h"
+#include "transform/SplitCopies.h"
 
 #include "holdfast/abi/relocate_abi.h"
 
@@ -32,7 +31,8 @@ using namespace llvm;
 
 namespace holdfast {
 
-/// Before constructors of ordinary globals, which may open pools.
+/// Registration comes before constructors of ordinary globals, which may open
+/// pools.
 static constexpr int RegistrationPriority = 1000;
 
 namespace {
@@ -66,7 +66,8 @@ private:
   const DataLayout &Layout;
   Type *Void, *Pointer, *Word32, *Word64;
 
-  /// The closure that an hf::tx runs: called by the body or inlined into it.
+  /// Returns the closure that an hf::tx runs, which the body calls or has
+  /// inlined.
   const DISubprogram *closure() const {
     if (!Txfunc.hasFnAttribute(ClosureAttr))
       return nullptr;
@@ -175,8 +176,8 @@ private:
     return Global;
   }
 
-  /// In order, without overlaps: an aggregate is cut where the pointers are
-  /// that must lead into the pool.
+  /// Lists the arguments in order, without overlaps: an aggregate is cut where
+  /// the pointers are that must lead into the pool.
   SmallVector<hf_arg, 8> schema() const {
     SmallVector<hf_arg, 8> Entries;
     auto Add = [&](uint64_t From, uint64_t To, hf_arg_kind Kind) {
@@ -248,7 +249,7 @@ private:
         M, T, true,
         Shared ? GlobalValue::LinkOnceODRLinkage : GlobalValue::InternalLinkage,
         ConstantStruct::get(T, Fields),
-        Txfunc.getName() + ".hf_" + Options.engineName());
+        Txfunc.getName() + ".hf_" + Options.Engine->Name);
     if (Shared)
       Descriptor->setVisibility(GlobalValue::HiddenVisibility);
     Descriptor->setComdat(Txfunc.getComdat());
@@ -282,11 +283,10 @@ private:
     return Packed;
   }
 
-  FunctionCallee runtime(const Twine &Step, Type *Result,
+  FunctionCallee runtime(StringRef Step, Type *Result,
                          ArrayRef<Type *> Parameters) {
-    return M.getOrInsertFunction(
-        ("hf_" + Options.engineName() + "_" + Step).str(),
-        FunctionType::get(Result, Parameters, false));
+    return M.getOrInsertFunction(Options.Engine->callee(Step),
+                                 FunctionType::get(Result, Parameters, false));
   }
 
   void emitEntryBody(GlobalVariable &Descriptor) {

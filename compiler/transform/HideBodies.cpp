@@ -27,8 +27,8 @@ using namespace llvm;
 
 namespace holdfast {
 
-/// What the source promises about the txfunc's memory does not hold either, and
-/// a call that is to be inlined would lose its section.
+/// Drops what the source promises about the txfunc's memory, which does not
+/// hold either, and that a call is to be inlined, which would lose its section.
 static void dropCallersPromises(Function &Txfunc) {
   dropPromises(Txfunc);
   Txfunc.removeRetAttr(Attribute::NoAlias);
@@ -62,7 +62,8 @@ static Function *moveBody(Function &Txfunc) {
   return Body;
 }
 
-/// The guard's call: all arguments where they were, then txfunc and body.
+/// Inserts the guard's call: all arguments where they were, then txfunc and
+/// body.
 static void callGuard(Function &Txfunc, Function &Body) {
   Module &M = *Txfunc.getParent();
   LLVMContext &Context = M.getContext();

@@ -2,14 +2,13 @@
 //
 // Insertion:
 //
-// 1. A write to be logged gets hf_clobber_log or hf_undo_log with its address
-// and length before it.
+// 1. A write to be logged gets the engine's hf_NAME_log, with its address and
+//    length, before it.
 // 2. Any other write gets hf_note_store. Notes of neighbouring stores of one
-// block to one base
-//    become one note at the first of them, when nothing but loads, arithmetic
-//    and stores of the same group lies between: no call of the runtime may come
-//    between a note and its stores, since it may already write back the noted
-//    lines.
+//    block to one base become one note at the first of them, when nothing but
+//    loads, arithmetic and stores of the same group lies between: no call of
+//    the runtime may come between a note and its stores, since it may already
+//    write back the noted lines.
 #include "transform/InsertCalls.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -62,8 +61,8 @@ struct NoteGroup {
 
 class Inserter {
 public:
-  Inserter(Function &F, EngineKind Engine)
-      : M(*F.getParent()), Context(F.getContext()), LogName(logName(Engine)) {}
+  Inserter(Function &F, const EngineInfo &Engine)
+      : M(*F.getParent()), LogName(Engine.callee("log")) {}
 
   void run(Function &F, ArrayRef<LoggedWrite> Writes) {
     DenseMap<const Instruction *, const LoggedWrite *> At;
@@ -77,20 +76,8 @@ public:
   }
 
 private:
-  static StringRef logName(EngineKind Engine) {
-    switch (Engine) {
-    case EngineKind::Undo:
-      return "hf_undo_log";
-    case EngineKind::Ido:
-      return "hf_ido_log";
-    default:
-      return "hf_clobber_log";
-    }
-  }
-
   Module &M;
-  LLVMContext &Context;
-  StringRef LogName;
+  std::string LogName;
   NoteGroup Group;
 
   void visit(Instruction &I, const LoggedWrite *W) {
@@ -159,11 +146,7 @@ private:
 
 } // namespace
 
-void insertCalls(Function &F, ArrayRef<LoggedWrite> Writes, EngineKind Engine) {
-  Inserter(F, Engine).run(F, Writes);
-}
-
-void insertRegions(const Regions &Found) {
+static void insertRegions(const Regions &Found, const EngineInfo &Engine) {
   auto Insert = [](StringRef Name, Instruction &Before, Value *Bytes) {
     IRBuilder<> Builder(&Before);
     FunctionCallee Callee = Before.getModule()->getOrInsertFunction(
@@ -172,11 +155,18 @@ void insertRegions(const Regions &Found) {
     Builder.CreateCall(Callee, Bytes)->setDoesNotThrow();
   };
   for (const RegionCut &Cut : Found.Cuts)
-    Insert("hf_ido_region", *Cut.Before,
+    Insert(Engine.callee("region"), *Cut.Before,
            ConstantInt::get(Type::getInt64Ty(Cut.Before->getContext()),
                             Cut.Bytes));
   for (CallBase *Call : Found.Preserves)
-    Insert("hf_ido_preserve", *Call, Call->getArgOperand(1));
+    Insert(Engine.callee("preserve"), *Call, Call->getArgOperand(1));
+}
+
+void insertCalls(Function &F, ArrayRef<LoggedWrite> Writes,
+                 const Regions &Found, const EngineInfo &Engine) {
+  // The calls before a write belong to the region that begins there.
+  insertRegions(Found, Engine);
+  Inserter(F, Engine).run(F, Writes);
 }
 
 static const Attribute::AttrKind FunctionPromises[] = {
@@ -187,21 +177,16 @@ static const Attribute::AttrKind ParameterPromises[] = {
     Attribute::ReadOnly,  Attribute::ReadNone, Attribute::WriteOnly,
     Attribute::NoCapture, Attribute::NoFree,   Attribute::Returned};
 
-void dropPromises(Function &F) {
+template <class FunctionOrCall> static void drop(FunctionOrCall &Promises) {
   for (Attribute::AttrKind Kind : FunctionPromises)
-    F.removeFnAttr(Kind);
-  for (unsigned I = 0; I != F.arg_size(); ++I)
+    Promises.removeFnAttr(Kind);
+  for (unsigned I = 0; I != Promises.arg_size(); ++I)
     for (Attribute::AttrKind Kind : ParameterPromises)
-      F.removeParamAttr(I, Kind);
+      Promises.removeParamAttr(I, Kind);
 }
 
-void dropPromises(CallBase &Call) {
-  for (Attribute::AttrKind Kind : FunctionPromises)
-    Call.removeFnAttr(Kind);
-  for (unsigned A = 0; A != Call.arg_size(); ++A)
-    for (Attribute::AttrKind Kind : ParameterPromises)
-      Call.removeParamAttr(A, Kind);
-}
+void dropPromises(Function &F) { drop(F); }
+void dropPromises(CallBase &Call) { drop(Call); }
 
 void dropMemoryPromises(Function &F) {
   dropPromises(F);

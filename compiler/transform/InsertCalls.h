@@ -7,13 +7,10 @@
 
 namespace holdfast {
 
-/// Inserts the runtime's calls before the writes of 'F'.
+/// Inserts the runtime's calls before the writes of 'F', and where its regions
+/// end.
 void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes,
-                 EngineKind Engine);
-
-/// Engine ido: tells the runtime where regions end. REQUIRES: before
-/// insertCalls, whose calls belong to the region that begins.
-void insertRegions(const Regions &Found);
+                 const Regions &Found, const EngineInfo &Engine);
 
 /// Removes what a function or a call promises about memory.
 void dropPromises(llvm::Function &F);

@@ -4,13 +4,12 @@
 //
 // 1. Collect the txfuncs this module defines, by their options.
 // 2. Resolve indirect calls (ResolveCalls). Clone what their sections run
-// (CloneSections), check it (SectionRules), lay out arguments and
-//    hash versions.
-// 3. Decide about every write (ClobberWrites). All decisions before any
-// insertion: what they are
-//    based on includes attributes of callees.
+//    (CloneSections), check it (SectionRules), lay out arguments and hash
+//    versions.
+// 3. Decide about every write (ClobberWrites). Every decision falls before the
+//    first insertion: they rest on attributes of callees, too.
 // 4. Insert calls (InsertCalls), replace the txfuncs by entries and register
-// them (EmitEntry).
+//    them (EmitEntry).
 #include "transform/Instrument.h"
 #include "analysis/Arguments.h"
 #include "analysis/Captures.h"
@@ -76,15 +75,14 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     Decisions.push_back(
         decideWrites(*F->Instance, F->As, Options, Fresh,
                      FAM.getResult<TargetLibraryAnalysis>(*F->Instance)));
-  std::vector<Regions> Cut;
-  if (Options.Engine == EngineKind::Ido)
-    for (Function *F : Instances)
-      Cut.push_back(
-          cutIntoRegions(*F, Fresh, FAM.getResult<TargetLibraryAnalysis>(*F)));
+  std::vector<Regions> Cut(Instances.size());
+  if (Options.Engine->Logs == LoggedWrites::regions)
+    for (size_t I = 0; I != Instances.size(); ++I)
+      Cut[I] =
+          cutIntoRegions(*Instances[I], Fresh,
+                         FAM.getResult<TargetLibraryAnalysis>(*Instances[I]));
   for (size_t I = 0; I != Instances.size(); ++I) {
-    if (!Cut.empty())
-      insertRegions(Cut[I]);
-    insertCalls(*Instances[I], Decisions[I], Options.Engine);
+    insertCalls(*Instances[I], Decisions[I], Cut[I], *Options.Engine);
     dropMemoryPromises(*Instances[I]);
   }
   for (size_t I = 0; I != Txfuncs.size(); ++I) {
@@ -103,14 +101,16 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
     // optimisation only.
     if (!isTxfunc(F) || F.isDeclaration() || F.hasAvailableExternallyLinkage())
       continue;
+    std::optional<SectionOptions> Options = optionsOf(F);
+    if (!Options || !Options->Engine)
+      continue;
     ++NumTxfuncs;
     if (!checkSignature(F))
       continue;
-    SectionOptions Options = optionsOf(F);
     auto *Group =
-        find_if(Groups, [&](const auto &G) { return G.first == Options; });
+        find_if(Groups, [&](const auto &G) { return G.first == *Options; });
     if (Group == Groups.end())
-      Group = &Groups.emplace_back(Options, SmallVector<Function *, 8>());
+      Group = &Groups.emplace_back(*Options, SmallVector<Function *, 8>());
     Group->second.push_back(&F);
   }
   if (Groups.empty())
@@ -124,15 +124,14 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
   return PreservedAnalyses::none();
 }
 
-/// What a section will call, as arguments of its guard: the linker must take
-/// the runtime from its archive before the passes run that insert the calls.
-static SmallVector<Value *, 8> runtimeOf(Module &M,
-                                         const SectionOptions &Options) {
+/// Returns what a section will call, as arguments of its guard: the linker must
+/// take the runtime from its archive before the passes run that insert the
+/// calls.
+static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   auto *AnyType = FunctionType::get(Type::getVoidTy(M.getContext()), false);
-  std::string Engine = ("hf_" + Options.engineName() + "_").str();
   SmallVector<Value *, 8> Functions;
   for (const std::string &Name :
-       {Engine + "begin", Engine + "commit", Engine + "log",
+       {Engine.callee("begin"), Engine.callee("commit"), Engine.callee("log"),
         std::string("hf_note_store"), std::string("hf_txfunc_register")})
     Functions.push_back(M.getOrInsertFunction(Name, AnyType).getCallee());
   return Functions;
@@ -144,8 +143,9 @@ PreservedAnalyses DeferToLinkPass::run(Module &M, ModuleAnalysisManager &) {
       FunctionType::get(Type::getVoidTy(M.getContext()), /*isVarArg=*/true));
   for (Function &F : M)
     if (isTxfunc(F) && !F.isDeclaration())
-      CallInst::Create(Guard, runtimeOf(M, optionsOf(F)), "",
-                       F.getEntryBlock().getFirstInsertionPt());
+      if (auto Options = optionsOf(F); Options && Options->Engine)
+        CallInst::Create(Guard, runtimeOf(M, *Options->Engine), "",
+                         F.getEntryBlock().getFirstInsertionPt());
   return PreservedAnalyses::none();
 }
 

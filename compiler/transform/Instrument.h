@@ -17,9 +17,9 @@ struct InstrumentPass : llvm::PassInfoMixin<InstrumentPass> {
   static bool isRequired() { return true; }
 };
 
-/// In the compile step of link-time optimisation, where bodies of other files
-/// are not visible yet: leaves the work, and a guard against a link without the
-/// plugin.
+/// Runs in the compile step of link-time optimisation, where bodies of other
+/// files are not visible yet: leaves the work to the link, and a guard against
+/// a link without the plugin.
 struct DeferToLinkPass : llvm::PassInfoMixin<DeferToLinkPass> {
   llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &);
   static bool isRequired() { return true; }

@@ -3,20 +3,19 @@
 // Marking:
 //
 // 1. Each entry of llvm.global.annotations that is ours becomes a string
-// attribute of its function.
+//    attribute of its function.
 // 2. A txfunc becomes noinline: inlined into its caller it would lose its
-// section.
+//    section.
 // 3. Its attribute's value holds the engine and options of this compilation, so
-// that link-time
-//    instrumentation needs no options of its own. A second attribute holds its
-//    name for the logs.
+//    that link-time instrumentation needs no options of its own. A second
+//    attribute holds its name for the logs.
 // 4. Its body is hidden from its callers until it is instrumented.
 #include "transform/MarkFunctions.h"
+#include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
 #include "transform/HideBodies.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/StringSwitch.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
 
@@ -26,35 +25,52 @@ using namespace llvm;
 
 namespace holdfast {
 
+static constexpr std::pair<StringLiteral, LogParts> PartWords[] = {
+    {"vlog-only", LogParts::VLogOnly},
+    {"clobberlog-only", LogParts::ClobberLogOnly}};
+static constexpr StringLiteral UnrefinedWord = "unrefined";
+
+/// Returns the value of TxfuncAttr: the engine, then words of other options.
 static std::string encode(const SectionOptions &Options) {
-  std::string Text = Options.engineName().str();
-  if (Options.Parts == LogParts::VLogOnly)
-    Text += ",vlog-only";
-  if (Options.Parts == LogParts::ClobberLogOnly)
-    Text += ",clobberlog-only";
+  std::string Text = Options.Engine->Name.str();
+  for (auto [Word, Parts] : PartWords)
+    if (Options.Parts == Parts)
+      Text += ("," + Word).str();
   if (!Options.Refine)
-    Text += ",unrefined";
+    Text += ("," + UnrefinedWord).str();
   return Text;
 }
 
-SectionOptions optionsOf(const Function &Txfunc) {
+static Expected<SectionOptions> decode(StringRef Text) {
+  auto [Name, Words] = Text.split(',');
+  Expected<const EngineInfo *> Engine = findEngine(Name);
+  if (!Engine)
+    return Engine.takeError();
+  SectionOptions Options{*Engine};
+  for (StringRef Word : split(Words, ',')) {
+    const auto *Row =
+        find_if(PartWords, [&](const auto &R) { return R.first == Word; });
+    if (Row != std::end(PartWords))
+      Options.Parts = Row->second;
+    else if (Word == UnrefinedWord)
+      Options.Refine = false;
+    else if (!Words.empty())
+      return createStringError("unknown option '" + Word + "'");
+  }
+  return Options;
+}
+
+std::optional<SectionOptions> optionsOf(const Function &Txfunc) {
   StringRef Text = Txfunc.getFnAttribute(TxfuncAttr).getValueAsString();
   if (Text.empty())
     return commandLineOptions();
-  SectionOptions Options;
-  for (StringRef Word : split(Text, ',')) {
-    if (Word == "undo")
-      Options.Engine = EngineKind::Undo;
-    else if (Word == "ido")
-      Options.Engine = EngineKind::Ido;
-    else if (Word == "vlog-only")
-      Options.Parts = LogParts::VLogOnly;
-    else if (Word == "clobberlog-only")
-      Options.Parts = LogParts::ClobberLogOnly;
-    else if (Word == "unrefined")
-      Options.Refine = false;
-  }
-  return Options;
+  Expected<SectionOptions> Options = decode(Text);
+  if (Options)
+    return *Options;
+  reportError(
+      Txfunc,
+      TxfuncAttr + "=\"" + Text + "\": " + toString(Options.takeError()), {});
+  return std::nullopt;
 }
 
 static StringRef annotationText(const Value *Text) {
@@ -65,8 +81,8 @@ static StringRef annotationText(const Value *Text) {
   return Data && Data->isCString() ? Data->getAsCString() : "";
 }
 
-/// A symbol without the numbers that clang gives to lambdas ("4$_12"): they
-/// count all those of the file, and shift when one is added above.
+/// Returns a symbol without the numbers that clang gives to lambdas ("4$_12"):
+/// they count all those of the file, and shift when one is added above.
 static std::string withoutLambdaNumbers(StringRef Symbol,
                                         SmallVectorImpl<unsigned> &Numbers) {
   std::string Text;
@@ -104,6 +120,8 @@ static void nameLambdas(ArrayRef<Function *> Marked) {
 }
 
 PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
+  if (!Options.Engine)
+    return PreservedAnalyses::all();
   const GlobalVariable *Annotations =
       M.getGlobalVariable("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())

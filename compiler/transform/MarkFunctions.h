@@ -18,9 +18,9 @@ struct MarkFunctionsPass : llvm::PassInfoMixin<MarkFunctionsPass> {
   static bool isRequired() { return true; }
 };
 
-/// The options of a marked function: those it was marked with, wherever it is
-/// instrumented.
-SectionOptions optionsOf(const llvm::Function &Txfunc);
+/// Returns the options that a function was marked with, wherever it is
+/// instrumented. Reports an error, and returns none, when they are not options.
+std::optional<SectionOptions> optionsOf(const llvm::Function &Txfunc);
 
 } // namespace holdfast
 

@@ -3,11 +3,12 @@
 // Resolving:
 //
 // 1. An indirect call of one of few functions, as it shows from selections and
-// from constant tables, becomes a chain of comparisons and direct calls.
+//    from constant tables, becomes a chain of comparisons and direct calls.
 // 2. Where a section runs other indirect calls, what it calls is inlined into
-// it and simplified, at every optimisation level: a virtual call on a local
-// object, or a std::function, is then a call of a known function, or gone. What
-// compiles with optimisation compiles without.
+//    it and simplified, at every optimisation level: a virtual call on a local
+//    object, or a std::function, is then a call of a known function, or gone.
+//    What compiles with optimisation compiles without.
+//
 // A txfunc's own body is only ever run in sections (its callers get the entry),
 // so it may be rewritten in place. Sections that have no such call stay as they
 // are.
@@ -48,8 +49,8 @@ bool isUnresolved(const CallBase &Call) {
   return !isa<InlineAsm>(Call.getCalledOperand()) && !calledFunction(Call);
 }
 
-/// The functions in a constant; false when there is anything else that a
-/// function pointer might be read from.
+/// Collects the functions in a constant; false when there is anything else that
+/// a function pointer might be read from.
 bool collectFunctions(const Constant *C, Targets &Found) {
   if (auto *F = dyn_cast<Function>(C->stripPointerCasts()))
     return Found.insert(const_cast<Function *>(F)), true;
@@ -62,7 +63,8 @@ bool collectFunctions(const Constant *C, Targets &Found) {
   return isa<GlobalVariable>(C->stripInBoundsConstantOffsets()); // a string
 }
 
-/// What a value may be as the target of a call; false: nobody knows.
+/// Collects what a value may be as the target of a call; false when nobody
+/// knows.
 bool collectTargets(const Value *Called, Targets &Found,
                     SmallPtrSetImpl<const Value *> &Seen) {
   if (!Seen.insert(Called).second)
@@ -129,7 +131,7 @@ private:
           collectReached(*calledFunction(*Call));
   }
 
-  /// Step 1. In helpers, too: they call the same functions elsewhere.
+  /// Takes step 1, in helpers, too: they call the same functions elsewhere.
   static bool promote(Function &F) {
     SmallVector<std::pair<CallBase *, Targets>, 4> Known;
     for (Instruction &I : instructions(F)) {
@@ -154,11 +156,11 @@ private:
     return !Known.empty();
   }
 
-  /// Step 2. False when nothing is left to inline.
+  /// Takes step 2. Returns false when nothing is left to inline.
   bool inlineAll() {
     bool Any = false;
-    for (bool Grew = true; Grew && Txfunc.getInstructionCount() <
-                                       InstructionsMax;) {
+    for (bool Grew = true;
+         Grew && Txfunc.getInstructionCount() < InstructionsMax;) {
       Grew = false;
       SmallVector<CallBase *, 16> Calls;
       for (Instruction &I : instructions(Txfunc))

@@ -23,23 +23,18 @@
 // -holdfast-trace-locked: locked operations as the fences that they are on x86.
 // Code that must not come to rely on them, the library, is built without.
 #include "transform/TraceAccesses.h"
-#include "analysis/LibraryAccesses.h"
 #include "analysis/Origin.h"
-#include "transform/InsertCalls.h"
+#include "transform/AccessWalk.h"
 
 #include "llvm/ADT/Statistic.h"
-#include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/IntrinsicsX86.h"
-#include "llvm/IR/MDBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Transforms/Instrumentation.h"
 #include "llvm/Transforms/Utils/BasicBlockUtils.h"
-#include "llvm/Transforms/Utils/Local.h"
 
 #define DEBUG_TYPE "holdfast-trace"
 
@@ -88,36 +83,41 @@ struct Report {
 
 class Collector {
 public:
-  Collector(Function &F, const TargetLibraryInfo &Library)
-      : Layout(F.getDataLayout()), Context(F.getContext()), Library(Library),
+  explicit Collector(const Function &F)
+      : Layout(F.getDataLayout()), Context(F.getContext()),
         ReportsItself(F.getName().starts_with("_ZN2hf7persist")) {}
 
   SmallVector<Report, 32> Found;
 
-  void visit(Instruction &I) {
-    if (isa<StoreInst>(I) && I.hasMetadata(LLVMContext::MD_nontemporal))
-      return nonTemporal(I, cast<StoreInst>(I).getPointerOperand(),
-                         Layout.getTypeStoreSize(
-                             cast<StoreInst>(I).getValueOperand()->getType()));
-    if (auto *Load = dyn_cast<LoadInst>(&I))
-      one(I, Event::Load, Load->getPointerOperand(), Load->getType());
-    else if (auto *Store = dyn_cast<StoreInst>(&I))
-      visitStore(*Store);
-    else if (auto *Update = dyn_cast<AtomicRMWInst>(&I))
-      locked(I, Update->getPointerOperand(), Update->getType());
-    else if (auto *Exchange = dyn_cast<AtomicCmpXchgInst>(&I))
-      locked(I, Exchange->getPointerOperand(),
-             Exchange->getNewValOperand()->getType());
-    else if (auto *Fence = dyn_cast<FenceInst>(&I))
+  void visit(const MemoryAccess &A) {
+    switch (A.What) {
+    case MemoryAccess::Single:
+      return visitSingle(A);
+    case MemoryAccess::Lanes:
+      return visitLanes(A);
+    case MemoryAccess::Packed:
+    case MemoryAccess::Passed:
+    case MemoryAccess::Bytes:
+    case MemoryAccess::Strings:
+      return visitRange(A);
+    }
+  }
+
+  /// Reports what is no access that the walk knows.
+  void visitOther(Instruction &I) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (auto *Fence = dyn_cast<FenceInst>(&I))
       visitFence(*Fence);
-    else if (auto *Call = dyn_cast<CallBase>(&I))
-      visitCall(*Call);
+    else if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&I))
+      visitIntrinsic(*Intrinsic);
+    else if (auto *Assembly =
+                 Call ? dyn_cast<InlineAsm>(Call->getCalledOperand()) : nullptr)
+      visitAssembly(*Call, *Assembly);
   }
 
 private:
   const DataLayout &Layout;
   LLVMContext &Context;
-  const TargetLibraryInfo &Library;
   const bool ReportsItself; ///< the persistence layer
 
   Value *bytes(uint64_t Bytes) const {
@@ -138,16 +138,8 @@ private:
     Found.push_back(R);
   }
 
-  void one(Instruction &I, Event What, Value *Address, Type *T) {
-    add({&I, What, Address, bytesOf(T)});
-  }
-  void range(Instruction &I, Event What, Value *Address, Value *Length) {
-    add({&I, What, Address, Length, /*IsRange=*/true});
-  }
-  void locked(Instruction &I, Value *Address, Type *T) {
-    one(I, Event::Load, Address, T);
-    one(I, Event::Locked, Address, T);
-    lockedFence(I);
+  void one(const MemoryAccess &A, Event What) {
+    add({A.At, What, A.To ? A.To : A.From, A.Length});
   }
   void lockedFence(Instruction &I) {
     if (LockedFences)
@@ -173,7 +165,7 @@ private:
       Found.push_back({&I, Event::Fence});
   }
 
-  /// What its words say, and its memory operands.
+  /// Reports what the assembly's words say, and its memory operands.
   void visitAssembly(CallBase &Call, const InlineAsm &Assembly) {
     StringRef Text = Assembly.getAsmString();
     const bool NotTemporal = Text.contains("movnt");
@@ -191,9 +183,9 @@ private:
       if (Type *T = C.isIndirect ? Call.getParamElementType(A) : nullptr;
           T && T->isSized()) {
         if (C.Type == InlineAsm::isInput)
-          one(Call, Event::Load, Operand, T);
+          add({&Call, Event::Load, Operand, bytesOf(T)});
         else if (!NotTemporal)
-          one(Call, Event::Store, Operand, T);
+          add({&Call, Event::Store, Operand, bytesOf(T)});
       }
       ++A;
     }
@@ -210,13 +202,37 @@ private:
       lockedFence(Call);
   }
 
-  void visitStore(StoreInst &Store) {
-    const bool Exchanges =
-        Store.getOrdering() == AtomicOrdering::SequentiallyConsistent;
-    one(Store, Exchanges ? Event::Locked : Event::Store,
-        Store.getPointerOperand(), Store.getValueOperand()->getType());
-    if (Exchanges)
-      lockedFence(Store);
+  void visitSingle(const MemoryAccess &A) {
+    auto *Store = dyn_cast<StoreInst>(A.At);
+    if (!A.To)
+      return one(A, Event::Load);
+    if (Store && Store->hasMetadata(LLVMContext::MD_nontemporal))
+      return nonTemporal(*Store, A.To,
+                         cast<ConstantInt>(A.Length)->getZExtValue());
+    if (Store && Store->getOrdering() != AtomicOrdering::SequentiallyConsistent)
+      return one(A, Event::Store);
+    if (!Store)
+      one(A, Event::Load);
+    one(A, Event::Locked);
+    lockedFence(*A.At);
+  }
+
+  void visitLanes(const MemoryAccess &A) {
+    for (unsigned Lane = 0;
+         Lane != cast<FixedVectorType>(A.Of)->getNumElements(); ++Lane)
+      add({A.At, A.From ? Event::Load : Event::Store, A.From ? A.From : A.To,
+           A.Length, /*IsRange=*/false, A.Mask, Lane});
+  }
+
+  void visitRange(const MemoryAccess &A) {
+    const bool Strings = A.What == MemoryAccess::Strings;
+    Value *Length = A.Length ? A.Length : bytes(UINT64_MAX);
+    if (A.From)
+      add({A.At, Strings ? Event::StringLoad : Event::Load, A.From, Length,
+           /*IsRange=*/true});
+    if (A.To)
+      add({A.At, A.Length ? Event::Store : Event::StringStore, A.To, Length,
+           /*IsRange=*/true});
   }
 
   /// Weaker fences are no instructions on x86.
@@ -226,39 +242,9 @@ private:
       Found.push_back({&Fence, Event::Fence});
   }
 
-  void visitCall(CallBase &Call) {
-    for (unsigned A = 0; A != Call.arg_size(); ++A)
-      if (Call.isByValArgument(A)) // the call copies it
-        range(Call, Event::Load, Call.getArgOperand(A),
-              bytesOf(Call.getParamByValType(A)));
-    if (auto *Assembly = dyn_cast<InlineAsm>(Call.getCalledOperand())) {
-      visitAssembly(Call, *Assembly);
-    } else if (auto *Memory = dyn_cast<AnyMemIntrinsic>(&Call)) {
-      if (auto *Transfer = dyn_cast<AnyMemTransferInst>(Memory))
-        range(Call, Event::Load, Transfer->getRawSource(), Memory->getLength());
-      range(Call, Event::Store, Memory->getRawDest(), Memory->getLength());
-    } else if (auto *Intrinsic = dyn_cast<IntrinsicInst>(&Call)) {
-      visitIntrinsic(*Intrinsic);
-    } else if (const LibraryCall *Shape = findLibraryCall(Call, Library)) {
-      visitLibraryCall(Call, *Shape);
-    }
-  }
-
   void visitIntrinsic(IntrinsicInst &Call) {
     auto Operand = [&](unsigned A) { return Call.getArgOperand(A); };
     switch (Call.getIntrinsicID()) {
-    case Intrinsic::masked_load:
-    case Intrinsic::masked_gather:
-      return lanes(Call, Event::Load, Operand(0), Operand(2), Call.getType());
-    case Intrinsic::masked_store:
-    case Intrinsic::masked_scatter:
-      return lanes(Call, Event::Store, Operand(1), Operand(3),
-                   Operand(0)->getType());
-    case Intrinsic::masked_expandload:
-      return range(Call, Event::Load, Operand(0), bytesOf(Call.getType()));
-    case Intrinsic::masked_compressstore:
-      return range(Call, Event::Store, Operand(1),
-                   bytesOf(Operand(0)->getType()));
     case Intrinsic::x86_sse2_mfence:
       Found.push_back({&Call, Event::Fence});
       return;
@@ -274,26 +260,6 @@ private:
     default:
       return;
     }
-  }
-
-  void lanes(IntrinsicInst &Call, Event What, Value *Address, Value *Mask,
-             Type *T) {
-    auto *Vector = cast<FixedVectorType>(T);
-    for (unsigned Lane = 0; Lane != Vector->getNumElements(); ++Lane)
-      add({&Call, What, Address, bytesOf(Vector->getElementType()),
-           /*IsRange=*/false, Mask, Lane});
-  }
-
-  void visitLibraryCall(CallBase &Call, const LibraryCall &Shape) {
-    Value *Length =
-        Shape.Length < 0 ? bytes(UINT64_MAX) : Call.getArgOperand(Shape.Length);
-    for (int A : Shape.Reads)
-      if (A >= 0)
-        add({&Call, Shape.ReadsStrings ? Event::StringLoad : Event::Load,
-             Call.getArgOperand(A), Length, /*IsRange=*/true});
-    if (Shape.Writes >= 0)
-      add({&Call, Shape.Length < 0 ? Event::StringStore : Event::Store,
-           Call.getArgOperand(Shape.Writes), Length, /*IsRange=*/true});
   }
 };
 
@@ -337,9 +303,7 @@ private:
   }
 
   void insert(const Report &R, Instruction &Point) {
-    InstrumentationIRBuilder Builder(&Point);
-    Builder.SetCurrentDebugLocation(R.At->getDebugLoc());
-    InstrumentationIRBuilder::ensureDebugInfo(Builder, *Point.getFunction());
+    AccessBuilder Builder(Point, *R.At);
     switch (R.What) {
     case Event::Load:
       ++NumLoads;
@@ -369,9 +333,7 @@ private:
   }
 
   void insertTurn(const Report &R) {
-    InstrumentationIRBuilder Builder(R.At);
-    Builder.SetCurrentDebugLocation(R.At->getDebugLoc());
-    InstrumentationIRBuilder::ensureDebugInfo(Builder, *R.At->getFunction());
+    AccessBuilder Builder(*R.At, *R.At);
     report(Builder, "hf_trace_turn", R, *R.At);
   }
 
@@ -388,7 +350,7 @@ private:
     Call->addFnAttr(Attribute::NoMerge);
   }
 
-  void report(IRBuilder<> &Builder, StringRef Name, const Report &R,
+  void report(AccessBuilder &Builder, StringRef Name, const Report &R,
               Instruction &Point) {
     Value *Address = addressOf(Builder, R);
     Value *Length = lengthOf(Builder, R);
@@ -397,12 +359,7 @@ private:
     if (R.Mask)
       Condition = Builder.CreateLogicalAnd(
           Builder.CreateExtractElement(R.Mask, R.Lane), Condition);
-    Instruction *Then = SplitBlockAndInsertIfThen(
-        Condition, &Point, /*Unreachable=*/false,
-        MDBuilder(M.getContext()).createUnlikelyBranchWeights());
-    DebugLoc Location = Builder.getCurrentDebugLocation();
-    Builder.SetInsertPoint(Then);
-    Builder.SetCurrentDebugLocation(Location);
+    Builder.enterIf(Condition, Point);
     call(Builder, callback(Name, {Pointer, Word}), {Address, Length});
   }
 
@@ -438,9 +395,9 @@ private:
         BeginsInside, Builder.CreateICmpULT(Builder.CreateNeg(Offset), Length));
   }
 
-  /// void (const char* at, uint64_t most): reports byte after byte up to the
-  /// terminating zero. Its length cannot be asked for beforehand: only a
-  /// reported byte has a value.
+  /// Makes void (const char* at, uint64_t most), which reports byte after byte
+  /// up to the terminating zero. Its length cannot be asked for beforehand:
+  /// only a reported byte has a value.
   Function *readString() {
     if (ReadString)
       return ReadString;
@@ -477,40 +434,28 @@ private:
   }
 };
 
-bool isTraced(const Function &F) {
-  return !F.isDeclaration() && !F.hasAvailableExternallyLinkage() &&
-         !F.hasFnAttribute(Attribute::Naked) &&
-         !F.hasFnAttribute(Attribute::DisableSanitizerInstrumentation) &&
-         !F.getName().starts_with("hf_trace_");
-}
-
 } // namespace
 
 PreservedAnalyses TraceAccessesPass::run(Module &M,
                                          ModuleAnalysisManager &MAM) {
-  auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
-  SmallVector<std::pair<Function *, SmallVector<Report, 32>>, 32> Traced;
-  for (Function &F : M) {
-    if (!isTraced(F))
-      continue;
-    Collector C(F, FAM.getResult<TargetLibraryAnalysis>(F));
-    for (Instruction &I : instructions(F))
-      C.visit(I);
-    if (!C.Found.empty())
-      Traced.emplace_back(&F, std::move(C.Found));
-  }
-  if (Traced.empty())
-    return PreservedAnalyses::all();
-
-  Inserter Inserter(M);
-  for (auto &[F, Reports] : Traced) {
-    // A block that is split must not leave an alloca outside the entry block.
-    BasicBlock &Entry = F->getEntryBlock();
-    PrepareToSplitEntryBlock(Entry, Entry.getFirstNonPHIOrDbgOrAlloca());
-    Inserter.run(Reports);
-    dropMemoryPromises(*F);
-  }
-  return PreservedAnalyses::none();
+  std::optional<Inserter> Insert; // declares what it refers to
+  return rewriteAccesses<Report>(
+      M, MAM,
+      [](Function &F, const TargetLibraryInfo &Library) {
+        Collector C(F);
+        if (!F.hasFnAttribute(Attribute::DisableSanitizerInstrumentation))
+          for (Instruction &I : instructions(F)) {
+            forEachAccess(I, Library,
+                          [&](const MemoryAccess &A) { C.visit(A); });
+            C.visitOther(I);
+          }
+        return std::move(C.Found);
+      },
+      [&](ArrayRef<Report> Reports) {
+        if (!Insert)
+          Insert.emplace(M);
+        Insert->run(Reports);
+      });
 }
 
 PreservedAnalyses KeepUntracedApartPass::run(Module &M,

@@ -2,7 +2,7 @@
 //
 // Persistent allocation. In a section it is atomic with it; a re-executed section gets the same
 // addresses again; nothing here costs an ordering point of its own: intent travels in the section's
-// log, publication in its commit (DESIGN §4).
+// log, publication in its commit (docs/internals/allocator.md).
 #pragma once
 
 #include <holdfast/result.hpp>
@@ -30,9 +30,10 @@ class pool;
 ///           returns.
 /// Crash:    in a section, allocated if and only if the section completes.
 template <class T, class... Args> T* make(Args&&... args) noexcept {
-    static_assert(!std::is_polymorphic_v<T>,
-                  "an object with virtual functions holds the address of its table, which is another "
-                  "in every process: keep alternatives in a std::variant");
+    static_assert(
+        !std::is_polymorphic_v<T>,
+        "an object with virtual functions holds the address of its table, which is another "
+        "in every process: keep alternatives in a std::variant");
     static_assert(std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>);
     static_assert(alignof(T) <= 16);
     void* block = hf_alloc(sizeof(T));

@@ -16,7 +16,7 @@
 #if defined(HOLDFAST_UNINSTRUMENTED)
 #define HF_TXFUNC __attribute__((annotate("holdfast.txfunc"), noinline))
 #else
-#define HF_TXFUNC \
+#define HF_TXFUNC                                                                                  \
     __attribute__((annotate("holdfast.txfunc"), noinline, section("hf_uninstrumented")))
 #endif
 /* Promises that a function whose body the compiler cannot see neither reads nor writes memory that
@@ -28,9 +28,10 @@
 #if defined(HOLDFAST_UNINSTRUMENTED)
 #define HF_TXFUNC __attribute__((noinline))
 #else
-#define HF_TXFUNC \
-    __attribute__((noinline, error("HF_TXFUNC is not failure-atomic without Holdfast's plugin for " \
-                                   "clang 19; -DHOLDFAST_UNINSTRUMENTED if that is meant")))
+#define HF_TXFUNC                                                                                  \
+    __attribute__((noinline,                                                                       \
+                   error("HF_TXFUNC is not failure-atomic without Holdfast's plugin for "          \
+                         "clang 19; -DHOLDFAST_UNINSTRUMENTED if that is meant")))
 #endif
 #define HF_PURE
 #define HF_CLOSURE

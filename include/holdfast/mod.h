@@ -20,8 +20,8 @@
  *     of a cursor may, and see the version that was current when they were made.
  * (4) Bytes that a read of a structure gives are the pool's own memory, not to be changed, and
  *     valid until the structure's next change; those of a snapshot or a cursor until that is
- * closed. What take and pop give is a copy, valid until the thread's next take or pop. (5) Handles,
- * snapshots and cursors are closed before their pool. */
+ *     closed. What take and pop give is a copy, valid until the thread's next take or pop.
+ * (5) The caller closes handles, snapshots and cursors before their pool. */
 #ifndef HOLDFAST_MOD_H
 #define HOLDFAST_MOD_H
 
@@ -83,22 +83,24 @@ void hf_mod_settle(hf_pool* pool) HF_NOEXCEPT;
  *
  * Cost:   reads every node once.
  * Errors: HF_CORRUPT, and hf_error_text() has the place; HF_MISSING_ENGINE: a kind of structure
- * that this program does not know. */
+ *         that this program does not know. */
 hf_status hf_mod_verify(hf_pool* pool) HF_NOEXCEPT;
 
 /* ---- Structures. For each:
  *
- * open: the structure of this name in the pool, made empty if there is none. One name is one
- *   structure, however often it is opened.
- *   Errors: HF_WRONG_LAYOUT when the name has something else, HF_BAD_ARGUMENT (names have 1 to 63
- *           bytes), HF_POOL_FULL, HF_LIMIT_REACHED.
- * close: of the handle. Null does nothing.
- * snapshot: the current version. Never waits; one may be taken beside a change. Errors:
- * HF_POOL_FULL when memory of the process is short. iterate: a cursor through the current version,
- * or the snapshot's. Never waits. clear: leaves nothing. Cost: O(1); memory is reclaimed later.
+ * open:     gives the structure of this name in the pool, made empty if there is none. One name is
+ *           one structure, however often it is opened.
+ *           Errors: HF_WRONG_LAYOUT when the name has something else, HF_BAD_ARGUMENT (names have 1
+ *                   to 63 bytes), HF_POOL_FULL, HF_LIMIT_REACHED.
+ * close:    closes the handle. Null does nothing.
+ * snapshot: gives the current version. Never waits; one may be taken beside a change.
+ *           Errors: HF_POOL_FULL when memory of the process is short.
+ * iterate:  gives a cursor through the current version, or the snapshot's. Never waits.
+ * clear:    leaves nothing. Cost: O(1); memory is reclaimed later.
  *
- * What changes may fail with HF_POOL_FULL (no room, or longer than 1 GiB; nothing is changed),
- * HF_PERMISSION (the pool was opened to be read only) and HF_POISONED. */
+ * A change may fail with HF_POOL_FULL (no room, or longer than 1 GiB), HF_PERMISSION (the pool was
+ * opened to be read only), HF_IN_USE (a child of fork() has no part in its parent's pool) and
+ * HF_CORRUPT (a structure of the pool is damaged: none can be changed). Nothing is changed then. */
 
 /* ---- Map: byte strings under byte strings; no order. */
 

@@ -8,7 +8,6 @@
 //   adr      only the memory controller is; every dirty line is flushed before a fence counts
 #pragma once
 
-#include <atomic>
 #include <cstddef>
 #include <cstdint>
 
@@ -37,37 +36,6 @@ namespace detail {
 extern constinit thread_local counters events __attribute__((tls_model("initial-exec")));
 }
 inline counters& thread_counters() noexcept { return detail::events; }
-
-/// One persistence event, as given to the trace hook. checked: what follows reads the range, and
-/// believes what it reads only when a checksum that covers all of it holds; checked_on: so it does
-/// with this range, and reads it only if all was well since the last 'checked'. Functional shadowing
-/// announces four more, for the checker to hold it to its rule (check/shadow_trace.hpp). fresh:
-/// the range is a new node's; named: the commit that follows makes it reachable; commit: the range
-/// is a word, stored next; in_place: it is an element of a node, stored next and once.
-enum class event : std::uint8_t {
-    store,
-    nt_store,
-    flush,
-    fence,
-    checked,
-    checked_on,
-    fresh,
-    named,
-    commit,
-    in_place
-};
-using trace_hook = void (*)(event what, const void* address, std::size_t bytes);
-/// Installs the process-wide hook (nullptr removes it). For the crash checker and tests; install it
-/// while no section runs.
-void set_trace_hook(trace_hook hook) noexcept;
-
-namespace detail {
-extern std::atomic<trace_hook> hook;
-}
-/// Reports an event to the hook: sections announce each store to PM before it is made.
-inline void trace(event what, const void* address, std::size_t bytes) noexcept {
-    if (auto* call = detail::hook.load(std::memory_order_relaxed)) call(what, address, bytes);
-}
 
 /// Starts write-back of every line of [address, address + bytes). Unordered.
 void flush(domain d, const void* address, std::size_t bytes) noexcept;

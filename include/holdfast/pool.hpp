@@ -6,6 +6,7 @@
 #pragma once
 
 #include <holdfast/persist.hpp>
+#include <holdfast/recovery.hpp>
 #include <holdfast/result.hpp>
 
 #include <cstddef>
@@ -26,10 +27,10 @@ constexpr std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
 constexpr std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
 } // namespace literals
 
-/// What the pool survives (DESIGN §2). 'power' joins later.
+/// What the pool survives (docs/internals/design.md).
 enum class mode : std::uint8_t { process, pmem };
 
-class engine; // an engine's recovery, given to open: clobber::engine(), undo::engine()
+class engine; // an engine's recovery, given to open: clobber::engine(), undo::engine() …
 
 enum class create : std::uint8_t { if_missing, never, always_new };
 
@@ -41,18 +42,12 @@ enum class relocation : std::uint8_t {
     always,   // elsewhere: to test
 };
 
-/// What becomes of a section that a crash cut short (docs/internals/recovery.md).
-enum class recovery_policy : std::uint8_t {
-    complete,  // clobber re-executes it, undo rolls it back
-    roll_back, // gone, whichever engine it ran on; needs no function of this build
-};
-
 struct open_options {
     std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
     std::uint64_t layout_hash = 0; // application's hash of its types; 0 when it has none
     std::uint64_t create_bytes = 64ULL << 20; // initial size of a new pool, at least 64 KiB
-    std::uint64_t max_bytes = 0; // growth limit, kept in the pool; 0: 64x create_bytes. One above an
-                                 // existing pool's raises it
+    /// Growth limit, kept in the pool; 0: 64x create_bytes. One above an existing pool's raises it.
+    std::uint64_t max_bytes = 0;
     create creation = create::if_missing;
     hf::mode mode = hf::mode::process;
     std::vector<const engine*> engines; // recovered here; new sections may use them
@@ -79,15 +74,6 @@ struct open_options {
     bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
 };
 
-struct recovery_report {
-    std::uint32_t sections_pending = 0; // found unfinished
-    std::uint32_t re_executed = 0;      // completed by clobber
-    std::uint32_t rolled_back = 0;      // undone: by undo, or by the policy, or for want of room
-    std::uint32_t no_room = 0;          // of those: clobber's that the pool had no room to complete
-    std::uint32_t discarded = 0;        // had stored nothing in place yet
-    double open_ms = 0;                 // whole open, recovery included
-};
-
 class pool {
 public:
     /// Opens, or creates, the pool at 'path'; on return every section that a crash cut short is
@@ -109,7 +95,8 @@ public:
     /// Errors:   wrong_layout (the pool's root has another size), pool_full, in_use (this process
     ///           is a child of the one that opened the pool).
     template <class T> result<T*> find_root() {
-        static_assert(!std::is_polymorphic_v<T>, "virtual tables have other addresses in every process");
+        static_assert(!std::is_polymorphic_v<T>,
+                      "virtual tables have other addresses in every process");
         result<void*> found = root_bytes(sizeof(T));
         if (!found) return found.error();
         return static_cast<T*>(*found);
@@ -117,7 +104,8 @@ public:
     /// The same for a program that knows what it has opened: null when there is no room;
     /// wrong_layout and in_use end the process with their message.
     template <class T> T* root() noexcept {
-        static_assert(!std::is_polymorphic_v<T>, "virtual tables have other addresses in every process");
+        static_assert(!std::is_polymorphic_v<T>,
+                      "virtual tables have other addresses in every process");
         return static_cast<T*>(root_or_end(sizeof(T)));
     }
 
@@ -134,6 +122,8 @@ public:
     /// Lines for people that open wants to say (repaired header copy, emulated pmem …).
     const std::vector<std::string>& warnings() const noexcept;
     bool contains(const void* address) const noexcept;
+    /// Bytes from the pool's start. Requires: contains(address).
+    std::uint64_t offset_of(const void* address) const noexcept;
     /// For a program that finds its data damaged: closing leaves no seal, which would vouch for them.
     void leave_unsealed() noexcept;
     /// Whether the pool is mapped elsewhere than at its canonical address.

@@ -18,6 +18,14 @@ struct slab_state {
     std::uint32_t free;               // clear bits in 'taken'
     std::size_t listed_at;            // place in slab_list::partial; unlisted: not there
     std::vector<std::uint64_t> taken; // one bit a slot
+
+    /// Whether 'free' counts the clear bits, and no bit is set that is no slot's.
+    bool valid() const noexcept {
+        std::uint64_t used = 0;
+        for (const std::uint64_t word : taken) used += static_cast<unsigned>(std::popcount(word));
+        const bool whole = slots % 64 == 0 || taken.back() >> slots % 64 == 0;
+        return taken.size() == (slots + 63) / 64 && whole && used + free == slots;
+    }
 };
 
 namespace {
@@ -38,8 +46,7 @@ std::uint64_t refill_count(std::uint64_t block_bytes) {
 allocator::allocator(pool_file& file)
     : file_(&file), heap_(file),
       log_reserve_(log_reserve_bytes(file.shape().max_bytes, heap_.chunk_bytes())),
-      slabs_(heap_.classes().count()),
-      unexamined_(heap_.classes().count()) {
+      slabs_(heap_.classes().count()), unexamined_(heap_.classes().count()) {
     take_in_extents();
 }
 
@@ -73,11 +80,13 @@ bool allocator::scanned(std::uint64_t offset) const noexcept {
 }
 
 void allocator::list_slab(slab_list& list, slab_state* slab) {
+    HF_ASSERT_SLOW(slab->listed_at == unlisted);
     list.partial.push_back(slab);
     slab->listed_at = list.partial.size() - 1;
 }
 
 void allocator::unlist_slab(slab_list& list, slab_state* slab) {
+    HF_ASSERT_SLOW(list.partial[slab->listed_at] == slab);
     list.partial.back()->listed_at = slab->listed_at;
     list.partial[slab->listed_at] = list.partial.back();
     list.partial.pop_back();
@@ -157,6 +166,7 @@ bool allocator::refill(thread_cache& cache, unsigned size_class) {
                 at_hand.push_back(slab->offset + (w * 64 + bit) * size);
             }
         }
+        HF_ASSERT_SLOW(slab->valid());
     }
     // Used from the back: lowest addresses first, so that neighbours share lines and bitmap words.
     std::reverse(at_hand.begin(), at_hand.end());
@@ -219,6 +229,7 @@ slab_state* allocator::examine(std::uint64_t chunk_offset, unsigned size_class) 
         slab->taken[s / 64] |= std::uint64_t{1} << s % 64;
         --slab->free;
     });
+    HF_ASSERT_SLOW(slab->valid());
     if (slab->free > 0) list_slab(slabs_[size_class], slab.get());
     place.store(slab.get(), std::memory_order_release);
     return slab.release();
@@ -234,8 +245,10 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
         slab_state* slab = slab_place(offsets[i]).load(std::memory_order_acquire);
         HF_ASSERT(slab != nullptr && slab->size_class == size_class);
         const std::uint64_t slot = (offsets[i] - slab->offset) / size;
+        HF_ASSERT_SLOW((slab->taken[slot / 64] >> slot % 64 & 1) != 0); // given back once
         slab->taken[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
         ++slab->free;
+        HF_ASSERT_SLOW(slab->valid());
         try {
             if (slab->listed_at == unlisted) list_slab(list, slab);
             if (slab->free == slab->slots && list.partial.size() > 1) give_up_chunk(list, slab);
@@ -247,6 +260,7 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
 /// A wholly free chunk of a class that has other room may serve another. Requires: list.lock held.
 void allocator::give_up_chunk(slab_list& list, slab_state* slab) {
     std::scoped_lock held{chunks_};
+    HF_ASSERT_SLOW(slab->free == slab->slots);
     if (!scanned(slab->offset)) return; // the cursor would meet it a second time
     add_free_run(slab->offset, 1);
     unlist_slab(list, slab);
@@ -267,6 +281,7 @@ void allocator::add_free_run(std::uint64_t offset, std::uint64_t chunks) {
         free_runs_.erase(next);
     }
     if (run == free_runs_.begin()) return;
+    HF_ASSERT_SLOW(run == std::prev(free_runs_.end()) || !touch(*run, *std::next(run)));
     if (auto before = std::prev(run); touch(*before, *run)) {
         before->second += run->second;
         free_runs_.erase(run);
@@ -280,6 +295,7 @@ bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
     auto run = std::prev(after);
     const std::uint64_t chunk_bytes = heap_.chunk_bytes(), start = run->first, length = run->second;
     const std::uint64_t skip = (offset - start) / chunk_bytes;
+    HF_ASSERT_SLOW(chunks > 0 && (offset - start) % chunk_bytes == 0);
     if (skip + chunks > length) return false;
     const std::uint64_t rest = length - skip - chunks;
     if (rest > 0) free_runs_[offset + chunks * chunk_bytes] = rest; // may fail, so it comes first
@@ -337,6 +353,7 @@ std::uint64_t allocator::scan_one(unsigned extent) {
     const std::uint64_t chunk = state.scanned;
     const std::uint64_t offset = e.data_offset + chunk * heap_.chunk_bytes();
     const chunk_entry what = heap_.entry(e, chunk);
+    HF_ASSERT_SLOW(chunk < e.chunks);
     state.scanned = chunk + 1;
     if (auto claimed = large_.find(offset); claimed != large_.end()) {
         state.scanned = chunk + claimed->second / heap_.chunk_bytes();
@@ -393,7 +410,8 @@ void allocator::look_for_large() {
 /// True when a large block that is allocated, or out of circulation, has bytes of
 /// [offset, offset + bytes). Requires: chunks_ held, look_for_large().
 bool allocator::overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    const auto after = std::ranges::lower_bound(allocated_large_, offset + bytes, {}, &block::offset);
+    const auto after =
+        std::ranges::lower_bound(allocated_large_, offset + bytes, {}, &block::offset);
     if (after != allocated_large_.begin() && (after - 1)->offset + (after - 1)->bytes > offset)
         return true;
     auto next = large_.lower_bound(offset + bytes);
@@ -436,7 +454,7 @@ bool allocator::claim_slot(block b, const heap_extent& e, std::uint64_t chunk) {
         if (!heap_.chunk_empty(e, chunk)) return false;
         std::atomic_ref(e.entries[chunk])
             .store(chunk_entry::slab(size_class).word, std::memory_order_release);
-        persist::flush(file_->domain(), &e.entries[chunk], sizeof(chunk_entry));
+        file_->medium().flush(&e.entries[chunk], sizeof(chunk_entry));
     }
     slab_state* slab = examine(chunk_offset, size_class);
     const std::uint64_t slot = (b.offset - chunk_offset) / b.bytes;
@@ -444,6 +462,7 @@ bool allocator::claim_slot(block b, const heap_extent& e, std::uint64_t chunk) {
     if ((slab->taken[slot / 64] & mask) != 0) return false;
     slab->taken[slot / 64] |= mask;
     --slab->free;
+    HF_ASSERT_SLOW(slab->valid());
     return true;
 }
 

@@ -25,7 +25,8 @@ extent_split split_extent(std::uint64_t extent_bytes, std::uint64_t chunk_bytes)
 }
 
 heap::heap(pool_file& file)
-    : file_(&file), chunk_bytes_(file.shape().chunk_bytes), classes_(size_classes::of(chunk_bytes_)) {
+    : file_(&file), chunk_bytes_(file.shape().chunk_bytes),
+      classes_(size_classes::of(chunk_bytes_)) {
     refresh();
 }
 
@@ -41,6 +42,23 @@ void heap::refresh() noexcept {
                        .metadata_bytes = split.metadata_bytes};
         count_.store(i + 1, std::memory_order_release);
     }
+    HF_ASSERT_SLOW(valid());
+}
+
+bool heap::valid() const noexcept {
+    const std::byte* const base = file_->base();
+    std::uint64_t end = 0;
+    for (unsigned i = 0; i < extent_count(); ++i) {
+        const heap_extent& e = extents_[i];
+        const auto tables =
+            static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(e.entries) - base);
+        if (tables < end || tables + e.metadata_bytes != e.data_offset) return false;
+        if (e.bits < e.entries + e.chunks) return false;
+        const std::uint64_t bit_words = e.chunks * (chunk_bytes_ / granule_bytes / 64);
+        if (reinterpret_cast<std::byte*>(e.bits + bit_words) > base + e.data_offset) return false;
+        end = e.data_offset + e.chunks * chunk_bytes_;
+    }
+    return end <= file_->shape().max_bytes;
 }
 
 unsigned heap::extent_of(std::uint64_t offset) const noexcept {

@@ -11,6 +11,7 @@
 #pragma once
 
 #include <alloc/size_classes.hpp>
+#include <base/assert.hpp>
 #include <pool/pool_file.hpp>
 
 #include <array>
@@ -67,6 +68,8 @@ public:
 
     /// Takes in extents that the file has and the heap has not. Threads: the caller serialises.
     void refresh() noexcept;
+    /// Whether every extent's tables lie in front of its chunks, and extents in file order, apart.
+    bool valid() const noexcept;
     unsigned extent_count() const noexcept { return count_.load(std::memory_order_acquire); }
     const heap_extent& extent_at(unsigned i) const noexcept { return extents_[i]; }
     /// Index of the extent whose chunks cover 'offset'; extent_count() when none does.
@@ -90,6 +93,7 @@ public:
     }
     /// Offset of the chunk that the block starts in. Requires: a block of the heap.
     std::uint64_t chunk_of(block b) const noexcept {
+        HF_ASSERT_SLOW(covers(b.offset, b.bytes));
         const heap_extent& e = extents_[extent_of(b.offset)];
         return b.offset - (b.offset - e.data_offset) % chunk_bytes_;
     }
@@ -110,6 +114,7 @@ public:
     }
     /// The first half of publish: the chunk's entry says what block starts there.
     template <class Dirty> void name_chunk(block b, Dirty&& dirty) {
+        HF_ASSERT_SLOW(well_formed(b));
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
         const chunk_entry wanted = is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes))
@@ -119,6 +124,7 @@ public:
         dirty(&e.entries[chunk]); // even if another thread stored it: it may not have flushed it
     }
     template <class Dirty> void set_bit(block b, Dirty&& dirty) {
+        HF_ASSERT_SLOW(covers(b.offset, granule_bytes) && b.offset % granule_bytes == 0);
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
         std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
@@ -127,6 +133,7 @@ public:
     /// Makes 'b' free; a large block's entry goes with it. Idempotent. As with publish, a log must
     /// name a large block; without one, clear_bit is enough (3).
     template <class Dirty> void retract(block b, Dirty&& dirty) {
+        HF_ASSERT_SLOW(well_formed(b));
         clear_bit(b, dirty);
         if (is_slab(b.bytes)) return;
         const heap_extent& e = extents_[extent_of(b.offset)];
@@ -135,6 +142,7 @@ public:
         dirty(&e.entries[chunk]);
     }
     template <class Dirty> void clear_bit(block b, Dirty&& dirty) {
+        HF_ASSERT_SLOW(covers(b.offset, granule_bytes) && b.offset % granule_bytes == 0);
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
         std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
@@ -142,6 +150,7 @@ public:
     }
     /// The word with the bit of 'offset'. Requires: covers(offset, granule_bytes).
     const std::uint64_t* word_of(std::uint64_t offset) const noexcept {
+        HF_ASSERT_SLOW(covers(offset, granule_bytes));
         const heap_extent& e = extents_[extent_of(offset)];
         return &e.bits[(offset - e.data_offset) / granule_bytes / 64];
     }
@@ -152,6 +161,7 @@ public:
     /// at 'offset'.
     template <class Visit>
     void for_each_slot(std::uint64_t offset, std::uint64_t size, Visit&& visit) const {
+        HF_ASSERT_SLOW(covers(offset, chunk_bytes_) && size > 0);
         const heap_extent& e = extents_[extent_of(offset)];
         const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
         const std::uint64_t first = (offset - e.data_offset) / chunk_bytes_ * words;

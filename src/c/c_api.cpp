@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The C API: hf::pool behind a pointer, a status instead of a result.
-#include <holdfast/clobber.hpp>
-#include <holdfast/mod/store.hpp>
-#include <holdfast/tx.hpp>
-#include <holdfast/undo.hpp>
-
 #include <c/pool_handle.hpp>
+
+#include <holdfast/engines.hpp>
+#include <holdfast/tx.hpp>
 
 #include <new>
 #include <string>
@@ -29,7 +27,7 @@ thread_local std::string error_text;
 
 hf::open_options options_from(const hf_open_options* given) {
     hf::open_options o;
-    o.engines = {hf::clobber::engine(), hf::undo::engine(), hf::mod::engine()};
+    o.engines = hf::all_engines();
     if (given == nullptr) return o;
     if (given->layout != nullptr) o.layout = given->layout;
     o.layout_hash = given->layout_hash;
@@ -80,8 +78,7 @@ void hf_pool_close(hf_pool* pool) noexcept { delete pool; }
 
 hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) noexcept {
     *root = nullptr;
-    if (bytes == 0)
-        return fail(hf::errc::bad_argument, "bad_argument: a root object of no bytes");
+    if (bytes == 0) return fail(hf::errc::bad_argument, "bad_argument: a root object of no bytes");
     const hf::result<void*> found = pool->root(bytes);
     if (!found) return fail(found.error().code(), found.error().what());
     *root = *found;

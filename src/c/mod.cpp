@@ -4,14 +4,14 @@
 // the C++ handle 'of' in each pointer's struct.
 //
 // Every function that may allocate memory of the process runs under guarded(): no exception leaves.
+#include <c/pool_handle.hpp>
+
 #include <holdfast/mod.h>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/queue.hpp>
 #include <holdfast/mod/set.hpp>
 #include <holdfast/mod/stack.hpp>
 #include <holdfast/mod/vector.hpp>
-
-#include <c/pool_handle.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -202,15 +202,10 @@ template <class Handle> hf_status pop(Handle& from, hf_bytes* element) noexcept 
     });
 }
 
-template <class Source> hf_status top(const Source& of, hf_bytes* element) noexcept {
+template <class Source> hf_status peek(const Source& of, hf_bytes* element) noexcept {
     if (of.empty()) return not_found();
-    *element = bytes(of.top());
-    return HF_OK;
-}
-
-template <class Source> hf_status front(const Source& of, hf_bytes* element) noexcept {
-    if (of.empty()) return not_found();
-    *element = bytes(of.front());
+    if constexpr (requires { of.top(); }) *element = bytes(of.top());
+    else *element = bytes(of.front());
     return HF_OK;
 }
 
@@ -396,13 +391,13 @@ hf_status hf_mod_vector_update(hf_mod_vector* vector, const hf_mod_vector_step* 
 
 // ---- Stack and queue
 
-#define HF_ENDS(kind, next)                                                                        \
+#define HF_ENDS(kind)                                                                              \
     hf_status hf_mod_##kind##_peek(const hf_mod_##kind* of, hf_bytes* element) noexcept {          \
-        return next(of->of, element);                                                              \
+        return peek(of->of, element);                                                              \
     }                                                                                              \
     hf_status hf_mod_##kind##_snapshot_peek(const hf_mod_##kind##_snapshot* of,                    \
                                             hf_bytes* element) noexcept {                          \
-        return next(of->of, element);                                                              \
+        return peek(of->of, element);                                                              \
     }                                                                                              \
     hf_status hf_mod_##kind##_push(hf_mod_##kind* to, hf_bytes element) noexcept {                 \
         return guarded([&] { return told(to->of.push(view(element))); });                          \
@@ -414,8 +409,8 @@ hf_status hf_mod_vector_update(hf_mod_vector* vector, const hf_mod_vector_step* 
     hf_status hf_mod_##kind##_pop(hf_mod_##kind* from, hf_bytes* element) noexcept {               \
         return pop(from->of, element);                                                             \
     }
-HF_ENDS(stack, top)
-HF_ENDS(queue, front)
+HF_ENDS(stack)
+HF_ENDS(queue)
 #undef HF_ENDS
 
 } // extern "C"

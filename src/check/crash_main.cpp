@@ -71,7 +71,7 @@ std::string replay_command(const char* self, const std::string& name, const prog
 outcome check_one(const char* self, const std::string& name, program& given, const asked& a) {
     const check_options& options = a.options;
     const checked_program checked = check_for_report(name, given, options);
-    const hf::check::trace& run = hf::check::recorder::last();
+    const hf::check::event_record& run = hf::check::recorder::last();
     fmt::print("{}", a.json ? for_programs(checked, run) + "\n"
                             : for_people(checked, run, replay_command(self, name, given, options)));
     std::fflush(stdout);

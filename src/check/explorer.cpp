@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/checksum.hpp>
-#include <check/explorer.hpp>
+#include <check/explorer_frame.hpp>
 #include <check/guard.hpp>
 
 #include <fmt/format.h>
@@ -9,25 +9,9 @@
 #include <algorithm>
 #include <cstring>
 #include <ctime>
-#include <map>
 
 namespace hf::check {
 namespace {
-
-constexpr std::size_t no_line = ~std::size_t{0};
-
-std::uint64_t digest_of(std::size_t line, const std::vector<line_content>& contents) {
-    std::uint64_t sum = 0; // whatever their order
-    for (const line_content& c : contents) sum += checksum(c.data(), sizeof c, line + 1);
-    return contents.size() == 1 ? sum : checksum(&sum, sizeof sum, line + 1);
-}
-
-/// Does 'content' agree with 'other' on the bytes of [from, to) of their line?
-bool same_bytes(const line_content& content, const line_content& other, std::size_t from,
-                std::size_t to) {
-    return std::memcmp(reinterpret_cast<const std::byte*>(content.data()) + from,
-                       reinterpret_cast<const std::byte*>(other.data()) + from, to - from) == 0;
-}
 
 double cpu_seconds() {
     timespec now{};
@@ -35,61 +19,7 @@ double cpu_seconds() {
     return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
-std::size_t words_apart(const line_content& a, const line_content& b) {
-    std::size_t apart = 0;
-    for (std::size_t w = 0; w < a.size(); ++w) apart += a[w] != b[w] ? 1 : 0;
-    return apart;
-}
-
 } // namespace
-
-/// A line that the failure before this run left with one of several contents, which one is not
-/// known: stores go over whichever it is.
-struct unknown_line {
-    std::vector<line_content> bases;
-    std::vector<persistent_memory>
-        stored_over; // one line each, parallel to 'bases'; empty: no store
-};
-
-/// A run being explored, up to one of its events.
-struct explorer::frame {
-    unsigned level = 0;
-    std::size_t event = 0;
-    unsigned part = 0; // failure_point::part
-    bool killed = false; // what is explored is a failure of the process alone (6)
-    const trace* explored = nullptr;
-    persistent_memory memory{domain::adr, {}}; // but for these lines:
-    std::map<std::size_t, unknown_line> unknown;
-    std::vector<line_content> image; // what is left where nothing is known (5)
-    std::vector<std::uint32_t> open; // line -> index into 'contents', plus 1; 0: one content
-    std::vector<std::vector<line_content>> contents;
-    std::vector<std::uint64_t> digests; // by line
-    std::uint64_t digest = 0;           // of all
-    std::vector<std::size_t> changed;   // lines whose image is not the parent's
-    std::size_t new_line = no_line;     // (3): only failures with one of these are new
-    std::vector<line_content> new_contents;
-    std::vector<std::size_t> unmet; // lines with new contents that the runs before did not look at
-    std::uint64_t identity = 0;     // of the run, for (3)
-    std::uint64_t epoch = 0;        // grows when contents become impossible
-    std::vector<bool> looked_at;    // lines that recoveries from failures in its recovery looked at
-    struct choice {
-        std::uint32_t taken, options;
-    };
-    std::vector<choice> choices;
-    std::size_t choices_made = 0;
-    trace recovery;                // events of the latest run of recovery
-    std::vector<legal_set> wanted; // what must be recovered to after a failure in it
-
-    const std::vector<line_content>& contents_of(std::size_t line) const {
-        return line == new_line ? new_contents : contents[open[line] - 1];
-    }
-    /// What a kill leaves.
-    const line_content& newest(std::size_t line) const {
-        return open[line] == 0 ? image[line] : contents[open[line] - 1].back();
-    }
-    /// What memory_ holds when recovery starts.
-    const line_content& left(std::size_t line) const { return killed ? newest(line) : image[line]; }
-};
 
 exploration& exploration::operator+=(const exploration& more) {
     states += more.states;
@@ -126,7 +56,7 @@ bool explorer::out_of_budget() {
 
 // --- the run explored
 
-void explorer::explore(std::span<const std::byte> before, const trace& run,
+void explorer::explore(std::span<const std::byte> before, const event_record& run,
                        const std::vector<legal_set>& legal) {
     const double begin = cpu_seconds();
     const watch watching(memory_.data(), memory_.size(), *this);
@@ -153,28 +83,7 @@ void explorer::explore(std::span<const std::byte> before, const trace& run,
     result_.seconds += cpu_seconds() - begin;
 }
 
-/// The number of a line of memory that may differ from now on.
-std::size_t explorer::touched(std::size_t line_of_memory) {
-    std::uint32_t& number = number_of_[line_of_memory];
-    if (number != 0) return number - 1;
-    touched_.push_back(line_of_memory);
-    number = static_cast<std::uint32_t>(touched_.size());
-    line_content content; // as it was, in every frame
-    std::memcpy(content.data(), before_.data() + line_of_memory * line_bytes, line_bytes);
-    digests_before_.push_back(digest_of(number - 1, {content}));
-    for (auto& f : frames_) {
-        f->memory.extend(content);
-        f->image.push_back(content);
-        f->open.push_back(0);
-        f->digests.push_back(0);
-        f->looked_at.push_back(false);
-    }
-    for (auto* stamps : {&decided_, &dirtied_, &overlaid_}) stamps->push_back(0);
-    overlay_.push_back(0);
-    return number - 1;
-}
-
-void explorer::explore_run(frame& f, const trace& run, const std::vector<legal_set>& legal) {
+void explorer::explore_run(frame& f, const event_record& run, const std::vector<legal_set>& legal) {
     f.explored = &run;
     f.changed.clear();
     f.new_line = no_line;
@@ -253,113 +162,6 @@ bool explorer::explore_store(frame& f, const trace_event& e, const std::byte* da
     }
     f.part = 0;
     return true;
-}
-
-// --- what events do to a frame's memory
-
-void explorer::stored(frame& f, const trace_event& e, std::size_t at, const std::byte* data,
-                      std::size_t n) {
-    const bool plain = e.kind == event_kind::store;
-    const std::size_t line = touched(e.offset / line_bytes);
-    const std::size_t within = e.offset % line_bytes + at;
-    const auto store = [&](persistent_memory& to, std::size_t offset) {
-        if (plain) to.store(offset, data + at, n);
-        else to.nt_store(e.thread, offset, data + at, n);
-    };
-    const auto found = f.unknown.find(line);
-    if (found == f.unknown.end()) return store(f.memory, line * line_bytes + within);
-    unknown_line& u = found->second;
-    if (u.stored_over.empty())
-        for (const line_content& base : u.bases)
-            u.stored_over.emplace_back(domain_, std::as_bytes(std::span(base)));
-    for (persistent_memory& m : u.stored_over) store(m, within);
-}
-
-void explorer::flushed(frame& f, unsigned thread, std::size_t line) {
-    const auto found = f.unknown.find(line);
-    if (found == f.unknown.end()) return f.memory.flush(thread, line);
-    for (persistent_memory& m : found->second.stored_over) m.flush(thread, 0);
-}
-
-void explorer::flushed_now(frame& f, std::size_t line) {
-    ++f.epoch;
-    const auto found = f.unknown.find(line);
-    if (found == f.unknown.end()) f.memory.flush_now(line);
-    else
-        for (persistent_memory& m : found->second.stored_over) m.flush_now(0);
-    refresh_line(f, line);
-}
-
-void explorer::fenced(frame& f, unsigned thread) {
-    ++f.epoch;
-    const std::vector<std::size_t> open = f.memory.open_lines();
-    f.memory.fence(thread);
-    for (std::size_t l : open) refresh_line(f, l);
-    for (auto& [line, u] : f.unknown) {
-        if (u.stored_over.empty()) continue;
-        for (persistent_memory& m : u.stored_over) m.fence(thread);
-        refresh_line(f, line);
-    }
-}
-
-/// Recovery has looked at the line: it was this content.
-void explorer::decided(frame& f, std::size_t line, const std::byte* data) {
-    ++f.epoch;
-    unknown_line& u = f.unknown.at(line);
-    line_content content;
-    std::memcpy(content.data(), data, line_bytes);
-    const auto base = std::ranges::find(u.bases, content) - u.bases.begin();
-    HF_ASSERT(static_cast<std::size_t>(base) < u.bases.size());
-    if (u.stored_over.empty()) {
-        f.memory.settle(line, content);
-        f.unknown.erase(line);
-    } else {
-        u.stored_over = {persistent_memory(u.stored_over[static_cast<std::size_t>(base)])};
-        u.bases = {content};
-    }
-    refresh_line(f, line);
-}
-
-std::vector<line_content> explorer::possible(const frame& f, std::size_t line) {
-    const auto found = f.unknown.find(line);
-    if (found == f.unknown.end()) return f.memory.possible(line);
-    if (found->second.stored_over.empty()) return found->second.bases;
-    std::vector<line_content> out;
-    for (const persistent_memory& m : found->second.stored_over)
-        for (const line_content& c : m.possible(0))
-            if (std::ranges::find(out, c) == out.end()) out.push_back(c);
-    // The newest of the last base, which recovery has been shown, stays the last.
-    const line_content newest = found->second.stored_over.back().newest(0);
-    std::erase(out, newest);
-    out.push_back(newest);
-    return out;
-}
-
-/// Takes over what the model says of the line; returns its possible contents.
-std::vector<line_content> explorer::refresh_line(frame& f, std::size_t line) {
-    std::vector<line_content> possible = explorer::possible(f, line);
-    f.digest ^= f.digests[line];
-    f.digest ^= f.digests[line] = digest_of(line, possible) ^ digests_before_[line];
-    if (f.image[line] != possible.front()) { // (5)
-        f.image[line] = possible.front();
-        f.changed.push_back(line);
-        set_memory(line, possible.front());
-    }
-    // A look at what is new must be noticed, even where there is nothing to choose.
-    const bool unmet = std::ranges::find(f.unmet, line) != f.unmet.end();
-    if (possible.size() == 1 && !unmet) f.open[line] = 0;
-    else {
-        if (f.open[line] == 0) {
-            f.contents.emplace_back();
-            f.open[line] = static_cast<std::uint32_t>(f.contents.size());
-        }
-        f.contents[f.open[line] - 1] = possible;
-    }
-    return possible;
-}
-
-void explorer::set_memory(std::size_t line, const line_content& content) {
-    std::memcpy(place_of(line), content.data(), line_bytes);
 }
 
 // --- failures at one event
@@ -626,294 +428,13 @@ bool explorer::descend(frame& f, const legal_set& legal, outcome state) {
            replaying_ == nullptr;
 }
 
-verdict explorer::replay(std::span<const std::byte> before, const trace& run,
+verdict explorer::replay(std::span<const std::byte> before, const event_record& run,
                          const std::vector<failure_point>& at) {
     replaying_ = &at;
     replayed_ = {false, 0, "this run has no such failure"};
     explore(before, run, std::vector<legal_set>(run.events.size() + 1));
     replaying_ = nullptr;
     return replayed_;
-}
-
-// --- the run of recovery under way: reads decide, writes are recorded
-
-void explorer::recovered() noexcept {
-    if (current_ != nullptr && recording_) looked_from_ = current_->recovery.events.size();
-}
-
-void explorer::wants(const legal_set& states) {
-    if (current_ == nullptr) return;
-    looked_from_ = no_look;
-    if (!recording_) return;
-    current_->wanted.push_back(states);
-    record(event_kind::legal, current_->wanted.size(), 0, nullptr);
-}
-
-unsigned explorer::failures_before() const noexcept {
-    return current_ == nullptr ? 0 : current_->level + 1;
-}
-
-bool explorer::killed() const noexcept { return current_ != nullptr && current_->killed; }
-
-std::uint32_t explorer::pick(std::uint32_t options) {
-    if (current_ == nullptr || options < 2) return 0;
-    const std::uint32_t picked = choose(*current_, options);
-    picked_ = checksum(&picked, sizeof picked, picked_ + 1);
-    return picked;
-}
-
-bool explorer::undecided(std::size_t line) const noexcept {
-    return current_->open[line] != 0 && decided_[line] != run_;
-}
-
-std::uint32_t explorer::choose(frame& f, std::uint32_t options) {
-    if (f.choices_made == f.choices.size()) f.choices.push_back({0, options});
-    frame::choice& made = f.choices[f.choices_made++];
-    made.options = std::max(options, made.taken + 1);
-    return std::min(made.taken, options - 1);
-}
-
-void explorer::decide(std::size_t line, const line_content& content) {
-    decided_[line] = run_;
-    std::erase(unmet_, line);
-    for (unsigned level = 0; level < current_->level; ++level)
-        frames_[level]->looked_at[line] = true;
-    if (dirtied_[line] != run_) {
-        dirtied_[line] = run_;
-        dirty_lines_.push_back(line);
-    }
-    if (overlaid_[line] == run_) { // recovery has stored to it: that stays
-        std::byte* to = place_of(line);
-        const auto* from = reinterpret_cast<const std::byte*>(content.data());
-        for (std::size_t i = 0; i < line_bytes; ++i)
-            if ((overlay_[line] >> i & 1) == 0) to[i] = from[i];
-    } else set_memory(line, content);
-    decisions_.emplace_back(line, content);
-    if (current_->killed) return; // nothing has been settled by that
-    record(event_kind::decided, touched_[line] * line_bytes, line_bytes, content.data());
-}
-
-/// The first choice is the newest content: the fewest stores lost.
-void explorer::decide_by_choice(std::size_t line) {
-    if (current_->killed) return decide(line, current_->newest(line));
-    const auto& contents = current_->contents_of(line);
-    const auto n = static_cast<std::uint32_t>(contents.size());
-    const std::uint32_t back = n == 1 ? 0 : choose(*current_, n);
-    decide(line, contents[n - 1 - back]);
-}
-
-void explorer::load(std::size_t offset, std::size_t bytes) {
-    if (current_ == nullptr) return;
-    for (std::size_t at = offset / line_bytes; at <= (offset + bytes - 1) / line_bytes; ++at) {
-        if (number_of_[at] == 0) continue;
-        const std::size_t line = number_of_[at] - 1;
-        if (undecided(line) && !stored_over(line, offset, bytes)) decide_by_choice(line);
-    }
-}
-
-/// Bits of the bytes of [offset, offset + bytes) that lie in the line.
-std::uint64_t explorer::bytes_in_line(std::size_t line, std::size_t offset,
-                                      std::size_t bytes) const {
-    const std::size_t start = touched_[line] * line_bytes;
-    const std::size_t from = std::max(offset, start) - start;
-    const std::size_t to = std::min(offset + bytes, start + line_bytes) - start;
-    const std::uint64_t below = to == line_bytes ? ~std::uint64_t{0} : (std::uint64_t{1} << to) - 1;
-    return below & ~((std::uint64_t{1} << from) - 1);
-}
-
-/// Recovery reads only what it has stored itself.
-bool explorer::stored_over(std::size_t line, std::size_t offset, std::size_t bytes) const {
-    return overlaid_[line] == run_ && (bytes_in_line(line, offset, bytes) & ~overlay_[line]) == 0;
-}
-
-/// Upholds (4).
-void explorer::checked(std::size_t offset, std::size_t bytes, bool goes_on) {
-    if (current_ == nullptr) return;
-    if (options_.every_combination || current_->killed) return load(offset, bytes);
-    if (!goes_on) chain_ = chain::unmet;
-    struct part {
-        std::size_t line;
-        std::vector<const line_content*> same, other; // as the newest on the range's bytes, or not
-    };
-    std::vector<part> parts;
-    std::uint32_t others = 0;
-    for (std::size_t l = offset / line_bytes; l <= (offset + bytes - 1) / line_bytes; ++l) {
-        if (number_of_[l] == 0) continue;
-        const std::size_t line = number_of_[l] - 1;
-        if (!undecided(line)) continue;
-        if (overlaid_[line] == run_) {
-            decide_by_choice(line);
-            continue;
-        }
-        const std::size_t start = l * line_bytes;
-        const std::size_t from = std::max(offset, start) - start;
-        const std::size_t to = std::min(offset + bytes, start + line_bytes) - start;
-        part p{line, {}, {}};
-        const auto& contents = current_->contents_of(line);
-        for (std::size_t i = contents.size(); i-- > 0;) // newest first
-            (same_bytes(contents[i], contents.back(), from, to) ? p.same : p.other)
-                .push_back(&contents[i]);
-        // Of those, the oldest, and those that miss one word: others miss what one of these does.
-        std::erase_if(p.other, [&](const line_content* c) {
-            return c != p.other.back() && words_apart(*c, contents.back()) > 1;
-        });
-        others += static_cast<std::uint32_t>(p.other.size());
-        parts.push_back(std::move(p));
-    }
-    if (parts.empty()) return;
-    // Of a chain: all as the newest; one line in one older content; or all as the oldest.
-    const bool chooses = others > 0 && (chain_ == chain::unmet || chain_ == chain::newest);
-    const bool may_be_oldest = chain_ == chain::unmet;
-    const std::uint32_t way = chooses ? choose(*current_, 1 + others + may_be_oldest) : 0;
-    if (chooses) chain_ = way == 0 ? chain::newest : way <= others ? chain::one_older : chain::oldest;
-    std::uint32_t first = 1;
-    for (const part& p : parts) {
-        const auto n = static_cast<std::uint32_t>(p.other.size());
-        const line_content* content = nullptr;
-        if (chain_ == chain::oldest) content = p.other.empty() ? p.same.back() : p.other.back();
-        else if (way >= first && way < first + n) content = p.other[way - first];
-        else {
-            const auto free = static_cast<std::uint32_t>(p.same.size());
-            content = p.same[free == 1 ? 0 : choose(*current_, free)];
-        }
-        first += n;
-        decide(p.line, *content);
-    }
-}
-
-void explorer::record(event_kind kind, std::size_t offset, std::size_t bytes, const void* data) {
-    if (!recording_) return;
-    trace& out = current_->recovery;
-    out.events.push_back({kind, thread_, static_cast<std::uint32_t>(offset),
-                          static_cast<std::uint32_t>(bytes),
-                          static_cast<std::uint32_t>(out.data.size()), reported_place()});
-    if (data == nullptr) return;
-    const auto* from = static_cast<const std::byte*>(data);
-    out.data.insert(out.data.end(), from, from + bytes);
-}
-
-/// A store that has been made. The rest of an undecided line stays undecided.
-void explorer::written(std::size_t offset, std::size_t bytes, event_kind kind) {
-    for (std::size_t at = offset, end = offset + bytes; at < end;) {
-        const std::size_t line = touched(at / line_bytes);
-        const std::size_t n = std::min(end, round_down(at, line_bytes) + line_bytes) - at;
-        if (undecided(line)) {
-            if (overlaid_[line] != run_) overlay_[line] = 0;
-            overlaid_[line] = run_;
-            overlay_[line] |= bytes_in_line(line, at, n);
-        }
-        if (dirtied_[line] != run_) {
-            dirtied_[line] = run_;
-            dirty_lines_.push_back(line);
-        }
-        record(kind, at, n, memory_.data() + at);
-        at += n;
-    }
-}
-
-void explorer::store(std::size_t offset, std::size_t bytes) {
-    if (current_ != nullptr) written(offset, bytes, event_kind::store);
-}
-void explorer::nt_store(std::size_t offset, std::size_t bytes) {
-    if (current_ != nullptr) written(offset, bytes, event_kind::nt_store);
-}
-void explorer::flush(std::size_t offset, std::size_t bytes) {
-    if (current_ == nullptr) return;
-    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes; ++line)
-        record(event_kind::flush, line * line_bytes, line_bytes, nullptr);
-}
-void explorer::flush_now(std::size_t offset, std::size_t bytes) {
-    if (current_ == nullptr) return;
-    for (std::size_t line = offset / line_bytes; line <= (offset + bytes - 1) / line_bytes; ++line)
-        record(event_kind::flush_now, line * line_bytes, line_bytes, nullptr);
-}
-void explorer::fence() {
-    if (current_ != nullptr) record(event_kind::fence, 0, 0, nullptr);
-}
-
-// --- what a violation says
-
-void explorer::report(frame& f, const std::string& what) {
-    violation v;
-    v.what = what;
-    for (unsigned level = 0; level <= f.level; ++level) {
-        const frame& of = *frames_[level];
-        failure_point p{of.event, {}, of.part, of.killed};
-        for (std::size_t i = 0; i < of.choices_made; ++i) p.choices.push_back(of.choices[i].taken);
-        v.at.push_back(std::move(p));
-    }
-    if (const trace& first = *frames_[0]->explored; !first.events.empty())
-        v.last = first.events[frames_[0]->event].place;
-    v.last_event = frames_[0]->event;
-    v.last_change = last_change();
-    for (const auto& [line, content] : decisions_)
-        if (!f.killed && content != f.contents_of(line).back())
-            v.missing.push_back(lost_of(f, touched_[line], content));
-    result_.violations.push_back(std::move(v));
-}
-
-/// The oldest store to the line that is not in what was kept of it. Stores that changed nothing are
-/// neither missing nor there.
-missing_line explorer::lost_of(const frame& f, std::size_t line, const line_content& kept) const {
-    const bool killed_before = f.level > 0 && frames_[f.level - 1]->killed;
-    struct step {
-        const trace_event* e;
-        const std::byte* data;
-        unsigned level;
-    };
-    std::vector<step> steps; // events since it was certain what had persisted
-    for (unsigned level = killed_before ? f.level - 1 : f.level; level <= f.level; ++level) {
-        const trace& run = *frames_[level]->explored;
-        for (std::size_t i = 0; i < std::min(frames_[level]->event + 1, run.events.size()); ++i)
-            if (const trace_event& e = run.events[i]; e.offset / line_bytes == line)
-                steps.push_back({&e, run.data.data() + e.data, level});
-    }
-    line_content now{};
-    bool known = f.level == 0 || killed_before; // else, until somebody looked, any of several
-    std::memcpy(now.data(), before_.data() + line * line_bytes, line_bytes);
-    auto* bytes = reinterpret_cast<std::byte*>(now.data());
-    std::vector<std::size_t> changes;
-    for (std::size_t i = 0; i < steps.size(); ++i) {
-        const trace_event& e = *steps[i].e;
-        const bool stored = e.kind == event_kind::store || e.kind == event_kind::nt_store;
-        if (!stored && e.kind != event_kind::decided) continue;
-        const std::size_t at = e.offset % line_bytes;
-        if (stored && (!known || std::memcmp(bytes + at, steps[i].data, e.bytes) != 0))
-            changes.push_back(i);
-        std::memcpy(bytes + at, steps[i].data, e.bytes);
-        known |= e.kind == event_kind::decided;
-    }
-    missing_line m{line, f.level, {}, 0, 0, false};
-    const auto* there = reinterpret_cast<const std::byte*>(kept.data());
-    std::size_t lost = steps.size();
-    for (std::size_t i = changes.size(); i-- > 0;) {
-        const auto& [e, data, level] = steps[changes[i]];
-        if (std::memcmp(there + e->offset % line_bytes, data, e->bytes) == 0) break;
-        lost = changes[i];
-        m.level = level;
-        m.lost = e->place;
-        m.lost_offset = e->offset;
-        m.lost_bytes = e->bytes;
-    }
-    for (std::size_t i = lost; i < steps.size(); ++i)
-        m.flushed |= steps[i].e->kind == event_kind::flush;
-    return m;
-}
-
-/// Of the run, until the first failure; none: ~0.
-std::size_t explorer::last_change() const {
-    const frame& f = *frames_[0];
-    const trace& run = *f.explored;
-    std::vector<std::byte> now(before_.begin(), before_.end());
-    std::size_t last = ~std::size_t{0};
-    for (std::size_t i = 0; i < std::min(f.event + 1, run.events.size()); ++i) {
-        const trace_event& e = run.events[i];
-        if (e.kind != event_kind::store && e.kind != event_kind::nt_store) continue;
-        const std::byte* data = run.data.data() + e.data;
-        if (std::memcmp(now.data() + e.offset, data, e.bytes) != 0) last = i;
-        std::memcpy(now.data() + e.offset, data, e.bytes);
-    }
-    return last;
 }
 
 } // namespace hf::check

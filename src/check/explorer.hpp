@@ -12,7 +12,7 @@
 // (2) Recovery's own events are a run in turn: failures in it are explored the same way, to 'depth'
 //     failures in a row. A line decided later than such a failure is undecided again in it.
 // (3) What has been explored already, same choices and same verdicts wanted, is not explored again.
-// (4) A range that recovery reads under a checksum (persist::event::checked), and what it reads
+// (4) A range that recovery reads under a checksum (hf::believed::checked), and what it reads
 //     only as long as that holds (checked_on), is tried whole, as it was, and with each of its
 //     lines in each older content alone, not in every combination: the checksum tells all of those
 //     from the whole one. Option 'every_combination' turns this off.
@@ -52,11 +52,11 @@ struct trace_event {
     std::uint8_t thread;
     std::uint32_t offset; // of memory; 'legal': index of the set that counts from here on
     std::uint32_t bytes;
-    std::uint32_t data; // where its bytes start in trace::data
+    std::uint32_t data; // where its bytes start in event_record::data
     code_place place;
 };
 
-struct trace {
+struct event_record {
     std::vector<trace_event> events;
     std::vector<std::byte> data; // stored bytes
     void clear() {
@@ -137,7 +137,7 @@ public:
     /// Explores failures in 'run', which started from 'before' (everything durable), recovering to
     /// one of legal[0] until the run says otherwise. Adds to result(). Stops at the first
     /// violation.
-    void explore(std::span<const std::byte> before, const trace& run,
+    void explore(std::span<const std::byte> before, const event_record& run,
                  const std::vector<legal_set>& legal);
     /// 'recover' says that recovery is over: what follows looks, and whoever saw the memory so has
     /// seen this state, which no further failure may change. What looking stores counts if somebody
@@ -156,7 +156,7 @@ public:
     /// 0 … options - 1, and every other one in another run.
     std::uint32_t pick(std::uint32_t options);
     /// Runs recovery once more on the memory of a violation; its verdict.
-    verdict replay(std::span<const std::byte> before, const trace& run,
+    verdict replay(std::span<const std::byte> before, const event_record& run,
                    const std::vector<failure_point>& at);
 
     const exploration& result() const noexcept { return result_; }
@@ -166,7 +166,7 @@ public:
 private:
     struct frame;
 
-    void explore_run(frame& f, const trace& run, const std::vector<legal_set>& legal);
+    void explore_run(frame& f, const event_record& run, const std::vector<legal_set>& legal);
     bool explore_store(frame& f, const trace_event& e, const std::byte* data,
                        const legal_set& legal);
     bool fail_here(frame& f, const legal_set& legal);
@@ -236,11 +236,11 @@ private:
     // The run of recovery under way.
     frame* current_ = nullptr;
     bool recording_ = false;
-    verdict ended_;                      // what it came to
+    verdict ended_; // what it came to
     static constexpr std::size_t no_look = ~std::size_t{0};
-    std::size_t looked_from_ = no_look;  // in the recovery's events (recovered())
-    std::uint8_t thread_ = 0;            // whose events these are
-    std::uint64_t picked_ = 0;           // digest of what pick() gave
+    std::size_t looked_from_ = no_look; // in the recovery's events (recovered())
+    std::uint8_t thread_ = 0;           // whose events these are
+    std::uint64_t picked_ = 0;          // digest of what pick() gave
     enum class chain : std::uint8_t { unmet, newest, one_older, oldest };
     chain chain_ = chain::unmet;         // lines under the checksum being read (4)
     std::uint32_t run_ = 0;              // its number, for the stamps below

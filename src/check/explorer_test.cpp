@@ -5,6 +5,8 @@
 // states they have are counted on paper.
 #include <check/explorer.hpp>
 #include <check/recorder.hpp>
+#include <pool/believed.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/abi/trace_abi.h>
 
@@ -34,8 +36,8 @@ std::uint64_t get(const std::uint64_t& from) {
     hf_trace_load(&from, sizeof from);
     return from;
 }
-void flush(const std::uint64_t& w) { persist::trace(persist::event::flush, &w, sizeof w); }
-void fence() { persist::trace(persist::event::fence, nullptr, 0); }
+void flush(const std::uint64_t& w) { hf::trace::announce(hf::trace::flush, &w, sizeof w); }
+void fence() { hf::trace::announce(hf::trace::fence, nullptr, 0); }
 
 /// Failures of the power alone: what recovery reads here it does not write back.
 const explore_options power_only{.first = explore_options::failure::power};
@@ -46,7 +48,7 @@ exploration explored(const std::function<void(recorder&)>& protocol,
                      explore_options options = power_only, domain d = domain::adr) {
     memory = {};
     const std::vector<std::byte> before(bytes().begin(), bytes().end());
-    trace run;
+    event_record run;
     {
         recorder record(bytes());
         const watch watching(bytes().data(), bytes().size(), record);
@@ -277,7 +279,8 @@ TEST(Explorer, AKillCompletesWhatWasFlushed) {
                    {})
             .violations.size();
     };
-    EXPECT_EQ(found(true), 0U) << "a killed thread ends in the kernel, whose locked operations fence";
+    EXPECT_EQ(found(true), 0U)
+        << "a killed thread ends in the kernel, whose locked operations fence";
     EXPECT_EQ(found(false), 1U);
 }
 
@@ -389,7 +392,7 @@ TEST(Explorer, WhatAStateCostsDoesNotGrowWithMemory) {
     alignas(64) static std::array<std::uint64_t, large_lines * 8> large;
     const auto all = std::as_writable_bytes(std::span(large));
     const std::vector<std::byte> before(all.begin(), all.end());
-    trace run;
+    event_record run;
     {
         recorder record(all);
         const watch watching(all.data(), all.size(), record);
@@ -437,7 +440,7 @@ void write_record() {
     hf_trace_store(memory.data(), 128);
 }
 outcome read_record() {
-    persist::trace(persist::event::checked, memory.data(), 128);
+    hf::trace::announce(hf::believed::checked, memory.data(), 128);
     std::uint64_t sum = 0;
     for (std::size_t i = 1; i < 16; ++i) sum += get(memory[i]) * memory[i];
     return sum != 0 && sum == get(memory[0]) ? 2 : 1;
@@ -454,7 +457,7 @@ TEST(Explorer, ChecksummedRangesAreTriedByParts) {
     EXPECT_LT(parts.states, every.states / 4);
     // A checksum that leaves a word out is found either way.
     const auto careless = [] {
-        persist::trace(persist::event::checked, memory.data(), 128);
+        hf::trace::announce(hf::believed::checked, memory.data(), 128);
         std::uint64_t sum = 0;
         for (std::size_t i = 1; i < 16; ++i) sum += get(memory[i]) * memory[i];
         const bool valid = sum + 64 - memory[8] * memory[8] == get(memory[0]) && memory[1] == 1;
@@ -474,25 +477,28 @@ TEST(Explorer, ChainsOfRecordsAreTriedOneMissingPartAtATime) {
             put(memory[8 * r], 77 * (r + 1));
         }
     };
-    const auto read = [](persist::event behind, std::size_t believed) {
-        return [=]() -> outcome {
+    const auto read = [](const hf::trace::event& behind, std::size_t believed) {
+        return [=, &behind]() -> outcome {
             std::size_t whole = 0;
             for (; whole < count; ++whole) {
-                persist::trace(whole == 0 ? persist::event::checked : behind, &memory[8 * whole], 64);
+                hf::trace::announce(whole == 0 ? hf::believed::checked : behind, &memory[8 * whole],
+                                    64);
                 const std::uint64_t value = get(memory[8 * whole + 1]);
                 const bool holds = get(memory[8 * whole]) == 77 * value && value != 0;
-                if (whole == believed) return value == whole + 1 ? 1 : 9; // without a look at the check
+                if (whole == believed)
+                    return value == whole + 1 ? 1 : 9; // without a look at the check
                 if (!holds) break;
             }
             return 1;
         };
     };
-    const exploration chain = explored(write, {{1}}, read(persist::event::checked_on, count));
-    const exploration each = explored(write, {{1}}, read(persist::event::checked, count));
+    const exploration chain = explored(write, {{1}}, read(hf::believed::checked_on, count));
+    const exploration each = explored(write, {{1}}, read(hf::believed::checked, count));
     EXPECT_TRUE(chain.violations.empty());
     EXPECT_LE(chain.states, each.states);
     for (std::size_t believed = 0; believed < count; ++believed)
-        EXPECT_FALSE(explored(write, {{1}}, read(persist::event::checked_on, believed)).violations.empty())
+        EXPECT_FALSE(
+            explored(write, {{1}}, read(hf::believed::checked_on, believed)).violations.empty())
             << believed;
 }
 

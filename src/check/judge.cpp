@@ -2,7 +2,7 @@
 #include <base/checksum.hpp>
 #include <base/line.hpp>
 #include <check/judge.hpp>
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 
 #include <fmt/format.h>
 

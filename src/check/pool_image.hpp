@@ -3,8 +3,8 @@
 // A pool in memory at its canonical address, where it can be opened 200 000 times a second.
 #pragma once
 
+#include <open/pool_impl.hpp>
 #include <pool/os_file.hpp>
-#include <section/pool_impl.hpp>
 
 #include <holdfast/pool.hpp>
 

@@ -8,7 +8,7 @@
 #include <check/program.hpp>
 #include <check/recorder.hpp>
 #include <check/schedule.hpp>
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 
 #include <fmt/format.h>
 
@@ -56,11 +56,12 @@ private:
     bool reference_runs();
     bool reference_run(const operation_order& order);
     bool reference_after(pool& p, outcome from);
-    trace recorded_run(const schedule& by, std::vector<legal_set>& legal, std::size_t& points);
+    event_record recorded_run(const schedule& by, std::vector<legal_set>& legal,
+                              std::size_t& points);
     verdict recover();
     verdict go_on(pool& p, const verdict& seen);
     std::string run_after(pool& p, unsigned operation);
-    void count_redundant(const trace& run);
+    void count_redundant(const event_record& run);
     bool give_up(const explorer& explore) const;
     void find_races();
     bool next_schedule(schedule& by, std::size_t points) const;
@@ -84,7 +85,7 @@ private:
 };
 
 /// What happens in it, wherever that stands in the sources.
-std::uint64_t digest_of(const trace& run) {
+std::uint64_t digest_of(const event_record& run) {
     std::uint64_t sum = checksum(run.data.data(), run.data.size(), 0);
     for (const trace_event& e : run.events) {
         const std::uint64_t key[] = {static_cast<std::uint64_t>(e.kind), e.thread, e.offset,
@@ -146,8 +147,8 @@ bool checking::reference_runs() {
                                [&](const operation_order& o) { return reference_run(o); });
 }
 
-trace checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
-                             std::size_t& points) {
+event_record checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
+                                    std::size_t& points) {
     image_->reset();
     recorder record(image_->memory(), domain_of(given_.options()));
     const watch watching(image_->memory().data(), image_->memory().size(), record);
@@ -253,7 +254,7 @@ std::string checking::run_after(pool& p, unsigned operation) {
     return died.empty() ? died : fmt::format("an operation that went on from there {}", died);
 }
 
-void checking::count_redundant(const trace& run) {
+void checking::count_redundant(const event_record& run) {
     persistent_memory memory(domain_of(given_.options()), image_->initial());
     std::vector<bool> covered(memory.lines()); // flushed since its last store
     bool waiting = false;                      // something for a fence to wait for
@@ -284,7 +285,7 @@ double checking::elapsed() const {
 /// Points of the schedule at which the turn could have changed.
 std::size_t checking::explore_schedule(explorer& explore, const schedule& by) {
     std::vector<legal_set> legal;
-    trace run;
+    event_record run;
     std::size_t points = 0;
     follow_places(true);
     const std::string died =

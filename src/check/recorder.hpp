@@ -22,7 +22,7 @@ public:
 
     /// What the recorder destroyed last has kept: exploration stops at the run that fails, so that
     /// after a violation this is the run to tell of.
-    static const trace& last() noexcept { return last_; }
+    static const event_record& last() noexcept { return last_; }
 
     /// The thread whose events come next.
     void set_thread(unsigned thread) noexcept {
@@ -41,7 +41,7 @@ public:
     /// What it was in another run: where loads race.
     void loads_race(const std::vector<std::uint8_t>& writers) { racing_ = &writers; }
 
-    const trace& recorded() const noexcept { return trace_; }
+    const event_record& recorded() const noexcept { return trace_; }
     /// Offset of a store that nobody reported, found at a fence; none: ~0.
     std::size_t unreported() const noexcept { return unreported_; }
 
@@ -159,9 +159,9 @@ private:
     std::span<std::byte> memory_;
     std::vector<std::byte> reported_; // the memory as the reports tell it
     std::size_t unreported_ = none;
-    trace trace_;
+    event_record trace_;
     shadow_trace shadows_;
-    static inline trace last_;
+    static inline event_record last_;
     std::uint8_t thread_ = 0;
     static constexpr unsigned looks_max = 100000;
     unsigned looks_ = 0;    // in a row, and nothing else

@@ -19,8 +19,9 @@ using namespace hf::check;
 blame::store lost_store(const missing_line& m, bool seen) {
     blame::store out{m.lost, m.lost_offset, m.lost_bytes, {}, {}, m.level > 0};
     if (seen) {
-        out.fault = "was there after the kill, and recovery believed it, but nothing flushed its line "
-                    "before the power failed";
+        out.fault =
+            "was there after the kill, and recovery believed it, but nothing flushed its line "
+            "before the power failed";
         out.mend = "flush its line where it is stored, or let recovery write back what it goes by "
                    "(hf::persist) before it is over";
     } else if (m.flushed) {
@@ -51,7 +52,7 @@ std::vector<code_place> places_of(const blame& b) {
 }
 
 /// The thread's operations begin and are acknowledged in turn.
-std::string legal_text(const trace& run, std::size_t at) {
+std::string legal_text(const event_record& run, std::size_t at) {
     const unsigned thread = run.events[at].thread;
     const auto before =
         std::count_if(run.events.begin(), run.events.begin() + at, [&](const trace_event& e) {
@@ -61,7 +62,7 @@ std::string legal_text(const trace& run, std::size_t at) {
                        before % 2 == 0 ? "begins" : "has returned");
 }
 
-std::string event_text(const trace& run, std::size_t at) {
+std::string event_text(const event_record& run, std::size_t at) {
     const trace_event& e = run.events[at];
     if (e.kind == event_kind::legal) return legal_text(run, at);
     if (e.kind == event_kind::flush_now) return fmt::format("clflush line {:#x}", e.offset);
@@ -73,7 +74,7 @@ std::string event_text(const trace& run, std::size_t at) {
 }
 
 /// The events up to the failure, the last of them only.
-std::string trace_text(const violation& v, const trace& run) {
+std::string trace_text(const violation& v, const event_record& run) {
     constexpr std::size_t shown = 8;
     if (run.events.empty()) return {};
     const std::size_t end = std::min(v.last_event + 1, run.events.size());
@@ -121,7 +122,7 @@ std::string guilty_text(const blame::store& s) {
     return out + wrapped("    ", s.fault) + wrapped("  mend: ", s.mend);
 }
 
-std::string violation_text(const violation& v, const trace& run) {
+std::string violation_text(const violation& v, const event_record& run) {
     std::string out = fmt::format("  violation: {}\n", v.what);
     const bool killed = v.at.front().killed;
     out += fmt::format("  {} after event {} of the run",
@@ -161,8 +162,7 @@ std::vector<std::pair<std::string, std::size_t>> redundant_places(const checked_
     for (const code_place& place : all)
         if (const auto calls = calls_at(place); !calls.empty()) ++times[calls.front()];
     std::vector<std::pair<std::string, std::size_t>> out(times.begin(), times.end());
-    std::ranges::sort(out, std::ranges::greater{},
-                             &std::pair<std::string, std::size_t>::second);
+    std::ranges::sort(out, std::ranges::greater{}, &std::pair<std::string, std::size_t>::second);
     return out;
 }
 
@@ -225,7 +225,7 @@ std::string schedule_text(const schedule& by) {
     return out;
 }
 
-std::string guilty_json(const violation& v, const trace& run) {
+std::string guilty_json(const violation& v, const event_record& run) {
     std::string out;
     for (const blame::store& s : find_blame(v, run).guilty) {
         const auto calls = calls_at(s.place);
@@ -251,7 +251,7 @@ checked_program check_for_report(const std::string& name, program& given,
     return failures(again) > 0 ? again : found;
 }
 
-blame find_blame(const violation& v, const trace& run) {
+blame find_blame(const violation& v, const event_record& run) {
     blame out;
     out.in_recovery = v.at.size() > 1;
     for (const missing_line& m : v.missing)
@@ -317,7 +317,7 @@ std::string listed_json(const std::string& name, unsigned threads) {
     return fmt::format("{{\"name\":{},\"threads\":{}}}", quoted(name), threads);
 }
 
-std::string for_people(const checked_program& checked, const trace& run,
+std::string for_people(const checked_program& checked, const event_record& run,
                        const std::string& replay_command) {
     const exploration& e = checked.found;
     std::string out = fmt::format(
@@ -337,7 +337,7 @@ std::string for_people(const checked_program& checked, const trace& run,
     return out;
 }
 
-std::string for_programs(const checked_program& checked, const trace& run) {
+std::string for_programs(const checked_program& checked, const event_record& run) {
     const exploration& e = checked.found;
     std::string violations;
     for (const violation& v : e.violations)

@@ -26,15 +26,15 @@ struct blame {
     bool in_recovery = false;  // where the last failure came
 };
 /// Requires: 'run' is the run that the violation was found in.
-blame find_blame(const hf::check::violation& v, const hf::check::trace& run);
+blame find_blame(const hf::check::violation& v, const hf::check::event_record& run);
 
 /// One line of numbers; after it, for each violation: what failed and when, the events before it,
 /// the stores that are guilty and where they stand, what would mend them, and the command that
 /// replays it. 'run': the run explored last.
-std::string for_people(const checked_program& checked, const hf::check::trace& run,
+std::string for_people(const checked_program& checked, const hf::check::event_record& run,
                        const std::string& replay_command);
 /// One JSON object.
-std::string for_programs(const checked_program& checked, const hf::check::trace& run);
+std::string for_programs(const checked_program& checked, const hf::check::event_record& run);
 
 /// One JSON object about a program that has not been run.
 std::string listed_json(const std::string& name, unsigned threads);

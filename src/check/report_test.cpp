@@ -635,8 +635,7 @@ TEST(Report, RedundantFlushesAndFencesAreToldWithTheirLines) {
 
 TEST(Report, ReplaysAreReadAsTheyAreWritten) {
     for (const char* text : {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:", "0.8:1", "7.2:/3.1:0",
-                             "k17:0/5:1", "0,12@k7.1:",
-                             "0.1,12.2,40@17:0"}) {
+                             "k17:0/5:1", "0,12@k7.1:", "0.1,12.2,40@17:0"}) {
         const replay_asked asked = parse_replay(text);
         ASSERT_FALSE(asked.failures.empty()) << text;
         checked_program c;
@@ -645,7 +644,8 @@ TEST(Report, ReplaysAreReadAsTheyAreWritten) {
         v.at = asked.failures;
         EXPECT_EQ(replay_text(c, v), text);
     }
-    for (const char* wrong : {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,", "17.:0", "17.x:0", "k:0", "3:/k5:"})
+    for (const char* wrong :
+         {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,", "17.:0", "17.x:0", "k:0", "3:/k5:"})
         EXPECT_TRUE(parse_replay(wrong).failures.empty()) << wrong;
 }
 

@@ -6,6 +6,7 @@
 #include <check/history.hpp>
 #include <check/recorder.hpp>
 #include <check/schedule.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/abi/trace_abi.h>
 
@@ -152,10 +153,10 @@ TEST(Recorder, FindsAStoreThatNobodyReported) {
     const watch watching(bytes.data(), bytes.size(), record);
     memory[3] = 1;
     hf_trace_store(&memory[3], 8);
-    hf::persist::trace(hf::persist::event::fence, nullptr, 0);
+    hf::trace::announce(hf::trace::fence, nullptr, 0);
     EXPECT_EQ(record.unreported(), ~std::size_t{0});
     memory[17] = 1;
-    hf::persist::trace(hf::persist::event::fence, nullptr, 0);
+    hf::trace::announce(hf::trace::fence, nullptr, 0);
     EXPECT_EQ(record.unreported(), 17U * 8);
 }
 

@@ -14,7 +14,7 @@
 //
 // Memory is followed by granules of 16 bytes. A fence waits for what its own thread has flushed or
 // stored past the caches. In domains without flushes, (1) and (4) are left.
-// Source: MOD §6.4 (SPEC M6). Differs: nodes are flushed by the commit, not by the update.
+// Source: MOD §6.4. Differs: nodes are flushed by the commit, not by the update.
 #pragma once
 
 #include <holdfast/persist.hpp>

@@ -2,9 +2,11 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <check/watch.hpp>
+#include <mod/announced.hpp>
+#include <pool/believed.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/abi/trace_abi.h>
-#include <holdfast/persist.hpp>
 
 #include <algorithm>
 #include <pthread.h>
@@ -57,24 +59,24 @@ clipped clip(const void* address, std::uint64_t bytes) {
     return first < last ? clipped{first - begin, last - first} : clipped{0, 0};
 }
 
-void on_event(persist::event what, const void* address, std::size_t bytes) {
+void on_event(const hf::trace::event& what, const void* address, std::size_t bytes) {
     if (watching == nullptr) return;
-    if (places_followed) note_place(static_cast<const void* const*>(__builtin_frame_address(0)));
-    if (what == persist::event::fence) return watching->fence();
+    if (places_followed) { // of whoever announced it: trace::detail::tell is in between
+        const auto* own = static_cast<const void* const*>(__builtin_frame_address(0));
+        note_place(static_cast<const void* const*>(own[0]));
+    }
+    if (what == hf::trace::fence) return watching->fence();
     const clipped in = clip(address, bytes);
     if (in.bytes == 0) return;
-    switch (what) {
-    case persist::event::nt_store: return watching->nt_store(in.offset, in.bytes);
-    case persist::event::flush: return watching->flush(in.offset, in.bytes);
-    case persist::event::checked: return watching->checked(in.offset, in.bytes, false);
-    case persist::event::checked_on: return watching->checked(in.offset, in.bytes, true);
-    case persist::event::fresh: return watching->fresh(in.offset, in.bytes);
-    case persist::event::named: return watching->named(in.offset, in.bytes);
-    case persist::event::commit: return watching->commit(in.offset, in.bytes);
-    case persist::event::in_place: return watching->in_place(in.offset, in.bytes);
-    case persist::event::store: // announces what trace mode reports when it is made
-    case persist::event::fence: return;
-    }
+    // A store is only announced: trace mode reports it when it is made.
+    if (what == hf::trace::nt_store) watching->nt_store(in.offset, in.bytes);
+    else if (what == hf::trace::flush) watching->flush(in.offset, in.bytes);
+    else if (what == believed::checked) watching->checked(in.offset, in.bytes, false);
+    else if (what == believed::checked_on) watching->checked(in.offset, in.bytes, true);
+    else if (what == mod::announced::fresh) watching->fresh(in.offset, in.bytes);
+    else if (what == mod::announced::named) watching->named(in.offset, in.bytes);
+    else if (what == mod::announced::commit) watching->commit(in.offset, in.bytes);
+    else if (what == mod::announced::in_place) watching->in_place(in.offset, in.bytes);
 }
 
 } // namespace
@@ -83,11 +85,11 @@ watch::watch(std::byte* base, std::size_t bytes, observer& to) {
     HF_ASSERT(watching == nullptr);
     watching = &to;
     hf_trace_watched = {reinterpret_cast<std::uintptr_t>(base), bytes};
-    persist::set_trace_hook(on_event);
+    hf::trace::listen(on_event);
 }
 
 watch::~watch() {
-    persist::set_trace_hook(nullptr);
+    hf::trace::leave(on_event);
     hf_trace_watched = {0, 0};
     watching = nullptr;
 }

@@ -17,12 +17,12 @@ public:
     virtual void store(std::size_t offset, std::size_t bytes) = 0; // after it
     virtual void nt_store(std::size_t offset, std::size_t bytes) = 0;
     virtual void flush(std::size_t offset, std::size_t bytes) = 0;
-    virtual void fence() = 0;                                        // sfence, mfence
-    // persist::event::checked; goes_on: checked_on.
+    virtual void fence() = 0; // sfence, mfence
+    // believed::checked; goes_on: checked_on.
     virtual void checked(std::size_t offset, std::size_t bytes, bool goes_on) = 0;
-    virtual void flush_now(std::size_t, std::size_t) {}              // clflush
-    virtual void turn(std::size_t, std::size_t) {}                   // before a store
-    // persist::event's of the same names; most observers look at none of them.
+    virtual void flush_now(std::size_t, std::size_t) {} // clflush
+    virtual void turn(std::size_t, std::size_t) {}      // before a store
+    // Those of mod::announced; most observers look at none of them.
     virtual void fresh(std::size_t, std::size_t) {}
     virtual void named(std::size_t, std::size_t) {}
     virtual void commit(std::size_t, std::size_t) {}

@@ -8,11 +8,12 @@
 // recovering. And old bytes are kept of every word that is overwritten, not of inputs alone, so
 // that a section that cannot be completed can be rolled back (section/roll_back.hpp); only inputs
 // cost an ordering point.
+#include <clobber/re_execution.hpp>
+#include <log/restore.hpp>
+#include <open/registry.hpp>
 #include <persist/float_environment.hpp>
-#include <section/registry.hpp>
-#include <section/restore.hpp>
+#include <section/recovery.hpp>
 #include <section/roll_back.hpp>
-#include <section/section.hpp>
 #include <section/thread.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
@@ -20,19 +21,22 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <csetjmp>
 #include <cstring>
+#include <optional>
 
 namespace hf::clobber {
 namespace {
 
-class clobber_engine final : public hf::engine {
+class clobber_engine final : public section_engine {
 public:
-    engine_bit bit() const noexcept override { return engine_clobber; }
-    const char* name() const noexcept override { return "clobber"; }
+    const engine_row& row() const noexcept override { return engine_rows::clobber; }
     status check(const pool::impl& pool, const pending_section& section) const override;
-    void recover(pool::impl& pool, pending_section& section, recovery& state) const override;
+
+protected:
+    void recover(pool::impl& pool, pending_section& section,
+                 section_recovery& state) const override;
+    bool end_without_room(pool::impl& pool, const pending_section& section,
+                          section_recovery& state) const override;
 };
 
 /// Whether the logged bytes that are not known as pointers may be such of another mapping: by-value
@@ -95,9 +99,10 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
                             file.path(), section.lane, function->name, function->where,
                             function->version, begin.function_version, ways_out)};
     if (!persist::float_environment(begin.floats).valid())
-        return {errc::corrupt,
-                fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown",
-                            file.path(), section.lane, begin.floats, function->name)};
+        return {
+            errc::corrupt,
+            fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown",
+                        file.path(), section.lane, begin.floats, function->name)};
     for (std::uint64_t i = 0; i < function->args_count; ++i) {
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
         const void* pointer = nullptr;
@@ -112,65 +117,49 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
     return check_place(file, *function, section);
 }
 
-/// Runs the body again, for as long as the pool's options allow. All addresses in the arguments get
-/// the form that they were logged in; where that is another than today's, they are translated as
-/// they are read.
-void re_execute(const pool::impl& pool, section& work, pending_section& pending) {
-    const pool_file& file = *pool.file;
-    shift_pointers(*work.function(), pending.args.data(),
-                   file.logged_base() - file.canonical_base());
-    const void* args = work.as_read(pending.args.data(), pending.args.size());
-    const fault_guard::clock running(
-        pool.recovery_ms_max,
-        [](void* run) noexcept { return static_cast<section*>(run)->progressed(); },
-        [](void* late) noexcept { static_cast<section*>(late)->expire(); }, &work);
-    persist::float_environment(pending.begin.floats).apply(); // recover_one restores the thread's own
-    work.function()->re_execute(args);
-}
+/// What a run leaves when it is left by a jump.
+struct run final : section_recovery::work {
+    run(pool::impl& pool, std::uint32_t lane) : own(pool, lane) {}
+    attachment own;
+    std::optional<re_execution> again;
+};
 
-/// Whether everything made before the section is there: the blocks it may adopt are named, bytes
-/// filled in are as they were. If not, the section had stored nothing in place: its log and those
-/// bytes are durable before that. Requires: old bytes are restored.
-bool made_ready(const pool_file& file, const pending_section& pending) {
-    std::uint64_t found = 0;
-    for (const record_view& r : pending.records) {
-        found += r.kind == record_kind::staged || r.kind == record_kind::filled;
-        if (r.kind != record_kind::filled) continue;
-        filled_payload filled;
-        std::memcpy(&filled, r.payload, sizeof filled);
-        const std::byte* at = file.base() + r.offset;
-        persist::trace(persist::event::checked, at, filled.bytes);
-        if (XXH3_64bits(at, filled.bytes) != filled.sum) return false;
-    }
-    return found >= pending.announced;
-}
-
-void clobber_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
+void clobber_engine::recover(pool::impl& pool, pending_section& pending,
+                             section_recovery& state) const {
     if (pool.recovery == recovery_policy::roll_back) {
         roll_back(pool, pending);
-        ++state.count.rolled_back;
+        ++state.count[recovery_verb::roll_back];
         return;
     }
     restore_old_bytes(*pool.file, pending, restored::inputs);
-    attachment& again = state.work.emplace(pool, pending.lane);
-    recovery_report& count = state.count;
-    again.work.resume(pending);
-    current_section = &again.work;
-    if (!made_ready(*pool.file, pending)) {
-        again.work.discard();
-        ++count.discarded;
-    } else if (setjmp(again.work.discard_point()) == 0) {
-        re_execute(pool, again.work, pending);
-        again.work.commit(true);
-        ++count.re_executed;
-    } else {
-        again.work.discard();
-        ++count.discarded;
-    }
+    auto kept = std::make_unique<run>(pool, pending.lane);
+    run& now = *kept;
+    state.run = std::move(kept);
+    now.again.emplace(now.own.work, pending);
+    current_section = &now.own.work;
+    ++state.count[now.again->run() ? recovery_verb::re_execute : recovery_verb::discard];
     current_section = nullptr;
-    for (block b : again.work.staged())
-        pool.blocks.release(again.cache, b); // staged, never adopted
-    pool.blocks.release_all(again.cache);
+    for (block b : now.own.work.staged())
+        pool.blocks.release(now.own.cache, b); // staged, never adopted
+    pool.blocks.release_all(now.own.cache);
+}
+
+/// Rolls the section back, unless that is not known to restore everything.
+bool clobber_engine::end_without_room(pool::impl& pool, const pending_section& section,
+                                      section_recovery& state) const {
+    pending_section now; // with what the re-execution has logged
+    std::uint64_t newest = 0;
+    lane_damage damage;
+    if (!read_lane(*pool.file, pool.blocks.durable(), section.lane, now, newest, damage,
+                   section.kept_known) ||
+        damage.what != nullptr || !can_roll_back(pool, now).ok())
+        return false;
+    roll_back(pool, now);
+    if (state.run != nullptr)
+        pool.blocks.release_all(static_cast<run*>(state.run.get())->own.cache);
+    ++state.count[recovery_verb::roll_back];
+    ++state.count.no_room;
+    return true;
 }
 
 } // namespace
@@ -186,7 +175,8 @@ extern "C" {
 
 int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     return hf::without_exceptions("hf_clobber_begin", [&] {
-        return hf::begin_section(hf::engine_clobber, *function, packed_args, function->args_bytes);
+        return hf::begin_section(hf::engine_rows::clobber, *function, packed_args,
+                                 function->args_bytes);
     });
 }
 

@@ -13,9 +13,9 @@
 //     program counter says so: two ordering points a boundary.
 // (3) The end of a section makes its last region's stores durable, then clears the program counter.
 #include <base/line.hpp>
-#include <section/flush_set.hpp>
-#include <section/pool_impl.hpp>
-#include <section/registry.hpp>
+#include <log/flush_set.hpp>
+#include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/persist.hpp>
@@ -32,25 +32,25 @@ struct open_section {
 
 thread_local open_section current;
 
-domain current_domain() noexcept {
+medium current_medium() noexcept {
     const pool::impl* pool = current.of != nullptr ? current.of : registry::only_pool();
-    return pool == nullptr ? domain::process : pool->file->domain();
+    return pool == nullptr ? medium() : pool->file->medium();
 }
 
 /// Write-backs of a log that is not written: registers have their places, side by side.
-void count_log_lines(domain d, std::uint64_t bytes) noexcept {
-    if (d == domain::adr)
+void count_log_lines(hf::medium pm, std::uint64_t bytes) noexcept {
+    if (pm.loses_caches())
         persist::thread_counters().flushes += (bytes + line_bytes - 1) / line_bytes;
 }
 
 /// Ends a region: (2).
 void end_region(std::uint64_t output_bytes) noexcept {
-    const domain d = current_domain();
-    current.dirty.flush_all(d);
-    count_log_lines(d, output_bytes);
-    persist::fence(d);
-    count_log_lines(d, word_bytes); // the program counter
-    persist::fence(d);
+    const hf::medium pm = current_medium();
+    current.dirty.flush_all(pm);
+    count_log_lines(pm, output_bytes);
+    pm.fence();
+    count_log_lines(pm, word_bytes); // the program counter
+    pm.fence();
 }
 
 void count_record(std::uint64_t output_bytes) noexcept {
@@ -92,7 +92,7 @@ void hf_ido_preserve(std::uint64_t bytes) noexcept {
     hf::persist::counters& count = hf::persist::thread_counters();
     count.log_bytes += bytes;
     count.pm_bytes += bytes;
-    hf::ido::count_log_lines(hf::ido::current_domain(), bytes);
+    hf::ido::count_log_lines(hf::ido::current_medium(), bytes);
 }
 
 void hf_ido_region(std::uint64_t output_bytes) noexcept {

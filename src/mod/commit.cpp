@@ -3,10 +3,11 @@
 // Commits: all that a shadow made is flushed, one fence, one word; then what it replaced is
 // retired.                                                          MOD §5.2, §5.4
 #include <base/assert.hpp>
+#include <mod/announced.hpp>
+#include <mod/store_impl.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
-#include <mod/store_impl.hpp>
 
 #include <algorithm>
 #include <memory>
@@ -54,6 +55,10 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
                 return {errc::pool_full,
                         fmt::format("{}: pool_full: {} of at most {} bytes", pool_->file->path(),
                                     pool_->file->size_bytes(), pool_->file->shape().max_bytes)};
+    HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) { return keeps_valid(c); }));
+    HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) {
+        return std::ranges::count(changes, c.to, &change::to) == 1;
+    }));
     mark_sharing(changes);
     root::volatile_part& owner = changes.front().to->owner();
     for (const change& c : changes)
@@ -70,21 +75,21 @@ void store::impl::mark_sharing(std::span<const change> changes) noexcept {
         for (const shadow* made : c.made)
             for (const auto& step : made->steps_)
                 if (step.what == shadow::step::shared) {
-                    persist::store_word(domain(), &super_->shares, 1);
-                    persist::fence(domain());
+                    medium().store_word(&super_->shares, 1);
+                    medium().fence();
                     sharing_durable_.store(true, std::memory_order_release);
                     return;
                 }
 }
 
 void store::impl::flush_made(const shadow& made) noexcept {
-    const hf::domain d = domain();
+    const hf::medium pm = medium();
     std::uint64_t bytes = 0;
     for (const shadow::made& m : made.fresh_) {
         if (m.granules == 0) continue;
         const std::uint64_t length = m.granules * granule_bytes;
-        persist::trace(persist::event::named, node_at<std::byte>(m.node), length);
-        persist::flush(d, node_at<std::byte>(m.node), length);
+        trace::announce(announced::named, node_at<std::byte>(m.node), length);
+        pm.flush(node_at<std::byte>(m.node), length);
         bytes += length;
     }
     persist::thread_counters().pm_bytes += bytes;
@@ -101,9 +106,9 @@ void store::impl::before_fence(root::volatile_part& owner) noexcept {
 
 /// Makes the cell's word, and its stamp, this thread's own stores: its fence waits for them.
 void store::impl::store_again(root::volatile_part& owner) noexcept {
-    if (domain() != domain::adr || owner.family != nullptr) return;
-    persist::flush(domain(), owner.durable, 2 * word_bytes);
-    if (owner.unfenced != nullptr) persist::flush(domain(), owner.unfenced, 1);
+    if (!medium().loses_caches() || owner.family != nullptr) return;
+    medium().flush(owner.durable, 2 * word_bytes);
+    if (owner.unfenced != nullptr) medium().flush(owner.unfenced, 1);
     const std::uint64_t word = owner.word.load(std::memory_order_relaxed);
     store_word(owner, word);
 }
@@ -131,7 +136,7 @@ ref store::impl::new_parent(root::volatile_part& family, std::span<const change>
 /// replaces it is durable.
 status store::impl::commit_to(root::volatile_part& owner, std::span<const change> changes,
                               node_cache& reclaimed) {
-    const hf::domain d = domain();
+    const hf::medium pm = medium();
     const std::uint64_t old = owner.word.load(std::memory_order_relaxed);
     const std::uint64_t word = new_word(owner, changes);
     if (owner.work.failed_) return {errc::pool_full, pool_->file->path() + ": pool_full"};
@@ -140,17 +145,17 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     const others around = owner.batches.empty() ? others{} : before_reclaim(&owner);
     for (const change& c : changes)
         for (const shadow* made : c.made) flush_made(*made);
-    persist::fence(d); // what the new word reaches is durable before it, and the last word is
+    pm.fence(); // what the new word reaches is durable before it, and the last word is
     reclaim(owner, reclaimed, after_fence(&owner, around));
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
-    if (d == domain::adr && !durable_on_return(changes)) {
+    if (pm.loses_caches() && !durable_on_return(changes)) {
         // Last of all: whatever locked instruction came behind it would wait for it.
         publish(owner, word, changes);
         retire(owner, changes, old_parent);
         store_word(owner, word);
     } else {
         store_word(owner, word);
-        if (durable_on_return(changes)) persist::fence(d);
+        if (durable_on_return(changes)) pm.fence();
         publish(owner, word, changes); // readers see what will stay
         retire(owner, changes, old_parent);
     }
@@ -187,26 +192,26 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     std::scoped_lock held{redo_lock_};
     redo_cells_.reserve(redo_updates_max);
     count_shared(changes);
-    const hf::domain d = domain();
+    const hf::medium pm = medium();
     for (const swing& s : swings) before_fence(*s.owner);
     const others around = before_reclaim(nullptr);
     for (const swing& s : swings)
         for (const change& c : s.changes)
             for (const shadow* made : c.made) flush_made(*made);
-    for (const cell* c : redo_cells_) persist::flush(d, c, 2 * word_bytes);
-    persist::fence(d); // the nodes, and the words of the record that is about to go
+    for (const cell* c : redo_cells_) pm.flush(c, 2 * word_bytes);
+    pm.fence(); // the nodes, and the words of the record that is about to go
     redo_record& r = super_->redo;
     r.number = ++redo_number_;
     r.count = swings.size();
     for (std::size_t i = 0; i < swings.size(); ++i)
         r.entries[i] = {swings[i].owner->index, swings[i].word};
     r.check = redo_check(r);
-    persist::flush(d, &r, offsetof(redo_record, entries) + r.count * sizeof r.entries[0]);
-    persist::fence(d); // committed, and durable
+    pm.flush(&r, offsetof(redo_record, entries) + r.count * sizeof r.entries[0]);
+    pm.fence(); // committed, and durable
     redo_cells_.clear();
     for (swing& s : swings) {
         reclaim(*s.owner, reclaimed, after_fence(s.owner, around));
-        persist::trace(persist::event::commit, &s.owner->durable->word, word_bytes);
+        trace::announce(announced::commit, &s.owner->durable->word, word_bytes);
         store_stamped(*s.owner->durable, s.word, r.number);
         redo_cells_.push_back(s.owner->durable);
         publish(*s.owner, s.word, s.changes);
@@ -219,8 +224,8 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
 /// Past the caches, as nobody reads it: 105 ns to the fence instead of 160. Where the lock changes
 /// hands both threads pass a full barrier: a later writer's store comes later.
 void store::impl::store_word(root::volatile_part& owner, std::uint64_t word) noexcept {
-    persist::trace(persist::event::commit, &owner.durable->word, word_bytes);
-    persist::copy(domain(), &owner.durable->word, &word, word_bytes);
+    trace::announce(announced::commit, &owner.durable->word, word_bytes);
+    medium().copy(&owner.durable->word, &word, word_bytes);
 }
 
 /// For readers: the word first. (2) of store_impl.hpp.
@@ -236,7 +241,7 @@ void store::impl::publish(root::volatile_part& owner, std::uint64_t word,
 void store::impl::store_stamped(cell& to, std::uint64_t word, std::uint64_t stamp) noexcept {
     std::atomic_ref(to.word).store(word, std::memory_order_release);
     std::atomic_ref(to.stamp).store(stamp, std::memory_order_release);
-    persist::flush(domain(), &to, 2 * word_bytes);
+    medium().flush(&to, 2 * word_bytes);
 }
 
 ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
@@ -244,7 +249,7 @@ ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
     store_again(owner);
     const others around = before_reclaim(&owner);
-    persist::fence(domain());
+    medium().fence();
     reclaim(owner, owner.cache, after_fence(&owner, around));
     space_.give_all(owner.cache);
     space_.trim(); // whole arenas may serve another size
@@ -337,7 +342,8 @@ status root::writing::commit(std::uint64_t next) {
 
 // Several roots.
 
-joint_writing::joint_writing(std::span<root* const> roots) : store_(roots.front()->store_) {
+joint_writing::joint_writing(std::span<root* const> roots)
+    : store_((HF_ASSERT(!roots.empty()), roots.front()->store_)) {
     store::impl& in = store_->internals();
     std::vector<root::volatile_part*> owners;
     for (const root* r : roots) {

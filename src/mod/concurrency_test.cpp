@@ -4,21 +4,19 @@
 // other, and the trace after a crash disturbs neither. Method: threads with numbers of operations
 // fixed by a seed work on lists whose invariants any torn or reused node breaks; built for
 // ThreadSanitizer too, where fewer of them do.
-#include <section/pool_impl.hpp>
+#include <mod/block_list.hpp>
+#include <mod/test_support.hpp>
 
 #include <holdfast/mod/store.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
-#include <mod/block_list.hpp>
 
 #include <atomic>
-#include <cstdio>
 #include <random>
 #include <set>
 #include <string>
 #include <thread>
-#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -43,37 +41,11 @@ constexpr std::uint64_t seed = 20261121;
 
 class ModConcurrency : public ::testing::Test {
 protected:
-    void SetUp() override {
-        std::string pattern = "/dev/shm/hf_mod_threads.XXXXXX";
-        const int made = ::mkstemp(pattern.data());
-        ASSERT_GE(made, 0);
-        ::close(made);
-        path = pattern;
-        std::remove(path.c_str());
-        open();
+    ModConcurrency() {
+        in.how.create_bytes = 4_MiB;
+        in.make_new(mode::pmem, 256_MiB);
     }
-    void TearDown() override {
-        held.reset();
-        std::remove(path.c_str());
-    }
-    void open() {
-        open_options o;
-        o.layout = "mod_concurrency_test/1";
-        o.create_bytes = 4_MiB;
-        o.max_bytes = 256_MiB;
-        o.mode = mode::pmem;
-        o.engines = {mod::engine()};
-        auto p = pool::open(path, o);
-        ASSERT_TRUE(p) << p.error().what();
-        held = std::make_unique<pool>(std::move(*p));
-    }
-    /// Lets go of the pool as a crash would, and opens it again.
-    void crash() {
-        pool::impl::abandon(std::move(*held));
-        held.reset();
-        open();
-    }
-    mod::store& store() { return mod::store::of(*held); }
+    mod::store& store() { return in.store(); }
     mod::root& root(std::string_view name, std::string_view family = {}) {
         auto opened = store().open({name, family, {"left", "right"}}, list::kind, 0);
         EXPECT_TRUE(opened) << opened.error().what();
@@ -92,8 +64,7 @@ protected:
         EXPECT_EQ(store().account().retired, 0U);
     }
 
-    std::string path;
-    std::unique_ptr<pool> held;
+    mod::test::test_pool in;
 };
 
 /// Runs all of 'bodies' at once.
@@ -260,7 +231,7 @@ TEST_F(ModConcurrency, ElementsThatMoveBetweenRootsAreNeverLost) {
     };
     expect_all();
     expect_whole({roots[0], roots[1], roots[2], roots[3]}, 1);
-    crash();
+    in.crash();
     expect_all();
 }
 
@@ -319,7 +290,7 @@ TEST_F(ModConcurrency, TheTraceAfterACrashRunsBesideReadersAndWriters) {
                         }).ok());
     }
     for (unsigned round = 0; round < 3; ++round) {
-        crash();
+        in.crash();
         mod::root &a = root("a"), &b = root("b");
         const auto before = values_of(b.read());
         const auto writer = [&](mod::root& r) {

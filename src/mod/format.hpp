@@ -66,7 +66,7 @@ struct alignas(line_bytes) cell {
     std::uint32_t member;          // which of its members
     std::uint32_t members;         // of a family: how many; their cells follow its own
     std::uint64_t shape;           // the kind's own: element sizes …
-    std::uint64_t in_place;       // where an element was stored in place last; 0: nowhere (4)
+    std::uint64_t in_place;        // where an element was stored in place last; 0: nowhere (4)
     std::uint64_t reserved[2];     // zero
     char name[name_bytes_max + 1]; // zero-padded
 };

@@ -2,12 +2,36 @@
 //
 // What reclamation and verification know of hash tries: the nodes of a word, and of a node. Bytes
 // are not trusted: a count is compared with its node's bytes, a level with the levels that are.
-#include <holdfast/mod/detail/hash_trie.hpp>
+#include <holdfast/mod/detail/trie_node.hpp>
+#include <holdfast/mod/key.hpp>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
 namespace hf::mod::detail {
+
+void trie_way::open(shadow& to) {
+    opened_ = 0;
+    while (opened_ < depth_ && to.fresh(inner_[opened_])) ++opened_; // so are their parents
+    for (unsigned level = opened_; level < depth_; ++level) {
+        const ref old = inner_[level];
+        const ref copy = to.make(sizeof(inner));
+        if (copy == 0) return;
+        std::memcpy(to.at<inner>(copy), to.at<inner>(old), sizeof(inner));
+        to.replaced(old, level);
+        if (level > opened_) to.at<inner>(inner_[level - 1])->child[digit(level - 1)] = copy;
+        inner_[level] = copy;
+    }
+}
+
+ref trie_way::link(shadow& to, ref below) noexcept {
+    if (depth_ == 0) return below;
+    to.at<inner>(inner_[depth_ - 1])->child[digit(depth_ - 1)] = below;
+    if (opened_ > 0 && opened_ < depth_)
+        to.at<inner>(inner_[opened_ - 1])->child[digit(opened_ - 1)] = inner_[opened_];
+    return inner_[0];
+}
+
 namespace {
 
 void visit(visitor& to, ref child, std::uint32_t level) {
@@ -71,8 +95,8 @@ public:
 private:
     bool leaf(const std::byte* node, unsigned level, std::uint64_t way) const {
         const auto head = leaf_head::of(node);
-        const std::uint64_t known = level < trie_levels ? (std::uint64_t{1} << 4 * level) - 1
-                                                        : ~std::uint64_t{0};
+        const std::uint64_t known =
+            level < trie_levels ? (std::uint64_t{1} << 4 * level) - 1 : ~std::uint64_t{0};
         for (std::uint32_t i = 0; i < head.count(); ++i) {
             const std::uint64_t hash =
                 hash_at(node + layout_.keys() + std::size_t{i} * layout_.key.bytes);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <pool/header.hpp>
-
 #include <mod/kinds.hpp>
+#include <pool/header.hpp>
 
 #include <algorithm>
 #include <initializer_list>
@@ -17,7 +16,7 @@ namespace {
 
 // Those of this library.
 constexpr std::initializer_list<const kind*> builtin = {
-    &detail::hash_trie_kind, &detail::queue_kind, &detail::search_tree_kind, &detail::stack_kind,
+    &detail::hash_trie_kind, &detail::queue_kind, &detail::bplus_tree_kind, &detail::stack_kind,
     &detail::vector_kind};
 
 std::vector<const kind*>& users() {

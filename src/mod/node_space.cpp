@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <mod/node_space.hpp>
+
+#include <holdfast/mod/detail/element.hpp>
+#include <holdfast/mod/store.hpp>
 
 #include <fmt/format.h>
-#include <mod/node_space.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -85,6 +88,24 @@ std::uint64_t node_space::bytes_of(ref node) {
     return a == nullptr ? 0 : a->slot_bytes;
 }
 
+bool node_space::valid() const noexcept {
+    std::scoped_lock held{lock_};
+    return std::ranges::all_of(arenas_, [&](const auto& a) { return valid(*a); });
+}
+
+/// Requires: lock held.
+bool node_space::valid(const arena& a) const noexcept {
+    if (place(a.offset).load(std::memory_order_relaxed) != &a) return false;
+    if (a.slots != slots_in(a.bytes, a.slot_bytes) || a.taken.size() != (a.slots + 63) / 64)
+        return false;
+    if (a.listed &&
+        std::ranges::find(room_[class_of(a.slot_bytes)], &a) == room_[class_of(a.slot_bytes)].end())
+        return false;
+    std::uint64_t free = 0;
+    for (std::uint32_t slot = 0; slot < a.slots; ++slot) free += !a.is_taken(slot);
+    return a.closed || free == a.free;
+}
+
 /// Requires: lock held.
 void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
     for (std::size_t i = 0; i < count; ++i) {
@@ -101,6 +122,7 @@ void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
             if (a.free == a.slots) empty_.push_back(&a);
         } catch (const std::bad_alloc&) { // its room is found by the next open
         }
+        HF_ASSERT_SLOW(valid(a));
     }
 }
 
@@ -122,6 +144,7 @@ bool node_space::refill(node_cache& to, unsigned c) {
             free.push_back(static_cast<ref>(
                 (a->offset + a->slots_at + std::uint64_t{slot} * a->slot_bytes) / granule_bytes));
         }
+    HF_ASSERT_SLOW(valid(*a));
     // Used from the back: lowest addresses first, so that the nodes of an update are neighbours.
     std::reverse(free.begin(), free.end());
     return !free.empty();
@@ -158,7 +181,7 @@ void node_space::turn(arena& a, std::uint32_t slot_bytes) {
     if (a.listed) std::erase(room_[class_of(a.slot_bytes)], &a);
     a.listed = false;
     format(a, slot_bytes);
-    persist::fence(pool_->file->domain());
+    pool_->file->medium().fence();
 }
 
 /// Requires: lock held.
@@ -194,13 +217,13 @@ void node_space::format(arena& a, std::uint32_t slot_bytes) {
     static_assert(offsetof(arena_head, slots) == offsetof(arena_head, slot_bytes) + 4);
     *reinterpret_cast<std::uint64_t*>(&head->slot_bytes) = slot_bytes | std::uint64_t{a.slots}
                                                                             << 32;
-    persist::flush(pool_->file->domain(), head, sizeof *head);
+    pool_->file->medium().flush(head, sizeof *head);
 }
 
 /// Takes chunks from the heap and puts them at the head of the list (3). 2 ordering points.
 /// Requires: lock held.
 arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
-    const hf::domain d = pool_->file->domain();
+    const hf::medium pm = pool_->file->medium();
     thread_cache none;
     auto made = std::make_unique<arena>();
     arenas_.reserve(arenas_.size() + 1);
@@ -216,13 +239,12 @@ arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
     format(*made, slot_bytes);
     auto* head = static_cast<arena_head*>(pool_->at(b.offset));
     head->next = super_->arenas;
-    persist::flush(d, head, sizeof *head);
+    pm.flush(head, sizeof *head);
     name_taking(b);
-    persist::fence(d); // what is half taken from here on is known to the next open
-    pool_->blocks.durable().publish(b,
-                                    [&](const void* word) { persist::flush(d, word, word_bytes); });
-    persist::store_word(d, &super_->arenas, b.offset);
-    persist::fence(d); // allocated before 'taking' may name another
+    pm.fence(); // what is half taken from here on is known to the next open
+    pool_->blocks.durable().publish(b, [&](const void* word) { pm.flush(word, word_bytes); });
+    pm.store_word(&super_->arenas, b.offset);
+    pm.fence(); // allocated before 'taking' may name another
     arena* a = made.get();
     arenas_.push_back(std::move(made));
     place(a->offset).store(a, std::memory_order_release);
@@ -235,7 +257,7 @@ void node_space::name_taking(const block& b) noexcept {
     std::atomic_ref(super_->taking).store(0, std::memory_order_release);
     std::atomic_ref(super_->taking_bytes).store(b.bytes, std::memory_order_release);
     std::atomic_ref(super_->taking).store(b.offset, std::memory_order_release);
-    persist::flush(pool_->file->domain(), &super_->taking, 2 * word_bytes);
+    pool_->file->medium().flush(&super_->taking, 2 * word_bytes);
 }
 
 void node_space::trim() noexcept try {
@@ -252,21 +274,20 @@ void node_space::trim() noexcept try {
 
 /// 'link' names the arena in the durable list. Requires: lock held.
 bool node_space::give_back(arena& a, std::uint64_t* link) {
-    const hf::domain d = pool_->file->domain();
+    const hf::medium pm = pool_->file->medium();
     const block b = pool_->blocks.find(a.offset);
     if (b.bytes != a.bytes) {
         note_damage();
         return false;
     }
     name_taking(b);
-    persist::fence(d);
-    persist::store_word(d, link, static_cast<const arena_head*>(pool_->at(a.offset))->next);
-    persist::fence(d); // no longer ours: from here on the next open would free it
-    pool_->blocks.durable().retract(b,
-                                    [&](const void* word) { persist::flush(d, word, word_bytes); });
-    persist::fence(d);
-    persist::store_word(d, &super_->taking, 0);
-    persist::fence(d); // or the next open would take it from whom it serves by then
+    pm.fence();
+    pm.store_word(link, static_cast<const arena_head*>(pool_->at(a.offset))->next);
+    pm.fence(); // no longer ours: from here on the next open would free it
+    pool_->blocks.durable().retract(b, [&](const void* word) { pm.flush(word, word_bytes); });
+    pm.fence();
+    pm.store_word(&super_->taking, 0);
+    pm.fence(); // or the next open would take it from whom it serves by then
     place(a.offset).store(nullptr, std::memory_order_release);
     for (auto& room : room_) std::erase(room, &a);
     std::erase(empty_, &a);
@@ -298,6 +319,7 @@ ref node_space::take_large(std::uint64_t bytes) {
     if (a == nullptr) return 0;
     a->taken[0] |= 1;
     a->free = 0;
+    HF_ASSERT_SLOW(valid(*a));
     return static_cast<ref>((a->offset + a->slots_at) / granule_bytes);
 }
 
@@ -414,17 +436,19 @@ void node_space::end_trace() {
         a->free = a->slots - used;
         if (a->free > 0 && !a->listed) list(*a);
         if (a->free == a->slots) empty_.push_back(a.get());
+        HF_ASSERT_SLOW(valid(*a));
     }
 }
 
 void node_space::store_bitmaps() noexcept {
-    const hf::domain d = pool_->file->domain();
+    const hf::medium pm = pool_->file->medium();
     std::scoped_lock held{lock_};
     for (auto& a : arenas_) {
         auto* head = static_cast<arena_head*>(pool_->at(a->offset));
         auto* bitmap = reinterpret_cast<std::uint64_t*>(head + 1);
+        HF_ASSERT_SLOW(valid(*a));
         std::copy(a->taken.begin(), a->taken.end(), bitmap);
-        persist::flush(d, bitmap, a->taken.size() * word_bytes);
+        pm.flush(bitmap, a->taken.size() * word_bytes);
     }
 }
 
@@ -446,6 +470,19 @@ void node_space::count(std::uint64_t& nodes, std::uint64_t& bytes) const noexcep
         nodes += a.slots - a.free;
         bytes += std::uint64_t{a.slots - a.free} * a.slot_bytes;
     });
+}
+
+bool string_memory_serves(std::size_t given_up_bytes, std::size_t wanted_bytes) noexcept {
+    constexpr std::size_t slotted = class_bytes(class_count - 1);
+    static_assert(slotted == slotted_string_bytes_max + sizeof(detail::blob));
+    constexpr std::size_t chunk_bytes = 64 << 10; // a large node has chunks of its own
+    const auto of = [](std::size_t bytes) {
+        const std::size_t node = bytes + sizeof(detail::blob);
+        return node <= slotted ? class_of(node) : class_count + node / chunk_bytes;
+    };
+    const std::size_t given_up = of(given_up_bytes), wanted = of(wanted_bytes);
+    const std::size_t most = wanted >= class_count ? 2 * wanted - class_count : wanted;
+    return given_up >= wanted && given_up <= most;
 }
 
 } // namespace hf::mod

@@ -12,9 +12,8 @@
 // (4) One lock guards it all; caches spare most callers it.
 #pragma once
 
-#include <section/pool_impl.hpp>
-
 #include <mod/format.hpp>
+#include <open/pool_impl.hpp>
 
 #include <array>
 #include <atomic>
@@ -116,6 +115,9 @@ public:
     void begin_trace();
     void end_trace();
 
+    /// Whether every arena is as (1) says, and is found where its nodes are.
+    bool valid() const noexcept;
+
     /// Stores the bitmaps of all arenas that were looked at, flushed.
     void store_bitmaps() noexcept;
 
@@ -157,6 +159,7 @@ private:
     void format(arena& a, std::uint32_t slot_bytes);
     void list(arena& a);
     void put_back(const ref* nodes, std::size_t count) noexcept;
+    bool valid(const arena& a) const noexcept;
     bool well_formed(std::uint64_t offset, const arena_head& head) const noexcept;
 
     struct free_memory {

@@ -15,8 +15,12 @@
 // (5) That the state is none again others may see late, even behind the writer's next look for pins:
 //     who comes then helps with what is done. But it pinned before the next announcement: the look
 //     behind that sees it, and leaves alone what it reads.
+#include <base/assert.hpp>
+#include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 
+#include <bit>
+#include <cstdint>
 #include <cstring>
 
 namespace hf::mod {
@@ -66,11 +70,11 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     if (sharing_count_.load(std::memory_order_acquire) != 0) return false;  // (3)
     if (super_->shares != 0 && (trace_failed_ || uncounted_)) return false; // (3) is not known
     if (!space_.holds(at, bytes)) return false;                             // no node: damaged
-    if (oldest_pin(owner) != ~std::uint64_t{0}) return false; // (3): of any root
-    const hf::domain d = domain();
+    if (oldest_pin(owner) != ~std::uint64_t{0}) return false;               // (3): of any root
+    const hf::medium pm = medium();
     before_fence(owner);
     const others around = before_reclaim(&owner);
-    persist::fence(d); // what this thread committed before is durable
+    pm.fence(); // what this thread committed before is durable
     if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
     overwriting& op = owner.in_place;
     op.state.store(overwriting::announced, std::memory_order_seq_cst);
@@ -85,14 +89,14 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     op.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     op.at.store(at, std::memory_order_release);
     // Before a reader may store the element (2). What was named is durable by now.
-    if (d == hf::domain::adr) owner.durable->in_place = pool_->offset_of(at);
+    if (pm.loses_caches()) owner.durable->in_place = pool_->offset_of(at);
     std::uint32_t undecided = overwriting::announced;
     if (!op.state.compare_exchange_strong(undecided, overwriting::decided)) return give_up();
-    persist::trace(persist::event::in_place, at, bytes);
+    trace::announce(announced::in_place, at, bytes);
     op.store();
-    persist::flush(d, at, bytes);
+    pm.flush(at, bytes);
     owner.unfenced = at;
-    if (to.face->when_durable() == durability::on_return) persist::fence(d);
+    if (to.face->when_durable() == durability::on_return) pm.fence();
     op.state.store(overwriting::none, std::memory_order_release); // (4)
     persist::thread_counters().pm_bytes += bytes;
     ++persist::thread_counters().sections;
@@ -100,6 +104,8 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
 }
 
 bool root::writing::overwrite(std::byte* at, const void* next, std::size_t bytes) noexcept {
+    HF_ASSERT_SLOW(bytes - 1 < 8 && std::has_single_bit(bytes) &&
+                   reinterpret_cast<std::uintptr_t>(at) % bytes == 0);
     return !refused_ && to_->store_->internals().overwrite(*to_->part_, at, next, bytes);
 }
 

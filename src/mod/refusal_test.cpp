@@ -4,19 +4,20 @@
 // update inside another one, memory that runs out at any allocation, damage that is met in use, a
 // child of fork(). Method: each of them is made to happen beside lists of blocks that are compared
 // with a model, before the pool is closed and when it is open again.
+#include <mod/block_list.hpp>
+#include <mod/store_impl.hpp>
+#include <mod/test_support.hpp>
+
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/update.hpp>
 #include <holdfast/mod/vector.hpp>
 
 #include <gtest/gtest.h>
-#include <mod/block_list.hpp>
-#include <mod/store_impl.hpp>
 
 #include <algorithm>
 #include <cstdlib>
 #include <functional>
 #include <new>
-#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -55,28 +56,14 @@ using numbers = std::vector<std::uint64_t>;
 class mod_refusal : public testing::Test {
 protected:
     mod_refusal() {
-        ::unlink(path_.c_str());
-        open();
-    }
-    ~mod_refusal() override {
-        pool_.reset();
-        ::unlink(path_.c_str());
-    }
-    void open() {
-        open_options how;
-        how.create_bytes = how.max_bytes = 4_MiB;
-        how.mode = mode::pmem;
-        how.engines = {mod::engine()};
-        auto opened = pool::open(path_, how);
-        if (!opened) throw std::runtime_error(opened.error().what());
-        pool_.emplace(std::move(*opened));
+        own_.how.create_bytes = 4_MiB;
+        own_.make_new(mode::pmem, 4_MiB);
     }
     void close_and_open() {
-        pool_.reset();
-        open();
+        own_.open();
         EXPECT_TRUE(store().wait_for_trace().ok());
     }
-    mod::store& store() { return mod::store::of(*pool_); }
+    mod::store& store() { return own_.store(); }
     mod::root& root(std::string_view name) { return **store().open({name}, list::kind, 0); }
     numbers in(std::string_view name) {
         numbers out;
@@ -97,19 +84,14 @@ protected:
         next.done();
         return next;
     }
-    std::uint64_t nodes_in_use() {
-        EXPECT_TRUE(store().collect().ok());
-        EXPECT_TRUE(store().verify().ok());
-        return store().account().nodes;
-    }
+    std::uint64_t nodes_in_use() { return own_.nodes_in_use(); }
 
-    std::string path_ = "/dev/shm/hf_mod_refusal." + std::to_string(::getpid());
-    std::optional<pool> pool_;
+    mod::test::test_pool own_;
 };
 
 TEST_F(mod_refusal, an_update_inside_its_own_callback) {
-    auto ages = *mod::map<std::string, std::uint32_t>::open(*pool_, {"ages"});
-    auto list = *mod::vector<std::uint32_t>::open(*pool_, {"list"});
+    auto ages = own_.get<mod::map<std::string, std::uint32_t>>({"ages"});
+    auto list = own_.get<mod::vector<std::uint32_t>>({"list"});
     for (int i = 0; i < 20; ++i) ASSERT_TRUE(list.push_back(7).ok()); // biases its lock too
     for (int again = 0; again < 20; ++again) {
         const status outer = list.update([&](auto& batch) {
@@ -141,9 +123,9 @@ TEST_F(mod_refusal, an_update_inside_its_own_callback) {
 }
 
 TEST_F(mod_refusal, an_update_inside_one_of_several) {
-    auto one = *mod::vector<std::uint32_t>::open(*pool_, {"one"});
-    auto two = *mod::vector<std::uint32_t>::open(*pool_, {"two"});
-    auto three = *mod::vector<std::uint32_t>::open(*pool_, {"three"});
+    auto one = own_.get<mod::vector<std::uint32_t>>({"one"});
+    auto two = own_.get<mod::vector<std::uint32_t>>({"two"});
+    auto three = own_.get<mod::vector<std::uint32_t>>({"three"});
     const status done = mod::update(std::tie(one, two), [&](auto& first, auto& second) {
         first.push_back(1);
         EXPECT_EQ(three.push_back(3).code(), errc::bad_argument);
@@ -162,24 +144,16 @@ TEST_F(mod_refusal, an_update_inside_one_of_several) {
 }
 
 TEST_F(mod_refusal, an_update_of_another_pool_may_stand_inside) {
-    auto here = *mod::vector<std::uint32_t>::open(*pool_, {"v"});
-    open_options how;
-    how.create_bytes = 1_MiB;
-    how.mode = mode::pmem;
-    how.engines = {mod::engine()};
-    const std::string path = path_ + ".other";
-    {
-        auto other = pool::open(path, how);
-        ASSERT_TRUE(other) << other.error().what();
-        auto there = *mod::vector<std::uint32_t>::open(*other, {"v"});
-        EXPECT_TRUE(here.update([&](auto& batch) {
-                            EXPECT_TRUE(there.push_back(1).ok());
-                            batch.push_back(2);
-                        })
-                        .ok());
-        EXPECT_EQ(there.size() + here.size(), 2U);
-    }
-    ::unlink(path.c_str());
+    auto here = own_.get<mod::vector<std::uint32_t>>({"v"});
+    mod::test::test_pool other;
+    other.make_new(mode::pmem);
+    auto there = other.get<mod::vector<std::uint32_t>>({"v"});
+    EXPECT_TRUE(here.update([&](auto& batch) {
+                        EXPECT_TRUE(there.push_back(1).ok());
+                        batch.push_back(2);
+                    })
+                    .ok());
+    EXPECT_EQ(there.size() + here.size(), 2U);
 }
 
 /// What an operation makes of the lists "a" and "b".
@@ -272,7 +246,7 @@ TEST_F(mod_refusal, a_child_of_fork) {
                         refused(in.verify()) && refused(in.wait_for_trace()) &&
                         refused(in.open({"c"}, list::kind, 0).error()) && in.account().nodes == 0;
         in.settle();
-        pool_.reset();
+        own_.close();
         ::_exit(ok ? 0 : 1);
     }
     int ended = 0;
@@ -282,10 +256,7 @@ TEST_F(mod_refusal, a_child_of_fork) {
     for (std::uint64_t i = 0; i < 500; ++i) push("a", 50 + i);
     const numbers before = in("a");
     EXPECT_EQ(before.size(), 550U);
-    pool::impl::abandon(std::move(*pool_)); // as if it were killed
-    pool_.reset();
-    open();
-    EXPECT_TRUE(store().wait_for_trace().ok());
+    own_.crash_and_open();
     for (std::uint64_t i = 0; i < 500; ++i) push("b", i);
     EXPECT_EQ(in("a"), before);
     EXPECT_EQ(nodes_in_use(), 1050U);

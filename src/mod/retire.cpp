@@ -10,6 +10,7 @@
 //     every root that may have reached it, is durable: until then a failure may leave a word that
 //     still leads to it.
 // (4) What cannot be counted, for want of memory, stays in use until the pool is opened again.
+#include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 
 #include <algorithm>
@@ -151,7 +152,7 @@ std::uint64_t store::impl::oldest_own_pin(root::volatile_part& owner) noexcept {
 /// root matters. Upholds (3).
 store::impl::others store::impl::before_reclaim(const root::volatile_part* owner) noexcept {
     others found;
-    if (super_->shares == 0 || domain() != domain::adr) return found;
+    if (super_->shares == 0 || !medium().loses_caches()) return found;
     const std::size_t owners = owner_count_.load(std::memory_order_acquire);
     for (std::size_t i = 0; i < owners; ++i) {
         root::volatile_part& other = *owners_[i];
@@ -169,9 +170,9 @@ store::impl::others store::impl::before_reclaim(const root::volatile_part* owner
 /// writer's lock is not needed: false when the word is not yet stored, or a newer one is.
 bool store::impl::adopt_word(root::volatile_part& of) noexcept {
     std::uint64_t word = of.word.load(std::memory_order_acquire);
-    persist::trace(persist::event::commit, &of.durable->word, word_bytes);
+    trace::announce(announced::commit, &of.durable->word, word_bytes);
     const bool taken = std::atomic_ref(of.durable->word).compare_exchange_strong(word, word);
-    persist::flush(domain(), of.durable, 2 * word_bytes); // a locked operation writes either way
+    medium().flush(of.durable, 2 * word_bytes); // a locked operation writes either way
     return taken;
 }
 

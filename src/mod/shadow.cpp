@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ ref shadow::make(std::size_t bytes) {
         fresh_.push_back({node, granules});
         if (fresh_.size() > few) index(fresh_.size() - 1);
     }
-    persist::trace(persist::event::fresh, at<std::byte>(node), granules * granule_bytes);
+    trace::announce(announced::fresh, at<std::byte>(node), granules * granule_bytes);
     return node;
 }
 

@@ -1,297 +1,161 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: mod::stack and mod::queue are a stack and a queue, whatever the elements and the mode, and
-// keep no node that nobody names. Method: random operations with fixed seeds beside a std::deque
-// whose front goes next, with batches, versions and branches between them, compared as a whole
-// every few steps, the nodes counted by a walk of the kind; pools that run full; reopening; nodes
-// that are damaged. Crashes are the business of the crash checker.
+// Goal: mod::stack and mod::queue are a stack and a queue, whatever the elements and the mode.
+// Method: the generic suite beside a std::deque whose front goes next, and what only they promise:
+// length, chunks that die, lines and ordering points, commits of several; nodes that are damaged.
+#include <mod/container_suite.hpp>
+
 #include <holdfast/mod/queue.hpp>
 #include <holdfast/mod/stack.hpp>
 #include <holdfast/mod/update.hpp>
-#include <holdfast/persist.hpp>
-#include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
 
 #include <array>
 #include <atomic>
-#include <cstdio>
-#include <cstdlib>
 #include <deque>
-#include <memory>
 #include <random>
 #include <ranges>
 #include <string>
 #include <thread>
 #include <tuple>
-#include <unistd.h>
-#include <vector>
 
+namespace hf::mod::test {
 namespace {
 
-using namespace hf::literals;
-namespace mod = hf::mod;
-
-struct empty {
-    bool operator==(const empty&) const = default;
-};
-struct alignas(16) aligned_value {
-    std::uint64_t low, high;
-    bool operator==(const aligned_value&) const = default;
-};
-struct large_value {
-    std::array<std::uint64_t, 40> words;
-    bool operator==(const large_value&) const = default;
-};
-
-// Things made of numbers.
-template <class T> T made_of(std::uint64_t n) { return static_cast<T>(n); }
-template <> empty made_of(std::uint64_t) { return {}; }
-template <> aligned_value made_of(std::uint64_t n) { return {n, ~n}; }
-template <> large_value made_of(std::uint64_t n) {
-    large_value made;
-    made.words.fill(n);
-    return made;
-}
-template <> std::string made_of(std::uint64_t n) { // of 0 to 299 bytes, zeros among them
-    if (n % 11 == 0) return {};
-    return std::to_string(n) + std::string(n % 13 == 0 ? 280 : n % 5, static_cast<char>(n % 3));
-}
-
 template <class Container> constexpr bool is_stack = requires(const Container& c) { c.top(); };
-template <class Container> using element_of = typename Container::value_type;
-template <class Container> using model_of = std::deque<element_of<Container>>; // next: the front
-template <class Container> void push(model_of<Container>& model, element_of<Container> value) {
-    if (is_stack<Container>) model.push_front(std::move(value));
-    else model.push_back(std::move(value));
+const mod::kind& kind_of(bool stack) {
+    return stack ? mod::detail::stack_kind : mod::detail::queue_kind;
 }
-
 static_assert(std::forward_iterator<mod::stack<std::string>::batch::iterator>);
 static_assert(std::ranges::forward_range<const mod::queue<int>>);
 static_assert(std::ranges::forward_range<mod::queue<std::string>::version>);
 static_assert(std::is_same_v<decltype(std::declval<mod::stack<int>>().pop()), hf::result<int>>);
 
-/// Counts what hangs on a word, as reclamation would.
-struct counting final : mod::visitor {
-    struct found {
-        mod::ref at;
-        std::uint32_t context;
-    };
-    std::vector<found> left;
-    std::uint64_t nodes = 0;
-    void node(mod::ref at, std::size_t, std::uint32_t context) override {
-        left.push_back({at, context});
-        ++nodes;
+/// The generic suite's configuration.
+template <class Container> struct list_of {
+    using container = Container;
+    using version = typename Container::version;
+    using element = typename Container::value_type;
+    using model = std::deque<element>; // next: the front
+    static constexpr std::uint64_t seeds = 2;
+    static constexpr int steps = 3000;
+
+    static const mod::kind& kind() { return kind_of(is_stack<Container>); }
+    static element value(std::uint64_t n) {
+        if constexpr (std::is_same_v<element, std::string>)
+            if (n % 11 == 0) return {};
+        return made_of<element>(n);
     }
-    bool corrupt() const {
-        return std::ranges::any_of(left, [](const found& f) { return f.at == mod::ref_max; });
+    static void prefill(std::uint64_t, Container&, model&) {}
+    static bool add(auto& to, std::uint64_t n) {
+        if constexpr (requires { to.failed(); }) {
+            to.push(value(n));
+            return !to.failed();
+        } else {
+            return to.push(value(n)).ok();
+        }
+    }
+    static void added(model& m, std::uint64_t n) {
+        if (is_stack<Container>) m.push_front(value(n));
+        else m.push_back(value(n));
+    }
+    static std::uint64_t number(const auto& element) { return element; }
+    static void step(std::mt19937_64& random, int phase, auto& to, model& m) {
+        const std::uint64_t n = random();
+        if (random() % 100 < std::array{70U, 50U, 30U}[phase]) {
+            added(m, n);
+            (void)add(to, n);
+            return;
+        }
+        const auto gone = to.pop();
+        EXPECT_EQ(bool(gone), !m.empty());
+        if (m.empty() || !gone) return;
+        EXPECT_TRUE(*gone == m.front());
+        m.pop_front();
+    }
+    static version stepped(std::mt19937_64& random, const version& from, model& m) {
+        const std::uint64_t n = random();
+        if (n % 2 == 0) {
+            added(m, n);
+            return from.push(value(n));
+        }
+        if (!m.empty()) m.pop_front();
+        return from.pop();
+    }
+    static bool same(const auto& reader, const model& m) {
+        if (reader.size() != m.size() || reader.empty() != m.empty()) return false;
+        auto wanted = m.begin();
+        for (auto&& each : reader)
+            if (wanted == m.end() || !(*wanted++ == each)) return false;
+        if (wanted != m.end()) return false;
+        if (m.empty()) return true;
+        if constexpr (is_stack<Container>) return reader.top() == m.front();
+        else return reader.front() == m.front() && reader.back() == m.back();
+    }
+    static void drain(std::mt19937_64& random, Container& from, model& m) {
+        while (!m.empty()) {
+            step(random, 2, from, m);
+            if (m.size() % 64 == 0) {
+                EXPECT_TRUE(same(from, m));
+            }
+        }
+        EXPECT_EQ(from.pop().error().code(), errc::not_found);
     }
 };
-const mod::kind& kind_of(bool stack) {
-    return stack ? mod::detail::stack_kind : mod::detail::queue_kind;
-}
-template <class Container> std::uint64_t nodes_of(const Container& container) {
-    const mod::kind& kind = kind_of(is_stack<Container>);
-    const std::uint64_t shape = container.of()->shape();
-    counting to;
-    kind.top(to, container.base(), container.word(), shape);
-    while (!to.left.empty()) {
-        const auto next = to.left.back();
-        to.left.pop_back();
-        if (next.at == mod::ref_max) continue; // corrupt: counted, which tells
-        kind.children(to, mod::detail::node_at<std::byte>(container.base(), next.at),
-                      mod::node_bytes_max, next.context, shape);
-    }
-    return to.nodes;
-}
 
-class ModLists : public testing::TestWithParam<hf::mode> {
+template <template <class> class Container>
+using each_form =
+    testing::Types<list_of<Container<std::uint64_t>>, list_of<Container<std::uint8_t>>,
+                   list_of<Container<std::string>>, list_of<Container<words<2, 16>>>,
+                   list_of<Container<words<40>>>, list_of<Container<empty>>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Stacks, ElementTest, each_form<mod::stack>);
+INSTANTIATE_TYPED_TEST_SUITE_P(Queues, ElementTest, each_form<mod::queue>);
+using main_forms =
+    testing::Types<list_of<mod::stack<std::uint64_t>>, list_of<mod::stack<std::string>>,
+                   list_of<mod::queue<std::uint64_t>>, list_of<mod::queue<std::string>>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Lists, ContainerTest, main_forms);
+using of_numbers =
+    testing::Types<list_of<mod::stack<std::uint64_t>>, list_of<mod::queue<std::uint64_t>>>;
+INSTANTIATE_TYPED_TEST_SUITE_P(Lists, NumbersTest, of_numbers);
+
+std::string text(std::uint64_t n) { return list_of<mod::queue<std::string>>::value(n); }
+
+class ListTest : public PoolTest {
 protected:
     void SetUp() override {
-        char directory[] = "/dev/shm/mod_lists_test.XXXXXX";
-        ASSERT_NE(mkdtemp(directory), nullptr);
-        directory_ = directory;
-        path_ = directory_ + "/lists.hf";
-        open();
+        in.how.create_bytes = 16_MiB;
+        in.make_new(GetParam());
+        in.how.create_bytes = 512_KiB;
     }
-    void TearDown() override {
-        pool_.reset();
-        std::remove(path_.c_str());
-        rmdir(directory_.c_str());
+    template <class Container> void expect_nodes() {
+        const auto list = in.get<Container>();
+        EXPECT_EQ(in.nodes_in_use(), nodes_of(list_of<Container>::kind(), {list.of()}));
     }
-    void open(std::uint64_t create_bytes = 16_MiB, std::uint64_t max_bytes = 1_GiB) {
-        pool_.reset();
-        hf::open_options options;
-        options.layout = "mod_lists_test/1";
-        options.create_bytes = create_bytes;
-        options.max_bytes = max_bytes;
-        options.mode = GetParam();
-        options.engines = {mod::engine()};
-        auto opened = hf::pool::open(path_, options);
-        ASSERT_TRUE(opened) << opened.error().what();
-        pool_ = std::make_unique<hf::pool>(std::move(*opened));
-    }
-    void start_over(std::uint64_t create_bytes, std::uint64_t max_bytes) {
-        pool_.reset();
-        std::remove(path_.c_str());
-        open(create_bytes, max_bytes);
-    }
-    hf::pool& pool() { return *pool_; }
-    mod::store& store() { return mod::store::of(*pool_); }
-    template <class Container> Container container_of(mod::place at = {"list"}) {
-        auto opened = Container::open(pool(), at);
-        if (!opened) ADD_FAILURE() << opened.error().what();
-        return *opened;
-    }
-    std::uint64_t nodes_in_use() {
-        const auto collected = store().collect();
-        EXPECT_TRUE(collected.ok()) << collected.what();
-        const auto sound = store().verify();
-        EXPECT_TRUE(sound.ok()) << sound.what();
-        return store().account().nodes - store().account().retired;
-    }
-
-private:
-    std::string directory_;
-    std::string path_;
-    std::unique_ptr<hf::pool> pool_;
 };
-INSTANTIATE_TEST_SUITE_P(Modes, ModLists, testing::Values(hf::mode::process, hf::mode::pmem),
-                         [](const auto& info) {
-                             return info.param == hf::mode::process ? "process" : "pmem";
-                         });
+INSTANTIATE_TEST_SUITE_P(Modes, ListTest, testing::ValuesIn(both_modes), mode_name);
 
-template <class Container, class Reader>
-void expect_same(const Reader& list, const model_of<Container>& model) {
-    ASSERT_EQ(list.size(), model.size());
-    ASSERT_EQ(list.empty(), model.empty());
-    std::size_t seen = 0;
-    for (auto&& value : list) {
-        ASSERT_LT(seen, model.size());
-        ASSERT_TRUE(model[seen] == value) << "element " << seen << " of " << model.size();
-        ++seen;
-    }
-    ASSERT_EQ(seen, model.size());
-    if (model.empty()) return;
-    if constexpr (requires { list.top(); }) {
-        ASSERT_TRUE(list.top() == model.front());
-    } else {
-        ASSERT_TRUE(list.front() == model.front());
-        ASSERT_TRUE(list.back() == model.back());
-    }
+TEST_P(ListTest, AnotherElementIsAnotherLayout) {
+    (void)in.get<mod::stack<std::string>>({"texts"});
+    const auto queue = mod::queue<std::uint64_t>::open(in.pool(), {"texts"});
+    EXPECT_EQ(queue.error().code(), errc::wrong_layout);
+    const auto stack = mod::stack<std::uint64_t>::open(in.pool(), {"texts"});
+    EXPECT_EQ(stack.error().code(), errc::wrong_layout);
 }
 
-/// One random step on a container or a batch, and on the model. A longer list shrinks more often.
-template <class Container, class Target>
-void step(std::mt19937_64& random, std::uint64_t pushes_percent, Target& target,
-          model_of<Container>& model) {
-    if (random() % 100 < pushes_percent) {
-        auto value = made_of<element_of<Container>>(random());
-        if constexpr (requires { target.push(value).ok(); }) {
-            ASSERT_TRUE(target.push(value).ok());
-        } else {
-            target.push(value);
+TEST_P(ListTest, PoppingIsOneOrderingPointOrTwo) {
+    const auto check = [](auto list) {
+        for (const std::uint64_t points : {1U, 2U}) {
+            if (points == 2) list.set_durability(durability::on_return);
+            for (std::uint64_t i = 0; i < 500; ++i) EXPECT_TRUE(list.push(i).ok());
+            for (std::uint64_t i = 0; i < 500; ++i)
+                EXPECT_EQ(points_of([&] { EXPECT_TRUE(list.pop()); }), points);
+            EXPECT_EQ(points_of([&] { EXPECT_FALSE(list.pop()); }), 0U);
         }
-        push<Container>(model, std::move(value));
-        return;
-    }
-    const auto gone = target.pop();
-    ASSERT_EQ(bool(gone), !model.empty());
-    if (model.empty()) return;
-    ASSERT_TRUE(*gone == model.front());
-    model.pop_front();
+    };
+    check(in.get<mod::stack<std::uint64_t>>({"stack"}));
+    check(in.get<mod::queue<std::uint64_t>>({"queue"}));
 }
-
-/// A version after random steps, of which the model tells the same.
-template <class Container>
-typename Container::version tried(std::mt19937_64& random, typename Container::version from,
-                                  model_of<Container>& model) {
-    for (int i = 0; i < 12; ++i) {
-        if (random() % 2 == 0) {
-            auto value = made_of<element_of<Container>>(random());
-            from = from.push(value);
-            push<Container>(model, std::move(value));
-        } else {
-            from = from.pop();
-            if (!model.empty()) model.pop_front();
-        }
-    }
-    return from.update([&](auto& batch) { step<Container>(random, 50, batch, model); });
-}
-
-template <class Container> void branch(std::mt19937_64& random, Container& list,
-                                       model_of<Container>& model) {
-    const auto before = list.snapshot();
-    const model_of<Container> then = model;
-    auto one_model = model;
-    auto other_model = model;
-    const auto one = tried<Container>(random, before, one_model);
-    const auto other = tried<Container>(random, before, other_model);
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(one, one_model));
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(other, other_model));
-    ASSERT_TRUE(list.commit(one).ok());
-    if (one.word() != before.word()) { // an empty one that nothing was taken from
-        ASSERT_EQ(list.commit(other).code(), hf::errc::conflict);
-    }
-    model = one_model;
-    ASSERT_NO_FATAL_FAILURE(step<Container>(random, 50, list, model));
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(before, then));
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(one, one_model));
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(list, model));
-}
-
-/// Grows, stays, shrinks, three times; then is emptied.
-template <class Container, class Check>
-void random_steps(Container list, std::uint64_t seed, int steps, const Check& check) {
-    SCOPED_TRACE(testing::Message() << "seed " << seed);
-    std::mt19937_64 random(seed);
-    model_of<Container> model;
-    for (int i = 0; i < steps; ++i) {
-        const std::uint64_t pushes = std::array{70U, 50U, 30U}[9 * i / steps % 3];
-        ASSERT_NO_FATAL_FAILURE(step<Container>(random, pushes, list, model));
-        if (i % (steps / 9) == 0) {
-            ASSERT_NO_FATAL_FAILURE(expect_same<Container>(list, model));
-            ASSERT_NO_FATAL_FAILURE(check());
-        }
-        if (random() % 64 == 0) ASSERT_NO_FATAL_FAILURE(branch(random, list, model));
-        if (random() % 16 != 0) continue;
-        const auto committed = list.update([&](auto& batch) {
-            for (int j = 0; j < 30; ++j)
-                ASSERT_NO_FATAL_FAILURE(step<Container>(random, pushes, batch, model));
-            ASSERT_NO_FATAL_FAILURE(expect_same<Container>(batch, model));
-        });
-        ASSERT_TRUE(committed.ok()) << committed.what();
-    }
-    check();
-    while (!model.empty()) {
-        ASSERT_NO_FATAL_FAILURE(step<Container>(random, 0, list, model));
-        if (model.size() % 64 == 0) ASSERT_NO_FATAL_FAILURE(expect_same<Container>(list, model));
-    }
-    EXPECT_EQ(list.word(), 0U);
-    EXPECT_EQ(list.pop().error().code(), hf::errc::not_found);
-    check();
-}
-
-#define HF_LIST_TEST(name, steps, ...)                                                             \
-    TEST_P(ModLists, name) {                                                                       \
-        using list = __VA_ARGS__;                                                                  \
-        for (std::uint64_t seed = 1; seed <= 3; ++seed)                                            \
-            ASSERT_NO_FATAL_FAILURE(random_steps(container_of<list>(), seed, steps, [&] {          \
-                ASSERT_EQ(nodes_in_use(), nodes_of(container_of<list>()));                         \
-            }));                                                                                   \
-    }
-HF_LIST_TEST(StackOfNumbers, 9000, mod::stack<std::uint64_t>)
-HF_LIST_TEST(StackOfBytes, 9000, mod::stack<std::uint8_t>)
-HF_LIST_TEST(StackOfTexts, 6000, mod::stack<std::string>)
-HF_LIST_TEST(StackOfAligned, 3000, mod::stack<aligned_value>)
-HF_LIST_TEST(StackOfLarge, 3000, mod::stack<large_value>)
-HF_LIST_TEST(StackOfNothing, 3000, mod::stack<empty>)
-HF_LIST_TEST(QueueOfNumbers, 18000, mod::queue<std::uint64_t>)
-HF_LIST_TEST(QueueOfBytes, 18000, mod::queue<std::uint8_t>)
-HF_LIST_TEST(QueueOfTexts, 9000, mod::queue<std::string>)
-HF_LIST_TEST(QueueOfAligned, 9000, mod::queue<aligned_value>)
-HF_LIST_TEST(QueueOfLarge, 9000, mod::queue<large_value>)
-HF_LIST_TEST(QueueOfNothing, 9000, mod::queue<empty>)
 
 /// Five levels of a queue, a thousand chunks of a stack; single updates, so that paths are copied.
 template <class Container> void fill_and_empty(Container list) {
@@ -311,18 +175,18 @@ template <class Container> void fill_and_empty(Container list) {
         ASSERT_EQ(*gone, is_stack<Container> ? --wanted : wanted++);
     }
 }
-TEST_P(ModLists, ALongStackIsFilledAndEmptied) {
-    ASSERT_NO_FATAL_FAILURE(fill_and_empty(container_of<mod::stack<std::uint64_t>>()));
-    EXPECT_EQ(nodes_in_use(), 0U);
+TEST_P(ListTest, ALongStackIsFilledAndEmptied) {
+    ASSERT_NO_FATAL_FAILURE(fill_and_empty(in.get<mod::stack<std::uint64_t>>()));
+    EXPECT_EQ(in.nodes_in_use(), 0U);
 }
-TEST_P(ModLists, ALongQueueIsFilledAndEmptied) {
-    ASSERT_NO_FATAL_FAILURE(fill_and_empty(container_of<mod::queue<std::uint64_t>>()));
-    EXPECT_EQ(nodes_in_use(), 0U);
+TEST_P(ListTest, ALongQueueIsFilledAndEmptied) {
+    ASSERT_NO_FATAL_FAILURE(fill_and_empty(in.get<mod::queue<std::uint64_t>>()));
+    EXPECT_EQ(in.nodes_in_use(), 0U);
 }
 
 // (3) of queue.hpp.
-TEST_P(ModLists, AQueueThatShrankKeepsFewDeadChunks) {
-    auto list = container_of<mod::queue<std::uint64_t>>();
+TEST_P(ListTest, AQueueThatShrankKeepsFewDeadChunks) {
+    auto list = in.get<mod::queue<std::uint64_t>>();
     ASSERT_TRUE(list.update([](auto& batch) {
                         for (std::uint64_t i = 0; i < 100'000; ++i) batch.push(i);
                     })
@@ -332,73 +196,39 @@ TEST_P(ModLists, AQueueThatShrankKeepsFewDeadChunks) {
         if (left % 1'000 != 0) continue;
         const std::uint64_t alive = left / 7 + 2;
         // Groups and levels: one node for 14 chunks, one for 14 groups, and both ends of each.
-        EXPECT_LE(nodes_of(list), alive + alive / 13 + 15 + 2 * 5) << left << " left";
+        EXPECT_LE(nodes_of(mod::detail::queue_kind, {list.of()}), alive + alive / 13 + 15 + 2 * 5)
+            << left << " left";
     }
-    EXPECT_LE(nodes_of(list), 2U + 15 + 5);
+    EXPECT_LE(nodes_of(mod::detail::queue_kind, {list.of()}), 2U + 15 + 5);
 }
 
-TEST_P(ModLists, AShortQueueStaysSmallForEver) {
-    auto list = container_of<mod::queue<std::string>>();
-    for (std::uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(list.push(made_of<std::string>(i)).ok());
+TEST_P(ListTest, AShortQueueStaysSmallForEver) {
+    auto list = in.get<mod::queue<std::string>>();
+    for (std::uint64_t i = 0; i < 20; ++i) ASSERT_TRUE(list.push(text(i)).ok());
     for (std::uint64_t i = 0; i < 20'000; ++i) {
-        ASSERT_TRUE(list.push(made_of<std::string>(i + 20)).ok());
+        ASSERT_TRUE(list.push(text(i + 20)).ok());
         const auto gone = list.pop();
         ASSERT_TRUE(gone);
-        ASSERT_EQ(*gone, made_of<std::string>(i));
+        ASSERT_EQ(*gone, text(i));
         // 20 blobs, those of 14 that are dead beside a live one, header, level and chunks.
-        ASSERT_LE(nodes_of(list), 20U + 14 + 1 + 1 + 3) << i;
+        ASSERT_LE(nodes_of(mod::detail::queue_kind, {list.of()}), 20U + 14 + 1 + 1 + 3) << i;
     }
 }
 
-TEST_P(ModLists, WhatIsCommittedIsThereAfterReopening) {
-    std::mt19937_64 random(5);
-    model_of<mod::stack<std::string>> texts;
-    model_of<mod::queue<std::uint64_t>> numbers;
-    for (int round = 0; round < 4; ++round) {
-        auto stack = container_of<mod::stack<std::string>>({"texts"});
-        auto queue = container_of<mod::queue<std::uint64_t>>({"numbers"});
-        ASSERT_NO_FATAL_FAILURE(expect_same<mod::stack<std::string>>(stack, texts));
-        ASSERT_NO_FATAL_FAILURE(expect_same<mod::queue<std::uint64_t>>(queue, numbers));
-        for (int i = 0; i < 2000; ++i) {
-            ASSERT_NO_FATAL_FAILURE(step<mod::stack<std::string>>(random, 60, stack, texts));
-            ASSERT_NO_FATAL_FAILURE(step<mod::queue<std::uint64_t>>(random, 60, queue, numbers));
-        }
-        EXPECT_EQ(nodes_in_use(), nodes_of(stack) + nodes_of(queue));
-        ASSERT_NO_FATAL_FAILURE(open());
-    }
-    EXPECT_EQ(mod::queue<std::uint64_t>::open(pool(), {"texts"}).error().code(),
-              hf::errc::wrong_layout);
-    EXPECT_EQ(mod::stack<std::uint64_t>::open(pool(), {"texts"}).error().code(),
-              hf::errc::wrong_layout);
-}
-
-/// Fills a small pool; then what was in it is all there, and room that is made can be used again.
+/// Fills a small pool; then elements can be taken, and the room that they leave used again.
 template <class Container> void until_full(Container list) {
-    model_of<Container> model;
+    using config = list_of<Container>;
+    typename config::model model;
     for (std::uint64_t i = 0;; ++i) {
-        const auto value = made_of<element_of<Container>>(i);
-        const auto done = list.push(value);
+        const auto done = list.push(config::value(i));
         if (!done.ok()) {
-            ASSERT_EQ(done.code(), hf::errc::pool_full) << done.what();
+            ASSERT_EQ(done.code(), errc::pool_full) << done.what();
             break;
         }
-        push<Container>(model, value);
+        config::added(model, i);
     }
     ASSERT_GT(model.size(), 1'000U);
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(list, model));
-    const auto refused = list.update([&](auto& batch) {
-        for (int i = 0; i < 100'000; ++i) batch.push(made_of<element_of<Container>>(1));
-        EXPECT_TRUE(batch.failed());
-        EXPECT_LE(std::ranges::distance(batch), 100'000 + std::ptrdiff_t(model.size()));
-    });
-    ASSERT_EQ(refused.code(), hf::errc::pool_full);
-    {
-        const auto never = list.snapshot().update([&](auto& batch) {
-            for (int i = 0; i < 100'000; ++i) batch.push(made_of<element_of<Container>>(1));
-        });
-        ASSERT_EQ(list.commit(never).code(), hf::errc::pool_full);
-    }
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(list, model));
+    ASSERT_TRUE(config::same(list, model));
     const auto half = model.size() / 2;
     while (model.size() > half) {
         const auto gone = list.pop();
@@ -407,35 +237,34 @@ template <class Container> void until_full(Container list) {
         model.pop_front();
     }
     for (std::uint64_t i = 0; i < half / 2; ++i) {
-        const auto value = made_of<element_of<Container>>(i);
-        ASSERT_TRUE(list.push(value).ok()) << i;
-        push<Container>(model, value);
+        ASSERT_TRUE(list.push(config::value(i)).ok()) << i;
+        config::added(model, i);
     }
-    ASSERT_NO_FATAL_FAILURE(expect_same<Container>(list, model));
+    ASSERT_TRUE(config::same(list, model));
 }
-TEST_P(ModLists, AFullPoolRefusesAndKeepsWhatIsThere) {
-    start_over(512_KiB, 1_MiB);
-    ASSERT_NO_FATAL_FAILURE(until_full(container_of<mod::stack<std::uint64_t>>()));
-    start_over(512_KiB, 1_MiB);
-    ASSERT_NO_FATAL_FAILURE(until_full(container_of<mod::stack<std::string>>()));
-    start_over(512_KiB, 1_MiB);
-    ASSERT_NO_FATAL_FAILURE(until_full(container_of<mod::queue<std::uint64_t>>()));
-    start_over(512_KiB, 1_MiB);
-    ASSERT_NO_FATAL_FAILURE(until_full(container_of<mod::queue<std::string>>()));
-    EXPECT_EQ(nodes_in_use(), nodes_of(container_of<mod::queue<std::string>>()));
+TEST_P(ListTest, AFullPoolGivesElementsBackAndRoom) {
+    const auto small = [&]<class Container>(Container*) {
+        in.make_new(GetParam(), 1_MiB);
+        ASSERT_NO_FATAL_FAILURE(until_full(in.get<Container>()));
+        expect_nodes<Container>();
+    };
+    small(static_cast<mod::stack<std::uint64_t>*>(nullptr));
+    small(static_cast<mod::stack<std::string>*>(nullptr));
+    small(static_cast<mod::queue<std::uint64_t>*>(nullptr));
+    small(static_cast<mod::queue<std::string>*>(nullptr));
 }
 
-TEST_P(ModLists, ElementsMoveBetweenThemInOneCommit) {
+TEST_P(ListTest, ElementsMoveBetweenThemInOneCommit) {
     using mod::place;
-    auto jobs = container_of<mod::queue<std::string>>(place{"jobs", "work", {"jobs", "done"}});
-    auto done = container_of<mod::stack<std::string>>(place{"done", "work"});
-    auto apart = container_of<mod::stack<std::uint64_t>>({"apart"});
+    auto jobs = in.get<mod::queue<std::string>>(place{"jobs", "work", {"jobs", "done"}});
+    auto done = in.get<mod::stack<std::string>>(place{"done", "work"});
+    auto apart = in.get<mod::stack<std::uint64_t>>({"apart"});
     for (std::uint64_t i = 0; i < 100; ++i) ASSERT_TRUE(jobs.push(std::to_string(i)).ok());
     for (std::uint64_t i = 0; i < 60; ++i) {
         const auto before = jobs.snapshot();
         const auto jobs_left = before.pop();
         const auto more_done = done.snapshot().push(before.front());
-        ASSERT_TRUE(store().commit({{jobs.of(), &jobs_left}, {done.of(), &more_done}}).ok());
+        ASSERT_TRUE(in.store().commit({{jobs.of(), &jobs_left}, {done.of(), &more_done}}).ok());
     }
     EXPECT_EQ(jobs.size(), 40U);
     EXPECT_EQ(jobs.front(), "60");
@@ -448,7 +277,7 @@ TEST_P(ModLists, ElementsMoveBetweenThemInOneCommit) {
     const auto unrelated = apart.snapshot().push(7);
     const auto jobs_left = jobs.snapshot().pop();
     ASSERT_TRUE(jobs.push("late").ok());
-    EXPECT_EQ(store().commit({{jobs.of(), &jobs_left}, {apart.of(), &unrelated}}).code(),
+    EXPECT_EQ(in.store().commit({{jobs.of(), &jobs_left}, {apart.of(), &unrelated}}).code(),
               hf::errc::conflict);
     EXPECT_TRUE(apart.empty());
 }
@@ -474,38 +303,11 @@ template <class Change> cost cost_of(const Change& change) {
     return {now.ordering_points - before.ordering_points, now.flushes - before.flushes,
             now.nt_stores - before.nt_stores};
 }
-template <class Container> void expect_points(Container list, std::uint64_t points) {
-    for (std::uint64_t i = 0; i < 500; ++i)
-        ASSERT_EQ(cost_of([&] { ASSERT_TRUE(list.push(i).ok()); }).fences, points);
-    for (std::uint64_t i = 0; i < 500; ++i)
-        ASSERT_EQ(cost_of([&] { ASSERT_TRUE(list.pop()); }).fences, points);
-    ASSERT_EQ(cost_of([&] { (void)list.pop(); }).fences, 0U);
-    ASSERT_EQ(cost_of([&] { (void)list.clear(); }).fences, 0U);
-    ASSERT_EQ(cost_of([&] {
-                  (void)list.update([](auto& batch) {
-                      for (std::uint64_t i = 0; i < 500; ++i) batch.push(i);
-                  });
-              }).fences,
-              points);
-    ASSERT_EQ(cost_of([&] { (void)list.clear(); }).fences, points);
-}
-TEST_P(ModLists, AnUpdateHasOneOrderingPointOrTwo) {
-    auto stack = container_of<mod::stack<std::uint64_t>>({"stack"});
-    auto queue = container_of<mod::queue<std::uint64_t>>({"queue"});
-    ASSERT_NO_FATAL_FAILURE(make_room(stack, 2'000));
-    ASSERT_NO_FATAL_FAILURE(expect_points(stack, 1));
-    ASSERT_NO_FATAL_FAILURE(expect_points(queue, 1));
-    stack.set_durability(mod::durability::on_return);
-    queue.set_durability(mod::durability::on_return);
-    ASSERT_NO_FATAL_FAILURE(expect_points(stack, 2));
-    ASSERT_NO_FATAL_FAILURE(expect_points(queue, 2));
-}
-
 // (2) of stack.hpp and of queue.hpp, in lines.
-TEST_P(ModLists, AnUpdateFlushesWhatItsHeaderSays) {
+TEST_P(ListTest, AnUpdateFlushesWhatItsHeaderSays) {
     if (GetParam() != hf::mode::pmem) return; // nothing is flushed
-    auto stack = container_of<mod::stack<std::uint64_t>>({"stack"});
-    auto queue = container_of<mod::queue<std::uint64_t>>({"queue"});
+    auto stack = in.get<mod::stack<std::uint64_t>>({"stack"});
+    auto queue = in.get<mod::queue<std::uint64_t>>({"queue"});
     constexpr std::uint64_t elements = 98'000;
     ASSERT_NO_FATAL_FAILURE(make_room(stack, 3 * elements));
     ASSERT_TRUE(stack.push(0).ok());
@@ -529,8 +331,8 @@ TEST_P(ModLists, AnUpdateFlushesWhatItsHeaderSays) {
     EXPECT_LE(double(queue_lines) / elements, 0.08);
 }
 
-TEST_P(ModLists, SnapshotsAreReadBesideAWriter) {
-    auto list = container_of<mod::queue<std::uint64_t>>();
+TEST_P(ListTest, SnapshotsAreReadBesideAWriter) {
+    auto list = in.get<mod::queue<std::uint64_t>>();
     std::atomic<bool> stop{false};
     std::thread reader([&] {
         while (!stop.load()) {
@@ -554,12 +356,12 @@ class DamagedNodes : public testing::Test {
 protected:
     static constexpr std::uint64_t shape = mod::detail::slot_shape({8, 8, false});
     static bool corrupt(bool stack, const void* node, std::uint32_t context) {
-        counting to;
+        reached_nodes to;
         kind_of(stack).children(to, static_cast<const std::byte*>(node), 64, context, shape);
         return to.corrupt();
     }
     static bool corrupt_word(bool stack, mod::detail::counted word) {
-        counting to;
+        reached_nodes to;
         kind_of(stack).top(to, nullptr, word.word(), shape);
         return to.corrupt();
     }
@@ -613,3 +415,4 @@ TEST_F(DamagedNodes, AQueueThatLacksChunksIsFound) {
 }
 
 } // namespace
+} // namespace hf::mod::test

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// MOD's part of a pool as it is opened, named and closed.
+// MOD's part of an open pool: roots by name, what they take, and the engine.
 #include <base/assert.hpp>
+#include <mod/store_impl.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
-#include <mod/store_impl.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -14,63 +14,6 @@ namespace hf::mod {
 namespace {
 
 constexpr std::uint32_t no_cell = ~std::uint32_t{0};
-
-std::uint64_t cells_max(const pool_file& file) {
-    return (file.shape().chunk_bytes - sizeof(superblock)) / sizeof(cell);
-}
-
-const superblock* superblock_of(const pool_file& file) {
-    const std::uint64_t at = file.roots()->mod_offset;
-    return at == 0 ? nullptr : reinterpret_cast<const superblock*>(file.base() + at);
-}
-
-status corrupt(const pool_file& file, const std::string& what) {
-    return {errc::corrupt, fmt::format("{}: corrupt: MOD: {}", file.path(), what)};
-}
-
-/// Visits the heads of the list of arenas until 'visit' says true. Errors: corrupt: it is no list.
-template <class Visit>
-status visit_list(const pool::impl& in, const superblock& super, Visit&& visit) {
-    const std::uint64_t chunk = in.file->shape().chunk_bytes;
-    std::uint64_t left = in.file->size_bytes() / chunk; // no list is longer
-    for (std::uint64_t at = super.arenas; at != 0; --left) {
-        if (left == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head)))
-            return corrupt(*in.file, fmt::format("the list of arenas leads to {:#x}", at));
-        const auto* head = static_cast<const arena_head*>(in.at(at));
-        if (visit(at, *head)) break;
-        at = head->next;
-    }
-    return {};
-}
-
-/// No commits ever reach it: a number of theirs that is larger would end the counting.
-constexpr std::uint64_t commits_max = std::uint64_t{1} << 62;
-
-/// Whether a cell says something that can be. Its word is looked at when the root is opened.
-bool sound(const cell* cells, std::uint64_t count, std::uint64_t index) {
-    const cell& c = cells[index];
-    if (c.name[name_bytes_max] != 0 || c.stamp > commits_max) return false;
-    if (c.family == 0 && c.kind != builtin_kind::family) return c.kind != 0 && c.members == 0;
-    if (c.family == 0) {
-        if (c.members == 0 || c.members > family_members_max || c.members >= count - index)
-            return false;
-        for (std::uint64_t m = 0; m < c.members; ++m)
-            if (cells[index + 1 + m].family != index + 1) return false;
-        return true;
-    }
-    const std::uint64_t family = c.family - 1;
-    return family < index && cells[family].kind == builtin_kind::family && c.members == 0 &&
-           c.kind != builtin_kind::family && c.member < cells[family].members &&
-           index == family + 1 + c.member;
-}
-
-/// Whether a record was written to its end.
-bool valid(const redo_record& r) noexcept {
-    if (r.count == 0 || r.count > redo_updates_max) return false;
-    persist::trace(persist::event::checked, &r,
-                   offsetof(redo_record, entries) + r.count * sizeof r.entries[0]);
-    return r.check == redo_check(r);
-}
 
 } // namespace
 
@@ -84,190 +27,6 @@ store::impl::~impl() {
         fatal("a pool was closed while %zu versions of its structures lived", live_states_.load());
 }
 
-status store::impl::inspect(const pool::impl& in) {
-    const pool_file& file = *in.file;
-    const std::uint64_t at = file.roots()->mod_offset;
-    if (at == 0) return {};
-    const std::uint64_t chunk = file.shape().chunk_bytes;
-    if (at % chunk != 0 || !in.blocks.durable().covers(at, chunk))
-        return corrupt(file, fmt::format("superblock at {:#x}, outside the heap", at));
-    const superblock& super = *superblock_of(file);
-    if (super.magic != superblock_magic)
-        return corrupt(file, fmt::format("superblock at {:#x} begins with {:#x}, expected {:#x}",
-                                         at, super.magic, superblock_magic));
-    if (super.cell_count > cells_max(file))
-        return corrupt(
-            file, fmt::format("{} roots, at most {} expected", super.cell_count, cells_max(file)));
-    const auto* cells = reinterpret_cast<const cell*>(&super + 1);
-    for (std::uint64_t i = 0; i < super.cell_count; ++i)
-        if (!sound(cells, super.cell_count, i))
-            return corrupt(file, fmt::format("root cell {} is damaged", i));
-    const redo_record& r = super.redo;
-    if (valid(r) && r.number > commits_max)
-        return corrupt(file, fmt::format("redo record of number {}", r.number));
-    if (valid(r))
-        for (std::uint64_t i = 0; i < r.count; ++i)
-            if (r.entries[i].cell >= super.cell_count)
-                return corrupt(file, fmt::format("redo record names root {} of {}",
-                                                 r.entries[i].cell, super.cell_count));
-    return {};
-}
-
-namespace {
-
-/// An arena that is allocated and in no list was about to be listed, or to be given back. It is
-/// listed again: were the list damaged, live nodes might lie in it, and freeing it would lose them.
-status adopt(pool::impl& in, superblock& super, block b) {
-    auto* head = static_cast<arena_head*>(in.at(b.offset));
-    if (super.clean != 0 || head->magic != arena_magic || head->bytes != b.bytes)
-        return corrupt(*in.file,
-                       fmt::format("{} bytes at {:#x} are no arena half taken", b.bytes, b.offset));
-    const hf::domain d = in.file->domain();
-    persist::store_word(d, &head->next, super.arenas);
-    persist::fence(d);
-    persist::store_word(d, &super.arenas, b.offset);
-    persist::fence(d);
-    return {};
-}
-
-} // namespace
-
-namespace {
-
-/// Of a process that was killed the last words may only be stored. What is believed of them must be
-/// durable before anything that is built on it.
-void flush_believed(const pool::impl& in, const superblock& super) {
-    const pool_file& file = *in.file;
-    if (file.was_clean()) return;
-    persist::flush(file.domain(), &super, sizeof super + super.cell_count * sizeof(cell));
-    const auto* cells = reinterpret_cast<const cell*>(&super + 1);
-    for (std::uint64_t i = 0; i < super.cell_count; ++i)
-        if (cells[i].in_place != 0 && cells[i].in_place < file.size_bytes())
-            persist::flush(file.domain(), file.base() + cells[i].in_place, 1);
-    // A damaged list is the trace's to report.
-    (void)visit_list(in, super, [&](std::uint64_t, const arena_head& head) {
-        persist::flush(file.domain(), &head, sizeof head);
-        return false;
-    });
-    persist::fence(file.domain());
-}
-
-} // namespace
-
-status store::impl::settle_taking(pool::impl& in) {
-    auto* super = const_cast<superblock*>(superblock_of(*in.file));
-    if (super == nullptr) return {};
-    flush_believed(in, *super);
-    if (super->taking == 0) return {};
-    const block b{super->taking, super->taking_bytes};
-    heap& blocks = in.blocks.durable();
-    if (b.offset % in.file->shape().chunk_bytes != 0 || blocks.is_slab(b.bytes) ||
-        !blocks.well_formed(b))
-        return corrupt(*in.file,
-                       fmt::format("arena half taken at {:#x}, {} bytes", b.offset, b.bytes));
-    bool ours = false;
-    const status listed = visit_list(in, *super, [&](std::uint64_t at, const arena_head&) {
-        return ours = at == super->taking;
-    });
-    if (!listed.ok()) return listed;
-    const std::uint64_t there_bytes = blocks.allocated_at(b.offset).bytes;
-    const hf::domain d = in.file->domain();
-    const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
-    if (there_bytes == b.bytes) {
-        blocks.publish(b, dirty); // it is: durably
-        persist::fence(d);
-        return ours ? status() : adopt(in, *super, b);
-    }
-    // Its bit may have persisted without its chunk's entry, and the entry without the bit.
-    const heap_extent& e = blocks.extent_at(blocks.extent_of(b.offset));
-    const chunk_entry entry = blocks.entry(e, (b.offset - e.data_offset) / blocks.chunk_bytes());
-    const bool nobodys =
-        entry.word == 0 || entry.word == chunk_entry::large(b.bytes / blocks.chunk_bytes()).word;
-    if (there_bytes == 0 && nobodys) blocks.retract(b, dirty);
-    if (there_bytes != 0 || !nobodys || !in.blocks.claim(b))
-        return corrupt(*in.file,
-                       fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
-    if (ours) blocks.publish(b, dirty);
-    persist::fence(d);
-    if (ours) return {};
-    // From here on the chunk may be another's.
-    persist::store_word(d, &super->taking, 0);
-    persist::fence(d);
-    thread_cache none;
-    in.blocks.release(none, b);
-    return {};
-}
-
-status store::impl::start() {
-    pool_->file->make_readable();
-    if (super_ == nullptr) return {};
-    redo();
-    roots_.resize(super_->cell_count);
-    sharing_durable_ = super_->shares != 0;
-    const bool clean = super_->clean == 1;
-    was_clean_ = clean;
-    if (super_->clean != 0) {
-        persist::store_word(domain(), &super_->clean, 0);
-        persist::fence(domain());
-    }
-    if (clean && super_->shares == 0) return {};
-    for (std::uint64_t i = 0; i < super_->cell_count; ++i) trace_words_.push_back(cells()[i].word);
-    counts_unknown_ = super_->shares != 0;
-    trace_done_ = false;
-    space_.begin_trace();
-    // The crash checker follows one thread.
-    if (pool_->file->in_memory()) {
-        run_trace();
-        return {};
-    }
-    try {
-        tracing_ = std::thread([this] { run_trace(); });
-    } catch (const std::system_error&) { // no thread: then now
-        run_trace();
-    }
-    return {};
-}
-
-/// A commit of unrelated roots that was durable before its words were is completed.
-void store::impl::redo() noexcept {
-    for (std::uint64_t i = 0; i < super_->cell_count; ++i)
-        redo_number_ = std::max(redo_number_, cells()[i].stamp);
-    const redo_record& r = super_->redo;
-    if (!valid(r)) return;
-    redo_number_ = std::max(redo_number_, r.number);
-    for (std::uint64_t i = 0; i < r.count; ++i) {
-        cell& c = cells()[r.entries[i].cell];
-        if (c.stamp >= r.number) continue;
-        store_stamped(c, r.entries[i].word, r.number);
-    }
-    persist::fence(domain());
-}
-
-void store::impl::stop() noexcept {
-    stop_trace_ = true;
-    if (tracing_.joinable()) tracing_.join();
-}
-
-void store::impl::settle_for_close() noexcept {
-    if (!pool_->usable().ok()) return; // its roots, and what is in use, are the parent's to say
-    stop();
-    for (auto& part : roots_) // the last commit may be another thread's, and unfenced
-        if (part != nullptr) store_again(*part);
-    persist::fence(domain()); // every root's word
-    if (super_ == nullptr || !trace_done_ || trace_failed_ || live_states_ != 0) return;
-    if (uncounted_ || space_.damaged()) return; // the next open counts
-    for (auto& part : roots_) {
-        if (part == nullptr) continue;
-        reclaim(*part, part->cache, ~std::uint64_t{0});
-        space_.give_all(part->cache);
-    }
-    for (auto& cache : caches_) space_.give_all(*cache);
-    space_.store_bitmaps();
-    persist::fence(domain());
-    persist::store_word(domain(), &super_->clean, 1);
-    persist::fence(domain());
-}
-
 /// As pool::root_bytes: named before it is allocated; the next open cures a crash in between.
 status store::impl::make_superblock() {
     root_words* words = pool_->file->roots();
@@ -277,13 +36,12 @@ status store::impl::make_superblock() {
     auto* super = static_cast<superblock*>(pool_->at(b.offset));
     std::memset(super, 0, b.bytes);
     super->magic = superblock_magic;
-    persist::flush(domain(), super, b.bytes);
-    persist::fence(domain());
-    persist::store_word(domain(), &words->mod_offset, b.offset);
-    persist::fence(domain());
-    pool_->blocks.durable().publish(
-        b, [&](const void* word) { persist::flush(domain(), word, word_bytes); });
-    persist::fence(domain());
+    medium().flush(super, b.bytes);
+    medium().fence();
+    medium().store_word(&words->mod_offset, b.offset);
+    medium().fence();
+    pool_->blocks.durable().publish(b, [&](const void* word) { medium().flush(word, word_bytes); });
+    medium().fence();
     super_ = super;
     space_.set_superblock(super);
     return {};
@@ -324,19 +82,19 @@ status store::impl::create_cells(const place& at, const kind& what, std::uint64_
             name(made[1 + m], at.members[m]);
         }
     }
-    persist::flush(domain(), made, wanted * sizeof(cell));
-    persist::fence(domain());
-    persist::store_word(domain(), &super_->cell_count, first + wanted);
-    persist::fence(domain());
+    medium().flush(made, wanted * sizeof(cell));
+    medium().fence();
+    medium().store_word(&super_->cell_count, first + wanted);
+    medium().fence();
     return {};
 }
 
 /// A member's cell gets its kind when it is first opened; the shape is durable before that.
 status store::impl::bind(cell& c, const kind& what, std::uint64_t shape) {
-    persist::store_word(domain(), &c.shape, shape);
-    persist::fence(domain());
+    medium().store_word(&c.shape, shape);
+    medium().fence();
     c.kind = what.id;
-    persist::persist(domain(), &c.kind, sizeof c.kind);
+    medium().persist(&c.kind, sizeof c.kind);
     return {};
 }
 
@@ -529,7 +287,7 @@ status store::impl::collect() {
         std::scoped_lock writing{part->lock};
         store_again(*part);
         const others around = before_reclaim(part);
-        persist::fence(domain());
+        medium().fence();
         reclaim(*part, part->cache, after_fence(part, around));
         space_.give_all(part->cache);
     }
@@ -577,7 +335,7 @@ result<root*> store::open(const place& at, const kind& what, std::uint64_t shape
 status store::commit(std::span<const new_version> updates) {
     return impl_->commit_versions(updates);
 }
-void store::settle() noexcept { persist::fence(impl_->domain()); }
+void store::settle() noexcept { impl_->medium().fence(); }
 status store::wait_for_trace() { return impl_->wait_for_trace(); }
 status store::collect() { return impl_->collect(); }
 store_account store::account() { return impl_->account(); }
@@ -603,14 +361,7 @@ struct mod_state final : engine_state {
 
 class mod_engine final : public hf::engine {
 public:
-    engine_bit bit() const noexcept override { return engine_mod; }
-    const char* name() const noexcept override { return "mod"; }
-    status check(const pool::impl& pool, const pending_section& section) const override {
-        return {errc::corrupt, fmt::format("{}: corrupt: lane {} holds a section of engine mod, "
-                                           "which has none",
-                                           pool.file->path(), section.lane)};
-    }
-    void recover(pool::impl&, pending_section&, recovery&) const override {}
+    const engine_row& row() const noexcept override { return engine_rows::mod; }
     status inspect(const pool::impl& in) const override { return store::impl::inspect(in); }
     status settle(pool::impl& in) const override { return store::impl::settle_taking(in); }
     result<std::unique_ptr<engine_state>> attach(pool::impl& in) const override {

@@ -43,6 +43,12 @@ struct overwriting {
     void store() noexcept; // once, whoever comes first
 };
 
+// Of a pool's file: how many cells it has room for, MOD's superblock (null: none yet), and what is
+// wrong with what MOD has there.
+std::uint64_t cells_max(const pool_file& file);
+const superblock* superblock_of(const pool_file& file);
+status corrupt(const pool_file& file, const std::string& what);
+
 /// Everything volatile about a root.
 struct root::volatile_part {
     std::uint32_t index = 0; // of its cell
@@ -136,6 +142,8 @@ public:
     /// Requires: the owners' locks held; no root twice. On failure nothing is changed.
     status commit(std::span<const change> changes, node_cache& reclaimed);
     status commit_versions(std::span<const new_version> updates);
+    /// Whether the update leaves a whole structure whole: for HF_ASSERT_SLOW.
+    bool keeps_valid(const change& c);
     /// Gives back what a shadow made.
     void drop(shadow& made) noexcept { drop(made, made.cache_); }
     void drop(shadow& made, node_cache* to) noexcept; // null: to nobody's cache
@@ -184,7 +192,7 @@ public:
     std::unique_ptr<node_cache> lease_cache_if_possible() noexcept; // null: out of memory
     void return_cache(std::unique_ptr<node_cache> used) noexcept;
 
-    hf::domain domain() const noexcept { return pool_->file->domain(); }
+    hf::medium medium() const noexcept { return pool_->file->medium(); }
     std::byte* base() const noexcept { return pool_->file->base(); }
     template <class T> T* node_at(ref node) const noexcept {
         return reinterpret_cast<T*>(base() + std::uint64_t{node & ref_max} * granule_bytes);
@@ -198,6 +206,7 @@ public:
 
 private:
     class walk;
+    bool is_valid(const root::volatile_part& of, std::uint64_t word);
     struct chain;
     result<chain> steps_to(const new_version& u) const;
     status check_current(std::span<const chain> chains) const;

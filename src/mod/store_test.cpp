@@ -3,15 +3,17 @@
 // What structures stand on: roots, versions, commits and reclamation, shown on the smallest
 // structure there is, a list of numbers whose word is {first node, length}. Crashes are simulated
 // by letting go of the pool (abandon); the crash checker explores the rest.
+#include <mod/store_impl.hpp>
+#include <mod/test_support.hpp>
+#include <trace/trace.hpp>
+
 #include <holdfast/alloc.hpp>
 #include <holdfast/mod/store.hpp>
 
 #include <gtest/gtest.h>
-#include <mod/store_impl.hpp>
 
 #include <algorithm>
 #include <cstring>
-#include <filesystem>
 #include <new>
 #include <span>
 #include <thread>
@@ -57,41 +59,13 @@ std::vector<std::uint32_t> values(const std::byte* base, std::uint64_t word) {
 }
 using numbers = std::vector<std::uint32_t>;
 
-class mod_store : public testing::TestWithParam<mode> {
+class mod_store : public test::PoolTest {
 protected:
     void SetUp() override {
         add_kind(list_kind);
-        path_ =
-            std::filesystem::path("/dev/shm") / ("mod_store_" + std::to_string(getpid()) + ".hf");
-        std::filesystem::remove(path_);
-        open();
+        in.make_new(GetParam());
     }
-    void TearDown() override {
-        pool_.reset();
-        std::filesystem::remove(path_);
-    }
-    void open(std::uint64_t max_bytes = 0) {
-        open_options how;
-        how.layout = "mod store test";
-        how.create_bytes = 1_MiB;
-        how.max_bytes = max_bytes;
-        how.mode = GetParam();
-        how.engines = {engine()};
-        auto opened = pool::open(path_, how);
-        ASSERT_TRUE(opened) << opened.error().what();
-        pool_ = std::make_unique<pool>(std::move(*opened));
-    }
-    void close_and_open() {
-        pool_.reset();
-        open();
-    }
-    void crash_and_open() {
-        pool::impl::abandon(std::move(*pool_));
-        pool_.reset();
-        open();
-        EXPECT_TRUE(all().wait_for_trace().ok());
-    }
-    store& all() { return store::of(*pool_); }
+    store& all() { return in.store(); }
     root& list(const place& at) {
         auto opened = all().open(at, list_kind, 0);
         EXPECT_TRUE(opened) << opened.error().what();
@@ -102,23 +76,17 @@ protected:
         return w.commit(push(w.work(), w.word(), value));
     }
     numbers now(root& of) { return values(of.base(), of.word()); }
-    std::uint64_t nodes_in_use() {
-        EXPECT_TRUE(all().collect().ok());
-        EXPECT_TRUE(all().verify().ok());
-        return all().account().nodes;
-    }
-
-    std::string path_;
-    std::unique_ptr<pool> pool_;
+    /// Those that wait for a snapshot among them.
+    std::uint64_t nodes_in_use() { return in.nodes_in_use() + all().account().retired; }
 };
 
 TEST_P(mod_store, keeps_what_was_committed_over_closes_and_crashes) {
     ASSERT_TRUE(push_one(list({"a"}), 1).ok());
     ASSERT_TRUE(push_one(list({"b"}), 2).ok());
-    close_and_open();
+    in.open();
     EXPECT_EQ(now(list({"a"})), numbers{1});
     ASSERT_TRUE(push_one(list({"a"}), 3).ok());
-    crash_and_open();
+    in.crash_and_open();
     EXPECT_EQ(now(list({"a"})), (numbers{3, 1}));
     EXPECT_EQ(now(list({"b"})), numbers{2});
     EXPECT_EQ(nodes_in_use(), 3U);
@@ -127,16 +95,7 @@ TEST_P(mod_store, keeps_what_was_committed_over_closes_and_crashes) {
 /// What is flushed while it lives.
 class flushes_seen {
 public:
-    flushes_seen() {
-        ranges_.clear();
-        persist::set_trace_hook([](persist::event what, const void* at, std::size_t bytes) {
-            const auto* from = static_cast<const std::byte*>(at);
-            if (what == persist::event::flush) ranges_.push_back({from, from + bytes});
-        });
-    }
-    ~flushes_seen() { persist::set_trace_hook(nullptr); }
-    flushes_seen(const flushes_seen&) = delete;
-    flushes_seen& operator=(const flushes_seen&) = delete;
+    flushes_seen() { ranges_.clear(); }
     static bool covered(const void* at, std::size_t bytes) {
         const auto* from = static_cast<const std::byte*>(at);
         return std::ranges::any_of(ranges_, [&](const std::span<const std::byte>& r) {
@@ -146,6 +105,10 @@ public:
 
 private:
     static inline std::vector<std::span<const std::byte>> ranges_;
+    trace::listening flushes_{[](const trace::event& what, const void* at, std::size_t bytes) {
+        const auto* from = static_cast<const std::byte*>(at);
+        if (what == trace::flush) ranges_.push_back({from, from + bytes});
+    }};
 };
 
 superblock& superblock_in(pool& p) {
@@ -159,8 +122,8 @@ TEST_P(mod_store, writes_back_what_a_killed_process_stored_last) {
     ASSERT_TRUE(push_one(list({"a"}), 1).ok());
     ASSERT_TRUE(push_one(list({"b"}), 2).ok());
     const flushes_seen seen;
-    crash_and_open();
-    EXPECT_TRUE(seen.covered(&superblock_in(*pool_), sizeof(superblock) + 2 * sizeof(cell)));
+    in.crash_and_open();
+    EXPECT_TRUE(seen.covered(&superblock_in(in.pool()), sizeof(superblock) + 2 * sizeof(cell)));
 }
 
 // Another thread has stored that nodes are shared, and has not flushed it yet.
@@ -175,10 +138,10 @@ TEST_P(mod_store, shares_nodes_only_when_it_is_durable_that_there_may_be_such) {
     v.work().shared(static_cast<ref>(of_a.word()));
     v.set_word(push(v.work(), of_a.word(), 99));
     v.done();
-    superblock_in(*pool_).shares = 1;
+    superblock_in(in.pool()).shares = 1;
     const flushes_seen seen;
     ASSERT_TRUE(b.commit(v).ok());
-    EXPECT_TRUE(seen.covered(&superblock_in(*pool_).shares, sizeof(std::uint64_t)));
+    EXPECT_TRUE(seen.covered(&superblock_in(in.pool()).shares, sizeof(std::uint64_t)));
 }
 
 TEST_P(mod_store, reclaims_what_was_replaced_and_what_a_crash_left) {
@@ -198,7 +161,7 @@ TEST_P(mod_store, reclaims_what_was_replaced_and_what_a_crash_left) {
     // The crash happens while a writer works: its node is nobody's.
     auto* const unfinished = new root::writing(a.write());
     push(unfinished->work(), unfinished->word(), 7);
-    crash_and_open();
+    in.crash_and_open();
     list({"a"});
     EXPECT_EQ(nodes_in_use(), 2500U);
     ::operator delete(unfinished); // without its destructor: its pool is gone
@@ -277,7 +240,7 @@ TEST_P(mod_store, siblings_change_together) {
         ASSERT_TRUE(all().commit({{&x, &x2}, {&y, &y2}}).ok());
         EXPECT_EQ(persist::thread_counters().ordering_points - before, 1U);
     }
-    crash_and_open();
+    in.crash_and_open();
     EXPECT_EQ(now(list({"x", "f"})), (numbers{2, 1}));
     EXPECT_EQ(now(list({"y", "f"})), numbers{3});
     EXPECT_EQ(nodes_in_use(), 4U) << "three and the parent";
@@ -292,7 +255,7 @@ TEST_P(mod_store, unrelated_roots_change_together) {
         ASSERT_TRUE(all().commit({{&a, &a2}, {&b, &b2}}).ok());
         ASSERT_TRUE(push_one(b, 100).ok()) << "the record must not undo this";
     }
-    crash_and_open();
+    in.crash_and_open();
     EXPECT_EQ(now(list({"a"})).size(), 10U);
     EXPECT_EQ(now(list({"b"})).size(), 20U);
     EXPECT_EQ(nodes_in_use(), 30U);
@@ -318,7 +281,7 @@ TEST_P(mod_store, several_roots_are_written_jointly) {
         ASSERT_TRUE(w.commit().ok());
     }
     EXPECT_EQ(nodes_in_use(), 301U);
-    crash_and_open();
+    in.crash_and_open();
     EXPECT_EQ(now(list({"x", "f"})).size(), 100U);
     EXPECT_EQ(now(list({"y", "f"})).size(), 100U);
     EXPECT_EQ(now(list({"z", "f"})).size(), 50U);
@@ -340,9 +303,7 @@ TEST_P(mod_store, one_ordering_point_or_two) {
 }
 
 TEST_P(mod_store, a_full_pool_leaves_everything_as_it_was) {
-    pool_.reset();
-    std::filesystem::remove(path_);
-    open(1_MiB);
+    in.make_new(GetParam(), 1_MiB);
     root& a = list({"a"});
     std::uint32_t pushed = 0;
     status s;
@@ -418,7 +379,7 @@ TEST_P(mod_store, sharing_is_counted_again_after_a_crash) {
         v.done();
         ASSERT_TRUE(b.commit(v).ok());
     }
-    crash_and_open();
+    in.crash_and_open();
     EXPECT_EQ(all().account().shared_nodes, 1U);
     {
         root& b = list({"b"});
@@ -428,7 +389,7 @@ TEST_P(mod_store, sharing_is_counted_again_after_a_crash) {
     }
     EXPECT_EQ(nodes_in_use(), 10U);
     EXPECT_EQ(now(list({"a"})).size(), 10U);
-    close_and_open();
+    in.open();
     EXPECT_EQ(nodes_in_use(), 10U);
 }
 
@@ -461,7 +422,7 @@ TEST_P(mod_store, memory_of_one_size_serves_another_when_it_is_free) {
 }
 
 TEST_P(mod_store, gives_memory_back_to_the_heap) {
-    const auto blocks = [&] { return account(*pool_).block_bytes; };
+    const auto blocks = [&] { return account(in.pool()).block_bytes; };
     root &a = list({"a"}), &b = list({"b"});
     ASSERT_TRUE(push_one(b, 1).ok());
     for (int round = 0; round < 3; ++round) {
@@ -482,7 +443,7 @@ TEST_P(mod_store, gives_memory_back_to_the_heap) {
         EXPECT_EQ(now(b), numbers{1});
         ASSERT_TRUE(all().verify().ok());
     }
-    crash_and_open();
+    in.crash_and_open();
     EXPECT_EQ(now(list({"b"})), numbers{1});
     EXPECT_EQ(nodes_in_use(), 1U);
 }
@@ -497,15 +458,12 @@ TEST_P(mod_store, nodes_of_any_size) {
         *w.work().at<list_node>(made) = {static_cast<ref>(w.word()), 1};
         ASSERT_TRUE(w.commit((w.word() & ~0xffff'ffffULL) + (std::uint64_t{1} << 32) | made).ok());
     }
-    crash_and_open();
+    in.crash_and_open();
     EXPECT_EQ(now(list({"a"})).size(), 7U);
     EXPECT_EQ(nodes_in_use(), 7U);
 }
 
-INSTANTIATE_TEST_SUITE_P(modes, mod_store, testing::Values(mode::process, mode::pmem),
-                         [](const auto& of) {
-                             return of.param == mode::process ? "process" : "pmem";
-                         });
+INSTANTIATE_TEST_SUITE_P(modes, mod_store, testing::ValuesIn(test::both_modes), test::mode_name);
 
 } // namespace
 } // namespace hf::mod

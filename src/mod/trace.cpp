@@ -7,8 +7,10 @@
 //     are not reclaimed before it is done, so it needs no lock while the application goes on.
 // (2) Whatever a node says is bounded before it is followed: a node is a slot of an arena, large
 //     enough for what its parent says it is.
-#include <fmt/format.h>
+#include <base/assert.hpp>
 #include <mod/store_impl.hpp>
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <bit>
@@ -141,8 +143,8 @@ private:
             more.left.pop_back();
             const auto known = contexts_->find(next.node);
             if (known != contexts_->end() && known->second.context == next.context) continue;
-            what_->children(more, in_.node_at<std::byte>(next.node),
-                            in_.space_.bytes_of(next.node), next.context, cell_->shape);
+            what_->children(more, in_.node_at<std::byte>(next.node), in_.space_.bytes_of(next.node),
+                            next.context, cell_->shape);
         }
         if (more.bad != 0) fail(at, "in a way that does not go on");
     }
@@ -176,6 +178,10 @@ private:
 };
 
 namespace {
+
+/// Whether a debug build can look at all of a version at each update. Kinds whose words have no
+/// count in their upper half are of users.
+bool is_small(std::uint64_t word) { return word >> 32 <= 100; }
 
 /// Visits every root as it stood, by 'words'.
 template <class Walk>
@@ -238,10 +244,28 @@ void store::impl::run_trace() noexcept {
     traced_.notify_all();
 }
 
+/// Whether a small version of this root is whole; true of others, which take too long to look at.
+bool store::impl::is_valid(const root::volatile_part& of, std::uint64_t word) {
+    return word == 0 || !is_small(word) ||
+           walk(*this, false, true).from(*of.durable, *of.what, word).ok();
+}
+
+bool store::impl::keeps_valid(const change& c) {
+    const std::uint64_t before = c.to->load();
+    const bool shares = std::ranges::any_of(c.made, [](const shadow* made) {
+        return std::ranges::find(made->steps_, shadow::step::shared, &shadow::given_up::what) !=
+               made->steps_.end();
+    });
+    // What a structure had that was damaged, or not looked at, the next version may have.
+    if (shares || !is_small(before) || !is_valid(*c.to, before)) return true;
+    return is_valid(*c.to, c.word);
+}
+
 status store::impl::verify() {
     if (super_ == nullptr) return {};
     (void)wait_for_trace();
     if (status s = space_.load_all(); !s.ok()) return s;
+    HF_ASSERT_SLOW(space_.valid());
     std::vector<std::uint64_t> words;
     std::scoped_lock held{roots_lock_};
     std::vector<std::unique_lock<writer_lock>> writers;

@@ -2,6 +2,8 @@
 //
 // Structures changed together: members of a family in one ordering point, unrelated ones in two,
 // all or nothing.
+#include <mod/test_support.hpp>
+
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/update.hpp>
 #include <holdfast/mod/vector.hpp>
@@ -9,7 +11,8 @@
 #include <gtest/gtest.h>
 
 #include <string>
-#include <unistd.h>
+#include <tuple>
+#include <vector>
 
 namespace {
 
@@ -18,32 +21,17 @@ using namespace hf::literals;
 
 class mod_update : public testing::TestWithParam<bool> { // related?
 protected:
-    mod_update() {
-        ::unlink(path_.c_str());
-        open_options how;
-        how.create_bytes = 1_MiB;
-        how.max_bytes = 2_MiB;
-        how.mode = mode::pmem;
-        how.engines = {mod::engine()};
-        auto opened = pool::open(path_, how);
-        if (!opened) throw std::runtime_error(opened.error().what());
-        pool_.emplace(std::move(*opened));
-    }
-    ~mod_update() override {
-        pool_.reset();
-        ::unlink(path_.c_str());
-    }
+    mod_update() { in.make_new(mode::pmem, 2_MiB); }
     mod::place at(std::string_view name) const {
         return GetParam() ? mod::place{name, "shop", {"stock", "sold"}} : mod::place{name};
     }
 
-    std::string path_ = "/dev/shm/hf_mod_update." + std::to_string(::getpid());
-    std::optional<pool> pool_;
+    mod::test::test_pool in;
 };
 
 TEST_P(mod_update, changes_all_in_one_section_or_nothing) {
-    auto stock = *mod::map<std::string, std::uint32_t>::open(*pool_, at("stock"));
-    auto sold = *mod::vector<std::string>::open(*pool_, at("sold"));
+    auto stock = in.get<mod::map<std::string, std::uint32_t>>(at("stock"));
+    auto sold = in.get<mod::vector<std::string>>(at("sold"));
     ASSERT_TRUE(stock.insert("apple", 3));
     const auto sell = [&](std::string_view what) {
         return mod::update(std::tie(stock, sold), [&](auto& stock, auto& sold) {
@@ -65,8 +53,8 @@ TEST_P(mod_update, changes_all_in_one_section_or_nothing) {
 }
 
 TEST_P(mod_update, a_full_pool_changes_neither) {
-    auto stock = *mod::map<std::string, std::uint32_t>::open(*pool_, at("stock"));
-    auto sold = *mod::vector<std::string>::open(*pool_, at("sold"));
+    auto stock = in.get<mod::map<std::string, std::uint32_t>>(at("stock"));
+    auto sold = in.get<mod::vector<std::string>>(at("sold"));
     const std::string large(10'000, 'x');
     std::uint32_t done = 0;
     status s;
@@ -84,8 +72,8 @@ TEST_P(mod_update, a_full_pool_changes_neither) {
 }
 
 TEST_P(mod_update, a_snapshot_keeps_the_element_that_another_vector_sets) {
-    auto stock = *mod::vector<std::uint64_t>::open(*pool_, at("stock"));
-    auto sold = *mod::vector<std::uint64_t>::open(*pool_, at("sold"));
+    auto stock = in.get<mod::vector<std::uint64_t>>(at("stock"));
+    auto sold = in.get<mod::vector<std::uint64_t>>(at("sold"));
     ASSERT_TRUE(stock.append_range(std::vector<std::uint64_t>(20, 7)).ok());
     ASSERT_TRUE(sold.append(stock.snapshot()).ok());
     const auto before = stock.snapshot();

@@ -2,9 +2,9 @@
 //
 // Versions as values, and compare-and-commit.
 #include <base/assert.hpp>
+#include <mod/store_impl.hpp>
 
 #include <fmt/format.h>
-#include <mod/store_impl.hpp>
 
 #include <algorithm>
 #include <functional>
@@ -71,8 +71,8 @@ version::state* store::impl::pin(root::volatile_part& to) {
         found = overwriting::withdrawn;
     if (found == overwriting::decided) { // (2), (4)
         op.store();
-        persist::flush(domain(), op.at.load(std::memory_order_relaxed), 1);
-        persist::fence(domain());
+        medium().flush(op.at.load(std::memory_order_relaxed), 1);
+        medium().fence();
     }
     s->word = to.load();
     return s;
@@ -123,7 +123,9 @@ version::~version() {
     }
 }
 
-const std::byte* version::base() const noexcept { return state_->in->base(); }
+const std::byte* version::base() const noexcept {
+    return state_ == nullptr ? nullptr : state_->in->base();
+}
 root* version::of() const noexcept { return state_->to->face.get(); }
 
 version version::derived() const {

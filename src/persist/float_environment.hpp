@@ -39,7 +39,9 @@ public:
 
     constexpr std::uint16_t bits() const noexcept { return bits_; }
     /// Bits that no environment has.
-    constexpr bool valid() const noexcept { return (bits_ & ~(sse_bits | x87_bits >> x87_shift)) == 0; }
+    constexpr bool valid() const noexcept {
+        return (bits_ & ~(sse_bits | x87_bits >> x87_shift)) == 0;
+    }
 
 private:
     // MXCSR: flush to zero, rounding, denormals are zero, at their own places.

@@ -9,6 +9,7 @@
 // (4) A latency model only makes fences longer: the instructions are the same with it and without.
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/persist.hpp>
 
@@ -101,10 +102,6 @@ void set_latency_model(const latency_model& given) noexcept {
     model = {given.first_line_ns * scale, given.further_line_ns * scale};
 }
 
-std::atomic<trace_hook> detail::hook{nullptr};
-
-void set_trace_hook(trace_hook given) noexcept { detail::hook.store(given); }
-
 const char* flush_instruction() noexcept {
     switch (instruction) {
     case write_back::clwb: return "clwb";
@@ -124,7 +121,7 @@ void flush(domain d, const void* address, std::size_t bytes) noexcept {
     case write_back::clflushopt: clflushopt_lines(first, end); break;
     case write_back::clflush: clflush_lines(first, end); break;
     }
-    trace(event::flush, address, bytes);
+    trace::announce(trace::flush, address, bytes);
 }
 
 void fence(domain d) noexcept {
@@ -137,7 +134,7 @@ void fence(domain d) noexcept {
     if (model.first_line != 0) [[unlikely]]
         fence_as_modelled();
     else _mm_sfence();
-    trace(event::fence, nullptr, 0);
+    trace::announce(trace::fence, nullptr, 0);
 }
 
 void persist(domain d, const void* address, std::size_t bytes) noexcept {
@@ -163,12 +160,12 @@ void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept {
         std::memcpy(&word, in + i * word_bytes, word_bytes);
         _mm_stream_si64(out + i, word);
     }
-    trace(event::nt_store, to, bytes);
+    trace::announce(trace::nt_store, to, bytes);
 }
 
 void store_word(domain d, std::uint64_t* to, std::uint64_t value) noexcept {
     __atomic_store_n(to, value, __ATOMIC_RELEASE);
-    trace(event::store, to, sizeof value);
+    trace::announce(trace::store, to, sizeof value);
     flush(d, to, sizeof value);
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: each domain issues exactly the events it promises. Method: count and trace them.
+#include <trace/trace.hpp>
+
 #include <holdfast/persist.hpp>
 
 #include <gtest/gtest.h>
@@ -13,14 +15,15 @@
 namespace {
 
 using hf::domain;
+namespace trace = hf::trace;
 namespace persist = hf::persist;
 
 struct alignas(64) lines {
     std::uint64_t word[64];
 };
 
-std::vector<persist::event> seen;
-void record(persist::event what, const void*, std::size_t) { seen.push_back(what); }
+std::vector<const trace::event*> seen;
+void record(const trace::event& what, const void*, std::size_t) { seen.push_back(&what); }
 
 TEST(Persist, AdrFlushesEveryLineTouchedAndFencesOnce) {
     lines l{};
@@ -63,16 +66,17 @@ TEST(Persist, CopyGivesTheSameBytesInEveryDomain) {
     }
 }
 
-TEST(Persist, HookSeesEventsInOrder) {
+TEST(Persist, ListenersHearEventsInOrder) {
     lines l{};
     seen.clear();
-    persist::set_trace_hook(record);
-    persist::store_word(domain::adr, &l.word[0], 7);
-    persist::copy(domain::adr, &l.word[8], &l.word[0], 8);
-    persist::fence(domain::adr);
-    persist::set_trace_hook(nullptr);
-    const std::vector<persist::event> expected{persist::event::store, persist::event::flush,
-                                               persist::event::nt_store, persist::event::fence};
+    {
+        const trace::listening all(record);
+        persist::store_word(domain::adr, &l.word[0], 7);
+        persist::copy(domain::adr, &l.word[8], &l.word[0], 8);
+        persist::fence(domain::adr);
+    }
+    const std::vector<const trace::event*> expected{&trace::store, &trace::flush, &trace::nt_store,
+                                                    &trace::fence};
     EXPECT_EQ(seen, expected);
 }
 

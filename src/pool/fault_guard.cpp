@@ -130,8 +130,8 @@ std::mutex handled_lock;
 
 void on_fault(int signal, siginfo_t* about, void* context);
 void on_timer(int signal, siginfo_t* about, void* context);
-std::array<handled, 6> table{handled{SIGBUS, on_fault},        handled{SIGSEGV, on_fault},
-                             handled{SIGFPE, on_fault},        handled{SIGILL, on_fault},
+std::array<handled, 6> table{handled{SIGBUS, on_fault},       handled{SIGSEGV, on_fault},
+                             handled{SIGFPE, on_fault},       handled{SIGILL, on_fault},
                              handled{timer_signal, on_timer}, handled{SIGABRT, on_fault}};
 constexpr std::size_t bus_only = 1; // places for a run that does not ask for everything
 constexpr std::size_t bus_and_segv = 2;
@@ -253,10 +253,11 @@ ending ending_of(const frame& f) {
     case cause::none: return {};
     case cause::fatal: return {true, f.fatal_code, f.text};
     case cause::time:
-        return {true, errc::corrupt,
-                fmt::format("it has computed for {} ms and reached nothing new; if it is no endless "
-                            "loop, raise open_options::recovery_ms_max",
-                            f.ms_max)};
+        return {
+            true, errc::corrupt,
+            fmt::format("it has computed for {} ms and reached nothing new; if it is no endless "
+                        "loop, raise open_options::recovery_ms_max",
+                        f.ms_max)};
     case cause::signal: break;
     }
     if (f.signal == SIGABRT)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/engines.hpp>
 #include <base/line.hpp>
 #include <pool/file_checks.hpp>
 
@@ -29,10 +30,9 @@ std::string printable(const char* text, std::size_t capacity) {
 // Opening a pool adds a few to its counters; what it accepts, the next open accepts as well.
 constexpr std::uint64_t counter_max = UINT64_MAX - (std::uint64_t{1} << 40);
 
-enum class copy_state { valid, damaged, foreign };
-
-copy_state judge(const std::byte* page, pool_header& out) noexcept {
-    std::memcpy(&out, page, sizeof out);
+copy_state judge(std::span<const std::byte> page, pool_header& out) noexcept {
+    if (page.empty()) return copy_state::foreign;
+    std::memcpy(&out, page.data(), std::min(page.size(), sizeof out));
     if (out.magic != header_magic) return copy_state::foreign;
     return header_checksum(out) == out.checksum ? copy_state::valid : copy_state::damaged;
 }
@@ -132,31 +132,21 @@ status out_of_memory(const std::string& path) noexcept try {
     return {errc::io_error, "out of memory"}; // short enough to need none
 }
 
-std::string engine_names(std::uint32_t mask) {
-    std::string out;
-    for (unsigned bit = 0; bit < 32; ++bit) {
-        if ((mask >> bit & 1) == 0) continue;
-        if (!out.empty()) out += ", ";
-        if (1u << bit == engine_clobber) out += "clobber";
-        else if (1u << bit == engine_undo) out += "undo";
-        else if (1u << bit == engine_mod) out += "mod";
-        else out += fmt::format("unknown engine bit {}", bit);
-    }
+header_copies judge_copies(std::span<const std::byte> page_a,
+                           std::span<const std::byte> page_b) noexcept {
+    header_copies out;
+    out.a = judge(page_a, out.first);
+    out.b = judge(page_b, out.second);
     return out;
 }
 
 result<header_chosen> choose_header(const std::string& path, const header_bytes_read& read) {
-    pool_header a, b;
-    const copy_state state_a = judge(read.page_a, a), state_b = judge(read.page_b, b);
-    if (state_a != copy_state::valid && state_b != copy_state::valid)
-        return nothing_valid(path, read, state_a, state_b);
-    header_chosen out{};
-    const bool first =
-        state_a == copy_state::valid && (state_b != copy_state::valid || a.sequence >= b.sequence);
-    out.header = first ? a : b;
-    out.copy = first ? header_a_offset : header_b_offset;
+    const header_copies copies = judge_copies(read.page_a, read.page_b);
+    if (!copies.any_valid()) return nothing_valid(path, read, copies.a, copies.b);
+    const bool first = &copies.chosen() == &copies.first;
+    header_chosen out{copies.chosen(), first ? header_a_offset : header_b_offset, {}};
     for (char copy : {'A', 'B'}) {
-        if ((copy == 'A' ? state_a : state_b) == copy_state::valid) continue;
+        if ((copy == 'A' ? copies.a : copies.b) == copy_state::valid) continue;
         out.warnings.push_back(
             fmt::format("{}: header copy {} does not verify (damaged, or a write was cut "
                         "short): the other copy is used and repairs it",

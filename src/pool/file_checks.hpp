@@ -6,6 +6,7 @@
 
 #include <pool/header.hpp>
 
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,6 +19,26 @@ struct header_bytes_read {
     alignas(64) std::byte page_b[sizeof(pool_header)] = {};
     std::uint64_t file_bytes = 0; // size of the file; pages past it read as zero
 };
+
+/// What stands where a header copy should: it, one that does not verify, or no header of a pool.
+enum class copy_state : std::uint8_t { valid, damaged, foreign };
+
+/// Both header copies and which one counts.
+struct header_copies {
+    copy_state a = copy_state::foreign, b = copy_state::foreign;
+    pool_header first{}, second{}; // A and B as they are
+    bool any_valid() const noexcept { return a == copy_state::valid || b == copy_state::valid; }
+    bool any_pool() const noexcept { return a != copy_state::foreign || b != copy_state::foreign; }
+    /// The valid copy with the higher sequence number. Requires: any_valid().
+    const pool_header& chosen() const noexcept {
+        const bool a_counts =
+            a == copy_state::valid && (b != copy_state::valid || first.sequence >= second.sequence);
+        return a_counts ? first : second;
+    }
+};
+/// 'page_a', 'page_b': from where a copy starts, as far as there is a file; empty: it has no such page.
+header_copies judge_copies(std::span<const std::byte> page_a,
+                           std::span<const std::byte> page_b) noexcept;
 
 /// The header that counts, and what people should hear about the other copy.
 struct header_chosen {
@@ -57,8 +78,5 @@ bool same_boot(std::string_view a, std::string_view b) noexcept;
 ///
 /// Errors:   bad_argument: no pool at its address can become so large.
 status raise_limit(const std::string& path, const open_options& options, pool_header& h);
-
-/// "clobber", "undo", or the number of a bit that this build does not know.
-std::string engine_names(std::uint32_t mask);
 
 } // namespace hf

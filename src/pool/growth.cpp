@@ -70,7 +70,7 @@ status pool_file::extend(std::uint64_t bytes) {
     if (const int failed = *present > size ? file_.truncate(size) : 0; failed != 0)
         return refusal(path_, errc::io_error,
                        fmt::format("truncate to {} bytes: {}", size, std::strerror(failed)));
-    status ok = file_.allocate(size, bytes); // upholds (3)
+    status ok = file_.allocate(size, bytes); // no hole that faults when it is stored to
     if (ok.ok() && map_sync_) ok = file_.sync();
     if (ok.ok()) ok = reserve_more(size + bytes);
     if (ok.ok()) ok = map(size, bytes);

@@ -28,7 +28,7 @@ inline constexpr std::uint64_t lanes_start_offset = 12288;
 inline constexpr std::uint32_t extents_max = 128;
 
 /// Required bits change what readers must understand; a build that misses one refuses the pool.
-/// Optional bits may be ignored. Version 1 defines none.
+/// Optional bits may be ignored; there is none yet.
 /// Left open, with addresses of a mapping at 'mapped_address' in its logs.
 inline constexpr std::uint64_t feature_relocated = 1;
 /// Left open: its logs may hold records that rolling back needs (kinds 11 and 12).
@@ -42,7 +42,7 @@ inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;
 inline constexpr std::uint32_t lane_count_max = 4096;
 
-/// Canonical addresses: application memory for plain programs, sanitizers and valgrind (DESIGN §3).
+/// Canonical addresses: application memory for plain programs, sanitizers and valgrind (docs/internals/design.md).
 inline constexpr std::uint64_t base_low = HF_CANONICAL_LOW;
 inline constexpr std::uint64_t base_high = HF_CANONICAL_HIGH;
 /// Where pools are mapped that are not at their canonical address: nothing else is there.

@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/os_file.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/persist.hpp>
 
@@ -346,8 +347,8 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
         if (end > image_->capacity_bytes) return system_error("allocate", ENOSPC);
         if (end > size) { // a file system's zeros are never lost
             std::memset(image_->base + size, 0, end - size);
-            persist::trace(persist::event::flush, image_->base + size, end - size);
-            persist::trace(persist::event::fence, nullptr, 0);
+            trace::announce(trace::flush, image_->base + size, end - size);
+            trace::announce(trace::fence, nullptr, 0);
         }
         image_->size_bytes = std::max(size, end);
         return {};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <pool/believed.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
@@ -121,7 +122,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     header_bytes_read read;
     if (file_.in_memory())
         for (std::uint64_t copy : {header_a_offset, header_b_offset})
-            persist::trace(persist::event::checked, file_.image_base() + copy, sizeof(pool_header));
+            trace::announce(believed::checked, file_.image_base() + copy, sizeof(pool_header));
     const auto file_bytes = file_.size_bytes();
     if (!file_bytes) return file_bytes.error();
     read.file_bytes = *file_bytes;
@@ -270,10 +271,10 @@ status pool_file::choose_base(const pool_header& h) {
 status pool_file::settle_mode(const open_options& options) {
     mode_ = read_only_ ? hf::mode::process : options.mode; // its stores reach no file
     if (mode_ == hf::mode::process) {
-        domain_ = hf::domain::process;
+        medium_ = hf::medium(hf::domain::process);
         return {};
     }
-    domain_ = options.eadr ? hf::domain::eadr : hf::domain::adr;
+    medium_ = hf::medium(options.eadr ? hf::domain::eadr : hf::domain::adr);
     const int no_dax = file_.in_memory() ? EOPNOTSUPP : can_map_sync(file_.descriptor());
     if (no_dax != 0 && no_dax != EOPNOTSUPP)
         return refusal(path_, errc::io_error,
@@ -406,8 +407,8 @@ status pool_file::write_headers() {
         const auto* from = reinterpret_cast<const std::byte*>(header_.get());
         for (std::size_t at = 0; at < sizeof *header_; at += part)
             if (std::memcmp(base_ + copy + at, from + at, part) != 0)
-                persist::copy(domain_, base_ + copy + at, from + at, part);
-        persist::fence(domain_);
+                medium_.copy(base_ + copy + at, from + at, part);
+        medium_.fence();
         if (needs_msync && ::msync(base_ + copy, sizeof *header_, MS_SYNC) != 0)
             return refusal(path_, errc::io_error,
                            fmt::format("msync of the header: {}", error_text(errno)));
@@ -427,8 +428,7 @@ root_words* pool_file::roots() const noexcept {
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
-    closing.required_features &=
-        ~(feature_relocated | feature_kept_bytes | feature_caches_persist);
+    closing.required_features &= ~(feature_relocated | feature_kept_bytes | feature_caches_persist);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;

@@ -14,6 +14,7 @@
 
 #include <pool/fault_guard.hpp>
 #include <pool/forks.hpp>
+#include <pool/medium.hpp>
 #include <pool/os_file.hpp>
 #include <pool/relocation.hpp>
 
@@ -55,12 +56,6 @@ struct root_words {
     std::uint64_t reserved[5];
 };
 static_assert(sizeof(root_words) == 64);
-
-enum engine_bit : std::uint32_t {
-    engine_clobber = 1u << 0,
-    engine_undo = 1u << 1,
-    engine_mod = 1u << 2
-};
 
 struct pool_header; // header.hpp
 
@@ -104,7 +99,8 @@ public:
         return size_bytes_.load(std::memory_order_acquire);
     }
     const geometry& shape() const noexcept { return shape_; }
-    hf::domain domain() const noexcept { return domain_; }
+    hf::medium medium() const noexcept { return medium_; }
+    hf::domain domain() const noexcept { return medium_.domain(); }
     hf::mode mode() const noexcept { return mode_; }
     bool emulated() const noexcept { return emulated_; }
     bool in_memory() const noexcept { return file_.in_memory(); }
@@ -183,11 +179,11 @@ private:
     std::uint64_t reserved_bytes_ = 0; // of shape_.max_bytes, or what there were addresses for
     std::atomic<std::uint64_t> size_bytes_{0};
     geometry shape_{};
-    hf::domain domain_ = hf::domain::process;
+    hf::medium medium_;
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
     bool stores_in_doubt_ = false, read_only_ = false, kept_bytes_ = false;
-    bool keep_bytes_ = true; // open_options::keep_overwritten
+    bool keep_bytes_ = true;        // open_options::keep_overwritten
     std::atomic<bool> seal_ = true; // open_options::seal, until somebody finds damage
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.

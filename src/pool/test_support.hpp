@@ -4,6 +4,7 @@
 // editing of headers behind the pool's back.
 #pragma once
 
+#include <base/engines.hpp>
 #include <pool/header.hpp>
 #include <pool/pool_file.hpp>
 

@@ -106,7 +106,7 @@ struct elements {
 extern "C" {
 
 // Characters.
-#define HF_OF_CHARACTER(name) \
+#define HF_OF_CHARACTER(name)                                                                      \
     int hf_c_##name(int c) noexcept { return ::name##_l(c, c_locale()); }
 HF_OF_CHARACTER(isalnum)
 HF_OF_CHARACTER(isalpha)
@@ -182,24 +182,24 @@ long long hf_c_atoll(const char* text) noexcept {
     return ::strtoll_l(text, nullptr, 10, c_locale());
 }
 double hf_c_atof(const char* text) noexcept { return ::strtod_l(text, nullptr, c_locale()); }
-#define HF_INTEGER_IN(name, type) \
-    type hf_c_##name(const char* text, char** behind, int base) noexcept { \
-        char* end = nullptr; \
-        const type value = ::name##_l(text, &end, base, c_locale()); \
-        if (behind != nullptr) store(behind, end); \
-        return value; \
+#define HF_INTEGER_IN(name, type)                                                                  \
+    type hf_c_##name(const char* text, char** behind, int base) noexcept {                         \
+        char* end = nullptr;                                                                       \
+        const type value = ::name##_l(text, &end, base, c_locale());                               \
+        if (behind != nullptr) store(behind, end);                                                 \
+        return value;                                                                              \
     }
 HF_INTEGER_IN(strtol, long)
 HF_INTEGER_IN(strtoul, unsigned long)
 HF_INTEGER_IN(strtoll, long long)
 HF_INTEGER_IN(strtoull, unsigned long long)
 #undef HF_INTEGER_IN
-#define HF_NUMBER_IN(name, type) \
-    type hf_c_##name(const char* text, char** behind) noexcept { \
-        char* end = nullptr; \
-        const type value = ::name##_l(text, &end, c_locale()); \
-        if (behind != nullptr) store(behind, end); \
-        return value; \
+#define HF_NUMBER_IN(name, type)                                                                   \
+    type hf_c_##name(const char* text, char** behind) noexcept {                                   \
+        char* end = nullptr;                                                                       \
+        const type value = ::name##_l(text, &end, c_locale());                                     \
+        if (behind != nullptr) store(behind, end);                                                 \
+        return value;                                                                              \
     }
 HF_NUMBER_IN(strtof, float)
 HF_NUMBER_IN(strtod, double)
@@ -255,12 +255,12 @@ void hf_c_qsort(void* first, std::size_t count, std::size_t bytes,
 }
 
 // Mathematics with a second result.
-#define HF_SECOND_RESULT(name, type, second) \
-    type hf_c_##name(type x, second* other) noexcept { \
-        second value{}; \
-        const type result = ::name(x, &value); \
-        store(other, value); \
-        return result; \
+#define HF_SECOND_RESULT(name, type, second)                                                       \
+    type hf_c_##name(type x, second* other) noexcept {                                             \
+        second value{};                                                                            \
+        const type result = ::name(x, &value);                                                     \
+        store(other, value);                                                                       \
+        return result;                                                                             \
     }
 HF_SECOND_RESULT(frexp, double, int)
 HF_SECOND_RESULT(frexpf, float, int)
@@ -269,22 +269,22 @@ HF_SECOND_RESULT(modf, double, double)
 HF_SECOND_RESULT(modff, float, float)
 HF_SECOND_RESULT(modfl, long double, long double)
 #undef HF_SECOND_RESULT
-#define HF_OF_A_NUMBER(suffix, type) \
-    type hf_c_remquo##suffix(type x, type y, int* quotient) noexcept { \
-        int bits = 0; \
-        const type result = ::remquo##suffix(x, y, &bits); \
-        store(quotient, bits); \
-        return result; \
-    } \
-    void hf_c_sincos##suffix(type x, type* sine, type* cosine) noexcept { \
-        type s = 0, c = 0; \
-        ::sincos##suffix(x, &s, &c); \
-        store(sine, s); \
-        store(cosine, c); \
-    } \
-    type hf_c_lgamma##suffix(type x) noexcept { \
-        int sign = 0; \
-        return ::lgamma##suffix##_r(x, &sign); \
+#define HF_OF_A_NUMBER(suffix, type)                                                               \
+    type hf_c_remquo##suffix(type x, type y, int* quotient) noexcept {                             \
+        int bits = 0;                                                                              \
+        const type result = ::remquo##suffix(x, y, &bits);                                         \
+        store(quotient, bits);                                                                     \
+        return result;                                                                             \
+    }                                                                                              \
+    void hf_c_sincos##suffix(type x, type* sine, type* cosine) noexcept {                          \
+        type s = 0, c = 0;                                                                         \
+        ::sincos##suffix(x, &s, &c);                                                               \
+        store(sine, s);                                                                            \
+        store(cosine, c);                                                                          \
+    }                                                                                              \
+    type hf_c_lgamma##suffix(type x) noexcept {                                                    \
+        int sign = 0;                                                                              \
+        return ::lgamma##suffix##_r(x, &sign);                                                     \
     }
 HF_OF_A_NUMBER(, double)
 HF_OF_A_NUMBER(f, float)

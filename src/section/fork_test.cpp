@@ -3,8 +3,8 @@
 // Goal: a child of fork() cannot change its parent's pool, by no way; it learns why, and can open
 // pools of its own, the parent's too once that has closed it. Method: a child for each way, and the
 // file's bytes before and after it.
+#include <open/pool_impl.hpp>
 #include <pool/test_support.hpp>
-#include <section/pool_impl.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/alloc.hpp>
@@ -80,8 +80,10 @@ TEST_F(Fork, CallsOfTheLibraryAreRefused) {
                staged.error().code() == errc::in_use;
     }));
     const std::function<void()> calls[] = {
-        [&] { (void)p.root<std::uint64_t>(); }, [] { (void)hf_alloc(16); },
-        [&] { hf_free(block); },                [&] { trim(p); },
+        [&] { (void)p.root<std::uint64_t>(); },
+        [] { (void)hf_alloc(16); },
+        [&] { hf_free(block); },
+        [&] { trim(p); },
         [&] { stage_words(word, word, 8); },
     };
     for (const auto& call : calls) EXPECT_EQ(dies_of(call), SIGABRT) << &call - calls;

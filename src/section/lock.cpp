@@ -4,8 +4,8 @@
 // free: whoever held it died with its process. Waiting spins briefly, then yields: sections are
 // short.
 #include <base/assert.hpp>
-#include <section/pool_impl.hpp>
-#include <section/registry.hpp>
+#include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/lock.hpp>

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <section/restore.hpp>
+#include <log/restore.hpp>
 #include <section/roll_back.hpp>
 
 #include <fmt/format.h>
@@ -10,19 +10,21 @@ namespace hf {
 
 status can_roll_back(const pool::impl& pool, const pending_section& pending) {
     const pool_file& file = *pool.file;
-    if (pending.begin.engine != engine_clobber || pool.salvage) return {};
+    if (engine_of(pending.begin.engine)->sections != engine_sections::inputs || pool.salvage)
+        return {};
     const auto refuse = [&](const char* why) {
-        return status{errc::torn, fmt::format("{}: torn: lane {}: its section cannot be rolled back "
-                                              "for certain: {}; complete it, or open with salvage "
-                                              "as well to roll back what is known",
-                                              file.path(), pending.lane, why)};
+        return status{errc::torn,
+                      fmt::format("{}: torn: lane {}: its section cannot be rolled back "
+                                  "for certain: {}; complete it, or open with salvage "
+                                  "as well to roll back what is known",
+                                  file.path(), pending.lane, why)};
     };
     if (!file.kept_bytes())
-        return refuse("it ran without open_options::keep_overwritten, in a build that knows no such "
-                      "thing, or before the machine went down");
-    if (std::ranges::any_of(pending.records, [](const record_view& r) {
-            return r.kind == record_kind::unkept;
-        }))
+        return refuse(
+            "it ran without open_options::keep_overwritten, in a build that knows no such "
+            "thing, or before the machine went down");
+    if (std::ranges::any_of(pending.records,
+                            [](const record_view& r) { return r.kind == record_kind::unkept; }))
         return refuse("the pool had no room left to keep what it overwrote");
     if (file.stores_in_doubt())
         return refuse("the machine went down, and stores may have persisted whose old bytes did "
@@ -33,8 +35,8 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending) {
 void roll_back(pool::impl& pool, const pending_section& pending) {
     pool_file& file = *pool.file;
     restore_old_bytes(file, pending, restored::everything);
-    store_mark(file.domain(), lane_at(file, pending.lane), pending.begin.epoch);
-    persist::fence(file.domain());
+    store_mark(file.medium(), lane_at(file, pending.lane), pending.begin.epoch);
+    file.medium().fence();
     // The blocks the section took, and its log, are free again (open has cleared their bits).
     thread_cache cache;
     for (const record_view& r : pending.records) {

@@ -16,26 +16,16 @@
 //     if not yet durable.
 #pragma once
 
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 
 namespace hf {
-
-/// Whether kept records are there, whole (2, 3).
-inline bool kept_records_count(const pool_file& file) noexcept {
-    return file.kept_bytes() && !file.stores_in_doubt();
-}
 
 /// Whether rolling back restores every byte; if not, why not. Reads only.
 /// Errors:   torn; open_options::salvage does without.
 status can_roll_back(const pool::impl& pool, const pending_section& pending);
 
 /// Undoes the section; durable when it returns, and idempotent until then.
-/// Requires: its records are bounded, and its blocks are back and claimed (pool.cpp).
+/// Requires: its records are bounded, and its blocks are back and claimed (open/pending.hpp).
 void roll_back(pool::impl& pool, const pending_section& pending);
-
-/// What refusals tell the user to do about a section that cannot be completed.
-inline constexpr const char* ways_out =
-    "; to give the section up, open the pool with recovery_policy::roll_back or run "
-    "`holdfast repair --roll-back`; open_options::read_only shows the pool as it would be then";
 
 } // namespace hf

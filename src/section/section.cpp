@@ -1,123 +1,27 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <open/registry.hpp>
 #include <persist/float_environment.hpp>
-#include <section/registry.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
+#include <trace/trace.hpp>
 
 #include <algorithm>
-#include <csignal>
-#include <cstdlib>
 #include <cstring>
-#include <deque>
-#include <span>
-#include <unistd.h>
 
 namespace hf {
-
-constinit thread_local section* current_section = nullptr;
 
 namespace {
 constexpr std::size_t filled_max = 16; // sums in one section's log
 }
 
-namespace {
-
-/// Bytes of the pool, a bit each: memory by the lines that they are in.
-class logged_bytes {
-public:
-    void add(std::uint64_t offset, std::uint64_t bytes) {
-        lines_.make_room(bytes / line_bytes + 2);
-        each_line(offset, bytes, [&](std::uint64_t line, std::uint64_t mask) {
-            lines_.at(line) |= mask;
-            return true;
-        });
-    }
-    /// True when all of these were added.
-    bool all(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-        return each_line(offset, bytes, [&](std::uint64_t line, std::uint64_t mask) {
-            const std::uint64_t* found = lines_.find(line);
-            return found != nullptr && (*found & mask) == mask;
-        });
-    }
-
-private:
-    template <class Visit>
-    static bool each_line(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) {
-        for (std::uint64_t at = offset, end = offset + bytes; at < end;) {
-            const std::uint64_t next = std::min(end, round_down(at, line_bytes) + line_bytes);
-            const std::uint64_t mask = ~std::uint64_t{0} >> (line_bytes - (next - at))
-                                                                << at % line_bytes;
-            if (!visit(at / line_bytes, mask)) return false;
-            at = next;
-        }
-        return true;
-    }
-    offset_table lines_;
-};
-
-} // namespace
-
-struct section::resumed_state {
-    std::vector<record_view> allocs;    // to be handed out again, in order
-    std::vector<record_view> preserved; // to be read again, in order
-    std::size_t next_alloc = 0;
-    std::size_t next_preserved = 0;
-    block_set frees;                        // already in the log
-    logged_bytes logged;                    // already in the log, as old_bytes
-    logged_bytes held;                      // the same, and as overwritten
-    logged_bytes reached;                   // lines that this run has stored to
-    volatile std::uint64_t progress = 0;    // read by a signal handler of this thread
-    std::uint64_t progress_seen = 0;        // by the handler
-    void reach(std::uint64_t offset, std::uint64_t bytes);
-    std::deque<translated_copy> translated; // logged bytes, made elsewhere
-    bool in_place = false;                  // it has stored to memory that is not fresh
-    volatile bool expired = false;          // written by a signal handler of this thread
-    std::jmp_buf discard;
-};
-
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns)
     : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
-      turns_(turns), domain_(pool.file->domain()), base_(pool.file->base()),
-      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()),
-      keeps_(pool.keep_overwritten) {}
+      turns_(turns), medium_(pool.file->medium()), base_(pool.file->base()),
+      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {}
 
 section::~section() = default;
-
-void pool::impl::store_due_mark(std::uint32_t lane) noexcept {
-    const std::uint64_t due = lanes[lane].mark_due.load(std::memory_order_acquire);
-    if (due == 0) return;
-    std::atomic_ref committed(lane_at(*file, lane)->committed);
-    std::uint64_t seen = committed.load(std::memory_order_relaxed);
-    while (seen < due && !committed.compare_exchange_weak(seen, due, std::memory_order_release)) {}
-    persist::flush(file->domain(), lane_at(*file, lane), sizeof(lane_header));
-    lanes[lane].settled.store(due, std::memory_order_release);
-}
-
-std::jmp_buf& section::discard_point() noexcept { return resumed_->discard; }
-
-void section::expire() noexcept {
-    if (resumed_ != nullptr) resumed_->expired = true;
-}
-
-bool section::progressed() noexcept {
-    const bool any = resumed_->progress != resumed_->progress_seen;
-    resumed_->progress_seen = resumed_->progress;
-    return any;
-}
-
-void section::stop_if_expired() const noexcept {
-    if (resumed_ != nullptr && resumed_->expired) fault_guard::expired();
-}
-
-void section::resumed_state::reach(std::uint64_t offset, std::uint64_t bytes) {
-    const std::uint64_t first = round_down(offset, line_bytes);
-    const std::uint64_t end = round_up(offset + bytes, line_bytes);
-    if (reached.all(first, end - first)) return;
-    reached.add(first, end - first);
-    progress = progress + 1;
-}
 
 namespace {
 
@@ -166,7 +70,7 @@ namespace {
 /// the crash checker.
 bool looks_closely() noexcept {
 #if defined(NDEBUG)
-    return persist::detail::hook.load(std::memory_order_relaxed) != nullptr;
+    return trace::heard();
 #else
     return true;
 #endif
@@ -202,7 +106,7 @@ void section::check_filled() const noexcept {
                   pool_->file->path().c_str(), static_cast<unsigned long long>(f.offset));
 }
 
-void section::begin(engine_bit engine, const hf_txfunc& function, const void* args,
+void section::begin(const engine_row& engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
     if (args_bytes > args_bytes_max)
         fatal("%s (%s) takes %llu bytes of arguments, a section logs at most %llu: pass a pointer "
@@ -213,15 +117,15 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
         turns_->lock();
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
-    if (unfenced_ && mark_due_) persist::fence(domain_);
+    if (unfenced_ && mark_due_) medium_.fence();
     if (!counted_) {
         counted_ = true;
-        pool_->section_threads.fetch_add(1);
+        pool_->lanes.section_threads.fetch_add(1);
     }
     // This lane's own mark is superseded by the begin record about to be written. Another's has
     // been due since before its owner released its locks.
-    const std::uint32_t lazy = pool_->lazy_lane.load(std::memory_order_acquire);
-    if (lazy != pool::impl::no_lane && lazy != lane_) [[unlikely]]
+    const std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_acquire);
+    if (lazy != lane_set::no_lane && lazy != lane_) [[unlikely]]
         settle_mark_of(lazy);
     if (looks_closely()) [[unlikely]]
         check_left();
@@ -229,16 +133,17 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     if (looks_closely()) [[unlikely]]
         check_filled();
     left_.clear();
+    HF_ASSERT_SLOW(allocs_.empty() && adopted_.empty() && frees_.empty() && dirty_.empty());
     function_ = &function;
-    engine_ = engine;
+    engine_ = &engine;
     stored_ = false;
-    unkept_ = false;
+    keeping_ = pool_->keep_overwritten && engine.sections == engine_sections::inputs;
     epoch_ = ++state_->epoch;
-    log_.start(domain_, lane_start(*pool_->file, lane_, epoch_));
+    log_.start(medium_, lane_start(*pool_->file, lane_, epoch_));
     const begin_payload head{epoch_,
                              function.id,
                              function.version,
-                             static_cast<std::uint16_t>(engine),
+                             static_cast<std::uint16_t>(engine.bit),
                              persist::float_environment::current().bits(),
                              static_cast<std::uint32_t>(args_bytes)};
     alignas(8) std::byte together[sizeof head + args_bytes_max];
@@ -249,8 +154,8 @@ void section::begin(engine_bit engine, const hf_txfunc& function, const void* ar
     if (relocated_) [[unlikely]]
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that is rolled back nobody will read the bytes.
-    const std::size_t sums = engine == engine_clobber ? filled_.size() : 0;
-    const std::uint64_t order = domain_ == domain::process ? in_order_bit : 0;
+    const std::size_t sums = engine.verb == recovery_verb::re_execute ? filled_.size() : 0;
+    const std::uint64_t order = medium_.keeps_order() ? in_order_bit : 0;
     append(record_kind::begin, (staged_.size() + sums) | order, bytes, together);
     append_staged(sums);
 }
@@ -270,34 +175,30 @@ void section::append_staged(std::size_t sums) {
     }
 }
 
-void section::resume(const pending_section& from) {
+void section::take_up(const pending_section& from, first_run& first) {
+    first_ = &first;
     function_ = registry::find_txfunc(from.begin.function_id, from.begin.function_version);
-    engine_ = static_cast<engine_bit>(from.begin.engine);
+    engine_ = engine_of(from.begin.engine);
     epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
-    log_.go_on(domain_, from.end);
-    unkept_ = !from.kept_known; // a section that cannot be rolled back any more keeps nothing
-    if (domain_ != domain::process && is_ordered(*header_)) { // it may tear from here on
-        persist::store_word(domain_, &header_->witness, lane_unordered);
-        persist::fence(domain_);
+    log_.go_on(medium_, from.end);
+    // A section that cannot be rolled back any more keeps nothing.
+    keeping_ =
+        pool_->keep_overwritten && engine_->sections == engine_sections::inputs && from.kept_known;
+    if (!medium_.keeps_order() && is_ordered(*header_)) { // it may tear from here on
+        medium_.store_word(&header_->witness, lane_unordered);
+        medium_.fence();
     }
-    resumed_ = std::make_unique<resumed_state>();
     // Every offset is out of range from now on, and far_offset looks why: what a re-execution has
     // to be asked costs other sections nothing.
     range_bytes_ = 0;
     for (const record_view& r : from.records) {
-        if (r.kind == record_kind::alloc) resumed_->allocs.push_back(r);
-        if (r.kind == record_kind::preserve) resumed_->preserved.push_back(r);
-        if (r.kind == record_kind::free) resumed_->frees.add({r.offset, r.bytes});
         if (r.kind == record_kind::staged) staged_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::segment) segments_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::filled) {
             filled_.push_back({r.offset, {}, 0});
             std::memcpy(&filled_.back().what, r.payload, sizeof(filled_payload));
         }
-        unkept_ = unkept_ || r.kind == record_kind::unkept;
-        if (r.kind != record_kind::old_bytes && r.kind != record_kind::overwritten) continue;
-        resumed_->held.add(r.offset, r.bytes);
-        if (r.kind == record_kind::old_bytes) resumed_->logged.add(r.offset, r.bytes);
+        keeping_ = keeping_ && r.kind != record_kind::unkept;
     }
     // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
     // log cannot pass for one of this run.
@@ -342,14 +243,14 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
 void section::settle_mark_of(std::uint32_t lane) noexcept {
     const std::uint64_t due = pool_->lanes[lane].mark_due.load(std::memory_order_acquire);
     if (due == 0 || (lane == settled_lane_ && due == settled_due_)) return;
-    pool_->store_due_mark(lane);
-    persist::fence(domain_); // upholds (4)
+    pool_->lanes.store_due_mark(lane);
+    medium_.fence(); // upholds (4)
     settled_lane_ = lane;
     settled_due_ = due;
 }
 
 void section::fence() {
-    persist::fence(domain_);
+    medium_.fence();
     unfenced_ = false;
     if (!mark_due_) return;
     // Made durable: the mark itself (settle_mark), or the begin record that stands for it.
@@ -372,13 +273,13 @@ inline bool section::in_filled(std::uint64_t offset, std::uint64_t bytes) const 
 
 void section::note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum) {
     if (filled_.size() == filled_max) { // durable, they need no sum
-        persist::fence(domain_);
+        medium_.fence();
         filled_.clear();
     }
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - base_);
     // Bytes filled in twice have the sum of neither: the first ones wait for no fence any more.
     if (in_filled(offset, bytes)) {
-        persist::fence(domain_);
+        medium_.fence();
         filled_.clear();
     }
     filled_.push_back({offset, {bytes, sum}, persist::thread_counters().fences});
@@ -406,7 +307,7 @@ inline std::uint64_t section::checked_offset(const void* address, std::uint64_t 
 /// The rest of checked_offset: what is not the pool's, and everything in a re-execution.
 std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
                                   std::uint64_t bytes) const {
-    stop_if_expired();
+    if (first_ != nullptr) first_->entered();
     if (offset >= pool_->file->shape().max_bytes) {
         if (registry::pool_of(address) != nullptr)
             fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool",
@@ -418,17 +319,15 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
         fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is", function_->name,
               function_->where, static_cast<unsigned long long>(bytes),
               static_cast<unsigned long long>(offset));
-    if (resumed_ == nullptr || bytes == 0) return offset;
-    resumed_->reach(offset, bytes);
-    if (!fresh(offset)) resumed_->in_place = true;
+    if (first_ != nullptr && bytes > 0) first_->stores(offset, bytes, fresh(offset));
     return offset;
 }
 
 inline void section::will_store(const void* address, std::uint64_t bytes) {
     stored_ = true;
     persist::thread_counters().pm_bytes += bytes;
-    persist::trace(persist::event::store, address, bytes);
-    if (domain_ == domain::adr) dirty_.add(address, bytes);
+    trace::announce(trace::store, address, bytes);
+    if (medium_.loses_caches()) dirty_.add(address, bytes);
 }
 
 void section::note_store(const void* address, std::uint64_t bytes) {
@@ -437,14 +336,14 @@ void section::note_store(const void* address, std::uint64_t bytes) {
     if (in_filled(offset, bytes)) [[unlikely]] // upholds (5)
         return log_old_bytes(address, bytes);
     if (!fresh(offset)) {
-        if (engine_ == engine_clobber) keep_overwritten(address, offset, bytes); // upholds (7)
-        if (unfenced_ && domain_ != domain::process) fence();                    // upholds (1)
+        if (keeping_) keep_overwritten(address, offset, bytes); // upholds (7)
+        if (unfenced_ && !medium_.keeps_order()) fence();       // upholds (1)
     }
     will_store(address, bytes);
 }
 
 void section::keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes) {
-    if (!keeps_ || unkept_ || already_kept(offset, bytes)) return;
+    if (already_kept(offset, bytes)) return;
     if (bytes > pool_->file->shape().max_bytes - offset)
         fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
               function_->where, static_cast<unsigned long long>(bytes));
@@ -454,17 +353,16 @@ void section::keep_overwritten(const void* address, std::uint64_t offset, std::u
         unfenced_ = true; // the segment's record: what is kept in it is not found without
     } else {
         append(record_kind::unkept, offset, bytes);
-        unkept_ = true;
+        keeping_ = false;
     }
 }
 
 bool section::already_kept(std::uint64_t offset, std::uint64_t bytes) {
-    if (resumed_ != nullptr) [[unlikely]]
-        if (resumed_->held.all(offset, bytes)) return true;
+    if (first_ != nullptr && first_->kept(offset, bytes)) [[unlikely]]
+        return true;
     if (bytes > logged_words::bytes_max)
         return overwritten_long_.seen_or_add(epoch_, offset, bytes);
-    return logged_.seen(epoch_, offset, bytes) ||
-           overwritten_.seen_or_add(epoch_, offset, bytes);
+    return logged_.seen(epoch_, offset, bytes) || overwritten_.seen_or_add(epoch_, offset, bytes);
 }
 
 void section::log_old_bytes(const void* address, std::uint64_t bytes) {
@@ -485,23 +383,20 @@ void section::log_old_bytes(const void* address, std::uint64_t bytes) {
 }
 
 bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
-    if (resumed_ != nullptr && resumed_->logged.all(offset, bytes)) return true;
+    if (first_ != nullptr && first_->logged(offset, bytes)) return true;
     return logged_.seen_or_add(epoch_, offset, bytes);
 }
 
 void* section::alloc(std::uint64_t bytes) {
-    stop_if_expired();
-    if (resumed_ != nullptr) resumed_->progress = resumed_->progress + 1;
-    if (resumed_ != nullptr && resumed_->next_alloc < resumed_->allocs.size()) {
-        const record_view& again = resumed_->allocs[resumed_->next_alloc++];
-        if (again.bytes != pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)))
-            fatal("%s (%s) diverged when it was re-executed: it allocated %llu bytes, now it asks "
-                  "for %llu",
-                  function_->name, function_->where, static_cast<unsigned long long>(again.bytes),
-                  static_cast<unsigned long long>(bytes));
-        if (again.offset == 0) return nullptr;
-        allocs_.add({again.offset, again.bytes});
-        return base_ + again.offset;
+    const std::uint64_t rounded =
+        pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1));
+    if (first_ != nullptr) {
+        first_->entered();
+        if (const std::optional<block> again = first_->next_block(rounded)) {
+            if (again->offset == 0) return nullptr;
+            allocs_.add(*again);
+            return base_ + again->offset;
+        }
     }
     block b{0, 0};
     try {
@@ -511,8 +406,7 @@ void* section::alloc(std::uint64_t bytes) {
     }
     if (b.offset == 0) {
         // That there was no room is an input of the section as well.
-        append(record_kind::alloc, 0,
-               pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1)));
+        append(record_kind::alloc, 0, rounded);
         return nullptr;
     }
     append(record_kind::alloc, b.offset, b.bytes);
@@ -537,8 +431,7 @@ void section::free(void* given) {
     if (offset == outside || b.bytes == 0 || frees_.covers(offset))
         fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name,
               function_->where, given);
-    if (resumed_ == nullptr || !resumed_->frees.covers(offset))
-        append(record_kind::free, b.offset, b.bytes);
+    if (first_ == nullptr || !first_->freed(offset)) append(record_kind::free, b.offset, b.bytes);
     frees_.add(b);
 }
 
@@ -553,34 +446,16 @@ void section::adopt(void* staged_block) {
 }
 
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
-    if (engine_ != engine_clobber) return keep(volatile_bytes, bytes); // never re-executed
-    stop_if_expired();
+    if (engine_->verb != recovery_verb::re_execute) return keep(volatile_bytes, bytes);
+    if (first_ != nullptr) first_->entered();
     if (relocated_) hf_relocated_raw_load(volatile_bytes, bytes, function_->where);
-    if (resumed_ == nullptr) {
-        if (stored_)
-            fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name,
-                  function_->where);
-        append(record_kind::preserve, 0, bytes, volatile_bytes);
-        // The section may change the original (a local, bytes of the pool): a re-execution reads
-        // what was recorded, and so does the first run.
-        return keep(volatile_bytes, bytes);
-    }
-    // The log ended before the inputs did: then nothing was stored in place (1), and the section is
-    // discarded as if it had never begun.
-    if (resumed_->next_preserved == resumed_->preserved.size()) std::longjmp(resumed_->discard, 1);
-    const record_view& r = resumed_->preserved[resumed_->next_preserved++];
-    resumed_->progress = resumed_->progress + 1;
-    if (r.bytes != bytes)
-        fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu",
-              function_->name, function_->where, static_cast<unsigned long long>(r.bytes),
-              static_cast<unsigned long long>(bytes));
-    return as_read(r.payload, bytes);
-}
-
-const void* section::as_read(const void* logged, std::uint64_t bytes) {
-    if (pool_->file->logged_base() != reinterpret_cast<std::uint64_t>(base_))
-        return resumed_->translated.emplace_back(logged, bytes, pool_->file->logged_forms()).data();
-    return keep(logged, bytes);
+    if (first_ != nullptr) return first_->next_preserved(bytes);
+    if (stored_)
+        fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name, function_->where);
+    append(record_kind::preserve, 0, bytes, volatile_bytes);
+    // The section may change the original (a local, bytes of the pool): a re-execution reads what
+    // was recorded, and so does the first run.
+    return keep(volatile_bytes, bytes);
 }
 
 const void* section::keep(const void* bytes, std::uint64_t count) {
@@ -610,6 +485,7 @@ void section::publish_blocks() {
 /// The section's blocks have changed hands, durably; those it no longer needs wait for its mark
 /// (3).
 void section::settle_blocks() {
+    HF_ASSERT_SLOW(dirty_.empty());
     const auto note_named = [&](block b) { cache_->note_named(pool_->blocks.durable(), b); };
     std::ranges::for_each(allocs_, note_named);
     std::ranges::for_each(adopted_, note_named);
@@ -627,16 +503,16 @@ void section::settle_blocks() {
 void section::commit(bool eager_mark) {
     publish_blocks();
     if (stored_) {
-        dirty_.flush_all(domain_);
+        dirty_.flush_all(medium_);
         fence(); // the section's stores are durable before its mark
         filled_.clear();
     }
     settle_blocks();
     ++persist::thread_counters().sections;
-    const bool alone = pool_->section_threads.load(std::memory_order_acquire) == 1;
+    const bool alone = pool_->lanes.section_threads.load(std::memory_order_acquire) == 1;
     // Whoever has the next turn on a shared lane writes over the log.
     const bool may_wait = alone && !eager_mark && turns_ == nullptr;
-    if (domain_ != domain::process && may_wait && may_be_lazy()) {
+    if (!medium_.keeps_order() && may_wait && may_be_lazy()) {
         // Stores, and no locked operation: the next section's first loads need not wait for the
         // fence above.
         mark_due_ = true;
@@ -644,11 +520,11 @@ void section::commit(bool eager_mark) {
         // Not flushed: when the process alone dies, this tells a finished section from one that
         // may be rolled back.
         std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
-        persist::trace(persist::event::store, &header_->committed, word_bytes);
+        trace::announce(trace::store, &header_->committed, word_bytes);
         state_->mark_due.store(epoch_, std::memory_order_release);
     } else {
-        store_mark(domain_, header_, epoch_);
-        if (domain_ != domain::process) fence(); // upholds (3), and (4) by not using it
+        store_mark(medium_, header_, epoch_);
+        if (!medium_.keeps_order()) fence(); // upholds (3), and (4) by not using it
         release_freed();
         no_longer_lazy();
     }
@@ -658,38 +534,33 @@ void section::commit(bool eager_mark) {
 
 /// Makes this lane the one whose marks may be left out, unless another is.
 bool section::may_be_lazy() noexcept {
-    std::uint32_t lazy = pool_->lazy_lane.load(std::memory_order_relaxed);
+    std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_relaxed);
     return lazy == lane_ ||
-           (lazy == pool::impl::no_lane && pool_->lazy_lane.compare_exchange_strong(lazy, lane_));
+           (lazy == lane_set::no_lane && pool_->lanes.lazy.compare_exchange_strong(lazy, lane_));
 }
 
 /// Requires: no mark of this lane is due.
 void section::no_longer_lazy() noexcept {
-    if (pool_->lazy_lane.load(std::memory_order_relaxed) == lane_)
-        pool_->lazy_lane.store(pool::impl::no_lane, std::memory_order_release);
+    HF_ASSERT_SLOW(!mark_due_);
+    if (pool_->lanes.lazy.load(std::memory_order_relaxed) == lane_)
+        pool_->lanes.lazy.store(lane_set::no_lane, std::memory_order_release);
 }
 
-void section::discard() {
+void section::discard(std::span<const block> untaken) {
     HF_ASSERT(dirty_.empty() && frees_.empty());
     filled_.clear();
     unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());
     unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
-    for (; resumed_->next_alloc < resumed_->allocs.size(); ++resumed_->next_alloc)
-        if (const record_view& r = resumed_->allocs[resumed_->next_alloc]; r.offset != 0)
-            unused_.push_back({r.offset, r.bytes});
+    unused_.insert(unused_.end(), untaken.begin(), untaken.end());
     settle_blocks();
-    store_mark(domain_, header_, epoch_);
+    store_mark(medium_, header_, epoch_);
     fence();
     release_freed();
 }
 
-void section::give_up() {
-    // As deterministic as the section itself: had its first run stored in place before it came
-    // here, so would this one.
-    if (resumed_ == nullptr || resumed_->in_place) return;
+void section::forsake() {
     frees_.clear(); // would have taken effect at commit
-    dirty_.flush_all(domain_);
-    std::longjmp(resumed_->discard, 1);
+    dirty_.flush_all(medium_);
 }
 
 void section::release_freed() {
@@ -699,14 +570,14 @@ void section::release_freed() {
 
 void section::settle_mark() {
     if (!mark_due_) return;
-    pool_->store_due_mark(lane_);
+    pool_->lanes.store_due_mark(lane_);
     fence();
 }
 
 std::unique_lock<std::mutex> section::at_once(block b) {
     std::unique_lock<std::mutex> turn;
     if (turns_ != nullptr) turn = std::unique_lock(*turns_);
-    if (domain_ == hf::domain::adr)
+    if (medium_.loses_caches())
         std::atomic_ref(header_->at_once).store(b.offset, std::memory_order_release);
     return turn;
 }
@@ -714,68 +585,14 @@ std::unique_lock<std::mutex> section::at_once(block b) {
 void section::leave() {
     settle_mark();
     no_longer_lazy();
-    if (counted_) pool_->section_threads.fetch_sub(1);
+    if (counted_) pool_->lanes.section_threads.fetch_sub(1);
     counted_ = false;
-}
-
-int begin_section(engine_bit engine, const hf_txfunc& function, const void* args,
-                  std::uint64_t args_bytes) {
-    if (section* open = current_section) {
-        if (open->engine() != engine)
-            fatal("%s (%s) is built for another engine than the section it is called in",
-                  function.name, function.where);
-        return 0;
-    }
-    current_section = &section_for(function, args);
-    pool::impl& pool = current_section->pool();
-    if ((pool.engine_bits & engine) == 0)
-        fatal("%s: %s (%s) runs on an engine that the pool was not opened with%s",
-              pool.file->path().c_str(), function.name, function.where,
-              pool.file->read_only() ? ": it is open read-only" : "");
-    current_section->begin(engine, function, args, args_bytes);
-    return 1;
 }
 
 } // namespace hf
 
-extern "C" {
-
-void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
+// Here, so that it is inlined: it is called for every store.
+extern "C" void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
     if (hf::section* s = hf::current_section)
         hf::without_exceptions("hf_note_store", [&] { s->note_store(address, bytes); });
 }
-
-const void* hf_vlog_preserve(const void* volatile_bytes, std::size_t bytes) noexcept {
-    hf::section* s = hf::current_section;
-    if (s == nullptr) return volatile_bytes;
-    return hf::without_exceptions("hf_vlog_preserve",
-                                  [&] { return s->preserve(volatile_bytes, bytes); });
-}
-
-void hf_adopt(void* staged_block) noexcept {
-    hf::without_exceptions("hf_adopt", [&] {
-        if (hf::section* s = hf::current_section) s->adopt(staged_block);
-        else hf::adopt_at_once(staged_block);
-    });
-}
-
-void* hf_alloc(std::size_t bytes) noexcept {
-    hf::section* s = hf::current_section;
-    return hf::without_exceptions(
-        "hf_alloc", [&] { return s == nullptr ? hf::alloc_at_once(bytes) : s->alloc(bytes); });
-}
-
-void hf_free(void* block) noexcept {
-    if (block == nullptr) return;
-    hf::without_exceptions("hf_free", [&] {
-        if (hf::section* s = hf::current_section) s->free(block);
-        else hf::free_at_once(block);
-    });
-}
-
-void hf_crash_point(const char* name) noexcept {
-    static const char* const armed = std::getenv("HOLDFAST_CRASH_AT");
-    if (armed != nullptr && std::strcmp(armed, name) == 0) ::kill(::getpid(), SIGKILL);
-}
-
-} // extern "C"

@@ -8,7 +8,7 @@
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored.
 // (3) A freed block is handed out again only when the section's commit mark is durable.
-// (4) Engine clobber may leave the mark out while no other thread has begun sections: the next
+// (4) An engine that re-executes may leave the mark out while no other thread has begun sections: the next
 //     begin record stands for it, and until that is durable the section would merely be
 //     re-executed, with the same result. A section of another thread makes such a mark durable
 //     before its own begin record can be. So of two sections pending together neither has seen
@@ -20,25 +20,51 @@
 //     whose mark is due: hf::settle comes first. Debug builds and the crash checker look.
 // (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure
 //     tore off its log is never written again, or what is left of that log would follow from it.
-// (7) In engine clobber the old bytes of whatever is overwritten in place and was not read before
-//     are in the log ahead of the store, in program order and without a fence: only rolling back
+// (7) In an engine that logs inputs the old bytes of whatever is overwritten in place and was not
+//     read before are in the log ahead of the store, in program order and without a fence: only rolling back
 //     needs them (roll_back.hpp). Where the log has no room for them it says so.
 #pragma once
 
+#include <log/flush_set.hpp>
+#include <log/lane.hpp>
+#include <log/logged_words.hpp>
+#include <open/pool_impl.hpp>
 #include <section/block_set.hpp>
-#include <section/flush_set.hpp>
-#include <section/lane.hpp>
-#include <section/logged_words.hpp>
-#include <section/pool_impl.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 
-#include <csetjmp>
 #include <memory>
 #include <mutex>
+#include <optional>
+#include <span>
 #include <vector>
 
 namespace hf {
+
+/// What the log of a section that recovery runs again holds of its first run: the section asks where
+/// a first run goes on by itself (clobber/re_execution.hpp).
+class first_run {
+public:
+    /// The section has called the runtime. It does not return when the run is to stop.
+    virtual void entered() const noexcept = 0;
+    /// The section is about to store there; 'fresh': to memory of its own.
+    virtual void stores(std::uint64_t offset, std::uint64_t bytes, bool fresh) = 0;
+    /// Whether the first run has logged all of these old bytes: as inputs; or as anything.
+    virtual bool logged(std::uint64_t offset, std::uint64_t bytes) const noexcept = 0;
+    virtual bool kept(std::uint64_t offset, std::uint64_t bytes) const noexcept = 0;
+    /// Whether it has logged that the block is freed.
+    virtual bool freed(std::uint64_t offset) const noexcept = 0;
+    /// The block that it was given here, of so many bytes; offset 0: there was no room. None: it
+    /// had not come so far.
+    virtual std::optional<block> next_block(std::uint64_t bytes) = 0;
+    /// The bytes that it preserved here. Does not return when it had not come so far.
+    virtual const void* next_preserved(std::uint64_t bytes) = 0;
+    /// Ends the run as if the section had never begun, if that is possible still; else returns.
+    virtual void give_up() = 0;
+
+protected:
+    ~first_run() = default;
+};
 
 class section {
 public:
@@ -50,11 +76,11 @@ public:
     section& operator=(const section&) = delete;
 
     /// Opens the lane's next section. 'args' may be null when recovery needs none.
-    void begin(engine_bit engine, const hf_txfunc& function, const void* args,
+    void begin(const engine_row& engine, const hf_txfunc& function, const void* args,
                std::uint64_t args_bytes);
-    /// Takes up a pending section so that its function can be re-executed: blocks come from its
-    /// log, words that it holds are not logged again.
-    void resume(const pending_section& from);
+    /// Takes up a pending section so that its function can be re-executed; 'first', which outlives
+    /// that, tells what is in its log already.
+    void take_up(const pending_section& from, first_run& first);
 
     void note_store(const void* address, std::uint64_t bytes);
     /// The old bytes are in the log, durable, when it returns; also notes the store.
@@ -72,11 +98,15 @@ public:
     /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is
     /// durable when it returns; otherwise it may be left to the next section's begin record (4).
     void commit(bool eager_mark);
-    /// Ends a resumed section that had stored nothing in place, as if it had never begun.
-    void discard();
-    /// The function cannot go on without room. A resumed section that has stored nothing in place
-    /// goes to its discard_point; otherwise it returns.
-    void give_up();
+    /// Ends a section that was taken up and has stored nothing in place, as if it had never begun.
+    /// 'untaken': blocks of its log that it has not come to.
+    void discard(std::span<const block> untaken);
+    /// The function cannot go on without room: asks the first run.
+    void give_up() {
+        if (first_ != nullptr) first_->give_up();
+    }
+    /// What it has freed it keeps, and its stores are on their way to PM: it will be discarded.
+    void forsake();
     /// Makes a mark that was left out durable (a thread leaves, a staged block is given back).
     void settle_mark();
     /// The thread uses the pool no more.
@@ -84,26 +114,15 @@ public:
     /// Outside of sections the block is about to change hands (lane.hpp, 6): held until it has.
     [[nodiscard]] std::unique_lock<std::mutex> at_once(block b);
 
-    /// In a re-execution: a copy of arguments or preserved bytes, for code to read. Where they were
-    /// logged at another mapping, addresses are translated as they are read.
-    const void* as_read(const void* logged, std::uint64_t bytes);
     /// A copy of the bytes that nobody changes, until the next section begins.
     const void* keep(const void* bytes, std::uint64_t count);
 
-    engine_bit engine() const noexcept { return engine_; }
+    const engine_row& engine() const noexcept { return *engine_; }
     hf::pool::impl& pool() const noexcept { return *pool_; }
     const hf_txfunc* function() const noexcept { return function_; }
     std::vector<block>& staged() noexcept { return staged_; }
-    /// Where preserve() goes when the log ends before the section's inputs do.
-    std::jmp_buf& discard_point() noexcept;
-    /// Called in a signal handler, on the section's thread, when a re-execution takes too long:
-    /// from now on every entry of the runtime stops it (fault_guard, 3).
-    void expire() noexcept;
-    /// Called there too: whether the re-execution has reached anything new since the last call.
-    bool progressed() noexcept;
 
 private:
-    struct resumed_state; // what only a re-executed section needs
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
 
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
@@ -126,7 +145,6 @@ private:
     bool fresh(std::uint64_t offset) const noexcept;
     bool in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
-    void stop_if_expired() const noexcept;
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;
     void publish_blocks();
@@ -138,13 +156,13 @@ private:
     lane_header* header_;
     thread_cache* cache_;
     std::mutex* turns_;
-    hf::domain domain_;
+    hf::medium medium_;
     std::byte* base_;
     std::uint64_t range_bytes_; // of the pool's address range; 0 in a re-execution
     std::uint32_t lane_;
 
     const hf_txfunc* function_ = nullptr;
-    engine_bit engine_ = engine_clobber;
+    const engine_row* engine_ = nullptr;
     lane_writer log_;
     std::uint64_t epoch_ = 0;        // of this section
     bool relocated_ = false;         // the pool is
@@ -155,11 +173,10 @@ private:
     std::uint32_t settled_lane_ = 0; // whose mark this thread made durable last
     std::uint64_t settled_due_ = 0;  // that mark
     flush_set dirty_;
-    logged_words logged_; // as old_bytes
+    logged_words logged_;      // as old_bytes
     logged_words overwritten_; // as overwritten
     kept_ranges overwritten_long_;
-    const bool keeps_;    // the pool does, what is overwritten
-    bool unkept_ = false; // this section's log has an unkept record
+    bool keeping_ = false;        // what is overwritten (7)
     block_set allocs_;            // reserved by this section: fresh memory
     std::vector<block> adopted_;  // staged before, allocated at commit
     block_set frees_;             // retracted at commit
@@ -176,7 +193,7 @@ private:
     std::vector<std::unique_ptr<std::byte[]>> kept_; // what keep_here_ has no room for
     std::size_t keep_here_used_ = 0;
     alignas(16) std::byte keep_here_[512];
-    std::unique_ptr<resumed_state> resumed_;
+    first_run* first_ = nullptr; // of a section that runs again
     // In debug builds and under the crash checker: what the last section, whose mark is due, left
     // of the inputs that it overwrote.
     struct left_bytes {
@@ -194,7 +211,7 @@ void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
 
 /// Opens a section of 'engine' for 'function', or joins the one that is open; 1 when it opened one.
-int begin_section(engine_bit engine, const hf_txfunc& function, const void* args,
+int begin_section(const engine_row& engine, const hf_txfunc& function, const void* args,
                   std::uint64_t args_bytes);
 
 } // namespace hf

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The allocator's public face outside txfuncs: staging and the account.
+// The allocator's public face outside txfuncs: staging.
 #include <base/assert.hpp>
+#include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 #include <pool/file_checks.hpp>
-#include <section/pool_impl.hpp>
-#include <section/registry.hpp>
 #include <section/thread.hpp>
 
 #include <holdfast/alloc.hpp>
@@ -65,7 +65,7 @@ result<void*> stage(pool& in, std::size_t bytes) try {
 }
 
 void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept {
-    const hf::domain d = in.internals().file->domain();
+    const hf::medium pm = in.internals().file->medium();
     if (in.relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_copy");
     auto* out = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
@@ -74,15 +74,15 @@ void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcep
         bytes, static_cast<std::size_t>(-reinterpret_cast<std::uintptr_t>(to)) % line_bytes);
     const std::size_t lines = round_down(bytes - before, line_bytes);
     std::memcpy(out, source, before);
-    if (lines > 0) persist::copy(d, out + before, source + before, lines);
+    if (lines > 0) pm.copy(out + before, source + before, lines);
     std::memcpy(out + before + lines, source + before + lines, bytes - before - lines);
-    persist::flush(d, out, before);
-    persist::flush(d, out + before + lines, bytes - before - lines);
+    pm.flush(out, before);
+    pm.flush(out + before + lines, bytes - before - lines);
 }
 
 void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept {
-    const hf::domain d = in.internals().file->domain();
-    if (d != domain::process) persist::persist(d, bytes, count);
+    const hf::medium pm = in.internals().file->medium();
+    if (!pm.keeps_order()) pm.persist(bytes, count);
 }
 
 void unstage(pool& in, void* staged_block) noexcept { unstage_in(in.internals(), staged_block); }
@@ -100,12 +100,12 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept try {
 void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(to, "stage_words");
-    const hf::domain d = pool.file->domain();
+    const hf::medium pm = pool.file->medium();
     if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_words");
-    persist::copy(d, to, from, bytes);
+    pm.copy(to, from, bytes);
     persist::thread_counters().pm_bytes += bytes;
     // Elsewhere stores reach PM in the order in which they were made.
-    if (d != domain::adr) return;
+    if (!pm.loses_caches()) return;
     without_exceptions("stage_words",
                        [&] { attach(pool).work.note_filled(to, bytes, XXH3_64bits(from, bytes)); });
 }
@@ -113,8 +113,8 @@ void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
 void stage_written(const void* at, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(at, "stage_written");
-    if (pool.file->domain() != domain::adr) return;
-    persist::flush(domain::adr, at, bytes);
+    if (!pool.file->medium().loses_caches()) return;
+    pool.file->medium().flush(at, bytes);
     without_exceptions("stage_written",
                        [&] { attach(pool).work.note_filled(at, bytes, XXH3_64bits(at, bytes)); });
 }
@@ -126,10 +126,10 @@ void unstage(void* staged_block) noexcept {
 void settle(pool& in) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();
-    const std::uint32_t lazy = pool.lazy_lane.load(std::memory_order_acquire);
-    if (lazy == pool::impl::no_lane || pool.lanes[lazy].mark_due.load() == 0) return;
-    pool.store_due_mark(lazy);
-    persist::fence(pool.file->domain()); // durable before anything the caller stores
+    const std::uint32_t lazy = pool.lanes.lazy.load(std::memory_order_acquire);
+    if (lazy == lane_set::no_lane || pool.lanes[lazy].mark_due.load() == 0) return;
+    pool.lanes.store_due_mark(lazy);
+    pool.file->medium().fence(); // durable before anything the caller stores
 }
 
 void trim(pool& in) noexcept try {
@@ -139,48 +139,6 @@ void trim(pool& in) noexcept try {
     mine.work.settle_mark(); // blocks freed by the last section are at hand only then
     pool.blocks.release_all(mine.cache);
 } catch (const std::bad_alloc&) { // not even attached to the pool: nothing is at hand
-}
-
-alloc_account account(const pool& of) {
-    const pool::impl& pool = of.internals();
-    alloc_account sum{};
-    const heap& blocks = pool.blocks.durable();
-    blocks.for_each([&](block b) {
-        ++sum.blocks;
-        sum.block_bytes += b.bytes;
-        if (!blocks.is_slab(b.bytes)) ++sum.large_blocks;
-    });
-    for (unsigned i = 0; i < blocks.extent_count(); ++i) {
-        sum.heap_bytes += blocks.extent_at(i).chunks * blocks.chunk_bytes();
-        sum.metadata_bytes += blocks.extent_at(i).metadata_bytes;
-    }
-    return sum;
-}
-
-void for_each_block(const pool& of, void (*visit)(void*, const void*, std::size_t), void* context) {
-    const pool::impl& pool = of.internals();
-    pool.blocks.durable().for_each([&](block b) { visit(context, pool.at(b.offset), b.bytes); });
-}
-
-std::size_t block_bytes(const pool& of, const void* address) noexcept {
-    const pool::impl& pool = of.internals();
-    return pool.contains(address) ? pool.blocks.durable().allocated_at(pool.offset_of(address)).bytes
-                                  : 0;
-}
-
-bool blocks_disjoint(const pool& of) noexcept {
-    const heap& blocks = of.internals().blocks.durable();
-    std::uint64_t visited = 0;
-    bool sound = true;
-    blocks.for_each([&](block b) {
-        sound = sound && (blocks.is_slab(b.bytes) || blocks.well_formed(b));
-        ++visited;
-    });
-    return sound && visited == blocks.bits_set(); // a bit inside a block is not visited
-}
-
-std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept {
-    return of.internals().blocks.durable().rounded(std::max<std::size_t>(bytes, 1));
 }
 
 } // namespace hf

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <section/registry.hpp>
+#include <open/registry.hpp>
 #include <section/thread.hpp>
 
 #include <algorithm>
 #include <cstring>
+#include <pthread.h>
 #include <utility>
 
 namespace hf {
@@ -25,7 +26,7 @@ struct thread_attachments {
         a.work.leave();
         for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
         a.pool->blocks.release_all(a.cache);
-        std::scoped_lock lanes_held{a.pool->lanes_lock};
+        std::scoped_lock lanes_held{a.pool->lanes.lock};
         if (!a.shared) a.pool->lanes[a.lane].taken = false;
     }
 };
@@ -33,7 +34,7 @@ thread_local thread_attachments mine;
 // The attachment used last: nearly always the one wanted.
 constinit thread_local attachment* last = nullptr;
 
-/// Requires: the pool's lanes_lock held.
+/// Requires: the lock of the pool's lanes held.
 attachment& attach_to(pool::impl& pool, std::uint32_t lane, std::mutex* turns) {
     attachment& made = *mine.all.emplace_back(std::make_unique<attachment>(pool, lane, turns));
     // Taken last: it stays, whoever throws.
@@ -49,14 +50,14 @@ attachment& attach_new(pool::impl& pool) {
         std::scoped_lock held{registry::guard()};
         std::erase_if(mine.all, [](const auto& a) { return !registry::is_open(a->instance); });
     }
-    std::scoped_lock held{pool.lanes_lock};
+    std::scoped_lock held{pool.lanes.lock};
     // The crash checker's few threads have a lane each: its pools need none to be shared.
     const bool in_memory = pool.file->in_memory();
     const auto last_lane = static_cast<std::uint32_t>(pool.lanes.size() - 1);
     for (std::uint32_t l = 0; l < last_lane + in_memory; ++l)
         if (!pool.lanes[l].taken) return attach_to(pool, l, nullptr);
     if (in_memory) fatal("more threads use the pool than it has lanes (%zu)", pool.lanes.size());
-    return attach_to(pool, last_lane, &pool.last_lane_turns);
+    return attach_to(pool, last_lane, &pool.lanes.last_lane_turns);
 }
 
 pool::impl& sole_pool(const char* what) {
@@ -77,7 +78,9 @@ attachment& attach(pool::impl& pool) {
     return *(last = &attach_new(pool));
 }
 
-void forget_last_attachment() noexcept { last = nullptr; }
+/// In a child of fork() the next attach() looks anew: the parent's pools are not this process's.
+[[maybe_unused]] static const int watching =
+    pthread_atfork(nullptr, nullptr, [] { last = nullptr; });
 
 void no_memory_for(const char* call) noexcept {
     fault_guard::fatal_means(errc::io_error);
@@ -113,13 +116,13 @@ section& section_for(const hf_txfunc& function, const void* args) {
 /// No log names the block: its chunk's entry is durable before its bit, or a failure could leave a
 /// bit that is no block.
 static void publish_at_once(pool::impl& pool, section& work, block b) {
-    const hf::domain d = pool.file->domain();
+    const hf::medium pm = pool.file->medium();
     const auto held = work.at_once(b);
-    const auto dirty = [&](const void* word) { persist::flush(d, word, word_bytes); };
+    const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
     pool.blocks.durable().name_chunk(b, dirty);
-    persist::fence(d);
+    pm.fence();
     pool.blocks.durable().set_bit(b, dirty);
-    persist::fence(d);
+    pm.fence();
 }
 
 void* alloc_at_once(std::size_t bytes) try {
@@ -143,13 +146,12 @@ void free_at_once(void* given) {
         fatal("%s: hf_free(%p): the pool is open read-only", pool->file->path().c_str(), given);
     attachment& mine = attach(*pool); // may find no memory: before anything is changed
     // A section whose mark is still due may name the block; re-executed, it would take it again.
-    for (std::uint32_t l = 0; l < pool->lanes.size(); ++l) pool->store_due_mark(l);
-    const hf::domain d = pool->file->domain();
+    pool->lanes.store_due_marks();
+    const hf::medium pm = pool->file->medium();
     const auto held = mine.work.at_once(b);
-    persist::fence(d);
-    pool->blocks.durable().clear_bit(
-        b, [&](const void* word) { persist::flush(d, word, word_bytes); });
-    persist::fence(d);
+    pm.fence();
+    pool->blocks.durable().clear_bit(b, [&](const void* word) { pm.flush(word, word_bytes); });
+    pm.fence();
     pool->blocks.release(mine.cache, b);
 }
 

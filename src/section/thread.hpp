@@ -7,7 +7,6 @@
 
 #include <mutex>
 #include <new>
-#include <optional>
 
 namespace hf {
 
@@ -25,18 +24,9 @@ struct attachment {
     section work;
 };
 
-/// The recovery of one pending section, and what it leaves when it is stopped.
-struct recovery {
-    recovery_report count;
-    std::optional<attachment> work;
-};
-
 /// This thread's attachment; takes a lane the first time: one of its own, or, when none is left,
 /// the last one, on which threads take turns.
 attachment& attach(hf::pool::impl& pool);
-
-/// The next attach() of this thread looks anew: in a child of fork().
-void forget_last_attachment() noexcept;
 
 /// The section object for a call of 'function': in the pool that its pointer arguments name.
 /// Aborts, naming the argument, when one points to volatile memory or two name different pools.

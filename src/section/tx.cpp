@@ -2,9 +2,9 @@
 //
 // What hf::tx, hf::allocator and the C library's functions for sections ask of the runtime.
 #include <base/assert.hpp>
+#include <open/registry.hpp>
 #include <pool/fault_guard.hpp>
 #include <section/c_library.hpp>
-#include <section/registry.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 

@@ -2,6 +2,7 @@
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
 // Its commit mark is durable before the section returns: a section without one is undone.
+#include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -11,19 +12,19 @@
 namespace hf::undo {
 namespace {
 
-class undo_engine final : public hf::engine {
+class undo_engine final : public section_engine {
 public:
-    engine_bit bit() const noexcept override { return engine_undo; }
-    const char* name() const noexcept override { return "undo"; }
+    const engine_row& row() const noexcept override { return engine_rows::undo; }
     /// Rolling back needs no function of this build.
     status check(const pool::impl&, const pending_section&) const override { return {}; }
-    void recover(pool::impl& pool, pending_section& pending, recovery& state) const override;
-};
 
-void undo_engine::recover(pool::impl& pool, pending_section& pending, recovery& state) const {
-    roll_back(pool, pending);
-    ++state.count.rolled_back;
-}
+protected:
+    void recover(pool::impl& pool, pending_section& pending,
+                 section_recovery& state) const override {
+        roll_back(pool, pending);
+        ++state.count[recovery_verb::roll_back];
+    }
+};
 
 } // namespace
 
@@ -39,7 +40,7 @@ extern "C" {
 int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     // Recovery needs neither function nor arguments; they are named for reports only.
     return hf::without_exceptions("hf_undo_begin", [&] {
-        return hf::begin_section(hf::engine_undo, *function, packed_args, 0);
+        return hf::begin_section(hf::engine_rows::undo, *function, packed_args, 0);
     });
 }
 

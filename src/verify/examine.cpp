@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/engines.hpp>
 #include <pool/file_checks.hpp>
 #include <verify/examine.hpp>
 
@@ -187,7 +188,8 @@ void examination::lane(const lane_image& image) {
         return;
     }
     out_.pending.push_back({image.lane, image.begin, image.records.size()});
-    if (image.begin.engine != engine_clobber && image.begin.engine != engine_undo)
+    const engine_row* engine = engine_of(image.begin.engine);
+    if (engine == nullptr || engine->sections == engine_sections::none)
         wrong(image.offset, where, "a known engine", fmt::format("engine {}", image.begin.engine));
     for (const lane_record& r : image.records) {
         if (const char* rule = record_fault(*pool_, r); *rule != 0)

@@ -4,7 +4,7 @@
 // whatever bring the examination down. Method: pools made by the library, every byte of them
 // flipped, cut at every 512 bytes, headers forged with checksums made right, sections killed at
 // every step; what must be noticed is worked out here from the library's own account of its blocks.
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 #include <verify/examine.hpp>
 #include <verify/read_file.hpp>
 #include <verify/test_pools.hpp>

@@ -11,21 +11,13 @@ namespace {
 // 2^12 checksums of a page: about a millisecond.
 constexpr std::size_t merge_words_max = 12;
 
-copy_state judge(std::span<const std::byte> file, std::uint64_t offset, pool_header& out) noexcept {
-    if (file.size() <= offset) return copy_state::foreign;
-    const auto page = file.subspan(offset);
-    std::memcpy(&out, page.data(), std::min(page.size(), sizeof out));
-    if (out.magic != header_magic) return copy_state::foreign;
-    return header_checksum(out) == out.checksum ? copy_state::valid : copy_state::damaged;
-}
-
 } // namespace
 
 header_copies read_headers(std::span<const std::byte> file) noexcept {
-    header_copies out;
-    out.a = judge(file, header_a_offset, out.first);
-    out.b = judge(file, header_b_offset, out.second);
-    return out;
+    const auto from = [&](std::uint64_t offset) {
+        return file.subspan(std::min<std::size_t>(offset, file.size()));
+    };
+    return judge_copies(from(header_a_offset), from(header_b_offset));
 }
 
 bool merge_headers(const header_copies& copies, pool_header& out) noexcept {

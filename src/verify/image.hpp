@@ -9,9 +9,9 @@
 #pragma once
 
 #include <alloc/heap.hpp>
-#include <pool/header.hpp>
+#include <log/lane.hpp>
+#include <pool/file_checks.hpp>
 #include <pool/seal.hpp>
-#include <section/lane.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -21,21 +21,7 @@
 
 namespace hf::verify {
 
-enum class copy_state : std::uint8_t { valid, damaged, foreign };
-
-/// Both header copies and which one counts.
-struct header_copies {
-    copy_state a = copy_state::foreign, b = copy_state::foreign;
-    pool_header first{}, second{}; // A and B as they are
-    bool any_valid() const noexcept { return a == copy_state::valid || b == copy_state::valid; }
-    bool any_pool() const noexcept { return a != copy_state::foreign || b != copy_state::foreign; }
-    /// The valid copy with the higher sequence number. Requires: any_valid().
-    const pool_header& chosen() const noexcept {
-        const bool a_counts =
-            a == copy_state::valid && (b != copy_state::valid || first.sequence >= second.sequence);
-        return a_counts ? first : second;
-    }
-};
+/// The copies that a file starts with.
 header_copies read_headers(std::span<const std::byte> file) noexcept;
 
 /// Puts a header together from two damaged copies, word by word, where one of the combinations has

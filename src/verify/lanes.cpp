@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Lanes as docs/format/log.md describes them. Written apart from section/lane.cpp, which reads a
+// Lanes as docs/format/log.md describes them. Written apart from log/lane.cpp, which reads a
 // mapped pool: this one reads bytes, and the two agree or a test fails.
 #include <base/line.hpp>
 #include <verify/image.hpp>

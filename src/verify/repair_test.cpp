@@ -185,7 +185,8 @@ TEST_F(Repair, ALaneStaysInOrderUnlessAHalfOfItIsDamaged) {
     };
     EXPECT_EQ(after({witness}), good);
     EXPECT_EQ(after({witness, h.lanes_offset}), good);
-    for (const bytes& mended : {after({half}), after({half, witness}), after({half, h.lanes_offset})}) {
+    for (const bytes& mended :
+         {after({half}), after({half, witness}), after({half, h.lanes_offset})}) {
         EXPECT_EQ(load<std::uint64_t>(mended, witness), lane_unordered);
         EXPECT_EQ(load<std::uint64_t>(mended, h.lanes_offset), committed);
         EXPECT_TRUE(plan_repair(mended).nothing_to_do());

@@ -3,7 +3,6 @@
 // What the tests of verify share: small pools made by the library, as bytes.
 #pragma once
 
-#include <clobber/list_sections.hpp>
 #include <verify/examine.hpp>
 
 #include <holdfast/clobber.hpp>
@@ -11,6 +10,7 @@
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
+#include <test/sections/list_sections.hpp>
 
 #include <cstdint>
 #include <cstring>

@@ -2,7 +2,7 @@
 //
 // Faults that a pool causes: a re-executed function that dies, gives up or never ends becomes a
 // refusal; a file that was cut while it was open is named before the process dies of it.
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>

@@ -3,7 +3,6 @@
 // What is done to MOD's part of a pool: its superblock and redo record, cells, the list of arenas,
 // bitmaps, and nodes, whose words are mostly refs, counts and heights.
 #include "mutation.hpp"
-
 #include <mod/format.hpp>
 
 #include <algorithm>

@@ -2,6 +2,7 @@
 //
 // What mutated pools of MOD have found, each as small as it can be: one or two words of a pool that
 // was closed cleanly are changed. Reads end, updates fail or are done, and verify() finds it.
+#include <mod/format.hpp>
 #include <pool/header.hpp>
 
 #include <holdfast/mod/map.hpp>
@@ -11,7 +12,6 @@
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
-#include <mod/format.hpp>
 
 #include <cstring>
 #include <fcntl.h>

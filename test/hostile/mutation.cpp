@@ -2,6 +2,7 @@
 #include "mutation.hpp"
 
 #include "sections.hpp"
+#include <base/engines.hpp>
 #include <base/line.hpp>
 #include <persist/float_environment.hpp>
 
@@ -90,9 +91,9 @@ void pool_map::map_logs(std::span<const std::byte> file) {
                           chain = chain_start, kept = limit, kept_chain = 0, records = 0;
             for (;;) {
                 kept_head behind;
-                while (const std::uint64_t bytes =
-                           kept_extent(file, next, kept, records, behind)) {
-                    if (behind.check != kept_check_at(file, kept - bytes, behind, chain, kept_chain))
+                while (const std::uint64_t bytes = kept_extent(file, next, kept, records, behind)) {
+                    if (behind.check !=
+                        kept_check_at(file, kept - bytes, behind, chain, kept_chain))
                         break;
                     kept_chain = behind.check;
                     kept -= bytes;
@@ -323,10 +324,9 @@ void mutator::step_over_kept(position& at, bool write_check) {
 void mutator::put_kept(position& at, std::uint64_t offset, std::span<const std::byte> payload) {
     const std::uint64_t total = lane_writer::record_bytes(payload.size());
     if (payload.empty() || at.kept > memory_.size() || at.at + total > at.kept) return;
-    const kept_head head{at.records << kept_bytes_bits | payload.size(),
-                         static_cast<std::uint64_t>(record_kind::overwritten) << 56 |
-                             (offset << 8 >> 8),
-                         0};
+    const kept_head head{
+        at.records << kept_bytes_bits | payload.size(),
+        static_cast<std::uint64_t>(record_kind::overwritten) << 56 | (offset << 8 >> 8), 0};
     std::memcpy(memory_.data() + at.kept - total, payload.data(), payload.size());
     store(at.kept - sizeof head, head);
     note("kept record", at.kept - total, offset);

@@ -7,8 +7,8 @@
 #include "base_pools.hpp"
 #include <alloc/heap.hpp>
 #include <alloc/size_classes.hpp>
+#include <log/lane.hpp>
 #include <pool/header.hpp>
-#include <section/lane.hpp>
 
 #include <cstdint>
 #include <cstring>

@@ -2,10 +2,10 @@
 //
 // What mutated pools have found, each as small as it can be.
 #include <alloc/allocator.hpp>
+#include <log/flush_set.hpp>
+#include <log/lane.hpp>
+#include <open/pool_impl.hpp>
 #include <pool/header.hpp>
-#include <section/flush_set.hpp>
-#include <section/lane.hpp>
-#include <section/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>

@@ -5,8 +5,8 @@
 // Then neither the open file, as a crash would leave it, nor the closed one may hold eight bytes of
 // it in a row.
 #include "sections.hpp"
+#include <open/pool_impl.hpp>
 #include <pool/pool_file.hpp>
-#include <section/pool_impl.hpp>
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/undo.hpp>

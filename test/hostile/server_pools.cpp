@@ -4,7 +4,6 @@
 // store's class, and used as its clients use them. One program per engine, as the server has.
 #include "../../apps/kv/pool_check.hpp"
 #include "base_pools.hpp"
-
 #include <verify/examine.hpp>
 
 #include <csignal>
@@ -124,7 +123,8 @@ void serve_once(const std::string& path, serving& so_far, bool& whole) {
     some.ask_all();
     some.change();
     some.ask_all();
-    if (whole && !kv::check_pool(**store).whole()) so_far.wrong = "whole, and no more after its use";
+    if (whole && !kv::check_pool(**store).whole())
+        so_far.wrong = "whole, and no more after its use";
     store->reset();
     if (damage_told && good(path)) so_far.wrong = "damaged for the store, good after its close";
 }

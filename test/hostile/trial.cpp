@@ -4,7 +4,7 @@
 #include "sections.hpp"
 #include <base/assert.hpp>
 #include <base/line.hpp>
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 #include <verify/examine.hpp>
 
 #include <fmt/format.h>

@@ -4,7 +4,6 @@
 // subnormal numbers, the x87 unit's precision. A section that is re-executed, in a process that has
 // set none of them, computes what it computed first; and opening leaves the opener's modes alone.
 #include "support.hpp"
-
 #include <persist/float_environment.hpp>
 
 #include <holdfast/tx.hpp>
@@ -23,8 +22,13 @@ struct numbers {
     long done;
 };
 
-constexpr numbers start{.divisor = 3, .quotient = 0, .small = 3e-308, .half = 0, .wide_divisor = 3,
-                        .wide_quotient = 0, .done = 0};
+constexpr numbers start{.divisor = 3,
+                        .quotient = 0,
+                        .small = 3e-308,
+                        .half = 0,
+                        .wide_divisor = 3,
+                        .wide_quotient = 0,
+                        .done = 0};
 
 [[gnu::noinline]] void divide(numbers* n) noexcept {
     n->quotient = 1 / n->divisor;
@@ -138,7 +142,9 @@ TEST_F(floats, KeepsThePrecisionOfLongDouble) {
     recovers_what_it_computed(narrow);
 }
 
-TEST_F(floats, RunsInTheModesOfAnOrdinaryProcess) { recovers_what_it_computed([] {}); }
+TEST_F(floats, RunsInTheModesOfAnOrdinaryProcess) {
+    recovers_what_it_computed([] {});
+}
 
 } // namespace
 } // namespace language_test

@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Broken twins of the library: the crash checker must reject every one.
 
-A mutant (mutants.json) replaces one place in the sources. A place that is not found exactly once is an
-error, so that the list cannot rot. Works beside a finished build: the changed file goes to a directory
+A mutant (mutants.json) replaces one place in the sources: in the function that it names, in whichever
+file that is, and however the text is broken into lines there. A place that is not found exactly once is
+an error, so that the list cannot rot. Works beside a finished build: the changed file goes to a directory
 that is searched first, the objects of the library and of the crash program that depend on it are
 compiled again by the build's own commands, and linked with all others as they are. Then the named
 program must find a violation. The checker itself is never changed, and the true code comes first: on it
@@ -25,6 +26,12 @@ import sys
 import threading
 import time
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import source_text  # noqa: E402
+
+# Where mutants change something; what the checker does not run, or is, it does not judge.
+SOURCES = ["src", "include", "examples"]
+NEVER_RUN = {"check", "verify"}
 KINDS = [
     "missing flush", "missing fence", "flush before store", "flush of the wrong address",
     "flush too short", "valid mark before payload", "two-word update unlogged",
@@ -132,11 +139,12 @@ class Workshop:
         changed = place / mutant["file"]
         changed.parent.mkdir(parents=True, exist_ok=True)
         original = (self.source / mutant["file"]).resolve()
-        text = original.read_text().replace(mutant["old"], mutant["new"])
+        true, begin, end = original.read_text(), mutant["begin"], mutant["end"]
+        text = true[:begin] + mutant["new"].strip() + true[end:]
         if not changed.exists() or changed.read_text() != text:
             changed.write_text(text)
-        before = original.read_text().split(mutant["old"])[0].count("\n") + 1
-        lines = range(before, before + mutant["old"].count("\n") + 1)
+        first = true.count("\n", 0, begin) + 1
+        lines = range(first, first + true.count("\n", begin, end) + 1)
         objects = self.build.objects_of(program, original, lines)
         if not objects:
             raise RuntimeError(f"nothing in {program} depends on {mutant['file']}")
@@ -226,24 +234,48 @@ def check(binary, arguments, seconds_max):
     return done.returncode, seconds, said
 
 
+def functions_by_name(source):
+    """Name -> (file, text, function) of the sources that mutants may change."""
+    found = collections.defaultdict(list)
+    for folder in SOURCES:
+        for path in sorted((source / folder).rglob("*.[ch]pp")):
+            if not NEVER_RUN & set(path.parts) and not path.stem.endswith(("_test", "_fuzz")):
+                text = path.read_text()
+                for function in source_text.functions(text):
+                    found[function.name].append((str(path.relative_to(source)), text, function))
+    return found
+
+
+def places(mutant, functions):
+    """(file, begin, end) of every place in the mutant's function that reads as its 'old', but for white
+    space between words."""
+    pattern = re.compile(r"\s+".join(re.escape(word) for word in mutant["old"].split()))
+    for file, text, function in functions[mutant["in"]]:
+        for match in pattern.finditer(text, function.begin, function.end):
+            yield file, match.start(), match.end()
+
+
 def read_mutants(file, source):
     mutants, names = json.loads(file.read_text()), set()
+    functions = functions_by_name(source)
     for mutant in mutants:
         if mutant["name"] in names:
             sys.exit(f"two mutants are called '{mutant['name']}'")
         names.add(mutant["name"])
         if mutant["kind"] not in KINDS:
             sys.exit(f"{mutant['name']}: unknown kind '{mutant['kind']}'")
-        times = (source / mutant["file"]).read_text().count(mutant["old"])
-        if times != 1:
-            sys.exit(f"{mutant['name']}: its place in {mutant['file']} is there {times} times")
+        found = list(places(mutant, functions))
+        if len(found) != 1:
+            sys.exit(f"{mutant['name']}: its place in {mutant['in']} is there {len(found)} times: "
+                     f"{len(functions[mutant['in']])} functions of that name")
+        mutant["file"], mutant["begin"], mutant["end"] = found[0]
     return mutants
 
 
 def unchanged(mutants):
     """A twin of the true code for each file and program of the mutants, built as they are."""
     twins = {(m["file"], *m["program"]): dict(m, name=f"{m['file']}, unchanged, in {m['program']}",
-                                              new=m["old"]) for m in mutants}
+                                              begin=0, end=0, new="") for m in mutants}
     return list(twins.values())
 
 

@@ -6,8 +6,7 @@
 // at the other address, and read by relocation_ordinary, which is not. Processes are killed inside
 // sections, at the canonical address and elsewhere.
 #include "fixture.hpp"
-
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 
 #include <fstream>
 #include <sstream>

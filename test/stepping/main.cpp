@@ -17,7 +17,7 @@
 //    wherever they lie now, and leave what the next process finds again.
 #include "oracle.hpp"
 #include "single_step.hpp"
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/undo.hpp>

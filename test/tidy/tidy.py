@@ -13,18 +13,24 @@ import pathlib
 import re
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import source_text  # noqa: E402
+
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
 FUNCTION_LINES_MAX = 70
+FILE_LINES_MAX = 600   # but for tests
 CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
 
 # One direction: a module includes itself and lower levels only; equals never meet.
-LEVEL = {"base": 0, "trace": 1, "persist": 2, "pool": 3, "alloc": 4, "section": 5,
-         "clobber": 6, "undo": 6, "ido": 6, "mod": 6, "verify": 6, "structures": 7, "c": 7,
-         "apps": 8, "bench": 9, "examples": 8, "tools": 10,
-         "check": 9}        # for tests: no module may include it
-PUBLIC = {"result": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
+LEVEL = {"base": 0, "trace": 1, "persist": 2, "pool": 3, "alloc": 4, "log": 5, "open": 6, "section": 7,
+         "clobber": 8, "undo": 8, "ido": 8, "mod": 8, "verify": 8, "engines": 9, "structures": 9, "c": 10,
+         "crash": 10,       # what a crash program is written against; the checker implements it
+         "apps": 11, "bench": 12, "examples": 11, "tools": 13,
+         "check": 12}        # for tests: no module may include it
+PUBLIC = {"result": "base", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section",
-          "clobber": "clobber", "undo": "undo", "mod": "mod", "holdfast": "c", "mod.h": "c"}
+          "clobber": "clobber", "undo": "undo", "mod": "mod", "engines": "engines", "holdfast": "c",
+          "mod.h": "c", "mark": "base", "crash": "crash"}
 
 
 def public_module(header):
@@ -65,52 +71,64 @@ def layering(tree):
                 yield f"{path}:{number}: layering: {own} includes {other}"
 
 
-def without_literals(text):
-    """The text with comments and literals blanked, every newline kept."""
-    pattern = (r'//[^\n]*|/\*.*?\*/|R"(?P<d>\w*)\(.*?\)(?P=d)"'
-               r'|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'')
-    # A digit separator (1'000) is no character literal.
-    text = re.sub(r"(?<=[0-9a-fA-F])'(?=[0-9a-fA-F])", "", text)
-    return re.sub(pattern, lambda m: ("" if m[0][0] == "/" else '""') + "\n" * m[0].count("\n"),
-                  text, flags=re.S)
+def file_length(tree):
+    for path, text in tree.items():
+        if pathlib.PurePath(path).suffix not in CODE | {".py"} or is_test(path):
+            continue
+        if (lines := text.count("\n")) > FILE_LINES_MAX:
+            yield f"{path}:1: file of {lines} lines, limit {FILE_LINES_MAX}"
 
 
-def without_directives(text):
-    return re.sub(r"^[ \t]*#(?:[^\n]*\\\n)*[^\n]*", lambda m: "\n" * m[0].count("\n"), text,
-                  flags=re.M)
+def is_test(path):
+    return re.search(r"_(test|fuzz|suite)\.\w+$|(^|/)(test|tests)/|/programs/", path)
 
 
-def functions_cpp(text):
-    """Yields (first line, lines) of every outermost function body."""
-    text = without_directives(without_literals(text))
-    scopes = []       # of each open brace: "scope", "function", "init" or "other"
-    header, line, begun = "", 1, 0
-    for char in text:
-        if char == "{":
-            head = re.sub(r"^\s*(template\s*<[^{;]*?>\s*(?=\w))*", "", header)
-            if any(kind != "scope" for kind in scopes):
-                scopes.append("other")
-            elif re.match(r"\s*(\[\[.*?\]\]\s*)?(inline\s+)?(namespace|class|struct|union|enum)\b", head) \
-                    or re.match(r'\s*extern\s*""\s*$', head):
-                scopes.append("scope")
-            elif re.search(r"\)[\w\s]*:[^:].*\w$", head, re.S):
-                scopes.append("init")       # member{…} of a constructor's initialiser list
-            elif "(" in head:
-                scopes.append("function")
-                begun = line
-            else:
-                scopes.append("other")
-            header = header if scopes[-1] == "init" else ""
-        elif char == "}":
-            kind = scopes.pop() if scopes else "other"
-            if kind == "function":
-                yield begun, line - begun + 1
-            header = header if kind == "init" else ""
-        elif char == ";":
-            header = ""
-        else:
-            header += char
-        line += char == "\n"
+def circles(tree):
+    """Headers that include each other, by whatever way."""
+    includes = {path: [other for name in re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.M)
+                       for other in (f"src/{name}", f"include/{name}") if other in tree]
+                for path, text in tree.items() if path.endswith((".hpp", ".h"))}
+    done = set()
+
+    def visit(path, way):
+        if path in way:
+            yield f"{path}:1: included by itself: {' -> '.join([*way[way.index(path):], path])}"
+        elif path not in done:
+            for other in includes.get(path, ()):
+                yield from visit(other, [*way, path])
+            done.add(path)
+
+    for path in includes:
+        yield from visit(path, [])
+
+
+def invariants(text):
+    """Numbers of the invariants that a file's comments list."""
+    return {int(n) for n in re.findall(r"^(?://|/\*| \*)\s*\((\d+)\)\s", text, re.M)}
+
+
+def citations(tree):
+    """What code upholds stands in its own file or its header; what it cites elsewhere stands there."""
+    for path, text in tree.items():
+        if not path.startswith(("src/", "include/")) or not path.endswith((".hpp", ".cpp", ".h")):
+            continue
+        stem = path.rpartition(".")[0]
+        own = set().union(*(invariants(tree.get(stem + end, "")) for end in (".hpp", ".h")), invariants(text))
+        for number, line in enumerate(text.splitlines(), 1):
+            cited = [(m, own) for m in re.findall(r"upholds \((\d+)\)", line)]
+            for name, m in re.findall(r"\(([\w/]+\.[hc]pp), (\d+)\)", line):
+                cited.append((m, set().union(*(invariants(t) for p, t in tree.items() if p.endswith("/" + name)))))
+            for m, listed in cited:
+                if int(m) not in listed:
+                    yield f"{path}:{number}: cites invariant ({m}), which is listed nowhere"
+
+
+def levels(tree):
+    """Every public header is some module's, so that layering says something of it."""
+    for path in tree:
+        found = re.match(r"include/holdfast/(?!abi/)(.+)", path)
+        if found and not public_module(found[1]):
+            yield f"{path}:1: public header without a module in tidy.py"
 
 
 def functions_python(text):
@@ -123,7 +141,7 @@ def function_length(tree):
     for path, text in tree.items():
         suffix = pathlib.PurePath(path).suffix
         if suffix in CODE:
-            lengths = functions_cpp(text)
+            lengths = ((f.line, f.lines) for f in source_text.functions(text))
         elif suffix == ".py":
             lengths = functions_python(text)
         else:
@@ -210,7 +228,7 @@ def module_readme(tree):
             yield f"src/{module}/README.md:1: module without a README"
 
 
-RULES = [layering, function_length, intrinsics, licence, words, places, links, module_readme]
+RULES = [layering, levels, circles, citations, function_length, file_length, intrinsics, licence, words, places, links, module_readme]
 
 
 def excused(findings, ratchet):
@@ -266,6 +284,12 @@ def self_test():
                           "src/clobber/README.md": ""},
         "public layering": {"src/base/b.cpp": spdx + "#include <holdfast/pool.hpp>\n"},
         "function_length": {"src/base/b.cpp": spdx + long_body},
+        "citations": {"src/base/b.cpp": spdx + "//\n// (1) So it is.\nint x; // upholds (2)\n"},
+        "citation of a header": {"src/base/b.cpp": spdx + "// As it is there (base/a.hpp, 7).\n"},
+        "levels": {"include/holdfast/b.hpp": spdx},
+        "file_length": {"src/base/b.cpp": spdx + "int x;\n" * FILE_LINES_MAX},
+        "circles": {"src/base/b.hpp": spdx + "#include <base/c.hpp>\n",
+                    "src/base/c.hpp": spdx + "#include <base/b.hpp>\n"},
         "member function_length": {"src/base/b.cpp": spdx + nested},
         "python function_length": {"a.py": f"# {SPDX}\ndef f():\n" + "    f()\n" * 80},
         "intrinsics": {"src/base/b.cpp": spdx + "void f() { _mm_sfence(); }\n"},

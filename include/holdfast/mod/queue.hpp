@@ -35,6 +35,7 @@
 #include <holdfast/pool.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -128,7 +129,6 @@ public:
     using kept = slot<T>;
     using view = typename kept::view;
     static constexpr std::uint64_t shape = slot_shape(kept::form);
-    static const kind& own_kind() noexcept { return queue_kind; }
 
     static std::uint64_t push(shadow& to, std::uint64_t word, view value) {
         const counted old = counted::of(word);
@@ -145,6 +145,7 @@ public:
     /// Requires: count != 0. tidy: gives back what died, which takes new nodes.
     static std::uint64_t pop(shadow& to, std::uint64_t word, bool tidy = true) {
         const counted old = counted::of(word);
+        assert(old.count != 0);
         if (old.count == 1) return cleared(to, word);
         if (damaged(to, old)) return word;
         const std::uint32_t used = used_in(to.base(), old.node);
@@ -161,6 +162,7 @@ public:
     }
     /// Requires: count != 0.
     static view next(const std::byte* base, std::uint64_t word) noexcept {
+        assert(counted::of(word).count != 0);
         return *iterator(base, word);
     }
 
@@ -225,6 +227,7 @@ public:
     };
     /// Requires: count != 0.
     static view newest(const std::byte* base, std::uint64_t word) noexcept {
+        assert(counted::of(word).count != 0);
         const ref header = counted::of(word).node;
         const std::byte* bytes = node_at<std::byte>(base, header, form.bytes);
         return kept::read(base, element_in(bytes, std::max(used_in(base, header), 1U) - 1));
@@ -280,14 +283,14 @@ private:
 
 } // namespace detail
 
-/// See detail::sequence for what handles, versions and batches do.
+/// push, pop, update: detail::sequence, which also says what versions and batches do; clear,
+/// snapshot, commit, when_durable, set_durability: detail::handle.
 template <element T> class queue : public detail::sequence<detail::queue_of<T>> {
 public:
     /// The queue of this name, made empty if there is none. Errors: those of store::open.
     static result<queue> open(const pool& in, const place& at) {
-        const result<mod::root*> found = queue::open_root(in, at);
-        if (!found) return found.error();
-        return queue(*found);
+        using ops = detail::queue_of<T>;
+        return queue::template opened<queue>(in, at, detail::queue_kind, ops::shape);
     }
 
 private:

@@ -11,91 +11,30 @@
 #pragma once
 
 #include <holdfast/mod/detail/hash_trie.hpp>
+#include <holdfast/mod/detail/keyed.hpp>
 #include <holdfast/mod/store.hpp>
-
-#include <cstddef>
-#include <cstdint>
-#include <type_traits>
-#include <utility>
 
 namespace hf::mod {
 
 /// A named set in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
-/// size, empty, find, contains, count, begin, end: detail::trie_reading.
+/// size, empty, find, contains, count, begin, end: detail::trie_reading. update, clear, snapshot,
+/// commit, when_durable, set_durability: detail::handle. Its batches and versions have its updates:
+/// detail::keyed_batch, detail::keyed_version.
 ///
 /// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
 ///           other. snapshot() at any time.
 template <element Key, class Hash = hash<Key>, class Equal = equal_to<Key>>
-class set : public detail::trie_reading<set<Key, Hash, Equal>,
+class set : public detail::keyed_handle<detail::trie<Key, detail::nothing, Hash, Equal>>,
+            public detail::trie_reading<set<Key, Hash, Equal>,
                                         detail::trie<Key, detail::nothing, Hash, Equal>> {
     using trie = detail::trie<Key, detail::nothing, Hash, Equal>;
+    using handle = detail::keyed_handle<trie>;
 
 public:
     using hasher = Hash;
     using key_equal = Equal;
     using key_view = typename trie::key_view;
-
-    /// Several updates that become one version. Reads see the updates before them.
-    class batch : public detail::trie_reading<batch, trie> {
-    public:
-        /// Of what 'word' names: for sections over several structures.
-        batch(shadow& work, std::uint64_t word) noexcept : work_(&work), word_(word) {}
-        /// As set's. When the pool is full they change nothing more, and the commit says it.
-        bool insert(key_view key) {
-            return trie::insert(*work_, word_, key, {}, trie::when_there::keep);
-        }
-        bool erase(key_view key) { return trie::erase(*work_, word_, key); }
-        template <class Query>
-            requires trie::template
-        looks_up<Query> bool erase(const Query& key) {
-            return trie::erase(*work_, word_, key);
-        }
-        void clear() { trie::clear(*work_, word_); }
-        /// The pool is full: this batch will not be committed.
-        bool failed() const noexcept { return work_->failed(); }
-
-        std::uint64_t word() const noexcept { return word_; }
-        const std::byte* base() const noexcept { return work_->base(); }
-
-    private:
-        shadow* work_;
-        std::uint64_t word_;
-    };
-
-    /// A value: what a set was at some time, or what it may become. Updates give other versions and
-    /// leave this one as it is.
-    ///
-    /// Cost:     O(log16 n) new nodes each; those of versions never committed are given back.
-    /// Ordering: 0.
-    /// Errors:   none; when the pool was full, the commit says it.
-    class version : public mod::version, public detail::trie_reading<version, trie> {
-    public:
-        /// Empty, and of no set: for reading and assigning only.
-        version() noexcept = default;
-        [[nodiscard]] version insert(key_view key) const {
-            return update([&](batch& to) { to.insert(key); });
-        }
-        [[nodiscard]] version erase(key_view key) const {
-            return update([&](batch& to) { to.erase(key); });
-        }
-        [[nodiscard]] version clear() const {
-            return update([](batch& to) { to.clear(); });
-        }
-        /// Several at once: change(batch&).
-        template <class Change> [[nodiscard]] version update(Change&& change) const {
-            return version(updated([&](shadow& work, std::uint64_t word) {
-                batch to(work, word);
-                change(to);
-                return to.word();
-            }));
-        }
-        using mod::version::word;
-        const std::byte* base() const noexcept { return *this ? mod::version::base() : nullptr; }
-
-    private:
-        friend class set;
-        explicit version(mod::version of) noexcept : mod::version(std::move(of)) {}
-    };
+    using typename handle::batch;
 
     /// The set of this name, made if there is none.
     ///
@@ -103,9 +42,7 @@ public:
     /// Errors:   wrong_layout (another structure, or another size of keys, or another
     ///           hash's identity), pool_full, limit_reached, bad_argument.
     static result<set> open(const pool& in, const place& at) {
-        auto opened = store::of(in).open(at, detail::hash_trie_kind, trie::shape());
-        if (!opened) return opened.error();
-        return set(**opened);
+        return handle::template opened<set>(in, at, detail::hash_trie_kind, trie::shape());
     }
 
     /// Inserts the key, unless it is there. Whether it is new.
@@ -117,63 +54,20 @@ public:
     /// Threads:  writers wait for each other.
     /// Source:   MOD §4.3.1, Fig. 8a-b.
     result<bool> insert(key_view key) {
-        return change([&](batch& to) { return to.insert(key); });
+        return this->change([&](batch& to) { return to.insert(key); });
     }
     /// Erases the key. Whether it was there. Otherwise as insert.
     result<bool> erase(key_view key) {
-        return change([&](batch& to) { return to.erase(key); });
+        return this->change([&](batch& to) { return to.erase(key); });
     }
     template <class Query>
-        requires trie::template
-    looks_up<Query> result<bool> erase(const Query& key) {
-        return change([&](batch& to) { return to.erase(key); });
+        requires(trie::template looks_up<Query>)
+    result<bool> erase(const Query& key) {
+        return this->change([&](batch& to) { return to.erase(key); });
     }
-    /// Erases all. Cost: O(1) before it returns.
-    status clear() {
-        return update([](batch& to) { to.clear(); });
-    }
-    /// Several updates as one: change(batch&), which may return false: then nothing is changed.
-    /// Ordering, crash and errors as one insertion.
-    template <class Change> status update(Change&& change) {
-        auto writing = root_->write();
-        batch to(writing.work(), writing.word());
-        if constexpr (std::is_void_v<std::invoke_result_t<Change, batch&>>) change(to);
-        else if (!change(to)) return {};
-        return finish(writing, to);
-    }
-
-    /// The set as it is now, kept. Never blocks.
-    version snapshot() const { return version(root_->read()); }
-    /// Makes 'next' the set, if what it was derived from is still current.
-    ///
-    /// Ordering: 1 point, 2 with durability::on_return.
-    /// Errors:   conflict (another commit came first), pool_full; the set is unchanged.
-    status commit(const version& next) { return root_->commit(next); }
-
-    durability when_durable() const noexcept { return root_->when_durable(); }
-    void set_durability(durability wanted) noexcept { root_->set_durability(wanted); }
-    /// For store::commit of several.
-    mod::root* of() const noexcept { return root_; }
-
-    std::uint64_t word() const noexcept { return root_->word(); }
-    const std::byte* base() const noexcept { return root_->base(); }
 
 private:
-    explicit set(mod::root& at) noexcept : root_(&at) {}
-
-    static status finish(mod::root::writing& writing, const batch& to) {
-        if (to.word() == writing.word() && !to.failed()) return {}; // nothing was changed
-        return writing.commit(to.word());
-    }
-    template <class Change> result<bool> change(Change&& once) {
-        auto writing = root_->write();
-        batch to(writing.work(), writing.word());
-        const bool done = once(to);
-        if (status committed = finish(writing, to); !committed.ok()) return committed;
-        return done;
-    }
-
-    mod::root* root_;
+    using handle::handle;
 };
 
 } // namespace hf::mod

@@ -24,6 +24,7 @@
 #include <holdfast/mod/store.hpp>
 #include <holdfast/pool.hpp>
 
+#include <cassert>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -42,7 +43,6 @@ public:
     using kept = slot<T>;
     using view = typename kept::view;
     static constexpr std::uint64_t shape = slot_shape(kept::form);
-    static const kind& own_kind() noexcept { return stack_kind; }
 
     static std::uint64_t push(shadow& to, std::uint64_t word, view value) {
         const counted old = counted::of(word);
@@ -60,6 +60,7 @@ public:
     /// Requires: count != 0.
     static std::uint64_t pop(shadow& to, std::uint64_t word, bool = true) {
         const counted old = counted::of(word);
+        assert(old.count != 0);
         const std::uint32_t last = (old.count - 1) % form.capacity;
         counted now{old.node, old.count - 1};
         if (last == 0) {
@@ -82,6 +83,7 @@ public:
     /// Requires: count != 0.
     static view next(const std::byte* base, std::uint64_t word) noexcept {
         const counted now = counted::of(word);
+        assert(now.count != 0);
         return at(base, now.node, (now.count - 1) % form.capacity);
     }
 
@@ -143,14 +145,14 @@ private:
 
 } // namespace detail
 
-/// See detail::sequence for what handles, versions and batches do.
+/// push, pop, update: detail::sequence, which also says what versions and batches do; clear,
+/// snapshot, commit, when_durable, set_durability: detail::handle.
 template <element T> class stack : public detail::sequence<detail::stack_of<T>> {
 public:
     /// The stack of this name, made empty if there is none. Errors: those of store::open.
     static result<stack> open(const pool& in, const place& at) {
-        const result<mod::root*> found = stack::open_root(in, at);
-        if (!found) return found.error();
-        return stack(*found);
+        using ops = detail::stack_of<T>;
+        return stack::template opened<stack>(in, at, detail::stack_kind, ops::shape);
     }
 
 private:

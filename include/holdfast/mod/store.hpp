@@ -356,6 +356,13 @@ struct store_account {
     std::uint64_t shared_nodes; // nodes with more than one parent
 };
 
+/// Strings of more bytes (a key and its value) have chunks of memory of their own.
+inline constexpr std::size_t slotted_string_bytes_max = 8184;
+/// Whether the memory that strings of so many bytes give up serves others of
+/// 'wanted' bytes next: those of the same size class, and among large ones what is at least half
+/// as large.
+bool string_memory_serves(std::size_t given_up_bytes, std::size_t wanted_bytes) noexcept;
+
 /// MOD's part of an open pool.
 class store {
 public:

@@ -17,13 +17,15 @@
 // iterators, are valid until the handle's next update, from a version as long as it lives. An index
 // that is no element's is refused by updates of handles, and ends the program elsewhere.
 //
-// Nodes and their costs: detail/rrb_tree.hpp.
+// Nodes and their costs: detail/rrb_node.hpp.
 #pragma once
 
+#include <holdfast/mod/detail/handle.hpp>
 #include <holdfast/mod/detail/rrb_tree.hpp>
 #include <holdfast/mod/store.hpp>
 
 #include <algorithm>
+#include <cassert>
 #include <compare>
 #include <concepts>
 #include <cstddef>
@@ -183,219 +185,207 @@ private:
     const Self& self() const noexcept { return static_cast<const Self&>(*this); }
 };
 
-} // namespace detail
+template <element T> class vector_version;
 
-/// A named vector in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
-/// size, empty, operator[], at, front, back, begin, end: detail::vector_reading.
-///
-/// Threads: one that reads through handles, or any number while none writes. Writers wait for each
-///          other. snapshot() at any time.
+/// The vector's updates. An index that is no element's ends the program.
 template <element T>
-class vector : public detail::vector_reading<vector<T>, T> {
-    using layout = detail::vector_layout<T>;
+class vector_batch : public batch_base, public vector_reading<vector_batch<T>, T> {
+    using layout = vector_layout<T>;
 
 public:
     using view = typename layout::view;
     using size_type = std::size_t;
 
-    /// Several updates that become one version. Reads see the updates before them.
-    ///
-    /// Errors: none; when the pool is full they change nothing more, and the commit says it.
-    class batch : public detail::vector_reading<batch, T> {
-    public:
-        /// Of what 'word' names: for sections over several structures.
-        batch(shadow& work, std::uint64_t word) noexcept : edit_(work), work_(&work), word_(word) {}
-        batch(batch&&) noexcept = default;
-        batch& operator=(batch&&) = delete;
-        /// For root::writing::overwrite. Requires: index < size().
-        std::byte* place_to_store(size_type index) const noexcept {
-            return const_cast<std::byte*>(this->place(index));
+    vector_batch(shadow& work, std::uint64_t word) noexcept : batch_base(work, word), edit_(work) {}
+    vector_batch(vector_batch&&) noexcept = default;
+    vector_batch& operator=(vector_batch&&) = delete;
+    /// For root::writing::overwrite. Requires: index < size().
+    std::byte* place_to_store(size_type index) const noexcept {
+        assert(index < this->size());
+        return const_cast<std::byte*>(this->place(index));
+    }
+    void set(size_type index, view value) {
+        if (!has(index)) return;
+        const written slot(*work_, value);
+        if (slot) word_ = edit_.set(word_, number(index), slot.bytes());
+    }
+    void swap(size_type i, size_type j) {
+        if (!has(i) || !has(j) || i == j) return;
+        // Slots change places; what they name stays.
+        std::byte first[bytes], second[bytes];
+        std::memcpy(first, place(i), bytes);
+        std::memcpy(second, place(j), bytes);
+        word_ = edit_.put(word_, number(i), second);
+        word_ = edit_.put(word_, number(j), first);
+    }
+    void push_back(view value) {
+        const written slot(*work_, value);
+        if (slot) word_ = edit_.extend(word_, slot.bytes(), 1);
+    }
+    /// Cost: for trivially copyable elements none but the commit's, most times.
+    void pop_back() {
+        if (has(0)) word_ = edit_.take(word_, number(this->size() - 1));
+    }
+    /// Keeps the first 'count' elements, or all when there are no more.
+    void take(size_type count) { slice(0, count); }
+    /// Leaves the first 'count' elements out.
+    void drop(size_type count) { slice(count, this->size()); }
+    /// Keeps the elements from 'first' to before 'last', as far as there are such.
+    void slice(size_type first, size_type last) {
+        last = std::min(last, this->size());
+        word_ = edit_.slice(word_, number(std::min(first, last)), number(last));
+    }
+    /// Before the element at 'index', or behind the last one.
+    void insert(size_type index, view value) {
+        if (index != this->size() && !has(index)) return;
+        const written slot(*work_, value);
+        if (slot) word_ = edit_.insert(word_, number(index), slot.bytes(), 1);
+    }
+    void erase(size_type index) { erase(index, index + 1); }
+    void erase(size_type first, size_type last) {
+        if (first < last && has(last - 1)) word_ = edit_.erase(word_, number(first), number(last));
+    }
+    void clear() { word_ = edit_.clear(word_); }
+    /// Cost: O(elements added). Requires: a range that is not this batch.
+    template <std::ranges::input_range Range>
+        requires std::convertible_to<std::ranges::range_reference_t<Range>, view>
+    void append_range(Range&& range) {
+        if constexpr (std::ranges::contiguous_range<Range> && std::is_reference_v<view> &&
+                      std::same_as<std::ranges::range_value_t<Range>, T>) {
+            append_elements(std::ranges::data(range), std::ranges::size(range));
+        } else {
+            append_views(range);
         }
-        void set(size_type index, view value) {
-            if (!has(index)) return;
-            const written slot(*work_, value);
-            if (slot) word_ = edit_.set(word_, number(index), slot.bytes());
-        }
-        void swap(size_type i, size_type j) {
-            if (!has(i) || !has(j) || i == j) return;
-            // Slots change places; what they name stays.
-            std::byte first[bytes], second[bytes];
-            std::memcpy(first, place(i), bytes);
-            std::memcpy(second, place(j), bytes);
-            word_ = edit_.put(word_, number(i), second);
-            word_ = edit_.put(word_, number(j), first);
-        }
-        void push_back(view value) {
-            const written slot(*work_, value);
-            if (slot) word_ = edit_.extend(word_, slot.bytes(), 1);
-        }
-        /// Cost: for trivially copyable elements none but the commit's, most times.
-        void pop_back() {
-            if (has(0)) word_ = edit_.take(word_, number(this->size() - 1));
-        }
-        /// Keeps the first 'count' elements, or all when there are no more.
-        void take(size_type count) { slice(0, count); }
-        /// Leaves the first 'count' elements out.
-        void drop(size_type count) { slice(count, this->size()); }
-        /// Keeps the elements from 'first' to before 'last', as far as there are such.
-        void slice(size_type first, size_type last) {
-            last = std::min(last, this->size());
-            word_ = edit_.slice(word_, number(std::min(first, last)), number(last));
-        }
-        /// Before the element at 'index', or behind the last one.
-        void insert(size_type index, view value) {
-            if (index != this->size() && !has(index)) return;
-            const written slot(*work_, value);
-            if (slot) word_ = edit_.insert(word_, number(index), slot.bytes(), 1);
-        }
-        void erase(size_type index) { erase(index, index + 1); }
-        void erase(size_type first, size_type last) {
-            if (first < last && has(last - 1))
-                word_ = edit_.erase(word_, number(first), number(last));
-        }
-        void clear() { word_ = edit_.clear(word_); }
-        /// Cost: O(elements added). Requires: a range that is not this batch.
-        template <std::ranges::input_range Range>
-            requires std::convertible_to<std::ranges::range_reference_t<Range>, view>
-        void append_range(Range&& range) {
-            if constexpr (std::ranges::contiguous_range<Range> && std::is_reference_v<view> &&
-                          std::same_as<std::ranges::range_value_t<Range>, T>) {
-                append_elements(std::ranges::data(range), std::ranges::size(range));
-            } else {
-                append_views(range);
-            }
-        }
-        template <std::ranges::input_range Range> void assign(Range&& range) {
-            clear();
-            append_range(std::forward<Range>(range));
-        }
-        /// The pool is full: this batch will not be committed.
-        bool failed() const noexcept { return work_->failed(); }
+    }
+    template <std::ranges::input_range Range> void assign(Range&& range) {
+        clear();
+        append_range(std::forward<Range>(range));
+    }
 
-        std::uint64_t word() const noexcept { return word_; }
-        const std::byte* base() const noexcept { return work_->base(); }
+private:
+    friend class vector_version<T>;
+    static constexpr std::size_t bytes = layout::leaf.element_bytes;
+    /// An element as it lies in a slot; with its blob, when it has one.
+    class written {
+    public:
+        written(shadow& to, view value) : done_(slot<T>::write(to, bytes_, value)) {}
+        explicit operator bool() const noexcept { return done_; }
+        const std::byte* bytes() const noexcept { return bytes_; }
 
     private:
-        friend class vector;
-        static constexpr std::size_t bytes = layout::leaf.element_bytes;
-        /// An element as it lies in a slot; with its blob, when it has one.
-        class written {
-        public:
-            written(shadow& to, view value) : done_(detail::slot<T>::write(to, bytes_, value)) {}
-            explicit operator bool() const noexcept { return done_; }
-            const std::byte* bytes() const noexcept { return bytes_; }
+        std::byte bytes_[vector_batch::bytes] = {};
+        bool done_;
+    };
 
-        private:
-            std::byte bytes_[batch::bytes] = {};
-            bool done_;
-        };
-
-        static std::uint32_t number(size_type index) noexcept {
-            return static_cast<std::uint32_t>(index);
-        }
-        const std::byte* place(size_type index) const noexcept {
-            return layout::tree::element(base(), word_, number(index));
-        }
-        /// Whether there is such an element. One may be missing once the pool is full, only.
-        bool has(size_type index) const noexcept {
-            if (failed()) return false;
-            if (index >= this->size()) detail::no_such_element(index, this->size());
-            return true;
-        }
-        void append_elements(const T* from, size_type count) {
-            if (count > detail::rrb::count_max) return work_->fail();
-            word_ = edit_.extend(word_, reinterpret_cast<const std::byte*>(from), number(count));
-        }
-        template <class Range> void append_views(Range& range) {
-            constexpr std::uint32_t most = layout::leaf.capacity();
-            std::byte slots[most * bytes] = {};
-            std::uint32_t n = 0;
-            for (auto&& value : range) {
-                if (!detail::slot<T>::write(*work_, slots + n * bytes, value)) return;
-                if (++n < most) continue;
-                word_ = edit_.extend(word_, slots, n);
-                n = 0;
-            }
+    static std::uint32_t number(size_type index) noexcept {
+        return static_cast<std::uint32_t>(index);
+    }
+    const std::byte* place(size_type index) const noexcept {
+        return layout::tree::element(this->base(), word_, number(index));
+    }
+    /// Whether there is such an element. One may be missing once the pool is full, only.
+    bool has(size_type index) const noexcept {
+        if (this->failed()) return false;
+        if (index >= this->size()) no_such_element(index, this->size());
+        return true;
+    }
+    void append_elements(const T* from, size_type count) {
+        if (count > rrb::count_max) return work_->fail();
+        word_ = edit_.extend(word_, reinterpret_cast<const std::byte*>(from), number(count));
+    }
+    template <class Range> void append_views(Range& range) {
+        constexpr std::uint32_t most = layout::leaf.capacity();
+        std::byte slots[most * bytes] = {};
+        std::uint32_t n = 0;
+        for (auto&& value : range) {
+            if (!slot<T>::write(*work_, slots + n * bytes, value)) return;
+            if (++n < most) continue;
             word_ = edit_.extend(word_, slots, n);
+            n = 0;
         }
-        /// Another tree of this store, shared.
-        void append_tree(std::uint64_t other) { word_ = edit_.append(word_, other); }
+        word_ = edit_.extend(word_, slots, n);
+    }
+    /// Another tree of this store, shared.
+    void append_tree(std::uint64_t other) { word_ = edit_.append(word_, other); }
 
-        typename layout::editor edit_;
-        shadow* work_;
-        std::uint64_t word_;
-    };
+    typename layout::editor edit_;
+};
 
-    /// A value: what a vector was at some time, or what it may become. Updates give other versions
-    /// and leave this one as it is.
+template <element T>
+class vector_version : public version_base<vector_version<T>, vector_batch<T>>,
+                       public vector_reading<vector_version<T>, T> {
+    using batch = vector_batch<T>;
+
+public:
+    using view = typename vector_layout<T>::view;
+    using size_type = std::size_t;
+    using version_base<vector_version, batch>::version_base;
+
+    [[nodiscard]] vector_version set(size_type index, view value) const {
+        return this->update([&](batch& to) { to.set(index, value); });
+    }
+    [[nodiscard]] vector_version swap(size_type i, size_type j) const {
+        return this->update([&](batch& to) { to.swap(i, j); });
+    }
+    [[nodiscard]] vector_version push_back(view value) const {
+        return this->update([&](batch& to) { to.push_back(value); });
+    }
+    [[nodiscard]] vector_version pop_back() const {
+        return this->update([](batch& to) { to.pop_back(); });
+    }
+    [[nodiscard]] vector_version take(size_type count) const { return slice(0, count); }
+    [[nodiscard]] vector_version drop(size_type count) const { return slice(count, this->size()); }
+    [[nodiscard]] vector_version slice(size_type first, size_type last) const {
+        return this->update([&](batch& to) { to.slice(first, last); });
+    }
+    [[nodiscard]] vector_version insert(size_type index, view value) const {
+        return this->update([&](batch& to) { to.insert(index, value); });
+    }
+    [[nodiscard]] vector_version erase(size_type index) const { return erase(index, index + 1); }
+    [[nodiscard]] vector_version erase(size_type first, size_type last) const {
+        return this->update([&](batch& to) { to.erase(first, last); });
+    }
+    /// This one's elements, then the other's.
     ///
-    /// Cost:     O(log16 n) new nodes each; those of versions never committed are given back.
-    /// Ordering: 0.
-    /// Errors:   none; when the pool was full, the commit says it.
-    class version : public mod::version, public detail::vector_reading<version, T> {
-    public:
-        version() noexcept = default;
-        [[nodiscard]] version set(size_type index, view value) const {
-            return update([&](batch& to) { to.set(index, value); });
-        }
-        [[nodiscard]] version swap(size_type i, size_type j) const {
-            return update([&](batch& to) { to.swap(i, j); });
-        }
-        [[nodiscard]] version push_back(view value) const {
-            return update([&](batch& to) { to.push_back(value); });
-        }
-        [[nodiscard]] version pop_back() const {
-            return update([](batch& to) { to.pop_back(); });
-        }
-        [[nodiscard]] version take(size_type count) const { return slice(0, count); }
-        [[nodiscard]] version drop(size_type count) const { return slice(count, this->size()); }
-        [[nodiscard]] version slice(size_type first, size_type last) const {
-            return update([&](batch& to) { to.slice(first, last); });
-        }
-        [[nodiscard]] version insert(size_type index, view value) const {
-            return update([&](batch& to) { to.insert(index, value); });
-        }
-        [[nodiscard]] version erase(size_type index) const { return erase(index, index + 1); }
-        [[nodiscard]] version erase(size_type first, size_type last) const {
-            return update([&](batch& to) { to.erase(first, last); });
-        }
-        [[nodiscard]] version clear() const {
-            return update([](batch& to) { to.clear(); });
-        }
-        /// This one's elements, then the other's.
-        ///
-        /// Cost:   O(log16 n) when 'other' is this version, or another vector's current one in the
-        ///         same pool: then both share nodes, and the commit reports a conflict when that is
-        ///         no longer current. Else O(other.size()): its elements are copied.
-        [[nodiscard]] version append(const version& other) const {
-            if (other.empty()) return *this;
-            const bool self = other.of() == of() && other.word() == word();
-            const bool shares = self || (other.of() != of() && other.base() == base() &&
-                                         other.of()->word() == other.word());
-            mod::version next = derived();
-            if (shares && !self) next.depends_on(other);
-            batch to(next.work(), word());
-            if (shares) to.append_tree(other.word());
-            else to.append_range(other);
-            next.set_word(to.word());
-            next.done();
-            return version(std::move(next));
-        }
-        /// Several at once: change(batch&).
-        template <class Change> [[nodiscard]] version update(Change&& change) const {
-            return version(updated([&](shadow& work, std::uint64_t word) {
-                batch to(work, word);
-                change(to);
-                return to.word();
-            }));
-        }
-        using mod::version::base;
-        using mod::version::word;
+    /// Cost:   O(log16 n) when 'other' is this version, or another vector's current one in the
+    ///         same pool: then both share nodes, and the commit reports a conflict when that is
+    ///         no longer current. Else O(other.size()): its elements are copied.
+    [[nodiscard]] vector_version append(const vector_version& other) const {
+        if (other.empty()) return *this;
+        const bool self = other.of() == this->of() && other.word() == this->word();
+        const bool shares = self || (other.of() != this->of() && other.base() == this->base() &&
+                                     other.of()->word() == other.word());
+        mod::version next = this->derived();
+        if (shares && !self) next.depends_on(other);
+        batch to(next.work(), this->word());
+        if (shares) to.append_tree(other.word());
+        else to.append_range(other);
+        next.set_word(to.word());
+        next.done();
+        return vector_version(std::move(next));
+    }
+};
 
-    private:
-        friend class vector;
-        explicit version(mod::version of) noexcept : mod::version(std::move(of)) {}
-    };
+} // namespace detail
+
+/// A named vector in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
+/// size, empty, operator[], at, front, back, begin, end: detail::vector_reading. clear, snapshot,
+/// commit, when_durable, set_durability: detail::handle. Its batches and versions have its updates:
+/// detail::vector_batch, detail::vector_version.
+///
+/// Threads: one that reads through handles, or any number while none writes. Writers wait for each
+///          other. snapshot() at any time.
+template <element T>
+class vector : public detail::handle<detail::vector_batch<T>, detail::vector_version<T>>,
+               public detail::vector_reading<vector<T>, T> {
+    using layout = detail::vector_layout<T>;
+    using handle = detail::handle<detail::vector_batch<T>, detail::vector_version<T>>;
+
+public:
+    using view = typename layout::view;
+    using size_type = std::size_t;
+    using typename handle::batch;
+    using typename handle::version;
 
     /// The vector of this name, made if there is none.
     ///
@@ -403,10 +393,8 @@ public:
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
     ///           limit_reached, bad_argument.
     static result<vector> open(const pool& in, const place& at) {
-        auto opened =
-            store::of(in).open(at, detail::vector_kind, detail::slot_shape(detail::slot<T>::form));
-        if (!opened) return opened.error();
-        return vector(**opened);
+        return handle::template opened<vector>(in, at, detail::vector_kind,
+                                               detail::slot_shape(detail::slot<T>::form));
     }
 
     /// Gives an element another value.
@@ -419,13 +407,13 @@ public:
     /// Threads:  writers wait for each other.
     /// Source:   MOD §4.3.1, Fig. 8a-b. Differs: the store in place (root::writing::overwrite).
     status set(size_type index, view value) {
-        auto writing = root_->write();
+        auto writing = this->root_->write();
         batch to(writing.work(), writing.word());
         if (index >= to.size()) return detail::refuse_index(index, to.size());
         if constexpr (one_store)
             if (writing.overwrite(to.place_to_store(index), &value, sizeof(T))) return {};
         to.set(index, value);
-        return finish(writing, to);
+        return handle::finish(writing, to);
     }
     /// Two elements change places. Otherwise as set.
     status swap(size_type i, size_type j) {
@@ -465,10 +453,6 @@ public:
     status erase(size_type first, size_type last) {
         return change(last == 0 ? no_element : last - 1, [&](batch& to) { to.erase(first, last); });
     }
-    /// Cost: O(1) before it returns. Otherwise as set.
-    status clear() {
-        return update([](batch& to) { to.clear(); });
-    }
     /// Makes the range's elements the vector's, failure-atomically. Cost: O(size of both).
     template <std::ranges::input_range Range> status assign(Range&& range) {
         return update([&](batch& to) { to.assign(std::forward<Range>(range)); });
@@ -485,34 +469,16 @@ public:
     ///           pool_full; the vector is unchanged.
     status append(const version& other) {
         for (;;) {
-            const version before = snapshot();
-            status committed = commit(before.append(other));
-            if (committed.code() != errc::conflict || before.word() == word()) return committed;
+            const version before = this->snapshot();
+            status committed = this->commit(before.append(other));
+            if (committed.code() != errc::conflict || before.word() == this->word())
+                return committed;
         }
     }
     /// Several updates as one: change(batch&). Ordering, crash and errors as one of them.
     template <class Change> status update(Change&& change) {
-        auto writing = root_->write();
-        batch to(writing.work(), writing.word());
-        change(to);
-        return finish(writing, to);
+        return handle::update([&](batch& to) { (void)change(to); });
     }
-
-    /// The vector as it is now, kept. Never blocks.
-    version snapshot() const { return version(root_->read()); }
-    /// Makes 'next' the vector, if what it was derived from is still current.
-    ///
-    /// Ordering: 1 point, 2 with durability::on_return.
-    /// Errors:   conflict (another commit came first), pool_full; the vector is unchanged.
-    status commit(const version& next) { return root_->commit(next); }
-
-    durability when_durable() const noexcept { return root_->when_durable(); }
-    void set_durability(durability wanted) noexcept { root_->set_durability(wanted); }
-    /// For store::commit of several.
-    mod::root* of() const noexcept { return root_; }
-
-    std::uint64_t word() const noexcept { return root_->word(); }
-    const std::byte* base() const noexcept { return root_->base(); }
 
 private:
     static constexpr size_type no_element = ~size_type{0};
@@ -520,23 +486,17 @@ private:
     /// place.
     static constexpr bool one_store =
         !std::is_same_v<T, std::string> && sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0;
-    explicit vector(mod::root& at) noexcept : root_(&at) {}
+    using handle::handle;
 
-    static status finish(mod::root::writing& writing, const batch& to) {
-        if (to.word() == writing.word() && !to.failed()) return {}; // nothing was changed
-        return writing.commit(to.word());
-    }
     /// One update that wants this element to exist.
     template <class Change> status change(size_type wanted, Change&& once) {
-        auto writing = root_->write();
+        auto writing = this->root_->write();
         batch to(writing.work(), writing.word());
         if (wanted != no_element && wanted >= to.size())
             return detail::refuse_index(wanted, to.size());
         once(to);
-        return finish(writing, to);
+        return handle::finish(writing, to);
     }
-
-    mod::root* root_;
 };
 
 } // namespace hf::mod

@@ -3,13 +3,12 @@
 // Maps, sets and ordered maps: every operation, of words and of strings, and of keys that collide
 // so that nodes are deep; batches, versions, and two maps that change together.
 #include "mod_program.hpp"
+#include <mod/kinds.hpp>
 
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/set.hpp>
 #include <holdfast/mod/update.hpp>
-
-#include <mod/kinds.hpp>
 
 #include <map>
 #include <string>

@@ -7,11 +7,10 @@
 
 #include <base/assert.hpp>
 #include <check/shadow_trace.hpp>
+#include <mod/store_impl.hpp>
 
 #include <holdfast/crash.hpp>
 #include <holdfast/mod/store.hpp>
-
-#include <mod/store_impl.hpp>
 
 #include <set>
 #include <span>

@@ -5,10 +5,9 @@
 // nodes, arenas taken and turned to other sizes, snapshots, a full pool, and all of it again after
 // an unclean end.
 #include "mod_program.hpp"
+#include <mod/block_list.hpp>
 
 #include <holdfast/alloc.hpp>
-
-#include <mod/block_list.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -619,8 +618,8 @@ public:
                                     shared_by_threads::copied_first) &&
     add_variants<shared_by_threads>("store/shared by threads, in part",
                                     shared_by_threads::popped_one) &&
-    add_variants<shared_again>("store/shared again") &&
-    add_variants<turned>("store/turned") && add_variants<passed_on>("store/passed on") &&
+    add_variants<shared_again>("store/shared again") && add_variants<turned>("store/turned") &&
+    add_variants<passed_on>("store/passed on") &&
     add_variants<turned_by_another>("store/turned by another") &&
     add_variants<snapshots>("store/snapshots") && add_variants<arenas>("store/arenas") &&
     add_variants<two_writers>("store/two writers", "a") &&

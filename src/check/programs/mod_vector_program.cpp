@@ -4,10 +4,9 @@
 // concatenations that share nodes within a vector and between two; batches and versions.
 #include "mod_program.hpp"
 #include <base/assert.hpp>
+#include <mod/kinds.hpp>
 
 #include <holdfast/mod/vector.hpp>
-
-#include <mod/kinds.hpp>
 
 #include <algorithm>
 #include <array>

@@ -799,8 +799,7 @@ template <template <bool> class Program> void add_both(const std::string& name) 
     add_both<grow_inside>("section/growth");
     add_both<trimmed>("section/trim");
     add_both<used_chunk>("section/used chunk");
-    hf::crash::add("section/rolled back/process",
-                   std::make_unique<rolled_back>(hf::mode::process));
+    hf::crash::add("section/rolled back/process", std::make_unique<rolled_back>(hf::mode::process));
     hf::crash::add("section/rolled back/eadr", std::make_unique<rolled_back>(hf::mode::pmem));
     hf::crash::add("section/kept by chance", std::make_unique<kept_by_chance>());
     hf::crash::add("section/unstage at once", std::make_unique<given_back_at_once>());

@@ -4,7 +4,7 @@
 #pragma once
 
 #include <base/assert.hpp>
-#include <section/pool_impl.hpp>
+#include <open/pool_impl.hpp>
 #include <section/section.hpp>
 
 #include <chrono>

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What mod::stack and mod::queue have in common: their handle, versions and batches. Both hold
-// elements of which one is the next to go: the stack's newest, the queue's oldest.
+// What mod::stack and mod::queue have in common: both hold elements of which one is the next to go,
+// the stack's newest, the queue's oldest.
 //
 // Ops is the structure: pure functions on words, 'push', 'pop' and 'cleared', which make nodes in a
 // shadow; 'next' and 'iterator', which read; 'reads', the names that users read by.
 #pragma once
 
 #include <holdfast/mod/detail/element.hpp>
+#include <holdfast/mod/detail/handle.hpp>
 
 #include <algorithm>
 #include <cstddef>
@@ -91,68 +92,41 @@ public:
     iterator end() const noexcept { return {}; }
 };
 
-/// Several updates of one version, at one commit. Lives as long as the function that it is given
-/// to.
-template <class Ops> class sequence_batch : public sequence_range<sequence_batch<Ops>, Ops> {
+template <class Ops>
+class sequence_batch : public batch_base, public sequence_range<sequence_batch<Ops>, Ops> {
 public:
     using view = typename Ops::view;
     using value_type = typename Ops::value_type;
+    using batch_base::batch_base;
 
-    sequence_batch(shadow& to, std::uint64_t word) noexcept : to_(&to), word_(word) {}
-
-    void push(view value) { word_ = Ops::push(*to_, word_, value); }
+    void push(view value) { word_ = Ops::push(*work_, word_, value); }
     /// Removes the next element and returns it. Nothing: there is none.
     std::optional<value_type> pop() {
         if (this->empty()) return std::nullopt;
-        std::optional<value_type> value(std::in_place, Ops::next(base(), word_));
-        word_ = Ops::pop(*to_, word_);
+        std::optional<value_type> value(std::in_place, Ops::next(this->base(), word_));
+        word_ = Ops::pop(*work_, word_);
         return value;
     }
-    void clear() { word_ = Ops::cleared(*to_, word_); }
-
-    /// Whether the pool is full: then the batch will not be committed.
-    bool failed() const noexcept { return to_->failed(); }
-    const std::byte* base() const noexcept { return to_->base(); }
-    std::uint64_t word() const noexcept { return word_; }
-
-private:
-    shadow* to_;
-    std::uint64_t word_;
+    void clear() { word_ = Ops::cleared(*work_, word_); }
 };
 
-/// A version: a value, whose updates are pure and return versions. What it reads stays as it is,
-/// whatever is committed meanwhile.
-///
-/// Threads: different objects may be used on different threads.
 template <class Ops>
-class sequence_version : public mod::version, public sequence_range<sequence_version<Ops>, Ops> {
+class sequence_version : public version_base<sequence_version<Ops>, sequence_batch<Ops>>,
+                         public sequence_range<sequence_version<Ops>, Ops> {
 public:
     using view = typename Ops::view;
-
-    sequence_version() noexcept = default;
-    explicit sequence_version(mod::version from) noexcept : mod::version(std::move(from)) {}
-
-    using mod::version::base;
-    using mod::version::word;
+    using version_base<sequence_version, sequence_batch<Ops>>::version_base;
 
     /// This version and one element more. Ordering: 0.
     [[nodiscard]] sequence_version push(view value) const {
-        return sequence_version(
-            updated([&](shadow& to, std::uint64_t word) { return Ops::push(to, word, value); }));
+        return sequence_version(this->updated(
+            [&](shadow& to, std::uint64_t word) { return Ops::push(to, word, value); }));
     }
     /// This version without its next element; itself when there is none. Ordering: 0.
     [[nodiscard]] sequence_version pop() const {
         if (this->empty()) return *this;
         return sequence_version(
-            updated([](shadow& to, std::uint64_t word) { return Ops::pop(to, word); }));
-    }
-    /// This version after 'change(batch&)'. Ordering: 0.
-    template <class Change> [[nodiscard]] sequence_version update(Change&& change) const {
-        return sequence_version(updated([&](shadow& to, std::uint64_t word) {
-            sequence_batch<Ops> batch(to, word);
-            change(batch);
-            return batch.word();
-        }));
+            this->updated([](shadow& to, std::uint64_t word) { return Ops::pop(to, word); }));
     }
 };
 
@@ -160,19 +134,22 @@ public:
 ///
 /// Threads: as the standard containers: reading beside reading, but not beside a writer; snapshot()
 ///          and what it returns beside anything. Writers wait for each other.
-template <class Ops> class sequence : public sequence_range<sequence<Ops>, Ops> {
+template <class Ops>
+class sequence : public handle<sequence_batch<Ops>, sequence_version<Ops>>,
+                 public sequence_range<sequence<Ops>, Ops> {
+    using handle = detail::handle<sequence_batch<Ops>, sequence_version<Ops>>;
+
 public:
     using view = typename Ops::view;
     using value_type = typename Ops::value_type;
-    using version = sequence_version<Ops>;
-    using batch = sequence_batch<Ops>;
+    using typename handle::batch;
 
     /// Adds an element.
     ///
     /// Ordering: 1 point, 2 with durability::on_return. Failure-atomic.
     /// Errors:   pool_full; nothing is changed.
     status push(view value) {
-        auto writing = root_->write();
+        auto writing = this->root_->write();
         const std::uint64_t next = Ops::push(writing.work(), writing.word(), value);
         return writing.commit(next);
     }
@@ -186,55 +163,26 @@ public:
         if (!gone && gone.error().code() == errc::pool_full) return popped(false);
         return gone;
     }
-    /// Removes all elements. Cost: O(nodes), when they are reclaimed. Ordering, Errors: as push.
-    status clear() {
-        return update([](batch& all) { all.clear(); });
-    }
     /// Commits what 'change(batch&)' does: all of it or nothing.
     ///
     /// Ordering, Errors: as push.
     template <class Change> status update(Change&& change) {
-        auto writing = root_->write();
-        batch changes(writing.work(), writing.word());
-        change(changes);
-        if (changes.word() == writing.word() && !changes.failed()) return {}; // nothing was changed
-        return writing.commit(changes.word());
+        return handle::update([&](batch& to) { (void)change(to); });
     }
-
-    /// The current version. Never blocks.
-    version snapshot() const { return version(root_->read()); }
-    /// Commits a version that was derived from the current one.
-    ///
-    /// Ordering: as push.
-    /// Errors:   conflict: another commit came first; pool_full. Nothing is changed.
-    status commit(const version& next) { return root_->commit(next); }
-
-    void set_durability(durability wanted) noexcept { root_->set_durability(wanted); }
-    durability when_durable() const noexcept { return root_->when_durable(); }
-    /// For store::commit of several.
-    mod::root* of() const noexcept { return root_; }
-
-    const std::byte* base() const noexcept { return root_->base(); }
-    std::uint64_t word() const noexcept { return root_->word(); }
 
 protected:
-    explicit sequence(mod::root* at) noexcept : root_(at) {}
-    static result<mod::root*> open_root(const pool& in, const place& at) {
-        return store::of(in).open(at, Ops::own_kind(), Ops::shape);
-    }
+    using handle::handle;
 
 private:
     result<value_type> popped(bool tidy) {
-        auto writing = root_->write();
+        auto writing = this->root_->write();
         const std::uint64_t word = writing.word();
         if (counted::of(word).count == 0) return status(errc::not_found, "empty");
-        value_type value(Ops::next(base(), word));
+        value_type value(Ops::next(this->base(), word));
         const std::uint64_t next = Ops::pop(writing.work(), word, tidy);
         if (status done = writing.commit(next); !done.ok()) return done;
         return value;
     }
-
-    mod::root* root_;
 };
 
 } // namespace hf::mod::detail

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The table of engines (holdfast/abi/engines.def), as far as the plugin needs
+// it. What a pass does depends on a row's columns, never on which row it is.
+#ifndef HOLDFAST_COMPILER_ENGINES_H
+#define HOLDFAST_COMPILER_ENGINES_H
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+namespace holdfast {
+
+/// Which of a section's writes an engine logs, in the table's own words.
+enum class LoggedWrites {
+  none,    ///< the engine has no sections
+  inputs,  ///< those that may overwrite what the section has read
+  writes,  ///< every one, but of fresh memory
+  regions, ///< every one, and where an idempotent region ends
+};
+
+struct EngineInfo {
+  llvm::StringLiteral Name;
+  unsigned Bit; ///< in durable formats; 0: the engine keeps nothing in a pool
+  LoggedWrites Logs;
+
+  /// Names the runtime's function for 'Step' of a section: hf_NAME_STEP.
+  std::string callee(llvm::StringRef Step) const;
+};
+
+/// The name that says that functions stay as they are.
+inline constexpr llvm::StringLiteral NoEngine = "none";
+
+/// All rows of the table, those without sections among them.
+llvm::ArrayRef<EngineInfo> engines();
+
+/// Returns the engine of sections where no option says another: the table's
+/// first that has sections.
+const EngineInfo *defaultEngine();
+
+/// Returns the engine of this name; null for NoEngine. An engine without
+/// sections is an error, and so is a name that the table does not have: the
+/// message names the engines that functions can be instrumented for.
+llvm::Expected<const EngineInfo *> findEngine(llvm::StringRef Name);
+
+} // namespace holdfast
+
+#endif

@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "transform/SplitCopies.h"
+
+#include "llvm/ADT/Statistic.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/Module.h"
+
+#define DEBUG_TYPE "holdfast-relocate"
+
+using namespace llvm;
+
+STATISTIC(NumSplit, "Copies of structs split at their pointers");
+
+namespace holdfast {
+
+static constexpr uint64_t WordBytes = 8;
+static constexpr StringLiteral Mark = "holdfast.relocatable";
+
+bool isRelocatable(const Module &M) { return M.getNamedMetadata(Mark); }
+
+bool isPointerTag(const MDNode *Tag) {
+  if (!Tag || Tag->getNumOperands() < 3)
+    return false;
+  const auto *Access = dyn_cast_or_null<MDNode>(Tag->getOperand(1));
+  if (!Access || Access->getNumOperands() == 0)
+    return false;
+  const auto *Name = dyn_cast<MDString>(Access->getOperand(0));
+  return Name && Name->getString() == "any pointer";
+}
+
+namespace {
+
+struct PointerField {
+  uint64_t Offset;
+  MDNode *Tag;
+};
+
+/// Returns the pointers among the fields that a copy's metadata lists, in
+/// order.
+SmallVector<PointerField, 8> pointersIn(const MDNode &Fields, uint64_t Bytes) {
+  SmallVector<PointerField, 8> Found;
+  uint64_t End = 0;
+  for (unsigned I = 0; I + 3 <= Fields.getNumOperands(); I += 3) {
+    auto Number = [&](unsigned Operand) {
+      return mdconst::extract<ConstantInt>(Fields.getOperand(Operand))
+          ->getZExtValue();
+    };
+    auto *Tag = dyn_cast_or_null<MDNode>(Fields.getOperand(I + 2));
+    if (!isPointerTag(Tag))
+      continue;
+    for (uint64_t At = Number(I); At + WordBytes <= Number(I) + Number(I + 1);
+         At += WordBytes) {
+      if (At < End || At + WordBytes > Bytes)
+        continue; // fields of a union: whoever reads the bytes checks them
+      Found.push_back({At, Tag});
+      End = At + WordBytes;
+    }
+  }
+  return Found;
+}
+
+/// Copies bytes, the pointers among them as pointers.
+void copyInPieces(IRBuilderBase &Builder, Value *To, Align ToAlign, Value *From,
+                  Align FromAlign, uint64_t Bytes,
+                  ArrayRef<PointerField> Fields) {
+  auto At = [&](Value *Base, uint64_t Offset) {
+    return Offset == 0
+               ? Base
+               : Builder.CreateInBoundsPtrAdd(Base, Builder.getInt64(Offset));
+  };
+  auto CopyBetween = [&](uint64_t Begin, uint64_t End) {
+    if (Begin < End)
+      Builder.CreateMemCpy(At(To, Begin), commonAlignment(ToAlign, Begin),
+                           At(From, Begin), commonAlignment(FromAlign, Begin),
+                           End - Begin);
+  };
+  uint64_t Done = 0;
+  for (const PointerField &Field : Fields) {
+    CopyBetween(Done, Field.Offset);
+    LoadInst *Value =
+        Builder.CreateAlignedLoad(Builder.getPtrTy(), At(From, Field.Offset),
+                                  commonAlignment(FromAlign, Field.Offset));
+    StoreInst *Store = Builder.CreateAlignedStore(
+        Value, At(To, Field.Offset), commonAlignment(ToAlign, Field.Offset));
+    if (Field.Tag) {
+      Value->setMetadata(LLVMContext::MD_tbaa, Field.Tag);
+      Store->setMetadata(LLVMContext::MD_tbaa, Field.Tag);
+    }
+    Done = Field.Offset + WordBytes;
+  }
+  CopyBetween(Done, Bytes);
+}
+
+/// Replaces the copy. Its memory does not overlap, or is the same.
+void split(MemCpyInst &Copy, uint64_t Bytes, ArrayRef<PointerField> Fields) {
+  IRBuilder<> Builder(&Copy);
+  copyInPieces(Builder, Copy.getDest(), Copy.getDestAlign().valueOrOne(),
+               Copy.getSource(), Copy.getSourceAlign().valueOrOne(), Bytes,
+               Fields);
+  Copy.eraseFromParent();
+  ++NumSplit;
+}
+
+void addPointersIn(Type *T, uint64_t Offset, const DataLayout &Layout,
+                   SmallVectorImpl<PointerField> &Found) {
+  if (T->isPointerTy()) {
+    Found.push_back({Offset, nullptr});
+  } else if (auto *Struct = dyn_cast<StructType>(T)) {
+    const StructLayout *Fields = Layout.getStructLayout(Struct);
+    for (unsigned I = 0; I != Struct->getNumElements(); ++I)
+      addPointersIn(Struct->getElementType(I),
+                    Offset + Fields->getElementOffset(I), Layout, Found);
+  } else if (auto *Array = dyn_cast<ArrayType>(T)) {
+    uint64_t Bytes = Layout.getTypeAllocSize(Array->getElementType());
+    for (uint64_t I = 0; I != Array->getNumElements(); ++I)
+      addPointersIn(Array->getElementType(), Offset + I * Bytes, Layout, Found);
+  }
+}
+
+void splitCopies(Function &F) {
+  for (Instruction &I : make_early_inc_range(instructions(F))) {
+    auto *Copy = dyn_cast<MemCpyInst>(&I);
+    if (!Copy || Copy->isVolatile())
+      continue;
+    auto *Length = dyn_cast<ConstantInt>(Copy->getLength());
+    MDNode *Fields = Copy->getMetadata(LLVMContext::MD_tbaa_struct);
+    if (!Length || !Fields)
+      continue;
+    auto Found = pointersIn(*Fields, Length->getZExtValue());
+    if (!Found.empty())
+      split(*Copy, Length->getZExtValue(), Found);
+  }
+}
+
+} // namespace
+
+void copyByType(IRBuilderBase &Builder, Value *To, Align ToAlign, Value *From,
+                Align FromAlign, Type *T, const DataLayout &Layout) {
+  SmallVector<PointerField, 8> Found;
+  addPointersIn(T, 0, Layout, Found);
+  copyInPieces(Builder, To, ToAlign, From, FromAlign,
+               Layout.getTypeStoreSize(T), Found);
+}
+
+PreservedAnalyses SplitCopiesPass::run(Module &M, ModuleAnalysisManager &) {
+  M.getOrInsertNamedMetadata(Mark);
+  for (Function &F : M)
+    splitCopies(F);
+  return PreservedAnalyses::none();
+}
+
+} // namespace holdfast

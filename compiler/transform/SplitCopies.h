@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Copies of structs in relocatable code (docs/internals/relocation.md), on what
+// clang has made: a copy of a struct whose type metadata names pointers becomes
+// loads and stores of those and copies of what lies between. Later the
+// optimiser would make integers of them.
+#ifndef HOLDFAST_COMPILER_SPLITCOPIES_H
+#define HOLDFAST_COMPILER_SPLITCOPIES_H
+
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/PassManager.h"
+
+namespace holdfast {
+
+/// Marks the module as relocatable, and lets copies of structs that hold
+/// pointers move them as pointers, while it is known which bytes they are.
+struct SplitCopiesPass : llvm::PassInfoMixin<SplitCopiesPass> {
+  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &);
+  static bool isRequired() { return true; }
+};
+
+/// Whether SplitCopiesPass has marked the module.
+bool isRelocatable(const llvm::Module &M);
+
+/// Whether an access tag of type-based alias analysis says "pointer".
+bool isPointerTag(const llvm::MDNode *Tag);
+
+/// Copies a 'T', the pointers in it as pointers.
+void copyByType(llvm::IRBuilderBase &Builder, llvm::Value *To,
+                llvm::Align ToAlign, llvm::Value *From, llvm::Align FromAlign,
+                llvm::Type *T, const llvm::DataLayout &Layout);
+
+} // namespace holdfast
+
+#endif

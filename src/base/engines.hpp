@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The engines that this build knows: the table (holdfast/abi/engines.def), for the runtime.
+#pragma once
+
+#include <holdfast/recovery.hpp>
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+// A test has a table with one engine more (test/engines).
+#if !defined(HF_ENGINE_TABLE)
+#define HF_ENGINE_TABLE <holdfast/abi/engines.def>
+#endif
+
+namespace hf {
+
+/// An engine's bit: engine_clobber, engine_undo …
+enum engine_bit : std::uint32_t {
+#define HF_ENGINE_ROW(name, bit, sections, verb) engine_##name = bit,
+#include HF_ENGINE_TABLE
+#undef HF_ENGINE_ROW
+};
+
+/// What of a failure-atomic function's writes an engine is told to log.
+enum class engine_sections : std::uint8_t { none, inputs, writes, regions };
+
+struct engine_row {
+    const char* name;
+    std::uint32_t bit; // 0: it keeps nothing in a pool
+    engine_sections sections;
+    recovery_verb verb;
+};
+
+/// The rows, each the only one of its engine: engine_rows::clobber …
+namespace engine_rows {
+#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
+    inline constexpr engine_row name{#name, bit, engine_sections::sections, recovery_verb::verb};
+#include HF_ENGINE_TABLE
+#undef HF_ENGINE_ROW
+} // namespace engine_rows
+
+std::span<const engine_row* const> engine_table() noexcept;
+/// The row of one bit; null: this build knows no such engine.
+const engine_row* engine_of(std::uint32_t bit) noexcept;
+/// Of those bits the ones whose engines have failure-atomic functions.
+std::uint32_t bits_with_sections(std::uint32_t mask) noexcept;
+/// "clobber, undo"; of bits that this build does not know, their numbers.
+std::string engine_names(std::uint32_t mask);
+
+} // namespace hf

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The lines a section has stored to, each flushed once at its commit. A line that a small table has
+// forgotten is listed, and flushed, twice: costs a few nanoseconds, loses nothing. Long lists are
+// made short again, so that a section takes memory by what it has touched, not by how often.
+#pragma once
+
+#include <base/line.hpp>
+#include <pool/medium.hpp>
+
+#include <algorithm>
+#include <array>
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+namespace hf {
+
+class flush_set {
+public:
+    void add(const void* address, std::uint64_t bytes) {
+        const std::uintptr_t first = line_of(address);
+        const std::uintptr_t end = reinterpret_cast<std::uintptr_t>(address) + bytes;
+        if (end - first > 16 * line_bytes) {
+            ranges_.push_back({first, end - first});
+            if (ranges_.size() >= shorten_at_) shorten();
+            return;
+        }
+        for (std::uintptr_t line = first; line < end; line += line_bytes) {
+            std::uintptr_t& seen = seen_[line / line_bytes % seen_.size()];
+            if (seen == line) continue;
+            seen = line;
+            lines_.push_back(line);
+            if (lines_.size() >= shorten_at_) shorten();
+        }
+    }
+    bool empty() const { return lines_.empty() && ranges_.empty(); }
+    /// Entries kept: at most twice the different ones, or 64 Ki of them.
+    std::size_t listed() const { return lines_.size() + ranges_.size(); }
+    /// Flushes and forgets everything; the caller fences.
+    void flush_all(hf::medium pm) {
+        for (std::uintptr_t line : lines_) {
+            pm.flush(reinterpret_cast<const void*>(line), line_bytes);
+            seen_[line / line_bytes % seen_.size()] = 0;
+        }
+        for (const range& r : ranges_) pm.flush(reinterpret_cast<const void*>(r.first), r.bytes);
+        lines_.clear();
+        ranges_.clear();
+    }
+
+private:
+    struct range {
+        std::uintptr_t first;
+        std::uintptr_t bytes;
+        auto operator<=>(const range&) const = default;
+    };
+    static constexpr std::size_t shorten_at_least = 64 << 10;
+
+    template <class T> static void keep_one_each(std::vector<T>& list) {
+        std::sort(list.begin(), list.end());
+        list.erase(std::unique(list.begin(), list.end()), list.end());
+    }
+    __attribute__((noinline)) void shorten() {
+        keep_one_each(lines_);
+        keep_one_each(ranges_);
+        shorten_at_ = std::max(shorten_at_least, 2 * std::max(lines_.size(), ranges_.size()));
+    }
+
+    std::array<std::uintptr_t, 128> seen_{};
+    std::vector<std::uintptr_t> lines_;
+    std::vector<range> ranges_;
+    std::size_t shorten_at_ = shorten_at_least;
+};
+
+} // namespace hf

@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A log lane: where one thread's section leaves what recovery needs.  docs/format/log.md
+//
+//   lane   = header line, two halves           (sections take turns: the epoch's parity chooses)
+//   half   = records …                         (continued in segments: blocks of the heap)
+//   record = check, kind and offset, bytes, payload padded to words
+//   kept   = the same mirrored, from the end of a half or segment downwards (5)
+//
+// (1) The first record of a section is its begin record, at the start of a half; it carries the
+//     section's epoch, which grows with every section of the lane and over every open.
+// (2) A record's check covers its words, its payload and the check before it. The first mismatch
+//     ends the log: no length is stored, and records of earlier sections never pass for this one's.
+// (3) Of the two sections in a lane the newer one is pending if and only if its begin record is
+//     valid and its epoch is above the header's 'committed'. A begin record therefore also says
+//     that the section before it is committed; and that one's log stays whole until then, because
+//     it is in the other half.
+// (4) In the process domain a lane is written in order, a word at a time, and whatever happens to
+//     the process leaves a prefix of that. Where the next record will be stands the end mark of the
+//     chain, until the record's check, stored last, takes its place; 'witness' is stored before
+//     'committed'. What is neither is damage, and not the end of a log. Elsewhere a power failure
+//     leaves any part of what was not fenced, and (2) is all that can be said.
+// (5) Kept records are for rolling back alone, and of use only while the caches are whole. They are
+//     stored through the cache, in program order, on lines of their own, and never written back;
+//     after a failure of the machine nobody reads them. Each is chained to the one before it and to
+//     the last of the other records, and counts those: so the two can be put in order.
+// (6) Of a block that changes hands outside of sections no log knows. A killed process may have
+//     stored the allocator's bit for it, and not flushed it: 'at_once', stored before that and
+//     flushed by chance only, says which block it is. The next open writes the bit back.
+#pragma once
+
+#include <alloc/heap.hpp>
+#include <base/checksum.hpp>
+#include <base/line.hpp>
+#include <pool/medium.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <type_traits>
+#include <vector>
+
+namespace hf {
+
+struct lane_header {
+    std::uint64_t committed;   // epoch of the lane's last section known to be committed
+    std::uint64_t witness;     // of 'committed', if the lane is written in order (4)
+    std::uint64_t at_once;     // block that changed hands outside of sections last; 0: none (6)
+    std::uint64_t reserved[5]; // zero
+};
+// In place of a witness, where the lane is not written in order (any more); 0: it never was.
+inline constexpr std::uint64_t lane_unordered = 0x756e6f726465726bULL;
+constexpr std::uint64_t witness_of(std::uint64_t committed) noexcept {
+    return (committed + 1) * 0x9e3779b97f4a7c15ULL;
+}
+inline bool is_ordered(const lane_header& h) noexcept {
+    return h.witness != 0 && h.witness != lane_unordered;
+}
+/// Stores the mark of a section and starts its write-back.
+inline void store_mark(hf::medium pm, lane_header* header, std::uint64_t epoch) noexcept {
+    if (is_ordered(*header)) // upholds (4)
+        pm.store_word(&header->witness, pm.keeps_order() ? witness_of(epoch) : lane_unordered);
+    pm.store_word(&header->committed, epoch);
+}
+static_assert(sizeof(lane_header) == line_bytes && std::is_trivially_copyable_v<lane_header>);
+
+// Part of the durable format: do not change the values.
+enum class record_kind : std::uint8_t {
+    begin = 1,     // payload: begin_payload, then the packed arguments; offset: staged and filled
+                   // records to follow, and in_order_bit
+    preserve = 2,  // payload: volatile bytes the section reads
+    old_bytes = 3, // payload: what stood at 'offset' before the section's store
+    alloc = 4,  // block at 'offset' of 'bytes' reserved by the section; offset 0: there was no room
+    free = 5,   // block at 'offset' of 'bytes' freed by the section
+    staged = 6, // block at 'offset' of 'bytes' that the section may adopt
+    segment = 7, // the log goes on in the block at 'offset' of 'bytes'
+    resumed = 8, // recovery starts to re-execute; 'offset' is the pool's generation
+    filled = 9,  // payload: filled_payload, of bytes at 'offset' written before the section
+    made = 10,   // staged and filled in one: a block filled from its start, of the size that its
+                 // bytes need. Read back as those two
+    overwritten = 11, // payload: what stood at 'offset' before a store to bytes that the section
+                      // had not read. The kind of kept records (5)
+    unkept = 12,      // there was no room for an overwritten record: no more of them follow
+};
+
+struct record_head {
+    std::uint64_t check; // of what, bytes, payload and the check before
+    std::uint64_t what;  // [kind:8][offset from pool start:56]
+    std::uint64_t bytes; // of the payload, or of the block named
+};
+static_assert(sizeof(record_head) == 24 && std::is_trivially_copyable_v<record_head>);
+
+/// Of a kept record, behind its payload: its check, stored last, is its last word.
+struct kept_head {
+    std::uint64_t bytes; // [records before it, modulo 2^16:16][bytes of the payload:48]
+    std::uint64_t what;
+    std::uint64_t check;
+};
+static_assert(sizeof(kept_head) == sizeof(record_head));
+inline constexpr unsigned kept_bytes_bits = 48;
+
+struct begin_payload {
+    std::uint64_t epoch;
+    std::uint64_t function_id;      // which txfunc
+    std::uint64_t function_version; // which body
+    std::uint16_t engine;           // engine_bit
+    std::uint16_t floats;           // float_environment in which the section runs
+    std::uint32_t args_bytes;       // packed arguments that follow
+};
+static_assert(sizeof(begin_payload) == 32 && std::is_trivially_copyable_v<begin_payload>);
+
+// In the offset of a begin record: the lane is written in order.
+inline constexpr std::uint64_t in_order_bit = std::uint64_t{1} << 32;
+
+// A begin record stands at the start of a half, whole: the smallest lane's half is 2 016 bytes.
+inline constexpr std::uint64_t args_bytes_max = 1024;
+static_assert(2 * sizeof(record_head) + sizeof(begin_payload) + args_bytes_max <= 2016);
+
+constexpr bool has_payload(record_kind kind) {
+    return kind == record_kind::begin || kind == record_kind::preserve ||
+           kind == record_kind::old_bytes || kind == record_kind::filled ||
+           kind == record_kind::made || kind == record_kind::overwritten;
+}
+
+constexpr bool is_of(record_kind kind, std::uint64_t what) {
+    return what >> 56 == static_cast<std::uint64_t>(kind);
+}
+
+/// Bytes that came to PM under the same fence as the section's first records. Where they do not
+/// have this sum that fence was never passed: the section has stored nothing in place.
+struct filled_payload {
+    std::uint64_t bytes; // how many
+    std::uint64_t sum;   // their XXH3-64
+};
+static_assert(sizeof(filled_payload) == 16 && std::is_trivially_copyable_v<filled_payload>);
+
+/// The check of a record whose predecessor has the check 'chain' (2).
+inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const void* payload,
+                                  std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
+    std::uint64_t words[3] = {what, bytes, 0};
+    // The payload is hashed without a seed: XXH3 would derive a secret from it for long inputs.
+    if (payload_bytes > 0) words[2] = XXH3_64bits(payload, payload_bytes);
+    return checksum(words, sizeof words, chain);
+}
+
+/// Where the next records go, and the checks they continue.
+struct lane_position {
+    std::byte* next;
+    std::byte* limit;
+    std::uint64_t chain;
+    std::byte* kept;              // where the next kept record ends (5)
+    std::uint64_t kept_chain = 0; // of kept records
+    std::uint64_t records = 0;    // so far, without kept ones
+};
+
+/// The check of a kept record at this position.
+inline std::uint64_t kept_check(const lane_position& at, std::uint64_t what, std::uint64_t bytes,
+                                const void* payload, std::uint64_t payload_bytes) noexcept {
+    std::uint64_t words[3] = {what, bytes, 0};
+    if (payload_bytes == word_bytes) std::memcpy(&words[2], payload, word_bytes);
+    else words[2] = XXH3_64bits(payload, payload_bytes);
+    return checksum(words, sizeof words, at.chain ^ at.kept_chain);
+}
+/// In the head of a kept record at this position.
+inline std::uint64_t kept_bytes_word(const lane_position& at, std::uint64_t bytes) noexcept {
+    return at.records << kept_bytes_bits | bytes;
+}
+
+/// Appends records. Fences nothing: the section decides when its records must be durable.
+class lane_writer {
+public:
+    /// At the start of a half: what stood there is gone.
+    void start(hf::medium pm, lane_position at) noexcept {
+        go_on(pm, at);
+        if (!pm.keeps_order()) return;
+        store_in_order(at.next, ~at.chain); // upholds (4)
+        end_kept();
+    }
+    /// Behind records that are there already.
+    void go_on(hf::medium pm, lane_position at) noexcept {
+        medium_ = pm;
+        at_ = at;
+        at_.limit = limit_below(at.kept);
+    }
+    static void store_in_order(std::byte* to, std::uint64_t word) noexcept {
+        std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to))
+            .store(word, std::memory_order_release);
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    /// True when a record with 'payload_bytes' fits and leaves room for a segment record after it.
+    bool fits(std::uint64_t payload_bytes) const noexcept {
+        return at_.next + record_bytes(payload_bytes) + sizeof(record_head) <= at_.limit;
+    }
+    static std::uint64_t record_bytes(std::uint64_t payload_bytes) noexcept {
+        return sizeof(record_head) + round_up(payload_bytes, word_bytes);
+    }
+    /// Requires: fits(payload_bytes), but for a segment record. 'payload' may be null when there is
+    /// none.
+    void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
+                std::uint64_t payload_bytes) noexcept {
+        append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
+                      payload_bytes);
+    }
+    /// The same for a kept record.
+    bool fits_kept(std::uint64_t bytes) const noexcept {
+        return at_.next + sizeof(record_head) + record_bytes(bytes) + 2 * line_bytes <= at_.kept;
+    }
+    /// Keeps the bytes at 'old', which stand at 'offset' (5). Requires: fits_kept(bytes), of more
+    /// than 0 bytes.
+    void keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept;
+    /// Appends a segment record and goes on in that segment, which starts at 'begin'.
+    void continue_in(std::byte* begin, std::uint64_t offset, std::uint64_t bytes) noexcept;
+
+private:
+    /// 'next': where the record after this one will be.
+    void append_before(std::byte* next, record_kind kind, std::uint64_t offset, std::uint64_t bytes,
+                       const void* payload, std::uint64_t payload_bytes) noexcept;
+    /// Where the other records end: no line is theirs and that of a kept record or its end mark.
+    static std::byte* limit_below(std::byte* kept) noexcept {
+        return kept - word_bytes -
+               (reinterpret_cast<std::uintptr_t>(kept) - word_bytes) % line_bytes;
+    }
+    void end_kept() noexcept { store_in_order(at_.kept - word_bytes, ~at_.kept_chain); }
+
+    medium medium_;
+    lane_position at_{};
+};
+
+/// One record as read back.
+struct record_view {
+    record_kind kind;
+    std::uint64_t offset;
+    std::uint64_t bytes;
+    const std::byte* payload;
+};
+
+/// A section that a crash cut short, as its lane tells it. Every number is bounded.
+struct pending_section {
+    std::uint32_t lane;
+    begin_payload begin;
+    std::vector<std::byte> args;
+    std::uint64_t announced;         // staged and filled records that its begin record counts
+    bool sound = true;               // false: its log continues where no log can
+    bool kept_known = true;          // kept records are among its records
+    std::deque<record_view> records; // begin excluded, in order: there may be very many
+    lane_position end;               // where its log goes on
+};
+
+inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {
+    return reinterpret_cast<lane_header*>(file.base() + file.shape().lanes_offset +
+                                          lane * file.shape().lane_bytes);
+}
+/// No segment is smaller, whatever outgrew the lane.
+inline std::uint64_t segment_bytes_min(const pool_file& file) noexcept {
+    return 2 * file.shape().lane_bytes;
+}
+/// Where the records of a section begin; the chain starts from a constant, the epoch is in the
+/// record.
+inline lane_position lane_start(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept {
+    const std::uint64_t half_bytes =
+        round_down((file.shape().lane_bytes - sizeof(lane_header)) / 2, line_bytes);
+    std::byte* half =
+        reinterpret_cast<std::byte*>(lane_at(file, lane) + 1) + epoch % 2 * half_bytes;
+    return {half, half + half_bytes, 0x686f6c6466617374ULL, half + half_bytes};
+}
+
+/// Where a lane holds what nobody who was only killed can have left there (4).
+struct lane_damage {
+    const char* what = nullptr; // null: nowhere
+    std::uint64_t offset;       // from pool start
+    std::uint64_t expected;
+    std::uint64_t found;
+};
+
+/// Makes 'epoch', above all that the lane has seen, its mark, durably; nothing is pending in it.
+void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept;
+
+/// Whether the lanes' kept records are there, whole: the pool keeps them, and caches outlived what
+/// happened to it.
+inline bool kept_records_count(const pool_file& file) noexcept {
+    return file.kept_bytes() && !file.stores_in_doubt();
+}
+
+/// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives
+/// the highest epoch the lane has seen. Never reads outside the lane and the segments it names.
+/// 'with_kept': reads kept records, too, each at its place among the others.
+bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
+               std::uint64_t& newest_epoch, lane_damage& damage, bool with_kept = true);
+
+} // namespace hf

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The lanes of an open pool, as threads share them: who has one, which marks are due.
+#pragma once
+
+#include <base/line.hpp>
+#include <log/lane.hpp>
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+namespace hf {
+
+/// Volatile side of a lane; its owner writes, others look at mark_due.
+struct alignas(line_bytes) lane_state {
+    std::uint64_t epoch = 0; // of the lane's newest section
+    // Epoch of a committed section whose mark is not stored: it waits for the lane's next begin
+    // record, or for another thread to store it. 0: none.
+    std::atomic<std::uint64_t> mark_due{0};
+    std::atomic<std::uint64_t> settled{0}; // the mark that was last flushed for its owner
+    bool taken = false;                    // guarded by lane_set::lock
+};
+
+class lane_set {
+public:
+    explicit lane_set(pool_file& of) : file_(of), states_(of.shape().lane_count) {}
+
+    static constexpr std::uint32_t no_lane = ~std::uint32_t{0};
+
+    std::size_t size() const noexcept { return states_.size(); }
+    lane_state& operator[](std::uint32_t lane) noexcept { return states_[lane]; }
+    const lane_state& operator[](std::uint32_t lane) const noexcept { return states_[lane]; }
+
+    /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
+    /// Any thread may call it: the mark only ever grows.
+    void store_due_mark(std::uint32_t lane) noexcept;
+    void store_due_marks() noexcept {
+        for (std::uint32_t l = 0; l < size(); ++l) store_due_mark(l);
+    }
+    /// A lane whose thread is, or has ended, inside a section, as when it calls exit() there; or
+    /// none. Requires: due marks are stored.
+    std::uint32_t in_section() noexcept;
+
+    std::mutex lock;
+    // Held from the beginning to the end of a section on the last lane, which all threads share
+    // that come when no other is free. Locks are taken before a section begins: none waits here for
+    // who waits for it.
+    std::mutex last_lane_turns;
+    std::atomic<unsigned> section_threads{0}; // threads that have begun sections
+    // The one lane that may have a mark due: its owner was alone when it last committed. Looked at
+    // by every section, changed when threads come and go.
+    std::atomic<std::uint32_t> lazy{no_lane};
+
+private:
+    pool_file& file_;
+    std::vector<lane_state> states_;
+};
+
+} // namespace hf

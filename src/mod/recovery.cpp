@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// MOD's part of a pool as it is opened and closed: what it holds is looked at, arenas that were
+// half taken find their owner, a commit that was durable before its words is completed, and what is
+// in use is traced or, by a clean close, stored.
+#include <mod/store_impl.hpp>
+#include <pool/believed.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string>
+#include <system_error>
+#include <thread>
+
+namespace hf::mod {
+
+std::uint64_t cells_max(const pool_file& file) {
+    return (file.shape().chunk_bytes - sizeof(superblock)) / sizeof(cell);
+}
+
+const superblock* superblock_of(const pool_file& file) {
+    const std::uint64_t at = file.roots()->mod_offset;
+    return at == 0 ? nullptr : reinterpret_cast<const superblock*>(file.base() + at);
+}
+
+status corrupt(const pool_file& file, const std::string& what) {
+    return {errc::corrupt, fmt::format("{}: corrupt: MOD: {}", file.path(), what)};
+}
+
+namespace {
+
+/// Visits the heads of the list of arenas until 'visit' says true. Errors: corrupt: it is no list.
+template <class Visit>
+status visit_list(const pool::impl& in, const superblock& super, Visit&& visit) {
+    const std::uint64_t chunk = in.file->shape().chunk_bytes;
+    std::uint64_t left = in.file->size_bytes() / chunk; // no list is longer
+    for (std::uint64_t at = super.arenas; at != 0; --left) {
+        if (left == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, sizeof(arena_head)))
+            return corrupt(*in.file, fmt::format("the list of arenas leads to {:#x}", at));
+        const auto* head = static_cast<const arena_head*>(in.at(at));
+        if (visit(at, *head)) break;
+        at = head->next;
+    }
+    return {};
+}
+
+/// No commits ever reach it: a number of theirs that is larger would end the counting.
+constexpr std::uint64_t commits_max = std::uint64_t{1} << 62;
+
+/// Whether a cell says something that can be. Its word is looked at when the root is opened.
+bool sound(const cell* cells, std::uint64_t count, std::uint64_t index) {
+    const cell& c = cells[index];
+    if (c.name[name_bytes_max] != 0 || c.stamp > commits_max) return false;
+    if (c.family == 0 && c.kind != builtin_kind::family) return c.kind != 0 && c.members == 0;
+    if (c.family == 0) {
+        if (c.members == 0 || c.members > family_members_max || c.members >= count - index)
+            return false;
+        for (std::uint64_t m = 0; m < c.members; ++m)
+            if (cells[index + 1 + m].family != index + 1) return false;
+        return true;
+    }
+    const std::uint64_t family = c.family - 1;
+    return family < index && cells[family].kind == builtin_kind::family && c.members == 0 &&
+           c.kind != builtin_kind::family && c.member < cells[family].members &&
+           index == family + 1 + c.member;
+}
+
+/// Whether a record was written to its end.
+bool valid(const redo_record& r) noexcept {
+    if (r.count == 0 || r.count > redo_updates_max) return false;
+    trace::announce(believed::checked, &r,
+                    offsetof(redo_record, entries) + r.count * sizeof r.entries[0]);
+    return r.check == redo_check(r);
+}
+
+} // namespace
+
+status store::impl::inspect(const pool::impl& in) {
+    const pool_file& file = *in.file;
+    const std::uint64_t at = file.roots()->mod_offset;
+    if (at == 0) return {};
+    const std::uint64_t chunk = file.shape().chunk_bytes;
+    if (at % chunk != 0 || !in.blocks.durable().covers(at, chunk))
+        return corrupt(file, fmt::format("superblock at {:#x}, outside the heap", at));
+    const superblock& super = *superblock_of(file);
+    if (super.magic != superblock_magic)
+        return corrupt(file, fmt::format("superblock at {:#x} begins with {:#x}, expected {:#x}",
+                                         at, super.magic, superblock_magic));
+    if (super.cell_count > cells_max(file))
+        return corrupt(
+            file, fmt::format("{} roots, at most {} expected", super.cell_count, cells_max(file)));
+    const auto* cells = reinterpret_cast<const cell*>(&super + 1);
+    for (std::uint64_t i = 0; i < super.cell_count; ++i)
+        if (!sound(cells, super.cell_count, i))
+            return corrupt(file, fmt::format("root cell {} is damaged", i));
+    const redo_record& r = super.redo;
+    if (valid(r) && r.number > commits_max)
+        return corrupt(file, fmt::format("redo record of number {}", r.number));
+    if (valid(r))
+        for (std::uint64_t i = 0; i < r.count; ++i)
+            if (r.entries[i].cell >= super.cell_count)
+                return corrupt(file, fmt::format("redo record names root {} of {}",
+                                                 r.entries[i].cell, super.cell_count));
+    return {};
+}
+
+namespace {
+
+/// An arena that is allocated and in no list was about to be listed, or to be given back. It is
+/// listed again: were the list damaged, live nodes might lie in it, and freeing it would lose them.
+status adopt(pool::impl& in, superblock& super, block b) {
+    auto* head = static_cast<arena_head*>(in.at(b.offset));
+    if (super.clean != 0 || head->magic != arena_magic || head->bytes != b.bytes)
+        return corrupt(*in.file,
+                       fmt::format("{} bytes at {:#x} are no arena half taken", b.bytes, b.offset));
+    const hf::medium pm = in.file->medium();
+    pm.store_word(&head->next, super.arenas);
+    pm.fence();
+    pm.store_word(&super.arenas, b.offset);
+    pm.fence();
+    return {};
+}
+
+/// Of a process that was killed the last words may only be stored. What is believed of them must be
+/// durable before anything that is built on it.
+void flush_believed(const pool::impl& in, const superblock& super) {
+    const pool_file& file = *in.file;
+    if (file.was_clean()) return;
+    file.medium().flush(&super, sizeof super + super.cell_count * sizeof(cell));
+    const auto* cells = reinterpret_cast<const cell*>(&super + 1);
+    for (std::uint64_t i = 0; i < super.cell_count; ++i)
+        if (cells[i].in_place != 0 && cells[i].in_place < file.size_bytes())
+            file.medium().flush(file.base() + cells[i].in_place, 1);
+    // A damaged list is the trace's to report.
+    (void)visit_list(in, super, [&](std::uint64_t, const arena_head& head) {
+        file.medium().flush(&head, sizeof head);
+        return false;
+    });
+    file.medium().fence();
+}
+
+} // namespace
+
+status store::impl::settle_taking(pool::impl& in) {
+    auto* super = const_cast<superblock*>(superblock_of(*in.file));
+    if (super == nullptr) return {};
+    flush_believed(in, *super);
+    if (super->taking == 0) return {};
+    const block b{super->taking, super->taking_bytes};
+    heap& blocks = in.blocks.durable();
+    if (b.offset % in.file->shape().chunk_bytes != 0 || blocks.is_slab(b.bytes) ||
+        !blocks.well_formed(b))
+        return corrupt(*in.file,
+                       fmt::format("arena half taken at {:#x}, {} bytes", b.offset, b.bytes));
+    bool ours = false;
+    const status listed = visit_list(in, *super, [&](std::uint64_t at, const arena_head&) {
+        return ours = at == super->taking;
+    });
+    if (!listed.ok()) return listed;
+    const std::uint64_t there_bytes = blocks.allocated_at(b.offset).bytes;
+    const hf::medium pm = in.file->medium();
+    const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
+    if (there_bytes == b.bytes) {
+        blocks.publish(b, dirty); // it is: durably
+        pm.fence();
+        return ours ? status() : adopt(in, *super, b);
+    }
+    // Its bit may have persisted without its chunk's entry, and the entry without the bit.
+    const heap_extent& e = blocks.extent_at(blocks.extent_of(b.offset));
+    const chunk_entry entry = blocks.entry(e, (b.offset - e.data_offset) / blocks.chunk_bytes());
+    const bool nobodys =
+        entry.word == 0 || entry.word == chunk_entry::large(b.bytes / blocks.chunk_bytes()).word;
+    if (there_bytes == 0 && nobodys) blocks.retract(b, dirty);
+    if (there_bytes != 0 || !nobodys || !in.blocks.claim(b))
+        return corrupt(*in.file,
+                       fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
+    if (ours) blocks.publish(b, dirty);
+    pm.fence();
+    if (ours) return {};
+    // From here on the chunk may be another's.
+    pm.store_word(&super->taking, 0);
+    pm.fence();
+    thread_cache none;
+    in.blocks.release(none, b);
+    return {};
+}
+
+status store::impl::start() {
+    pool_->file->make_readable();
+    if (super_ == nullptr) return {};
+    redo();
+    roots_.resize(super_->cell_count);
+    sharing_durable_ = super_->shares != 0;
+    const bool clean = super_->clean == 1;
+    was_clean_ = clean;
+    if (super_->clean != 0) {
+        medium().store_word(&super_->clean, 0);
+        medium().fence();
+    }
+    if (clean && super_->shares == 0) return {};
+    for (std::uint64_t i = 0; i < super_->cell_count; ++i) trace_words_.push_back(cells()[i].word);
+    counts_unknown_ = super_->shares != 0;
+    trace_done_ = false;
+    space_.begin_trace();
+    // The crash checker follows one thread.
+    if (pool_->file->in_memory()) {
+        run_trace();
+        return {};
+    }
+    try {
+        tracing_ = std::thread([this] { run_trace(); });
+    } catch (const std::system_error&) { // no thread: then now
+        run_trace();
+    }
+    return {};
+}
+
+/// A commit of unrelated roots that was durable before its words were is completed.
+void store::impl::redo() noexcept {
+    for (std::uint64_t i = 0; i < super_->cell_count; ++i)
+        redo_number_ = std::max(redo_number_, cells()[i].stamp);
+    const redo_record& r = super_->redo;
+    if (!valid(r)) return;
+    redo_number_ = std::max(redo_number_, r.number);
+    for (std::uint64_t i = 0; i < r.count; ++i) {
+        cell& c = cells()[r.entries[i].cell];
+        if (c.stamp >= r.number) continue;
+        store_stamped(c, r.entries[i].word, r.number);
+    }
+    medium().fence();
+}
+
+void store::impl::stop() noexcept {
+    stop_trace_ = true;
+    if (tracing_.joinable()) tracing_.join();
+}
+
+void store::impl::settle_for_close() noexcept {
+    if (!pool_->usable().ok()) return; // its roots, and what is in use, are the parent's to say
+    stop();
+    for (auto& part : roots_) // the last commit may be another thread's, and unfenced
+        if (part != nullptr) store_again(*part);
+    medium().fence(); // every root's word
+    if (super_ == nullptr || !trace_done_ || trace_failed_ || live_states_ != 0) return;
+    if (uncounted_ || space_.damaged()) return; // the next open counts
+    for (auto& part : roots_) {
+        if (part == nullptr) continue;
+        reclaim(*part, part->cache, ~std::uint64_t{0});
+        space_.give_all(part->cache);
+    }
+    for (auto& cache : caches_) space_.give_all(*cache);
+    space_.store_bitmaps();
+    medium().fence();
+    medium().store_word(&super_->clean, 1);
+    medium().fence();
+}
+
+} // namespace hf::mod

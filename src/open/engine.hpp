@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What an engine gives pool::open: which durable state it owns and how it recovers its sections.
+//
+// Pools recover engines one after another, in the order of their verbs (holdfast/recovery.hpp): what
+// rolls back or replays needs no function of this build and is done with before functions run again.
+// What several engines of one pool left pending touches different memory: a thread has one section
+// open at a time, whichever the engine, and holds its locks until it has committed (section.hpp, 4).
+#pragma once
+
+#include <base/engines.hpp>
+#include <log/lane.hpp>
+
+#include <holdfast/pool.hpp>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+namespace hf {
+
+/// What an engine keeps of an open pool, besides what its sections need.
+class engine_state {
+public:
+    virtual ~engine_state() = default; // touches the pool no more
+    /// The pool is being closed cleanly; its file is whole.
+    virtual void settle() noexcept = 0;
+};
+
+/// Permutes the indices of the pending sections of one engine: they are recovered one after another
+/// in that order. None given: in the order, or side by side, as the engine likes. For tests.
+using recovery_order = std::function<void(std::vector<std::size_t>&)>;
+
+class engine {
+public:
+    virtual ~engine() = default;
+    /// In the table: its bit, name and verb.
+    virtual const engine_row& row() const noexcept = 0;
+    engine_bit bit() const noexcept { return static_cast<engine_bit>(row().bit); }
+    const char* name() const noexcept { return row().name; }
+
+    /// Can this build recover 'section', one of the engine's, by the pool's policy? Reads only.
+    /// Errors: function_changed, corrupt, address_taken, torn.
+    virtual status check(const pool::impl& pool, const pending_section& section) const;
+    /// Completes or undoes the engine's pending sections, in the order, and as far side by side, as
+    /// it can prove to be right. Their blocks are back as they were before them. Everything is
+    /// durable when it returns; stopped anywhere, it can begin anew. Adds to 'done'.
+    /// Errors: what stopped it; the pool stays marked open.
+    virtual status recover_all(pool::impl& pool, std::span<pending_section> pending,
+                               const recovery_order& order, engine_recovery& done) const;
+
+    // Engines that keep state of their own in the pool, in this order:
+    /// Is that what this build can go on with? Reads only. Errors: corrupt.
+    virtual status inspect(const pool::impl&) const { return {}; }
+    /// Settles which blocks are its own, before sections are recovered. Idempotent.
+    virtual status settle(pool::impl&) const { return {}; }
+    /// Everything is recovered. Null: it keeps nothing.
+    virtual result<std::unique_ptr<engine_state>> attach(pool::impl&) const {
+        return std::unique_ptr<engine_state>();
+    }
+};
+
+} // namespace hf

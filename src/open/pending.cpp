@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <open/pending.hpp>
+#include <pool/file_checks.hpp>
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace hf {
+namespace {
+
+// An open starts its lanes' epochs this far above what it finds. More sections than that cannot
+// have been begun without one of their marks becoming durable.
+constexpr std::uint64_t epoch_gap = std::uint64_t{1} << 32;
+constexpr std::uint64_t epoch_max = ~std::uint64_t{0} - 2 * epoch_gap;
+/// Why a lane keeps the pool shut; ok where nothing does, or where salvage was asked for.
+status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_section* pending,
+                  std::uint64_t newest, const lane_damage& damage) {
+    const pool_file& file = *pool.file;
+    const auto refuse = [&](const std::string& why) {
+        return refusal(file.path(), errc::corrupt, fmt::format("lane {}: {}", lane, why));
+    };
+    if (file.was_clean() && pending != nullptr && !pool.salvage)
+        return refuse(fmt::format("a pending section, epoch {:#x}, in a pool that was closed "
+                                  "cleanly; `holdfast repair` puts the lane's mark right, salvage "
+                                  "believes the close",
+                                  pending->begin.epoch));
+    const bool rolling = pool.recovery == recovery_policy::roll_back;
+    const bool passes = pool.salvage && (pending == nullptr || rolling);
+    // After a clean close nothing counts of what stands in lanes.
+    if (damage.what != nullptr && !file.was_clean() && !passes)
+        return refuse(fmt::format(
+            "{} at offset {:#x}: expected {:#x}, found {:#x}; {} salvage, or run `holdfast repair "
+            "--roll-back --force`",
+            damage.what, damage.offset, damage.expected, damage.found,
+            pending == nullptr ? "to take the lane for idle, as it looks, open the pool with"
+                               : "to roll back what stands before it, open the pool with "
+                                 "recovery_policy::roll_back and"));
+    // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
+    if (newest > epoch_max)
+        return refuse(fmt::format("epoch {:#x}, at most {:#x} expected", newest, epoch_max));
+    return {};
+}
+
+} // namespace
+
+status read_lanes(pool::impl& pool, lanes_found& out) {
+    pool_file& file = *pool.file;
+    const bool with_kept = pool.salvage || kept_records_count(file);
+    for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
+        pending_section found;
+        std::uint64_t newest = 0;
+        lane_damage damage;
+        const bool is_pending =
+            read_lane(file, pool.blocks.durable(), l, found, newest, damage, with_kept);
+        if (status s = judge_lane(pool, l, is_pending ? &found : nullptr, newest, damage); !s.ok())
+            return s;
+        if (is_pending && file.was_clean())
+            file.warn(fmt::format("{}: salvaged: lane {}: a section that says it is pending counts "
+                                  "as committed: the pool was closed cleanly",
+                                  file.path(), l));
+        if (is_pending && !file.was_clean()) out.pending.push_back(std::move(found));
+        else if (is_pending || damage.what != nullptr) out.disbelieved.push_back(l);
+        pool.lanes[l].epoch = newest + epoch_gap;
+    }
+    return {};
+}
+
+void start_anew(pool::impl& pool, const lanes_found& found) noexcept {
+    for (std::uint32_t l : found.disbelieved) start_lane(*pool.file, l, pool.lanes[l].epoch);
+}
+
+namespace {
+
+/// Bounds everything a pending log says before anything is done with it.
+status check_records(const pool::impl& pool, const pending_section& section) {
+    const auto corrupt = [&](const record_view& r) {
+        return status{
+            errc::corrupt,
+            fmt::format(
+                "{}: corrupt: log of lane {}: record of kind {} names offset {:#x}, {} bytes",
+                pool.file->path(), section.lane, static_cast<int>(r.kind), r.offset, r.bytes)};
+    };
+    if (!section.sound) return corrupt(section.records.back());
+    const heap& blocks = pool.blocks.durable();
+    for (const record_view& r : section.records) {
+        // A section stores to blocks only: never to headers, lanes or the allocator's tables.
+        const bool old = r.kind == record_kind::old_bytes || r.kind == record_kind::overwritten;
+        if (old && !blocks.covers(r.offset, r.bytes)) return corrupt(r);
+        if (r.kind == record_kind::filled) {
+            filled_payload filled;
+            if (r.bytes != sizeof filled) return corrupt(r);
+            std::memcpy(&filled, r.payload, sizeof filled);
+            if (!blocks.covers(r.offset, filled.bytes)) return corrupt(r);
+        }
+        const bool names_block = r.kind == record_kind::alloc || r.kind == record_kind::free ||
+                                 r.kind == record_kind::staged || r.kind == record_kind::segment;
+        const bool no_room = r.kind == record_kind::alloc && r.offset == 0;
+        if (names_block && !no_room && !blocks.well_formed({r.offset, r.bytes})) return corrupt(r);
+    }
+    return {};
+}
+
+} // namespace
+
+status check_pending(const pool::impl& pool, std::span<const pending_section> pending) {
+    for (const pending_section& section : pending) {
+        const engine* e = pool.engine_of(section);
+        if (e == nullptr)
+            return {errc::missing_engine,
+                    fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
+                                pool.file->path(), section.lane, section.begin.engine)};
+        if (status s = check_records(pool, section); !s.ok()) return s;
+        if (status s = e->check(pool, section); !s.ok()) return s;
+    }
+    return {};
+}
+
+status put_blocks_back(pool::impl& pool, std::span<const pending_section> pending) {
+    const hf::medium pm = pool.file->medium();
+    heap& blocks = pool.blocks.durable();
+    // Of a process that was killed a mark may only be stored (section.hpp, 4), and so may the word
+    // that names a root, or what says whose a block is. What the process left finished must not be
+    // pending again, nor what is reached be lost, once anything else has changed.
+    if (!pool.file->was_clean()) {
+        for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
+            const lane_header* const lane = lane_at(*pool.file, l);
+            pm.flush(lane, sizeof *lane);
+            if (blocks.covers(lane->at_once, granule_bytes))
+                pm.flush(blocks.word_of(lane->at_once), word_bytes);
+        }
+        pm.flush(pool.file->roots(), sizeof(root_words));
+    }
+    const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
+    // What sections took becomes free, what they freed becomes allocated; then both are claimed.
+    for (const pending_section& section : pending)
+        for (const record_view& r : section.records) {
+            const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged;
+            if (taken && r.offset != 0) blocks.retract({r.offset, r.bytes}, dirty);
+        }
+    for (const pending_section& section : pending)
+        for (const record_view& r : section.records)
+            if (r.kind == record_kind::free) blocks.publish({r.offset, r.bytes}, dirty);
+    for (const pending_section& section : pending)
+        for (const record_view& r : section.records) {
+            const bool named = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
+                               r.kind == record_kind::segment;
+            if (named && r.offset != 0 && !pool.blocks.claim({r.offset, r.bytes}))
+                return {errc::corrupt,
+                        fmt::format("{}: corrupt: lane {} names a block at {:#x} of {} bytes that "
+                                    "is not its own, or lies in a chunk of other blocks",
+                                    pool.file->path(), section.lane, r.offset, r.bytes)};
+        }
+    pm.fence();
+    return {};
+}
+
+} // namespace hf

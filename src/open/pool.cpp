@@ -1,0 +1,160 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The public face of a pool: opened, asked, closed.
+#include <open/pool_impl.hpp>
+#include <open/registry.hpp>
+#include <open/sealing.hpp>
+#include <pool/file_checks.hpp>
+
+#include <fmt/format.h>
+
+#include <cstdio>
+#include <new>
+
+// Made by the linker where a section of that name is: functions that the plugin has not seen
+// (mark.h).
+extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __start_hf_uninstrumented[];
+
+namespace hf {
+
+std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept {
+    std::uint32_t bits = 0;
+    for (const engine* e : engines) bits |= e->bit();
+    return bits;
+}
+
+result<pool> pool::open(const std::string& path, const open_options& options) try {
+    const auto start = std::chrono::steady_clock::now();
+    if (path.empty()) return status{errc::bad_argument, "bad_argument: the pool's path is empty"};
+    if (bits_with_sections(engine_bits_of(options.engines)) != 0 &&
+        __start_hf_uninstrumented != nullptr)
+        return status{errc::not_instrumented,
+                      fmt::format("{}: not_instrumented: this program has failure-atomic functions "
+                                  "(HF_TXFUNC) compiled without Holdfast's plugin, which no crash "
+                                  "would spare: build them with holdfast_instrument or "
+                                  "holdfast-clang++, or define HOLDFAST_UNINSTRUMENTED",
+                                  path)};
+    auto file = pool_file::open(path, options, engine_bits_of(options.engines));
+    if (!file) return file.error();
+    return impl::open(std::move(*file), options, start);
+} catch (const std::bad_alloc&) { // thrown before the pool was marked open
+    return out_of_memory(path);
+}
+
+result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_options& options,
+                              std::chrono::steady_clock::time_point start,
+                              const recovery_order& order) {
+    auto opened = std::make_unique<impl>(std::move(file), options);
+    if (!options.read_only) opened->engine_bits = engine_bits_of(options.engines);
+    static std::atomic<std::uint64_t> instances{0};
+    opened->instance = ++instances;
+
+    status s = opened->check_and_recover(order);
+    if (s.ok()) s = opened->attach_engines();
+    if (!s.ok()) {
+        opened->states.clear();
+        registry::remove(opened.get());
+        pool_file::abandon(std::move(opened->file)); // as it was, or still marked open
+        return s;
+    }
+    opened->report.open_ms =
+        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    return pool(std::move(opened));
+}
+
+status pool::impl::attach_engines() try {
+    for (const engine* e : engines) {
+        auto made = e->attach(*this);
+        if (!made) return made.error();
+        states.push_back(std::move(*made));
+    }
+    return {};
+} catch (const std::bad_alloc&) {
+    return out_of_memory(file->path());
+}
+
+void pool::impl::abandon(pool opened) {
+    registry::remove(opened.impl_.get());
+    opened.impl_->states.clear();
+    pool_file::abandon(std::move(opened.impl_->file));
+    delete opened.impl_.release();
+}
+
+pool::pool(std::unique_ptr<impl> opened) noexcept : impl_(std::move(opened)) {}
+pool::pool(pool&&) noexcept = default;
+
+pool& pool::operator=(pool&& other) noexcept {
+    if (this != &other) {
+        pool closing(std::move(*this));
+        impl_ = std::move(other.impl_);
+    }
+    return *this;
+}
+
+status pool::impl::usable() const {
+    if (!file->is_parents()) return {};
+    return refusal(file->path(), errc::in_use,
+                   "this is a child of the process that has opened the pool, and has no part in "
+                   "it: it must open a pool of its own");
+}
+
+pool::~pool() {
+    if (impl_ == nullptr) return;
+    if (impl_->file->is_parents()) {
+        static std::unique_ptr<impl>* let_go = new std::unique_ptr<impl>;
+        impl_->let_go_before = std::move(*let_go);
+        *let_go = std::move(impl_);
+        return;
+    }
+    registry::remove(impl_.get());
+    impl_->close();
+}
+
+void pool::impl::close() noexcept {
+    std::uint32_t busy = lane_set::no_lane;
+    const auto settle = [&] {
+        lanes.store_due_marks();
+        busy = lanes.in_section();
+        if (busy != lane_set::no_lane) return;
+        for (auto& state : states)
+            if (state != nullptr) state->settle();
+        // Marks and states are durable before the header says that nothing is pending.
+        file->medium().fence();
+        seal(*this);
+    };
+    const bool guarded = guard_signals && !file->in_memory();
+    status s;
+    if (guarded) s = file->whole();
+    if (s.ok() && !guarded) settle();
+    else if (s.ok())
+        if (const auto how = fault_guard::run(fault_guard::against::cut_files, settle); how.stopped)
+            s = {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
+    if (busy != lane_set::no_lane)
+        s = refusal(file->path(), errc::in_use,
+                    fmt::format("closed while a section is open in lane {}, which the next open "
+                                "recovers",
+                                busy));
+    if (s.ok()) return;
+    // There is nobody to return it to.
+    std::fprintf(stderr, "holdfast: %s; the pool stays marked open\n", s.what().c_str());
+    states.clear(); // before the file is unmapped
+    pool_file::abandon(std::move(file));
+}
+
+hf::mode pool::mode() const noexcept { return impl_->file->mode(); }
+hf::domain pool::domain() const noexcept { return impl_->file->domain(); }
+bool pool::emulated() const noexcept { return impl_->file->emulated(); }
+const std::string& pool::path() const noexcept { return impl_->file->path(); }
+std::uint64_t pool::size_bytes() const noexcept { return impl_->file->size_bytes(); }
+std::uint64_t pool::max_bytes() const noexcept { return impl_->file->shape().max_bytes; }
+std::uint64_t pool::generation() const noexcept { return impl_->file->generation(); }
+const recovery_report& pool::recovered() const noexcept { return impl_->report; }
+const std::vector<std::string>& pool::warnings() const noexcept { return impl_->file->warnings(); }
+void pool::leave_unsealed() noexcept { impl_->file->leave_unsealed(); }
+bool pool::relocated() const noexcept { return impl_->file->relocated(); }
+bool pool::contains(const void* address) const noexcept { return impl_->contains(address); }
+std::uint64_t pool::offset_of(const void* address) const noexcept {
+    return impl_->offset_of(address);
+}
+
+} // namespace hf

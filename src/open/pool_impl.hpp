@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An open pool: its file, its allocator, its lanes and the engines it was opened with.
+#pragma once
+
+#include <alloc/allocator.hpp>
+#include <log/lane_set.hpp>
+#include <open/engine.hpp>
+
+#include <holdfast/pool.hpp>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hf {
+
+class pool::impl {
+public:
+    impl(std::unique_ptr<pool_file> opened, const open_options& options)
+        : file(std::move(opened)), blocks(*file), engines(options.engines),
+          guard_signals(options.guard_signals), salvage(options.salvage),
+          keep_overwritten(options.keep_overwritten),
+          recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
+          recovery_ms_max(options.recovery_ms_max), lanes(*file) {}
+
+    /// The rest of pool::open: everything but opening the file. 'order' is for tests.
+    static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
+                             std::chrono::steady_clock::time_point start,
+                             const recovery_order& order = {});
+    status check_and_recover(const recovery_order& order);
+    status attach_engines();
+    /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
+    /// open, stay marked open.
+    void close() noexcept;
+    /// Lets go of the pool as a crash would: nothing is settled, nothing marked.
+    static void abandon(pool opened);
+
+    std::unique_ptr<pool_file> file;
+    allocator blocks;
+    std::vector<const engine*> engines;
+    std::uint32_t engine_bits = 0; // of 'engines'
+    std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
+    recovery_report report;
+    bool guard_signals = true;                            // of the options
+    bool salvage = false;                                 // of the options
+    bool keep_overwritten = true;                         // of the options
+    recovery_policy recovery = recovery_policy::complete; // of the options
+    std::uint32_t recovery_ms_max = 0;                    // of the options
+
+    lane_set lanes;
+    std::mutex root_lock;
+
+    /// Of 'engines', in their order; null where one keeps none. Ends before the file does.
+    std::vector<std::unique_ptr<engine_state>> states;
+    engine_state* state_of(const engine* of) const noexcept {
+        for (std::size_t i = 0; i < states.size(); ++i)
+            if (engines[i] == of) return states[i].get();
+        return nullptr;
+    }
+
+    /// ok, or in_use: the pool is the parent process's (pool/forks.hpp).
+    status usable() const;
+    /// Of the parent's pools that this process has let go of, the one before. They cannot be
+    /// destroyed: whatever threads and locks they hold stayed behind.
+    std::unique_ptr<impl> let_go_before;
+
+    bool contains(const void* address) const noexcept { return file->contains(address); }
+    std::uint64_t offset_of(const void* address) const noexcept {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - file->base());
+    }
+    /// Of the engines given, the one whose section this is; null: not given.
+    const engine* engine_of(const pending_section& section) const noexcept {
+        for (const engine* e : engines)
+            if (e->bit() == section.begin.engine) return e;
+        return nullptr;
+    }
+    void* at(std::uint64_t offset) const noexcept { return file->base() + offset; }
+};
+
+/// The mask of engines given to an open.
+std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept;
+
+/// Makes the blocks that the pool's root words name allocated: such words are written first.
+/// Durable when it returns; idempotent. Errors: corrupt.
+status settle_anchors(pool::impl& pool);
+
+/// What refusals tell the user to do about a section that cannot be completed.
+inline constexpr const char* ways_out =
+    "; to give the section up, open the pool with recovery_policy::roll_back or run "
+    "`holdfast repair --roll-back`; open_options::read_only shows the pool as it would be then";
+
+} // namespace hf

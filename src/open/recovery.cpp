@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Opening a pool: check, read the lanes, ask the engines, mark open, put blocks back, let the engines
+// recover, in a stated order (engine.hpp).
+//
+// (1) Until every check has passed nothing is written: a refusal leaves the file as it was.
+// (2) Before any section is recovered, the blocks that pending logs name are put back as they were
+//     before those sections, and kept out of circulation: a section being re-executed can neither
+//     be given a block that another one's log holds, nor lose one that it has yet to read.
+// (3) Everything here is idempotent: a crash while recovering is cured by opening again.
+#include <open/pending.hpp>
+#include <open/registry.hpp>
+#include <pool/file_checks.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <tuple>
+
+namespace hf {
+
+status engine::check(const pool::impl& pool, const pending_section& section) const {
+    return refusal(
+        pool.file->path(), errc::corrupt,
+        fmt::format("lane {} holds a section of engine {}, which has none", section.lane, name()));
+}
+
+status engine::recover_all(pool::impl&, std::span<pending_section>, const recovery_order&,
+                           engine_recovery&) const {
+    return {}; // never asked: check() accepts no section
+}
+
+namespace {
+
+/// Each engine what is its own, in the order of their verbs.
+status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
+                       const recovery_order& order) {
+    std::ranges::sort(pending, {}, [&](const pending_section& p) {
+        const engine& e = *pool.engine_of(p);
+        return std::tuple(e.row().verb, e.row().bit, p.lane);
+    });
+    for (auto first = pending.begin(); first != pending.end();) {
+        const engine& e = *pool.engine_of(*first);
+        const auto end = std::find_if(first, pending.end(), [&](const pending_section& p) {
+            return pool.engine_of(p) != &e;
+        });
+        engine_recovery done{e.name(), static_cast<std::uint32_t>(end - first)};
+        if (status s = e.recover_all(pool, {first, end}, order, done); !s.ok()) return s;
+        pool.report.add(done);
+        first = end;
+    }
+    return {};
+}
+
+} // namespace
+
+/// Without memory it fails as a crash would: what it has done so far stays in the file.
+status pool::impl::check_and_recover(const recovery_order& order) try {
+    lanes_found found;
+    status s;
+    const auto before_recovery = [&] {
+        try { // no exception leaves a guarded run
+            s = read_lanes(*this, found);
+            if (s.ok()) s = check_pending(*this, found.pending);
+            for (const engine* e : engines)
+                if (s.ok()) s = e->inspect(*this);
+            // Marked open, the pool would seem to have left pending what says so.
+            const bool belied = file->was_clean() && salvage;
+            if (s.ok() && belied) start_anew(*this, found);
+            if (s.ok()) s = file->mark_open();
+            if (s.ok() && !belied) start_anew(*this, found);
+            if (s.ok()) s = put_blocks_back(*this, found.pending);
+            if (s.ok()) s = settle_anchors(*this);
+            for (const engine* e : engines)
+                if (s.ok()) s = e->settle(*this);
+        } catch (const std::bad_alloc&) {
+            s = out_of_memory(file->path());
+        }
+    };
+    if (!guard_signals || file->in_memory()) before_recovery();
+    else if (const auto how = fault_guard::run(fault_guard::against::cut_files, before_recovery);
+             how.stopped)
+        return {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
+    if (!s.ok()) return s;
+    registry::add(this);
+    s = recover_engines(*this, found.pending, order);
+    return s.ok() ? file->settle_place() : s;
+} catch (const std::bad_alloc&) {
+    return out_of_memory(file->path());
+}
+
+} // namespace hf

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <open/pool_impl.hpp>
+#include <open/registry.hpp>
+
+#include <holdfast/abi/relocate_abi.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <map>
+#include <new>
+#include <pthread.h>
+
+namespace hf::registry {
+namespace {
+
+constexpr std::size_t pools_max = 64;
+
+struct open_pool {
+    std::atomic<std::uintptr_t> base{0};
+    std::atomic<std::uintptr_t> bytes{0}; // 0: place unused
+    std::atomic<pool::impl*> impl{nullptr};
+};
+struct parents_pool {
+    std::uintptr_t base = 0, bytes = 0;
+};
+std::array<open_pool, pools_max> pools;
+std::atomic<std::size_t> places_used{0};
+std::array<parents_pool, pools_max> parents; // open where this process was forked
+
+// Functions of one identifier: two files of one name may each have a static function of one name.
+// Their bodies, and so their versions, differ, or it does not matter which is called.
+std::multimap<std::uint64_t, const hf_txfunc*>& txfuncs() {
+    static std::multimap<std::uint64_t, const hf_txfunc*> table;
+    return table;
+}
+std::mutex& txfuncs_lock() {
+    static std::mutex lock;
+    return lock;
+}
+
+} // namespace
+
+std::mutex& guard() noexcept {
+    static std::mutex lock;
+    return lock;
+}
+
+void add(pool::impl* pool) {
+    std::scoped_lock held{guard()};
+    for (std::size_t i = 0; i < pools_max; ++i) {
+        if (pools[i].bytes.load() != 0) continue;
+        pools[i].base = reinterpret_cast<std::uintptr_t>(pool->file->base());
+        pools[i].impl = pool;
+        pools[i].bytes = pool->file->shape().max_bytes; // makes the place visible
+        if (i >= places_used.load()) places_used = i + 1;
+        return;
+    }
+    fatal("more than %zu pools open in one process", pools_max);
+}
+
+void remove(pool::impl* pool) {
+    std::scoped_lock held{guard()};
+    for (auto& place : pools)
+        if (place.bytes.load() != 0 && place.impl.load() == pool) {
+            place.bytes = 0;
+            place.impl = nullptr;
+        }
+}
+
+pool::impl* pool_of(const void* address) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    const std::size_t used = places_used.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < used; ++i) {
+        const std::uintptr_t bytes = pools[i].bytes.load(std::memory_order_acquire);
+        if (at - pools[i].base.load(std::memory_order_relaxed) < bytes)
+            return pools[i].impl.load(std::memory_order_relaxed);
+    }
+    return nullptr;
+}
+
+pool::impl* only_pool() noexcept {
+    pool::impl* found = nullptr;
+    const std::size_t used = places_used.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < used; ++i) {
+        if (pools[i].bytes.load(std::memory_order_acquire) == 0) continue;
+        if (found != nullptr) return nullptr;
+        found = pools[i].impl.load(std::memory_order_relaxed);
+    }
+    return found;
+}
+
+bool is_open(std::uint64_t instance) noexcept {
+    for (auto& place : pools)
+        if (place.bytes.load() != 0 && place.impl.load()->instance == instance) return true;
+    return false;
+}
+
+void refuse_parents(const void* address, const char* what) noexcept {
+    const auto at = reinterpret_cast<std::uintptr_t>(address);
+    for (const parents_pool& p : parents)
+        if (p.bytes != 0 && (address == nullptr || at - p.base < p.bytes))
+            fatal("%s: this is a child of the process that has opened the pool, and has no part in "
+                  "it: it must open a pool of its own",
+                  what);
+}
+
+namespace {
+
+void before_fork() noexcept {
+    guard().lock();
+    txfuncs_lock().lock();
+}
+
+void after_fork() noexcept {
+    txfuncs_lock().unlock();
+    guard().unlock();
+}
+
+/// The parent's pools are not this process's (pool/forks.hpp).
+void in_child() noexcept {
+    auto unused = parents.begin();
+    for (auto& place : pools) {
+        const std::uintptr_t bytes = place.bytes.load();
+        if (bytes == 0 || place.impl.load()->file->in_memory()) continue;
+        unused = std::ranges::find(unused, parents.end(), std::uintptr_t{0}, &parents_pool::bytes);
+        if (unused != parents.end()) *unused = {place.base.load(), bytes};
+        place.bytes = 0;
+        place.impl = nullptr;
+    }
+    after_fork();
+}
+
+[[maybe_unused]] const int watching = pthread_atfork(before_fork, after_fork, in_child);
+
+} // namespace
+
+const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept {
+    std::scoped_lock held{txfuncs_lock()};
+    const auto [first, end] = txfuncs().equal_range(id);
+    const auto exact =
+        std::find_if(first, end, [&](const auto& f) { return f.second->version == version; });
+    if (exact != end) return exact->second;
+    return first == end ? nullptr : first->second;
+}
+
+} // namespace hf::registry
+
+extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
+    using namespace hf::registry;
+    if ((function->abi_version & ~HF_ABI_RELOCATABLE) != HF_ABI_VERSION)
+        hf::fatal("%s was instrumented for ABI %u, this library has %u", function->name,
+                  function->abi_version, HF_ABI_VERSION);
+    std::scoped_lock held{txfuncs_lock()};
+    // The same inline function may come from several libraries.
+    const auto [first, end] = txfuncs().equal_range(function->id);
+    const bool known = std::any_of(
+        first, end, [&](const auto& f) { return f.second->version == function->version; });
+    if (!known) try {
+            txfuncs().emplace(function->id, function);
+        } catch (const std::bad_alloc&) {
+            hf::fatal("out of memory in hf_txfunc_register");
+        }
+}

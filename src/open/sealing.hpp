@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a clean close has to say about lanes and blocks, put into the pool's seal (pool/seal.hpp).
+#pragma once
+
+#include <open/pool_impl.hpp>
+
+namespace hf {
+
+/// Seals the pool: a checksum of every allocated block. Requires: nobody changes the pool any more,
+/// and every commit mark is stored. Leaves the pool unsealed when it was opened so, when there is
+/// no room, or when the allocator's tables are not sound: what was damaged before is not sealed.
+///
+/// Cost:     reads every allocated block, writes 24 bytes a block (docs/format/pool.md: figures).
+/// Ordering: none; close makes the headers durable afterwards.
+void seal(pool::impl& closing) noexcept;
+
+} // namespace hf

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the compiler, and a program's own code, call (holdfast_abi.h), of the section on this thread.
+#include <base/assert.hpp>
+#include <section/section.hpp>
+#include <section/thread.hpp>
+
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+namespace hf {
+
+constinit thread_local section* current_section = nullptr;
+
+int begin_section(const engine_row& engine, const hf_txfunc& function, const void* args,
+                  std::uint64_t args_bytes) {
+    if (section* open = current_section) {
+        if (&open->engine() != &engine)
+            fatal("%s (%s) is built for another engine than the section it is called in",
+                  function.name, function.where);
+        return 0;
+    }
+    current_section = &section_for(function, args);
+    pool::impl& pool = current_section->pool();
+    if ((pool.engine_bits & engine.bit) == 0)
+        fatal("%s: %s (%s) runs on an engine that the pool was not opened with%s",
+              pool.file->path().c_str(), function.name, function.where,
+              pool.file->read_only() ? ": it is open read-only" : "");
+    current_section->begin(engine, function, args, args_bytes);
+    return 1;
+}
+
+} // namespace hf
+
+extern "C" {
+
+const void* hf_vlog_preserve(const void* volatile_bytes, std::size_t bytes) noexcept {
+    hf::section* s = hf::current_section;
+    if (s == nullptr) return volatile_bytes;
+    return hf::without_exceptions("hf_vlog_preserve",
+                                  [&] { return s->preserve(volatile_bytes, bytes); });
+}
+
+void hf_adopt(void* staged_block) noexcept {
+    hf::without_exceptions("hf_adopt", [&] {
+        if (hf::section* s = hf::current_section) s->adopt(staged_block);
+        else hf::adopt_at_once(staged_block);
+    });
+}
+
+void* hf_alloc(std::size_t bytes) noexcept {
+    hf::section* s = hf::current_section;
+    return hf::without_exceptions(
+        "hf_alloc", [&] { return s == nullptr ? hf::alloc_at_once(bytes) : s->alloc(bytes); });
+}
+
+void hf_free(void* block) noexcept {
+    if (block == nullptr) return;
+    hf::without_exceptions("hf_free", [&] {
+        if (hf::section* s = hf::current_section) s->free(block);
+        else hf::free_at_once(block);
+    });
+}
+
+void hf_crash_point(const char* name) noexcept {
+    static const char* const armed = std::getenv("HOLDFAST_CRASH_AT");
+    if (armed != nullptr && std::strcmp(armed, name) == 0) ::kill(::getpid(), SIGKILL);
+}
+
+} // extern "C"

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An engine as a newcomer would add it: its row of the table, its recovery, the three calls that the
+// compiler makes. It logs as undo does, and counts what it does.
+#include "engine.hpp"
+
+#include <section/recovery.hpp>
+#include <section/roll_back.hpp>
+#include <section/section.hpp>
+#include <section/thread.hpp>
+
+namespace hf::dummy {
+namespace {
+
+class dummy_engine final : public section_engine {
+public:
+    const engine_row& row() const noexcept override { return engine_rows::dummy; }
+    status check(const pool::impl&, const pending_section&) const override { return {}; }
+
+protected:
+    void recover(pool::impl& pool, pending_section& pending,
+                 section_recovery& state) const override {
+        roll_back(pool, pending);
+        ++state.count[recovery_verb::roll_back];
+    }
+};
+
+} // namespace
+
+const hf::engine* engine() noexcept {
+    static const dummy_engine only;
+    return &only;
+}
+
+int begun = 0;
+
+} // namespace hf::dummy
+
+extern "C" {
+
+int hf_dummy_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+    ++hf::dummy::begun;
+    return hf::begin_section(hf::engine_rows::dummy, *function, packed_args, 0);
+}
+
+void hf_dummy_log(const void* address, std::uint64_t bytes) noexcept {
+    hf::current_section->log_old_bytes(address, bytes);
+}
+
+void hf_dummy_commit(void) noexcept {
+    hf::current_section->commit(true);
+    hf::current_section = nullptr;
+}
+
+} // extern "C"

@@ -1,0 +1,11 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#pragma once
+
+#include <holdfast/pool.hpp>
+
+namespace hf::dummy {
+
+const engine* engine() noexcept;
+extern int begun; // sections
+
+} // namespace hf::dummy

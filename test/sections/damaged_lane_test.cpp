@@ -1,0 +1,310 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: damage to the log of a pending section is refused, not taken for the log's end, where the
+// log cannot have been torn: in process mode.
+// Method: a process dies in a section whose log goes on in the heap; its pool is opened again with
+// one place of its lane or its log changed. Each time it is refused, or recovered as it should be.
+#include <log/lane.hpp>
+#include <open/pool_impl.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/clobber.hpp>
+#include <holdfast/txfunc.hpp>
+
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <random>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace hf;
+
+constexpr std::uint64_t words = 200; // a record each: more than a half of the lane has room for
+struct numbers {
+    std::uint64_t at[words];
+};
+
+std::uint64_t die_after = ~std::uint64_t{0};
+
+void change(const void* packed) {
+    numbers* n = *static_cast<numbers* const*>(packed);
+    for (std::uint64_t i = 0; i < words; ++i) {
+        if (i == die_after) ::kill(::getpid(), SIGKILL);
+        volatile std::uint64_t& at = n->at[i];
+        hf_clobber_log(&n->at[i], 8);
+        at = at * 3 + i;
+    }
+}
+const hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+const hf_txfunc change_desc{HF_ABI_VERSION, 8, 1005, 1, "change", "here", schema, 1, change};
+
+void run(numbers* n) {
+    hf_clobber_begin(&change_desc, &n);
+    change(&n);
+    hf_clobber_commit();
+}
+
+/// One place changed: a bit, a byte, a word, or a few words that read as zeros or as what stood
+/// elsewhere in the log.
+void damage_one(std::string& file, const std::vector<std::uint64_t>& places,
+                std::mt19937_64& random) {
+    const auto word = [&] { return places[random() % places.size()]; };
+    const std::uint64_t at = word(), from = word();
+    switch (random() % 5) {
+    case 0: file[at + random() % 8] ^= static_cast<char>(1u << random() % 8); break;
+    case 1: file[at + random() % 8] = static_cast<char>(random()); break;
+    case 2: {
+        const std::uint64_t other = random();
+        std::memcpy(file.data() + at, &other, sizeof other);
+        break;
+    }
+    case 3: std::memset(file.data() + at, 0, 8 * (1 + random() % 8)); break;
+    default: std::memmove(file.data() + at, file.data() + from, 8 * (1 + random() % 8));
+    }
+}
+
+class DamagedLane : public ::testing::Test {
+protected:
+    void SetUp() override {
+        hf_txfunc_register(&change_desc);
+        ::unlink(path_.c_str());
+        options_.layout = "damaged_lane_test/1";
+        options_.create_bytes = options_.max_bytes = 128_KiB;
+        options_.max_threads = 1;
+        options_.engines = {clobber::engine()};
+        options_.seal = false;
+        const pid_t child = ::fork();
+        if (child == 0) {
+            auto p = pool::open(path_, options_);
+            run(p->root<numbers>());
+            run(p->root<numbers>());
+            die_after = 170;
+            run(p->root<numbers>());
+        }
+        int how = 0;
+        ASSERT_EQ(::waitpid(child, &how, 0), child);
+        ASSERT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+        std::ifstream in(path_, std::ios::binary);
+        dead_.assign(std::istreambuf_iterator<char>(in), {});
+        in.close();
+        find_places();
+    }
+    void TearDown() override { ::unlink(path_.c_str()); }
+
+    /// Words of the header, of the other section's begin record and of the pending log.
+    void find_places() {
+        auto file = pool_file::open(path_, options_, engine_clobber);
+        ASSERT_TRUE(file) << file.error().what();
+        heap blocks(**file);
+        const auto add = [&](const std::byte* at, std::uint64_t bytes) {
+            for (std::uint64_t w = 0; w + 8 <= bytes; w += 8)
+                places_.push_back(static_cast<std::uint64_t>(at - (*file)->base()) + w);
+        };
+        pending_section found;
+        std::uint64_t newest = 0;
+        lane_damage damage;
+        ASSERT_TRUE(read_lane(**file, blocks, 0, found, newest, damage));
+        ASSERT_EQ(damage.what, nullptr);
+        add(reinterpret_cast<const std::byte*>(lane_at(**file, 0)), 16);
+        const lane_position half = lane_start(**file, 0, newest);
+        add(lane_start(**file, 0, newest + 1).next, 64);
+        add(half.next, static_cast<std::uint64_t>(half.limit - half.next) - 64);
+        std::uint64_t segments = 0;
+        for (const record_view& r : found.records)
+            if (r.kind == record_kind::segment) {
+                add((*file)->base() + r.offset, 1024);
+                ++segments;
+            }
+        EXPECT_GT(segments, 0U);
+        pool_file::abandon(std::move(*file));
+    }
+    void write(const std::string& bytes) const {
+        std::ofstream(path_, std::ios::binary)
+            .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    }
+    /// ok: recovered as it should be; errc::corrupt … refused.
+    static bool as_it_should_be(pool& p) {
+        const numbers* n = p.root<numbers>();
+        for (std::uint64_t i = 0; i < words; ++i)
+            if (n->at[i] != 13 * i) return false; // three runs from 0
+        return true;
+    }
+
+    std::string path_ = "/dev/shm/hf_damaged_lane_test." + std::to_string(::getpid());
+    open_options options_;
+    std::string dead_;
+    std::vector<std::uint64_t> places_;
+};
+
+TEST_F(DamagedLane, IsRefusedOrRecoveredAsItShouldBe) {
+    write(dead_);
+    {
+        auto p = pool::open(path_, options_);
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->recovered().re_executed, 1U);
+        EXPECT_TRUE(as_it_should_be(*p));
+    }
+    std::mt19937_64 random(11);
+    unsigned refused = 0, wrong = 0;
+    for (int i = 0; i < 4000; ++i) {
+        std::string damaged = dead_;
+        damage_one(damaged, places_, random);
+        write(damaged);
+        auto p = pool::open(path_, options_);
+        if (!p) ++refused;
+        else if (!as_it_should_be(*p)) ++wrong;
+    }
+    EXPECT_EQ(wrong, 0U);
+    EXPECT_GT(refused, 3000U);
+}
+
+/// What the refusal says gets past it.
+void expect_ways_out(const status& refusal, std::initializer_list<const char*> parts) {
+    EXPECT_EQ(name(refusal.code()), "corrupt");
+    for (const char* part : parts)
+        EXPECT_NE(refusal.what().find(part), std::string::npos) << refusal.what();
+}
+
+TEST_F(DamagedLane, IsRolledBackUnderSalvageAndNeverReExecuted) {
+    dead_[places_.back()] = static_cast<char>(dead_[places_.back()] ^ 1); // in the last segment
+    write(dead_);
+    options_.salvage = true;
+    auto p = pool::open(path_, options_);
+    ASSERT_FALSE(p);
+    expect_ways_out(p.error(), {"roll_back and salvage", "holdfast repair --roll-back --force"});
+    options_.recovery = recovery_policy::roll_back;
+    p = pool::open(path_, options_);
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(p->recovered().rolled_back, 1U);
+}
+
+class DamagedIdleLane : public ::testing::Test {
+protected:
+    void SetUp() override {
+        ::unlink(path_.c_str());
+        options_.layout = "damaged_lane_test/2";
+        options_.create_bytes = options_.max_bytes = 256_KiB;
+        options_.max_threads = 2;
+        options_.engines = {clobber::engine()};
+        options_.seal = false;
+    }
+    void TearDown() override { ::unlink(path_.c_str()); }
+
+    /// Leaves lane 1 as a thread leaves it, but for one bit: of a half, or of the witness.
+    void damage_one_bit(bool of_half, bool killed) {
+        ::unlink(path_.c_str());
+        std::uint64_t place = 0;
+        {
+            auto p = pool::open(path_, options_);
+            ASSERT_TRUE(p) << p.error().what();
+            pool_file& file = *p->internals().file;
+            start_lane(file, 1, 2);
+            const void* word = of_half ? static_cast<void*>(lane_start(file, 1, 1).next)
+                                       : &lane_at(file, 1)->witness;
+            place = p->internals().offset_of(word);
+            if (killed) pool::impl::abandon(std::move(*p));
+        }
+        std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+        file.seekg(static_cast<std::streamoff>(place));
+        const char damaged = static_cast<char>(file.get() ^ 1);
+        file.seekp(static_cast<std::streamoff>(place));
+        file.put(damaged);
+    }
+    void expect_opens_after_kills() {
+        for (int killed = 0; killed < 3; ++killed) {
+            auto p = pool::open(path_, options_);
+            ASSERT_TRUE(p) << p.error().what();
+            pool::impl::abandon(std::move(*p));
+        }
+    }
+
+    std::string path_ = "/dev/shm/hf_damaged_idle_lane_test." + std::to_string(::getpid());
+    open_options options_;
+};
+
+TEST_F(DamagedIdleLane, OfAClosedPoolDoesNotShutItAtTheNextKill) {
+    for (const bool of_half : {false, true}) {
+        damage_one_bit(of_half, false);
+        expect_opens_after_kills();
+    }
+}
+
+TEST_F(DamagedIdleLane, OfAKilledPoolIsTakenForIdleUnderSalvage) {
+    for (const bool of_half : {false, true}) {
+        damage_one_bit(of_half, true);
+        for (const bool rolling : {false, true}) {
+            options_.recovery = rolling ? recovery_policy::roll_back : recovery_policy::complete;
+            const auto p = pool::open(path_, options_);
+            ASSERT_FALSE(p);
+            expect_ways_out(p.error(), {"open the pool with salvage", "--roll-back --force"});
+        }
+        options_.recovery = recovery_policy::complete;
+        options_.salvage = true;
+        pool::impl::abandon(std::move(*pool::open(path_, options_)));
+        options_.salvage = false;
+        expect_opens_after_kills(); // salvaged once, it stays so
+    }
+}
+
+void add_one(const void* packed) {
+    auto* at = *static_cast<std::uint64_t* const*>(packed);
+    hf_clobber_log(at, 8);
+    *const_cast<volatile std::uint64_t*>(at) = *at + 1;
+}
+const hf_txfunc add_one_desc{HF_ABI_VERSION, 8, 1008, 1, "add_one", "here", schema, 1, add_one};
+
+/// A section as a build writes it that knows neither witnesses nor end marks. 'committed': its mark
+/// is stored.
+void add_one_in_an_older_build(pool& p, bool committed) {
+    pool_file& file = *p.internals().file;
+    auto* number = p.root<std::uint64_t>();
+    const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
+    lane_at(file, 0)->committed = epoch - 1; // it takes the lane
+    const begin_payload head{epoch, add_one_desc.id, add_one_desc.version, engine_clobber,
+                             0,     sizeof number};
+    std::byte payload[sizeof head + sizeof number];
+    std::memcpy(payload, &head, sizeof head);
+    std::memcpy(payload + sizeof head, &number, sizeof number);
+    lane_writer log;
+    log.start(medium(domain::eadr), lane_start(file, 0, epoch));
+    log.append(record_kind::begin, 0, sizeof payload, payload, sizeof payload);
+    log.append(record_kind::old_bytes, p.internals().offset_of(number), 8, number, 8);
+    *number += 1;
+    if (committed) lane_at(file, 0)->committed = epoch;
+}
+
+TEST_F(DamagedIdleLane, IsNoneThatAnOlderBuildHasUsedSince) {
+    hf_txfunc_register(&add_one_desc);
+    for (const bool committed : {false, true}) {
+        ::unlink(path_.c_str());
+        for (int run = 0; run < 2; ++run) { // begin records in both halves
+            auto p = pool::open(path_, options_);
+            ASSERT_TRUE(p) << p.error().what();
+            auto* number = p->root<std::uint64_t>();
+            for (int i = 0; i <= run; ++i) {
+                hf_clobber_begin(&add_one_desc, &number);
+                add_one(&number);
+                hf_clobber_commit();
+            }
+        }
+        {
+            auto p = pool::open(path_, options_);
+            ASSERT_TRUE(p) << p.error().what();
+            add_one_in_an_older_build(*p, committed);
+            pool::impl::abandon(std::move(*p));
+        }
+        auto p = pool::open(path_, options_);
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->recovered().re_executed, committed ? 0U : 1U);
+        EXPECT_EQ(*p->root<std::uint64_t>(), 4U);
+    }
+}
+
+} // namespace
