@@ -2,9 +2,9 @@
 //
 // Two threads whose sections are pending together: one, alone, has left its mark out, and the
 // other's first section changes what that one had read, frees what it took, or takes what it freed.
-// Instrumented by hand, engine clobber. The second thread's lane may be recovered before the first
-// one's, whatever order recovery takes lanes in: the programs exist twice, with lanes exchanged.
-// And what a torn log must not do to the sections that follow in its lane.
+// Instrumented by hand. The second thread's lane may be recovered before the first one's, whatever
+// order recovery takes lanes in: the programs exist twice, with lanes exchanged. The other section may
+// be one of engine undo, and both may be open at a time. And what a torn log must not do to the sections that follow in its lane.
 #include <check/programs/take_over.hpp>
 #include <section/section.hpp>
 
@@ -13,6 +13,7 @@
 #include <holdfast/clobber.hpp>
 #include <holdfast/crash.hpp>
 #include <holdfast/txfunc.hpp>
+#include <holdfast/undo.hpp>
 
 #include <cstring>
 #include <sched.h>
@@ -28,8 +29,10 @@ struct stack {
     std::uint64_t count;
 };
 
-template <class T> void store(T* to, T value) {
-    hf_clobber_log(to, sizeof(T));
+// What the plugin would emit, by engine.
+template <bool Clobber = true, class T> void store(T* to, T value) {
+    if (Clobber) hf_clobber_log(to, sizeof(T));
+    else hf_undo_log(to, sizeof(T));
     *const_cast<volatile T*>(to) = value;
 }
 
@@ -37,30 +40,30 @@ struct push_args {
     stack* on;
     std::uint64_t value;
 };
-void push_body(const void* packed) {
+template <bool Clobber> void push_body(const void* packed) {
     const auto& a = *static_cast<const push_args*>(packed);
     auto* fresh = static_cast<node*>(hf_alloc(sizeof(node)));
     hf_note_store(fresh, sizeof(node));
     fresh->next = a.on->head;
     fresh->value = a.value;
-    store(&a.on->head, fresh);
-    store(&a.on->count, a.on->count + 1);
+    store<Clobber>(&a.on->head, fresh);
+    store<Clobber>(&a.on->count, a.on->count + 1);
 }
-void pop_body(const void* packed) {
+template <bool Clobber> void pop_body(const void* packed) {
     stack* on = *static_cast<stack* const*>(packed);
     node* first = on->head;
     if (first == nullptr) return;
     hf_free(first); // takes effect at the commit; named by the log before anything is stored
-    store(&on->head, first->next);
-    store(&on->count, on->count - 1);
+    store<Clobber>(&on->head, first->next);
+    store<Clobber>(&on->count, on->count - 1);
 }
 
 const hf_arg push_schema[] = {{0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}};
-const hf_txfunc push_desc{HF_ABI_VERSION, sizeof(push_args), 2101, 1,        "push",
-                          "here",         push_schema,       2,    push_body};
+const hf_txfunc push_desc{
+    HF_ABI_VERSION, sizeof(push_args), 2101, 1, "push", "here", push_schema, 2, push_body<true>};
 const hf_arg pop_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
-const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(stack*), 2102, 1,       "pop",
-                         "here",         pop_schema,     1,    pop_body};
+const hf_txfunc pop_desc{HF_ABI_VERSION, sizeof(stack*), 2102, 1, "pop", "here", pop_schema, 1,
+                         pop_body<true>};
 [[maybe_unused]] const bool registered =
     (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc), true);
 
@@ -69,8 +72,19 @@ template <class Args> void section_of(const hf_txfunc& function, const Args& arg
     function.re_execute(&args);
     hf_clobber_commit();
 }
+/// Engine undo never runs a section again: the function names it for reports.
+template <class Args>
+void undo_section(const hf_txfunc& function, void (*body)(const void*), const Args& args) {
+    hf_undo_begin(&function, &args);
+    body(&args);
+    hf_undo_commit();
+}
 void push(stack* on, std::uint64_t value) { section_of(push_desc, push_args{on, value}); }
 void pop(stack* on) { section_of(pop_desc, on); }
+void undo_push(stack* on, std::uint64_t value) {
+    undo_section(push_desc, push_body<false>, push_args{on, value});
+}
+void undo_pop(stack* on) { undo_section(pop_desc, pop_body<false>, on); }
 
 hf::open_options options_for(const char* layout) {
     hf::open_options o;
@@ -78,7 +92,7 @@ hf::open_options options_for(const char* layout) {
     o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
     o.mode = hf::mode::pmem;
     o.max_threads = 2;
-    o.engines = {hf::clobber::engine()};
+    o.engines = {hf::clobber::engine(), hf::undo::engine()};
     return o;
 }
 
@@ -136,6 +150,51 @@ class push_after_pop final : public pending_program {
     using pending_program::pending_program;
     void first(stack* on) override { pop(on); }
     void second(stack* on) override { push(on, 3); }
+};
+
+// The other thread's section is of another engine.
+class undo_pop_after final : public pending_program {
+    using pending_program::pending_program;
+    void second(stack* on) override { undo_pop(on); }
+};
+class undo_push_after_pop final : public pending_program {
+    using pending_program::pending_program;
+    void first(stack* on) override { pop(on); }
+    void second(stack* on) override { undo_push(on, 3); }
+};
+class push_after_undo_pop final : public pending_program {
+    using pending_program::pending_program;
+    void first(stack* on) override { undo_pop(on); }
+    void second(stack* on) override { push(on, 3); }
+};
+
+/// Sections of both engines are open at a time, on stacks of their own in one heap.
+class side_by_side final : public hf::crash::program {
+    struct root {
+        alignas(64) stack of[2]; // one line
+    };
+    hf::open_options options() const override { return options_for("crash/side by side"); }
+    void setup(hf::pool& p) override {
+        for (stack& on : p.root<root>()->of) push(&on, 1);
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned thread, unsigned i) override {
+        stack* on = &p.root<root>()->of[thread];
+        if (thread == 0) i == 0 ? pop(on) : push(on, 2);
+        else i == 0 ? undo_pop(on) : undo_push(on, 3);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        for (const stack& on : p.root<root>()->of) {
+            std::uint64_t nodes = 0;
+            for (const node* n = on.head; n != nullptr && ++nodes < 9; n = n->next) {
+                s.add(n->value);
+                s.object(n);
+            }
+            s.add(nodes);
+            s.expect(nodes == on.count, "the count is that of the nodes");
+        }
+    }
 };
 
 struct counter {
@@ -281,6 +340,10 @@ template <class Program> void add_twice(const std::string& name) {
     add_twice<pop_after>("pending/push, pop");
     add_twice<push_after>("pending/push, push");
     add_twice<push_after_pop>("pending/pop, push");
+    add_twice<undo_pop_after>("pending/push, pop by undo");
+    add_twice<undo_push_after_pop>("pending/pop, push by undo");
+    add_twice<push_after_undo_pop>("pending/pop by undo, push");
+    hf::crash::add("pending/side by side", std::make_unique<side_by_side>());
     hf::crash::add("pending/settled", std::make_unique<settled>());
     hf::crash::add("pending/changed after", std::make_unique<changed_after>());
     hf::crash::add("pending/torn off", std::make_unique<torn_off>(torn_off::before::none));
