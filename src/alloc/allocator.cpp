@@ -200,7 +200,9 @@ slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
 }
 
 /// A slab chunk of this class whose bits were not read yet, or 0. A chunk that has become free in
-/// the meantime, and so may serve somebody else, is passed over.
+/// the meantime, and so may serve another class or a large block, is passed over. Its bits are
+/// looked at before its entry: a thread that takes the chunk for something else stores the entry first, so a bit of
+/// theirs is never taken for one of this class.
 std::uint64_t allocator::next_unexamined(unsigned size_class) {
     std::scoped_lock held{chunks_};
     auto& waiting = unexamined_[size_class];
@@ -209,8 +211,8 @@ std::uint64_t allocator::next_unexamined(unsigned size_class) {
         waiting.pop_back();
         const heap_extent& e = heap_.extent_at(heap_.extent_of(offset));
         const std::uint64_t chunk = (offset - e.data_offset) / heap_.chunk_bytes();
-        if (heap_.entry(e, chunk).word == chunk_entry::slab(size_class).word &&
-            !heap_.chunk_empty(e, chunk))
+        if (!heap_.chunk_empty(e, chunk) &&
+            heap_.entry(e, chunk).word == chunk_entry::slab(size_class).word)
             return offset;
     }
     return 0;
