@@ -134,6 +134,8 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
         check_filled();
     left_.clear();
     HF_ASSERT_SLOW(allocs_.empty() && adopted_.empty() && frees_.empty() && dirty_.empty());
+    keep_here_used_ = 0;
+    kept_.clear();
     function_ = &function;
     engine_ = &engine;
     stored_ = false;

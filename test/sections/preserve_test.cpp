@@ -138,4 +138,26 @@ TEST(PreservedCopies, StayWhateverFollows) {
     ::unlink(path.c_str());
 }
 
+// Regression: what a section had preserved was kept for as long as its thread used the pool.
+TEST(PreservedCopies, MakeRoomForTheNextSections) {
+    const std::string path = "/dev/shm/hf_preserve_test_room." + std::to_string(::getpid());
+    open_options options;
+    options.layout = "preserve_test/1";
+    options.create_bytes = 1_MiB;
+    options.engines = {clobber::engine()};
+    auto p = pool::open(path, options);
+    ASSERT_TRUE(p) << p.error().what();
+    auto* w = p->root<words>();
+    const char text[100] = "the same bytes, section after section";
+    const char* first = nullptr;
+    for (int i = 0; i < 20; ++i) {
+        hf_clobber_begin(&mix_desc, &w);
+        const char* kept = vlog_preserve(text, sizeof text);
+        hf_clobber_commit();
+        if (i == 0) first = kept;
+        EXPECT_EQ(kept, first) << "section " << i;
+    }
+    ::unlink(path.c_str());
+}
+
 } // namespace
