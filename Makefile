@@ -23,7 +23,7 @@ REPORT  ?=
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug asan tsan test demo soak hostile soundness stepping fuzz bench format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness stepping fuzz bench format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -33,13 +33,14 @@ install: ## install the Debian packages that are missing (packages.txt)
 
 build: build/release ## configure and build in build/release
 debug: build/debug   ## … in build/debug, without optimisation
+checked: build/checked ## … in build/checked, optimised, every assertion on
 asan:  build/asan    ## build and test under AddressSanitizer and UBSan
 	@scripts/with-tmpfs ctest --preset asan -j $(JOBS)
 tsan:  build/tsan    ## build and test under ThreadSanitizer
 	@scripts/with-tmpfs ctest --preset tsan -j $(JOBS)
 
-.PHONY: build/release build/debug build/asan build/tsan
-build/release build/debug build/asan build/tsan: install
+.PHONY: build/release build/debug build/checked build/asan build/tsan
+build/release build/debug build/checked build/asan build/tsan: install
 	@cmake --preset $(@F) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset $(@F) -j $(JOBS)
 

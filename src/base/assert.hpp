@@ -1,8 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Broken contracts stop the process before it writes nonsense to PM. Cheap assertions stay on in
-// release builds; HF_ASSERT_SLOW runs whole-structure checks in debug builds only.
+// release builds; HF_ASSERT_SLOW is for whole-structure checks and for what every store passes: it is on
+// in debug builds, and wherever HF_SLOW_ASSERTIONS is defined (optimised code, checked).
+//
+// What a pool's file holds is judged, and refused, before anything is asserted of it: damage is an
+// error, never a broken contract.
 #pragma once
+
+#include <mutex>
+#if defined(__GLIBC__)
+#include <unistd.h>
+#endif
 
 namespace hf {
 [[noreturn]] void contract_broken(const char* condition, const char* file, int line) noexcept;
@@ -14,12 +23,22 @@ void set_fatal_handler(void (*handler)(const char* message)) noexcept;
 /// The same for this thread, and asked first: recovery turns what it cannot go on with into a
 /// refusal. One that returns has declined.
 void set_thread_fatal_handler(void (*handler)(const char* message)) noexcept;
+
+/// Whether this thread holds the lock, as far as the C library tells: true where it does not. For
+/// assertions.
+inline bool held_here([[maybe_unused]] std::mutex& lock) noexcept {
+#if defined(__GLIBC__)
+    return lock.native_handle()->__data.__owner == ::gettid();
+#else
+    return true;
+#endif
+}
 } // namespace hf
 
 #define HF_ASSERT(condition)                                                                       \
     (__builtin_expect(!!(condition), 1) ? (void)0                                                  \
                                         : ::hf::contract_broken(#condition, __FILE__, __LINE__))
-#if defined(NDEBUG)
+#if defined(NDEBUG) && !defined(HF_SLOW_ASSERTIONS)
 #define HF_ASSERT_SLOW(condition) ((void)0)
 #else
 #define HF_ASSERT_SLOW(condition) HF_ASSERT(condition)
