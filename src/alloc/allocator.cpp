@@ -26,6 +26,9 @@ struct slab_state {
         const bool whole = slots % 64 == 0 || taken.back() >> slots % 64 == 0;
         return taken.size() == (slots + 63) / 64 && whole && used + free == slots;
     }
+    bool is_taken(std::uint64_t slot) const noexcept {
+        return slot < slots && (taken[slot / 64] >> slot % 64 & 1) != 0;
+    }
 };
 
 namespace {
@@ -64,6 +67,35 @@ void allocator::take_in_extents() {
         if (extents_[i].slabs == nullptr) throw std::bad_alloc(); // taken in by the next growth
         extents_known_.store(i + 1, std::memory_order_release);
     }
+    HF_ASSERT(extents_known_ == heap_.extent_count());
+    HF_ASSERT_SLOW(valid());
+}
+
+bool allocator::valid() const noexcept {
+    const std::uint64_t chunk_bytes = heap_.chunk_bytes();
+    std::uint64_t end = 0, end_extent = ~std::uint64_t{0}; // of the run before
+    for (const auto& [offset, chunks] : free_runs_) {
+        const std::uint64_t bytes = chunks * chunk_bytes;
+        const unsigned extent = heap_.extent_of(offset);
+        if (chunks == 0 || !heap_.covers(offset, bytes)) return false;
+        if ((offset - heap_.extent_at(extent).data_offset) % chunk_bytes != 0) return false;
+        if (offset < end || (offset == end && extent == end_extent)) return false;
+        if (!scanned(offset + bytes - chunk_bytes)) return false;
+        if (auto large = large_.lower_bound(offset + bytes); large != large_.begin()) {
+            --large; // the last that starts before the run's end
+            if (large->first + large->second > offset) return false;
+        }
+        end = offset + bytes;
+        end_extent = extent;
+    }
+    return true;
+}
+
+/// Whether slots of any of these chunks are, or may be, in use. For assertions.
+bool allocator::has_slab(std::uint64_t offset, std::uint64_t chunks) const noexcept {
+    for (std::uint64_t c = 0; c < chunks; ++c)
+        if (slab_place(offset + c * heap_.chunk_bytes()).load() != nullptr) return true;
+    return false;
 }
 
 /// Where the state of the chunk around 'offset' is kept. Requires: an offset of the heap.
@@ -73,19 +105,22 @@ std::atomic<slab_state*>& allocator::slab_place(std::uint64_t offset) const noex
     return extents_[i].slabs[(offset - heap_.extent_at(i).data_offset) / heap_.chunk_bytes()];
 }
 
-/// True when the cursor has passed the chunk. Requires: chunks_ held.
+/// True when the cursor has passed the chunk. Requires: chunks_ held, or the constructor.
 bool allocator::scanned(std::uint64_t offset) const noexcept {
     const unsigned i = heap_.extent_of(offset);
+    HF_ASSERT_SLOW(i < extents_known_.load(std::memory_order_acquire));
     return (offset - heap_.extent_at(i).data_offset) / heap_.chunk_bytes() < extents_[i].scanned;
 }
 
 void allocator::list_slab(slab_list& list, slab_state* slab) {
-    HF_ASSERT_SLOW(slab->listed_at == unlisted);
+    HF_ASSERT_SLOW(held_here(list.lock) && slab->listed_at == unlisted);
+    HF_ASSERT_SLOW(slab->free > 0);
     list.partial.push_back(slab);
     slab->listed_at = list.partial.size() - 1;
 }
 
 void allocator::unlist_slab(slab_list& list, slab_state* slab) {
+    HF_ASSERT_SLOW(held_here(list.lock) && slab->listed_at < list.partial.size());
     HF_ASSERT_SLOW(list.partial[slab->listed_at] == slab);
     list.partial.back()->listed_at = slab->listed_at;
     list.partial[slab->listed_at] = list.partial.back();
@@ -110,17 +145,22 @@ block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what)
         if (offset != 0) large_[offset] = size;
         return {offset, offset == 0 ? 0 : size};
     }
+    HF_ASSERT_SLOW(size >= bytes);
     const unsigned size_class = heap_.classes().class_of(size);
     auto& at_hand = cache.blocks[size_class];
     if (at_hand.empty() && !refill(cache, size_class)) return {0, 0};
     const std::uint64_t offset = at_hand.back();
     at_hand.pop_back();
+    HF_ASSERT_SLOW(heap_.well_formed({offset, size}));
     return {offset, size};
 }
 
 void allocator::release(thread_cache& cache, block b) noexcept try {
+    HF_ASSERT_SLOW(heap_.well_formed(b));
+    HF_ASSERT_SLOW(!heap_.bit(b.offset)); // never published, or retracted
     if (!heap_.is_slab(b.bytes)) {
         std::scoped_lock held{chunks_};
+        HF_ASSERT_SLOW(!large_.contains(b.offset) || large_[b.offset] == b.bytes);
         large_.erase(b.offset);
         // Chunks that the cursor has not reached yet are left for it to find.
         if (scanned(b.offset)) add_free_run(b.offset, b.bytes / heap_.chunk_bytes());
@@ -149,6 +189,7 @@ void allocator::release_all(thread_cache& cache) noexcept {
 bool allocator::refill(thread_cache& cache, unsigned size_class) {
     const std::uint64_t size = heap_.classes().block_bytes(size_class);
     auto& at_hand = cache.blocks[size_class];
+    HF_ASSERT_SLOW(at_hand.empty()); // all of it is put into order below
     cache.named_chunk[size_class] = 0;
     slab_list& list = slabs_[size_class];
     std::scoped_lock held{list.lock};
@@ -164,6 +205,7 @@ bool allocator::refill(thread_cache& cache, unsigned size_class) {
                 --slab->free;
                 --wanted;
                 at_hand.push_back(slab->offset + (w * 64 + bit) * size);
+                HF_ASSERT_SLOW(!heap_.bit(at_hand.back())); // 'taken' covers what is allocated (1)
             }
         }
         HF_ASSERT_SLOW(slab->valid());
@@ -175,10 +217,12 @@ bool allocator::refill(thread_cache& cache, unsigned size_class) {
 
 /// A chunk of this class with a free slot. Requires: list.lock held.
 slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
+    HF_ASSERT_SLOW(held_here(list.lock) && &list == &slabs_[size_class]);
     unsigned examined = 0;
     for (bool last_resort = false;;) {
         while (!list.partial.empty()) {
             slab_state* slab = list.partial.back();
+            HF_ASSERT_SLOW(slab->size_class == size_class && slab->valid());
             if (slab->free > 0) return slab;
             unlist_slab(list, slab);
         }
@@ -220,6 +264,8 @@ std::uint64_t allocator::next_unexamined(unsigned size_class) {
 
 /// Makes the volatile state of a slab chunk from its durable bits (1). Requires: class lock held.
 slab_state* allocator::examine(std::uint64_t chunk_offset, unsigned size_class) {
+    HF_ASSERT_SLOW(held_here(slabs_[size_class].lock));
+    HF_ASSERT_SLOW(heap_.covers(chunk_offset, heap_.chunk_bytes()));
     auto& place = slab_place(chunk_offset);
     if (slab_state* known = place.load(std::memory_order_acquire)) return known;
     const std::uint64_t size = heap_.classes().block_bytes(size_class);
@@ -247,22 +293,25 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
         slab_state* slab = slab_place(offsets[i]).load(std::memory_order_acquire);
         HF_ASSERT(slab != nullptr && slab->size_class == size_class);
         const std::uint64_t slot = (offsets[i] - slab->offset) / size;
-        HF_ASSERT_SLOW((slab->taken[slot / 64] >> slot % 64 & 1) != 0); // given back once
+        HF_ASSERT_SLOW((offsets[i] - slab->offset) % size == 0);
+        HF_ASSERT_SLOW(slab->is_taken(slot)); // given back once
         slab->taken[slot / 64] &= ~(std::uint64_t{1} << slot % 64);
         ++slab->free;
         HF_ASSERT_SLOW(slab->valid());
         try {
             if (slab->listed_at == unlisted) list_slab(list, slab);
-            if (slab->free == slab->slots && list.partial.size() > 1) give_up_chunk(list, slab);
+            if (slab->free == slab->slots && list.partial.size() > 1) return_chunk(list, slab);
         } catch (const std::bad_alloc&) { // tried again when the chunk's next slot comes back
         }
     }
 }
 
-/// A wholly free chunk of a class that has other room may serve another. Requires: list.lock held.
-void allocator::give_up_chunk(slab_list& list, slab_state* slab) {
+/// Makes a wholly free chunk of a class that has other room one that any class, or a large block,
+/// may take. Requires: list.lock held.
+void allocator::return_chunk(slab_list& list, slab_state* slab) {
+    HF_ASSERT_SLOW(held_here(list.lock));
+    HF_ASSERT_SLOW(slab->free == slab->slots && slab->listed_at != unlisted);
     std::scoped_lock held{chunks_};
-    HF_ASSERT_SLOW(slab->free == slab->slots);
     if (!scanned(slab->offset)) return; // the cursor would meet it a second time
     add_free_run(slab->offset, 1);
     unlist_slab(list, slab);
@@ -272,18 +321,23 @@ void allocator::give_up_chunk(slab_list& list, slab_state* slab) {
 
 /// Requires: chunks_ held.
 void allocator::add_free_run(std::uint64_t offset, std::uint64_t chunks) {
+    HF_ASSERT_SLOW(chunks > 0 && heap_.covers(offset, chunks * heap_.chunk_bytes()));
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
     const auto touch = [&](const auto& one, const auto& other) {
         return one.first + one.second * chunk_bytes == other.first &&
                heap_.extent_of(one.first) == heap_.extent_of(other.first);
     };
     auto run = free_runs_.emplace(offset, chunks).first; // all that can fail comes first
+    HF_ASSERT_SLOW(run->second == chunks);               // not free already
+    HF_ASSERT_SLOW(std::next(run) == free_runs_.end() ||
+                   offset + chunks * chunk_bytes <= std::next(run)->first);
     if (auto next = std::next(run); next != free_runs_.end() && touch(*run, *next)) {
         run->second += next->second;
         free_runs_.erase(next);
     }
     if (run == free_runs_.begin()) return;
     HF_ASSERT_SLOW(run == std::prev(free_runs_.end()) || !touch(*run, *std::next(run)));
+    HF_ASSERT_SLOW(std::prev(run)->first + std::prev(run)->second * chunk_bytes <= offset);
     if (auto before = std::prev(run); touch(*before, *run)) {
         before->second += run->second;
         free_runs_.erase(run);
@@ -292,6 +346,7 @@ void allocator::add_free_run(std::uint64_t offset, std::uint64_t chunks) {
 
 /// Takes exactly these chunks out of the free runs, if they are there. Requires: chunks_ held.
 bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
+    HF_ASSERT_SLOW(held_here(chunks_));
     auto after = free_runs_.upper_bound(offset);
     if (after == free_runs_.begin()) return false;
     auto run = std::prev(after);
@@ -311,7 +366,9 @@ std::uint64_t allocator::take_free(std::uint64_t chunks, std::uint64_t end) {
     for (auto& [offset, length] : free_runs_) {
         if (length < chunks || offset + chunks * heap_.chunk_bytes() > end) continue;
         const std::uint64_t found = offset;
-        carve(found, chunks);
+        [[maybe_unused]] const bool carved = carve(found, chunks);
+        HF_ASSERT_SLOW(carved);
+        HF_ASSERT_SLOW(!has_slab(found, chunks));
         return found;
     }
     return 0;
@@ -332,6 +389,7 @@ std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t reserve
                         reserved_bytes);
         if (!grown) return 0;
         take_in_extents();
+        HF_ASSERT_SLOW(heap_.extent_at(extents_known_ - 1).data_offset > grown->offset_bytes);
         extent_state& fresh = extents_[extents_known_ - 1];
         const heap_extent& e = heap_.extent_at(extents_known_ - 1);
         fresh.scanned = e.chunks;
@@ -342,6 +400,7 @@ std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t reserve
 /// Walks chunk entries until free chunks turn up; true when some did.
 /// Requires: chunks_ held.
 bool allocator::scan_more() {
+    HF_ASSERT_SLOW(held_here(chunks_));
     std::uint64_t found = 0;
     for (unsigned i = 0; i < extents_known_; ++i)
         while (extents_[i].scanned < heap_.extent_at(i).chunks && found == 0) found += scan_one(i);
@@ -394,6 +453,7 @@ block allocator::find(std::uint64_t offset) {
 
 /// Fills allocated_large_: about a nanosecond a chunk, once. Requires: chunks_ held.
 void allocator::look_for_large() {
+    HF_ASSERT_SLOW(held_here(chunks_));
     if (std::exchange(looked_for_large_, true)) return;
     for (unsigned i = 0; i < heap_.extent_count(); ++i) {
         const heap_extent& e = heap_.extent_at(i);
@@ -407,11 +467,13 @@ void allocator::look_for_large() {
             c += large ? what.run_chunks() : 1;
         }
     }
+    HF_ASSERT_SLOW(std::ranges::is_sorted(allocated_large_, {}, &block::offset));
 }
 
 /// True when a large block that is allocated, or out of circulation, has bytes of
 /// [offset, offset + bytes). Requires: chunks_ held, look_for_large().
 bool allocator::overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    HF_ASSERT_SLOW(held_here(chunks_) && looked_for_large_);
     const auto after =
         std::ranges::lower_bound(allocated_large_, offset + bytes, {}, &block::offset);
     if (after != allocated_large_.begin() && (after - 1)->offset + (after - 1)->bytes > offset)
@@ -428,6 +490,7 @@ bool allocator::claim(block b) {
     const std::uint64_t chunk = (b.offset - e.data_offset) / heap_.chunk_bytes();
     if (heap_.is_slab(b.bytes)) return claim_slot(b, e, chunk);
     std::scoped_lock held{chunks_};
+    HF_ASSERT_SLOW(!scanned(b.offset)); // before the cursor: it passes what is claimed
     look_for_large();
     if (overlaps_large(b.offset, b.bytes)) return false;
     for (std::uint64_t c = chunk; c < chunk + b.bytes / heap_.chunk_bytes(); ++c) {
@@ -447,6 +510,7 @@ bool allocator::claim_slot(block b, const heap_extent& e, std::uint64_t chunk) {
     std::scoped_lock held{list.lock};
     {
         std::scoped_lock chunks_held{chunks_};
+        HF_ASSERT_SLOW(!scanned(b.offset));
         look_for_large();
         if (overlaps_large(chunk_offset, heap_.chunk_bytes())) return false;
     }
@@ -459,7 +523,9 @@ bool allocator::claim_slot(block b, const heap_extent& e, std::uint64_t chunk) {
         file_->medium().flush(&e.entries[chunk], sizeof(chunk_entry));
     }
     slab_state* slab = examine(chunk_offset, size_class);
+    HF_ASSERT_SLOW(slab->size_class == size_class);
     const std::uint64_t slot = (b.offset - chunk_offset) / b.bytes;
+    HF_ASSERT_SLOW(slot < slab->slots);
     const std::uint64_t mask = std::uint64_t{1} << slot % 64;
     if ((slab->taken[slot / 64] & mask) != 0) return false;
     slab->taken[slot / 64] |= mask;

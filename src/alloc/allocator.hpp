@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Who may use which block: the volatile half of the allocator, over the durable heap.
+// Which thread may use which block: the volatile half of the allocator, over the durable heap.
 //
 // A block is free, reserved (handed out, its bit not yet set), allocated, or retired (bit cleared
 // by a section whose commit mark is not yet durable). Reserving and releasing are volatile and cost
@@ -118,8 +118,12 @@ private:
     void add_free_run(std::uint64_t offset, std::uint64_t chunks);
     bool carve(std::uint64_t offset, std::uint64_t chunks);
     void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) noexcept;
-    void give_up_chunk(slab_list& list, slab_state* slab);
+    void return_chunk(slab_list& list, slab_state* slab);
     void take_in_extents();
+    /// Whether free runs, in order, are of known chunks and not adjacent, and no block that is out of
+    /// circulation lies in one.
+    bool valid() const noexcept;
+    bool has_slab(std::uint64_t offset, std::uint64_t chunks) const noexcept;
 
     pool_file* file_;
     heap heap_;

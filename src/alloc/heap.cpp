@@ -21,17 +21,20 @@ extent_split split_extent(std::uint64_t extent_bytes, std::uint64_t chunk_bytes)
     // The most chunks whose tables still fit in front of them.
     std::uint64_t chunks = total * chunk_bytes / (chunk_bytes + sizeof(chunk_entry) + bit_bytes);
     while (chunks > 0 && table_bytes(chunks, bit_bytes) > (total - chunks) * chunk_bytes) --chunks;
+    HF_ASSERT_SLOW(chunks == 0 || table_bytes(chunks, bit_bytes) <= (total - chunks) * chunk_bytes);
+    HF_ASSERT_SLOW(chunks < total || total == 0);
     return {chunks, entry_table_bytes(chunks), (total - chunks) * chunk_bytes};
 }
 
 heap::heap(pool_file& file)
     : file_(&file), chunk_bytes_(file.shape().chunk_bytes),
-      classes_(size_classes::of(chunk_bytes_)) {
+      classes_(size_classes::for_chunks_of(chunk_bytes_)) {
     refresh();
 }
 
 void heap::refresh() noexcept {
     const auto extents = file_->extents();
+    HF_ASSERT(extent_count() <= extents.size() && extents.size() <= extents_.size());
     for (unsigned i = extent_count(); i < extents.size(); ++i) {
         const extent_split split = split_extent(extents[i].size_bytes, chunk_bytes_);
         std::byte* at = file_->base() + extents[i].offset_bytes;
@@ -71,8 +74,10 @@ unsigned heap::extent_of(std::uint64_t offset) const noexcept {
 
 std::uint64_t heap::rounded(std::uint64_t bytes) const noexcept {
     if (bytes > file_->shape().max_bytes) return 0;
-    if (is_slab(bytes)) return classes_.block_bytes(classes_.class_of(bytes));
-    return round_up(bytes, chunk_bytes_);
+    if (!is_slab(bytes)) return round_up(bytes, chunk_bytes_);
+    const std::uint64_t size = classes_.block_bytes(classes_.class_of(bytes));
+    HF_ASSERT_SLOW(size >= bytes && is_slab(size)); // rounding again changes nothing
+    return size;
 }
 
 bool heap::bit(std::uint64_t offset) const noexcept {
@@ -84,6 +89,7 @@ bool heap::bit(std::uint64_t offset) const noexcept {
 }
 
 bool heap::chunk_empty(const heap_extent& e, std::uint64_t chunk) const noexcept {
+    HF_ASSERT_SLOW(chunk < e.chunks);
     const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
     for (std::uint64_t w = 0; w < words; ++w)
         if (std::atomic_ref(e.bits[chunk * words + w]).load(std::memory_order_acquire) != 0)

@@ -71,7 +71,10 @@ public:
     /// Whether every extent's tables lie in front of its chunks, and extents in file order, apart.
     bool valid() const noexcept;
     unsigned extent_count() const noexcept { return count_.load(std::memory_order_acquire); }
-    const heap_extent& extent_at(unsigned i) const noexcept { return extents_[i]; }
+    const heap_extent& extent_at(unsigned i) const noexcept {
+        HF_ASSERT_SLOW(i < extent_count());
+        return extents_[i];
+    }
     /// Index of the extent whose chunks cover 'offset'; extent_count() when none does.
     unsigned extent_of(std::uint64_t offset) const noexcept;
 
@@ -82,6 +85,7 @@ public:
     bool is_slab(std::uint64_t bytes) const noexcept { return bytes <= classes_.slab_max_bytes(); }
 
     chunk_entry entry(const heap_extent& e, std::uint64_t chunk) const noexcept {
+        HF_ASSERT_SLOW(chunk < e.chunks);
         return {std::atomic_ref(e.entries[chunk]).load(std::memory_order_acquire)};
     }
     /// Whether [offset, offset + bytes) lies in the chunks of one extent.
@@ -163,6 +167,7 @@ public:
     void for_each_slot(std::uint64_t offset, std::uint64_t size, Visit&& visit) const {
         HF_ASSERT_SLOW(covers(offset, chunk_bytes_) && size > 0);
         const heap_extent& e = extents_[extent_of(offset)];
+        HF_ASSERT_SLOW((offset - e.data_offset) % chunk_bytes_ == 0 && size % granule_bytes == 0);
         const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
         const std::uint64_t first = (offset - e.data_offset) / chunk_bytes_ * words;
         for (std::uint64_t w = 0; w < words; ++w) {

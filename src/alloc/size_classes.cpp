@@ -21,9 +21,22 @@ size_classes::size_classes(std::uint64_t chunk_bytes) {
         if (g * granule_bytes > sizes_[size_class]) ++size_class;
         by_granules_[g] = static_cast<std::uint8_t>(size_class);
     }
+    HF_ASSERT_SLOW(valid(chunk_bytes));
 }
 
-const size_classes& size_classes::of(std::uint64_t chunk_bytes) {
+bool size_classes::valid(std::uint64_t chunk_bytes) const noexcept {
+    std::uint64_t below = 0;
+    for (unsigned c = 0; c < count(); ++c) {
+        const std::uint64_t size = sizes_[c];
+        if (size <= below || size % granule_bytes != 0) return false;
+        if (slots_[c] < 2 || slots_[c] * size > chunk_bytes) return false;
+        if (class_of(size) != c || class_of(below + 1) != c) return false;
+        below = size;
+    }
+    return true;
+}
+
+const size_classes& size_classes::for_chunks_of(std::uint64_t chunk_bytes) {
     static const size_classes small(4096), large(65536);
     HF_ASSERT(chunk_bytes == 4096 || chunk_bytes == 65536);
     return chunk_bytes == 4096 ? small : large;

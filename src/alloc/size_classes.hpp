@@ -5,6 +5,8 @@
 // up to a quarter of a chunk's 16th, and never more than a third.
 #pragma once
 
+#include <base/assert.hpp>
+
 #include <cstddef>
 #include <cstdint>
 #include <vector>
@@ -17,18 +19,29 @@ class size_classes {
 public:
     explicit size_classes(std::uint64_t chunk_bytes);
     /// Those of chunks of that size, made once. Requires: 4 KiB or 64 KiB.
-    static const size_classes& of(std::uint64_t chunk_bytes);
+    static const size_classes& for_chunks_of(std::uint64_t chunk_bytes);
 
     std::uint64_t slab_max_bytes() const noexcept { return sizes_.back(); }
     /// Class of the smallest block that holds 'bytes'. Requires: bytes <= slab_max_bytes().
     unsigned class_of(std::uint64_t bytes) const noexcept {
+        HF_ASSERT_SLOW(bytes <= slab_max_bytes());
         return by_granules_[(bytes + granule_bytes - 1) / granule_bytes];
     }
-    std::uint64_t block_bytes(unsigned size_class) const noexcept { return sizes_[size_class]; }
-    std::uint32_t slots(unsigned size_class) const noexcept { return slots_[size_class]; }
+    std::uint64_t block_bytes(unsigned size_class) const noexcept {
+        HF_ASSERT_SLOW(size_class < count());
+        return sizes_[size_class];
+    }
+    std::uint32_t slots(unsigned size_class) const noexcept {
+        HF_ASSERT_SLOW(size_class < count());
+        return slots_[size_class];
+    }
     unsigned count() const noexcept { return static_cast<unsigned>(sizes_.size()); }
 
 private:
+    /// Whether sizes ascend by whole granules, at least two blocks of each fit a chunk, and every
+    /// request gets the smallest class that holds it.
+    bool valid(std::uint64_t chunk_bytes) const noexcept;
+
     std::vector<std::uint32_t> sizes_;      // ascending, multiples of granule_bytes
     std::vector<std::uint32_t> slots_;      // blocks per chunk
     std::vector<std::uint8_t> by_granules_; // granules needed -> class

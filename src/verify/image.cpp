@@ -6,7 +6,7 @@
 
 namespace hf::verify {
 pool_image::pool_image(std::span<const std::byte> file, const pool_header& header)
-    : file_(file), header_(&header), classes_(&size_classes::of(header.chunk_bytes)) {
+    : file_(file), header_(&header), classes_(&size_classes::for_chunks_of(header.chunk_bytes)) {
     extents_.reserve(header.extent_count);
     for (std::uint32_t i = 0; i < header.extent_count; ++i) {
         const extent& e = header.extents[i];
