@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
 #include <base/line.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
@@ -34,6 +35,7 @@ int fill_random(std::uint8_t (&uuid)[16]) noexcept {
 
 std::uint64_t candidate_in(std::uint64_t low, std::uint64_t high, const std::uint8_t (&uuid)[16],
                            std::uint64_t max_bytes, unsigned n) noexcept {
+    HF_ASSERT_SLOW(max_bytes <= high - low);
     const std::uint64_t alignment = base_alignment(max_bytes);
     const std::uint64_t places = (high - low - max_bytes) / alignment + 1;
     return low + checksum(uuid, sizeof uuid, n) % places * alignment;
@@ -67,6 +69,7 @@ status check_options(const std::string& path, const open_options& o) {
 }
 
 status first_header(const std::string& path, const open_options& o, pool_header& h) {
+    HF_ASSERT_SLOW(check_options(path, o).ok() && o.creation != create::never);
     h = {};
     h.magic = header_magic;
     h.format_version = header_format_version;
@@ -88,6 +91,7 @@ status first_header(const std::string& path, const open_options& o, pool_header&
     const std::uint64_t heap =
         round_up(h.lanes_offset + h.lane_bytes * h.lane_count, h.chunk_bytes);
     h.extent_count = 1;
+    HF_ASSERT(heap < file_bytes && file_bytes <= h.max_bytes);
     h.extents[0] = {.offset_bytes = heap, .size_bytes = file_bytes - heap};
     return {};
 }

@@ -158,6 +158,7 @@ void release(std::size_t count) noexcept {
     const std::scoped_lock held{handled_lock};
     for (std::size_t i = 0; i < count; ++i) {
         handled& h = table[i];
+        HF_ASSERT_SLOW(h.users > 0);
         if (--h.users > 0 || !h.ours) continue;
         struct sigaction now{};
         const bool on_top = ::sigaction(h.signal, nullptr, &now) == 0 &&
@@ -315,6 +316,7 @@ ending run(against what, const std::function<void()>& body) {
         std::optional<surroundings> around;
         if (everything) around.emplace(stack.get());
         enter(f, body);
+        HF_ASSERT_SLOW(innermost == &f); // a jump leads to the innermost run
         innermost = f.outer;
         stop(f);
     }
@@ -326,6 +328,7 @@ clock::clock(std::uint32_t ms_max, bool (*progressed)(void*) noexcept,
              void (*at_expiry)(void*) noexcept, void* context) {
     frame* f = innermost;
     if (f == nullptr || f->what != against::everything || ms_max == 0) return;
+    HF_ASSERT_SLOW(!f->timing && progressed != nullptr && at_expiry != nullptr);
     f->ms_max = ms_max;
     f->tick_ms = std::min(ms_max, grace_ms_max);
     f->quiet_ms = 0;

@@ -103,6 +103,7 @@ std::string number_out_of_bounds(const pool_header& h) {
 /// Empty when the extents are sorted, disjoint, aligned and below max_bytes. Requires: the numbers
 /// above are in bounds, so nothing here can overflow.
 std::string extent_out_of_bounds(const pool_header& h) {
+    HF_ASSERT_SLOW(number_out_of_bounds(h).empty());
     const std::uint64_t lanes_end = h.lanes_offset + h.lane_bytes * h.lane_count;
     std::uint64_t end = round_up(lanes_end, h.chunk_bytes);
     for (std::uint32_t i = 0; i < h.extent_count; ++i) {
@@ -234,6 +235,7 @@ status raise_limit(const std::string& path, const open_options& options, pool_he
                        "max_bytes: the pool was left open at another address; open and close it "
                        "before its limit is raised");
     h.max_bytes = wanted;
+    HF_ASSERT_SLOW(number_out_of_bounds(h).empty());
     return {};
 }
 

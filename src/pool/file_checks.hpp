@@ -4,6 +4,7 @@
 // the same verdict, whatever they are, and nothing is read through an offset found in them.
 #pragma once
 
+#include <base/assert.hpp>
 #include <pool/header.hpp>
 
 #include <span>
@@ -31,6 +32,7 @@ struct header_copies {
     bool any_pool() const noexcept { return a != copy_state::foreign || b != copy_state::foreign; }
     /// The valid copy with the higher sequence number. Requires: any_valid().
     const pool_header& chosen() const noexcept {
+        HF_ASSERT(any_valid());
         const bool a_counts =
             a == copy_state::valid && (b != copy_state::valid || first.sequence >= second.sequence);
         return a_counts ? first : second;

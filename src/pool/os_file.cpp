@@ -62,12 +62,14 @@ std::vector<open_here>& table() { // never destroyed: pools may outlive static d
 }
 /// Requires, here and below: table_lock held.
 bool enter(const open_here& entry) {
+    HF_ASSERT_SLOW(held_here(table_lock) && entry.descriptor >= 0);
     if (std::ranges::any_of(table(), [&](const open_here& e) { return e.same(entry); }))
         return false;
     table().push_back(entry);
     return true;
 }
 bool leave(const open_here& entry) noexcept {
+    HF_ASSERT_SLOW(held_here(table_lock));
     return std::erase_if(table(), [&](const open_here& e) { return e.same(entry); }) > 0;
 }
 
@@ -139,7 +141,7 @@ int read_boot_id(std::string& id) {
 os_file::os_file(os_file&& other) noexcept { take(other); }
 
 void os_file::take(os_file& other) noexcept {
-    HF_ASSERT(fd_ < 0);
+    HF_ASSERT(fd_ < 0 && image_ == nullptr && !in_table_);
     fd_ = std::exchange(other.fd_, -1);
     image_ = std::exchange(other.image_, nullptr);
     in_table_ = std::exchange(other.in_table_, false);
@@ -175,6 +177,7 @@ status os_file::system_error(const char* call, int error) const {
 }
 
 status os_file::adopt(const std::string& path, int fd, bool read_only) {
+    HF_ASSERT_SLOW(fd_ < 0 && fd >= 0 && !in_table_);
     fd_ = fd;
     path_ = path;
     struct stat about{};
@@ -258,6 +261,7 @@ status os_file::open_new() {
 }
 
 status os_file::publish() {
+    HF_ASSERT_SLOW(fd_ >= 0 && own_name_ != path_); // once
     int failed = 0;
     if (own_name_.empty()) {
         const std::string self = fmt::format("/proc/self/fd/{}", fd_);
@@ -305,6 +309,7 @@ bool os_file::has_holes(std::uint64_t bytes) const noexcept {
 }
 
 status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const {
+    HF_ASSERT_SLOW(fd_ >= 0 || in_memory());
     if (image_ != nullptr) {
         if (offset < image_->size_bytes)
             std::memcpy(to, image_->base + offset,
@@ -323,6 +328,7 @@ status os_file::read_at(std::uint64_t offset, void* to, std::size_t count) const
 }
 
 status os_file::write_at(std::uint64_t offset, const void* from, std::size_t count) const {
+    HF_ASSERT_SLOW(fd_ >= 0 || in_memory());
     if (image_ != nullptr) {
         const std::uint64_t end = offset + count;
         if (end > image_->capacity_bytes) return system_error("write", ENOSPC);
@@ -342,6 +348,7 @@ status os_file::write_at(std::uint64_t offset, const void* from, std::size_t cou
 }
 
 status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
+    HF_ASSERT_SLOW((fd_ >= 0 || in_memory()) && bytes != 0);
     if (image_ != nullptr) {
         const std::uint64_t end = offset + bytes, size = image_->size_bytes;
         if (end > image_->capacity_bytes) return system_error("allocate", ENOSPC);
@@ -371,6 +378,7 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
 
 int os_file::truncate(std::uint64_t bytes) const noexcept {
     if (image_ != nullptr) {
+        HF_ASSERT_SLOW(bytes <= image_->capacity_bytes);
         image_->size_bytes = bytes;
         return 0;
     }

@@ -5,6 +5,8 @@
 // Every call is restarted when a signal interrupts it.
 #pragma once
 
+#include <base/assert.hpp>
+
 #include <holdfast/result.hpp>
 
 #include <cstddef>
@@ -67,9 +69,9 @@ public:
     int descriptor() const noexcept { return fd_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
     /// Requires, as what follows: in_memory().
-    std::uint64_t capacity_bytes() const noexcept { return image_->capacity_bytes; }
-    bool power_failed() const noexcept { return image_->power_failed; }
-    std::byte* image_base() const noexcept { return image_->base; }
+    std::uint64_t capacity_bytes() const noexcept { return image().capacity_bytes; }
+    bool power_failed() const noexcept { return image().power_failed; }
+    std::byte* image_base() const noexcept { return image().base; }
     bool on_tmpfs() const noexcept { return on_tmpfs_; }
     result<std::uint64_t> size_bytes() const;
     /// True when the file system has not allocated every byte of [0, bytes), or does not say.
@@ -99,6 +101,10 @@ public:
     static void close_inherited() noexcept;
 
 private:
+    const memory_image& image() const noexcept {
+        HF_ASSERT_SLOW(in_memory());
+        return *image_;
+    }
     status adopt(const std::string& path, int fd, bool read_only = false);
     status open_new();
     status system_error(const char* call, int error) const;

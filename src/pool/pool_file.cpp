@@ -24,6 +24,7 @@ static_assert(extents_max == std::tuple_size_v<std::array<extent, 128>>);
 std::string error_text(int error) { return std::strerror(error); }
 
 std::uint64_t end_of(const pool_header& h) noexcept {
+    HF_ASSERT_SLOW(h.extent_count >= 1 && h.extent_count <= extents_max); // check_header
     const extent& last = h.extents[h.extent_count - 1];
     return last.offset_bytes + last.size_bytes;
 }
@@ -264,6 +265,7 @@ status pool_file::choose_base(const pool_header& h) {
                 "no place for {} bytes of addresses between {:#x} and {:#x}, last tried {:#x}: {}",
                 shape.max_bytes, base_low, base_high, base, error_text(failed)));
     base_ = reinterpret_cast<std::byte*>(base);
+    HF_ASSERT_SLOW(base >= base_low && base + shape.max_bytes <= base_high);
     shape_ = shape; // from here on the destructor gives the range back
     return {};
 }
@@ -295,6 +297,7 @@ status pool_file::settle_mode(const open_options& options) {
 }
 
 void pool_file::take_shape(const pool_header& h) {
+    HF_ASSERT_SLOW(extent_count_.load() == 0); // readers go by it: it only grows
     shape_ = shape_of(h);
     generation_ = h.generation;
     std::memcpy(extents_.data(), h.extents, sizeof(extent) * h.extent_count);
@@ -303,6 +306,7 @@ void pool_file::take_shape(const pool_header& h) {
 }
 
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
+    HF_ASSERT_SLOW(base_ != nullptr && offset + bytes <= reserved_bytes_);
     if (file_.in_memory()) return {};
     const mapped_as how = read_only_  ? mapped_as::copy_on_write
                           : map_sync_ ? mapped_as::shared_sync
@@ -332,6 +336,7 @@ status pool_file::whole() const {
 
 status pool_file::mark_open() {
     HF_ASSERT(!marked_open_);
+    HF_ASSERT_SLOW(valid());
     if (read_only_) {
         generation_ = header_->generation + 1; // frees the locks that its copy shows as taken
         return {};
@@ -366,6 +371,7 @@ status pool_file::mark_open() {
     if (status ok = write_headers(); !ok.ok()) return ok;
     generation_ = h.generation;
     marked_open_ = true;
+    HF_ASSERT_SLOW(h.open == 1 && generation_ > 0);
     return {};
 }
 
@@ -387,6 +393,7 @@ void pool_file::note_place(std::uint64_t base) noexcept {
 status pool_file::settle_place() {
     const auto here = reinterpret_cast<std::uint64_t>(base_);
     const bool noted = kept_bytes_ == keep_bytes_ && !stores_in_doubt_;
+    HF_ASSERT_SLOW(marked_open_ || read_only_);
     if (was_clean_ || read_only_ || (logged_base_ == here && noted)) return {};
     note_kept(true);
     note_place(here);
@@ -397,6 +404,8 @@ status pool_file::settle_place() {
 /// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power
 /// failure the pool must be known to have been open.
 status pool_file::write_headers() {
+    HF_ASSERT(!read_only_);
+    HF_ASSERT_SLOW(valid());
     header_->sequence += 1;
     header_->checksum = header_checksum(*header_);
     const bool needs_msync = !map_sync_ && !file_.on_tmpfs();
@@ -415,6 +424,22 @@ status pool_file::write_headers() {
         counting_copy_ = copy;
     }
     return {};
+}
+
+bool pool_file::valid() const noexcept {
+    const pool_header& h = *header_;
+    if (counting_copy_ != header_a_offset && counting_copy_ != header_b_offset) return false;
+    // While a growth writes the headers they name one extent more than readers see.
+    const std::span<const extent> seen = extents();
+    if (h.extent_count < seen.size() || h.extent_count > seen.size() + 1) return false;
+    for (std::size_t i = 0; i < seen.size(); ++i)
+        if (seen[i].offset_bytes != h.extents[i].offset_bytes ||
+            seen[i].size_bytes != h.extents[i].size_bytes)
+            return false;
+    if (seen.back().offset_bytes + seen.back().size_bytes != size_bytes()) return false;
+    if (size_bytes() > h.max_bytes || h.max_bytes != shape_.max_bytes) return false;
+    const auto here = reinterpret_cast<std::uint64_t>(base_);
+    return relocated_.has_value() == (here != h.base_address) && end_of(h) <= reserved_bytes_;
 }
 
 void pool_file::make_readable() const noexcept {
@@ -444,6 +469,7 @@ const os_file* pool_file::file_to_seal() const noexcept {
 
 void pool_file::close_cleanly() noexcept try {
     // Of a file that was cut nothing is vouched for, and its headers may be gone.
+    HF_ASSERT_SLOW(marked_open_ && !read_only_);
     if (!whole().ok()) return;
     // Data before the mark that vouches for it; if the disk fails, the mark is not made.
     if (!map_sync_ && !file_.sync().ok()) return;

@@ -126,6 +126,8 @@ public:
     /// use. mark_open carries the doubt on: kept_bytes() is false from then on, until nothing is
     /// pending any more.
     bool stores_in_doubt() const noexcept { return stores_in_doubt_; }
+    /// True when mark_open() has succeeded: from then on the file may be written.
+    bool marked_open() const noexcept { return marked_open_; }
     /// True when the last close was clean.
     bool was_clean() const noexcept { return was_clean_; }
     std::span<const extent> extents() const noexcept {
@@ -167,6 +169,8 @@ private:
     void take_shape(const pool_header& header);
     void note_place(std::uint64_t base) noexcept;
     void note_kept(bool all) noexcept;
+    /// Whether the header is that of the mapping: its copies' places, extents, size and address.
+    bool valid() const noexcept;
     status write_headers();
     status extend(std::uint64_t bytes);
     void close_cleanly() noexcept;

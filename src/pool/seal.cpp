@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
 #include <pool/seal.hpp>
 
 #include <cstring>
@@ -44,6 +45,7 @@ seal_writer::~seal_writer() {
 
 void seal_writer::append(const void* bytes, std::size_t count) {
     if (failed_) return;
+    HF_ASSERT_SLOW(!finished_ && count <= buffer_bytes);
     if (body_->used + count > buffer_bytes) write_out();
     std::memcpy(body_->buffer + body_->used, bytes, count);
     body_->used += count;
@@ -59,6 +61,7 @@ void seal_writer::write_out() {
 }
 
 void seal_writer::add_lane(std::uint64_t committed) {
+    HF_ASSERT_SLOW(blocks_ == 0); // lanes come first
     append(&committed, sizeof committed);
     ++lanes_;
 }
@@ -82,6 +85,8 @@ bool seal_writer::finish(const pool_header& closing, const root_words& roots) {
     head.roots = roots;
     head.header = closing;
     head.checksum = seal_head_checksum(head);
+    HF_ASSERT_SLOW(head.total_bytes ==
+                   sizeof head + lanes_ * sizeof(std::uint64_t) + blocks_ * sizeof(sealed_block));
     failed_ = failed_ || at_ + sizeof head > body_->allowed ||
               !file_->write_at(at_, &head, sizeof head).ok() || !file_->sync().ok();
     finished_ = !failed_;
@@ -89,12 +94,14 @@ bool seal_writer::finish(const pool_header& closing, const root_words& roots) {
 }
 
 std::uint64_t seal_found::lane_word(std::uint64_t i) const noexcept {
+    HF_ASSERT_SLOW((i + 1) * sizeof(std::uint64_t) <= lane_words.size());
     std::uint64_t word = 0;
     std::memcpy(&word, lane_words.data() + i * sizeof word, sizeof word);
     return word;
 }
 
 sealed_block seal_found::block(std::uint64_t i) const noexcept {
+    HF_ASSERT_SLOW(i < block_count());
     sealed_block one;
     std::memcpy(&one, blocks.data() + i * sizeof one, sizeof one);
     return one;
@@ -104,6 +111,7 @@ namespace {
 
 /// Empty when the head's numbers fit each other, the header and the file.
 const char* numbers_wrong(const seal_head& head, const pool_header& header, std::uint64_t room) {
+    HF_ASSERT_SLOW(room >= sizeof head);
     const std::uint64_t body = room - sizeof head;
     if (head.lane_count != header.lane_count) return "its number of lanes is not the header's";
     const std::uint64_t lane_bytes = head.lane_count * sizeof(std::uint64_t);
@@ -148,6 +156,7 @@ seal_found find_seal(std::span<const std::byte> file, std::uint64_t at, const po
         return damaged("its body does not verify");
     found.lane_words = content.first(found.head.lane_count * sizeof(std::uint64_t));
     found.blocks = content.subspan(found.lane_words.size());
+    HF_ASSERT_SLOW(found.block_count() == found.head.block_count);
     found.state = seal_state::intact;
     return found;
 }
