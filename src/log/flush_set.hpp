@@ -5,6 +5,7 @@
 // made short again, so that a section takes memory by what it has touched, not by how often.
 #pragma once
 
+#include <base/assert.hpp>
 #include <base/line.hpp>
 #include <pool/medium.hpp>
 
@@ -24,6 +25,7 @@ public:
         if (end - first > 16 * line_bytes) {
             ranges_.push_back({first, end - first});
             if (ranges_.size() >= shorten_at_) shorten();
+            HF_ASSERT_SLOW(valid());
             return;
         }
         for (std::uintptr_t line = first; line < end; line += line_bytes) {
@@ -33,10 +35,17 @@ public:
             lines_.push_back(line);
             if (lines_.size() >= shorten_at_) shorten();
         }
+        HF_ASSERT_SLOW(valid());
     }
     bool empty() const { return lines_.empty() && ranges_.empty(); }
     /// Entries kept: at most twice the different ones, or 64 Ki of them.
     std::size_t listed() const { return lines_.size() + ranges_.size(); }
+    /// Whether no list is longer than it may become, and nothing is remembered as listed when nothing
+    /// is: such a line's next flush would be left out.
+    bool valid() const {
+        if (lines_.size() >= shorten_at_ || ranges_.size() >= shorten_at_) return false;
+        return !lines_.empty() || std::ranges::all_of(seen_, [](auto line) { return line == 0; });
+    }
     /// Flushes and forgets everything; the caller fences.
     void flush_all(hf::medium pm) {
         for (std::uintptr_t line : lines_) {
@@ -46,6 +55,7 @@ public:
         for (const range& r : ranges_) pm.flush(reinterpret_cast<const void*>(r.first), r.bytes);
         lines_.clear();
         ranges_.clear();
+        HF_ASSERT_SLOW(valid() && empty());
     }
 
 private:
@@ -64,6 +74,7 @@ private:
         keep_one_each(lines_);
         keep_one_each(ranges_);
         shorten_at_ = std::max(shorten_at_least, 2 * std::max(lines_.size(), ranges_.size()));
+        HF_ASSERT_SLOW(valid());
     }
 
     std::array<std::uintptr_t, 128> seen_{};

@@ -49,6 +49,7 @@ bool read_record(lane_position& at, record_view& out) {
         return false;
     out = {kind, head.what & offset_mask, head.bytes, payload};
     at.next += lane_writer::record_bytes(payload_bytes);
+    HF_ASSERT_SLOW(at.next <= at.limit); // or its length was believed before it was bounded
     at.chain = head.check;
     ++at.records;
     return true;
@@ -71,6 +72,7 @@ bool read_kept(lane_position& at, record_view& out) {
     if (head.check != kept_check(at, head.what, head.bytes, payload, bytes)) return false;
     out = {record_kind::overwritten, head.what & offset_mask, bytes, payload};
     at.kept -= lane_writer::record_bytes(bytes);
+    HF_ASSERT_SLOW(at.kept >= at.next);
     at.kept_chain = head.check;
     return true;
 }
@@ -139,6 +141,7 @@ std::uint64_t kept_word_at(const lane_position& at) noexcept {
 
 void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept {
     HF_ASSERT_SLOW(bytes > 0 && fits_kept(bytes));
+    HF_ASSERT_SLOW(offset >> 56 == 0);
     const std::uint64_t total = record_bytes(bytes);
     const std::uint64_t what = static_cast<std::uint64_t>(record_kind::overwritten) << 56 | offset;
     const std::uint64_t bytes_word = kept_bytes_word(at_, bytes);
@@ -167,15 +170,18 @@ void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* ol
     persist::counters& c = persist::thread_counters();
     ++c.kept_entries;
     c.kept_bytes += total;
+    HF_ASSERT_SLOW(valid());
 }
 
 void lane_writer::continue_in(std::byte* begin, std::uint64_t offset,
                               std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(bytes % line_bytes == 0 && bytes > sizeof(record_head) + 2 * line_bytes);
     at_.kept = begin + bytes;
     if (medium_.keeps_order()) end_kept(); // upholds (4)
     append_before(begin, record_kind::segment, offset, bytes, nullptr, 0);
     at_.next = begin;
     at_.limit = limit_below(at_.kept);
+    HF_ASSERT_SLOW(valid() && fits(0));
 }
 
 void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t offset,
@@ -183,6 +189,8 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
                                 std::uint64_t payload_bytes) noexcept {
     const std::uint64_t total = record_bytes(payload_bytes);
     HF_ASSERT_SLOW(at_.next + total <= at_.limit && offset >> 56 == 0);
+    HF_ASSERT_SLOW(payload_bytes == (has_payload(kind) ? bytes : 0));
+    HF_ASSERT_SLOW(payload != nullptr || payload_bytes == 0);
     record_head head;
     head.what = static_cast<std::uint64_t>(kind) << 56 | offset;
     head.bytes = bytes;
@@ -217,6 +225,7 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
     if (in_order) store_in_order(at_.next, head.check);
     at_.next += total;
     ++at_.records;
+    HF_ASSERT_SLOW(kind == record_kind::segment || (valid() && at_.next == next));
     persist::counters& c = persist::thread_counters();
     if (kind == record_kind::unkept) {
         ++c.kept_entries;
@@ -230,6 +239,7 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
 
 void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept {
     lane_header* const header = lane_at(file, lane);
+    HF_ASSERT_SLOW(header->committed <= epoch); // or sections that are done would be pending again
     const hf::medium pm = file.medium();
     const bool in_order = pm.keeps_order();
     if (header->committed == epoch && is_ordered(*header) == in_order) return;
@@ -241,6 +251,7 @@ void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexce
     pm.store_word(&header->committed, epoch);
     if (in_order) pm.store_word(&header->witness, witness_of(epoch)); // from here on (4)
     pm.fence();
+    HF_ASSERT_SLOW(is_ordered(*header) == in_order && header->committed == epoch);
 }
 
 bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
@@ -285,9 +296,12 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
         if (in_order && lost.what != nullptr) damage = lost;
         return false;
     }
+    HF_ASSERT_SLOW(found.begin.epoch == newest_epoch && newest_epoch > header->committed);
+    HF_ASSERT_SLOW(found.args.size() == found.begin.args_bytes);
     read_records(file, blocks, at, with_kept, found);
     if (!in_order || !found.sound) return true;
     const lane_position& end = found.end;
+    HF_ASSERT_SLOW(end.next <= end.limit);
     if (word_at(end) != ~end.chain)
         damage = {"record", offset_of(end.next), ~end.chain, word_at(end)};
     else if (with_kept && kept_word_at(end) != ~end.kept_chain)

@@ -22,7 +22,7 @@
 //     leaves any part of what was not fenced, and (2) is all that can be said.
 // (5) Kept records are for rolling back alone, and of use only while the caches are whole. They are
 //     stored through the cache, in program order, on lines of their own, and never written back;
-//     after a failure of the machine nobody reads them. Each is chained to the one before it and to
+//     after a failure of the machine recovery reads none. Each is chained to the one before it and to
 //     the last of the other records, and counts those: so the two can be put in order.
 // (6) Of a block that changes hands outside of sections no log knows. A killed process may have
 //     stored the allocator's bit for it, and not flushed it: 'at_once', stored before that and
@@ -30,10 +30,12 @@
 #pragma once
 
 #include <alloc/heap.hpp>
+#include <base/assert.hpp>
 #include <base/checksum.hpp>
 #include <base/line.hpp>
 #include <pool/medium.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -59,7 +61,8 @@ inline bool is_ordered(const lane_header& h) noexcept {
 }
 /// Stores the mark of a section and starts its write-back.
 inline void store_mark(hf::medium pm, lane_header* header, std::uint64_t epoch) noexcept {
-    if (is_ordered(*header)) // upholds (4)
+    HF_ASSERT_SLOW(header->committed <= epoch); // a lane's mark only grows
+    if (is_ordered(*header))                    // upholds (4)
         pm.store_word(&header->witness, pm.keeps_order() ? witness_of(epoch) : lane_unordered);
     pm.store_word(&header->committed, epoch);
 }
@@ -138,6 +141,7 @@ static_assert(sizeof(filled_payload) == 16 && std::is_trivially_copyable_v<fille
 /// The check of a record whose predecessor has the check 'chain' (2).
 inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const void* payload,
                                   std::uint64_t payload_bytes, std::uint64_t chain) noexcept {
+    HF_ASSERT_SLOW(payload != nullptr || payload_bytes == 0);
     std::uint64_t words[3] = {what, bytes, 0};
     // The payload is hashed without a seed: XXH3 would derive a secret from it for long inputs.
     if (payload_bytes > 0) words[2] = XXH3_64bits(payload, payload_bytes);
@@ -164,6 +168,7 @@ inline std::uint64_t kept_check(const lane_position& at, std::uint64_t what, std
 }
 /// In the head of a kept record at this position.
 inline std::uint64_t kept_bytes_word(const lane_position& at, std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(bytes >> kept_bytes_bits == 0);
     return at.records << kept_bytes_bits | bytes;
 }
 
@@ -172,18 +177,34 @@ class lane_writer {
 public:
     /// At the start of a half: what stood there is gone.
     void start(hf::medium pm, lane_position at) noexcept {
-        go_on(pm, at);
+        HF_ASSERT_SLOW(at.records == 0 && at.kept_chain == 0 && at.kept == at.limit);
+        medium_ = pm;
+        at_ = at;
+        at_.limit = limit_below(at.kept);
+        HF_ASSERT_SLOW(valid());
         if (!pm.keeps_order()) return;
         store_in_order(at.next, ~at.chain); // upholds (4)
         end_kept();
     }
-    /// Behind records that are there already.
+    /// Behind records that are there already. A build that keeps nothing may have left less room
+    /// than limit_below() does, and a damaged log may say so: a segment record has room even then.
     void go_on(hf::medium pm, lane_position at) noexcept {
+        HF_ASSERT_SLOW(at.next + sizeof(record_head) <= at.limit);
         medium_ = pm;
         at_ = at;
-        at_.limit = limit_below(at.kept);
+        at_.limit = std::max(limit_below(at.kept), at.next + sizeof(record_head));
+    }
+    /// Whether both kinds of records have their places: on whole words, the kept ones (5) on lines
+    /// of their own, behind everything else.
+    bool valid() const noexcept {
+        const auto whole_words = [](const std::byte* at) {
+            return reinterpret_cast<std::uintptr_t>(at) % word_bytes == 0;
+        };
+        if (at_.next == nullptr || !whole_words(at_.next) || !whole_words(at_.kept)) return false;
+        return at_.limit == limit_below(at_.kept) && at_.next <= at_.kept;
     }
     static void store_in_order(std::byte* to, std::uint64_t word) noexcept {
+        HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0); // never torn
         std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to))
             .store(word, std::memory_order_release);
         std::atomic_signal_fence(std::memory_order_seq_cst);
@@ -199,6 +220,7 @@ public:
     /// none.
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
                 std::uint64_t payload_bytes) noexcept {
+        HF_ASSERT_SLOW(fits(payload_bytes) && kind != record_kind::segment);
         append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
                       payload_bytes);
     }
@@ -248,6 +270,7 @@ struct pending_section {
 };
 
 inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {
+    HF_ASSERT_SLOW(lane < file.shape().lane_count);
     return reinterpret_cast<lane_header*>(file.base() + file.shape().lanes_offset +
                                           lane * file.shape().lane_bytes);
 }
@@ -262,10 +285,12 @@ inline lane_position lane_start(pool_file& file, std::uint32_t lane, std::uint64
         round_down((file.shape().lane_bytes - sizeof(lane_header)) / 2, line_bytes);
     std::byte* half =
         reinterpret_cast<std::byte*>(lane_at(file, lane) + 1) + epoch % 2 * half_bytes;
+    HF_ASSERT_SLOW(half + half_bytes <=
+                   reinterpret_cast<std::byte*>(lane_at(file, lane)) + file.shape().lane_bytes);
     return {half, half + half_bytes, 0x686f6c6466617374ULL, half + half_bytes};
 }
 
-/// Where a lane holds what nobody who was only killed can have left there (4).
+/// Where a lane holds what no process that was only killed can have left there (4).
 struct lane_damage {
     const char* what = nullptr; // null: nowhere
     std::uint64_t offset;       // from pool start

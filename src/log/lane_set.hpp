@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The lanes of an open pool, as threads share them: who has one, which marks are due.
+// The lanes of an open pool, as threads share them: which thread has which, whose marks are due.
 #pragma once
 
 #include <base/line.hpp>
@@ -13,7 +13,8 @@
 
 namespace hf {
 
-/// Volatile side of a lane; its owner writes, others look at mark_due.
+/// Volatile side of a lane. The thread that owns the lane writes it; others look at mark_due, and
+/// store that mark.
 struct alignas(line_bytes) lane_state {
     std::uint64_t epoch = 0; // of the lane's newest section
     // Epoch of a committed section whose mark is not stored: it waits for the lane's next begin
@@ -21,17 +22,30 @@ struct alignas(line_bytes) lane_state {
     std::atomic<std::uint64_t> mark_due{0};
     std::atomic<std::uint64_t> settled{0}; // the mark that was last flushed for its owner
     bool taken = false;                    // guarded by lane_set::lock
+
+    /// Whether no mark is newer than the lane's newest section. For the lane's owner.
+    bool valid() const noexcept { return mark_due.load() <= epoch && settled.load() <= epoch; }
 };
+
+static_assert(sizeof(lane_state) == line_bytes, "threads write no line of each other");
 
 class lane_set {
 public:
-    explicit lane_set(pool_file& of) : file_(of), states_(of.shape().lane_count) {}
+    explicit lane_set(pool_file& of) : file_(of), states_(of.shape().lane_count) {
+        HF_ASSERT(size() >= 2); // one for a thread alone, and the last, which threads share
+    }
 
     static constexpr std::uint32_t no_lane = ~std::uint32_t{0};
 
     std::size_t size() const noexcept { return states_.size(); }
-    lane_state& operator[](std::uint32_t lane) noexcept { return states_[lane]; }
-    const lane_state& operator[](std::uint32_t lane) const noexcept { return states_[lane]; }
+    lane_state& operator[](std::uint32_t lane) noexcept {
+        HF_ASSERT_SLOW(lane < size());
+        return states_[lane];
+    }
+    const lane_state& operator[](std::uint32_t lane) const noexcept {
+        HF_ASSERT_SLOW(lane < size());
+        return states_[lane];
+    }
 
     /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
     /// Any thread may call it: the mark only ever grows.
@@ -43,10 +57,13 @@ public:
     /// none. Requires: due marks are stored.
     std::uint32_t in_section() noexcept;
 
+    /// Whether at most one lane, the one in 'lazy', has a mark due. While no section runs.
+    bool valid() const noexcept;
+
     std::mutex lock;
     // Held from the beginning to the end of a section on the last lane, which all threads share
-    // that come when no other is free. Locks are taken before a section begins: none waits here for
-    // who waits for it.
+    // that come when no other is free. Locks are taken before a section begins: no thread waits here
+    // for one that waits for it.
     std::mutex last_lane_turns;
     std::atomic<unsigned> section_threads{0}; // threads that have begun sections
     // The one lane that may have a mark due: its owner was alone when it last committed. Looked at

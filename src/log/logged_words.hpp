@@ -19,6 +19,7 @@ public:
 
     /// True when all bytes were logged in this epoch; otherwise remembers them.
     bool seen_or_add(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) noexcept {
+        HF_ASSERT_SLOW(bytes > 0);
         if (bytes > bytes_max) return false;
         bool all = true;
         for (std::uint64_t word = offset / word_bytes; word <= (offset + bytes - 1) / word_bytes;
@@ -30,6 +31,7 @@ public:
             const bool same = e.epoch == epoch && e.word == word;
             e = {epoch, word, static_cast<std::uint8_t>(same ? e.mask | mask : mask)};
         }
+        HF_ASSERT_SLOW(seen(epoch, offset, bytes)); // a range's words have a place each
         return all;
     }
     /// True when all bytes were logged in this epoch. Requires: at most bytes_max of them.
@@ -53,6 +55,7 @@ private:
     static std::uint8_t byte_mask(std::uint64_t word, std::uint64_t offset,
                                   std::uint64_t bytes) noexcept {
         const std::uint64_t start = word * word_bytes;
+        HF_ASSERT_SLOW(start < offset + bytes && offset < start + word_bytes);
         const std::uint64_t from = offset > start ? offset - start : 0;
         const std::uint64_t to =
             offset + bytes < start + word_bytes ? offset + bytes - start : word_bytes;
@@ -65,6 +68,7 @@ private:
 class kept_ranges {
 public:
     bool seen_or_add(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) noexcept {
+        HF_ASSERT_SLOW(bytes > 0); // or what was never used would pass for seen
         for (const range& r : ranges_)
             if (r.epoch == epoch && offset >= r.offset && offset + bytes <= r.offset + r.bytes)
                 return true;

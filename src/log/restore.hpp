@@ -3,6 +3,7 @@
 // Putting old bytes back: what roll back and re-execute have in common.
 #pragma once
 
+#include <base/assert.hpp>
 #include <log/lane.hpp>
 
 #include <cstring>
@@ -16,13 +17,14 @@ enum class restored : std::uint8_t {
 };
 
 /// Restores the records' bytes, newest first, so that of several records of one word the oldest
-/// bytes win; durable when it returns. Idempotent.
+/// bytes win; durable when it returns. Idempotent. Requires: the records are bounded.
 inline void restore_old_bytes(pool_file& file, const pending_section& from, restored what) {
     for (std::size_t i = from.records.size(); i-- > 0;) {
         const record_view& r = from.records[i];
         if (r.kind != record_kind::old_bytes &&
             (what == restored::inputs || r.kind != record_kind::overwritten))
             continue;
+        HF_ASSERT_SLOW(r.bytes <= file.size_bytes() && r.offset <= file.size_bytes() - r.bytes);
         // A hostile log may name its own bytes.
         std::memmove(file.base() + r.offset, r.payload, r.bytes);
         file.medium().flush(file.base() + r.offset, r.bytes);
