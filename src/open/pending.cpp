@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
 #include <open/pending.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace hf {
@@ -45,6 +47,7 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
 } // namespace
 
 status read_lanes(pool::impl& pool, lanes_found& out) {
+    HF_ASSERT_SLOW(out.pending.empty() && out.disbelieved.empty());
     pool_file& file = *pool.file;
     const bool with_kept = pool.salvage || kept_records_count(file);
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
@@ -62,12 +65,16 @@ status read_lanes(pool::impl& pool, lanes_found& out) {
         if (is_pending && !file.was_clean()) out.pending.push_back(std::move(found));
         else if (is_pending || damage.what != nullptr) out.disbelieved.push_back(l);
         pool.lanes[l].epoch = newest + epoch_gap;
+        HF_ASSERT_SLOW(newest < pool.lanes[l].epoch && !pool.lanes[l].taken);
     }
     return {};
 }
 
 void start_anew(pool::impl& pool, const lanes_found& found) noexcept {
-    for (std::uint32_t l : found.disbelieved) start_lane(*pool.file, l, pool.lanes[l].epoch);
+    for (std::uint32_t l : found.disbelieved) {
+        HF_ASSERT_SLOW(std::ranges::count(found.pending, l, &pending_section::lane) == 0);
+        start_lane(*pool.file, l, pool.lanes[l].epoch);
+    }
 }
 
 namespace {
@@ -116,7 +123,26 @@ status check_pending(const pool::impl& pool, std::span<const pending_section> pe
     return {};
 }
 
+namespace {
+
+/// Whether no block that the sections took is allocated.
+[[maybe_unused]] bool taken_blocks_free(const pool::impl& pool,
+                                        std::span<const pending_section> pending) {
+    const heap& blocks = pool.blocks.durable();
+    return std::ranges::none_of(pending, [&](const pending_section& section) {
+        return std::ranges::any_of(section.records, [&](const record_view& r) {
+            const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
+                               r.kind == record_kind::segment;
+            return taken && r.offset != 0 && blocks.bit(r.offset);
+        });
+    });
+}
+
+} // namespace
+
 status put_blocks_back(pool::impl& pool, std::span<const pending_section> pending) {
+    for ([[maybe_unused]] const pending_section& section : pending)
+        HF_ASSERT_SLOW(section.sound && pool.engine_of(section) != nullptr); // check_pending
     const hf::medium pm = pool.file->medium();
     heap& blocks = pool.blocks.durable();
     // Of a process that was killed a mark may only be stored (section.hpp, 4), and so may the word
@@ -152,6 +178,7 @@ status put_blocks_back(pool::impl& pool, std::span<const pending_section> pendin
                                     pool.file->path(), section.lane, r.offset, r.bytes)};
         }
     pm.fence();
+    HF_ASSERT_SLOW(taken_blocks_free(pool, pending));
     return {};
 }
 

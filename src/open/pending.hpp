@@ -14,8 +14,8 @@ namespace hf {
 
 struct lanes_found {
     std::vector<pending_section> pending;
-    // Lanes that keep nobody from opening the pool, though what stands in them is damaged or belies
-    // the clean close.
+    // Lanes that do not keep the pool shut, though what stands in them is damaged or belies the clean
+    // close.
     std::vector<std::uint32_t> disbelieved;
 };
 
@@ -23,8 +23,8 @@ struct lanes_found {
 /// Errors:   corrupt.
 status read_lanes(pool::impl& pool, lanes_found& out);
 
-/// Starts the disbelieved lanes anew, which nobody may take for long: else the next kill, whatever
-/// it cuts short, would keep the pool shut, or have recovered what has been disbelieved here.
+/// Starts the disbelieved lanes anew, which no thread may take for long: else the open after the next
+/// kill, whatever that cuts short, would refuse the pool, or recover what this one has disbelieved.
 void start_anew(pool::impl& pool, const lanes_found& found) noexcept;
 
 /// Can the pool's engines recover these? Reads only.

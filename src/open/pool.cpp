@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The public face of a pool: opened, asked, closed.
+#include <base/assert.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <open/sealing.hpp>
@@ -48,6 +49,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     if (!options.read_only) opened->engine_bits = engine_bits_of(options.engines);
     static std::atomic<std::uint64_t> instances{0};
     opened->instance = ++instances;
+    HF_ASSERT_SLOW(opened->valid(false));
 
     status s = opened->check_and_recover(order);
     if (s.ok()) s = opened->attach_engines();
@@ -59,10 +61,23 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     }
     opened->report.open_ms =
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    HF_ASSERT_SLOW(opened->valid(true));
     return pool(std::move(opened));
 }
 
+bool pool::impl::valid(bool attached) const noexcept {
+    std::uint32_t seen = 0; // engines' bits
+    for (const engine* e : engines) {
+        if (e == nullptr || (seen & e->bit()) != 0) return false;
+        seen |= e->bit();
+    }
+    if (engine_bits != (file->read_only() ? 0 : seen)) return false;
+    if (attached && states.size() != engines.size()) return false;
+    return instance != 0 && lanes.size() == file->shape().lane_count && blocks.durable().valid();
+}
+
 status pool::impl::attach_engines() try {
+    HF_ASSERT_SLOW(valid(false) && states.empty());
     for (const engine* e : engines) {
         auto made = e->attach(*this);
         if (!made) return made.error();
@@ -111,6 +126,7 @@ pool::~pool() {
 }
 
 void pool::impl::close() noexcept {
+    HF_ASSERT_SLOW(valid(true) && !registry::is_added(this)); // no thread finds it any more
     std::uint32_t busy = lane_set::no_lane;
     const auto settle = [&] {
         lanes.store_due_marks();
@@ -120,6 +136,7 @@ void pool::impl::close() noexcept {
             if (state != nullptr) state->settle();
         // Marks and states are durable before the header says that nothing is pending.
         file->medium().fence();
+        HF_ASSERT_SLOW(lanes.valid());
         seal(*this);
     };
     const bool guarded = guard_signals && !file->in_memory();
@@ -135,7 +152,7 @@ void pool::impl::close() noexcept {
                                 "recovers",
                                 busy));
     if (s.ok()) return;
-    // There is nobody to return it to.
+    // A destructor has no caller to return it to.
     std::fprintf(stderr, "holdfast: %s; the pool stays marked open\n", s.what().c_str());
     states.clear(); // before the file is unmapped
     pool_file::abandon(std::move(file));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <alloc/allocator.hpp>
+#include <base/assert.hpp>
 #include <log/lane_set.hpp>
 #include <open/engine.hpp>
 
@@ -29,6 +30,9 @@ public:
     static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
                              std::chrono::steady_clock::time_point start,
                              const recovery_order& order = {});
+    /// Whether the parts of an open pool belong together: a lane for each of the header's, each
+    /// engine once, and its state at its place. 'attached': engines' states are there.
+    bool valid(bool attached) const noexcept;
     status check_and_recover(const recovery_order& order);
     status attach_engines();
     /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
@@ -55,6 +59,7 @@ public:
     /// Of 'engines', in their order; null where one keeps none. Ends before the file does.
     std::vector<std::unique_ptr<engine_state>> states;
     engine_state* state_of(const engine* of) const noexcept {
+        HF_ASSERT_SLOW(states.size() <= engines.size());
         for (std::size_t i = 0; i < states.size(); ++i)
             if (engines[i] == of) return states[i].get();
         return nullptr;
@@ -68,6 +73,7 @@ public:
 
     bool contains(const void* address) const noexcept { return file->contains(address); }
     std::uint64_t offset_of(const void* address) const noexcept {
+        HF_ASSERT_SLOW(contains(address));
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - file->base());
     }
     /// Of the engines given, the one whose section this is; null: not given.
@@ -76,7 +82,10 @@ public:
             if (e->bit() == section.begin.engine) return e;
         return nullptr;
     }
-    void* at(std::uint64_t offset) const noexcept { return file->base() + offset; }
+    void* at(std::uint64_t offset) const noexcept {
+        HF_ASSERT_SLOW(offset < file->shape().max_bytes);
+        return file->base() + offset;
+    }
 };
 
 /// The mask of engines given to an open.

@@ -8,6 +8,7 @@
 //     before those sections, and kept out of circulation: a section being re-executed can neither
 //     be given a block that another one's log holds, nor lose one that it has yet to read.
 // (3) Everything here is idempotent: a crash while recovering is cured by opening again.
+#include <base/assert.hpp>
 #include <open/pending.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
@@ -16,6 +17,7 @@
 
 #include <algorithm>
 #include <new>
+#include <numeric>
 #include <tuple>
 
 namespace hf {
@@ -47,7 +49,13 @@ status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
         });
         engine_recovery done{e.name(), static_cast<std::uint32_t>(end - first)};
         if (status s = e.recover_all(pool, {first, end}, order, done); !s.ok()) return s;
+        // Each section has ended in one way, and has its mark.
+        HF_ASSERT_SLOW(std::accumulate(done.ended_by.begin(), done.ended_by.end(), 0U) ==
+                       done.sections_pending);
+        for ([[maybe_unused]] const pending_section& p : std::span(first, end))
+            HF_ASSERT_SLOW(lane_at(*pool.file, p.lane)->committed >= p.begin.epoch);
         pool.report.add(done);
+        HF_ASSERT_SLOW(end == pending.end() || e.row().verb <= pool.engine_of(*end)->row().verb);
         first = end;
     }
     return {};
@@ -57,6 +65,7 @@ status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
 
 /// Without memory it fails as a crash would: what it has done so far stays in the file.
 status pool::impl::check_and_recover(const recovery_order& order) try {
+    HF_ASSERT_SLOW(!file->marked_open() && report.sections_pending == 0);
     lanes_found found;
     status s;
     const auto before_recovery = [&] {
@@ -83,6 +92,7 @@ status pool::impl::check_and_recover(const recovery_order& order) try {
              how.stopped)
         return {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
     if (!s.ok()) return s;
+    HF_ASSERT_SLOW(file->marked_open() || file->read_only()); // from here on recovery stores
     registry::add(this);
     s = recover_engines(*this, found.pending, order);
     return s.ok() ? file->settle_place() : s;

@@ -29,6 +29,25 @@ std::array<open_pool, pools_max> pools;
 std::atomic<std::size_t> places_used{0};
 std::array<parents_pool, pools_max> parents; // open where this process was forked
 
+/// Whether no two open pools have an address, or an instance number, in common; each with its whole
+/// range below 'places_used'.
+[[maybe_unused]] bool valid() noexcept {
+    for (std::size_t i = 0; i < pools_max; ++i) {
+        const std::uintptr_t bytes = pools[i].bytes.load(), base = pools[i].base.load();
+        if (bytes == 0) continue;
+        const pool::impl* const its = pools[i].impl.load();
+        if (i >= places_used.load() || its == nullptr) return false;
+        for (std::size_t j = 0; j < i; ++j) {
+            const std::uintptr_t other = pools[j].bytes.load();
+            if (other == 0) continue;
+            if (pools[j].base.load() < base + bytes && base < pools[j].base.load() + other)
+                return false;
+            if (pools[j].impl.load()->instance == its->instance) return false;
+        }
+    }
+    return true;
+}
+
 // Functions of one identifier: two files of one name may each have a static function of one name.
 // Their bodies, and so their versions, differ, or it does not matter which is called.
 std::multimap<std::uint64_t, const hf_txfunc*>& txfuncs() {
@@ -48,6 +67,7 @@ std::mutex& guard() noexcept {
 }
 
 void add(pool::impl* pool) {
+    HF_ASSERT_SLOW(pool->instance != 0 && !is_added(pool));
     std::scoped_lock held{guard()};
     for (std::size_t i = 0; i < pools_max; ++i) {
         if (pools[i].bytes.load() != 0) continue;
@@ -55,6 +75,7 @@ void add(pool::impl* pool) {
         pools[i].impl = pool;
         pools[i].bytes = pool->file->shape().max_bytes; // makes the place visible
         if (i >= places_used.load()) places_used = i + 1;
+        HF_ASSERT_SLOW(valid());
         return;
     }
     fatal("more than %zu pools open in one process", pools_max);
@@ -67,6 +88,13 @@ void remove(pool::impl* pool) {
             place.bytes = 0;
             place.impl = nullptr;
         }
+    HF_ASSERT_SLOW(valid());
+}
+
+bool is_added(const pool::impl* pool) noexcept {
+    return std::ranges::any_of(pools, [&](const open_pool& place) {
+        return place.bytes.load() != 0 && place.impl.load() == pool;
+    });
 }
 
 pool::impl* pool_of(const void* address) noexcept {
@@ -92,6 +120,7 @@ pool::impl* only_pool() noexcept {
 }
 
 bool is_open(std::uint64_t instance) noexcept {
+    HF_ASSERT_SLOW(held_here(guard()) && instance != 0);
     for (auto& place : pools)
         if (place.bytes.load() != 0 && place.impl.load()->instance == instance) return true;
     return false;

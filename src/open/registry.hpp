@@ -21,6 +21,8 @@ pool::impl* only_pool() noexcept;
 void refuse_parents(const void* address, const char* what) noexcept;
 /// True when a pool with this instance number is open. Requires: guard() held.
 bool is_open(std::uint64_t instance) noexcept;
+/// Whether the pool has a place here: added, not removed since. For assertions.
+bool is_added(const pool::impl* pool) noexcept;
 /// Held while a pool is added or removed, and by a thread that leaves.
 std::mutex& guard() noexcept;
 

@@ -34,6 +34,7 @@ status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset,
                             pool.file->path(), what, offset)};
     blocks.publish(b, dirty);
     pm.fence();
+    HF_ASSERT_SLOW(blocks.allocated_at(b.offset).bytes == b.bytes);
     return {};
 }
 
@@ -69,6 +70,7 @@ result<void*> pool::root_bytes(std::size_t bytes) try {
                                        words->root_bytes));
         return pool.at(words->root_offset);
     }
+    HF_ASSERT_SLOW(bytes != 0);
     thread_cache cache;
     const block b = pool.blocks.reserve(cache, bytes);
     pool.blocks.release_all(cache); // what came with it
@@ -81,6 +83,7 @@ result<void*> pool::root_bytes(std::size_t bytes) try {
     pm.fence(); // named before it is allocated: settle_anchors cures a crash in between
     pool.blocks.durable().publish(b, [&](const void* word) { pm.flush(word, word_bytes); });
     pm.fence();
+    HF_ASSERT_SLOW(pool.blocks.durable().allocated_at(words->root_offset).bytes == b.bytes);
     return pool.at(b.offset);
 } catch (const std::bad_alloc&) { // thrown before anything was stored
     return out_of_memory(path());

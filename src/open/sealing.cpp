@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
 #include <open/sealing.hpp>
 #include <pool/seal.hpp>
 
@@ -7,16 +8,18 @@ void seal(pool::impl& closing) noexcept try {
     pool_file& file = *closing.file;
     const os_file* const under = file.file_to_seal();
     if (under == nullptr) return;
-    // A file that somebody has cut would fault when its blocks are read.
+    // A file that has been cut would fault when its blocks are read.
     if (const auto present = under->size_bytes(); !present || *present < file.size_bytes()) return;
     seal_writer writer(*under, file.size_bytes());
-    for (std::uint32_t l = 0; l < file.shape().lane_count; ++l)
+    for (std::uint32_t l = 0; l < file.shape().lane_count; ++l) {
+        HF_ASSERT_SLOW(lane_at(file, l)->committed >= closing.lanes[l].mark_due.load());
         writer.add_lane(lane_at(file, l)->committed);
+    }
     const heap& blocks = closing.blocks.durable();
     std::uint64_t sealed = 0;
     bool sound = true;
     blocks.for_each([&](block b) {
-        // The tables were hostile when the pool was opened, and nobody has looked at all of them.
+        // The tables were hostile when the pool was opened, and no open looks at all of them.
         sound = sound && (blocks.is_slab(b.bytes) || blocks.well_formed(b));
         if (!sound) return;
         writer.add_block({b.offset, b.bytes, XXH3_64bits(file.base() + b.offset, b.bytes)});

@@ -7,7 +7,7 @@
 
 namespace hf {
 
-/// Seals the pool: a checksum of every allocated block. Requires: nobody changes the pool any more,
+/// Seals the pool: a checksum of every allocated block. Requires: no thread changes the pool any more,
 /// and every commit mark is stored. Leaves the pool unsealed when it was opened so, when there is
 /// no room, or when the allocator's tables are not sound: what was damaged before is not sealed.
 ///
