@@ -5,6 +5,7 @@
 #pragma once
 
 #include <alloc/heap.hpp>
+#include <base/assert.hpp>
 
 #include <algorithm>
 #include <cstdint>
@@ -28,6 +29,7 @@ public:
     std::uint64_t& at(std::uint64_t key) noexcept {
         slot& s = found(key);
         used_ += s.key == 0 ? 1 : 0;
+        HF_ASSERT_SLOW(4 * used_ <= 3 * slots_.size()); // found() ends at a free slot
         s.key = key + 1;
         return s.value;
     }
@@ -40,6 +42,7 @@ public:
         old.swap(slots_);
         for (const slot& s : old)
             if (s.key != 0) found(s.key - 1) = s;
+        HF_ASSERT_SLOW((slots_.size() & (slots_.size() - 1)) == 0);
     }
     void clear() noexcept {
         if (slots_.size() > keep_slots) std::vector<slot>().swap(slots_);
@@ -76,6 +79,7 @@ public:
     }
     /// Requires: no byte of the block is in the set.
     void add(block b) {
+        HF_ASSERT_SLOW(b.bytes != 0 && !covers(b.offset));
         make_room();
         if (indexed_) [[unlikely]]
             index(b, true);
@@ -102,6 +106,7 @@ public:
         }
         all_[i] = all_.back();
         all_.pop_back();
+        HF_ASSERT_SLOW(!covers(offset));
         return gone;
     }
     void clear() noexcept {
@@ -127,8 +132,10 @@ private:
         granules_.make_room((few + 1) * regions_max);
         for (const block& b : all_) index(b, true);
         indexed_ = true;
+        HF_ASSERT_SLOW(valid());
     }
     void index(block b, bool in) {
+        HF_ASSERT_SLOW(b.offset % granule_bytes == 0 && b.bytes % granule_bytes == 0);
         if (b.bytes > small_bytes) {
             if (in) large_[b.offset] = b.bytes;
             else large_.erase(b.offset);
@@ -159,9 +166,21 @@ private:
         if (places_.empty()) {
             places_.make_room(all_.size() + 1);
             for (std::size_t i = 0; i < all_.size(); ++i) places_.at(all_[i].offset) = i + 1;
+            HF_ASSERT_SLOW(valid());
         }
         const std::uint64_t* place = places_.find(offset);
         return place == nullptr || *place == 0 ? all_.size() : *place - 1;
+    }
+
+    /// Whether the tables tell of every block that it is in the set, and where.
+    bool valid() const noexcept {
+        for (std::size_t i = 0; indexed_ && i < all_.size(); ++i) {
+            const std::uint64_t* place = places_.find(all_[i].offset);
+            if (!places_.empty() && (place == nullptr || *place != i + 1)) return false;
+            if (!covers(all_[i].offset) || !covers(all_[i].offset + all_[i].bytes - 1))
+                return false;
+        }
+        return true;
     }
 
     std::vector<block> all_;

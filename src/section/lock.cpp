@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // word = [generation:32][writer waits:1][writer:1][readers:30]. A word of another generation is
-// free: whoever held it died with its process. Waiting spins briefly, then yields: sections are
+// free: the thread that held it died with its process. Waiting spins briefly, then yields: sections are
 // short.
 #include <base/assert.hpp>
 #include <open/pool_impl.hpp>
@@ -24,6 +24,7 @@ constexpr std::uint64_t state_mask = (std::uint64_t{1} << 32) - 1;
 std::uint64_t free_word(const void* lock) noexcept {
     const pool::impl* pool = registry::pool_of(lock);
     const std::uint64_t generation = pool == nullptr ? 1 : pool->file->generation();
+    HF_ASSERT_SLOW(generation != 0); // or a lock of zeros would be one that was taken
     return generation << 32;
 }
 
@@ -78,9 +79,10 @@ void shared_mutex::lock() noexcept {
 void shared_mutex::unlock() noexcept {
     check_two_phase("unlock");
     // A plain store, which need not wait for earlier flushes as a locked operation would. While the
-    // lock is held others change the 'waits' bit only; lost here, it is set again by who waits.
+    // lock is held others change the 'waits' bit only; lost here, the writer that waits sets it again.
     const std::uint64_t held = word_.load(std::memory_order_relaxed);
     HF_ASSERT((held & writer_bit) != 0);
+    HF_ASSERT_SLOW((held & ~state_mask) == free_word(this) && (held & readers_mask) == 0);
     word_.store(held & ~writer_bit, std::memory_order_release);
 }
 
@@ -102,6 +104,7 @@ void shared_mutex::lock_shared() noexcept {
 void shared_mutex::unlock_shared() noexcept {
     check_two_phase("unlock_shared");
     HF_ASSERT((word_.load(std::memory_order_relaxed) & readers_mask) != 0);
+    HF_ASSERT_SLOW((word_.load(std::memory_order_relaxed) & writer_bit) == 0);
     word_.fetch_sub(1, std::memory_order_release);
 }
 

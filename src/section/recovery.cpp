@@ -12,6 +12,7 @@
 #include <atomic>
 #include <new>
 #include <numeric>
+#include <ranges>
 #include <system_error>
 #include <thread>
 
@@ -40,9 +41,12 @@ private:
 /// the latest; the section's effects so far stay in the file, as a crash would leave them.
 status section_engine::recover_one(pool::impl& pool, pending_section& section,
                                    section_recovery& state) const try {
+    HF_ASSERT_SLOW(current_section == nullptr && section.sound);
+    HF_ASSERT_SLOW(section.begin.engine == bit());
     const keeps_floats floats;
     if (!pool.guard_signals) {
         recover(pool, section, state);
+        HF_ASSERT_SLOW(current_section == nullptr);
         return {};
     }
     bool no_memory = false; // no exception leaves a guarded run
@@ -55,6 +59,7 @@ status section_engine::recover_one(pool::impl& pool, pending_section& section,
     };
     const fault_guard::ending how = fault_guard::run(fault_guard::against::everything, guarded);
     if (no_memory) throw std::bad_alloc();
+    HF_ASSERT_SLOW(how.stopped || current_section == nullptr);
     if (!how.stopped) return {};
     current_section = nullptr;
     if (how.code == errc::pool_full && end_without_room(pool, section, state)) return {};
@@ -80,6 +85,8 @@ status section_engine::recover_all(pool::impl& pool, std::span<pending_section> 
     std::vector<std::size_t> turns(pending.size());
     std::iota(turns.begin(), turns.end(), std::size_t{0});
     if (order) order(turns);
+    HF_ASSERT_SLOW(
+        std::ranges::is_permutation(turns, std::views::iota(std::size_t{0}, turns.size())));
     std::atomic<std::size_t> next{0};
     const auto work = [&] {
         for (std::size_t i = next++; i < turns.size(); i = next++)
@@ -98,6 +105,7 @@ status section_engine::recover_all(pool::impl& pool, std::span<pending_section> 
     for (auto& t : threads) t.join();
     for (std::size_t i = 0; i < pending.size(); ++i) {
         if (!outcomes[i].ok()) return outcomes[i];
+        HF_ASSERT_SLOW(std::ranges::count(states[i].count.ended_by, 1U) == 1); // each in one way
         for (std::size_t v = 0; v < recovery_verbs; ++v)
             done.ended_by[v] += states[i].count.ended_by[v];
         done.no_room += states[i].count.no_room;

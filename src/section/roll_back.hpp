@@ -8,7 +8,7 @@
 // (2) Overwritten records are kept ones: in the log before their store is made, but no fence is
 //     between them. So they are whole whenever the caches outlive the failure (persistence domains
 //     process and eADR), and in ADR when the process alone has died. After a failure of the machine
-//     the record of a store that persisted may be missing: then nobody can say that rolling back is
+//     the record of a store that persisted may be missing: then it is not known whether rolling back is
 //     complete, and unless salvage asks for what there is they are not read at all.
 // (3) Whether pending sections kept what they overwrote is in the header (feature 2): a pool may have
 //     been left open by a build, or with an option, that does not.

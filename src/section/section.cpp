@@ -19,7 +19,9 @@ constexpr std::size_t filled_max = 16; // sums in one section's log
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns)
     : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
       turns_(turns), medium_(pool.file->medium()), base_(pool.file->base()),
-      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {}
+      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {
+    HF_ASSERT_SLOW(turns != nullptr || idle());
+}
 
 section::~section() = default;
 
@@ -34,7 +36,7 @@ inline void clear_gaps(const hf_txfunc& function, std::byte* args) noexcept {
         end = std::max(end, a.offset_bytes + a.size_bytes);
     }
     // Behind the last one the block is rounded up to a word. What a shorter schema leaves out is
-    // somebody's argument all the same.
+    // an argument all the same.
     if (function.args_bytes > end && function.args_bytes - end < word_bytes)
         std::memset(args + end, 0, function.args_bytes - end);
 }
@@ -78,34 +80,6 @@ bool looks_closely() noexcept {
 
 } // namespace
 
-/// Sums up what the section left of its inputs that it overwrote. Not of fresh memory: there may be
-/// locks in it, which change between sections.
-void section::remember_left() noexcept {
-    for (left_bytes& l : left_) l.sum = XXH3_64bits(base_ + l.offset, l.bytes);
-}
-
-void section::check_left() const noexcept {
-    if (!mark_due_) return;
-    for (const left_bytes& l : left_) {
-        if (l.sum == XXH3_64bits(base_ + l.offset, l.bytes)) continue;
-        // Another thread's section has settled the mark before it stored.
-        if (state_->settled.load(std::memory_order_acquire) >= epoch_) return;
-        fatal("%s: a plain store between sections changed offset %#llx, an input that %s (%s) had "
-              "overwritten: "
-              "a power failure would take it back; call hf::settle first",
-              pool_->file->path().c_str(), static_cast<unsigned long long>(l.offset),
-              function_->name, function_->where);
-    }
-}
-
-void section::check_filled() const noexcept {
-    for (const filled_bytes& f : filled_)
-        if (f.what.sum != XXH3_64bits(base_ + f.offset, f.what.bytes))
-            fatal("%s: a plain store changed offset %#llx after hf::stage_words or stage_written: "
-                  "a power failure would undo the section that follows; persist it before",
-                  pool_->file->path().c_str(), static_cast<unsigned long long>(f.offset));
-}
-
 void section::begin(const engine_row& engine, const hf_txfunc& function, const void* args,
                     std::uint64_t args_bytes) {
     if (args_bytes > args_bytes_max)
@@ -115,6 +89,7 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
               static_cast<unsigned long long>(args_bytes_max));
     if (turns_ != nullptr) [[unlikely]]
         turns_->lock();
+    HF_ASSERT_SLOW(idle() && (args != nullptr || args_bytes == 0));
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
     if (unfenced_ && mark_due_) medium_.fence();
@@ -133,7 +108,6 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     if (looks_closely()) [[unlikely]]
         check_filled();
     left_.clear();
-    HF_ASSERT_SLOW(allocs_.empty() && adopted_.empty() && frees_.empty() && dirty_.empty());
     keep_here_used_ = 0;
     kept_.clear();
     function_ = &function;
@@ -155,11 +129,12 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     if (args_bytes > 0) clear_gaps(function, together + sizeof head);
     if (relocated_) [[unlikely]]
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
-    // Of a section that is rolled back nobody will read the bytes.
+    // Of a section that will be rolled back recovery reads no filled bytes.
     const std::size_t sums = engine.verb == recovery_verb::re_execute ? filled_.size() : 0;
     const std::uint64_t order = medium_.keeps_order() ? in_order_bit : 0;
     append(record_kind::begin, (staged_.size() + sums) | order, bytes, together);
     append_staged(sums);
+    HF_ASSERT_SLOW(running());
 }
 
 void section::append_staged(std::size_t sums) {
@@ -175,36 +150,6 @@ void section::append_staged(std::size_t sums) {
         const bool whole = std::ranges::any_of(staged_, [&](block b) { return fills(f, b); });
         append(whole ? record_kind::made : record_kind::filled, f.offset, sizeof f.what, &f.what);
     }
-}
-
-void section::take_up(const pending_section& from, first_run& first) {
-    first_ = &first;
-    function_ = registry::find_txfunc(from.begin.function_id, from.begin.function_version);
-    engine_ = engine_of(from.begin.engine);
-    epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
-    log_.go_on(medium_, from.end);
-    // A section that cannot be rolled back any more keeps nothing.
-    keeping_ =
-        pool_->keep_overwritten && engine_->sections == engine_sections::inputs && from.kept_known;
-    if (!medium_.keeps_order() && is_ordered(*header_)) { // it may tear from here on
-        medium_.store_word(&header_->witness, lane_unordered);
-        medium_.fence();
-    }
-    // Every offset is out of range from now on, and far_offset looks why: what a re-execution has
-    // to be asked costs other sections nothing.
-    range_bytes_ = 0;
-    for (const record_view& r : from.records) {
-        if (r.kind == record_kind::staged) staged_.push_back({r.offset, r.bytes});
-        if (r.kind == record_kind::segment) segments_.push_back({r.offset, r.bytes});
-        if (r.kind == record_kind::filled) {
-            filled_.push_back({r.offset, {}, 0});
-            std::memcpy(&filled_.back().what, r.payload, sizeof(filled_payload));
-        }
-        keeping_ = keeping_ && r.kind != record_kind::unkept;
-    }
-    // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
-    // log cannot pass for one of this run.
-    append(record_kind::resumed, pool_->file->generation(), 0);
 }
 
 void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
@@ -235,14 +180,17 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
     if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
     const block b = pool_->blocks.reserve(*cache_, wanted, what);
     if (b.offset == 0) return false;
+    HF_ASSERT_SLOW(b.bytes >= segment_bytes_min(*pool_->file)); // or recovery refuses it
     segments_.push_back(b);
     log_.continue_in(base_ + b.offset, b.offset, b.bytes);
+    HF_ASSERT_SLOW(log_.fits(payload_bytes) && log_.fits_kept(payload_bytes));
     return true;
 }
 
 /// Makes another lane's mark durable before anything of this section can be: with both pending,
 /// recovery would take them for independent (4). Not again for a mark that it has fenced before.
 void section::settle_mark_of(std::uint32_t lane) noexcept {
+    HF_ASSERT_SLOW(lane != lane_); // its own goes by fence(), which releases what waited for it
     const std::uint64_t due = pool_->lanes[lane].mark_due.load(std::memory_order_acquire);
     if (due == 0 || (lane == settled_lane_ && due == settled_due_)) return;
     pool_->lanes.store_due_mark(lane);
@@ -326,6 +274,7 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
 }
 
 inline void section::will_store(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(bytes != 0 && pool_->contains(address));
     stored_ = true;
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);
@@ -333,6 +282,7 @@ inline void section::will_store(const void* address, std::uint64_t bytes) {
 }
 
 void section::note_store(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(address, bytes);
     if (offset == outside || bytes == 0) return;
     if (in_filled(offset, bytes)) [[unlikely]] // upholds (5)
@@ -368,6 +318,7 @@ bool section::already_kept(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 void section::log_old_bytes(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(address, bytes);
     if (offset == outside || bytes == 0) return;
     if (!fresh(offset)) {
@@ -390,12 +341,14 @@ bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 void* section::alloc(std::uint64_t bytes) {
+    HF_ASSERT_SLOW(running());
     const std::uint64_t rounded =
         pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1));
     if (first_ != nullptr) {
         first_->entered();
         if (const std::optional<block> again = first_->next_block(rounded)) {
             if (again->offset == 0) return nullptr;
+            HF_ASSERT_SLOW(pool_->blocks.durable().well_formed(*again)); // its record is checked
             allocs_.add(*again);
             return base_ + again->offset;
         }
@@ -411,12 +364,14 @@ void* section::alloc(std::uint64_t bytes) {
         append(record_kind::alloc, 0, rounded);
         return nullptr;
     }
+    HF_ASSERT_SLOW(b.bytes == rounded); // what a re-execution will ask for
     append(record_kind::alloc, b.offset, b.bytes);
     allocs_.add(b);
     return base_ + b.offset;
 }
 
 void section::free(void* given) {
+    HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(given, 0);
     const auto at_offset = [&](block b) { return b.offset == offset; };
     // A block of this section's own: it never becomes allocated.
@@ -438,6 +393,7 @@ void section::free(void* given) {
 }
 
 void section::adopt(void* staged_block) {
+    HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(staged_block, 0);
     const auto found = std::ranges::find_if(staged_, [&](block b) { return b.offset == offset; });
     if (found == staged_.end())
@@ -448,6 +404,7 @@ void section::adopt(void* staged_block) {
 }
 
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(running());
     if (engine_->verb != recovery_verb::re_execute) return keep(volatile_bytes, bytes);
     if (first_ != nullptr) first_->entered();
     if (relocated_) hf_relocated_raw_load(volatile_bytes, bytes, function_->where);
@@ -465,6 +422,7 @@ const void* section::keep(const void* bytes, std::uint64_t count) {
     if (count <= sizeof keep_here_ - keep_here_used_)
         keep_here_used_ += round_up(count, alignof(std::max_align_t));
     else copy = kept_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(count)).get();
+    HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(copy) % alignof(std::max_align_t) == 0);
     if (count > 0) std::memcpy(copy, bytes, count);
     return copy;
 }
@@ -475,6 +433,7 @@ void section::publish_blocks() {
     const auto dirty = [&](const void* word) { will_store(word, word_bytes); };
     heap& durable = pool_->blocks.durable();
     const auto publish = [&](block b) {
+        HF_ASSERT_SLOW(!durable.bit(b.offset)); // reserved until now
         if (!cache_->named(durable, b)) durable.name_chunk(b, dirty);
         durable.set_bit(b, dirty);
     };
@@ -503,6 +462,7 @@ void section::settle_blocks() {
 }
 
 void section::commit(bool eager_mark) {
+    HF_ASSERT_SLOW(running());
     publish_blocks();
     if (stored_) {
         dirty_.flush_all(medium_);
@@ -512,7 +472,7 @@ void section::commit(bool eager_mark) {
     settle_blocks();
     ++persist::thread_counters().sections;
     const bool alone = pool_->lanes.section_threads.load(std::memory_order_acquire) == 1;
-    // Whoever has the next turn on a shared lane writes over the log.
+    // The thread that has the next turn on a shared lane writes over the log.
     const bool may_wait = alone && !eager_mark && turns_ == nullptr;
     if (!medium_.keeps_order() && may_wait && may_be_lazy()) {
         // Stores, and no locked operation: the next section's first loads need not wait for the
@@ -530,12 +490,14 @@ void section::commit(bool eager_mark) {
         release_freed();
         no_longer_lazy();
     }
+    HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();
 }
 
 /// Makes this lane the one whose marks may be left out, unless another is.
 bool section::may_be_lazy() noexcept {
+    HF_ASSERT_SLOW(turns_ == nullptr); // the next turn writes over the log
     std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_relaxed);
     return lazy == lane_ ||
            (lazy == lane_set::no_lane && pool_->lanes.lazy.compare_exchange_strong(lazy, lane_));
@@ -548,24 +510,8 @@ void section::no_longer_lazy() noexcept {
         pool_->lanes.lazy.store(lane_set::no_lane, std::memory_order_release);
 }
 
-void section::discard(std::span<const block> untaken) {
-    HF_ASSERT(dirty_.empty() && frees_.empty());
-    filled_.clear();
-    unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());
-    unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
-    unused_.insert(unused_.end(), untaken.begin(), untaken.end());
-    settle_blocks();
-    store_mark(medium_, header_, epoch_);
-    fence();
-    release_freed();
-}
-
-void section::forsake() {
-    frees_.clear(); // would have taken effect at commit
-    dirty_.flush_all(medium_);
-}
-
 void section::release_freed() {
+    HF_ASSERT_SLOW(!mark_due_); // upholds (3)
     for (block b : freed_) pool_->blocks.release(*cache_, b);
     freed_.clear();
 }
@@ -574,9 +520,11 @@ void section::settle_mark() {
     if (!mark_due_) return;
     pool_->lanes.store_due_mark(lane_);
     fence();
+    HF_ASSERT_SLOW(!mark_due_ && freed_.empty());
 }
 
 std::unique_lock<std::mutex> section::at_once(block b) {
+    HF_ASSERT_SLOW(current_section == nullptr && pool_->blocks.durable().well_formed(b));
     std::unique_lock<std::mutex> turn;
     if (turns_ != nullptr) turn = std::unique_lock(*turns_);
     if (medium_.loses_caches())
@@ -585,6 +533,7 @@ std::unique_lock<std::mutex> section::at_once(block b) {
 }
 
 void section::leave() {
+    HF_ASSERT_SLOW(turns_ != nullptr || idle());
     settle_mark();
     no_longer_lazy();
     if (counted_) pool_->lanes.section_threads.fetch_sub(1);

@@ -25,6 +25,7 @@
 //     needs them (roll_back.hpp). Where the log has no room for them it says so.
 #pragma once
 
+#include <base/assert.hpp>
 #include <log/flush_set.hpp>
 #include <log/lane.hpp>
 #include <log/logged_words.hpp>
@@ -41,8 +42,8 @@
 
 namespace hf {
 
-/// What the log of a section that recovery runs again holds of its first run: the section asks where
-/// a first run goes on by itself (clobber/re_execution.hpp).
+/// What the log of a section that recovery runs again holds of its first run: the section asks it
+/// where a first run goes on by itself (clobber/re_execution.hpp).
 class first_run {
 public:
     /// The section has called the runtime. It does not return when the run is to stop.
@@ -101,7 +102,7 @@ public:
     /// Ends a section that was taken up and has stored nothing in place, as if it had never begun.
     /// 'untaken': blocks of its log that it has not come to.
     void discard(std::span<const block> untaken);
-    /// The function cannot go on without room: asks the first run.
+    /// The function cannot go on without room: the first run decides whether this one ends here.
     void give_up() {
         if (first_ != nullptr) first_->give_up();
     }
@@ -114,10 +115,18 @@ public:
     /// Outside of sections the block is about to change hands (lane.hpp, 6): held until it has.
     [[nodiscard]] std::unique_lock<std::mutex> at_once(block b);
 
-    /// A copy of the bytes that nobody changes, until the next section begins.
+    /// A copy of the bytes, which no store changes, until the next section begins.
     const void* keep(const void* bytes, std::uint64_t count);
 
-    const engine_row& engine() const noexcept { return *engine_; }
+    /// Whether nothing of a section is under way: before begin(), and after commit() or discard().
+    bool idle() const noexcept;
+    /// Whether a section is under way, and its begin record in the lane.
+    bool running() const noexcept;
+
+    const engine_row& engine() const noexcept {
+        HF_ASSERT_SLOW(engine_ != nullptr);
+        return *engine_;
+    }
     hf::pool::impl& pool() const noexcept { return *pool_; }
     const hf_txfunc* function() const noexcept { return function_; }
     std::vector<block>& staged() noexcept { return staged_; }
@@ -125,6 +134,8 @@ public:
 private:
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
 
+    /// Whether what idle and running sections have in common holds: marks, epochs, freed blocks.
+    bool valid() const noexcept;
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
     void extend(std::uint64_t payload_bytes);

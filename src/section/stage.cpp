@@ -20,6 +20,7 @@ constexpr std::size_t staged_max = 16;
 
 /// Null when the pool is full. Requires: fewer than staged_max blocks staged.
 void* stage_in(pool::impl& pool, attachment& mine, std::size_t bytes) {
+    HF_ASSERT(mine.work.staged().size() < staged_max);
     mine.work.staged().reserve(staged_max); // what can fail comes before the block is taken
     const block b = pool.blocks.reserve(mine.cache, bytes);
     if (b.offset == 0) return nullptr;
@@ -33,6 +34,7 @@ void unstage_in(pool::impl& pool, void* staged_block) {
     const std::uint64_t offset = pool.offset_of(staged_block);
     const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
     HF_ASSERT(found != staged.end());
+    HF_ASSERT_SLOW(!pool.blocks.durable().bit(offset)); // staged is reserved, not allocated
     // A section still pending in the lane may name the block as staged; it must not be handed out
     // before that section's mark is durable.
     mine.work.settle_mark();
@@ -67,6 +69,7 @@ result<void*> stage(pool& in, std::size_t bytes) try {
 void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept {
     const hf::medium pm = in.internals().file->medium();
     if (in.relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_copy");
+    HF_ASSERT_SLOW(in.contains(to));
     auto* out = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
     // Whole lines go past the caches; what stands before and behind them shares its lines.
@@ -100,6 +103,8 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept try {
 void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(to, "stage_words");
+    HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0 &&
+                   bytes % word_bytes == 0);
     const hf::medium pm = pool.file->medium();
     if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_words");
     pm.copy(to, from, bytes);

@@ -27,6 +27,7 @@ struct thread_attachments {
         for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
         a.pool->blocks.release_all(a.cache);
         std::scoped_lock lanes_held{a.pool->lanes.lock};
+        HF_ASSERT_SLOW(a.pool->lanes[a.lane].taken);
         if (!a.shared) a.pool->lanes[a.lane].taken = false;
     }
 };
@@ -36,8 +37,10 @@ constinit thread_local attachment* last = nullptr;
 
 /// Requires: the lock of the pool's lanes held.
 attachment& attach_to(pool::impl& pool, std::uint32_t lane, std::mutex* turns) {
+    HF_ASSERT_SLOW(held_here(pool.lanes.lock));
+    HF_ASSERT_SLOW(turns != nullptr || !pool.lanes[lane].taken);
     attachment& made = *mine.all.emplace_back(std::make_unique<attachment>(pool, lane, turns));
-    // Taken last: it stays, whoever throws.
+    // Taken last: a lane that is taken stays so, whatever throws.
     if (std::exchange(pool.lanes[lane].taken, true)) return made;
     // The lane's epochs start above what the open found, and the next open must find that,
     // whatever becomes of the first sections: it starts above it again (section.hpp, 6).
@@ -75,7 +78,9 @@ attachment& attach(pool::impl& pool) {
     for (auto& a : mine.all)
         if (a->instance == pool.instance) return *(last = a.get());
     last = nullptr;
-    return *(last = &attach_new(pool));
+    last = &attach_new(pool);
+    HF_ASSERT_SLOW(last->instance == pool.instance && last->pool == &pool);
+    return *last;
 }
 
 /// In a child of fork() the next attach() looks anew: the parent's pools are not this process's.
@@ -117,6 +122,7 @@ section& section_for(const hf_txfunc& function, const void* args) {
 /// bit that is no block.
 static void publish_at_once(pool::impl& pool, section& work, block b) {
     const hf::medium pm = pool.file->medium();
+    HF_ASSERT_SLOW(!pool.blocks.durable().bit(b.offset));
     const auto held = work.at_once(b);
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
     pool.blocks.durable().name_chunk(b, dirty);
