@@ -8,6 +8,7 @@
 // recovering. And old bytes are kept of every word that is overwritten, not of inputs alone, so
 // that a section that cannot be completed can be rolled back (section/roll_back.hpp); only inputs
 // cost an ordering point.
+#include <base/assert.hpp>
 #include <clobber/re_execution.hpp>
 #include <log/restore.hpp>
 #include <open/registry.hpp>
@@ -103,6 +104,7 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
             errc::corrupt,
             fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown",
                         file.path(), section.lane, begin.floats, function->name)};
+    HF_ASSERT_SLOW(section.args.size() == function->args_bytes);
     for (std::uint64_t i = 0; i < function->args_count; ++i) {
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
         const void* pointer = nullptr;
@@ -131,6 +133,7 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
         ++state.count[recovery_verb::roll_back];
         return;
     }
+    HF_ASSERT_SLOW(current_section == nullptr && state.run == nullptr);
     restore_old_bytes(*pool.file, pending, restored::inputs);
     auto kept = std::make_unique<run>(pool, pending.lane);
     run& now = *kept;
@@ -147,13 +150,16 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
 /// Rolls the section back, unless that is not known to restore everything.
 bool clobber_engine::end_without_room(pool::impl& pool, const pending_section& section,
                                       section_recovery& state) const {
-    pending_section now; // with what the re-execution has logged
+    HF_ASSERT_SLOW(current_section == nullptr); // the run was left in a call of the runtime
+    pending_section now;                        // with what the re-execution has logged
     std::uint64_t newest = 0;
     lane_damage damage;
     if (!read_lane(*pool.file, pool.blocks.durable(), section.lane, now, newest, damage,
                    section.kept_known) ||
         damage.what != nullptr || !can_roll_back(pool, now).ok())
         return false;
+    HF_ASSERT_SLOW(now.begin.epoch == section.begin.epoch &&
+                   now.records.size() >= section.records.size());
     roll_back(pool, now);
     if (state.run != nullptr)
         pool.blocks.release_all(static_cast<run*>(state.run.get())->own.cache);
@@ -181,11 +187,13 @@ int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcep
 }
 
 void hf_clobber_commit(void) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
     hf::without_exceptions("hf_clobber_commit", [] { hf::current_section->commit(false); });
     hf::current_section = nullptr;
 }
 
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
     hf::without_exceptions("hf_clobber_log",
                            [&] { hf::current_section->log_old_bytes(address, bytes); });
 }

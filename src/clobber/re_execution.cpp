@@ -10,21 +10,25 @@ namespace hf::clobber {
 
 re_execution::re_execution(section& work, pending_section& pending)
     : work_(work), pending_(pending) {
+    HF_ASSERT_SLOW(pending.sound && pending.args.size() == pending.begin.args_bytes);
     for (const record_view& r : pending.records) {
         if (r.kind == record_kind::alloc) blocks_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::preserve) preserved_.push_back(r);
-        if (r.kind == record_kind::free) frees_.add({r.offset, r.bytes});
+        if (r.kind == record_kind::free && !frees_.covers(r.offset))
+            frees_.add({r.offset, r.bytes});
         if (r.kind != record_kind::old_bytes && r.kind != record_kind::overwritten) continue;
         held_.add(r.offset, r.bytes);
         if (r.kind == record_kind::old_bytes) inputs_.add(r.offset, r.bytes);
     }
     work.take_up(pending, *this);
+    HF_ASSERT_SLOW(work.running() && !in_place_);
 }
 
 bool re_execution::run() {
     if (made_ready() && setjmp(unrun_) == 0) {
         call();
         work_.commit(true);
+        HF_ASSERT_SLOW(work_.idle());
         return true;
     }
     discard();
@@ -41,6 +45,7 @@ bool re_execution::made_ready() const {
         if (r.kind != record_kind::filled) continue;
         filled_payload filled;
         std::memcpy(&filled, r.payload, sizeof filled);
+        HF_ASSERT_SLOW(work_.pool().blocks.durable().covers(r.offset, filled.bytes));
         const std::byte* at = file().base() + r.offset;
         trace::announce(believed::checked, at, filled.bytes);
         if (XXH3_64bits(at, filled.bytes) != filled.sum) return false;
@@ -53,6 +58,7 @@ bool re_execution::made_ready() const {
 void re_execution::call() {
     shift_pointers(*work_.function(), pending_.args.data(),
                    file().logged_base() - file().canonical_base());
+    HF_ASSERT_SLOW(pending_.args.size() >= work_.function()->args_bytes);
     const void* args = as_read(pending_.args.data(), pending_.args.size());
     const fault_guard::clock running(
         work_.pool().recovery_ms_max,
@@ -69,10 +75,12 @@ void re_execution::call() {
 }
 
 void re_execution::discard() {
+    HF_ASSERT_SLOW(!in_place_); // upholds (2)
     std::vector<block> untaken;
     for (; next_block_ < blocks_.size(); ++next_block_)
         if (const block b = blocks_[next_block_]; b.offset != 0) untaken.push_back(b);
     work_.discard(untaken);
+    HF_ASSERT_SLOW(work_.idle());
 }
 
 /// A copy for code to read. Where it was logged at another mapping, addresses are translated.
@@ -87,15 +95,18 @@ void re_execution::entered() const noexcept {
 }
 
 void re_execution::stores(std::uint64_t offset, std::uint64_t bytes, bool fresh) {
+    HF_ASSERT_SLOW(work_.pool().blocks.durable().covers(offset, bytes)); // far_offset has looked
     if (!fresh) in_place_ = true;
     const std::uint64_t first = round_down(offset, line_bytes);
     const std::uint64_t end = round_up(offset + bytes, line_bytes);
     if (reached_.all(first, end - first)) return;
     reached_.add(first, end - first);
+    HF_ASSERT_SLOW(reached_.all(first, end - first));
     progress_ = progress_ + 1;
 }
 
 std::optional<block> re_execution::next_block(std::uint64_t bytes) {
+    HF_ASSERT_SLOW(next_block_ <= blocks_.size());
     progress_ = progress_ + 1;
     if (next_block_ == blocks_.size()) return std::nullopt;
     const block again = blocks_[next_block_++];
@@ -108,6 +119,7 @@ std::optional<block> re_execution::next_block(std::uint64_t bytes) {
 }
 
 const void* re_execution::next_preserved(std::uint64_t bytes) {
+    HF_ASSERT_SLOW(next_preserved_ <= preserved_.size());
     // The log ended before the inputs did: then nothing was stored in place (section.hpp, 1).
     if (next_preserved_ == preserved_.size()) std::longjmp(unrun_, 1); // upholds (2)
     const record_view& r = preserved_[next_preserved_++];

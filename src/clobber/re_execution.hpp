@@ -22,6 +22,7 @@ namespace hf::clobber {
 class logged_bytes {
 public:
     void add(std::uint64_t offset, std::uint64_t bytes) {
+        HF_ASSERT_SLOW(offset + bytes >= offset); // bounded when the log was read
         lines_.make_room(bytes / line_bytes + 2);
         each_line(offset, bytes, [&](std::uint64_t line, std::uint64_t mask) {
             lines_.at(line) |= mask;
@@ -43,6 +44,7 @@ private:
             const std::uint64_t next = std::min(end, round_down(at, line_bytes) + line_bytes);
             const std::uint64_t mask = ~std::uint64_t{0} >> (line_bytes - (next - at))
                                                                 << at % line_bytes;
+            HF_ASSERT_SLOW(next > at && mask != 0);
             if (!visit(at / line_bytes, mask)) return false;
             at = next;
         }

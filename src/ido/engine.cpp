@@ -12,6 +12,7 @@
 // (2) A region's stores are written back at its end. They and the registers are durable before the
 //     program counter says so: two ordering points a boundary.
 // (3) The end of a section makes its last region's stores durable, then clears the program counter.
+#include <base/assert.hpp>
 #include <base/line.hpp>
 #include <log/flush_set.hpp>
 #include <open/pool_impl.hpp>
@@ -28,6 +29,9 @@ struct open_section {
     bool open = false;
     hf::pool::impl* of = nullptr; // the pool of the newest store
     flush_set dirty;
+
+    /// Whether nothing waits to be written back: before a section, and at the start of a region (2).
+    bool settled() const noexcept { return dirty.empty() && dirty.valid(); }
 };
 
 thread_local open_section current;
@@ -51,6 +55,7 @@ void end_region(std::uint64_t output_bytes) noexcept {
     pm.fence();
     count_log_lines(pm, word_bytes); // the program counter
     pm.fence();
+    HF_ASSERT_SLOW(current.settled()); // upholds (2)
 }
 
 void count_record(std::uint64_t output_bytes) noexcept {
@@ -67,6 +72,7 @@ extern "C" {
 
 int hf_ido_begin(const hf_txfunc* function, const void*) noexcept {
     if (hf::ido::current.open) return 0;
+    HF_ASSERT_SLOW(function != nullptr && hf::ido::current.of == nullptr);
     hf::ido::current.open = true;
     hf::ido::count_record(function->args_bytes);
     hf::ido::end_region(function->args_bytes);
@@ -74,6 +80,7 @@ int hf_ido_begin(const hf_txfunc* function, const void*) noexcept {
 }
 
 void hf_ido_commit(void) noexcept {
+    HF_ASSERT_SLOW(hf::ido::current.open);
     hf::ido::end_region(0);
     ++hf::persist::thread_counters().sections;
     hf::ido::current.open = false;
@@ -96,6 +103,7 @@ void hf_ido_preserve(std::uint64_t bytes) noexcept {
 }
 
 void hf_ido_region(std::uint64_t output_bytes) noexcept {
+    HF_ASSERT_SLOW(hf::ido::current.open);
     hf::ido::count_record(output_bytes);
     hf::ido::end_region(output_bytes);
 }

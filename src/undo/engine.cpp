@@ -2,6 +2,7 @@
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
 // Its commit mark is durable before the section returns: a section without one is undone.
+#include <base/assert.hpp>
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/section.hpp>
@@ -21,6 +22,7 @@ public:
 protected:
     void recover(pool::impl& pool, pending_section& pending,
                  section_recovery& state) const override {
+        HF_ASSERT_SLOW(current_section == nullptr && pending.begin.args_bytes == 0);
         roll_back(pool, pending);
         ++state.count[recovery_verb::roll_back];
     }
@@ -45,11 +47,13 @@ int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
 }
 
 void hf_undo_commit(void) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
     hf::without_exceptions("hf_undo_commit", [] { hf::current_section->commit(true); });
     hf::current_section = nullptr;
 }
 
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
     hf::without_exceptions("hf_undo_log",
                            [&] { hf::current_section->log_old_bytes(address, bytes); });
 }
