@@ -19,20 +19,20 @@ std::vector<operation_order> all_orders(const std::vector<unsigned>& operations)
 
 history::history(const std::map<operation_order, outcome>& states) : states_(&states) {}
 
-history::per_thread& history::of(unsigned thread) {
+history::per_thread& history::of_thread(unsigned thread) {
     if (threads_.size() <= thread) threads_.resize(thread + 1);
     return threads_[thread];
 }
 
 void history::began(unsigned thread) {
-    of(thread);
+    of_thread(thread);
     std::vector<unsigned> before;
     for (const per_thread& t : threads_) before.push_back(t.acknowledged);
     threads_[thread].before.push_back(std::move(before));
 }
 
 void history::acknowledged(unsigned thread, bool buffered) {
-    per_thread& t = of(thread);
+    per_thread& t = of_thread(thread);
     ++t.acknowledged;
     t.durable = t.acknowledged - (buffered ? 1 : 0);
 }

@@ -38,7 +38,7 @@ private:
         unsigned acknowledged = 0, durable = 0;
     };
     bool possible(const operation_order& order) const;
-    per_thread& of(unsigned thread);
+    per_thread& of_thread(unsigned thread);
 
     const std::map<operation_order, outcome>* states_;
     std::vector<per_thread> threads_;

@@ -123,7 +123,7 @@ public:
         std::uint64_t visited = 0;
         for (const tree_node* each = first_from(from); each != nullptr; each = next(each)) {
             ++visited;
-            if (!f(of(each)->key, *value_of(of(each)))) break;
+            if (!f(node_of(each)->key, *value_of(node_of(each)))) break;
         }
         return visited;
     }
@@ -138,15 +138,15 @@ public:
     template <class F> void for_each(F f) const {
         const std::shared_lock held{lock_};
         for (const tree_node* each = first(); each != nullptr; each = next(each))
-            f(of(each)->key, *value_of(of(each)));
+            f(node_of(each)->key, *value_of(node_of(each)));
     }
 
     /// Calls f(block) for every block of the pool that the tree has. For checks: while nobody
     /// writes; takes no lock.
     template <class F> void for_each_block(F f) const {
         for (const tree_node* each = first(); each != nullptr; each = next(each)) {
-            f(of(each));
-            if constexpr (value_apart) f(of(each)->value);
+            f(node_of(each));
+            if constexpr (value_apart) f(node_of(each)->value);
         }
     }
 
@@ -173,8 +173,10 @@ private:
         if constexpr (value_apart) return &in->value->value;
         else return &in->value;
     }
-    static node* of(tree_node* any) noexcept { return static_cast<node*>(any); }
-    static const node* of(const tree_node* any) noexcept { return static_cast<const node*>(any); }
+    static node* node_of(tree_node* any) noexcept { return static_cast<node*>(any); }
+    static const node* node_of(const tree_node* any) noexcept {
+        return static_cast<const node*>(any);
+    }
 
     // The node that has the key, or the link where one would hang.
     struct place {
@@ -185,10 +187,10 @@ private:
     place find_place(const Key& key) const noexcept {
         place at{};
         for (tree_node* each = tree_.top; each != nullptr; each = each->child[at.side]) {
-            const Key& its = of(each)->key;
+            const Key& its = node_of(each)->key;
             if (key < its) at.side = 0;
             else if (its < key) at.side = 1;
-            else return {of(each), nullptr, 0};
+            else return {node_of(each), nullptr, 0};
             at.parent = each;
         }
         return at;
@@ -202,7 +204,7 @@ private:
     const tree_node* first_from(const Key& from) const noexcept {
         const tree_node* best = nullptr;
         for (const tree_node* each = tree_.top; each != nullptr;) {
-            const bool below = of(each)->key < from;
+            const bool below = node_of(each)->key < from;
             if (!below) best = each;
             each = each->child[below ? 1 : 0];
         }
@@ -339,7 +341,7 @@ private:
         if (top == nullptr) return 0;
         if (parent_of(top) != parent || depth > depth_max) return -1;
         ++nodes;
-        const Key& key = of(top)->key;
+        const Key& key = node_of(top)->key;
         if (keys.above != nullptr && !(*keys.above < key)) return -1;
         if (keys.below != nullptr && !(key < *keys.below)) return -1;
         const int left = height_of(top->child[0], top, {keys.above, &key}, depth + 1, nodes);
