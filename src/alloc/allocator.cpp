@@ -113,14 +113,16 @@ bool allocator::scanned(std::uint64_t offset) const noexcept {
 }
 
 void allocator::list_slab(slab_list& list, slab_state* slab) {
-    HF_ASSERT_SLOW(held_here(list.lock) && slab->listed_at == unlisted);
+    HF_ASSERT_SLOW(held_here(list.lock));
+    HF_ASSERT_SLOW(slab->listed_at == unlisted);
     HF_ASSERT_SLOW(slab->free > 0);
     list.partial.push_back(slab);
     slab->listed_at = list.partial.size() - 1;
 }
 
 void allocator::unlist_slab(slab_list& list, slab_state* slab) {
-    HF_ASSERT_SLOW(held_here(list.lock) && slab->listed_at < list.partial.size());
+    HF_ASSERT_SLOW(held_here(list.lock));
+    HF_ASSERT_SLOW(slab->listed_at < list.partial.size());
     HF_ASSERT_SLOW(list.partial[slab->listed_at] == slab);
     list.partial.back()->listed_at = slab->listed_at;
     list.partial[slab->listed_at] = list.partial.back();
@@ -217,12 +219,14 @@ bool allocator::refill(thread_cache& cache, unsigned size_class) {
 
 /// A chunk of this class with a free slot. Requires: list.lock held.
 slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
-    HF_ASSERT_SLOW(held_here(list.lock) && &list == &slabs_[size_class]);
+    HF_ASSERT_SLOW(held_here(list.lock));
+    HF_ASSERT_SLOW(&list == &slabs_[size_class]);
     unsigned examined = 0;
     for (bool last_resort = false;;) {
         while (!list.partial.empty()) {
             slab_state* slab = list.partial.back();
-            HF_ASSERT_SLOW(slab->size_class == size_class && slab->valid());
+            HF_ASSERT_SLOW(slab->size_class == size_class);
+            HF_ASSERT_SLOW(slab->valid());
             if (slab->free > 0) return slab;
             unlist_slab(list, slab);
         }
@@ -291,7 +295,8 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
     std::scoped_lock held{list.lock};
     for (std::size_t i = 0; i < count; ++i) {
         slab_state* slab = slab_place(offsets[i]).load(std::memory_order_acquire);
-        HF_ASSERT(slab != nullptr && slab->size_class == size_class);
+        HF_ASSERT(slab != nullptr);
+        HF_ASSERT(slab->size_class == size_class);
         const std::uint64_t slot = (offsets[i] - slab->offset) / size;
         HF_ASSERT_SLOW((offsets[i] - slab->offset) % size == 0);
         HF_ASSERT_SLOW(slab->is_taken(slot)); // given back once
@@ -310,7 +315,8 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
 /// may take. Requires: list.lock held.
 void allocator::return_chunk(slab_list& list, slab_state* slab) {
     HF_ASSERT_SLOW(held_here(list.lock));
-    HF_ASSERT_SLOW(slab->free == slab->slots && slab->listed_at != unlisted);
+    HF_ASSERT_SLOW(slab->free == slab->slots);
+    HF_ASSERT_SLOW(slab->listed_at != unlisted);
     std::scoped_lock held{chunks_};
     if (!scanned(slab->offset)) return; // the cursor would meet it a second time
     add_free_run(slab->offset, 1);
@@ -321,7 +327,8 @@ void allocator::return_chunk(slab_list& list, slab_state* slab) {
 
 /// Requires: chunks_ held.
 void allocator::add_free_run(std::uint64_t offset, std::uint64_t chunks) {
-    HF_ASSERT_SLOW(chunks > 0 && heap_.covers(offset, chunks * heap_.chunk_bytes()));
+    HF_ASSERT_SLOW(chunks > 0);
+    HF_ASSERT_SLOW(heap_.covers(offset, chunks * heap_.chunk_bytes()));
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
     const auto touch = [&](const auto& one, const auto& other) {
         return one.first + one.second * chunk_bytes == other.first &&
@@ -352,7 +359,8 @@ bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
     auto run = std::prev(after);
     const std::uint64_t chunk_bytes = heap_.chunk_bytes(), start = run->first, length = run->second;
     const std::uint64_t skip = (offset - start) / chunk_bytes;
-    HF_ASSERT_SLOW(chunks > 0 && (offset - start) % chunk_bytes == 0);
+    HF_ASSERT_SLOW(chunks > 0);
+    HF_ASSERT_SLOW((offset - start) % chunk_bytes == 0);
     if (skip + chunks > length) return false;
     const std::uint64_t rest = length - skip - chunks;
     if (rest > 0) free_runs_[offset + chunks * chunk_bytes] = rest; // may fail, so it comes first
@@ -473,7 +481,8 @@ void allocator::look_for_large() {
 /// True when a large block that is allocated, or out of circulation, has bytes of
 /// [offset, offset + bytes). Requires: chunks_ held, look_for_large().
 bool allocator::overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    HF_ASSERT_SLOW(held_here(chunks_) && looked_for_large_);
+    HF_ASSERT_SLOW(held_here(chunks_));
+    HF_ASSERT_SLOW(looked_for_large_);
     const auto after =
         std::ranges::lower_bound(allocated_large_, offset + bytes, {}, &block::offset);
     if (after != allocated_large_.begin() && (after - 1)->offset + (after - 1)->bytes > offset)

@@ -34,7 +34,8 @@ heap::heap(pool_file& file)
 
 void heap::refresh() noexcept {
     const auto extents = file_->extents();
-    HF_ASSERT(extent_count() <= extents.size() && extents.size() <= extents_.size());
+    HF_ASSERT(extent_count() <= extents.size());
+    HF_ASSERT(extents.size() <= extents_.size());
     for (unsigned i = extent_count(); i < extents.size(); ++i) {
         const extent_split split = split_extent(extents[i].size_bytes, chunk_bytes_);
         std::byte* at = file_->base() + extents[i].offset_bytes;
@@ -76,7 +77,8 @@ std::uint64_t heap::rounded(std::uint64_t bytes) const noexcept {
     if (bytes > file_->shape().max_bytes) return 0;
     if (!is_slab(bytes)) return round_up(bytes, chunk_bytes_);
     const std::uint64_t size = classes_.block_bytes(classes_.class_of(bytes));
-    HF_ASSERT_SLOW(size >= bytes && is_slab(size)); // rounding again changes nothing
+    HF_ASSERT_SLOW(size >= bytes);
+    HF_ASSERT_SLOW(is_slab(size)); // rounding again changes nothing
     return size;
 }
 

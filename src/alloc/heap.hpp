@@ -128,7 +128,8 @@ public:
         dirty(&e.entries[chunk]); // even if another thread stored it: it may not have flushed it
     }
     template <class Dirty> void set_bit(block b, Dirty&& dirty) {
-        HF_ASSERT_SLOW(covers(b.offset, granule_bytes) && b.offset % granule_bytes == 0);
+        HF_ASSERT_SLOW(covers(b.offset, granule_bytes));
+        HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
         std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
@@ -146,7 +147,8 @@ public:
         dirty(&e.entries[chunk]);
     }
     template <class Dirty> void clear_bit(block b, Dirty&& dirty) {
-        HF_ASSERT_SLOW(covers(b.offset, granule_bytes) && b.offset % granule_bytes == 0);
+        HF_ASSERT_SLOW(covers(b.offset, granule_bytes));
+        HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
         std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
@@ -165,9 +167,11 @@ public:
     /// at 'offset'.
     template <class Visit>
     void for_each_slot(std::uint64_t offset, std::uint64_t size, Visit&& visit) const {
-        HF_ASSERT_SLOW(covers(offset, chunk_bytes_) && size > 0);
+        HF_ASSERT_SLOW(covers(offset, chunk_bytes_));
+        HF_ASSERT_SLOW(size > 0);
         const heap_extent& e = extents_[extent_of(offset)];
-        HF_ASSERT_SLOW((offset - e.data_offset) % chunk_bytes_ == 0 && size % granule_bytes == 0);
+        HF_ASSERT_SLOW((offset - e.data_offset) % chunk_bytes_ == 0);
+        HF_ASSERT_SLOW(size % granule_bytes == 0);
         const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
         const std::uint64_t first = (offset - e.data_offset) / chunk_bytes_ * words;
         for (std::uint64_t w = 0; w < words; ++w) {

@@ -133,7 +133,8 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
         ++state.count[recovery_verb::roll_back];
         return;
     }
-    HF_ASSERT_SLOW(current_section == nullptr && state.run == nullptr);
+    HF_ASSERT_SLOW(current_section == nullptr);
+    HF_ASSERT_SLOW(state.run == nullptr);
     restore_old_bytes(*pool.file, pending, restored::inputs);
     auto kept = std::make_unique<run>(pool, pending.lane);
     run& now = *kept;
@@ -158,8 +159,8 @@ bool clobber_engine::end_without_room(pool::impl& pool, const pending_section& s
                    section.kept_known) ||
         damage.what != nullptr || !can_roll_back(pool, now).ok())
         return false;
-    HF_ASSERT_SLOW(now.begin.epoch == section.begin.epoch &&
-                   now.records.size() >= section.records.size());
+    HF_ASSERT_SLOW(now.begin.epoch == section.begin.epoch);
+    HF_ASSERT_SLOW(now.records.size() >= section.records.size());
     roll_back(pool, now);
     if (state.run != nullptr)
         pool.blocks.release_all(static_cast<run*>(state.run.get())->own.cache);

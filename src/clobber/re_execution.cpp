@@ -10,7 +10,8 @@ namespace hf::clobber {
 
 re_execution::re_execution(section& work, pending_section& pending)
     : work_(work), pending_(pending) {
-    HF_ASSERT_SLOW(pending.sound && pending.args.size() == pending.begin.args_bytes);
+    HF_ASSERT_SLOW(pending.sound);
+    HF_ASSERT_SLOW(pending.args.size() == pending.begin.args_bytes);
     for (const record_view& r : pending.records) {
         if (r.kind == record_kind::alloc) blocks_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::preserve) preserved_.push_back(r);
@@ -21,7 +22,8 @@ re_execution::re_execution(section& work, pending_section& pending)
         if (r.kind == record_kind::old_bytes) inputs_.add(r.offset, r.bytes);
     }
     work.take_up(pending, *this);
-    HF_ASSERT_SLOW(work.running() && !in_place_);
+    HF_ASSERT_SLOW(work.running());
+    HF_ASSERT_SLOW(!in_place_);
 }
 
 bool re_execution::run() {

@@ -44,7 +44,8 @@ private:
             const std::uint64_t next = std::min(end, round_down(at, line_bytes) + line_bytes);
             const std::uint64_t mask = ~std::uint64_t{0} >> (line_bytes - (next - at))
                                                                 << at % line_bytes;
-            HF_ASSERT_SLOW(next > at && mask != 0);
+            HF_ASSERT_SLOW(next > at);
+            HF_ASSERT_SLOW(mask != 0);
             if (!visit(at / line_bytes, mask)) return false;
             at = next;
         }

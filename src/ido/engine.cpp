@@ -72,7 +72,8 @@ extern "C" {
 
 int hf_ido_begin(const hf_txfunc* function, const void*) noexcept {
     if (hf::ido::current.open) return 0;
-    HF_ASSERT_SLOW(function != nullptr && hf::ido::current.of == nullptr);
+    HF_ASSERT_SLOW(function != nullptr);
+    HF_ASSERT_SLOW(hf::ido::current.of == nullptr);
     hf::ido::current.open = true;
     hf::ido::count_record(function->args_bytes);
     hf::ido::end_region(function->args_bytes);

@@ -55,7 +55,8 @@ public:
         for (const range& r : ranges_) pm.flush(reinterpret_cast<const void*>(r.first), r.bytes);
         lines_.clear();
         ranges_.clear();
-        HF_ASSERT_SLOW(valid() && empty());
+        HF_ASSERT_SLOW(valid());
+        HF_ASSERT_SLOW(empty());
     }
 
 private:

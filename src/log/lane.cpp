@@ -140,7 +140,8 @@ std::uint64_t kept_word_at(const lane_position& at) noexcept {
 } // namespace
 
 void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept {
-    HF_ASSERT_SLOW(bytes > 0 && fits_kept(bytes));
+    HF_ASSERT_SLOW(bytes > 0);
+    HF_ASSERT_SLOW(fits_kept(bytes));
     HF_ASSERT_SLOW(offset >> 56 == 0);
     const std::uint64_t total = record_bytes(bytes);
     const std::uint64_t what = static_cast<std::uint64_t>(record_kind::overwritten) << 56 | offset;
@@ -175,20 +176,23 @@ void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* ol
 
 void lane_writer::continue_in(std::byte* begin, std::uint64_t offset,
                               std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(bytes % line_bytes == 0 && bytes > sizeof(record_head) + 2 * line_bytes);
+    HF_ASSERT_SLOW(bytes % line_bytes == 0);
+    HF_ASSERT_SLOW(bytes > sizeof(record_head) + 2 * line_bytes);
     at_.kept = begin + bytes;
     if (medium_.keeps_order()) end_kept(); // upholds (4)
     append_before(begin, record_kind::segment, offset, bytes, nullptr, 0);
     at_.next = begin;
     at_.limit = limit_below(at_.kept);
-    HF_ASSERT_SLOW(valid() && fits(0));
+    HF_ASSERT_SLOW(valid());
+    HF_ASSERT_SLOW(fits(0));
 }
 
 void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t offset,
                                 std::uint64_t bytes, const void* payload,
                                 std::uint64_t payload_bytes) noexcept {
     const std::uint64_t total = record_bytes(payload_bytes);
-    HF_ASSERT_SLOW(at_.next + total <= at_.limit && offset >> 56 == 0);
+    HF_ASSERT_SLOW(at_.next + total <= at_.limit);
+    HF_ASSERT_SLOW(offset >> 56 == 0);
     HF_ASSERT_SLOW(payload_bytes == (has_payload(kind) ? bytes : 0));
     HF_ASSERT_SLOW(payload != nullptr || payload_bytes == 0);
     record_head head;
@@ -251,7 +255,8 @@ void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexce
     pm.store_word(&header->committed, epoch);
     if (in_order) pm.store_word(&header->witness, witness_of(epoch)); // from here on (4)
     pm.fence();
-    HF_ASSERT_SLOW(is_ordered(*header) == in_order && header->committed == epoch);
+    HF_ASSERT_SLOW(is_ordered(*header) == in_order);
+    HF_ASSERT_SLOW(header->committed == epoch);
 }
 
 bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
@@ -296,7 +301,8 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
         if (in_order && lost.what != nullptr) damage = lost;
         return false;
     }
-    HF_ASSERT_SLOW(found.begin.epoch == newest_epoch && newest_epoch > header->committed);
+    HF_ASSERT_SLOW(found.begin.epoch == newest_epoch);
+    HF_ASSERT_SLOW(newest_epoch > header->committed);
     HF_ASSERT_SLOW(found.args.size() == found.begin.args_bytes);
     read_records(file, blocks, at, with_kept, found);
     if (!in_order || !found.sound) return true;

@@ -177,7 +177,9 @@ class lane_writer {
 public:
     /// At the start of a half: what stood there is gone.
     void start(hf::medium pm, lane_position at) noexcept {
-        HF_ASSERT_SLOW(at.records == 0 && at.kept_chain == 0 && at.kept == at.limit);
+        HF_ASSERT_SLOW(at.records == 0);
+        HF_ASSERT_SLOW(at.kept_chain == 0);
+        HF_ASSERT_SLOW(at.kept == at.limit);
         medium_ = pm;
         at_ = at;
         at_.limit = limit_below(at.kept);
@@ -220,7 +222,8 @@ public:
     /// none.
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
                 std::uint64_t payload_bytes) noexcept {
-        HF_ASSERT_SLOW(fits(payload_bytes) && kind != record_kind::segment);
+        HF_ASSERT_SLOW(fits(payload_bytes));
+        HF_ASSERT_SLOW(kind != record_kind::segment);
         append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
                       payload_bytes);
     }

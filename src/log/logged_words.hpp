@@ -55,7 +55,8 @@ private:
     static std::uint8_t byte_mask(std::uint64_t word, std::uint64_t offset,
                                   std::uint64_t bytes) noexcept {
         const std::uint64_t start = word * word_bytes;
-        HF_ASSERT_SLOW(start < offset + bytes && offset < start + word_bytes);
+        HF_ASSERT_SLOW(start < offset + bytes);
+        HF_ASSERT_SLOW(offset < start + word_bytes);
         const std::uint64_t from = offset > start ? offset - start : 0;
         const std::uint64_t to =
             offset + bytes < start + word_bytes ? offset + bytes - start : word_bytes;

@@ -24,7 +24,8 @@ inline void restore_old_bytes(pool_file& file, const pending_section& from, rest
         if (r.kind != record_kind::old_bytes &&
             (what == restored::inputs || r.kind != record_kind::overwritten))
             continue;
-        HF_ASSERT_SLOW(r.bytes <= file.size_bytes() && r.offset <= file.size_bytes() - r.bytes);
+        HF_ASSERT_SLOW(r.bytes <= file.size_bytes());
+        HF_ASSERT_SLOW(r.offset <= file.size_bytes() - r.bytes);
         // A hostile log may name its own bytes.
         std::memmove(file.base() + r.offset, r.payload, r.bytes);
         file.medium().flush(file.base() + r.offset, r.bytes);

@@ -47,7 +47,8 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
 } // namespace
 
 status read_lanes(pool::impl& pool, lanes_found& out) {
-    HF_ASSERT_SLOW(out.pending.empty() && out.disbelieved.empty());
+    HF_ASSERT_SLOW(out.pending.empty());
+    HF_ASSERT_SLOW(out.disbelieved.empty());
     pool_file& file = *pool.file;
     const bool with_kept = pool.salvage || kept_records_count(file);
     for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
@@ -65,7 +66,8 @@ status read_lanes(pool::impl& pool, lanes_found& out) {
         if (is_pending && !file.was_clean()) out.pending.push_back(std::move(found));
         else if (is_pending || damage.what != nullptr) out.disbelieved.push_back(l);
         pool.lanes[l].epoch = newest + epoch_gap;
-        HF_ASSERT_SLOW(newest < pool.lanes[l].epoch && !pool.lanes[l].taken);
+        HF_ASSERT_SLOW(newest < pool.lanes[l].epoch);
+        HF_ASSERT_SLOW(!pool.lanes[l].taken);
     }
     return {};
 }

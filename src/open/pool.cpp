@@ -77,7 +77,8 @@ bool pool::impl::valid(bool attached) const noexcept {
 }
 
 status pool::impl::attach_engines() try {
-    HF_ASSERT_SLOW(valid(false) && states.empty());
+    HF_ASSERT_SLOW(valid(false));
+    HF_ASSERT_SLOW(states.empty());
     for (const engine* e : engines) {
         auto made = e->attach(*this);
         if (!made) return made.error();
@@ -126,7 +127,8 @@ pool::~pool() {
 }
 
 void pool::impl::close() noexcept {
-    HF_ASSERT_SLOW(valid(true) && !registry::is_added(this)); // no thread finds it any more
+    HF_ASSERT_SLOW(valid(true));
+    HF_ASSERT_SLOW(!registry::is_added(this)); // no thread finds it any more
     std::uint32_t busy = lane_set::no_lane;
     const auto settle = [&] {
         lanes.store_due_marks();

@@ -65,7 +65,8 @@ status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
 
 /// Without memory it fails as a crash would: what it has done so far stays in the file.
 status pool::impl::check_and_recover(const recovery_order& order) try {
-    HF_ASSERT_SLOW(!file->marked_open() && report.sections_pending == 0);
+    HF_ASSERT_SLOW(!file->marked_open());
+    HF_ASSERT_SLOW(report.sections_pending == 0);
     lanes_found found;
     status s;
     const auto before_recovery = [&] {

@@ -67,7 +67,8 @@ std::mutex& guard() noexcept {
 }
 
 void add(pool::impl* pool) {
-    HF_ASSERT_SLOW(pool->instance != 0 && !is_added(pool));
+    HF_ASSERT_SLOW(pool->instance != 0);
+    HF_ASSERT_SLOW(!is_added(pool));
     std::scoped_lock held{guard()};
     for (std::size_t i = 0; i < pools_max; ++i) {
         if (pools[i].bytes.load() != 0) continue;
@@ -120,7 +121,8 @@ pool::impl* only_pool() noexcept {
 }
 
 bool is_open(std::uint64_t instance) noexcept {
-    HF_ASSERT_SLOW(held_here(guard()) && instance != 0);
+    HF_ASSERT_SLOW(held_here(guard()));
+    HF_ASSERT_SLOW(instance != 0);
     for (auto& place : pools)
         if (place.bytes.load() != 0 && place.impl.load()->instance == instance) return true;
     return false;

@@ -69,7 +69,8 @@ status check_options(const std::string& path, const open_options& o) {
 }
 
 status first_header(const std::string& path, const open_options& o, pool_header& h) {
-    HF_ASSERT_SLOW(check_options(path, o).ok() && o.creation != create::never);
+    HF_ASSERT_SLOW(check_options(path, o).ok());
+    HF_ASSERT_SLOW(o.creation != create::never);
     h = {};
     h.magic = header_magic;
     h.format_version = header_format_version;
@@ -91,7 +92,8 @@ status first_header(const std::string& path, const open_options& o, pool_header&
     const std::uint64_t heap =
         round_up(h.lanes_offset + h.lane_bytes * h.lane_count, h.chunk_bytes);
     h.extent_count = 1;
-    HF_ASSERT(heap < file_bytes && file_bytes <= h.max_bytes);
+    HF_ASSERT(heap < file_bytes);
+    HF_ASSERT(file_bytes <= h.max_bytes);
     h.extents[0] = {.offset_bytes = heap, .size_bytes = file_bytes - heap};
     return {};
 }

@@ -328,7 +328,9 @@ clock::clock(std::uint32_t ms_max, bool (*progressed)(void*) noexcept,
              void (*at_expiry)(void*) noexcept, void* context) {
     frame* f = innermost;
     if (f == nullptr || f->what != against::everything || ms_max == 0) return;
-    HF_ASSERT_SLOW(!f->timing && progressed != nullptr && at_expiry != nullptr);
+    HF_ASSERT_SLOW(!f->timing);
+    HF_ASSERT_SLOW(progressed != nullptr);
+    HF_ASSERT_SLOW(at_expiry != nullptr);
     f->ms_max = ms_max;
     f->tick_ms = std::min(ms_max, grace_ms_max);
     f->quiet_ms = 0;
@@ -353,7 +355,8 @@ clock::~clock() {
 
 void expired() noexcept {
     frame* f = innermost;
-    HF_ASSERT(f != nullptr && f->expired != 0);
+    HF_ASSERT(f != nullptr);
+    HF_ASSERT(f->expired != 0);
     f->why = cause::time;
     ::siglongjmp(f->back, 1);
 }

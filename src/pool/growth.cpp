@@ -39,7 +39,9 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes, std::uint64_t reserved_
         std::max(round_up(heap_bytes, shape_.chunk_bytes), shape_.chunk_bytes);
     const std::uint64_t wanted =
         std::min(std::max(needed, round_up(size / 8, shape_.chunk_bytes)), room);
-    HF_ASSERT_SLOW(needed <= wanted && wanted <= room && wanted % shape_.chunk_bytes == 0);
+    HF_ASSERT_SLOW(needed <= wanted);
+    HF_ASSERT_SLOW(wanted <= room);
+    HF_ASSERT_SLOW(wanted % shape_.chunk_bytes == 0);
     status extended = extend(wanted);
     if (extended.code() == errc::pool_full && wanted > needed) extended = extend(needed);
     if (!extended.ok()) return extended;
@@ -65,7 +67,8 @@ status pool_file::extend(std::uint64_t bytes) {
     if (status ok = whole(); !ok.ok()) return ok;
     const std::uint64_t size = size_bytes();
     const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
-    HF_ASSERT(count < extents_max && bytes <= shape_.max_bytes - size);
+    HF_ASSERT(count < extents_max);
+    HF_ASSERT(bytes <= shape_.max_bytes - size);
     // What an earlier growth left beyond the end goes first, so that the extent reads as zeros.
     // A seal that stayed would pass for the extent's tables.
     const auto present = file_.size_bytes();
@@ -93,7 +96,8 @@ status pool_file::extend(std::uint64_t bytes) {
     }
     size_bytes_.store(size + bytes, std::memory_order_release);
     extent_count_.store(count + 1, std::memory_order_release);
-    HF_ASSERT_SLOW(valid() && extents().size() == count + 1);
+    HF_ASSERT_SLOW(valid());
+    HF_ASSERT_SLOW(extents().size() == count + 1);
     return {};
 }
 

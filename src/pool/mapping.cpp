@@ -7,7 +7,7 @@
 
 namespace hf {
 namespace {
-constexpr std::uint64_t page_bytes = 4096;
+[[maybe_unused]] constexpr std::uint64_t page_bytes = 4096;
 constexpr int reservation_flags = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE;
 
 /// Upholds (1) of forks.hpp. 0, or the error.
@@ -19,7 +19,8 @@ int leave_out_of_children(void* at, std::uint64_t bytes) noexcept {
 } // namespace
 
 int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(base % page_bytes == 0 && bytes != 0);
+    HF_ASSERT_SLOW(base % page_bytes == 0);
+    HF_ASSERT_SLOW(bytes != 0);
     void* const wanted = reinterpret_cast<void*>(base);
     void* const got =
         ::mmap(wanted, bytes, PROT_NONE, reservation_flags | MAP_FIXED_NOREPLACE, -1, 0);
@@ -36,7 +37,8 @@ void let_read(void* at, std::uint64_t bytes) noexcept {
 void release_addresses(void* base, std::uint64_t bytes) noexcept { ::munmap(base, bytes); }
 
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, mapped_as how) noexcept {
-    HF_ASSERT_SLOW(offset % page_bytes == 0 && bytes != 0);
+    HF_ASSERT_SLOW(offset % page_bytes == 0);
+    HF_ASSERT_SLOW(bytes != 0);
     int flags = MAP_FIXED;
     if (how == mapped_as::shared) flags |= MAP_SHARED;
     if (how == mapped_as::shared_sync) flags |= MAP_SHARED_VALIDATE | MAP_SYNC;

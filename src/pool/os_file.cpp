@@ -62,7 +62,8 @@ std::vector<open_here>& table() { // never destroyed: pools may outlive static d
 }
 /// Requires, here and below: table_lock held.
 bool enter(const open_here& entry) {
-    HF_ASSERT_SLOW(held_here(table_lock) && entry.descriptor >= 0);
+    HF_ASSERT_SLOW(held_here(table_lock));
+    HF_ASSERT_SLOW(entry.descriptor >= 0);
     if (std::ranges::any_of(table(), [&](const open_here& e) { return e.same(entry); }))
         return false;
     table().push_back(entry);
@@ -141,7 +142,9 @@ int read_boot_id(std::string& id) {
 os_file::os_file(os_file&& other) noexcept { take(other); }
 
 void os_file::take(os_file& other) noexcept {
-    HF_ASSERT(fd_ < 0 && image_ == nullptr && !in_table_);
+    HF_ASSERT(fd_ < 0);
+    HF_ASSERT(image_ == nullptr);
+    HF_ASSERT(!in_table_);
     fd_ = std::exchange(other.fd_, -1);
     image_ = std::exchange(other.image_, nullptr);
     in_table_ = std::exchange(other.in_table_, false);
@@ -177,7 +180,9 @@ status os_file::system_error(const char* call, int error) const {
 }
 
 status os_file::adopt(const std::string& path, int fd, bool read_only) {
-    HF_ASSERT_SLOW(fd_ < 0 && fd >= 0 && !in_table_);
+    HF_ASSERT_SLOW(fd_ < 0);
+    HF_ASSERT_SLOW(fd >= 0);
+    HF_ASSERT_SLOW(!in_table_);
     fd_ = fd;
     path_ = path;
     struct stat about{};
@@ -261,7 +266,8 @@ status os_file::open_new() {
 }
 
 status os_file::publish() {
-    HF_ASSERT_SLOW(fd_ >= 0 && own_name_ != path_); // once
+    HF_ASSERT_SLOW(fd_ >= 0);
+    HF_ASSERT_SLOW(own_name_ != path_); // once
     int failed = 0;
     if (own_name_.empty()) {
         const std::string self = fmt::format("/proc/self/fd/{}", fd_);
@@ -348,7 +354,8 @@ status os_file::write_at(std::uint64_t offset, const void* from, std::size_t cou
 }
 
 status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
-    HF_ASSERT_SLOW((fd_ >= 0 || in_memory()) && bytes != 0);
+    HF_ASSERT_SLOW((fd_ >= 0 || in_memory()));
+    HF_ASSERT_SLOW(bytes != 0);
     if (image_ != nullptr) {
         const std::uint64_t end = offset + bytes, size = image_->size_bytes;
         if (end > image_->capacity_bytes) return system_error("allocate", ENOSPC);

@@ -24,7 +24,8 @@ static_assert(extents_max == std::tuple_size_v<std::array<extent, 128>>);
 std::string error_text(int error) { return std::strerror(error); }
 
 std::uint64_t end_of(const pool_header& h) noexcept {
-    HF_ASSERT_SLOW(h.extent_count >= 1 && h.extent_count <= extents_max); // check_header
+    HF_ASSERT_SLOW(h.extent_count >= 1);
+    HF_ASSERT_SLOW(h.extent_count <= extents_max); // check_header
     const extent& last = h.extents[h.extent_count - 1];
     return last.offset_bytes + last.size_bytes;
 }
@@ -265,7 +266,8 @@ status pool_file::choose_base(const pool_header& h) {
                 "no place for {} bytes of addresses between {:#x} and {:#x}, last tried {:#x}: {}",
                 shape.max_bytes, base_low, base_high, base, error_text(failed)));
     base_ = reinterpret_cast<std::byte*>(base);
-    HF_ASSERT_SLOW(base >= base_low && base + shape.max_bytes <= base_high);
+    HF_ASSERT_SLOW(base >= base_low);
+    HF_ASSERT_SLOW(base + shape.max_bytes <= base_high);
     shape_ = shape; // from here on the destructor gives the range back
     return {};
 }
@@ -306,7 +308,8 @@ void pool_file::take_shape(const pool_header& h) {
 }
 
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
-    HF_ASSERT_SLOW(base_ != nullptr && offset + bytes <= reserved_bytes_);
+    HF_ASSERT_SLOW(base_ != nullptr);
+    HF_ASSERT_SLOW(offset + bytes <= reserved_bytes_);
     if (file_.in_memory()) return {};
     const mapped_as how = read_only_  ? mapped_as::copy_on_write
                           : map_sync_ ? mapped_as::shared_sync
@@ -371,7 +374,8 @@ status pool_file::mark_open() {
     if (status ok = write_headers(); !ok.ok()) return ok;
     generation_ = h.generation;
     marked_open_ = true;
-    HF_ASSERT_SLOW(h.open == 1 && generation_ > 0);
+    HF_ASSERT_SLOW(h.open == 1);
+    HF_ASSERT_SLOW(generation_ > 0);
     return {};
 }
 
@@ -469,7 +473,8 @@ const os_file* pool_file::file_to_seal() const noexcept {
 
 void pool_file::close_cleanly() noexcept try {
     // Of a file that was cut nothing is vouched for, and its headers may be gone.
-    HF_ASSERT_SLOW(marked_open_ && !read_only_);
+    HF_ASSERT_SLOW(marked_open_);
+    HF_ASSERT_SLOW(!read_only_);
     if (!whole().ok()) return;
     // Data before the mark that vouches for it; if the disk fails, the mark is not made.
     if (!map_sync_ && !file_.sync().ok()) return;

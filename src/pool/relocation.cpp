@@ -99,7 +99,8 @@ void check_written(const translated_range& in, const void* address, const void* 
 translated_range::translated_range(const std::byte* begin, std::uint64_t bytes,
                                    const address_forms& forms, const char* name)
     : begin_(reinterpret_cast<std::uint64_t>(begin)), bytes_(bytes), forms_(forms), name_(name) {
-    HF_ASSERT_SLOW(bytes != 0 && forms.size_bytes != nullptr);
+    HF_ASSERT_SLOW(bytes != 0);
+    HF_ASSERT_SLOW(forms.size_bytes != nullptr);
     for (auto& slot : known) {
         const translated_range* none = nullptr;
         if (slot.compare_exchange_strong(none, this, std::memory_order_acq_rel)) return;

@@ -45,7 +45,8 @@ seal_writer::~seal_writer() {
 
 void seal_writer::append(const void* bytes, std::size_t count) {
     if (failed_) return;
-    HF_ASSERT_SLOW(!finished_ && count <= buffer_bytes);
+    HF_ASSERT_SLOW(!finished_);
+    HF_ASSERT_SLOW(count <= buffer_bytes);
     if (body_->used + count > buffer_bytes) write_out();
     std::memcpy(body_->buffer + body_->used, bytes, count);
     body_->used += count;

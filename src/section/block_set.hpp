@@ -79,7 +79,8 @@ public:
     }
     /// Requires: no byte of the block is in the set.
     void add(block b) {
-        HF_ASSERT_SLOW(b.bytes != 0 && !covers(b.offset));
+        HF_ASSERT_SLOW(b.bytes != 0);
+        HF_ASSERT_SLOW(!covers(b.offset));
         make_room();
         if (indexed_) [[unlikely]]
             index(b, true);
@@ -135,7 +136,8 @@ private:
         HF_ASSERT_SLOW(valid());
     }
     void index(block b, bool in) {
-        HF_ASSERT_SLOW(b.offset % granule_bytes == 0 && b.bytes % granule_bytes == 0);
+        HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
+        HF_ASSERT_SLOW(b.bytes % granule_bytes == 0);
         if (b.bytes > small_bytes) {
             if (in) large_[b.offset] = b.bytes;
             else large_.erase(b.offset);

@@ -82,7 +82,8 @@ void shared_mutex::unlock() noexcept {
     // lock is held others change the 'waits' bit only; lost here, the writer that waits sets it again.
     const std::uint64_t held = word_.load(std::memory_order_relaxed);
     HF_ASSERT((held & writer_bit) != 0);
-    HF_ASSERT_SLOW((held & ~state_mask) == free_word(this) && (held & readers_mask) == 0);
+    HF_ASSERT_SLOW((held & ~state_mask) == free_word(this));
+    HF_ASSERT_SLOW((held & readers_mask) == 0);
     word_.store(held & ~writer_bit, std::memory_order_release);
 }
 

@@ -41,7 +41,8 @@ private:
 /// the latest; the section's effects so far stay in the file, as a crash would leave them.
 status section_engine::recover_one(pool::impl& pool, pending_section& section,
                                    section_recovery& state) const try {
-    HF_ASSERT_SLOW(current_section == nullptr && section.sound);
+    HF_ASSERT_SLOW(current_section == nullptr);
+    HF_ASSERT_SLOW(section.sound);
     HF_ASSERT_SLOW(section.begin.engine == bit());
     const keeps_floats floats;
     if (!pool.guard_signals) {

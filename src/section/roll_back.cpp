@@ -34,7 +34,8 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending) {
 }
 
 void roll_back(pool::impl& pool, const pending_section& pending) {
-    HF_ASSERT_SLOW(pending.sound && can_roll_back(pool, pending).ok());
+    HF_ASSERT_SLOW(pending.sound);
+    HF_ASSERT_SLOW(can_roll_back(pool, pending).ok());
     pool_file& file = *pool.file;
     restore_old_bytes(file, pending, restored::everything);
     store_mark(file.medium(), lane_at(file, pending.lane), pending.begin.epoch);

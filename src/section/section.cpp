@@ -89,7 +89,8 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
               static_cast<unsigned long long>(args_bytes_max));
     if (turns_ != nullptr) [[unlikely]]
         turns_->lock();
-    HF_ASSERT_SLOW(idle() && (args != nullptr || args_bytes == 0));
+    HF_ASSERT_SLOW(idle());
+    HF_ASSERT_SLOW((args != nullptr || args_bytes == 0));
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
     if (unfenced_ && mark_due_) medium_.fence();
@@ -183,7 +184,8 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
     HF_ASSERT_SLOW(b.bytes >= segment_bytes_min(*pool_->file)); // or recovery refuses it
     segments_.push_back(b);
     log_.continue_in(base_ + b.offset, b.offset, b.bytes);
-    HF_ASSERT_SLOW(log_.fits(payload_bytes) && log_.fits_kept(payload_bytes));
+    HF_ASSERT_SLOW(log_.fits(payload_bytes));
+    HF_ASSERT_SLOW(log_.fits_kept(payload_bytes));
     return true;
 }
 
@@ -274,7 +276,8 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
 }
 
 inline void section::will_store(const void* address, std::uint64_t bytes) {
-    HF_ASSERT_SLOW(bytes != 0 && pool_->contains(address));
+    HF_ASSERT_SLOW(bytes != 0);
+    HF_ASSERT_SLOW(pool_->contains(address));
     stored_ = true;
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);
@@ -520,11 +523,13 @@ void section::settle_mark() {
     if (!mark_due_) return;
     pool_->lanes.store_due_mark(lane_);
     fence();
-    HF_ASSERT_SLOW(!mark_due_ && freed_.empty());
+    HF_ASSERT_SLOW(!mark_due_);
+    HF_ASSERT_SLOW(freed_.empty());
 }
 
 std::unique_lock<std::mutex> section::at_once(block b) {
-    HF_ASSERT_SLOW(current_section == nullptr && pool_->blocks.durable().well_formed(b));
+    HF_ASSERT_SLOW(current_section == nullptr);
+    HF_ASSERT_SLOW(pool_->blocks.durable().well_formed(b));
     std::unique_lock<std::mutex> turn;
     if (turns_ != nullptr) turn = std::unique_lock(*turns_);
     if (medium_.loses_caches())

@@ -103,8 +103,8 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept try {
 void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(to, "stage_words");
-    HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0 &&
-                   bytes % word_bytes == 0);
+    HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
+    HF_ASSERT_SLOW(bytes % word_bytes == 0);
     const hf::medium pm = pool.file->medium();
     if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_words");
     pm.copy(to, from, bytes);

@@ -10,13 +10,17 @@
 namespace hf {
 
 void section::take_up(const pending_section& from, first_run& first) {
-    HF_ASSERT(first_ == nullptr && from.lane == lane_ && from.sound);
-    HF_ASSERT_SLOW(idle() && from.begin.epoch <= state_->epoch);
+    HF_ASSERT(first_ == nullptr);
+    HF_ASSERT(from.lane == lane_);
+    HF_ASSERT(from.sound);
+    HF_ASSERT_SLOW(idle());
+    HF_ASSERT_SLOW(from.begin.epoch <= state_->epoch);
     first_ = &first;
     function_ = registry::find_txfunc(from.begin.function_id, from.begin.function_version);
     engine_ = engine_of(from.begin.engine);
-    HF_ASSERT(function_ != nullptr && engine_ != nullptr); // engine::check has found them
-    epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
+    HF_ASSERT(function_ != nullptr);
+    HF_ASSERT(engine_ != nullptr); // engine::check has found them
+    epoch_ = from.begin.epoch;     // the lane's next section stays above all that it may have used
     log_.go_on(medium_, from.end);
     // A section that cannot be rolled back any more keeps nothing.
     keeping_ =
@@ -44,8 +48,10 @@ void section::take_up(const pending_section& from, first_run& first) {
 }
 
 void section::discard(std::span<const block> untaken) {
-    HF_ASSERT(dirty_.empty() && frees_.empty());
-    HF_ASSERT_SLOW(first_ != nullptr && running());
+    HF_ASSERT(dirty_.empty());
+    HF_ASSERT(frees_.empty());
+    HF_ASSERT_SLOW(first_ != nullptr);
+    HF_ASSERT_SLOW(running());
     filled_.clear();
     unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());
     unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
@@ -58,7 +64,8 @@ void section::discard(std::span<const block> untaken) {
 }
 
 void section::forsake() {
-    HF_ASSERT_SLOW(first_ != nullptr && running());
+    HF_ASSERT_SLOW(first_ != nullptr);
+    HF_ASSERT_SLOW(running());
     frees_.clear(); // would have taken effect at commit
     dirty_.flush_all(medium_);
 }

@@ -79,7 +79,8 @@ attachment& attach(pool::impl& pool) {
         if (a->instance == pool.instance) return *(last = a.get());
     last = nullptr;
     last = &attach_new(pool);
-    HF_ASSERT_SLOW(last->instance == pool.instance && last->pool == &pool);
+    HF_ASSERT_SLOW(last->instance == pool.instance);
+    HF_ASSERT_SLOW(last->pool == &pool);
     return *last;
 }
 
