@@ -24,62 +24,22 @@
 namespace hf::mod {
 
 /// A named map in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
-/// size, empty, find, contains, count, get, begin, end: detail::map_reading. update, clear,
-/// snapshot, commit, when_durable, set_durability: detail::handle. Its batches and versions have
-/// its updates: detail::keyed_batch, detail::keyed_version.
+/// open, insert, insert_or_assign, erase: detail::keyed_handle. size, empty, find, contains, count,
+/// get, begin, end: detail::map_reading. update, clear, snapshot, commit, when_durable,
+/// set_durability: detail::handle. Its batches and versions have its updates: detail::keyed_batch,
+/// detail::keyed_version.
 ///
 /// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
 ///           other. snapshot() at any time.
 template <element Key, element Value, class Hash = hash<Key>, class Equal = equal_to<Key>>
-class map : public detail::keyed_handle<detail::trie<Key, Value, Hash, Equal>>,
-            public detail::map_reading<map<Key, Value, Hash, Equal>,
-                                       detail::trie<Key, Value, Hash, Equal>> {
-    using trie = detail::trie<Key, Value, Hash, Equal>;
-    using handle = detail::keyed_handle<trie>;
-
+class map : public detail::keyed_handle<map<Key, Value, Hash, Equal>,
+                                        detail::trie<Key, Value, Hash, Equal>> {
 public:
     using hasher = Hash;
     using key_equal = Equal;
-    using key_view = typename trie::key_view;
-    using value_view = typename trie::value_view;
-    using typename handle::batch;
-
-    /// The map of this name, made if there is none.
-    ///
-    /// Ordering: 0 points; when it is made 4 at most.
-    /// Errors:   wrong_layout (another structure, or other sizes of keys and values, or another
-    ///           hash's identity), pool_full, limit_reached, bad_argument.
-    static result<map> open(const pool& in, const place& at) {
-        return handle::template opened<map>(in, at, detail::hash_trie_kind, trie::shape());
-    }
-
-    /// Inserts the key with this value, unless it is there. Whether it is new.
-    ///
-    /// Cost:     O(log16 n) new nodes, each a line but the last.
-    /// Ordering: 1 point, 2 with durability::on_return; 0 when the key is there.
-    /// Crash:    the map before the call or after it, never between.
-    /// Errors:   pool_full; the map is unchanged. Also for strings that are too long.
-    /// Threads:  writers wait for each other.
-    /// Source:   MOD §4.3.1, Fig. 8a-b.
-    result<bool> insert(key_view key, value_view value) {
-        return this->change([&](batch& to) { return to.insert(key, value); });
-    }
-    /// Inserts the key, or gives it another value. Whether it is new. Otherwise as insert.
-    result<bool> insert_or_assign(key_view key, value_view value) {
-        return this->change([&](batch& to) { return to.insert_or_assign(key, value); });
-    }
-    /// Erases the key. Whether it was there. Otherwise as insert.
-    result<bool> erase(key_view key) {
-        return this->change([&](batch& to) { return to.erase(key); });
-    }
-    template <class Query>
-        requires(trie::template looks_up<Query>)
-    result<bool> erase(const Query& key) {
-        return this->change([&](batch& to) { return to.erase(key); });
-    }
 
 private:
-    using handle::handle;
+    using map::keyed_handle::keyed_handle;
 };
 
 } // namespace hf::mod

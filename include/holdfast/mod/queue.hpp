@@ -32,13 +32,11 @@
 
 #include <holdfast/mod/detail/sequence.hpp>
 #include <holdfast/mod/store.hpp>
-#include <holdfast/pool.hpp>
 
 #include <algorithm>
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
 namespace hf::mod {
 namespace detail {
@@ -123,12 +121,11 @@ ref queue_drop(shadow& to, ref header, std::size_t header_bytes, std::uint32_t b
 
 extern const kind queue_kind;
 
-template <element T> class queue_of {
+template <element T> class queue_of : public sequence_of<T> {
 public:
-    using value_type = T;
-    using kept = slot<T>;
-    using view = typename kept::view;
-    static constexpr std::uint64_t shape = slot_shape(kept::form);
+    using typename sequence_of<T>::kept;
+    using typename sequence_of<T>::view;
+    static constexpr const kind& its_kind = queue_kind;
 
     static std::uint64_t push(shadow& to, std::uint64_t word, view value) {
         const counted old = counted::of(word);
@@ -167,20 +164,14 @@ public:
     }
 
     /// Oldest first.
-    class iterator {
+    class iterator : public sequence_of<T>::iterator_types {
     public:
-        using value_type = T;
-        using reference = view;
-        using difference_type = std::ptrdiff_t;
-        using iterator_category = std::input_iterator_tag;
-        using iterator_concept = std::forward_iterator_tag;
-
         iterator() noexcept = default;
         iterator(const std::byte* base, std::uint64_t word) noexcept
             : base_(base), header_(counted::of(word).node), left_(counted::of(word).count) {
             if (left_ != 0) find();
         }
-        reference operator*() const noexcept { return kept::read(base_, at_); }
+        view operator*() const noexcept { return kept::read(base_, at_); }
         iterator& operator++() noexcept {
             at_ += kept::form.bytes;
             --left_;
@@ -283,18 +274,11 @@ private:
 
 } // namespace detail
 
-/// push, pop, update: detail::sequence, which also says what versions and batches do; clear,
+/// open, push, pop, update: detail::sequence, which also says what versions and batches do; clear,
 /// snapshot, commit, when_durable, set_durability: detail::handle.
-template <element T> class queue : public detail::sequence<detail::queue_of<T>> {
-public:
-    /// The queue of this name, made empty if there is none. Errors: those of store::open.
-    static result<queue> open(const pool& in, const place& at) {
-        using ops = detail::queue_of<T>;
-        return queue::template opened<queue>(in, at, detail::queue_kind, ops::shape);
-    }
-
-private:
-    using detail::sequence<detail::queue_of<T>>::sequence;
+template <element T>
+class queue : public detail::sequence<queue<T>, detail::queue_of<T>> {
+    using queue::sequence::sequence;
 };
 
 } // namespace hf::mod

@@ -22,12 +22,10 @@
 
 #include <holdfast/mod/detail/sequence.hpp>
 #include <holdfast/mod/store.hpp>
-#include <holdfast/pool.hpp>
 
 #include <cassert>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
 namespace hf::mod {
 namespace detail {
@@ -37,12 +35,11 @@ inline constexpr std::uint32_t stack_count_max = 0x7fff'ffff;
 
 extern const kind stack_kind;
 
-template <element T> class stack_of {
+template <element T> class stack_of : public sequence_of<T> {
 public:
-    using value_type = T;
-    using kept = slot<T>;
-    using view = typename kept::view;
-    static constexpr std::uint64_t shape = slot_shape(kept::form);
+    using typename sequence_of<T>::kept;
+    using typename sequence_of<T>::view;
+    static constexpr const kind& its_kind = stack_kind;
 
     static std::uint64_t push(shadow& to, std::uint64_t word, view value) {
         const counted old = counted::of(word);
@@ -87,18 +84,12 @@ public:
         return at(base, now.node, (now.count - 1) % form.capacity);
     }
 
-    class iterator {
+    class iterator : public sequence_of<T>::iterator_types {
     public:
-        using value_type = T;
-        using reference = view;
-        using difference_type = std::ptrdiff_t;
-        using iterator_category = std::input_iterator_tag;
-        using iterator_concept = std::forward_iterator_tag;
-
         iterator() noexcept = default;
         iterator(const std::byte* base, std::uint64_t word) noexcept
             : base_(base), at_(counted::of(word)) {}
-        reference operator*() const noexcept { return next(base_, at_.word()); }
+        view operator*() const noexcept { return next(base_, at_.word()); }
         iterator& operator++() noexcept {
             if (--at_.count % form.capacity == 0) at_.node = *node_at<ref>(base_, at_.node);
             return *this;
@@ -145,18 +136,11 @@ private:
 
 } // namespace detail
 
-/// push, pop, update: detail::sequence, which also says what versions and batches do; clear,
+/// open, push, pop, update: detail::sequence, which also says what versions and batches do; clear,
 /// snapshot, commit, when_durable, set_durability: detail::handle.
-template <element T> class stack : public detail::sequence<detail::stack_of<T>> {
-public:
-    /// The stack of this name, made empty if there is none. Errors: those of store::open.
-    static result<stack> open(const pool& in, const place& at) {
-        using ops = detail::stack_of<T>;
-        return stack::template opened<stack>(in, at, detail::stack_kind, ops::shape);
-    }
-
-private:
-    using detail::sequence<detail::stack_of<T>>::sequence;
+template <element T>
+class stack : public detail::sequence<stack<T>, detail::stack_of<T>> {
+    using stack::sequence::sequence;
 };
 
 } // namespace hf::mod

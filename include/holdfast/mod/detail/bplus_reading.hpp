@@ -4,6 +4,7 @@
 #pragma once
 
 #include <holdfast/mod/detail/bplus_node.hpp>
+#include <holdfast/mod/detail/entry.hpp>
 
 #include <cassert>
 #include <cstddef>
@@ -26,10 +27,7 @@ public:
     using difference_type = std::ptrdiff_t;
     using value_type = typename Tree::value_type;
     using reference = typename Tree::reference;
-    struct pointer {
-        reference held;
-        const reference* operator->() const noexcept { return std::addressof(held); }
-    };
+    using pointer = arrow<reference>;
 
     tree_iterator() noexcept = default;
     tree_iterator(const std::byte* base, std::uint64_t word, const typename Tree::way& to) noexcept

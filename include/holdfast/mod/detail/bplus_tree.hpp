@@ -40,23 +40,23 @@
 namespace hf::mod::detail {
 
 /// The tree for a pair of types: functions on words.
-template <element Key, element Value, class Compare> class bplus_tree {
+template <element Key, element Value, class Compare>
+class bplus_tree : public entry_types<Key, Value> {
     using form = ordered::form;
 
 public:
     using way = ordered::way;
     using key_slot = slot<Key>;
     using value_slot = slot<Value>;
-    using key_view = typename key_slot::view;
-    using value_view = typename value_slot::view;
-    using key_type = Key;
-    using mapped_type = Value;
+    using typename entry_types<Key, Value>::key_view;
+    using typename entry_types<Key, Value>::value_view;
     using value_type = std::pair<Key, Value>;
     using reference = entry<Key, Value>;
     template <class Self> using reading = tree_reading<Self, bplus_tree>;
     static_assert(std::is_invocable_r_v<bool, Compare, key_view, key_view>,
                   "for strings: of std::string_views");
 
+    static constexpr const kind& its_kind = bplus_tree_kind;
     static constexpr form leaf = ordered::leaf_form(key_slot::form, value_slot::form);
     static constexpr form inner = ordered::inner_form(key_slot::form);
 

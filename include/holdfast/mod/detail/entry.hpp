@@ -5,6 +5,7 @@
 
 #include <holdfast/mod/detail/element.hpp>
 
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -31,6 +32,22 @@ namespace detail {
 
 template <class Function>
 concept transparent = requires { typename Function::is_transparent; };
+
+/// What a structure of keys and values calls them.
+template <class Key, class Value> struct entry_types {
+    using key_type = Key;
+    using mapped_type = Value;
+    using key_view = typename slot<Key>::view;
+    using value_view = typename slot<Value>::view;
+};
+
+/// What operator-> of an iterator gives whose entries are made on the way.
+template <class Reference> struct arrow {
+    Reference held;
+    const std::remove_reference_t<Reference>* operator->() const noexcept {
+        return std::addressof(held);
+    }
+};
 
 } // namespace detail
 } // namespace hf::mod

@@ -23,16 +23,15 @@
 namespace hf::mod::detail {
 
 /// The trie for one pair of types: functions on words. Value 'nothing' makes it a set's.
-template <element Key, class Value, class Hash, class Equal> class trie {
+template <element Key, class Value, class Hash, class Equal>
+class trie : public entry_types<Key, Value> {
 public:
     static constexpr bool is_set = std::is_same_v<Value, nothing>;
     static constexpr bool values_in_keys = byte_string<Key> && byte_string<Value>;
     using key_slot = slot<Key>;
     using value_slot = slot<Value>;
-    using key_view = typename key_slot::view;
-    using value_view = typename value_slot::view;
-    using key_type = Key;
-    using mapped_type = Value;
+    using typename entry_types<Key, Value>::key_view;
+    using typename entry_types<Key, Value>::value_view;
     using value_type = std::conditional_t<is_set, Key, std::pair<Key, Value>>;
     using reference = std::conditional_t<is_set, key_view, entry<Key, Value>>;
     template <class Self>
@@ -42,6 +41,7 @@ public:
 
     static constexpr leaf_layout layout = {key_slot::form, values_in_keys ? slot_form{0, 1, false}
                                                                           : value_slot::form};
+    static constexpr const kind& its_kind = hash_trie_kind;
     static constexpr unsigned capacity = layout.capacity();
     static constexpr bool entries_have_bytes = layout.key.bytes + layout.value.bytes > 0;
     static constexpr unsigned merged_max = std::max(1U, (capacity + 1) / 2); // (4)

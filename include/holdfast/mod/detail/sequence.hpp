@@ -4,7 +4,7 @@
 // the stack's newest, the queue's oldest.
 //
 // Ops is the structure: pure functions on words, 'push', 'pop' and 'cleared', which make nodes in a
-// shadow; 'next' and 'iterator', which read; 'reads', the names that users read by.
+// shadow; 'next' and 'iterator', which read; 'reads', the names that users read by; 'its_kind'.
 #pragma once
 
 #include <holdfast/mod/detail/element.hpp>
@@ -14,6 +14,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -64,6 +65,22 @@ inline ref edited(shadow& to, ref node, std::size_t bytes, std::uint32_t context
     to.replaced(node, context);
     return copy;
 }
+
+/// What a structure of T, and its iterators, call things.
+template <element T> struct sequence_of {
+    using value_type = T;
+    using kept = slot<T>;
+    using view = typename kept::view;
+    static constexpr std::uint64_t shape = slot_shape(kept::form);
+
+    struct iterator_types {
+        using value_type = T;
+        using reference = view;
+        using difference_type = std::ptrdiff_t;
+        using iterator_category = std::input_iterator_tag;
+        using iterator_concept = std::forward_iterator_tag;
+    };
+};
 
 /// What can be read wherever there are a base and a word.
 template <class Self, class Ops> class sequence_reads {
@@ -130,13 +147,13 @@ public:
     }
 };
 
-/// A handle of a durable one. Copies name the same.
+/// A handle of a durable one. Copies name the same. 'Self' is the container that users name.
 ///
 /// Threads: as the standard containers: reading beside reading, but not beside a writer; snapshot()
 ///          and what it returns beside anything. Writers wait for each other.
-template <class Ops>
+template <class Self, class Ops>
 class sequence : public handle<sequence_batch<Ops>, sequence_version<Ops>>,
-                 public sequence_range<sequence<Ops>, Ops> {
+                 public sequence_range<Self, Ops> {
     using handle = detail::handle<sequence_batch<Ops>, sequence_version<Ops>>;
 
 public:
@@ -144,6 +161,10 @@ public:
     using value_type = typename Ops::value_type;
     using typename handle::batch;
 
+    /// The container of this name, made empty if there is none. Errors: those of store::open.
+    static result<Self> open(const pool& in, const place& at) {
+        return handle::template opened<Self>(in, at, Ops::its_kind, Ops::shape);
+    }
     /// Adds an element.
     ///
     /// Ordering: 1 point, 2 with durability::on_return. Failure-atomic.

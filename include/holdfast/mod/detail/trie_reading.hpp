@@ -3,12 +3,12 @@
 // Iterators of a hash trie, and what maps and sets let read.
 #pragma once
 
+#include <holdfast/mod/detail/entry.hpp>
 #include <holdfast/mod/detail/trie_node.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
-#include <memory>
 #include <optional>
 #include <string_view>
 #include <type_traits>
@@ -23,12 +23,7 @@ public:
     using difference_type = std::ptrdiff_t;
     using value_type = typename Trie::value_type;
     using reference = typename Trie::reference;
-    struct pointer {
-        reference held;
-        const std::remove_reference_t<reference>* operator->() const noexcept {
-            return std::addressof(held);
-        }
-    };
+    using pointer = arrow<reference>;
 
     trie_iterator() noexcept = default;
     /// The first entry.
