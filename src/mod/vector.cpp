@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Vectors as reclamation and verification see them: trees whose nodes may be anything.
-#include <base/assert.hpp>
+// Vectors as reclamation and verification see them: trees whose nodes may be anything; and reading
+// where the short way does not lead.
+#include <mod/rrb.hpp>
 
 #include <holdfast/mod/vector.hpp>
 
@@ -13,8 +14,9 @@ namespace {
 using namespace rrb;
 
 leaf_form leaf_of(std::uint64_t shape) noexcept {
-    const slot_form form = slot_of_shape(shape);
-    return {std::max<std::uint32_t>(1, form.holds_ref ? sizeof(ref) : form.bytes), form.holds_ref};
+    slot_form form = slot_of_shape(shape);
+    if (form.holds_ref) form.bytes = sizeof(ref);
+    return leaf_form::of(form);
 }
 
 /// Names a node; 'count' of its elements: at most what it has room for.
@@ -24,10 +26,7 @@ void visit_node(visitor& to, const leaf_form& leaf, ref at, std::uint64_t count,
     if ((at & ref_max) == 0 || count == 0 || count > leaf.capacity(height))
         return visit_corrupt(to, context);
     if (height == 0 && node.relaxed()) return visit_corrupt(to, context);
-    const std::size_t bytes = height == 0      ? leaf.bytes(node.count)
-                              : node.relaxed() ? sizeof(relaxed_node)
-                                               : sizeof(inner_node);
-    to.node(at & ref_max, bytes, context);
+    to.node(at & ref_max, node_bytes(leaf, node, height), context);
 }
 
 /// Elements of the last child, when those before it have so many. Counts are known modulo
@@ -123,6 +122,52 @@ bool alike(const std::byte* node, std::uint32_t a, std::uint32_t b) {
 
 constinit const kind vector_kind = {builtin_kind::vector, "vector", visit_top, visit_children,
                                     alike};
+
+const std::byte* rrb::element_anywhere(leaf_form form, const std::byte* base, std::uint64_t word,
+                                       std::uint32_t index) noexcept {
+    const branch top = top_of(word);
+    HF_ASSERT_SLOW(index < top.count);
+    ref at = top.at;
+    unsigned bits = form.bits_below(tree{form, base}.height_of(top));
+    while (bits > form.bits) {
+        bits -= fan_bits;
+        if ((at & relaxed_bit) == 0) {
+            at = node_at<inner_node>(base, at)->child[std::uint64_t{index} >> bits & (fan - 1)];
+            continue;
+        }
+        const auto& node = *node_at<relaxed_node>(base, at);
+        index &= static_cast<std::uint32_t>((std::uint64_t{fan} << bits) - 1);
+        const unsigned k = find_child(node, index, bits);
+        if (k > 0) index -= node.ends[k - 1];
+        at = node.child[k];
+    }
+    const std::size_t within_leaf = form.bytes_of(index & (form.capacity() - 1));
+    const std::byte* leaf = node_at<std::byte>(base, at, within_leaf + form.element_bytes);
+    return leaf + within_leaf;
+}
+
+rrb::leaf_place rrb::leaf_at(leaf_form form, const std::byte* base, std::uint64_t word,
+                             std::uint32_t index) noexcept {
+    const branch top = top_of(word);
+    HF_ASSERT_SLOW(index < top.count);
+    const tree in{form, base};
+    branch at = top;
+    std::uint32_t inside = index;
+    for (unsigned height = in.height_of(at); height > 0; --height) {
+        const ref* refs = node_at<inner_node>(base, at.at)->child;
+        const unsigned k = in.step(at, height, inside);
+        if (height > 1 || k + 1 == fan) continue;
+        // An iterator comes to the next leaf soon.
+        fetch(base, refs[k + 1]);
+        fetch(base, refs[k + 1], 1);
+    }
+    const std::byte* elements = node_at<std::byte>(base, at.at, form.bytes_of(at.count));
+    if (inside >= at.count || at.count > form.capacity()) [[unlikely]] // damaged: this one alone
+        return {nowhere, index, index + 1};
+    const std::uint32_t first = index - inside;
+    // An edit that found no room may have left the leaf with more (5).
+    return {elements, first, std::min(first + at.count, top.count)};
+}
 
 void no_such_element(std::size_t index, std::size_t size) noexcept {
     fatal("mod::vector: no element %zu in a vector of %zu", index, size);

@@ -4,6 +4,7 @@
 // Method: the generic suite, and what only vectors promise: concatenation and sharing, slices,
 // stores in place, iterators, lines and bytes; nodes that are damaged.
 #include <mod/container_suite.hpp>
+#include <mod/rrb.hpp>
 
 #include <holdfast/mod/update.hpp>
 #include <holdfast/mod/vector.hpp>
@@ -207,7 +208,6 @@ TEST_F(VectorTest, keeps_trees_low_over_slices_and_concatenations) {
     in.make_new(hf::mode::process);
     auto v = in.get<numbers>();
     constexpr auto leaf = mod::detail::vector_layout<std::uint64_t>::leaf;
-    using tree = mod::detail::rrb::tree_of<leaf>;
     unsigned above_least = 0;
     for (const unsigned seed : {11U, 12U, 13U}) {
         std::mt19937_64 random(seed);
@@ -234,8 +234,8 @@ TEST_F(VectorTest, keeps_trees_low_over_slices_and_concatenations) {
             }
             m = std::move(next);
             const auto top = mod::detail::rrb::top_of(v.word());
-            above_least =
-                std::max(above_least, tree::height_of(v.base(), top) - leaf.height_for(top.count));
+            const mod::detail::rrb::tree tree{leaf, v.base()};
+            above_least = std::max(above_least, tree.height_of(top) - leaf.height_for(top.count));
             if (step % 100 == 0) {
                 EXPECT_TRUE(same(v, m));
             }
@@ -556,6 +556,30 @@ TEST_F(VectorTest, takes_little_more_memory_than_its_elements) {
                  }).ok());
     ASSERT_TRUE(in.store().collect().ok());
     EXPECT_LE(in.store().account().node_bytes, 2.01 * static_cast<double>(once));
+}
+
+/// A relaxed node whose ends go down leads past the last element of a child that is not full. What is
+/// to be added there has no place: an error, not a write behind the node's children.
+TEST_F(VectorTest, refuses_to_grow_where_the_way_leads_past_the_last_element) {
+    in.make_new(hf::mode::process);
+    auto v = in.get<numbers>();
+    std::vector<std::uint64_t> m(2000);
+    ASSERT_TRUE(v.assign(m).ok());
+    ASSERT_TRUE(v.erase(3).ok());
+    const auto top = mod::detail::rrb::top_of(v.word());
+    ASSERT_TRUE(top.relaxed());
+    auto& node = const_cast<mod::detail::rrb::relaxed_node&>(
+        *mod::detail::node_at<mod::detail::rrb::relaxed_node>(v.base(), top.at));
+    ASSERT_EQ(node.height, 2U);
+    const auto was = node;
+    node.children = mod::detail::rrb::fan;
+    node.ends[6] = 0x8000'0000;
+    node.ends[7] = 0x8000'0005;
+    EXPECT_EQ(v.push_back(1).code(), hf::errc::corrupt);
+    node = was;
+    EXPECT_TRUE(v.push_back(1).ok());
+    EXPECT_EQ(v.size(), 2000U);
+    EXPECT_TRUE(in.store().verify().ok());
 }
 
 /// Verification reads any bytes as nodes and never leaves them.

@@ -17,7 +17,7 @@
 // iterators, are valid until the handle's next update, from a version as long as it lives. An index
 // that is no element's is refused by updates of handles, and ends the program elsewhere.
 //
-// Nodes and their costs: detail/rrb_node.hpp.
+// Nodes and their costs: src/mod/rrb.hpp.
 #pragma once
 
 #include <holdfast/mod/detail/handle.hpp>
@@ -49,10 +49,7 @@ status refuse_index(std::size_t index, std::size_t size);
 
 /// How vectors of T lie in nodes.
 template <element T> struct vector_layout {
-    static constexpr rrb::leaf_form leaf = {std::max<std::uint32_t>(1, slot<T>::form.bytes),
-                                            slot<T>::form.holds_ref};
-    using tree = rrb::tree_of<leaf>;
-    using editor = rrb::editor<leaf>;
+    static constexpr rrb::leaf_form leaf = rrb::leaf_form::of(slot<T>::form);
     using view = typename slot<T>::view;
 };
 
@@ -128,7 +125,7 @@ private:
     void seek() noexcept {
         first_ = last_ = 0;
         if (index_ >= rrb::top_of(word_).count) return;
-        const rrb::leaf_place leaf = layout::tree::leaf(base_, word_, index_);
+        const rrb::leaf_place leaf = rrb::leaf_at(layout::leaf, base_, word_, index_);
         first_ = leaf.first;
         last_ = leaf.last;
         at_ = leaf.elements + (index_ - first_) * bytes;
@@ -163,8 +160,8 @@ public:
         if (index >= rrb::top_of(word).count) [[unlikely]]
             no_such_element(index, rrb::top_of(word).count);
         const std::byte* base = self().base();
-        return slot<T>::read(base,
-                             layout::tree::element(base, word, static_cast<std::uint32_t>(index)));
+        return slot<T>::read(
+            base, rrb::element_at<layout::leaf>(base, word, static_cast<std::uint32_t>(index)));
     }
     /// The element, or nothing when there is none of this index.
     found at(size_type index) const noexcept {
@@ -196,7 +193,8 @@ public:
     using view = typename layout::view;
     using size_type = std::size_t;
 
-    vector_batch(shadow& work, std::uint64_t word) noexcept : batch_base(work, word), edit_(work) {}
+    vector_batch(shadow& work, std::uint64_t word) noexcept
+        : batch_base(work, word), edit_(layout::leaf, work) {}
     vector_batch(vector_batch&&) noexcept = default;
     vector_batch& operator=(vector_batch&&) = delete;
     /// For root::writing::overwrite. Requires: index < size().
@@ -281,7 +279,7 @@ private:
         return static_cast<std::uint32_t>(index);
     }
     const std::byte* place(size_type index) const noexcept {
-        return layout::tree::element(this->base(), word_, number(index));
+        return rrb::element_at<layout::leaf>(this->base(), word_, number(index));
     }
     /// Whether there is such an element. One may be missing once the pool is full, only.
     bool has(size_type index) const noexcept {
@@ -308,7 +306,7 @@ private:
     /// Another tree of this store, shared.
     void append_tree(std::uint64_t other) { word_ = edit_.append(word_, other); }
 
-    typename layout::editor edit_;
+    rrb::editor edit_;
 };
 
 template <element T>
