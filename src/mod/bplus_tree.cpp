@@ -30,20 +30,20 @@ void children(visitor& to, const std::byte* node, std::size_t bytes, std::uint32
     const slot_form value = slot_of_shape(shape >> slot_shape_bits);
     const form of = context == leaf_context ? leaf_form(key, value) : inner_form(key);
     const std::uint32_t count = count_of(node);
-    if (count == 0 || count > of.capacity() || of.bytes(count) > bytes)
+    if (count == 0 || count > of.capacity || of.bytes(count) > bytes)
         return visit_corrupt(to, context);
     const std::byte* const keys = node + of.keys();
-    const std::byte* const seconds = node + of.seconds(count);
+    const std::byte* const values = node + of.values(count);
     if (of.is_leaf) {
         to.elements(count);
         visit_slots(to, key, keys, count);
-        visit_slots(to, value, seconds, count);
+        visit_slots(to, value, values, count);
         return;
     }
     visit_slots(to, key, keys + key.bytes, count - 1); // key 0 is not read
     for (std::uint32_t i = 0; i < count; ++i) {
         ref child;
-        std::memcpy(&child, seconds + i * sizeof child, sizeof child);
+        std::memcpy(&child, values + i * sizeof child, sizeof child);
         visit(to, child, context + 1);
     }
 }

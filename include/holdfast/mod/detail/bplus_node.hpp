@@ -18,39 +18,29 @@ namespace ordered {
 
 inline constexpr ref leaf_bit = 0x8000'0000;
 inline constexpr unsigned levels_max = 32;
+inline constexpr std::uint32_t capacity_max = 255;
 /// Contexts: an inner node's is its level, a leaf's this.
 inline constexpr std::uint32_t leaf_context = 0x100;
 
-/// Where things are in a node: count, then keys, then seconds.
-struct form {
-    slot_form key;
-    slot_form second;
+/// Where things are in a node: count, then keys, then values or children.
+struct form : entry_layout<sizeof(std::uint32_t)> {
     bool is_leaf;
+    std::uint32_t capacity; // entries of a full node: (3)
 
-    static constexpr std::size_t aligned(std::size_t bytes, std::size_t to) noexcept {
-        return (bytes + to - 1) & ~(to - 1);
-    }
-    constexpr std::size_t keys() const noexcept {
-        return aligned(sizeof(std::uint32_t), key.align);
-    }
-    constexpr std::size_t seconds(std::size_t count) const noexcept {
-        return aligned(keys() + count * key.bytes, second.align);
-    }
-    constexpr std::size_t bytes(std::size_t count) const noexcept {
-        return seconds(count) + count * second.bytes;
-    }
-    /// Entries of a full node: (3). A leaf may have one, an inner node must have some.
-    constexpr unsigned capacity() const noexcept {
-        const std::size_t wanted = is_leaf ? 256 : 128;
-        unsigned count = is_leaf ? 1 : 4;
-        while (count < 255 && bytes(count + 1) <= wanted) ++count;
-        return count;
+    constexpr form(slot_form key, slot_form value, bool leaf) noexcept
+        : entry_layout{key, value}, is_leaf(leaf), capacity(leaf ? 1 : 4) {
+        // A leaf may have one entry, an inner node must have some.
+        const std::size_t wanted = leaf ? 256 : 128;
+        while (capacity < capacity_max && bytes(capacity + 1) <= wanted) ++capacity;
     }
 };
 constexpr form leaf_form(slot_form key, slot_form value) noexcept { return {key, value, true}; }
 constexpr form inner_form(slot_form key) noexcept {
     return {key, {sizeof(ref), alignof(ref), false}, false};
 }
+struct forms {
+    form leaf, inner;
+};
 
 // [shape]
 /// The shape of a root: bits 0-19 the key's slot, 20-39 the value's, 48-63 the order's identity.
@@ -69,6 +59,31 @@ inline std::uint32_t count_of(const std::byte* node) noexcept {
     return count;
 }
 
+/// A node whose entries lie in the pool, with one at least. In the place of one that says what
+/// cannot be, one that has no entries, and zeros behind that.
+inline const std::byte* node_of(const form& of, const std::byte* base, ref node) noexcept {
+    const std::byte* bytes = node_at<std::byte>(base, node);
+    const std::uint32_t count = count_of(bytes);
+    if (count - 1U >= of.capacity || !within(base, bytes, of.bytes(count))) [[unlikely]]
+        return nowhere;
+    return bytes;
+}
+inline bool is_leaf(ref node) noexcept { return (node & leaf_bit) != 0; }
+inline std::uint32_t context_of(ref node, unsigned level) noexcept {
+    return is_leaf(node) ? leaf_context : level;
+}
+inline const std::byte* key_place(const form& of, const std::byte* node, std::size_t i) noexcept {
+    return node + of.keys() + i * of.key.bytes;
+}
+inline const std::byte* value_place(const form& of, const std::byte* node, std::size_t i) noexcept {
+    return node + of.values(count_of(node)) + i * of.value.bytes;
+}
+inline ref child_at(const form& inner, const std::byte* node, std::size_t i) noexcept {
+    ref child;
+    std::memcpy(&child, value_place(inner, node, i), sizeof child);
+    return child;
+}
+
 /// The way from the top to an entry.
 struct way {
     std::array<ref, levels_max> node{};            // inner nodes
@@ -83,6 +98,20 @@ struct way {
         damaged = true;
     }
 };
+
+/// An entry on its way into a node: where its slots are.
+struct item {
+    const std::byte* key;
+    const std::byte* value;
+};
+/// 'added', or nothing, comes in the place of so many entries from the way's on: 'word' becomes the
+/// new version's; it stays when the shadow fails. Whether it did not. What the entries' slots name
+/// is given up, but for the key of one that 'added' replaces.
+///
+/// Requires: the way leads to an entry, or where one would be; 'erased' entries of its leaf; where
+/// there is 'added', at most one.
+bool change(shadow& to, std::uint64_t& word, const forms& of, const way& at, unsigned erased,
+            const item* added);
 
 } // namespace ordered
 

@@ -143,6 +143,23 @@ constexpr slot_form slot_of_shape(std::uint64_t bits) noexcept {
             (bits >> 19 & 1) != 0};
 }
 
+/// Where things are in a node of entries: a head, then all keys, then all values.
+template <std::size_t HeadBytes> struct entry_layout {
+    slot_form key;
+    slot_form value;
+
+    static constexpr std::size_t aligned(std::size_t bytes, std::size_t to) noexcept {
+        return (bytes + to - 1) & ~(to - 1);
+    }
+    constexpr std::size_t keys() const noexcept { return aligned(HeadBytes, key.align); }
+    constexpr std::size_t values(std::size_t count) const noexcept {
+        return aligned(keys() + count * key.bytes, value.align);
+    }
+    constexpr std::size_t bytes(std::size_t count) const noexcept {
+        return values(count) + count * value.bytes;
+    }
+};
+
 /// An element's slot: what it holds, and how it is written, read and given up.
 template <element T> struct slot;
 

@@ -39,8 +39,8 @@ public:
     static_assert(std::is_invocable_v<Hash, key_view>, "for strings: of a std::string_view");
     static_assert(std::is_invocable_v<Equal, key_view, key_view>);
 
-    static constexpr leaf_layout layout = {key_slot::form, values_in_keys ? slot_form{0, 1, false}
-                                                                          : value_slot::form};
+    static constexpr leaf_layout layout = {
+        {key_slot::form, values_in_keys ? slot_form{0, 1, false} : value_slot::form}};
     static constexpr const kind& its_kind = hash_trie_kind;
     static constexpr unsigned capacity = layout.capacity();
     static constexpr bool entries_have_bytes = layout.key.bytes + layout.value.bytes > 0;

@@ -51,22 +51,7 @@ struct inner {
 static_assert(sizeof(inner) == 64);
 
 /// (2): where things are in a leaf. Also what reclamation computes with, from a root's shape.
-struct leaf_layout {
-    slot_form key;
-    slot_form value;
-
-    static constexpr std::size_t aligned(std::size_t bytes, std::size_t to) noexcept {
-        return (bytes + to - 1) & ~(to - 1);
-    }
-    constexpr std::size_t keys() const noexcept {
-        return aligned(sizeof(std::uint64_t), key.align);
-    }
-    constexpr std::size_t values(std::size_t count) const noexcept {
-        return aligned(keys() + count * key.bytes, value.align);
-    }
-    constexpr std::size_t bytes(std::size_t count) const noexcept {
-        return values(count) + count * value.bytes;
-    }
+struct leaf_layout : entry_layout<sizeof(std::uint64_t)> {
     constexpr unsigned capacity() const noexcept {
         const std::size_t entry = std::max<std::size_t>(key.bytes + value.bytes, 1);
         const std::size_t fitting = (leaf_bytes_wanted - sizeof(std::uint64_t)) / entry;
@@ -89,7 +74,7 @@ struct trie_shape {
                std::uint64_t{hash} << 48;
     }
     static constexpr leaf_layout layout_of(std::uint64_t bits) noexcept {
-        return {slot_of_shape(bits), slot_of_shape(bits >> slot_shape_bits)};
+        return {{slot_of_shape(bits), slot_of_shape(bits >> slot_shape_bits)}};
     }
 };
 
