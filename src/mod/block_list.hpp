@@ -99,6 +99,15 @@ inline std::uint64_t become(shadow& s, std::uint64_t word, std::uint64_t other) 
     return other;
 }
 
+/// A version of 'to' that is the list 'source': their nodes are the same.
+inline version taken_over(const version& source, root& to) {
+    version next = to.read().derived();
+    next.depends_on(source);
+    next.set_word(become(next.work(), next.word(), source.word()));
+    next.done();
+    return next;
+}
+
 /// One value for each node; false when a node is torn, or their number is not what the word says.
 inline bool values(const std::byte* base, std::uint64_t word, std::vector<std::uint64_t>& out) {
     ref n = first_of(word);

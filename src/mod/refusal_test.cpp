@@ -76,14 +76,6 @@ protected:
             root(to), [&](shadow& s, std::uint64_t word) { return list::push(s, word, value); });
         EXPECT_TRUE(done.ok()) << done.what();
     }
-    /// The list that is 'source', for 'to'.
-    static mod::version taken_over(const mod::version& source, mod::root& to) {
-        mod::version next = to.read().derived();
-        next.depends_on(source);
-        next.set_word(list::become(next.work(), next.word(), source.word()));
-        next.done();
-        return next;
-    }
     std::uint64_t nodes_in_use() { return own_.nodes_in_use(); }
 
     mod::test::test_pool own_;
@@ -176,10 +168,10 @@ TEST_F(mod_refusal, memory_runs_out_in_a_commit) {
                 root("b"), [](shadow& s, std::uint64_t w) { return list::set(s, w, 1, 51); }));
         },
         [&] { return done(list::updated(root("a"), list::clear)); },
-        [&] { return done(root("b").commit(taken_over(root("a").read(), root("b")))); },
+        [&] { return done(root("b").commit(list::taken_over(root("a").read(), root("b")))); },
         [&] {
             const mod::version from = root("a").read();
-            const mod::version to = taken_over(from, root("b"));
+            const mod::version to = list::taken_over(from, root("b"));
             const mod::version none = from.updated(list::clear);
             return done(store().commit({{&root("a"), &none}, {&root("b"), &to}}));
         },
@@ -197,7 +189,7 @@ TEST_F(mod_refusal, memory_runs_out_in_a_commit) {
                 ASSERT_TRUE(list::updated(root(name), list::clear).ok());
                 for (std::uint64_t i = 0; i < 3; ++i) push(name, i);
             }
-            ASSERT_TRUE(root("b").commit(taken_over(root("a").read(), root("b"))).ok());
+            ASSERT_TRUE(root("b").commit(list::taken_over(root("a").read(), root("b"))).ok());
             push("b", 7);
             const lists before{in("a"), in("b")};
             allocations_left = at;

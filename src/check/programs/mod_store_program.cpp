@@ -62,14 +62,6 @@ protected:
             [&](shadow& s, std::uint64_t w) { return list::push(s, w, value); });
     }
     static mod::version popped(mod::root& from) { return from.read().updated(list::pop); }
-    /// The list that is 'source', for 'to': their nodes are the same.
-    static mod::version taken_over(const mod::version& source, mod::root& to) {
-        mod::version next = to.read().derived();
-        next.depends_on(source);
-        next.set_word(list::become(next.work(), next.word(), source.word()));
-        next.done();
-        return next;
-    }
     static void expect(const status& outcome) { HF_ASSERT(outcome.ok()); }
 
     void show(pool& p, state& s) override {
@@ -246,17 +238,17 @@ public:
         for (std::uint64_t i = 0; i < 3; ++i) push(p, 'a', i);
         push(p, 'b', 9);
         push(p, 'c', 8);
-        expect(root(p, 'c')->commit(taken_over(root(p, 'a')->read(), *root(p, 'c'))));
+        expect(root(p, 'c')->commit(list::taken_over(root(p, 'a')->read(), *root(p, 'c'))));
     }
     unsigned operations(unsigned) const override { return 6; }
     void run(pool& p, unsigned, unsigned i) override {
         mod::root &a = *root(p, 'a'), &b = *root(p, 'b');
-        if (i == 0) expect(b.commit(taken_over(a.read(), b)));
+        if (i == 0) expect(b.commit(list::taken_over(a.read(), b)));
         if (i == 1) pop(p, 'a'); // b holds what a gives up
         if (i == 2) set(p, 'b', 1, 20);
         if (i == 3) { // moves the rest: shared once more, and given up
             const mod::version from = a.read();
-            const mod::version to = taken_over(from, b);
+            const mod::version to = list::taken_over(from, b);
             const mod::version empty = from.updated(list::clear);
             expect(mod::store::of(p).commit({{&b, &to}, {&a, &empty}}));
         }
@@ -282,7 +274,7 @@ public:
         if (i == 3) return set(p, 'b', 1, 20);
         if (i > 0) return push(p, 'a', 30 + i); // not in the memory of what moved
         const mod::version from = a.read();
-        const mod::version to = taken_over(from, b);
+        const mod::version to = list::taken_over(from, b);
         const mod::version empty = from.updated(list::clear);
         expect(mod::store::of(p).commit({{&a, &empty}, {&b, &to}}));
     }
@@ -300,7 +292,7 @@ public:
     void setup(pool& p) override {
         for (std::uint64_t i = 0; i < 2; ++i) push(p, 'a', i);
         push(p, 'b', 9);
-        expect(root(p, 'b')->commit(taken_over(root(p, 'a')->read(), *root(p, 'b'))));
+        expect(root(p, 'b')->commit(list::taken_over(root(p, 'a')->read(), *root(p, 'b'))));
     }
     unsigned operations(unsigned thread) const override { return thread == 0 ? 1 : 4; }
     void run(pool& p, unsigned thread, unsigned i) override {
@@ -341,7 +333,7 @@ public:
     void setup(pool& p) override {
         for (std::uint64_t i = 0; i < 2; ++i) push(p, 'a', i);
         push(p, 'b', 9);
-        expect(root(p, 'b')->commit(taken_over(root(p, 'a')->read(), *root(p, 'b'))));
+        expect(root(p, 'b')->commit(list::taken_over(root(p, 'a')->read(), *root(p, 'b'))));
     }
     unsigned operations(unsigned) const override { return 3; }
     void run(pool& p, unsigned, unsigned i) override {
@@ -352,7 +344,7 @@ public:
     unsigned operations_after() const override { return 5; }
     void run_after(pool& p, unsigned i) override {
         mod::root &a = *root(p, 'a'), &b = *root(p, 'b');
-        if (i == 0) expect(a.commit(taken_over(b.read(), a)));
+        if (i == 0) expect(a.commit(list::taken_over(b.read(), a)));
         if (i == 1) clear(p, 'b');
         if (i == 2) clear(p, 'a');
         if (i > 2) push(p, i == 3 ? 'b' : 'a', 40 + i);
