@@ -23,6 +23,8 @@ bool durable_on_return(std::span<const store::impl::change> changes) noexcept {
 } // namespace
 
 void store::impl::prepare(shadow& work, node_cache& cache, root::volatile_part* held) noexcept {
+    HF_ASSERT_SLOW(held == nullptr || held->lock.is_held());
+    HF_ASSERT_SLOW(work.fresh_.empty() && work.steps_.empty() && !work.failed_);
     work.held_ = held;
     work.store_ = face_;
     work.base_ = base();
@@ -35,6 +37,7 @@ status store::impl::damaged() const {
 }
 
 void store::impl::drop(shadow& made, node_cache* to) noexcept {
+    HF_ASSERT_SLOW(made.valid());
     for (const shadow::made& m : made.fresh_) {
         if (m.granules == 0) continue;
         if (to != nullptr) space_.give(*to, m.node);
@@ -44,6 +47,9 @@ void store::impl::drop(shadow& made, node_cache* to) noexcept {
 }
 
 status store::impl::commit(std::span<const change> changes, node_cache& reclaimed) try {
+    HF_ASSERT(!changes.empty());
+    HF_ASSERT_SLOW(std::ranges::all_of(
+        changes, [](const change& c) { return !c.made.empty() && c.to->owner().lock.is_held(); }));
     if (space_.damaged()) return damaged();
     if (pool_->file->read_only())
         return {errc::permission,
@@ -68,7 +74,7 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
     return out_of_memory(pool_->file->path());
 }
 
-/// Before a node has two parents, the next open is told that it must count.
+/// Before a node has two parents, the pool says durably that the next open must count.
 void store::impl::mark_sharing(std::span<const change> changes) noexcept {
     if (sharing_durable_.load(std::memory_order_acquire)) return;
     for (const change& c : changes)
@@ -83,6 +89,7 @@ void store::impl::mark_sharing(std::span<const change> changes) noexcept {
 }
 
 void store::impl::flush_made(const shadow& made) noexcept {
+    HF_ASSERT_SLOW(made.valid());
     const hf::medium pm = medium();
     std::uint64_t bytes = 0;
     for (const shadow::made& m : made.fresh_) {
@@ -98,6 +105,7 @@ void store::impl::flush_made(const shadow& made) noexcept {
 /// What another thread flushed, or stored past the caches, this thread's fence does not wait for.
 /// (3) of store_impl.hpp.
 void store::impl::before_fence(root::volatile_part& owner) noexcept {
+    HF_ASSERT_SLOW(owner.family == nullptr && owner.lock.is_held());
     if (const auto self = std::this_thread::get_id(); owner.last_writer != self) {
         store_again(owner);
         owner.last_writer = self;
@@ -122,13 +130,17 @@ std::uint64_t store::impl::new_word(root::volatile_part& owner, std::span<const 
 ref store::impl::new_parent(root::volatile_part& family, std::span<const change> changes) {
     shadow& work = family.work;
     const std::size_t members = family.durable->members;
+    HF_ASSERT(family.family == nullptr && members > 0);
     const ref made = work.make(members * word_bytes);
     if (made == 0) return 0;
     auto* words = work.at<std::uint64_t>(made);
     const auto old = static_cast<ref>(family.word.load(std::memory_order_relaxed));
     if (old != 0) std::copy_n(node_at<const std::uint64_t>(old), members, words);
     else std::fill_n(words, members, 0);
-    for (const change& c : changes) words[c.to->member] = c.word;
+    for (const change& c : changes) {
+        HF_ASSERT(c.to->family == &family && c.to->member < members);
+        words[c.to->member] = c.word;
+    }
     return made;
 }
 
@@ -189,6 +201,7 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
         s.word = new_word(*s.owner, s.changes);
         if (s.owner->work.failed_) return {errc::pool_full, pool_->file->path() + ": pool_full"};
     }
+    HF_ASSERT(swings.size() > 1);
     std::scoped_lock held{redo_lock_};
     redo_cells_.reserve(redo_updates_max);
     count_shared(changes);
@@ -221,9 +234,10 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     return {};
 }
 
-/// Past the caches, as nobody reads it: 105 ns to the fence instead of 160. Where the lock changes
+/// The word goes past the caches, as no reader looks at it: 105 ns to the fence instead of 160. Where the lock changes
 /// hands both threads pass a full barrier: a later writer's store comes later.
 void store::impl::store_word(root::volatile_part& owner, std::uint64_t word) noexcept {
+    HF_ASSERT(owner.family == nullptr && owner.durable != nullptr);
     trace::announce(announced::commit, &owner.durable->word, word_bytes);
     medium().copy(&owner.durable->word, &word, word_bytes);
 }
@@ -231,6 +245,7 @@ void store::impl::store_word(root::volatile_part& owner, std::uint64_t word) noe
 /// For readers: the word first. (2) of store_impl.hpp.
 void store::impl::publish(root::volatile_part& owner, std::uint64_t word,
                           std::span<const change> changes) noexcept {
+    HF_ASSERT(owner.family == nullptr && !changes.empty());
     owner.word.store(word, std::memory_order_seq_cst);
     if (&owner != changes.front().to)
         for (const change& c : changes) c.to->word.store(c.word, std::memory_order_seq_cst);
@@ -239,6 +254,7 @@ void store::impl::publish(root::volatile_part& owner, std::uint64_t word,
 
 /// A line keeps a prefix of its stores: a stamp without its word would lose half a commit.
 void store::impl::store_stamped(cell& to, std::uint64_t word, std::uint64_t stamp) noexcept {
+    HF_ASSERT(to.stamp < stamp);
     std::atomic_ref(to.word).store(word, std::memory_order_release);
     std::atomic_ref(to.stamp).store(stamp, std::memory_order_release);
     medium().flush(&to, 2 * word_bytes);
@@ -247,6 +263,7 @@ void store::impl::store_stamped(cell& to, std::uint64_t word, std::uint64_t stam
 ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     if (work.held_ == nullptr) return 0;
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
+    HF_ASSERT(owner.lock.is_held());
     store_again(owner);
     const others around = before_reclaim(&owner);
     medium().fence();
@@ -256,7 +273,7 @@ ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     return space_.take(owner.cache, bytes);
 }
 
-// Who may begin.
+// Which threads may begin.
 
 namespace {
 
@@ -280,6 +297,7 @@ bool store::impl::enter() noexcept {
 }
 
 void store::impl::leave() noexcept {
+    HF_ASSERT_SLOW(std::ranges::count(updating, number_) == 1);
     for (std::uint64_t& in : updating)
         if (in == number_) in = 0;
 }
@@ -330,6 +348,7 @@ root::writing::~writing() {
 
 status root::writing::commit(std::uint64_t next) {
     if (refused_) return to_->store_->internals().refusal();
+    HF_ASSERT(open_); // committed before
     shadow* const made[1] = {work_};
     const store::impl::change change{to_->part_, next, made};
     status s = to_->store_->internals().commit({&change, 1}, to_->part_->owner().cache);
@@ -394,10 +413,15 @@ void joint_writing::release() noexcept {
 }
 
 std::uint64_t joint_writing::word(std::size_t i) const noexcept {
+    HF_ASSERT(i < items_.size());
     return items_[i].changed ? items_[i].next : items_[i].word;
 }
-shadow& joint_writing::work(std::size_t i) noexcept { return *items_[i].made[0]; }
+shadow& joint_writing::work(std::size_t i) noexcept {
+    HF_ASSERT(i < items_.size());
+    return *items_[i].made[0];
+}
 void joint_writing::set_word(std::size_t i, std::uint64_t next) noexcept {
+    HF_ASSERT(i < items_.size());
     items_[i].next = next;
     items_[i].changed = true;
 }

@@ -2,6 +2,8 @@
 //
 // What reclamation and verification know of hash tries: the nodes of a word, and of a node. Bytes
 // are not trusted: a count is compared with its node's bytes, a level with the levels that are.
+#include <base/assert.hpp>
+
 #include <holdfast/mod/detail/trie_node.hpp>
 #include <holdfast/mod/key.hpp>
 
@@ -11,6 +13,7 @@
 namespace hf::mod::detail {
 
 void trie_way::open(shadow& to) {
+    HF_ASSERT_SLOW(!damaged_ && depth_ <= trie_levels);
     opened_ = 0;
     while (opened_ < depth_ && to.fresh(inner_[opened_])) ++opened_; // so are their parents
     for (unsigned level = opened_; level < depth_; ++level) {
@@ -26,6 +29,8 @@ void trie_way::open(shadow& to) {
 
 ref trie_way::link(shadow& to, ref below) noexcept {
     if (depth_ == 0) return below;
+    HF_ASSERT_SLOW(opened_ <= depth_);
+    HF_ASSERT_SLOW(to.fresh(inner_[depth_ - 1]));
     to.at<inner>(inner_[depth_ - 1])->child[digit(depth_ - 1)] = below;
     if (opened_ > 0 && opened_ < depth_)
         to.at<inner>(inner_[opened_ - 1])->child[digit(opened_ - 1)] = inner_[opened_];

@@ -43,6 +43,7 @@ ref node_space::take(node_cache& from, std::uint64_t bytes) {
     if (bytes > node_bytes_max) return 0;
     if (bytes > pool_->file->shape().chunk_bytes / 8) return take_large(bytes);
     const unsigned c = class_of(bytes);
+    HF_ASSERT_SLOW(class_bytes(c) >= bytes);
     auto& free = from.free[c];
     if (free.empty() && !refill(from, c)) return 0;
     const ref node = free.back();
@@ -96,8 +97,13 @@ bool node_space::valid() const noexcept {
 /// Requires: lock held.
 bool node_space::valid(const arena& a) const noexcept {
     if (place(a.offset).load(std::memory_order_relaxed) != &a) return false;
-    if (a.slots != slots_in(a.bytes, a.slot_bytes) || a.taken.size() != (a.slots + 63) / 64)
+    if (a.bytes == 0 || ((a.offset | a.bytes) & (pool_->file->shape().chunk_bytes - 1)) != 0 ||
+        a.offset + a.bytes > limit_)
         return false;
+    if (a.slots == 0 || a.slots != slots_in(a.bytes, a.slot_bytes) ||
+        a.slots_at != slots_at(a.slots) || a.taken.size() != (a.slots + 63) / 64)
+        return false;
+    if (a.slots % 64 != 0 && a.taken.back() >> a.slots % 64 != 0) return false;
     if (a.listed &&
         std::ranges::find(room_[class_of(a.slot_bytes)], &a) == room_[class_of(a.slot_bytes)].end())
         return false;
@@ -128,10 +134,12 @@ void node_space::put_back(const ref* nodes, std::size_t count) noexcept {
 
 bool node_space::refill(node_cache& to, unsigned c) {
     std::scoped_lock held{lock_};
-    // Of one arena only: who wants a node takes no chunk for others to come.
+    // Of one arena only: a caller that wants one node takes no chunk that others may fill.
     arena* a = room_in(c);
     if (a == nullptr) return false;
+    HF_ASSERT(a->free > 0 && !a->closed && a->slot_bytes == class_bytes(c)); // (2)
     auto& free = to.free[c];
+    HF_ASSERT(free.empty());
     std::size_t wanted = refill_counts[c];
     free.reserve(wanted); // or slots taken here would be lost
     for (std::size_t w = 0; w < a->taken.size() && wanted > 0 && a->free > 0; ++w)
@@ -168,6 +176,7 @@ arena* node_space::room_in(unsigned c) {
 }
 
 void node_space::list(arena& a) {
+    HF_ASSERT(!a.listed && !a.closed);
     if (a.slot_bytes > pool_->file->shape().chunk_bytes / 8) return;
     room_[class_of(a.slot_bytes)].push_back(&a);
     a.listed = true;
@@ -177,6 +186,7 @@ void node_space::list(arena& a) {
 /// nodes from it, or commit this one's, and their fences do not wait for what this thread flushed.
 /// Requires: lock held.
 void node_space::turn(arena& a, std::uint32_t slot_bytes) {
+    HF_ASSERT(a.free == a.slots && !a.closed); // (3)
     if (a.slot_bytes == slot_bytes) return;
     if (a.listed) std::erase(room_[class_of(a.slot_bytes)], &a);
     a.listed = false;
@@ -193,12 +203,14 @@ arena* node_space::reuse_empty(std::uint32_t slot_bytes) {
         if (a->bytes != pool_->file->shape().chunk_bytes) continue; // kept for large nodes
         turn(*a, slot_bytes);
         if (!a->listed) list(*a);
+        HF_ASSERT_SLOW(valid(*a));
         return a;
     }
     return nullptr;
 }
 
 void arena::set_form(std::uint32_t bytes_each, std::uint32_t count) noexcept {
+    HF_ASSERT(bytes_each != 0 && bytes_each % granule_bytes == 0 && count != 0);
     slot_bytes = bytes_each;
     slots = count;
     slots_at = static_cast<std::uint32_t>(mod::slots_at(count));
@@ -223,6 +235,8 @@ void node_space::format(arena& a, std::uint32_t slot_bytes) {
 /// Takes chunks from the heap and puts them at the head of the list (3). 2 ordering points.
 /// Requires: lock held.
 arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
+    HF_ASSERT(super_ != nullptr);
+    HF_ASSERT(bytes % pool_->file->shape().chunk_bytes == 0 && slot_bytes <= bytes);
     const hf::medium pm = pool_->file->medium();
     thread_cache none;
     auto made = std::make_unique<arena>();
@@ -249,6 +263,7 @@ arena* node_space::take_arena(std::uint64_t bytes, std::uint32_t slot_bytes) {
     arenas_.push_back(std::move(made));
     place(a->offset).store(a, std::memory_order_release);
     list(*a);
+    HF_ASSERT_SLOW(valid(*a));
     return a;
 }
 
@@ -274,6 +289,8 @@ void node_space::trim() noexcept try {
 
 /// 'link' names the arena in the durable list. Requires: lock held.
 bool node_space::give_back(arena& a, std::uint64_t* link) {
+    HF_ASSERT(a.free == a.slots && !a.closed);
+    HF_ASSERT_SLOW(valid(a));
     const hf::medium pm = pool_->file->medium();
     const block b = pool_->blocks.find(a.offset);
     if (b.bytes != a.bytes) {
@@ -287,7 +304,7 @@ bool node_space::give_back(arena& a, std::uint64_t* link) {
     pool_->blocks.durable().retract(b, [&](const void* word) { pm.flush(word, word_bytes); });
     pm.fence();
     pm.store_word(&super_->taking, 0);
-    pm.fence(); // or the next open would take it from whom it serves by then
+    pm.fence(); // or the next open would take it from what it serves by then
     place(a.offset).store(nullptr, std::memory_order_release);
     for (auto& room : room_) std::erase(room, &a);
     std::erase(empty_, &a);
@@ -317,6 +334,7 @@ ref node_space::take_large(std::uint64_t bytes) {
         a = take_arena(whole, static_cast<std::uint32_t>(whole - 2 * line_bytes));
     }
     if (a == nullptr) return 0;
+    HF_ASSERT(a->slots == 1 && a->free == 1 && a->slot_bytes >= bytes);
     a->taken[0] |= 1;
     a->free = 0;
     HF_ASSERT_SLOW(valid(*a));
@@ -382,6 +400,7 @@ arena* node_space::load(std::uint64_t offset) {
     place(offset).store(a, std::memory_order_release);
     if (a->free > 0) list(*a);
     if (a->free == a->slots) empty_.push_back(a);
+    HF_ASSERT_SLOW(valid(*a)); // its head was checked
     return a;
 }
 
@@ -419,11 +438,13 @@ status node_space::load_all() {
 
 void node_space::begin_trace() {
     std::scoped_lock held{lock_};
+    HF_ASSERT(!closed_ && arenas_.empty());
     closed_ = true;
 }
 
 void node_space::end_trace() {
     std::scoped_lock held{lock_};
+    HF_ASSERT(closed_);
     closed_ = false;
     for (auto& a : arenas_) {
         if (!a->closed) continue;
@@ -433,6 +454,7 @@ void node_space::end_trace() {
         a->reached = {};
         std::uint32_t used = 0;
         for (const std::uint64_t w : a->taken) used += static_cast<std::uint32_t>(std::popcount(w));
+        HF_ASSERT(used <= a->slots);
         a->free = a->slots - used;
         if (a->free > 0 && !a->listed) list(*a);
         if (a->free == a->slots) empty_.push_back(a.get());
@@ -441,6 +463,7 @@ void node_space::end_trace() {
 }
 
 void node_space::store_bitmaps() noexcept {
+    HF_ASSERT(!closed_);
     const hf::medium pm = pool_->file->medium();
     std::scoped_lock held{lock_};
     for (auto& a : arenas_) {

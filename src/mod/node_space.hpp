@@ -12,6 +12,7 @@
 // (4) One lock guards it all; caches spare most callers it.
 #pragma once
 
+#include <base/assert.hpp>
 #include <mod/format.hpp>
 #include <open/pool_impl.hpp>
 
@@ -33,11 +34,14 @@ constexpr std::uint64_t class_bytes(unsigned c) {
     const unsigned step = c - small_classes;
     return (1024ULL << step / 4) * (5 + step % 4) / 4;
 }
+/// Requires: bytes is not 0, and no more than the largest class has.
 constexpr unsigned class_of(std::uint64_t bytes) {
+    HF_ASSERT_SLOW(bytes != 0);
     if (bytes <= 1024)
         return static_cast<unsigned>((bytes + granule_bytes - 1) / granule_bytes) - 1;
     unsigned c = small_classes;
     while (class_bytes(c) < bytes) ++c;
+    HF_ASSERT(c < class_count);
     return c;
 }
 static_assert(class_bytes(class_count - 1) == 8192 && class_of(8192) == class_count - 1);
@@ -69,6 +73,7 @@ struct arena {
     static constexpr std::uint32_t no_slot = ~std::uint32_t{0};
     void set_form(std::uint32_t bytes_each, std::uint32_t count) noexcept;
     bool is_taken(std::uint32_t slot) const noexcept {
+        HF_ASSERT_SLOW(slot < slots);
         return (taken[slot / 64] >> slot % 64 & 1) != 0;
     }
 };
@@ -85,7 +90,10 @@ public:
     ~node_space();
     node_space(const node_space&) = delete;
     node_space& operator=(const node_space&) = delete;
-    void set_superblock(superblock* super) noexcept { super_ = super; }
+    void set_superblock(superblock* super) noexcept {
+        HF_ASSERT(super_ == nullptr && super != nullptr);
+        super_ = super;
+    }
 
     /// A free node, in use from here on; 0 when the pool is full.
     ref take(node_cache& from, std::uint64_t bytes);

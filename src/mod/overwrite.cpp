@@ -6,14 +6,14 @@
 //
 // (1) Writer: announce, look for pins, decide, store, none. Reader: pin, look for an announcement,
 //     then read the word. All of it is sequentially consistent: one of the two sees the other.
-// (2) Who has pinned and sees 'decided' stores the element too, by compare-and-swap: the second of
+// (2) A reader that has pinned and sees 'decided' stores the element too, by compare-and-swap: the second of
 //     the two finds it done. From then on the pin keeps writers from storing in place.
 //     The second makes it durable as well: its reader relies on it from then on.
-// (3) A shared node is another version's as well, whoever holds it; and so is one that another root
+// (3) A shared node is another version's as well, whichever root's; and so is one that another root
 //     gave up by a word that is not durable.
-// (4) Until what is to be durable on return is so, whoever pins helps: it sees what will stay.
+// (4) Until what is to be durable on return is so, a reader that pins helps: it sees what will stay.
 // (5) That the state is none again others may see late, even behind the writer's next look for pins:
-//     who comes then helps with what is done. But it pinned before the next announcement: the look
+//     a reader that comes then helps with what is done. But it pinned before the next announcement: the look
 //     behind that sees it, and leaves alone what it reads.
 #include <base/assert.hpp>
 #include <mod/announced.hpp>
@@ -53,6 +53,7 @@ std::uint64_t word_at(const void* at, std::size_t bytes) noexcept {
 
 void overwriting::store() noexcept {
     std::byte* const element = at.load(std::memory_order_acquire);
+    HF_ASSERT(element != nullptr);
     const std::uint64_t from = old.load(std::memory_order_relaxed);
     const std::uint64_t to = next.load(std::memory_order_relaxed);
     switch (bytes.load(std::memory_order_relaxed)) {
@@ -67,6 +68,7 @@ void overwriting::store() noexcept {
 bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* next,
                             std::size_t bytes) noexcept {
     root::volatile_part& owner = to.owner();
+    HF_ASSERT_SLOW(owner.lock.is_held());
     if (sharing_count_.load(std::memory_order_acquire) != 0) return false;  // (3)
     if (super_->shares != 0 && (trace_failed_ || uncounted_)) return false; // (3) is not known
     if (!space_.holds(at, bytes)) return false;                             // no node: damaged
@@ -77,12 +79,14 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     pm.fence(); // what this thread committed before is durable
     if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
     overwriting& op = owner.in_place;
+    HF_ASSERT_SLOW(op.state.load(std::memory_order_relaxed) == overwriting::none);
     op.state.store(overwriting::announced, std::memory_order_seq_cst);
     const auto give_up = [&] {
         op.state.store(overwriting::none, std::memory_order_seq_cst);
         return false;
     };
-    // Before what a helper reads changes: who found the last store decided is seen here (5).
+    // Before what a helper reads changes: a reader that found the last store decided is seen
+    // here (5).
     if (oldest_own_pin(owner) != ~std::uint64_t{0}) return give_up();
     op.old.store(word_at(at, bytes), std::memory_order_relaxed);
     op.next.store(word_at(next, bytes), std::memory_order_relaxed);

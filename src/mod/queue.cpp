@@ -2,6 +2,8 @@
 //
 // The part of queues that does not depend on their elements: levels and groups, and what
 // reclamation knows of them.
+#include <base/assert.hpp>
+
 #include <holdfast/mod/queue.hpp>
 
 namespace hf::mod::detail {
@@ -17,6 +19,7 @@ void strip(shadow& to, queue_node& level, std::uint32_t number, std::uint32_t un
         level.deeper = 0;
     }
     const std::uint32_t dead = level.used - (alive + unit - 1) / unit;
+    HF_ASSERT(dead <= level.used && level.used <= queue_fan);
     for (std::uint32_t i = 0; i < dead; ++i)
         if (level.at[i] != 0) to.released(level.at[i], queue_context::group(number - 1));
     std::copy(level.at + dead, level.at + level.used, level.at);
@@ -64,7 +67,9 @@ ref append(shadow& to, ref level, ref item, std::uint32_t number, std::uint32_t 
         node->deeper = deeper;
         node->used = 0;
     }
+    HF_ASSERT(node->used < queue_fan);
     node->at[node->used++] = item;
+    HF_ASSERT_SLOW(to.fresh(own));
     return own;
 }
 
@@ -88,6 +93,7 @@ position position_of(const std::byte* base, ref level, std::uint32_t back) {
 
 // Height of the largest group that ends with the chunk; the level's own, when all of it does.
 std::uint32_t height_ended_by(position at) {
+    HF_ASSERT(at.level - 1 < queue_levels_max);
     std::uint32_t height = at.level - 1;
     for (std::uint32_t unit = at.unit; at.back % unit != 0; unit /= queue_fan) --height;
     return height;

@@ -10,6 +10,7 @@
 //     every root that may have reached it, is durable: until then a failure may leave a word that
 //     still leads to it.
 // (4) What cannot be counted, for want of memory, stays in use until the pool is opened again.
+#include <base/assert.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 
@@ -36,6 +37,20 @@ void raise(std::atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
 }
 
 } // namespace
+
+/// What was retired lies in batches, oldest first, each with a number that a commit had (2). Behind
+/// the last one lies only what memory ran out for (4).
+bool store::impl::valid_retired(const root::volatile_part& owner) const noexcept {
+    std::uint64_t sequence = 0;
+    std::size_t end = 0;
+    for (const auto& b : owner.batches) {
+        if (b.sequence <= sequence || b.end <= end) return false;
+        sequence = b.sequence;
+        end = b.end;
+    }
+    return sequence <= sequence_.load(std::memory_order_acquire) && end <= owner.retired.size() &&
+           (uncounted_ || end == owner.retired.size());
+}
 
 // Giving up.
 
@@ -64,6 +79,7 @@ void store::impl::retire(root::volatile_part& owner, std::span<const change> cha
     } catch (const std::bad_alloc&) {
         uncounted_ = true; // (4): the commit stands
     }
+    HF_ASSERT_SLOW(valid_retired(owner));
     for (const change& c : changes)
         for (shadow* made : c.made) made->forget();
 }
@@ -86,6 +102,7 @@ bool store::impl::unshare(ref node) {
 bool store::impl::unshare_locked(ref node) {
     const auto found = sharing_.find(node);
     if (found == sharing_.end()) return false;
+    HF_ASSERT(found->second > 0); // a node of one parent is not in there
     if (--found->second == 0) sharing_.erase(found);
     sharing_count_ = sharing_.size();
     return true;
@@ -98,6 +115,7 @@ void store::impl::apply_replaced(root::volatile_part& owner, const root::volatil
     if (sharing_count_.load(std::memory_order_acquire) != 0) {
         std::scoped_lock held{sharing_lock_};
         if (sharing_.contains(step.node)) {
+            HF_ASSERT(of.what != nullptr);
             collected children;
             of.what->children(children, node_at<std::byte>(step.node), space_.bytes_of(step.node),
                               step.context, of.durable->shape);
@@ -169,6 +187,7 @@ store::impl::others store::impl::before_reclaim(const root::volatile_part* owner
 /// Makes the word that another root's writer stored this thread's own: its fence waits for it. That
 /// writer's lock is not needed: false when the word is not yet stored, or a newer one is.
 bool store::impl::adopt_word(root::volatile_part& of) noexcept {
+    HF_ASSERT(of.family == nullptr);
     std::uint64_t word = of.word.load(std::memory_order_acquire);
     trace::announce(announced::commit, &of.durable->word, word_bytes);
     const bool taken = std::atomic_ref(of.durable->word).compare_exchange_strong(word, word);
@@ -180,6 +199,7 @@ bool store::impl::adopt_word(root::volatile_part& of) noexcept {
 /// 'owner' is durable to its last, its lock is held.
 std::uint64_t store::impl::after_fence(root::volatile_part* owner, const others& found) noexcept {
     if (super_->shares == 0) return found.durable_to;
+    HF_ASSERT(owner != nullptr && owner->lock.is_held() && found.count <= found.adopted.size());
     for (unsigned i = 0; i < found.count; ++i)
         raise(found.adopted[i].first->durable_to, found.adopted[i].second);
     raise(owner->durable_to, owner->sequence.load(std::memory_order_relaxed));
@@ -198,11 +218,13 @@ void store::impl::reclaim(root::volatile_part& owner, node_cache& to,
         std::ranges::find_if(owner.batches, [&](const auto& b) { return b.sequence > oldest; });
     if (kept == owner.batches.begin()) return;
     const std::size_t end = std::prev(kept)->end;
+    HF_ASSERT(end <= owner.retired.size());
     for (std::size_t i = 0; i < end; ++i) space_.give(to, owner.retired[i]);
     owner.retired.erase(owner.retired.begin(),
                         owner.retired.begin() + static_cast<std::ptrdiff_t>(end));
     owner.batches.erase(owner.batches.begin(), kept);
     for (auto& b : owner.batches) b.end -= end;
+    HF_ASSERT_SLOW(valid_retired(owner));
 }
 
 } // namespace hf::mod

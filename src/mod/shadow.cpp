@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 
@@ -16,6 +17,7 @@ constexpr std::size_t hash(ref node) { return std::size_t{node} * 0x9e3779b97f4a
 } // namespace
 
 ref shadow::make(std::size_t bytes) {
+    HF_ASSERT_SLOW(store_ != nullptr && cache_ != nullptr);
     // A node that is taken is noted, whatever memory there is for it.
     if (fresh_.size() == fresh_.capacity())
         fresh_.reserve(std::max<std::size_t>(16, 2 * fresh_.size()));
@@ -26,6 +28,7 @@ ref shadow::make(std::size_t bytes) {
         return 0;
     }
     const auto granules = static_cast<std::uint32_t>((bytes + granule_bytes - 1) / granule_bytes);
+    HF_ASSERT_SLOW(node <= ref_max);
     if (const std::size_t again = find(node, true); again != nowhere) {
         fresh_[again].granules = granules; // made before, and given back since
     } else {
@@ -38,6 +41,7 @@ ref shadow::make(std::size_t bytes) {
 }
 
 void shadow::index(std::size_t position) {
+    HF_ASSERT(position + 1 == fresh_.size() && position >= few);
     const auto enter = [&](std::size_t p) {
         std::size_t h = hash(fresh_[p].node) & (index_.size() - 1);
         while (index_[h] != 0) h = (h + 1) & (index_.size() - 1);
@@ -70,6 +74,15 @@ std::size_t shadow::find(ref node, bool given_back) const noexcept {
         if (is_it(p)) return p >= fresh_from_ ? p : nowhere;
     }
     return nowhere;
+}
+
+bool shadow::valid() const noexcept {
+    if (fresh_from_ > fresh_.size() || (damaged_ && !failed_)) return false;
+    if (fresh_.size() > few && index_.size() < 2 * fresh_.size()) return false;
+    for (std::size_t p = fresh_from_; p < fresh_.size(); ++p)
+        if (fresh_[p].node == 0 || find(fresh_[p].node, fresh_[p].granules == 0) == nowhere)
+            return false;
+    return std::ranges::all_of(steps_, [](const given_up& s) { return s.node <= ref_max; });
 }
 
 void shadow::forget() noexcept {
@@ -105,6 +118,7 @@ void shadow::released(ref node, std::uint32_t context) {
 void shadow::shared(ref node, std::uint32_t context) {
     steps_.push_back({node & ref_max, step::shared, context});
     fresh_from_ = fresh_.size(); // what lies below it has two parents too
+    HF_ASSERT_SLOW(!fresh(node));
 }
 
 } // namespace hf::mod

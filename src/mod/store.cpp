@@ -30,6 +30,7 @@ store::impl::~impl() {
 /// As pool::root_bytes: named before it is allocated; the next open cures a crash in between.
 status store::impl::make_superblock() {
     root_words* words = pool_->file->roots();
+    HF_ASSERT(super_ == nullptr && words->mod_offset == 0);
     thread_cache none;
     const block b = pool_->blocks.reserve(none, pool_->file->shape().chunk_bytes);
     if (b.offset == 0) return {errc::pool_full, pool_->file->path() + ": pool_full"};
@@ -56,6 +57,7 @@ std::uint32_t store::impl::find_cell(std::string_view name,
 
 /// Appends the cells of 'at': a root's, or a family's and its members'. (1) of format.hpp.
 status store::impl::create_cells(const place& at, const kind& what, std::uint64_t shape) {
+    HF_ASSERT(super_ != nullptr && at.members.size() <= family_members_max);
     const std::uint64_t first = super_->cell_count;
     const std::uint64_t wanted = at.family.empty() ? 1 : 1 + at.members.size();
     if (first + wanted > cells_max(*pool_->file))
@@ -91,6 +93,7 @@ status store::impl::create_cells(const place& at, const kind& what, std::uint64_
 
 /// A member's cell gets its kind when it is first opened; the shape is durable before that.
 status store::impl::bind(cell& c, const kind& what, std::uint64_t shape) {
+    HF_ASSERT(c.kind == 0 && c.family != 0 && what.id != 0);
     medium().store_word(&c.shape, shape);
     medium().fence();
     c.kind = what.id;
@@ -99,6 +102,7 @@ status store::impl::bind(cell& c, const kind& what, std::uint64_t shape) {
 }
 
 root::volatile_part& store::impl::part_of(std::uint32_t index) {
+    HF_ASSERT(index < roots_.size());
     if (roots_[index] == nullptr) roots_[index] = std::make_unique<root::volatile_part>();
     else return *roots_[index];
     root::volatile_part* const part = roots_[index].get();
@@ -112,6 +116,7 @@ root::volatile_part& store::impl::part_of(std::uint32_t index) {
         part->word = words == nullptr ? 0 : words[part->member];
     }
     if (part->family == nullptr) {
+        HF_ASSERT(owner_count_ < owners_.size());
         owners_[owner_count_] = part;
         owner_count_.fetch_add(1, std::memory_order_release);
     }
@@ -178,6 +183,7 @@ status store::impl::check_word(const root::volatile_part& part) const {
 
 root* store::impl::face_of(root::volatile_part& part, const kind& what) {
     if (part.face != nullptr) return part.face.get();
+    HF_ASSERT(part.durable->kind == what.id);
     part.what = &what;
     part.face.reset(new root(*face_, &part));
     part.face->shape_ = part.durable->shape;
@@ -264,6 +270,7 @@ std::unique_ptr<node_cache> store::impl::lease_cache_if_possible() noexcept try 
 }
 
 void store::impl::return_cache(std::unique_ptr<node_cache> used) noexcept {
+    HF_ASSERT(used != nullptr);
     std::scoped_lock held{states_lock_};
     try {
         caches_.push_back(std::move(used));

@@ -6,7 +6,7 @@
 //     swings. Several locks are taken in the order of the cells' indices.
 // (2) A snapshot pins its owner at the store's sequence number before it reads the word; a commit
 //     scans the pins after it has stored the word. So a node that commit s retired is reclaimed
-//     only when no pin is below s, and who pins later reads a word that does not reach it.
+//     only when no pin is below s, and a reader that pins later reads a word that does not reach it.
 // (3) And only when the word of commit s is durable: at the owner's next commit, behind its fence.
 //     A writer on another thread than the last one's stores the cell's word again first. Where
 //     nodes are shared, other roots' commits up to s must be durable too (retire.cpp).
@@ -35,12 +35,12 @@ struct alignas(line_bytes) pin_slot {
 struct overwriting {
     enum : std::uint32_t { none, announced, decided, withdrawn };
     std::atomic<std::uint32_t> state{none};
-    // Stable while one who has pinned, and saw 'decided', reads them: overwrite.cpp (5).
+    // Stable while a reader that has pinned, and saw 'decided', reads them: overwrite.cpp (5).
     std::atomic<std::byte*> at{nullptr};
     std::atomic<std::uint64_t> old{0}, next{0};
     std::atomic<std::uint32_t> bytes{0};
 
-    void store() noexcept; // once, whoever comes first
+    void store() noexcept; // takes effect once, whichever thread comes first
 };
 
 // Of a pool's file: how many cells it has room for, MOD's superblock (null: none yet), and what is
@@ -180,7 +180,7 @@ public:
         "an update inside another one: mod::update changes several structures in one";
 
     status wait_for_trace();
-    /// A writer must know who has several parents.
+    /// A writer must know which nodes have several parents.
     void await_counts() noexcept {
         if (counts_unknown_ && !trace_done_.load(std::memory_order_acquire)) (void)wait_for_trace();
     }
@@ -207,6 +207,7 @@ public:
 private:
     class walk;
     bool is_valid(const root::volatile_part& of, std::uint64_t word);
+    bool valid_retired(const root::volatile_part& owner) const noexcept;
     struct chain;
     result<chain> steps_to(const new_version& u) const;
     status check_current(std::span<const chain> chains) const;

@@ -149,6 +149,7 @@ private:
         if (more.bad != 0) fail(at, "in a way that does not go on");
     }
     bool mark(arena& a, std::uint32_t slot) {
+        HF_ASSERT(slot < a.slots);
         auto& words = into_arenas_ ? a.reached : marks_[&a];
         if (words.empty()) words.resize(a.taken.size());
         const std::uint64_t bit = std::uint64_t{1} << slot % 64;
@@ -280,7 +281,7 @@ status store::impl::verify() {
     return compare_slots(all);
 }
 
-/// Who has several parents is known from updates, or from a trace: reclamation goes by it.
+/// Which nodes have several parents is known from updates, or from a trace: reclamation goes by it.
 status store::impl::compare_shared(const walk& all) {
     std::scoped_lock held{sharing_lock_};
     for (const auto& [node, parents] : all.again()) {
@@ -296,6 +297,8 @@ status store::impl::compare_shared(const walk& all) {
 
 /// Nothing was taken or given up since a clean pool was opened. Requires: the roots' locks held.
 bool store::impl::untouched() {
+    HF_ASSERT_SLOW(std::ranges::all_of(
+        roots_, [](const auto& p) { return p != nullptr && p->owner().lock.is_held(); }));
     if (!was_clean_ || sequence_ != 0 || live_states_ != 0) return false;
     const auto empty = [](const node_cache& cache) {
         return std::ranges::all_of(cache.free, [](const auto& nodes) { return nodes.empty(); });

@@ -23,6 +23,7 @@ version::state* store::impl::fresh_state() {
         }
     }
     if (s == nullptr) s = std::make_unique<version::state>();
+    HF_ASSERT(s->cache == nullptr && s->sources.empty()); // as recycle() got it
     ++live_states_;
     s->shared_by = 1;
     s->in = this;
@@ -31,6 +32,7 @@ version::state* store::impl::fresh_state() {
 }
 
 void store::impl::recycle(version::state* used) noexcept {
+    HF_ASSERT(live_states_ != 0);
     --live_states_;
     std::unique_ptr<version::state> s(used);
     std::scoped_lock held{states_lock_};
@@ -81,11 +83,14 @@ version::state* store::impl::pin(root::volatile_part& to) {
 void store::impl::unpin(version::state& pinned) noexcept {
     root::volatile_part& owner = pinned.to->owner();
     if (pinned.slot < pin_slots) {
+        HF_ASSERT(owner.pins[pinned.slot].at.load(std::memory_order_relaxed) == pinned.pinned_at);
         owner.pins[pinned.slot].at.store(0, std::memory_order_release);
         return;
     }
     std::scoped_lock held{owner.overflow_lock};
-    owner.overflow.erase(std::ranges::find(owner.overflow, pinned.pinned_at));
+    const auto at = std::ranges::find(owner.overflow, pinned.pinned_at);
+    HF_ASSERT(at != owner.overflow.end());
+    owner.overflow.erase(at);
 }
 
 // Values.
@@ -126,7 +131,10 @@ version::~version() {
 const std::byte* version::base() const noexcept {
     return state_ == nullptr ? nullptr : state_->in->base();
 }
-root* version::of() const noexcept { return state_->to->face.get(); }
+root* version::of() const noexcept {
+    HF_ASSERT(state_ != nullptr);
+    return state_->to->face.get();
+}
 
 version version::derived() const {
     HF_ASSERT(state_ != nullptr && state_->done);
@@ -212,6 +220,7 @@ status store::impl::check_current(std::span<const chain> chains) const {
                                   pool_->file->path(), at.durable->name)};
     };
     for (const chain& c : chains) {
+        HF_ASSERT(c.to->owner().lock.is_held());
         if (c.to->load() != c.base_word) return conflict(*c.to);
         for (const version* source : c.sources) {
             // A step of this commit will be committed with it; other uncommitted versions are
@@ -228,6 +237,7 @@ status store::impl::check_current(std::span<const chain> chains) const {
 
 /// ... and commit. Requires: check_current.
 status store::impl::commit_chains(std::span<chain> chains) {
+    HF_ASSERT_SLOW(check_current(chains).ok());
     std::vector<change> changes;
     std::vector<root::volatile_part*> working;
     for (chain& c : chains) {
@@ -277,7 +287,7 @@ status store::impl::commit_versions(std::span<const new_version> updates) {
     std::vector<std::unique_lock<writer_lock>> held;
     for (root::volatile_part* owner : owners) held.emplace_back(owner->lock);
     if (status s = check_current(chains); !s.ok()) return s;
-    // What it shares is durable by its own fence, whoever stored that.
+    // What the commit shares is durable by its own fence, whichever thread stored that.
     for (const chain& c : chains)
         for (const version* source : c.sources) before_fence(source->state_->to->owner());
     return commit_chains(chains);

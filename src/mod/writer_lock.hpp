@@ -7,9 +7,12 @@
 // (1) The thread that the lock is biased to enters by storing 'busy' and finding the bias still its
 //     own. Another one takes the bias away, makes that visible everywhere (membarrier, which stands
 //     for the owner's missing fence between its store and its load), and waits for 'busy' to end.
-// (2) Everybody else excludes each other by the mutex; bias is given and taken by who holds it.
+// (2) All other threads exclude each other by the mutex; the one that holds it gives and takes the
+//     bias.
 // (3) Each time a bias is taken away the next one needs twice as long a row of entries.
 #pragma once
+
+#include <base/assert.hpp>
 
 #include <linux/membarrier.h>
 
@@ -34,12 +37,14 @@ public:
         }
         mutex_.lock();
         if (bias_.load(std::memory_order_relaxed) != 0) take_bias();
+        HF_ASSERT(!by_mutex_); // (2)
         by_mutex_ = true;
         row_ = last_ == me ? row_ + 1 : 0;
         last_ = me;
     }
 
     void unlock() noexcept {
+        HF_ASSERT_SLOW(is_held());
         if (!by_mutex_) {
             busy_.store(false, std::memory_order_release);
             return;
@@ -48,6 +53,9 @@ public:
         if (row_ >= needed_ && can_bias()) bias_.store(last_, std::memory_order_release);
         mutex_.unlock();
     }
+
+    /// Whether a thread is inside: for assertions of the one that should be.
+    bool is_held() const noexcept { return busy_.load(std::memory_order_relaxed) || by_mutex_; }
 
 private:
     static std::uint64_t thread_number() noexcept {
@@ -61,6 +69,7 @@ private:
         return registered;
     }
     void take_bias() noexcept {
+        HF_ASSERT(can_bias());
         bias_.store(0, std::memory_order_seq_cst);
         (void)::syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
         while (busy_.load(std::memory_order_acquire)) ::sched_yield();
@@ -70,7 +79,7 @@ private:
     std::atomic<std::uint64_t> bias_{0}; // number of the thread that needs no mutex; 0: none
     std::atomic<bool> busy_{false};      // that thread is inside
     std::mutex mutex_;
-    bool by_mutex_ = false;    // who is inside came by the mutex
+    bool by_mutex_ = false;    // the thread that is inside came by the mutex
     std::uint32_t row_ = 0;    // entries of 'last_' in a row
     std::uint32_t needed_ = 8; // of them for a bias
     std::uint64_t last_ = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// How maps hash, compare and order keys, unless they are told otherwise.
+// How maps hash, compare and order keys, unless the caller names other functions.
 #pragma once
 
 #include <concepts>

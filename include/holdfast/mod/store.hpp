@@ -73,7 +73,7 @@ struct kind {
     const char* name; // for people: "map"
     /// Nodes that a root's word names.
     void (*top)(visitor& to, const std::byte* base, std::uint64_t word, std::uint64_t shape);
-    /// Nodes that a node of 'bytes' (its slot; at least what the visitor was told) names.
+    /// Nodes that a node of 'bytes' (its slot; at least what the visitor was given) names.
     void (*children)(visitor& to, const std::byte* node, std::size_t bytes, std::uint32_t context,
                      std::uint64_t shape);
     /// Whether a node with several parents may be reached with either context. Null: equal ones
@@ -174,6 +174,8 @@ private:
         step what;
         std::uint32_t context;
     };
+    /// Whether every node that may be changed is found, and is one: for assertions.
+    bool valid() const noexcept;
     std::size_t find(ref node, bool given_back = false) const noexcept;
     void index(std::size_t position);
     void forget() noexcept;
@@ -249,7 +251,8 @@ struct new_version {
 ///          one update of a store at a time: in the callback of one, another is refused.
 class root {
 public:
-    /// The current version's word. Only a writer, or who knows that there is none, may follow it.
+    /// The current version's word. Only a writer, or a caller that knows that there is none, may
+    /// follow it.
     std::uint64_t word() const noexcept;
     const std::byte* base() const noexcept { return base_; }
     store& of() const noexcept { return *store_; }
@@ -401,7 +404,7 @@ public:
     /// Visits everything that MOD has taken from the pool's heap: superblock, arenas.
     void for_each_block(void (*visit)(void* context, const void* block), void* context) const;
     /// Follows every reference from every root, with bounds, and compares what it reaches with the
-    /// nodes known to be in use, with the counts in the roots' words, and with who shares what.
+    /// nodes known to be in use, with the counts in the roots' words, and with which nodes are shared.
     /// Errors: corrupt, with the place; missing_engine: a kind that this program does not know.
     status verify();
 
