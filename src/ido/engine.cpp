@@ -91,6 +91,11 @@ void hf_ido_commit(void) noexcept {
 void hf_ido_log(const void* address, std::uint64_t bytes) noexcept {
     auto* pool = hf::registry::pool_of(address);
     if (pool == nullptr) return;
+    if (hf::bits_with_sections(pool->engine_bits) != 0)
+        hf::fatal(
+            "%s: a function built for engine ido, which only counts, stores to a pool that was "
+            "opened for engines that recover",
+            pool->file->path().c_str());
     hf::ido::current.of = pool;
     hf::ido::current.dirty.add(address, bytes);
     hf::persist::thread_counters().pm_bytes += bytes;

@@ -103,13 +103,17 @@ void store::impl::flush_made(const shadow& made) noexcept {
 }
 
 /// What another thread flushed, or stored past the caches, this thread's fence does not wait for.
-/// (3) of store_impl.hpp.
+/// (3) of store_impl.hpp. And a section whose mark is due may have read what this update is about to
+/// change or to give back: pending, it would run again and read that (section.hpp, 4).
 void store::impl::before_fence(root::volatile_part& owner) noexcept {
     HF_ASSERT_SLOW(owner.family == nullptr && owner.lock.is_held());
     if (const auto self = std::this_thread::get_id(); owner.last_writer != self) {
         store_again(owner);
         owner.last_writer = self;
     }
+    const std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_acquire);
+    if (lazy != lane_set::no_lane) [[unlikely]]
+        pool_->lanes.store_due_mark(lazy);
 }
 
 /// Makes the cell's word, and its stamp, this thread's own stores: its fence waits for them.

@@ -2,7 +2,7 @@
 //
 // Goal: a child of fork() neither closes nor changes a MOD pool that its parent has open. Method:
 // a child that does, then more work of the parent's, which is killed; what the next open finds is
-// what the parent has committed.
+// what the parent has committed. And children made while a thread commits for the first time.
 #include <mod/test_support.hpp>
 
 #include <holdfast/mod/map.hpp>
@@ -11,7 +11,9 @@
 
 #include <csignal>
 #include <functional>
+#include <string>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace {
@@ -65,6 +67,60 @@ TEST_P(ModFork, AChildNeitherClosesNorChangesItsParentsPool) {
             EXPECT_TRUE(late != nullptr && *late == i) << i;
         }
     }
+}
+
+pool open_own(const std::string& path) {
+    open_options o;
+    o.layout = "mod_fork_test/1";
+    o.create_bytes = 256_KiB;
+    o.engines = {mod::engine()};
+    auto p = pool::open(path, o);
+    if (!p) ::_exit(4);
+    return std::move(*p);
+}
+void insert_some(pool& p, std::uint64_t count) {
+    auto all = numbers::open(p, {"numbers"});
+    if (!all) ::_exit(5);
+    for (std::uint64_t i = 0; i < count; ++i)
+        if (!all->insert_or_assign(i, i)) ::_exit(6);
+}
+
+/// A process that has committed nothing yet, and forks while a thread of it begins to. True when its
+/// children got through.
+bool fork_during_first_commits(const std::string& path) {
+    pool mine = open_own(path);
+    std::thread committing([&] { insert_some(mine, 60); });
+    bool all_well = true;
+    for (int i = 0; i < 12; ++i) {
+        const std::string own = path + ".child";
+        ::unlink(own.c_str());
+        const pid_t child = ::fork();
+        if (child == 0) {
+            ::alarm(60); // it hangs
+            pool p = open_own(own);
+            insert_some(p, 20);
+            ::_exit(0);
+        }
+        int how = 0;
+        ::waitpid(child, &how, 0);
+        ::unlink(own.c_str());
+        all_well = all_well && how == 0;
+    }
+    committing.join();
+    return all_well;
+}
+
+TEST(ModForkEarly, AChildWaitsForNoThreadOfItsParent) {
+    const std::string path = "/dev/shm/hf_mod_fork_early." + std::to_string(::getpid());
+    for (int round = 0; round < 6; ++round) {
+        ::unlink(path.c_str());
+        const pid_t child = ::fork();
+        if (child == 0) ::_exit(fork_during_first_commits(path) ? 0 : 1);
+        int how = 0;
+        ::waitpid(child, &how, 0);
+        ASSERT_EQ(how, 0) << "round " << round;
+    }
+    ::unlink(path.c_str());
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ModFork, testing::ValuesIn(mod::test::both_modes),

@@ -64,9 +64,17 @@ private:
         return mine;
     }
     static bool can_bias() noexcept {
-        static const bool registered =
-            ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
-        return registered;
+        // Registering takes long while several threads run, and a child of fork() would wait for ever
+        // for the one that has begun to initialise a static: so this is none. Twice is as good as once.
+        static constinit std::atomic<int> known{0}; // 1: registered, -1: it cannot be
+        int found = known.load(std::memory_order_relaxed);
+        if (found == 0) {
+            const long done =
+                ::syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0);
+            found = done == 0 ? 1 : -1;
+            known.store(found, std::memory_order_relaxed);
+        }
+        return found == 1;
     }
     void take_bias() noexcept {
         HF_ASSERT(can_bias());

@@ -24,9 +24,28 @@ std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept
     return bits;
 }
 
+namespace {
+
+/// Two states of one engine would each write their own over the other's.
+status check_given(const std::string& path, const std::vector<const engine*>& engines) {
+    std::uint32_t seen = 0;
+    for (const engine* e : engines) {
+        if (e == nullptr)
+            return refusal(path, errc::bad_argument, "open_options::engines holds a null pointer");
+        if ((seen & e->bit()) != 0)
+            return refusal(path, errc::bad_argument,
+                           fmt::format("open_options::engines names {} twice", e->name()));
+        seen |= e->bit();
+    }
+    return {};
+}
+
+} // namespace
+
 result<pool> pool::open(const std::string& path, const open_options& options) try {
     const auto start = std::chrono::steady_clock::now();
     if (path.empty()) return status{errc::bad_argument, "bad_argument: the pool's path is empty"};
+    if (status s = check_given(path, options.engines); !s.ok()) return s;
     if (bits_with_sections(engine_bits_of(options.engines)) != 0 &&
         __start_hf_uninstrumented != nullptr)
         return status{errc::not_instrumented,
@@ -79,6 +98,11 @@ bool pool::impl::valid(bool attached) const noexcept {
 status pool::impl::attach_engines() try {
     HF_ASSERT_SLOW(valid(false));
     HF_ASSERT_SLOW(states.empty());
+    // A log is bounded by blocks of the heap, and those of an engine's own state are among them: a
+    // forged one may have changed what the engine has found sound.
+    for (const engine* e : engines)
+        if (report.sections_pending != 0)
+            if (status s = e->inspect(*this); !s.ok()) return s;
     for (const engine* e : engines) {
         auto made = e->attach(*this);
         if (!made) return made.error();

@@ -177,6 +177,25 @@ void add_mod(std::vector<base_pool>& out) {
         }
 }
 
+/// The same beside sections of both engines that are pending.
+void add_mixed(std::vector<base_pool>& out) {
+    for (const mod_shape what : mod_shapes) {
+        open_options options = sized(512_KiB, 512_KiB);
+        options.engines = {clobber::engine(), undo::engine(), mod::engine()};
+        out.push_back(
+            made_by(fmt::format("mixed {}", hostile::name(what)), options, false, [&](pool& p) {
+                root_object* root = nullptr;
+                std::thread([&] {
+                    root = p.root<root_object>();
+                    fill(p, *root, 3);
+                }).join();
+                if (!fill_mod(p, what)) ::_exit(4);
+                four_open(p, *root);
+            }));
+        out.back().mod = what;
+    }
+}
+
 } // namespace
 
 std::vector<base_pool> make_base_pools() {
@@ -193,6 +212,7 @@ std::vector<base_pool> make_base_pools() {
         left_open(700, [&] { sweep(built_for::undo, r.chains[1], 1); });
     }));
     add_mod(out);
+    add_mixed(out);
     return out;
 }
 

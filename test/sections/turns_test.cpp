@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: limits of a pool, and of a program, that end nobody: more threads than the pool has lanes,
-// two functions of one identifier, a root of another size, arrays that cannot be. Method: pools of
-// two lanes and eight threads in both engines and domains, killed and not; two functions that a
-// recovery must tell apart by their versions.
+// two functions of one identifier, an engine given twice, a root of another size, arrays that cannot
+// be. Method: pools of two lanes and eight threads in both engines and domains, killed and not; two
+// functions that a recovery must tell apart by their versions.
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/undo.hpp>
@@ -155,6 +155,21 @@ TEST(Sizes, ThatDoNotFitAreErrors) {
     EXPECT_EQ(make_array<std::uint64_t>((std::size_t{1} << 61) + 2), nullptr);
     EXPECT_EQ(make_array<list>(~std::size_t{0}), nullptr);
     ::unlink(path.c_str());
+}
+
+TEST(Options, ANullOrRepeatedEngineIsRefused) {
+    const std::string path = "/dev/shm/hf_engines_given." + std::to_string(::getpid());
+    for (const char* what : {"twice", "null"}) {
+        open_options o;
+        o.create_bytes = 64_KiB;
+        o.engines = {clobber::engine(), undo::engine(),
+                     std::string(what) == "null" ? nullptr : clobber::engine()};
+        const auto p = pool::open(path, o);
+        ASSERT_FALSE(p);
+        EXPECT_EQ(p.error().code(), errc::bad_argument);
+        EXPECT_NE(p.error().what().find(what), std::string::npos) << p.error().what();
+        EXPECT_NE(::access(path.c_str(), F_OK), 0) << "no file is made";
+    }
 }
 
 } // namespace

@@ -49,7 +49,8 @@ inline constexpr std::size_t node_bytes_max = std::size_t{1} << 30;
 /// When a committed update survives a power failure. A killed process loses no update that has
 /// returned, and with on_return none that a snapshot has seen.
 enum class durability : std::uint8_t {
-    by_next_section, // 1 ordering point: when this thread's next section, or settle(), returns
+    by_next_section, // 1 ordering point: when this thread's next update of the store, or settle(),
+                     // returns. What a section did after the update may be kept without it
     on_return,       // 2 ordering points
 };
 
