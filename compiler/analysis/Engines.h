@@ -13,10 +13,11 @@ namespace holdfast {
 
 /// Which of a section's writes an engine logs, in the table's own words.
 enum class LoggedWrites {
-  none,    ///< the engine has no sections
-  inputs,  ///< those that may overwrite what the section has read
-  writes,  ///< every one, but of fresh memory
-  regions, ///< every one, and where an idempotent region ends
+  none,     ///< the engine has no sections
+  inputs,   ///< those that may overwrite what the section has read
+  writes,   ///< every one, but of fresh memory
+  regions,  ///< every one, and where an idempotent region ends
+  buffered, ///< none: they go to the section's write buffer, where reads look
 };
 
 struct EngineInfo {

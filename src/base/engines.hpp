@@ -24,7 +24,7 @@ enum engine_bit : std::uint32_t {
 };
 
 /// What of a failure-atomic function's writes an engine is told to log.
-enum class engine_sections : std::uint8_t { none, inputs, writes, regions };
+enum class engine_sections : std::uint8_t { none, inputs, writes, regions, buffered };
 
 struct engine_row {
     const char* name;

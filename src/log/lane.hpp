@@ -85,6 +85,11 @@ enum class record_kind : std::uint8_t {
     overwritten = 11, // payload: what stood at 'offset' before a store to bytes that the section
                       // had not read. The kind of kept records (5)
     unkept = 12,      // there was no room for an overwritten record: no more of them follow
+    new_bytes = 13, // payload: deferred_store entries, which wait for the commit; offset: 1 in the
+                    // last such record of the section, else 0
+    adopted = 14,   // the staged block at 'offset' of 'bytes' is the section's
+    unused = 15,    // so is no longer the block at 'offset' of 'bytes': it has freed it again
+    applying = 16,  // all of the above was durable when this was written
 };
 
 struct record_head {
@@ -123,7 +128,8 @@ static_assert(2 * sizeof(record_head) + sizeof(begin_payload) + args_bytes_max <
 constexpr bool has_payload(record_kind kind) {
     return kind == record_kind::begin || kind == record_kind::preserve ||
            kind == record_kind::old_bytes || kind == record_kind::filled ||
-           kind == record_kind::made || kind == record_kind::overwritten;
+           kind == record_kind::made || kind == record_kind::overwritten ||
+           kind == record_kind::new_bytes;
 }
 
 constexpr bool is_of(record_kind kind, std::uint64_t what) {
@@ -137,6 +143,16 @@ struct filled_payload {
     std::uint64_t sum;   // their XXH3-64
 };
 static_assert(sizeof(filled_payload) == 16 && std::is_trivially_copyable_v<filled_payload>);
+
+/// The head of what a new_bytes record holds of one granule of the heap, 16 bytes: behind it follow
+/// those of its two words that have bytes to be stored.
+struct deferred_store {
+    std::uint64_t where; // [offset of the granule from pool start:48][its bytes to be stored:16]
+
+    std::uint64_t offset() const noexcept { return where >> 16; }
+    std::uint16_t mask() const noexcept { return static_cast<std::uint16_t>(where); }
+};
+static_assert(sizeof(deferred_store) == 8);
 
 /// The check of a record whose predecessor has the check 'chain' (2).
 inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const void* payload,

@@ -114,6 +114,7 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     function_ = &function;
     engine_ = &engine;
     stored_ = false;
+    refilled_ = false;
     keeping_ = pool_->keep_overwritten && engine.sections == engine_sections::inputs;
     epoch_ = ++state_->epoch;
     log_.start(medium_, lane_start(*pool_->file, lane_, epoch_));
@@ -131,7 +132,7 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     if (relocated_) [[unlikely]]
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that will be rolled back recovery reads no filled bytes.
-    const std::size_t sums = engine.verb == recovery_verb::re_execute ? filled_.size() : 0;
+    const std::size_t sums = engine.verb != recovery_verb::roll_back ? filled_.size() : 0;
     const std::uint64_t order = medium_.keeps_order() ? in_order_bit : 0;
     append(record_kind::begin, (staged_.size() + sums) | order, bytes, together);
     append_staged(sums);
@@ -217,12 +218,6 @@ inline void section::before_in_place_store() {
 
 bool section::fresh(std::uint64_t offset) const noexcept { return allocs_.covers(offset); }
 
-inline bool section::in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    for (const filled_bytes& f : filled_)
-        if (offset < f.offset + f.what.bytes && f.offset < offset + bytes) return true;
-    return false;
-}
-
 void section::note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum) {
     if (filled_.size() == filled_max) { // durable, they need no sum
         medium_.fence();
@@ -250,12 +245,6 @@ void section::forget_filled(block inside) noexcept {
                   [&](const filled_bytes& f) { return f.offset - inside.offset < inside.bytes; });
 }
 
-/// Offset of a store's target; 'outside' when it is volatile memory.
-inline std::uint64_t section::checked_offset(const void* address, std::uint64_t bytes) const {
-    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
-    return offset < range_bytes_ ? offset : far_offset(address, offset, bytes);
-}
-
 /// The rest of checked_offset: what is not the pool's, and everything in a re-execution.
 std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
                                   std::uint64_t bytes) const {
@@ -273,15 +262,6 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
               static_cast<unsigned long long>(offset));
     if (first_ != nullptr && bytes > 0) first_->stores(offset, bytes, fresh(offset));
     return offset;
-}
-
-inline void section::will_store(const void* address, std::uint64_t bytes) {
-    HF_ASSERT_SLOW(bytes != 0);
-    HF_ASSERT_SLOW(pool_->contains(address));
-    stored_ = true;
-    persist::thread_counters().pm_bytes += bytes;
-    trace::announce(trace::store, address, bytes);
-    if (medium_.loses_caches()) dirty_.add(address, bytes);
 }
 
 void section::note_store(const void* address, std::uint64_t bytes) {
@@ -378,14 +358,11 @@ void section::free(void* given) {
     const std::uint64_t offset = checked_offset(given, 0);
     const auto at_offset = [&](block b) { return b.offset == offset; };
     // A block of this section's own: it never becomes allocated.
-    if (const block own = allocs_.remove(offset); own.bytes != 0) {
-        unused_.push_back(own);
-        return;
-    }
+    if (const block own = allocs_.remove(offset); own.bytes != 0) return drop(own);
     if (const auto own = std::ranges::find_if(adopted_, at_offset); own != adopted_.end()) {
-        unused_.push_back(*own);
+        const block b = *own;
         adopted_.erase(own);
-        return;
+        return drop(b);
     }
     const block b = pool_->blocks.find(offset);
     if (offset == outside || b.bytes == 0 || frees_.covers(offset))
@@ -402,6 +379,8 @@ void section::adopt(void* staged_block) {
     if (found == staged_.end())
         fatal("%s (%s) adopts %p, which this thread did not stage", function_->name,
               function_->where, staged_block);
+    if (engine_->sections == engine_sections::buffered) // upholds (8)
+        append(record_kind::adopted, found->offset, found->bytes);
     adopted_.push_back(*found);
     staged_.erase(found);
 }

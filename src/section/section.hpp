@@ -23,6 +23,10 @@
 // (7) In an engine that logs inputs the old bytes of whatever is overwritten in place and was not
 //     read before are in the log ahead of the store, in program order and without a fence: only rolling back
 //     needs them (roll_back.hpp). Where the log has no room for them it says so.
+// (8) Of an engine that defers stores nothing is stored in place, but to memory of the section's own,
+//     before the log that says what is durable, and whole. Of that memory, and of bytes filled in
+//     before, the log has sums, which tell whether the fence was passed that all of them share; but
+//     of none that stands before an applying record.
 #pragma once
 
 #include <base/assert.hpp>
@@ -31,6 +35,7 @@
 #include <log/logged_words.hpp>
 #include <open/pool_impl.hpp>
 #include <section/block_set.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 
@@ -96,6 +101,23 @@ public:
     /// Forgets what was noted inside a block that is given back, or is durable already.
     void forget_filled(block inside) noexcept;
 
+    // An engine whose stores wait for the commit calls these in this order (8).
+    /// Offset from pool start of a store that is to wait. 'outside': it leads to volatile memory, or
+    /// to memory of the section's own, and is made at once; the latter is noted.
+    std::uint64_t defer(const void* address, std::uint64_t bytes);
+    bool changes_blocks() const noexcept {
+        return !allocs_.empty() || !adopted_.empty() || !frees_.empty();
+    }
+    /// Logs the sums of the section's own memory. An ordering point, where there is much of it, or
+    /// bytes with sums are about to change.
+    void log_own_memory();
+    /// Deferred stores; in several calls, of which one is the 'last'.
+    void log_new_bytes(const void* stores, std::uint64_t bytes, bool last);
+    /// An ordering point: the log and the section's own memory are durable.
+    void make_log_durable();
+    /// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it.
+    void store_deferred(deferred_store where, const std::byte* granule);
+
     /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is
     /// durable when it returns; otherwise it may be left to the next section's begin record (4).
     void commit(bool eager_mark);
@@ -131,9 +153,9 @@ public:
     const hf_txfunc* function() const noexcept { return function_; }
     std::vector<block>& staged() noexcept { return staged_; }
 
-private:
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
 
+private:
     /// Whether what idle and running sections have in common holds: marks, epochs, freed blocks.
     bool valid() const noexcept;
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
@@ -158,6 +180,7 @@ private:
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;
+    void drop(block own);
     void publish_blocks();
     void settle_blocks();
     void release_freed();
@@ -178,6 +201,8 @@ private:
     std::uint64_t epoch_ = 0;        // of this section
     bool relocated_ = false;         // the pool is
     bool counted_ = false;           // in pool::impl::section_threads
+    bool sums_logged_ = false;       // and must hold until the section's next fence (8)
+    bool refilled_ = false;          // a deferred store leads to bytes that have one
     bool unfenced_ = false;          // records appended since the last fence
     bool stored_ = false;            // something was stored to PM
     bool mark_due_ = false;          // the section before left its mark out (4)
@@ -214,6 +239,27 @@ private:
     };
     std::vector<left_bytes> left_;
 };
+
+/// Offset of a store's target; 'outside' when it is volatile memory.
+inline std::uint64_t section::checked_offset(const void* address, std::uint64_t bytes) const {
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
+    return offset < range_bytes_ ? offset : far_offset(address, offset, bytes);
+}
+
+inline bool section::in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    for (const filled_bytes& f : filled_)
+        if (offset < f.offset + f.what.bytes && f.offset < offset + bytes) return true;
+    return false;
+}
+
+inline void section::will_store(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(bytes != 0);
+    HF_ASSERT_SLOW(pool_->contains(address));
+    stored_ = true;
+    persist::thread_counters().pm_bytes += bytes;
+    trace::announce(trace::store, address, bytes);
+    if (medium_.loses_caches()) dirty_.add(address, bytes);
+}
 
 /// Adds 'by' to every pool pointer among packed arguments that is not null.
 void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by) noexcept;

@@ -173,7 +173,9 @@ const char* record_fault(const pool_image& pool, const lane_record& r) noexcept 
     switch (r.kind) {
     case record_kind::preserve:
     case record_kind::unkept:
+    case record_kind::applying:
     case record_kind::resumed: return "";
+    case record_kind::new_bytes: return ""; // what it holds: src/redo
     case record_kind::overwritten:
     case record_kind::old_bytes: return in_heap(pool, r.offset, r.bytes) ? "" : "bytes of the heap";
     case record_kind::filled: {
@@ -187,6 +189,8 @@ const char* record_fault(const pool_image& pool, const lane_record& r) noexcept 
         [[fallthrough]];
     case record_kind::free:
     case record_kind::staged:
+    case record_kind::adopted:
+    case record_kind::unused:
     case record_kind::segment:
         return pool.well_formed({r.offset, r.bytes}) ? "" : "a block of the heap";
     case record_kind::begin: return "no second begin record";
@@ -209,6 +213,10 @@ const char* name_of(record_kind kind) noexcept {
     case record_kind::made: return "made";
     case record_kind::overwritten: return "overwritten";
     case record_kind::unkept: return "unkept";
+    case record_kind::new_bytes: return "new bytes";
+    case record_kind::adopted: return "adopted";
+    case record_kind::unused: return "unused";
+    case record_kind::applying: return "applying";
     }
     return "unknown";
 }

@@ -62,6 +62,25 @@ int hf_undo_begin(const struct hf_txfunc* function, const void* packed_args) HF_
 void hf_undo_commit(void) HF_NOEXCEPT;
 void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
+// Engine redo: what a section stores waits in a buffer for its commit. These stand in place of accesses
+// that may reach PM. The address itself is where they lead when it is volatile memory, or was allocated by
+// the section.
+int hf_redo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+void hf_redo_commit(void) HF_NOEXCEPT;
+// Where to store 'bytes' bytes, all of them and before anything else is called; they hold what a load
+// from 'address' would see. Requires: 'bytes' <= 16, and no multiple of 16 lies inside of them.
+void* hf_redo_write(void* address, uint64_t bytes) HF_NOEXCEPT;
+// Stores bytes from volatile memory; copies, as memmove does; fills.
+void hf_redo_put(void* to, const void* from, uint64_t bytes) HF_NOEXCEPT;
+void hf_redo_copy(void* to, const void* from, uint64_t bytes) HF_NOEXCEPT;
+void hf_redo_fill(void* to, int byte, uint64_t bytes) HF_NOEXCEPT;
+// Where the bytes can be read that the section sees at 'address': before it stores anything else, and
+// at most HF_REDO_READS reads later.
+const void* hf_redo_read(const void* address, uint64_t bytes) HF_NOEXCEPT;
+// The same up to a terminating zero, which is among them.
+const void* hf_redo_read_string(const void* address) HF_NOEXCEPT;
+#define HF_REDO_READS 8
+
 // Engine ido, a comparator that only counts (src/ido/README.md): log before every store, region where
 // an idempotent region ends, with the bytes of the registers it has set for later ones; preserve before
 // hf_vlog_preserve, with its bytes.

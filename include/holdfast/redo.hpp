@@ -1,0 +1,15 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Redo logging: what a section stores waits in volatile memory, where its loads find it, until the
+// commit writes it to the log, whole, and then in place. After a crash a section whose log is whole
+// is replayed; any other has changed nothing. Neither needs a function of this build.
+//
+// Ordering: 2 a section, at the commit; 0 for one that stores nothing.
+#pragma once
+
+namespace hf {
+class engine;
+namespace redo {
+const hf::engine* engine() noexcept;
+} // namespace redo
+} // namespace hf

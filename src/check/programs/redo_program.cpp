@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Engine redo, instrumented by hand: blocks taken, adopted, freed and freed again, logs that go on in the
+// heap, bytes of one word under two locks, memory that changes between sections, two threads, and
+// sections of other engines before and behind.
+#include <section/section.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/alloc.hpp>
+#include <holdfast/clobber.hpp>
+#include <holdfast/crash.hpp>
+#include <holdfast/redo.hpp>
+#include <holdfast/txfunc.hpp>
+
+#include <cstring>
+#include <sched.h>
+
+namespace {
+
+constexpr std::size_t cell_words = 9; // two lines, and into a granule's middle
+struct cell {
+    std::uint64_t words[cell_words];
+    std::uint64_t before[8];
+    std::uint64_t lock; // changes between sections; on a line that no word is on
+    std::uint64_t behind[8];
+};
+constexpr std::size_t many_words = 160; // more than a lane holds
+struct root {
+    cell* slots[2];
+    std::uint64_t count, even;
+    std::uint8_t bytes[8];
+    alignas(64) std::uint64_t many[many_words];
+};
+
+// What the plugin would emit.
+template <class T> T load(const T* from) {
+    T value;
+    std::memcpy(&value, hf_redo_read(from, sizeof value), sizeof value);
+    return value;
+}
+template <class T> void store(T* to, T value) {
+    *static_cast<T*>(hf_redo_write(to, sizeof value)) = value;
+}
+
+const hf_txfunc described{HF_ABI_VERSION, 0, 2201, 1, "redo", "here", nullptr, 0, nullptr};
+template <class Body> void section(Body&& body) {
+    hf_redo_begin(&described, nullptr);
+    body();
+    hf_redo_commit();
+}
+
+cell* made(std::uint64_t value) {
+    auto* fresh = static_cast<cell*>(hf_alloc(sizeof(cell)));
+    hf_note_store(fresh->words, sizeof fresh->words);
+    for (std::uint64_t& word : fresh->words) word = value;
+    return fresh;
+}
+/// A new cell in the slot, one above the old one, which is freed.
+void replace(root* r, unsigned slot) {
+    section([&] {
+        cell* const old = load(&r->slots[slot]);
+        store(&r->slots[slot], made(old == nullptr ? 1 : load(&old->words[3]) + 1));
+        if (old != nullptr) hf_free(old);
+        store(&r->count, load(&r->count) + 1);
+        for (int twice = 0; twice < 2; ++twice) store(&r->even, load(&r->even) + 1);
+    });
+}
+
+class redo_program : public hf::crash::program {
+public:
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/redo";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
+        o.mode = hf::mode::pmem;
+        o.max_threads = 2;
+        o.engines = {hf::redo::engine(), hf::clobber::engine()};
+        return o;
+    }
+    void setup(hf::pool& p) override { replace(p.root<root>(), 0); }
+    unsigned operations(unsigned) const override { return 3; }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const root* r = p.root<root>();
+        for (const cell* c : r->slots) {
+            s.add(c == nullptr ? 0 : c->words[0]);
+            if (c == nullptr) continue;
+            s.object(c);
+            for (std::uint64_t word : c->words) s.expect(word == c->words[0], "a cell is whole");
+        }
+        s.add(r->count);
+        s.expect(r->even % 2 == 0, "a section sees what it stored");
+        for (std::uint8_t byte : r->bytes) s.add(byte);
+        s.add(r->many[0]);
+        for (std::uint64_t word : r->many) s.expect(word == r->many[0], "so are many words");
+    }
+};
+
+class replaced final : public redo_program {
+    void run(hf::pool& p, unsigned, unsigned i) override { replace(p.root<root>(), i % 2); }
+};
+
+/// The log continues in the heap; what is read there and then is what was stored.
+class many_stores final : public redo_program {
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        root* r = p.root<root>();
+        section([&] {
+            for (std::uint64_t& word : r->many) store(&word, load(&word) + 1);
+            hf_redo_copy(r->many + 1, r->many, sizeof r->many - 8);
+            hf_redo_fill(r->bytes, 7, 3);
+        });
+    }
+};
+
+/// Staged blocks: one becomes the section's, one it frees again, as it does one of its own.
+class adopted final : public redo_program {
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        cell* staged[2];
+        for (cell*& each : staged) {
+            each = static_cast<cell*>(*hf::stage(p, sizeof(cell)));
+            cell words{};
+            for (std::uint64_t& word : words.words) word = i + 5;
+            hf::stage_words(each, &words, sizeof words);
+        }
+        section([&] {
+            for (cell* each : staged) hf_adopt(each);
+            if (i == 0)
+                for (std::uint64_t& word : staged[0]->words) store(&word, load(&word) + 1);
+            hf_free(staged[1]);
+            hf_free(made(3));
+            if (cell* old = load(&r->slots[1])) hf_free(old);
+            store(&r->slots[1], staged[0]);
+        });
+    }
+};
+
+/// What a section has made changes as soon as it has ended, as a lock in it does; and what was not
+/// written back of that is still there when the block is somebody else's.
+class changed_between final : public redo_program {
+    unsigned operations(unsigned) const override { return 7; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        if (i != 1) replace(r, 0);
+        else r->slots[0]->lock = 1;
+    }
+};
+
+/// Two threads' bytes lie in one word.
+class shared_word final : public redo_program {
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned thread, unsigned i) override {
+        std::uint8_t* byte = p.root<root>()->bytes + thread;
+        section([&] { store(byte, static_cast<std::uint8_t>(load(byte) + i + 1)); });
+    }
+};
+
+/// Two threads, a lock: each goes on from what the other has left, and frees what it made.
+class by_turns final : public redo_program {
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        while (taken_) ::sched_yield();
+        taken_ = true;
+        replace(p.root<root>(), 0);
+        taken_ = false;
+    }
+    bool taken_ = false; // threads take turns: no atomic needed
+};
+
+/// Two threads that share a heap only.
+class side_by_side final : public redo_program {
+    void setup(hf::pool& p) override {
+        for (unsigned slot = 0; slot < 2; ++slot) replace(p.root<root>(), slot);
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned thread, unsigned) override {
+        cell** slot = &p.root<root>()->slots[thread];
+        section([&] {
+            cell* const old = load(slot);
+            store(slot, made(old->words[0] + 1));
+            hf_free(old);
+        });
+    }
+};
+
+void add_one(const void* packed) {
+    std::uint64_t* const count = *static_cast<std::uint64_t* const*>(packed);
+    hf_clobber_log(count, 8);
+    *const_cast<volatile std::uint64_t*>(count) = *count + 1;
+}
+const hf_arg add_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+const hf_txfunc add_desc{HF_ABI_VERSION, 8, 2202, 1, "add_one", "here", add_schema, 1, add_one};
+[[maybe_unused]] const bool registered = (hf_txfunc_register(&add_desc), true);
+
+/// Sections of engine clobber before and behind, in one lane.
+class with_clobber final : public redo_program {
+    unsigned operations(unsigned) const override { return 4; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        if (i % 2 == 1) return replace(r, 0);
+        std::uint64_t* count = &r->count;
+        hf_clobber_begin(&add_desc, &count);
+        add_one(&count);
+        hf_clobber_commit();
+    }
+};
+
+[[maybe_unused]] const bool added = [] {
+    hf::crash::add("redo/replaced", std::make_unique<replaced>());
+    hf::crash::add("redo/many stores", std::make_unique<many_stores>());
+    hf::crash::add("redo/adopted", std::make_unique<adopted>());
+    hf::crash::add("redo/changed between", std::make_unique<changed_between>());
+    hf::crash::add("redo/shared word", std::make_unique<shared_word>());
+    hf::crash::add("redo/by turns", std::make_unique<by_turns>());
+    hf::crash::add("redo/side by side", std::make_unique<side_by_side>());
+    hf::crash::add("redo/with clobber", std::make_unique<with_clobber>());
+    return true;
+}();
+
+} // namespace

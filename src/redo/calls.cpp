@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the compiler puts in place of a section's accesses (holdfast_abi.h), and the commit.
+#include <base/line.hpp>
+#include <section/section.hpp>
+#include <section/thread.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+
+#include <redo/write_buffer.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+namespace hf::redo {
+namespace {
+
+/// What this thread's section has stored; it has one at a time.
+class deferred_section {
+public:
+    void start() noexcept { buffer_.clear(); }
+    void* write(std::byte* address, std::uint64_t bytes);
+    template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
+    const std::byte* read(const std::byte* address, std::uint64_t bytes);
+    const std::byte* read_string(const std::byte* address);
+    void commit();
+
+private:
+    static section& open() noexcept { return *current_section; }
+    static std::byte* base() noexcept { return open().pool().file->base(); }
+    static std::uint64_t offset_of(const void* address) noexcept {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base());
+    }
+    static bool in_pool(std::uint64_t offset) noexcept {
+        return offset < open().pool().file->shape().max_bytes;
+    }
+    buffered_granule& granule_of(std::uint64_t offset);
+    bool waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept;
+    void merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept;
+    std::vector<std::byte>& next_copy(std::uint64_t bytes);
+    void log_stores();
+
+    write_buffer buffer_;
+    std::vector<std::byte> copies_[HF_REDO_READS + 1];
+    unsigned copies_made_ = 0;
+};
+thread_local deferred_section mine;
+
+constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % granule_bytes; }
+
+/// Calls 'visit(granule's offset, first byte in it, bytes)' for each granule of a range.
+template <class Visit>
+void for_each_granule(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) {
+    for (const std::uint64_t end = offset + bytes; offset < end;) {
+        const std::uint64_t first = within(offset);
+        const std::uint64_t here = std::min(granule_bytes - first, end - offset);
+        visit(offset - first, first, here);
+        offset += here;
+    }
+}
+
+buffered_granule& deferred_section::granule_of(std::uint64_t offset) {
+    buffered_granule& g = buffer_.at(offset);
+    // A damaged pointer must not lead to headers, lanes or the allocator's tables.
+    if (g.mask == 0 && !open().pool().blocks.durable().covers(offset, granule_bytes))
+        fatal("%s (%s) stores at offset %#llx, where no block is", open().function()->name,
+              open().function()->where, static_cast<unsigned long long>(offset));
+    return g;
+}
+
+void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
+    const std::uint64_t offset = open().defer(address, bytes);
+    if (offset == section::outside) return address;
+    const std::uint64_t first = within(offset);
+    HF_ASSERT_SLOW(first + bytes <= granule_bytes);
+    buffered_granule& g = granule_of(offset - first);
+    const std::uint16_t mask = mask_of(first, bytes);
+    if ((g.mask & mask) == 0) std::memcpy(g.bytes + first, address, bytes);
+    else if ((g.mask & mask) != mask)
+        for (std::uint64_t i = first; i < first + bytes; ++i)
+            if ((g.mask >> i & 1) == 0) g.bytes[i] = address[i - first];
+    g.mask |= mask;
+    return g.bytes + first;
+}
+
+/// 'source(to, at, bytes)' stores the bytes that begin 'at' bytes behind the first.
+template <class Source>
+void deferred_section::put(std::byte* to, std::uint64_t bytes, Source&& source) {
+    const std::uint64_t offset = open().defer(to, bytes);
+    if (offset == section::outside) return source(to, 0, bytes);
+    for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
+        buffered_granule& g = granule_of(at);
+        source(g.bytes + first, at + first - offset, here);
+        g.mask |= mask_of(first, here);
+    });
+}
+
+/// Whether any of these bytes has been stored.
+bool deferred_section::waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    if (bytes / granule_bytes > buffer_.size()) {
+        for (std::size_t i = 0; i < buffer_.size(); ++i)
+            if (buffer_[i].offset < offset + bytes && offset < buffer_[i].offset + granule_bytes)
+                return true;
+        return false;
+    }
+    bool any = false;
+    for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
+        const buffered_granule* g = buffer_.find(at);
+        any = any || (g != nullptr && (g->mask & mask_of(first, here)) != 0);
+    });
+    return any;
+}
+
+/// Puts those bytes of a range that have been stored over a copy of what is in place.
+void deferred_section::merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
+        const buffered_granule* g = buffer_.find(at);
+        if (g == nullptr) return;
+        for (std::uint64_t i = first; i < first + here; ++i)
+            if ((g->mask >> i & 1) != 0) into[at + i - offset] = g->bytes[i];
+    });
+}
+
+std::vector<std::byte>& deferred_section::next_copy(std::uint64_t bytes) {
+    std::vector<std::byte>& copy = copies_[copies_made_++ % std::size(copies_)];
+    copy.resize(bytes);
+    return copy;
+}
+
+const std::byte* deferred_section::read(const std::byte* address, std::uint64_t bytes) {
+    if (buffer_.empty()) return address;
+    const std::uint64_t offset = offset_of(address);
+    if (!in_pool(offset) || bytes == 0) return address;
+    if (const std::uint64_t first = within(offset); first + bytes <= granule_bytes) {
+        const buffered_granule* g = buffer_.find(offset - first);
+        if (g == nullptr || (g->mask & mask_of(first, bytes)) == 0) return address;
+        if ((g->mask & mask_of(first, bytes)) == mask_of(first, bytes)) return g->bytes + first;
+    } else if (!waits_in(offset, bytes)) {
+        return address;
+    }
+    std::vector<std::byte>& copy = next_copy(bytes);
+    std::memcpy(copy.data(), address, bytes);
+    merge(copy.data(), offset, bytes);
+    return copy.data();
+}
+
+const std::byte* deferred_section::read_string(const std::byte* address) {
+    if (buffer_.empty() || !in_pool(offset_of(address))) return address;
+    std::uint64_t length = 0;
+    while (*read(address + length, 1) != std::byte{0}) ++length;
+    return read(address, length + 1);
+}
+
+/// Writes what waits as new_bytes records.
+void deferred_section::log_stores() {
+    alignas(8) std::byte entries[512];
+    std::uint64_t used = 0;
+    for (std::size_t i = 0; i < buffer_.size(); ++i) {
+        const buffered_granule& g = buffer_[i];
+        if (used + sizeof(deferred_store) + granule_bytes > sizeof entries) {
+            open().log_new_bytes(entries, used, false);
+            used = 0;
+        }
+        const deferred_store head{g.offset << 16 | g.mask};
+        std::memcpy(entries + used, &head, sizeof head);
+        used += sizeof head;
+        for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
+            if ((g.mask & mask_of(w, word_bytes)) == 0) continue;
+            std::memcpy(entries + used, g.bytes + w, word_bytes);
+            for (std::uint64_t b = w; b < w + word_bytes; ++b) // never what was here before
+                if ((g.mask >> b & 1) == 0) entries[used + b - w] = std::byte{0};
+            used += word_bytes;
+        }
+    }
+    open().log_new_bytes(entries, used, true);
+}
+
+void deferred_section::commit() {
+    section& s = open();
+    if (!buffer_.empty() || s.changes_blocks()) {
+        s.log_own_memory();
+        log_stores();
+        s.make_log_durable(); // before anything is stored in place: upholds section.hpp (8)
+        for (std::size_t i = 0; i < buffer_.size(); ++i)
+            s.store_deferred({buffer_[i].offset << 16 | buffer_[i].mask}, buffer_[i].bytes);
+    }
+    s.commit(false);
+}
+
+const std::byte* bytes_at(const void* address) { return static_cast<const std::byte*>(address); }
+std::byte* bytes_at(void* address) { return static_cast<std::byte*>(address); }
+
+} // namespace
+} // namespace hf::redo
+
+using hf::redo::bytes_at;
+using hf::redo::mine;
+
+extern "C" {
+
+int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+    return hf::without_exceptions("hf_redo_begin", [&] {
+        // Recovery needs neither function nor arguments; they are named for reports only.
+        const int begun = hf::begin_section(hf::engine_rows::redo, *function, packed_args, 0);
+        if (begun == 1) mine.start();
+        return begun;
+    });
+}
+
+void hf_redo_commit(void) noexcept {
+    hf::without_exceptions("hf_redo_commit", [] { mine.commit(); });
+    hf::current_section = nullptr;
+}
+
+void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
+    return hf::without_exceptions("hf_redo_write",
+                                  [&] { return mine.write(bytes_at(address), bytes); });
+}
+
+void hf_redo_put(void* to, const void* from, std::uint64_t bytes) noexcept {
+    hf::without_exceptions("hf_redo_put", [&] {
+        mine.put(bytes_at(to), bytes, [&](std::byte* part, std::uint64_t at, std::uint64_t count) {
+            std::memmove(part, bytes_at(from) + at, count);
+        });
+    });
+}
+
+void hf_redo_copy(void* to, const void* from, std::uint64_t bytes) noexcept {
+    hf_redo_put(to, hf_redo_read(from, bytes), bytes);
+}
+
+void hf_redo_fill(void* to, int byte, std::uint64_t bytes) noexcept {
+    hf::without_exceptions("hf_redo_fill", [&] {
+        mine.put(bytes_at(to), bytes, [&](std::byte* part, std::uint64_t, std::uint64_t count) {
+            std::memset(part, byte, count);
+        });
+    });
+}
+
+const void* hf_redo_read(const void* address, std::uint64_t bytes) noexcept {
+    return hf::without_exceptions("hf_redo_read",
+                                  [&] { return mine.read(bytes_at(address), bytes); });
+}
+
+const void* hf_redo_read_string(const void* address) noexcept {
+    return hf::without_exceptions("hf_redo_read_string",
+                                  [&] { return mine.read_string(bytes_at(address)); });
+}
+
+} // extern "C"

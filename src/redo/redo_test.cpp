@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a section sees what it stored, whatever the sizes and places of its accesses; nothing is in place
+// before its commit, everything after it, for two ordering points; logs that are whole are replayed,
+// others have changed nothing, damaged ones are refused. Method: sections instrumented by hand, random
+// accesses against an array of bytes; logs written by hand.
+#include <log/lane.hpp>
+#include <open/pool_impl.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/alloc.hpp>
+#include <holdfast/persist.hpp>
+#include <holdfast/pool.hpp>
+#include <holdfast/redo.hpp>
+#include <holdfast/txfunc.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <random>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace hf;
+
+constexpr std::size_t area_bytes = 400;
+struct root {
+    std::byte area[area_bytes];
+    std::uint64_t* block;
+};
+const hf_txfunc described{HF_ABI_VERSION, 0, 2301, 1, "redo", "here", nullptr, 0, nullptr};
+
+class Redo : public ::testing::TestWithParam<mode> {
+protected:
+    ~Redo() override { ::unlink(path_.c_str()); }
+    result<pool> try_open() {
+        open_options o;
+        o.layout = "redo_test/1";
+        o.create_bytes = 256_KiB;
+        o.mode = GetParam();
+        o.engines = {redo::engine()};
+        return pool::open(path_, o);
+    }
+    pool open() {
+        auto p = try_open();
+        if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), std::abort();
+        return std::move(*p);
+    }
+    template <class Body> static void section(Body&& body) {
+        hf_redo_begin(&described, nullptr);
+        body();
+        hf_redo_commit();
+    }
+    static std::uint64_t seen(const std::uint64_t* at) {
+        std::uint64_t value = 0;
+        std::memcpy(&value, hf_redo_read(at, 8), 8);
+        return value;
+    }
+    static void store(std::uint64_t* to, std::uint64_t value) {
+        std::memcpy(hf_redo_write(to, 8), &value, 8);
+    }
+    const std::string path_ = "/dev/shm/hf_redo_test." + std::to_string(::getpid());
+};
+
+/// Stores, copies and fills at random places, and the same to a model.
+void change(std::mt19937_64& random, std::byte* area, std::vector<std::byte>& model) {
+    const auto below = [&](std::uint64_t n) { return random() % n; };
+    const std::size_t bytes = 1 + below(below(4) == 0 ? 100 : 20);
+    const std::size_t to = below(area_bytes - bytes), from = below(area_bytes - bytes);
+    switch (below(4)) {
+    case 0: {
+        const std::size_t size = std::size_t{1} << below(5), at = to / size * size;
+        std::vector<std::byte> value(size, static_cast<std::byte>(random()));
+        void* const place = hf_redo_write(area + at, size);
+        ASSERT_EQ(std::memcmp(place, model.data() + at, size), 0) << "what an exchange would read";
+        std::memcpy(place, value.data(), size);
+        std::memcpy(model.data() + at, value.data(), size);
+        break;
+    }
+    case 1: {
+        std::vector<std::byte> value(bytes, static_cast<std::byte>(random()));
+        hf_redo_put(area + to, value.data(), bytes);
+        std::memcpy(model.data() + to, value.data(), bytes);
+        break;
+    }
+    case 2:
+        hf_redo_copy(area + to, area + from, bytes);
+        std::memmove(model.data() + to, model.data() + from, bytes);
+        break;
+    default:
+        hf_redo_fill(area + to, static_cast<int>(bytes), bytes);
+        std::memset(model.data() + to, static_cast<int>(bytes), bytes);
+    }
+    const std::size_t many = 1 + below(area_bytes), at = below(area_bytes - many + 1);
+    ASSERT_EQ(std::memcmp(hf_redo_read(area + at, many), model.data() + at, many), 0);
+    // Of several reads each stays what it was.
+    const void* reads[HF_REDO_READS];
+    for (std::size_t i = 0; i < HF_REDO_READS; ++i) reads[i] = hf_redo_read(area + i * 7, 30);
+    for (std::size_t i = 0; i < HF_REDO_READS; ++i)
+        ASSERT_EQ(std::memcmp(reads[i], model.data() + i * 7, 30), 0);
+}
+
+TEST_P(Redo, ASectionSeesWhatItStoredAndOthersOnlyWhatIsCommitted) {
+    pool p = open();
+    std::byte* const area = p.root<root>()->area;
+    for (std::uint64_t seed = 1; seed <= 300; ++seed) {
+        std::mt19937_64 random(seed);
+        const std::vector<std::byte> before(area, area + area_bytes);
+        std::vector<std::byte> model = before;
+        section([&] {
+            for (std::uint64_t i = 0; i < 1 + seed % 40; ++i) {
+                ASSERT_NO_FATAL_FAILURE(change(random, area, model)) << "seed " << seed;
+                ASSERT_EQ(std::memcmp(area, before.data(), area_bytes), 0) << "seed " << seed;
+            }
+        });
+        ASSERT_EQ(std::memcmp(area, model.data(), area_bytes), 0) << "seed " << seed;
+    }
+}
+
+TEST_P(Redo, StringsEndWhereTheSectionEndedThem) {
+    pool p = open();
+    std::byte* const area = p.root<root>()->area;
+    section([&] { hf_redo_fill(area, 'a', 64); });
+    section([&] {
+        EXPECT_EQ(std::strlen(static_cast<const char*>(hf_redo_read_string(area))), 64U);
+        hf_redo_fill(area + 40, 0, 1);
+        EXPECT_EQ(std::strlen(static_cast<const char*>(hf_redo_read_string(area + 3))), 37U);
+        EXPECT_EQ(std::strlen(static_cast<const char*>(hf_redo_read_string(area + 41))), 23U);
+    });
+}
+
+TEST_P(Redo, VolatileMemoryAndItsOwnAreStoredToAtOnce) {
+    pool p = open();
+    root* const r = p.root<root>();
+    std::uint64_t local = 1;
+    section([&] {
+        store(&local, 2);
+        EXPECT_EQ(local, 2U);
+        auto* own = static_cast<std::uint64_t*>(hf_alloc(64));
+        store(own, 3);
+        EXPECT_EQ(*own, 3U);
+        EXPECT_EQ(seen(own), 3U);
+        std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+        EXPECT_EQ(r->block, nullptr);
+    });
+    EXPECT_EQ(*r->block, 3U);
+    EXPECT_EQ(account(p).blocks, 2U);
+}
+
+TEST_P(Redo, ASectionWaitsTwiceOneThatStoresNothingNever) {
+    pool p = open();
+    root* const r = p.root<root>();
+    section([&] { hf_redo_fill(r->area, 1, 1); });
+    const auto points = [](auto&& body) {
+        const std::uint64_t before = persist::thread_counters().ordering_points;
+        section(body);
+        return persist::thread_counters().ordering_points - before;
+    };
+    EXPECT_EQ(points([&] { hf_redo_fill(r->area, 2, 100); }), 2U);
+    EXPECT_EQ(points([&] {
+                  auto* own = static_cast<std::uint64_t*>(hf_alloc(64));
+                  store(own, 3);
+                  std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+              }),
+              2U);
+    EXPECT_EQ(points([&] { (void)seen(reinterpret_cast<std::uint64_t*>(r->area)); }), 0U);
+}
+
+/// A section's log as a kill leaves it behind its last record: one store, to 'offset'.
+void leave_log(pool& p, std::uint64_t offset, std::uint64_t value, bool whole,
+               std::uint64_t cut = 0) {
+    pool_file& file = *p.internals().file;
+    const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
+    start_lane(file, 0, epoch - 1);
+    const begin_payload head{epoch, described.id, described.version, engine_redo, 0, 0};
+    const deferred_store where{offset << 16 | 0xff};
+    std::byte store[16];
+    std::memcpy(store, &where, 8);
+    std::memcpy(store + 8, &value, 8);
+    lane_writer log;
+    log.start(file.medium(), lane_start(file, 0, epoch));
+    const std::uint64_t order = file.medium().keeps_order() ? in_order_bit : 0;
+    log.append(record_kind::begin, order, sizeof head, &head, sizeof head);
+    log.append(record_kind::new_bytes, whole, sizeof store - cut, store, sizeof store - cut);
+    file.medium().fence();
+}
+
+TEST_P(Redo, AWholeLogIsReplayedAnyOtherHasChangedNothing) {
+    for (const bool whole : {true, false}) {
+        {
+            pool p = open();
+            auto* at = reinterpret_cast<std::uint64_t*>(p.root<root>()->area);
+            section([&] { store(at, 1); });
+            leave_log(p, p.offset_of(at), 2, whole);
+            pool::impl::abandon(std::move(p));
+        }
+        pool p = open();
+        EXPECT_EQ(*reinterpret_cast<std::uint64_t*>(p.root<root>()->area), whole ? 2U : 1U);
+        EXPECT_EQ(p.recovered().replayed, whole ? 1U : 0U);
+        EXPECT_EQ(p.recovered().discarded, whole ? 0U : 1U);
+    }
+}
+
+TEST_P(Redo, ALogThatLeadsElsewhereIsRefused) {
+    std::uint64_t inside = 0;
+    {
+        pool p = open();
+        inside = p.offset_of(p.root<root>()->area);
+    }
+    struct log {
+        std::uint64_t offset, cut;
+    };
+    for (const log l : {log{64, 0}, {inside + 8, 0}, {inside, 4}, {inside, 12}, {1ULL << 47, 0}}) {
+        {
+            pool p = open();
+            leave_log(p, l.offset, 2, true, l.cut);
+            pool::impl::abandon(std::move(p));
+        }
+        const auto p = try_open();
+        ASSERT_FALSE(p) << l.offset << ' ' << l.cut;
+        EXPECT_EQ(p.error().code(), errc::corrupt) << p.error().what();
+        ::unlink(path_.c_str());
+        (void)open();
+    }
+}
+
+INSTANTIATE_TEST_SUITE_P(Modes, Redo, ::testing::Values(mode::process, mode::pmem),
+                         [](const auto& info) {
+                             return info.param == mode::process ? "process" : "pmem";
+                         });
+
+} // namespace
