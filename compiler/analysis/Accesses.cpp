@@ -86,15 +86,8 @@ private:
         {&I, Address, R, Location ? *Location : locate(Address, R), Strays});
   }
 
-  /// Returns the origin of what an access meets, and whether that may lie
-  /// outside of the object its address is computed from.
-  std::pair<Origin, bool> originAt(Instruction &I, Value *Address,
-                                   uint64_t Bytes) const {
-    Origin From = originOf(Address, Fresh, &Loops);
-    if (From == Origin::Preserved || From == Origin::Constant)
-      return {From, false};
-    bool Strays = mayStray(Address, Bytes, {&I, &Tree, &Loops});
-    return {Strays ? Origin::Unknown : From, Strays};
+  Met originAt(Instruction &I, Value *Address, uint64_t Bytes) const {
+    return originOfAccess(Address, Bytes, {&I, &Tree, &Loops}, Fresh);
   }
 
   Write *write(Instruction &I, Value *Address, uint64_t Bytes, Value *Length,
@@ -171,6 +164,15 @@ private:
 };
 
 } // namespace
+
+Met originOfAccess(const Value *Address, uint64_t Bytes, const Place &Where,
+                   const FreshFunctions &Fresh) {
+  Origin From = originOf(Address, Fresh, Where.Loops);
+  if (From == Origin::Preserved || From == Origin::Constant)
+    return {From, false};
+  bool Strays = mayStray(Address, Bytes, Where);
+  return {Strays ? Origin::Unknown : From, Strays};
+}
 
 Accesses collectAccesses(Function &F, const FreshFunctions &Fresh,
                          const DominatorTree &Tree, const LoopInfo &Loops,

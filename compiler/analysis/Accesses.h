@@ -58,6 +58,15 @@ Accesses collectAccesses(llvm::Function &F, const FreshFunctions &Fresh,
                          const llvm::DominatorTree &Tree,
                          const llvm::LoopInfo &Loops, bool FreshReads = false);
 
+/// The origin of what an access of 'Bytes' bytes at 'Address' meets, and whether
+/// that may lie outside of the object its address is computed from.
+struct Met {
+  Origin From;
+  bool Strays;
+};
+Met originOfAccess(const llvm::Value *Address, uint64_t Bytes,
+                   const Place &Where, const FreshFunctions &Fresh);
+
 /// Whether the two accesses cannot meet, by alias analysis without types. What
 /// it says of objects apart does not hold for addresses that stray.
 llvm::AliasResult aliasOf(llvm::BatchAAResults &Queries, const Read &R,

@@ -15,7 +15,10 @@
 // 5. hf_vlog_preserve comes before the first store that may reach PM, also
 //    across calls: the record must be complete before the section has changed
 //    anything.
+// 6. Where writes are buffered, no function of the library meets PM of which
+//    nobody can tell how much it reads or writes (BufferedAccesses.cpp).
 #include "analysis/SectionRules.h"
+#include "analysis/BufferedAccesses.h"
 #include "analysis/Calls.h"
 #include "analysis/VolatileAddresses.h"
 
@@ -111,12 +114,14 @@ public:
       checkLocalsStayLocal();
       checkPreserveOrder();
     }
-    findVolatileAddresses(All, Fresh,
-                          [&](const SectionFunction &F, const Twine &Message,
-                              const DebugLoc &Where) {
-                            Current = &F;
-                            fail(Message, Where);
-                          });
+    auto Fail = [&](const SectionFunction &F, const Twine &Message,
+                    const DebugLoc &Where) {
+      Current = &F;
+      fail(Message, Where);
+    };
+    findVolatileAddresses(All, Fresh, Fail);
+    if (All.Options.Engine->Logs == LoggedWrites::buffered)
+      findUnbufferable(All, Fresh, Fail);
     for (const HandledCall &Call : All.Handled)
       if (!Call.Callee || Throwers.contains(Call.Callee)) {
         Current = Call.In;

@@ -9,7 +9,8 @@
 //    noexcept function.
 // 3. Masked stores of vectorised loops become branches and plain stores: a log
 //    of the whole vector would also restore bytes that are not the section's
-//    own.
+//    own. Where writes are buffered, masked loads do as well: each lane is
+//    looked up.
 // 4. Every call to a visible body goes to that function's helper instance, made
 //    on first use, which also ends recursion. A txfunc called here is a helper
 //    like any other: it joins the section.
@@ -78,7 +79,7 @@ private:
   void prepare(const SectionFunction &F) {
     removeUnwinding(F);
     endThrows(F);
-    expandMaskedStores(*F.Instance);
+    expandMasked(*F.Instance);
     replaceLibraryCalls(*F.Instance);
     for (Instruction &I : instructions(*F.Instance)) {
       auto *Call = dyn_cast<CallInst>(&I);
@@ -103,13 +104,24 @@ private:
       Call.setArgOperand(Argument, helperFor(*F, ReachedFrom));
   }
 
-  static void expandMaskedStores(Function &F) {
-    auto IsMasked = [](const Instruction &I) {
+  void expandMasked(Function &F) const {
+    const bool Loads = All.Options.Engine->Logs == LoggedWrites::buffered;
+    auto IsMasked = [&](const Instruction &I) {
       const auto *Call = dyn_cast<IntrinsicInst>(&I);
-      return Call &&
-             is_contained({Intrinsic::masked_store, Intrinsic::masked_scatter,
-                           Intrinsic::masked_compressstore},
-                          Call->getIntrinsicID());
+      if (!Call)
+        return false;
+      switch (Call->getIntrinsicID()) {
+      case Intrinsic::masked_store:
+      case Intrinsic::masked_scatter:
+      case Intrinsic::masked_compressstore:
+        return true;
+      case Intrinsic::masked_load:
+      case Intrinsic::masked_gather:
+      case Intrinsic::masked_expandload:
+        return Loads;
+      default:
+        return false;
+      }
     };
     if (none_of(instructions(F), IsMasked))
       return;

@@ -6,15 +6,17 @@
 // 2. Resolve indirect calls (ResolveCalls). Clone what their sections run
 //    (CloneSections), check it (SectionRules), lay out arguments and hash
 //    versions.
-// 3. Decide about every write (ClobberWrites). Every decision falls before the
-//    first insertion: they rest on attributes of callees, too.
-// 4. Insert calls (InsertCalls), replace the txfuncs by entries and register
-//    them (EmitEntry).
+// 3. Decide about every write (ClobberWrites), or about every access where writes
+//    are buffered (BufferedAccesses). Every decision falls before the first
+//    insertion: they rest on attributes of callees, too.
+// 4. Insert calls (InsertCalls, BufferAccesses), replace the txfuncs by entries
+//    and register them (EmitEntry).
 #include "transform/Instrument.h"
 #include "analysis/Arguments.h"
 #include "analysis/Captures.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
+#include "transform/BufferAccesses.h"
 #include "transform/CloneSections.h"
 #include "transform/EmitEntry.h"
 #include "transform/HideBodies.h"
@@ -22,6 +24,7 @@
 #include "transform/MarkFunctions.h"
 #include "transform/ResolveCalls.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/Instructions.h"
@@ -42,6 +45,33 @@ static void removeLinkGuard(Module &M) {
   for (User *Call : make_early_inc_range(Guard->users()))
     cast<CallInst>(Call)->eraseFromParent();
   Guard->eraseFromParent();
+}
+
+static void logWrites(const Sections &All, const FreshFunctions &Fresh,
+                      FunctionAnalysisManager &FAM) {
+  const EngineInfo &Engine = *All.Options.Engine;
+  std::vector<SmallVector<LoggedWrite, 16>> Decisions;
+  std::vector<Regions> Cut;
+  for (const auto &F : All.Functions) {
+    auto &Library = FAM.getResult<TargetLibraryAnalysis>(*F->Instance);
+    Decisions.push_back(
+        decideWrites(*F->Instance, F->As, All.Options, Fresh, Library));
+    Cut.push_back(Engine.Logs == LoggedWrites::regions
+                      ? cutIntoRegions(*F->Instance, Fresh, Library)
+                      : Regions());
+  }
+  for (auto [F, Writes, Its] : zip(All.Functions, Decisions, Cut)) {
+    insertCalls(*F->Instance, Writes, Its, Engine);
+    dropMemoryPromises(*F->Instance);
+  }
+}
+
+static void bufferWrites(const Sections &All, const FreshFunctions &Fresh) {
+  std::vector<BufferedAccesses> Found = findBufferedAccesses(All, Fresh);
+  for (auto [F, Its] : zip(All.Functions, Found)) {
+    bufferAccesses(*F->Instance, Its, *All.Options.Engine);
+    dropMemoryPromises(*F->Instance);
+  }
 }
 
 static void instrument(ArrayRef<Function *> Txfuncs,
@@ -70,21 +100,10 @@ static void instrument(ArrayRef<Function *> Txfuncs,
   if (!Fit)
     return; // the errors fail the compilation
 
-  std::vector<SmallVector<LoggedWrite, 16>> Decisions;
-  for (const auto &F : All.Functions)
-    Decisions.push_back(
-        decideWrites(*F->Instance, F->As, Options, Fresh,
-                     FAM.getResult<TargetLibraryAnalysis>(*F->Instance)));
-  std::vector<Regions> Cut(Instances.size());
-  if (Options.Engine->Logs == LoggedWrites::regions)
-    for (size_t I = 0; I != Instances.size(); ++I)
-      Cut[I] =
-          cutIntoRegions(*Instances[I], Fresh,
-                         FAM.getResult<TargetLibraryAnalysis>(*Instances[I]));
-  for (size_t I = 0; I != Instances.size(); ++I) {
-    insertCalls(*Instances[I], Decisions[I], Cut[I], *Options.Engine);
-    dropMemoryPromises(*Instances[I]);
-  }
+  if (Options.Engine->Logs == LoggedWrites::buffered)
+    bufferWrites(All, Fresh);
+  else
+    logWrites(All, Fresh, FAM);
   for (size_t I = 0; I != Txfuncs.size(); ++I) {
     dropMemoryPromises(*Txfuncs[I]);
     Descriptors.push_back(
@@ -129,10 +148,17 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
 /// calls.
 static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   auto *AnyType = FunctionType::get(Type::getVoidTy(M.getContext()), false);
+  SmallVector<std::string, 10> Names = {"hf_note_store", "hf_txfunc_register"};
+  for (StringRef Step : {"begin", "commit"})
+    Names.push_back(Engine.callee(Step));
+  if (Engine.Logs == LoggedWrites::buffered)
+    for (StringRef Step :
+         {"write", "put", "copy", "fill", "read", "read_string"})
+      Names.push_back(Engine.callee(Step));
+  else
+    Names.push_back(Engine.callee("log"));
   SmallVector<Value *, 8> Functions;
-  for (const std::string &Name :
-       {Engine.callee("begin"), Engine.callee("commit"), Engine.callee("log"),
-        std::string("hf_note_store"), std::string("hf_txfunc_register")})
+  for (const std::string &Name : Names)
     Functions.push_back(M.getOrInsertFunction(Name, AnyType).getCallee());
   return Functions;
 }

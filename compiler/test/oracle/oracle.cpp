@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "oracle.hpp"
+#include "redo_model.hpp"
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/abi/trace_abi.h>
@@ -30,13 +31,15 @@ struct log_entry {
     image old_bytes;
 };
 
+enum class logging { clobber, undo, redo };
+
 struct open_section {
     const hf_txfunc* function = nullptr;
     image arguments;
     std::vector<image> preserved;
     std::size_t preserve_next = 0;
     bool re_executing = false;
-    bool undo = false;
+    logging kind = logging::clobber;
     int depth = 0;
 };
 
@@ -67,6 +70,8 @@ struct account {
 
 alignas(64) std::byte storage[pool_bytes];
 open_section section;
+redo_model buffer; // of a section of engine redo
+image start_image;
 std::vector<log_entry> entries;
 std::vector<byte_state> bytes_seen(pool_bytes);
 std::vector<std::size_t> announced; // where bytes_seen says so
@@ -105,6 +110,7 @@ std::size_t offset_of(const void* address) {
 }
 
 bool is_fresh(std::size_t offset) { return offset >= heap_bytes; }
+bool is_redo() { return section.kind == logging::redo; }
 
 void breaks(const char* rule, std::size_t offset) {
     if (broken_rule != nullptr) return;
@@ -141,6 +147,7 @@ void log(const void* address, std::uint64_t bytes) {
 /// Rule of the analysis (compiler/README.md, 1): the byte-exact form, whatever the values.
 void judge_load(std::size_t offset, std::size_t bytes) {
     for (std::size_t i = offset; i < offset + bytes; ++i) {
+        if (is_redo() && buffer.stored(i)) breaks("a buffered byte is read in place", i);
         if (bytes_seen[i].written || bytes_seen[i].input) continue;
         if (is_fresh(i)) breaks("fresh memory is read before it is written", i);
         bytes_seen[i].input = true;
@@ -152,11 +159,14 @@ void judge_store(std::size_t offset, std::size_t bytes) {
     bool clobbers = false;
     for (std::size_t i = offset; i < offset + bytes; ++i) {
         byte_state& b = bytes_seen[i];
+        if (is_redo() && buffer.buffers(storage + i))
+            breaks("a byte is stored in place before the commit", i);
         if (!b.announced) breaks("a store is neither noted nor logged", i);
-        if (!b.written && (b.input || section.undo) && !is_fresh(i)) {
+        const bool undo = section.kind == logging::undo;
+        if (!b.written && (b.input || undo) && !is_fresh(i) && !is_redo()) {
             clobbers |= b.input;
             if (!b.logged)
-                breaks(section.undo ? "an old byte is not logged"
+                breaks(undo ? "an old byte is not logged"
                                     : "an input is overwritten without a log entry",
                        i);
         }
@@ -187,7 +197,7 @@ void remember(std::size_t offset, std::size_t bytes) {
     }
 }
 
-int begin(const hf_txfunc* function, const void* packed, bool undo) {
+int begin(const hf_txfunc* function, const void* packed, logging kind) {
     if (section.depth != 0) {
         std::printf("begin inside a section: nested txfuncs must be called as helpers\n");
         std::exit(1);
@@ -198,7 +208,8 @@ int begin(const hf_txfunc* function, const void* packed, bool undo) {
     }
     section.depth = 1;
     section.function = function;
-    section.undo = undo;
+    section.kind = kind;
+    buffer.begin(storage, heap_bytes + heap_kept);
     const auto* from = static_cast<const std::byte*>(packed);
     section.arguments.assign(from, from + function->args_bytes);
     return 1;
@@ -207,6 +218,34 @@ int begin(const hf_txfunc* function, const void* packed, bool undo) {
 void commit() {
     event();
     section.depth = 0;
+}
+
+/// Nothing that is not fresh was stored in place.
+void judge_places() {
+    for (std::size_t i = 0; i < heap_bytes + heap_kept; ++i)
+        if (storage[i] != start_image[i]) breaks("a byte is stored in place before the commit", i);
+}
+
+void commit_redo() {
+    event();
+    judge_places();
+    buffer.commit();
+    section.depth = 0;
+}
+
+/// A store of engine redo: it notes what it leaves where it is. 'here': and makes it, too.
+void store(const void* address, std::uint64_t bytes, bool here) {
+    event();
+    forget_notes();
+    if (!in_pool(address)) return;
+    if (!buffer.buffers(address)) {
+        for (std::size_t i = 0; here && i < bytes; ++i)
+            bytes_seen.at(offset_of(address) + i).written = true;
+        return note(address, bytes);
+    }
+    ++seen.logged;
+    for (std::size_t i = 0; i < bytes; ++i)
+        bytes_seen.at(offset_of(address) + i).announced_ever = true;
 }
 
 image snapshot() { return image(storage, storage + pool_bytes); }
@@ -299,6 +338,10 @@ void check_undo(const scenario& s, const image& start, int at) {
     compare(s, start, heap_bytes, at, 0);
 }
 
+void check_redo(const scenario& s, const image& start, int at) {
+    compare(s, start, heap_bytes + heap_kept, at, 0);
+}
+
 void check_clobber(const scenario& s, const image& start, const image& end, int at,
                    std::mt19937_64& random) {
     const image crashed = snapshot();
@@ -341,7 +384,7 @@ void explore(const scenario& s) {
     heap_used = 0;
     s.prepare();
     heap_kept = heap_used;
-    const image start = snapshot();
+    const image start = start_image = snapshot();
 
     const account whole = judge(s);
     const image end = snapshot();
@@ -360,14 +403,37 @@ void explore(const scenario& s) {
             restore(start);
             reset();
             if (attempt(at, s.run)) return fail(s, at, 0, "not deterministic");
+            if (is_redo()) {
+                check_redo(s, start, at);
+                break;
+            }
             lose(start, mix, random);
-            if (section.undo)
+            if (section.kind == logging::undo)
                 check_undo(s, start, at);
             else
                 check_clobber(s, start, end, at, random);
         }
     std::printf("%-28s %3d events %3ld logged %3ld clobbers %4ld inputs\n", s.name, length,
                 whole.logged, whole.clobbers, whole.inputs);
+}
+
+/// Prints what the scenario makes of the pool, wherever the pool lies.
+void print_image(const scenario& s) {
+    std::memset(storage, 0, pool_bytes);
+    heap_used = heap_kept = 0;
+    s.prepare();
+    heap_kept = heap_used;
+    start_image = snapshot();
+    reset();
+    s.run();
+    std::uint64_t sum = 0;
+    for (std::size_t i = 0; i < pool_bytes; i += word_bytes) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, storage + i, word_bytes);
+        const std::uint64_t offset = word - reinterpret_cast<std::uintptr_t>(storage);
+        sum = (sum ^ (offset < pool_bytes ? offset : word)) * 0x100000001b3 + i;
+    }
+    std::printf("%s %016llx\n", s.name, static_cast<unsigned long long>(sum));
 }
 
 } // namespace
@@ -387,15 +453,42 @@ extern "C" {
 
 void hf_txfunc_register(const hf_txfunc* function) noexcept { registered().insert(function); }
 int hf_clobber_begin(const hf_txfunc* f, const void* packed) noexcept {
-    return begin(f, packed, false);
+    return begin(f, packed, logging::clobber);
 }
 void hf_clobber_commit() noexcept { commit(); }
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept { log(address, bytes); }
 int hf_undo_begin(const hf_txfunc* f, const void* packed) noexcept {
-    return begin(f, packed, true);
+    return begin(f, packed, logging::undo);
 }
 void hf_undo_commit() noexcept { commit(); }
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept { log(address, bytes); }
+int hf_redo_begin(const hf_txfunc* f, const void* packed) noexcept {
+    return begin(f, packed, logging::redo);
+}
+void hf_redo_commit() noexcept { commit_redo(); }
+void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
+    store(address, bytes, false);
+    return buffer.write(address, bytes);
+}
+void hf_redo_put(void* to, const void* from, std::uint64_t bytes) noexcept {
+    store(to, bytes, true);
+    buffer.put(to, static_cast<const std::byte*>(from), bytes);
+}
+void hf_redo_copy(void* to, const void* from, std::uint64_t bytes) noexcept {
+    store(to, bytes, true);
+    buffer.copy(to, from, bytes);
+}
+void hf_redo_fill(void* to, int byte, std::uint64_t bytes) noexcept {
+    store(to, bytes, true);
+    const image filled(bytes, static_cast<std::byte>(byte));
+    buffer.put(to, filled.data(), bytes);
+}
+const void* hf_redo_read(const void* address, std::uint64_t bytes) noexcept {
+    return buffer.read(address, bytes);
+}
+const void* hf_redo_read_string(const void* address) noexcept {
+    return buffer.read_string(address);
+}
 void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
     event();
     note(address, bytes);
@@ -444,21 +537,25 @@ const void* hf_vlog_preserve(const void* bytes, std::size_t count) noexcept {
 }
 }
 
-/// oracle [--nested N] [scenario]
+/// oracle [--nested N] [--images] [scenario]
 int main(int argc, char** argv) {
     const char* wanted = nullptr;
+    bool images = false;
     for (int i = 1; i < argc; ++i) {
         if (std::strcmp(argv[i], "--nested") == 0 && i + 1 < argc)
             nested_max = std::atoi(argv[++i]);
+        else if (std::strcmp(argv[i], "--images") == 0)
+            images = true;
         else
             wanted = argv[i];
     }
     int count = 0;
     for (scenario* s = scenarios; s != nullptr; s = s->next) {
         if (wanted != nullptr && std::strcmp(wanted, s->name) != 0) continue;
-        explore(*s);
+        images ? print_image(*s) : explore(*s);
         ++count;
     }
+    if (images) return 0;
     std::printf("oracle: scenarios=%d crashes=%ld failures=%d\n", count, crashes, failures);
     return failures == 0 && count > 0 ? 0 : 1;
 }

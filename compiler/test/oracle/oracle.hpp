@@ -10,7 +10,8 @@
 // 2. Make a legal image of PM: what was stored; or, since nothing of it was written back, a part:
 //    every line a prefix of the words stored to it (traced code), or any mix of old and new words.
 // 3. Clobber: restore the log newest first, re-execute from the recorded arguments, and compare the
-//    whole pool with an uninterrupted run. Undo: restore and compare with the start image.
+//    whole pool with an uninterrupted run. Undo: restore and compare with the start image. Redo:
+//    nothing was stored in place.
 // 4. Clobber: crash the re-execution too, at every event (or --nested N of them), and recover again.
 //
 // Besides, in the uninterrupted run: every byte that the section changes must have been noted or
@@ -18,7 +19,12 @@
 //
 // 5. A byte read before the section wrote it is an input. The first store to an input must be logged;
 //    engine undo: the first store to any byte that is not fresh.
-// 6. A store is noted or logged, and no other call of the runtime lies between the note and it.
+// 6. Engine redo: no store but to fresh memory is made in place before the commit, and no byte that
+//    is in the buffer is read in place.
+// 7. A store is noted or logged, and no other call of the runtime lies between the note and it.
+//
+// With --images it prints what each scenario makes of the pool: the same, whichever the engine, and
+// without any.
 #pragma once
 
 #include <holdfast/txfunc.hpp>

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What goes through the buffer:
+//
+// 1. Every write that may reach PM, unless it is to fresh memory: nothing leads
+//    there until the commit, so that it can be written in place.
+// 2. Every read that may be of PM, unless it is of fresh memory, and that may
+//    come after a write of (1). In a section's own function that is a question
+//    of its control flow, calls of functions that write counting as writes; in a
+//    helper everything comes after a write.
+//
+// A read that is left out sees the memory itself, which holds what the section
+// has found there: no write of (1) changes it before the commit.
+#include "analysis/BufferedAccesses.h"
+#include "analysis/BufferedCalls.h"
+#include "analysis/Calls.h"
+
+#include "llvm/IR/CFG.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+/// Instances that may buffer a store.
+using Storers = SmallPtrSet<const Function *, 16>;
+
+static bool isBuffered(const Write &W) {
+  return W.From != Origin::Fresh && mayBePM(W.Address);
+}
+
+/// Whether a function of the library, or an intrinsic, may meet PM through this
+/// argument, and not in fresh memory.
+static bool meetsPM(const CallBase &Call, unsigned Argument,
+                    const FreshFunctions &Fresh, const Place &Where) {
+  const Value *Address = Call.getArgOperand(Argument);
+  if (!Address->getType()->isPtrOrPtrVectorTy() || !mayBePM(Address))
+    return false;
+  return Address->getType()->isVectorTy() ||
+         originOfAccess(Address, 0, Where, Fresh).From == Origin::Unknown;
+}
+
+/// Sorts the accesses of 'F', whatever their order.
+static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
+  BufferedAccesses Found;
+  DominatorTree Tree(F);
+  LoopInfo Loops(Tree);
+  Accesses All = collectAccesses(F, Fresh, Tree, Loops);
+  for (const Write &W : All.Writes) {
+    if (W.From == Origin::Fresh)
+      Found.Notes.push_back({W, /*Log=*/false});
+    else if (isBuffered(W))
+      Found.Writes.insert({W.At, W.Address});
+  }
+  for (Instruction &I : instructions(F)) {
+    auto *Call = dyn_cast<CallBase>(&I);
+    const BufferedCall *Shape = Call ? findBufferedCall(*Call) : nullptr;
+    if (!Shape)
+      continue;
+    for (const ArgumentExtent &Extent : Shape->Extents) {
+      if (Extent.What == ArgumentExtent::None ||
+          !meetsPM(*Call, Extent.Argument, Fresh, {&I, &Tree, &Loops}))
+        continue;
+      bool Writes = Extent.What == ArgumentExtent::Result ||
+                    Extent.What == ArgumentExtent::End;
+      (Writes ? Found.Writes : Found.Reads)
+          .insert({Call, Call->getArgOperand(Extent.Argument)});
+    }
+  }
+  for (const Read &R : All.Reads)
+    if (R.Address && mayBePM(R.Address))
+      Found.Reads.insert({R.At, R.Address});
+  return Found;
+}
+
+/// Whether the call runs an instance that may store: directly, or by a function
+/// of the library that calls it back.
+static bool callsStorer(const CallBase &Call, const Storers &Known) {
+  if (Known.contains(calledFunction(Call)))
+    return true;
+  int Back = calledBack(Call);
+  return Back >= 0 &&
+         Known.contains(dyn_cast<Function>(
+             Call.getArgOperand(unsigned(Back))->stripPointerCasts()));
+}
+
+static Storers findStorers(const Sections &All,
+                           ArrayRef<BufferedAccesses> Found) {
+  Storers Known;
+  for (auto [F, Its] : zip(All.Functions, Found))
+    if (!Its.Writes.empty())
+      Known.insert(F->Instance);
+  for (bool Grew = true; Grew;) {
+    Grew = false;
+    for (const auto &F : All.Functions)
+      for (const Instruction &I : instructions(*F->Instance))
+        if (const auto *Call = dyn_cast<CallBase>(&I))
+          if (callsStorer(*Call, Known))
+            Grew |= Known.insert(F->Instance).second;
+  }
+  return Known;
+}
+
+/// Removes the reads of 'F', a section's own function, that no store comes
+/// before.
+static void dropReadsBeforeStores(const Function &F, const Storers &Known,
+                                  BufferedAccesses &Found) {
+  SmallPtrSet<const Instruction *, 16> Stores;
+  for (const AccessedAt &W : Found.Writes)
+    Stores.insert(W.first);
+  for (const Instruction &I : instructions(F))
+    if (const auto *Call = dyn_cast<CallBase>(&I))
+      if (callsStorer(*Call, Known))
+        Stores.insert(Call);
+
+  SmallPtrSet<const BasicBlock *, 32> After; // entered behind a store
+  SmallVector<const BasicBlock *, 32> Left;
+  for (const Instruction *Store : Stores)
+    append_range(Left, successors(Store->getParent()));
+  while (!Left.empty()) {
+    const BasicBlock *Block = Left.pop_back_val();
+    if (After.insert(Block).second)
+      append_range(Left, successors(Block));
+  }
+
+  SmallPtrSet<const Instruction *, 16> Late;
+  for (const BasicBlock &Block : F) {
+    bool Stored = After.contains(&Block);
+    for (const Instruction &I : Block) {
+      if (Stored)
+        Late.insert(&I);
+      Stored |= Stores.contains(&I);
+    }
+  }
+  DenseSet<AccessedAt> Kept;
+  for (const AccessedAt &R : Found.Reads)
+    if (Late.contains(R.first))
+      Kept.insert(R);
+  Found.Reads = std::move(Kept);
+}
+
+std::vector<BufferedAccesses>
+findBufferedAccesses(const Sections &All, const FreshFunctions &Fresh) {
+  std::vector<BufferedAccesses> Found;
+  for (const auto &F : All.Functions)
+    Found.push_back(accessesOf(*F->Instance, Fresh));
+  Storers Known = findStorers(All, Found);
+  for (auto [F, Its] : zip(All.Functions, Found))
+    if (F->As == Role::Entry)
+      dropReadsBeforeStores(*F->Instance, Known, Its);
+  return Found;
+}
+
+static std::string nameOf(const CallBase &Call) {
+  StringRef Name = calledFunction(Call)->getName();
+  Name.consume_front("hf_c_");
+  return Name.str();
+}
+
+void findUnbufferable(
+    const Sections &All, const FreshFunctions &Fresh,
+    function_ref<void(const SectionFunction &, const Twine &, const DebugLoc &)>
+        Report) {
+  std::vector<BufferedAccesses> Found = findBufferedAccesses(All, Fresh);
+  for (auto [F, Its] : zip(All.Functions, Found)) {
+    DominatorTree Tree(*F->Instance);
+    LoopInfo Loops(Tree);
+    for (const Instruction &I : instructions(*F->Instance)) {
+      const auto *Call = dyn_cast<CallBase>(&I);
+      CallKind Kind = Call ? classifyCall(*Call).Kind : CallKind::NoAccess;
+      if (Kind != CallKind::Logs && Kind != CallKind::Reads)
+        continue;
+      const BufferedCall *Shape = findBufferedCall(*Call);
+      for (unsigned A = 0; A != Call->arg_size(); ++A) {
+        if (Shape && Shape->extentOf(A))
+          continue;
+        bool Meets = Kind == CallKind::Reads &&
+                             Call->getArgOperand(A)->getType()->isPointerTy()
+                         ? Its.Reads.contains({Call, Call->getArgOperand(A)})
+                         : meetsPM(*Call, A, Fresh, {&I, &Tree, &Loops});
+        if (!Meets)
+          continue;
+        Report(*F,
+               "call of '" + nameOf(*Call) +
+                   "' with the address of memory that may be persistent: how "
+                   "much of it is read or written cannot be told, and engine " +
+                   All.Options.Engine->Name +
+                   " keeps elsewhere what the section has stored; call it on a "
+                   "copy in a local variable",
+               I.getDebugLoc());
+        break;
+      }
+    }
+  }
+}
+
+} // namespace holdfast

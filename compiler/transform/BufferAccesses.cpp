@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Accesses through a section's write buffer:
+//
+// 1. A store asks where to store. One that is wider than the buffer's grains, or
+//    may lie in two of them, puts its bytes there from a local variable.
+// 2. A load asks where to read, directly before it: what it is told holds until
+//    the next store. What is said of its address (alignment, aliases,
+//    invariance) is not said of that place.
+// 3. Copies and fills are calls of the runtime; where only the source may be PM,
+//    they stay and read from the place that holds it.
+// 4. Aggregates that a call copies for its callee are copied before the call,
+//    those that it returns in memory are put there after it.
+// 5. Stores to fresh memory stay, and are noted when everything is rewritten, so
+//    that no call of the runtime comes between them and their note.
+//
+// Sections have no atomic and no volatile accesses (SectionRules.cpp), and
+// masked ones were expanded (CloneSections.cpp).
+#include "transform/BufferAccesses.h"
+#include "transform/BufferBuilder.h"
+#include "transform/BufferLibraryCalls.h"
+#include "transform/InsertCalls.h"
+
+#include "llvm/ADT/Statistic.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
+
+#define DEBUG_TYPE "holdfast"
+
+using namespace llvm;
+
+STATISTIC(NumLookedUp, "Loads that look into the write buffer");
+STATISTIC(NumBuffered, "Stores to the write buffer");
+
+namespace holdfast {
+
+namespace {
+
+class Rewriter {
+public:
+  Rewriter(const BufferedAccesses &Found, const EngineInfo &Engine)
+      : Found(Found), Engine(Engine) {}
+
+  void run(Instruction &I) {
+    if (auto *Load = dyn_cast<LoadInst>(&I))
+      rewriteLoad(*Load);
+    else if (auto *Store = dyn_cast<StoreInst>(&I))
+      rewriteStore(*Store);
+    else if (auto *Memory = dyn_cast<MemIntrinsic>(&I))
+      rewriteBytes(*Memory);
+    else if (auto *Call = dyn_cast<CallInst>(&I);
+             Call && !isa<IntrinsicInst>(I))
+      rewriteCall(*Call);
+  }
+
+private:
+  const BufferedAccesses &Found;
+  const EngineInfo &Engine;
+
+  void rewriteLoad(LoadInst &Load) {
+    if (!Found.Reads.contains({&Load, Load.getPointerOperand()}))
+      return;
+    ++NumLookedUp;
+    BufferBuilder Builder(Engine, Load, Load);
+    uint64_t Bytes =
+        Load.getDataLayout().getTypeStoreSize(Load.getType()).getFixedValue();
+    Load.setOperand(
+        0, Builder.read(Load.getPointerOperand(), Builder.word(Bytes)));
+    Load.setAlignment(Align(1));
+    Load.dropUnknownNonDebugMetadata();
+  }
+
+  void rewriteStore(StoreInst &Store) {
+    if (!Found.Writes.contains({&Store, Store.getPointerOperand()}))
+      return;
+    ++NumBuffered;
+    BufferBuilder Builder(Engine, Store, Store);
+    Builder.store(Store.getValueOperand(), Store.getPointerOperand(),
+                  Store.getAlign());
+    Store.eraseFromParent();
+  }
+
+  void rewriteBytes(MemIntrinsic &Memory) {
+    auto *Transfer = dyn_cast<MemTransferInst>(&Memory);
+    Value *From = Transfer ? Transfer->getRawSource() : nullptr;
+    Value *To = Memory.getRawDest();
+    BufferBuilder Builder(Engine, Memory, Memory);
+    if (!Found.Writes.contains({&Memory, To})) {
+      if (From && Found.Reads.contains({&Memory, From})) {
+        ++NumLookedUp;
+        Transfer->setSource(
+            Builder.read(From, Builder.word(Memory.getLength())));
+        Transfer->setSourceAlignment(Align(1));
+        Memory.dropUnknownNonDebugMetadata();
+      }
+      return;
+    }
+    ++NumBuffered;
+    Value *Bytes = Builder.word(Memory.getLength());
+    if (!From)
+      Builder.fill(To, cast<MemSetInst>(Memory).getValue(), Bytes);
+    else if (isa<MemCpyInst>(Memory) && !mayBePM(From))
+      Builder.put(To, From, Bytes);
+    else
+      Builder.copy(To, From, Bytes);
+    Memory.eraseFromParent();
+  }
+
+  void rewriteCall(CallInst &Call) {
+    // A call that is given locals of this function is no tail call.
+    for (unsigned A = 0; A != Call.arg_size(); ++A) {
+      Value *Address = Call.getArgOperand(A);
+      if (Type *T = Call.getParamByValType(A)) {
+        if (Found.Reads.contains({&Call, Address}))
+          passCopy(Call, A, *T);
+      } else if (Type *T = Call.getParamStructRetType(A)) {
+        if (Found.Writes.contains({&Call, Address}))
+          returnThroughLocal(Call, A, *T);
+      }
+    }
+    bufferLibraryCall(Call, Found, Engine);
+  }
+
+  static uint64_t bytesOf(const CallInst &Call, Type &T) {
+    return Call.getDataLayout().getTypeStoreSize(&T).getFixedValue();
+  }
+
+  void passCopy(CallInst &Call, unsigned Argument, Type &T) {
+    ++NumLookedUp;
+    BufferBuilder Builder(Engine, Call, Call);
+    AllocaInst *Copy = Builder.local(&T, Call.getParamAlign(Argument));
+    uint64_t Bytes = bytesOf(Call, T);
+    Builder.CreateMemCpy(
+        Copy, Copy->getAlign(),
+        Builder.read(Call.getArgOperand(Argument), Builder.word(Bytes)),
+        Align(1), Bytes);
+    Call.setArgOperand(Argument, Copy);
+    Call.setTailCallKind(CallInst::TCK_None);
+  }
+
+  void returnThroughLocal(CallInst &Call, unsigned Argument, Type &T) {
+    ++NumBuffered;
+    BufferBuilder Builder(Engine, *Call.getNextNode(), Call);
+    AllocaInst *Result = Builder.local(&T, Call.getParamAlign(Argument));
+    Builder.put(Call.getArgOperand(Argument), Result,
+                Builder.word(bytesOf(Call, T)));
+    Call.setArgOperand(Argument, Result);
+    Call.setTailCallKind(CallInst::TCK_None);
+  }
+};
+
+} // namespace
+
+void bufferAccesses(Function &F, const BufferedAccesses &Found,
+                    const EngineInfo &Engine) {
+  keepAllocasInEntry(F);
+  SmallVector<Instruction *, 64> All;
+  for (Instruction &I : instructions(F))
+    All.push_back(&I);
+  Rewriter Rewrite(Found, Engine);
+  for (Instruction *I : All)
+    Rewrite.run(*I);
+  insertCalls(F, Found.Notes, {}, Engine);
+}
+
+} // namespace holdfast
