@@ -8,6 +8,7 @@
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
+#include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
 #include <string_view>
@@ -25,6 +26,7 @@ constexpr std::string_view engine_of_build() { return HF_ENGINE_TEXT(HF_ENGINE);
 inline std::vector<const hf::engine*> engines_of_build() {
     if (engine_of_build() == "clobber") return {hf::clobber::engine()};
     if (engine_of_build() == "undo") return {hf::undo::engine()};
+    if (engine_of_build() == "redo") return {hf::redo::engine()};
     return {};
 }
 
