@@ -107,12 +107,20 @@ struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
 };
 
 /// Refuses link-time optimisation: the link would have to translate what its
-/// sections are made of.
+/// sections are made of. Refuses sections that buffer: their pointers pass
+/// through memory of no pool, untranslated.
 struct RelocatePass : PassInfoMixin<RelocatePass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     if (isForLinkTimeOptimisation(M)) {
       M.getContext().emitError("-holdfast-relocatable does not work with "
                                "link-time optimisation: compile with -fno-lto");
+      return PreservedAnalyses::all();
+    }
+    if (Engine && Engine->Logs == LoggedWrites::buffered &&
+        M.getFunction(Engine->callee("begin"))) {
+      M.getContext().emitError("-holdfast-relocatable does not work with "
+                               "sections of engine " +
+                               Engine->Name);
       return PreservedAnalyses::all();
     }
     return RelocateAccessesPass().run(M, MAM);
