@@ -41,6 +41,13 @@ static bool meetsPM(const CallBase &Call, unsigned Argument,
          originOfAccess(Address, 0, Where, Fresh).From == Origin::Unknown;
 }
 
+static void insertUses(const Instruction &I, const Value *Address,
+                       AddressUses &Uses) {
+  for (const Use &U : I.operands())
+    if (U.get() == Address)
+      Uses.insert(&U);
+}
+
 /// Sorts the accesses of 'F', whatever their order.
 static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
   BufferedAccesses Found;
@@ -51,7 +58,7 @@ static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
     if (W.From == Origin::Fresh)
       Found.Notes.push_back({W, /*Log=*/false});
     else if (isBuffered(W))
-      Found.Writes.insert({W.At, W.Address});
+      insertUses(*W.At, W.Address, Found.Writes);
   }
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
@@ -65,12 +72,12 @@ static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
       bool Writes = Extent.What == ArgumentExtent::Result ||
                     Extent.What == ArgumentExtent::End;
       (Writes ? Found.Writes : Found.Reads)
-          .insert({Call, Call->getArgOperand(Extent.Argument)});
+          .insert(&Call->getArgOperandUse(Extent.Argument));
     }
   }
   for (const Read &R : All.Reads)
     if (R.Address && mayBePM(R.Address))
-      Found.Reads.insert({R.At, R.Address});
+      insertUses(*R.At, R.Address, Found.Reads);
   return Found;
 }
 
@@ -107,8 +114,8 @@ static Storers findStorers(const Sections &All,
 static void dropReadsBeforeStores(const Function &F, const Storers &Known,
                                   BufferedAccesses &Found) {
   SmallPtrSet<const Instruction *, 16> Stores;
-  for (const AccessedAt &W : Found.Writes)
-    Stores.insert(W.first);
+  for (const Use *Written : Found.Writes)
+    Stores.insert(cast<Instruction>(Written->getUser()));
   for (const Instruction &I : instructions(F))
     if (const auto *Call = dyn_cast<CallBase>(&I))
       if (callsStorer(*Call, Known))
@@ -133,10 +140,10 @@ static void dropReadsBeforeStores(const Function &F, const Storers &Known,
       Stored |= Stores.contains(&I);
     }
   }
-  DenseSet<AccessedAt> Kept;
-  for (const AccessedAt &R : Found.Reads)
-    if (Late.contains(R.first))
-      Kept.insert(R);
+  AddressUses Kept;
+  for (const Use *Read : Found.Reads)
+    if (Late.contains(cast<Instruction>(Read->getUser())))
+      Kept.insert(Read);
   Found.Reads = std::move(Kept);
 }
 
@@ -175,10 +182,10 @@ void findUnbufferable(
       for (unsigned A = 0; A != Call->arg_size(); ++A) {
         if (Shape && Shape->extentOf(A))
           continue;
-        bool Meets = Kind == CallKind::Reads &&
-                             Call->getArgOperand(A)->getType()->isPointerTy()
-                         ? Its.Reads.contains({Call, Call->getArgOperand(A)})
-                         : meetsPM(*Call, A, Fresh, {&I, &Tree, &Loops});
+        bool IsRead = Kind == CallKind::Reads &&
+                      Call->getArgOperand(A)->getType()->isPointerTy();
+        bool Meets = IsRead ? Its.Reads.contains(&Call->getArgOperandUse(A))
+                            : meetsPM(*Call, A, Fresh, {&I, &Tree, &Loops});
         if (!Meets)
           continue;
         Report(*F,

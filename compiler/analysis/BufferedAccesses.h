@@ -12,12 +12,13 @@
 
 namespace holdfast {
 
-/// An instruction and the address at which it reads or writes.
-using AccessedAt = std::pair<const llvm::Instruction *, const llvm::Value *>;
+/// The operands by which instructions read or write. They stay what they are when
+/// the address itself is computed by another instruction from now on.
+using AddressUses = llvm::DenseSet<const llvm::Use *>;
 
 struct BufferedAccesses {
-  llvm::DenseSet<AccessedAt> Reads;  ///< may read what a store has buffered
-  llvm::DenseSet<AccessedAt> Writes; ///< may write PM that is not fresh
+  AddressUses Reads;  ///< may read what a store has buffered
+  AddressUses Writes; ///< may write PM that is not fresh
   /// Stores to fresh memory, which stay where they are and are only noted.
   llvm::SmallVector<LoggedWrite, 16> Notes;
 };

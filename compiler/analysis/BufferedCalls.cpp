@@ -8,13 +8,11 @@ using namespace llvm;
 
 namespace holdfast {
 
-static constexpr ArgumentExtent bytes(int Argument, int Length,
-                                      unsigned Unit = 1) {
-  return {ArgumentExtent::Bytes, Argument, Length, -1, Unit};
+static constexpr ArgumentExtent bytes(int Argument, int Length) {
+  return {ArgumentExtent::Bytes, Argument, Length};
 }
-static constexpr ArgumentExtent until(int Argument, int Stop, int Length,
-                                      unsigned Unit = 1) {
-  return {ArgumentExtent::Until, Argument, Length, Stop, Unit};
+static constexpr ArgumentExtent until(int Argument, int Stop, int Length) {
+  return {ArgumentExtent::Until, Argument, Length, Stop};
 }
 static constexpr ArgumentExtent string(int Argument) {
   return {ArgumentExtent::String, Argument};
@@ -28,7 +26,6 @@ static constexpr ArgumentExtent end(int Argument) {
 }
 
 static constexpr int Zero = -1, NoLimit = -1;
-static constexpr unsigned Wide = 4; // wchar_t
 static constexpr unsigned LongDouble = 10;
 
 static const BufferedCall Table[] = {
@@ -50,9 +47,6 @@ static const BufferedCall Table[] = {
     {"strpbrk", {string(0), string(1)}, 0},
     {"strspn", {string(0), string(1)}},
     {"strcspn", {string(0), string(1)}},
-    {"wcslen", {until(0, Zero, NoLimit, Wide)}},
-    {"wmemchr", {until(0, 1, 2, Wide)}, 0},
-    {"wmemcmp", {bytes(0, 2, Wide), bytes(1, 2, Wide)}},
     {"_ZSt11_Hash_bytesPKvmm", {bytes(0, 1)}},
     {"hf_c_strcasecmp", {string(0), string(1)}},
     {"hf_c_strncasecmp", {until(0, Zero, 2), until(1, Zero, 2)}},

@@ -14,17 +14,17 @@ namespace holdfast {
 struct ArgumentExtent {
   enum Kind {
     None,
-    Bytes,  ///< reads 'Length' units
-    Until,  ///< reads units up to one that equals 'Stop', but at most 'Length'
+    Bytes,  ///< reads 'Length' of them
+    Until,  ///< reads up to one that equals 'Stop', but at most 'Length'
     String, ///< reads bytes up to a zero
-    Result, ///< writes 'Unit' bytes
+    Result, ///< writes 'Width' bytes
     End,    ///< unless null: writes a pointer into argument 0, a String
   };
   Kind What = None;
   int Argument = -1;
-  int Length = -1;   ///< an argument; -1: no limit
-  int Stop = -1;     ///< an argument; -1: a zero
-  unsigned Unit = 1; ///< in bytes
+  int Length = -1; ///< an argument; -1: no limit
+  int Stop = -1;   ///< an argument; -1: a zero
+  unsigned Width = 0;
 };
 
 struct BufferedCall {

@@ -5,7 +5,8 @@
 // 1. A store asks where to store. One that is wider than the buffer's grains, or
 //    may lie in two of them, puts its bytes there from a local variable.
 // 2. A load asks where to read, directly before it: what it is told holds until
-//    the next store. What is said of its address (alignment, aliases,
+//    the next store. Small and aligned ones do so if the filter says that
+//    something of their line is in the buffer. What is said of its address (alignment, aliases,
 //    invariance) is not said of that place.
 // 3. Copies and fills are calls of the runtime; where only the source may be PM,
 //    they stay and read from the place that holds it.
@@ -36,6 +37,9 @@ namespace holdfast {
 
 namespace {
 
+/// Wider loads are rare, and the filter's code is not short.
+constexpr uint64_t InLineBytesMax = 16;
+
 class Rewriter {
 public:
   Rewriter(const BufferedAccesses &Found, const EngineInfo &Engine)
@@ -58,20 +62,25 @@ private:
   const EngineInfo &Engine;
 
   void rewriteLoad(LoadInst &Load) {
-    if (!Found.Reads.contains({&Load, Load.getPointerOperand()}))
+    if (!Found.Reads.contains(
+            &Load.getOperandUse(LoadInst::getPointerOperandIndex())))
       return;
     ++NumLookedUp;
     BufferBuilder Builder(Engine, Load, Load);
     uint64_t Bytes =
         Load.getDataLayout().getTypeStoreSize(Load.getType()).getFixedValue();
-    Load.setOperand(
-        0, Builder.read(Load.getPointerOperand(), Builder.word(Bytes)));
+    bool InLine = isPowerOf2_64(Bytes) && Bytes <= InLineBytesMax &&
+                  Load.getAlign().value() >= Bytes;
+    Value *Address = Load.getPointerOperand();
+    Load.setOperand(0, InLine ? Builder.readInLine(Address, Builder.word(Bytes))
+                              : Builder.read(Address, Builder.word(Bytes)));
     Load.setAlignment(Align(1));
     Load.dropUnknownNonDebugMetadata();
   }
 
   void rewriteStore(StoreInst &Store) {
-    if (!Found.Writes.contains({&Store, Store.getPointerOperand()}))
+    if (!Found.Writes.contains(
+            &Store.getOperandUse(StoreInst::getPointerOperandIndex())))
       return;
     ++NumBuffered;
     BufferBuilder Builder(Engine, Store, Store);
@@ -85,8 +94,8 @@ private:
     Value *From = Transfer ? Transfer->getRawSource() : nullptr;
     Value *To = Memory.getRawDest();
     BufferBuilder Builder(Engine, Memory, Memory);
-    if (!Found.Writes.contains({&Memory, To})) {
-      if (From && Found.Reads.contains({&Memory, From})) {
+    if (!Found.Writes.contains(&Memory.getRawDestUse())) {
+      if (Transfer && Found.Reads.contains(&Transfer->getRawSourceUse())) {
         ++NumLookedUp;
         Transfer->setSource(
             Builder.read(From, Builder.word(Memory.getLength())));
@@ -109,12 +118,12 @@ private:
   void rewriteCall(CallInst &Call) {
     // A call that is given locals of this function is no tail call.
     for (unsigned A = 0; A != Call.arg_size(); ++A) {
-      Value *Address = Call.getArgOperand(A);
+      const Use &Address = Call.getArgOperandUse(A);
       if (Type *T = Call.getParamByValType(A)) {
-        if (Found.Reads.contains({&Call, Address}))
+        if (Found.Reads.contains(&Address))
           passCopy(Call, A, *T);
       } else if (Type *T = Call.getParamStructRetType(A)) {
-        if (Found.Writes.contains({&Call, Address}))
+        if (Found.Writes.contains(&Address))
           returnThroughLocal(Call, A, *T);
       }
     }

@@ -9,11 +9,13 @@ namespace holdfast {
 
 /// What hf_NAME_write takes at most, and what it cuts memory into.
 static constexpr uint64_t WriteBytesMax = 16;
+/// The filter is about lines of 64 bytes.
+static constexpr unsigned LineShift = 6;
 
 BufferBuilder::BufferBuilder(const EngineInfo &Engine, Instruction &Point,
                              const Instruction &Access)
-    : AccessBuilder(Point, Access), Engine(Engine), F(*Point.getFunction()),
-      M(*Point.getModule()) {}
+    : AccessBuilder(Point, Access), Engine(Engine), Point(Point),
+      F(*Point.getFunction()), M(*Point.getModule()) {}
 
 CallInst *BufferBuilder::call(StringRef Step, Type *Result,
                               ArrayRef<Value *> Arguments) {
@@ -30,6 +32,29 @@ CallInst *BufferBuilder::call(StringRef Step, Type *Result,
 
 Value *BufferBuilder::read(Value *Address, Value *Bytes) {
   return call("read", getPtrTy(), {Address, Bytes});
+}
+
+Value *BufferBuilder::readInLine(Value *Address, Value *Bytes) {
+  Type *Word = getInt64Ty();
+  Constant *Filter = M.getOrInsertGlobal(Engine.callee("filter"), Word, [&] {
+    return new GlobalVariable(
+        M, Word, /*isConstant=*/false, GlobalValue::ExternalLinkage, nullptr,
+        Engine.callee("filter"), nullptr, GlobalValue::InitialExecTLSModel);
+  });
+  Value *Line =
+      CreateAnd(CreateLShr(CreatePtrToInt(Address, Word), LineShift), 63);
+  Value *Bits = CreateLoad(Word, CreateThreadLocalAddress(Filter));
+  Value *IsThere = CreateTrunc(CreateLShr(Bits, Line), getInt1Ty());
+
+  BasicBlock *Head = Point.getParent();
+  Instruction *Then = enterIf(IsThere, Point);
+  Value *Place = read(Address, Bytes);
+  PHINode *Both =
+      PHINode::Create(Address->getType(), 2, "", Point.getParent()->begin());
+  Both->addIncoming(Address, Head);
+  Both->addIncoming(Place, Then->getParent());
+  SetInsertPoint(&Point);
+  return Both;
 }
 
 Value *BufferBuilder::readString(Value *Address) {
@@ -94,24 +119,21 @@ Value *BufferBuilder::lengthOfString(Value *At) {
   return CreateCall(Strlen, At);
 }
 
-Value *BufferBuilder::countUntil(Value *Address, Value *Stop, Value *Most,
-                                 unsigned Unit) {
-  return CreateCall(
-      counter(Unit),
-      {Address, CreateZExtOrTrunc(Stop, getIntNTy(8 * Unit)), word(Most)});
+Value *BufferBuilder::countUntil(Value *Address, Value *Stop, Value *Most) {
+  return CreateCall(counter(), {Address, CreateTrunc(Stop, getInt8Ty()), Most});
 }
 
-/// Makes uint64_t (const void* at, unit stop, uint64_t most), which looks at
-/// unit after unit: how far it may look shows as it goes.
-Function *BufferBuilder::counter(unsigned Unit) {
-  std::string Name = Engine.callee("until" + std::to_string(8 * Unit));
+/// Makes uint64_t (const void* at, char stop, uint64_t most), which looks at byte
+/// after byte: how far it may look shows as it goes.
+Function *BufferBuilder::counter() {
+  std::string Name = Engine.callee("until");
   if (Function *Known = M.getFunction(Name))
     return Known;
   LLVMContext &Context = M.getContext();
-  Type *Word = getInt64Ty(), *Element = getIntNTy(8 * Unit);
-  auto *Counter = Function::Create(
-      FunctionType::get(Word, {getPtrTy(), Element, Word}, false),
-      GlobalValue::InternalLinkage, Name, M);
+  Type *Word = getInt64Ty(), *Byte = getInt8Ty();
+  auto *Counter =
+      Function::Create(FunctionType::get(Word, {getPtrTy(), Byte, Word}, false),
+                       GlobalValue::InternalLinkage, Name, M);
   Counter->addFnAttr(Attribute::NoUnwind);
   auto NewBlock = [&](const char *Name) {
     return BasicBlock::Create(Context, Name, Counter);
@@ -127,13 +149,13 @@ Function *BufferBuilder::counter(unsigned Unit) {
                        Done);
 
   Builder.SetInsertPoint(Look);
-  Value *At = Builder.CreateGEP(Element, Counter->getArg(0), Count);
+  Value *At = Builder.CreateGEP(Byte, Counter->getArg(0), Count);
   CallInst *Place =
       Builder.CreateCall(M.getOrInsertFunction(Engine.callee("read"),
                                                getPtrTy(), getPtrTy(), Word),
-                         {At, Builder.getInt64(Unit)});
+                         {At, Builder.getInt64(1)});
   Place->setDoesNotThrow();
-  Value *Found = Builder.CreateAlignedLoad(Element, Place, Align(1));
+  Value *Found = Builder.CreateAlignedLoad(Byte, Place, Align(1));
   Value *Next = Builder.CreateAdd(Count, Builder.getInt64(1));
   Builder.CreateCondBr(Builder.CreateICmpEQ(Found, Counter->getArg(1)), Done,
                        Loop);

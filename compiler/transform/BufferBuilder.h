@@ -19,6 +19,9 @@ public:
   /// Returns where 'Bytes' bytes can be read: until the section stores, and a
   /// few more such calls have been made. So it must stand before its use.
   llvm::Value *read(llvm::Value *Address, llvm::Value *Bytes);
+  /// The same for bytes that lie in one line: looks into the buffer if the
+  /// filter says so.
+  llvm::Value *readInLine(llvm::Value *Address, llvm::Value *Bytes);
   llvm::Value *readString(llvm::Value *Address);
   /// Stores 'V' at 'Address', element by element where 'V' has padding.
   void store(llvm::Value *V, llvm::Value *Address, llvm::Align Known);
@@ -26,11 +29,10 @@ public:
   void copy(llvm::Value *To, llvm::Value *From, llvm::Value *Bytes);
   void fill(llvm::Value *To, llvm::Value *Byte, llvm::Value *Bytes);
 
-  /// Returns how many units of 'Unit' bytes there are at 'Address' up to the
-  /// first that equals 'Stop', which counts, but at most 'Most'. No unit behind
-  /// that is read.
+  /// Returns how many bytes there are at 'Address' up to the first that equals
+  /// 'Stop', which counts, but at most 'Most'. No byte behind that is read.
   llvm::Value *countUntil(llvm::Value *Address, llvm::Value *Stop,
-                          llvm::Value *Most, unsigned Unit);
+                          llvm::Value *Most);
   /// Returns strlen of a string that readString has returned.
   llvm::Value *lengthOfString(llvm::Value *At);
 
@@ -42,12 +44,13 @@ public:
 
 private:
   const EngineInfo &Engine;
+  llvm::Instruction &Point;
   llvm::Function &F;
   llvm::Module &M;
 
   llvm::CallInst *call(llvm::StringRef Step, llvm::Type *Result,
                        llvm::ArrayRef<llvm::Value *> Arguments);
-  llvm::Function *counter(unsigned Unit);
+  llvm::Function *counter();
 };
 
 } // namespace holdfast

@@ -46,10 +46,10 @@ private:
     return A < 0 ? nullptr : Call.getArgOperand(unsigned(A));
   }
   bool reads(int A) const {
-    return A >= 0 && Found.Reads.contains({&Call, argument(A)});
+    return A >= 0 && Found.Reads.contains(&Call.getArgOperandUse(A));
   }
   bool writes(int A) const {
-    return A >= 0 && Found.Writes.contains({&Call, argument(A)});
+    return A >= 0 && Found.Writes.contains(&Call.getArgOperandUse(A));
   }
   void replaceArgument(int A, Value *New) {
     Call.setArgOperand(unsigned(A), New);
@@ -68,7 +68,7 @@ private:
     for (unsigned I = 0; I != 2; ++I) {
       int A = Shape.Extents[I].Argument;
       if (Shape.Extents[I].What == ArgumentExtent::Result && writes(A))
-        resultThroughLocal(A, Shape.Extents[I].Unit);
+        resultThroughLocal(A, Shape.Extents[I].Width);
       if (Shape.Extents[I].What == ArgumentExtent::End &&
           (Reads[0] || writes(A)))
         endThroughLocal(A, Text);
@@ -102,21 +102,15 @@ private:
 
   /// Returns null for strings.
   Value *bytesOf(const ArgumentExtent &Extent) {
-    Value *Units = Extent.Length < 0 ? Builder.word(UINT64_MAX)
-                                     : Builder.word(argument(Extent.Length));
-    switch (Extent.What) {
-    case ArgumentExtent::Bytes:
-      break;
-    case ArgumentExtent::Until:
-      Units = Builder.countUntil(argument(Extent.Argument),
-                                 Extent.Stop < 0 ? Builder.getInt32(0)
-                                                 : argument(Extent.Stop),
-                                 Units, Extent.Unit);
-      break;
-    default:
+    if (Extent.What == ArgumentExtent::String)
       return nullptr;
-    }
-    return Builder.CreateMul(Units, Builder.word(uint64_t(Extent.Unit)));
+    Value *Bytes = Extent.Length < 0 ? Builder.word(UINT64_MAX)
+                                     : Builder.word(argument(Extent.Length));
+    if (Extent.What == ArgumentExtent::Until)
+      return Builder.countUntil(
+          argument(Extent.Argument),
+          Extent.Stop < 0 ? Builder.getInt32(0) : argument(Extent.Stop), Bytes);
+    return Bytes;
   }
 
   void translateResult(Value *Place, Value *Old) {
@@ -168,7 +162,7 @@ private:
   Value *bytesRead(const RangeWriter &Shape) {
     Value *Most = Builder.word(argument(Shape.Length));
     return stopsAtZero(Shape) ? Builder.countUntil(argument(Shape.Source),
-                                                   Builder.getInt32(0), Most, 1)
+                                                   Builder.getInt32(0), Most)
                               : Most;
   }
 

@@ -968,3 +968,21 @@ HF_TXFUNC void run_closure(pair* p, long by) noexcept {
     step(p->b, p->a);
 }
 SCENARIO(run_closure, [] { *at<pair>(0) = {3, 4}; }, [] { run_closure(at<pair>(0), 6); })
+
+// --- Vectors ---------------------------------------------------------------------------------------
+
+// Two vectors overlap: a half of one is what was stored to the other.
+using four = long __attribute__((vector_size(32)));
+using two = long __attribute__((vector_size(16)));
+struct __attribute__((packed, aligned(8))) half_aligned {
+    two v;
+};
+HF_TXFUNC void vectors(four* v, half_aligned* u) noexcept {
+    (*v)[1] = 9;
+    *v = *v * 3 + (*v)[1];
+    u->v = u->v + 1;
+    *v += u->v[0];
+    u[1] = u[0];
+}
+SCENARIO(vectors, [] { for (int i = 0; i < 32; ++i) at<long>(0)[i] = i; },
+         [] { vectors(at<four>(64), at<half_aligned>(72)); })

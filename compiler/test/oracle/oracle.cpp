@@ -465,6 +465,7 @@ void hf_undo_log(const void* address, std::uint64_t bytes) noexcept { log(addres
 int hf_redo_begin(const hf_txfunc* f, const void* packed) noexcept {
     return begin(f, packed, logging::redo);
 }
+__thread std::uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));
 void hf_redo_commit() noexcept { commit_redo(); }
 void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
     store(address, bytes, false);

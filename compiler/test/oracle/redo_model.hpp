@@ -5,7 +5,8 @@
 //
 // 1. Every byte of the pool that is not fresh is read from a copy, stored or not. The copy is at an
 //    odd address, and spoilt as soon as it may be.
-// 2. Where a store goes is another place each time, which is looked at when the next call comes.
+// 2. The filter says of every other line that it may be in the buffer, whether it is or not.
+// 3. Where a store goes is another place each time, which is looked at when the next call comes.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -26,6 +27,7 @@ public:
     void begin(std::byte* base, std::size_t buffered) {
         *this = {};
         base_ = base;
+        hf_redo_filter = 0x5555555555555555;
         stored_.assign(buffered, false);
         values_.assign(buffered, {});
     }
@@ -43,7 +45,7 @@ public:
         const auto at = reinterpret_cast<std::uintptr_t>(address);
         if (bytes > write_bytes_max ||
             (bytes != 0 && at / write_bytes_max != (at + bytes - 1) / write_bytes_max)) {
-            std::printf("FAIL hf_redo_write of %zu bytes across a multiple of 16\n",
+            std::printf("FAIL hf_redo_write: %zu bytes across a multiple of 16\n",
                         std::size_t(bytes));
             std::exit(1);
         }
@@ -54,7 +56,7 @@ public:
         auto* at_place = place_.data() + at % write_bytes_max;
         for (std::size_t i = 0; i < bytes; ++i)
             at_place[i] = value(static_cast<std::byte*>(address) + i);
-        for (std::size_t i = 0; i < bytes; ++i) stored_[offset_of(address) + i] = true;
+        for (std::size_t i = 0; i < bytes; ++i) mark(static_cast<std::byte*>(address) + i);
         return at_place;
     }
 
@@ -117,6 +119,10 @@ private:
     std::byte value(const std::byte* at) const {
         return buffers(at) && stored_[offset_of(at)] ? values_[offset_of(at)] : *at;
     }
+    void mark(const std::byte* at) {
+        stored_[offset_of(at)] = true;
+        hf_redo_filter |= std::uint64_t{1} << (reinterpret_cast<std::uintptr_t>(at) / 64 % 64);
+    }
     /// Takes what was stored since write() said where.
     void settle() {
         const auto* from =
@@ -136,7 +142,7 @@ private:
                 *at = bytes[i];
                 continue;
             }
-            stored_[offset_of(at)] = true;
+            mark(at);
             values_[offset_of(at)] = bytes[i];
         }
     }

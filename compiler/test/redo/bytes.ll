@@ -47,7 +47,7 @@ define ptr @searches(ptr %p, i64 %n) #0 {
 ; CHECK: %[[NONE:.*]] = icmp eq ptr %r, null
 ; CHECK: %[[AT:.*]] = getelementptr i8, ptr %p, i64 %[[D]]
 ; CHECK: %[[RESULT:.*]] = select i1 %[[NONE]], ptr %r, ptr %[[AT]]
-; CHECK: %[[COUNT:.*]] = call i64 @hf_redo_until8(ptr %p, i8 58, i64 %n)
+; CHECK: %[[COUNT:.*]] = call i64 @hf_redo_until(ptr %p, i8 58, i64 %n)
 ; CHECK: %[[M:.*]] = call ptr @hf_redo_read(ptr %p, i64 %{{.*}})
 ; CHECK-NEXT: call ptr @memchr(ptr %[[M]], i32 58, i64 %n)
 ; CHECK: ret ptr %[[RESULT]]
@@ -63,8 +63,8 @@ define i32 @compares(ptr %p, ptr %q, i64 %n) #0 {
 ; CHECK: %[[A:.*]] = call ptr @hf_redo_read(ptr %p, i64
 ; CHECK-NEXT: %[[B:.*]] = call ptr @hf_redo_read(ptr %q, i64
 ; CHECK-NEXT: call i32 @memcmp(ptr %[[A]], ptr %[[B]], i64 %n)
-; CHECK: call i64 @hf_redo_until8(ptr %p, i8 0, i64 %n)
-; CHECK: call i64 @hf_redo_until8(ptr %q, i8 0, i64 %n)
+; CHECK: call i64 @hf_redo_until(ptr %p, i8 0, i64 %n)
+; CHECK: call i64 @hf_redo_until(ptr %q, i8 0, i64 %n)
 ; CHECK: %[[C:.*]] = call ptr @hf_redo_read(ptr %p, i64
 ; CHECK-NEXT: %[[D:.*]] = call ptr @hf_redo_read(ptr %q, i64
 ; CHECK-NEXT: call i32 @strncmp(ptr %[[C]], ptr %[[D]], i64 %n)
@@ -81,7 +81,7 @@ define ptr @strings(ptr %p, ptr %q, i64 %n) #0 {
 ; CHECK-NEXT: %[[L:.*]] = call i64 @strlen(ptr %[[S]])
 ; CHECK-NEXT: %[[B:.*]] = add i64 %[[L]], 1
 ; CHECK-NEXT: call void @hf_redo_copy(ptr %p, ptr %q, i64 %[[B]])
-; CHECK: %[[U:.*]] = call i64 @hf_redo_until8(ptr %q, i8 0, i64 %n)
+; CHECK: %[[U:.*]] = call i64 @hf_redo_until(ptr %q, i8 0, i64 %n)
 ; CHECK-NEXT: call void @hf_redo_copy(ptr %p, ptr %q, i64 %[[U]])
 ; CHECK: call void @hf_redo_fill(ptr %{{.*}}, i32 0, i64 %{{.*}})
 ; CHECK: %[[T:.*]] = call ptr @hf_redo_read_string(ptr %q)

@@ -1,5 +1,6 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; Loads that may come after a store look into the write buffer, directly before they are made.
+; Small and aligned ones do if the filter says so.
 ; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=redo %s | FileCheck %s
 
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
@@ -9,7 +10,20 @@ define i64 @scalar(ptr %p, ptr %q) #0 {
 ; CHECK-LABEL: define internal i64 @scalar.hf_body(
 ; CHECK-NEXT: %a = load i64, ptr %q, align 8
 ; CHECK: call ptr @hf_redo_write(
-; CHECK: %[[R:.*]] = call ptr @hf_redo_read(ptr %q, i64 8)
+; CHECK-NEXT: store i64 %a
+; CHECK-NEXT: %[[NUMBER:.*]] = ptrtoint ptr %q to i64
+; CHECK-NEXT: %[[LINE:.*]] = lshr i64 %[[NUMBER]], 6
+; CHECK-NEXT: %[[CLASS:.*]] = and i64 %[[LINE]], 63
+; CHECK-NEXT: %[[AT:.*]] = call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@hf_redo_filter)
+; CHECK-NEXT: %[[BITS:.*]] = load i64, ptr %[[AT]]
+; CHECK-NEXT: %[[BIT:.*]] = lshr i64 %[[BITS]], %[[CLASS]]
+; CHECK-NEXT: %[[SET:.*]] = trunc i64 %[[BIT]] to i1
+; CHECK-NEXT: br i1 %[[SET]], label %[[LOOK:.*]], label %[[DONE:.*]], !prof
+; CHECK: [[LOOK]]:
+; CHECK-NEXT: %[[PLACE:.*]] = call ptr @hf_redo_read(ptr %q, i64 8)
+; CHECK-NEXT: br label %[[DONE]]
+; CHECK: [[DONE]]:
+; CHECK-NEXT: %[[R:.*]] = phi ptr [ %q, %0 ], [ %[[PLACE]], %[[LOOK]] ]
 ; CHECK-NEXT: %b = load i64, ptr %[[R]], align 1{{$}}
   %a = load i64, ptr %q, align 8
   store i64 %a, ptr %p
@@ -23,9 +37,12 @@ define <4 x i64> @wide(ptr %p) #0 {
 ; CHECK-NEXT: %v = load <4 x i64>, ptr %[[R]], align 1
 ; CHECK: %[[S:.*]] = call ptr @hf_redo_read(ptr %p, i64 10)
 ; CHECK-NEXT: load x86_fp80, ptr %[[S]], align 1
+; CHECK-NEXT: %[[T:.*]] = call ptr @hf_redo_read(ptr %p, i64 8)
+; CHECK-NEXT: load i64, ptr %[[T]], align 1
   store i64 1, ptr %p
   %v = load <4 x i64>, ptr %p, align 32
   %long = load x86_fp80, ptr %p, align 16
+  %crooked = load i64, ptr %p, align 4
   ret <4 x i64> %v
 }
 
@@ -34,7 +51,8 @@ define void @loop(ptr %p, ptr %q, i64 %n) #0 {
 ; CHECK-LABEL: define internal void @loop.hf_body(
 ; CHECK: %first = load i64, ptr %q
 ; CHECK: loop:
-; CHECK: %[[R:.*]] = call ptr @hf_redo_read(ptr %q, i64 8)
+; CHECK: %[[P:.*]] = call ptr @hf_redo_read(ptr %q, i64 8)
+; CHECK: %[[R:.*]] = phi ptr [ %q, %{{.*}} ], [ %[[P]], %{{.*}} ]
 ; CHECK-NEXT: %x = load i64, ptr %[[R]]
 ; CHECK: call ptr @hf_redo_write(
 entry:
@@ -72,7 +90,8 @@ define i64 @calls(ptr %p) #0 {
 ; CHECK-NEXT: call i64 @reader.hf(ptr %p)
 ; CHECK-NEXT: %c = load i64, ptr %p
 ; CHECK-NEXT: call void @outer.hf(ptr %p)
-; CHECK-NEXT: %[[R:.*]] = call ptr @hf_redo_read(ptr %p, i64 8)
+; CHECK: %[[P:.*]] = call ptr @hf_redo_read(ptr %p, i64 8)
+; CHECK: %[[R:.*]] = phi ptr [ %p, %0 ], [ %[[P]], %{{.*}} ]
 ; CHECK-NEXT: %d = load i64, ptr %[[R]]
   %a = load i64, ptr %p
   %b = call i64 @reader(ptr %p)
@@ -120,7 +139,8 @@ define <2 x i64> @masked(ptr %p, <2 x i1> %mask) #0 {
 ; CHECK-NOT: llvm.masked
 ; CHECK: cond.load:
 ; CHECK-NEXT: %[[AT:.*]] = getelementptr inbounds i64, ptr %p, i32 0
-; CHECK-NEXT: %[[R:.*]] = call ptr @hf_redo_read(ptr %[[AT]], i64 8)
+; CHECK: %[[P:.*]] = call ptr @hf_redo_read(ptr %[[AT]], i64 8)
+; CHECK: %[[R:.*]] = phi ptr [ %[[AT]], %{{.*}} ], [ %[[P]], %{{.*}} ]
 ; CHECK-NEXT: load i64, ptr %[[R]], align 1
   store i64 1, ptr %p
   %v = call <2 x i64> @llvm.masked.load.v2i64.p0(ptr %p, i32 8, <2 x i1> %mask, <2 x i64> zeroinitializer)
@@ -130,7 +150,7 @@ define <2 x i64> @gather(ptr %p, <2 x ptr> %at, <2 x i1> %mask) #0 {
 ; CHECK-LABEL: define internal <2 x i64> @gather.hf_body(
 ; CHECK-NOT: llvm.masked
 ; CHECK: %[[AT:.*]] = extractelement <2 x ptr> %at, i64 0
-; CHECK-NEXT: %[[R:.*]] = call ptr @hf_redo_read(ptr %[[AT]], i64 8)
+; CHECK: call ptr @hf_redo_read(ptr %[[AT]], i64 8)
   store i64 1, ptr %p
   %v = call <2 x i64> @llvm.masked.gather.v2i64.v2p0(<2 x ptr> %at, i32 8, <2 x i1> %mask, <2 x i64> zeroinitializer)
   ret <2 x i64> %v

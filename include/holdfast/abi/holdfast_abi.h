@@ -80,6 +80,9 @@ const void* hf_redo_read(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // The same up to a terminating zero, which is among them.
 const void* hf_redo_read_string(const void* address) HF_NOEXCEPT;
 #define HF_REDO_READS 8
+// Whether 'address' may be in the buffer: bit (address / 64) % 64. 0: the bytes of its line are read
+// where they are.
+extern __thread uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));
 
 // Engine ido, a comparator that only counts (src/ido/README.md): log before every store, region where
 // an idempotent region ends, with the bytes of the registers it has set for later ones; preserve before
