@@ -3,7 +3,8 @@
 """Unsound twins of the compiler's analysis: each must be rejected.
 
 A mutant (analysis_mutants.json) brings one known unsound rule back, by replacing text of one or two
-sources; text that is not found exactly once is an error, so that the list cannot rot. Its objects are
+sources; text that is not found exactly once is an error, so that the list cannot rot. It is about engine
+clobber, or the one it names. Its objects are
 compiled by the build's own commands and the plugin is linked from them and the others as they are. The
 adversarial functions (compiler/test/oracle/adversarial.cpp) judge first, at several levels, then 100
 random programs; --all runs both, always, and tells who rejects what. The true plugin comes first: with
@@ -26,7 +27,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ORACLE = ROOT / "compiler/test/oracle"
 LEVELS = ["-O2", "-O1", "-O0"]
-RANDOM_BUILDS = ["clobber-O2", "clobber-O1"]
+RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "redo-O3", "redo-O0"]}
 # A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
 FLAGS = ["-O0", "-g0", "-w"]
 LLD = shutil.which("ld.lld-19")
@@ -115,13 +116,13 @@ class Judge:
         checked([*self.plain, "-O2", "-c", directory / "oracle.cpp", "-o", directory / "oracle.o"])
         return directory / "oracle.o"
 
-    def adversarial(self, plugin, oracle, directory):
+    def adversarial(self, plugin, oracle, directory, engine):
         """Functions that fail, with the level."""
         failed = {}
         for level in LEVELS:
-            program = directory / f"adversarial{level}"
+            program = directory / f"adversarial-{engine}{level}"
             built = run([*self.plain, level, f"-fplugin={plugin}", f"-fpass-plugin={plugin}", "-mllvm", "-holdfast-trace",
-                         ORACLE / "adversarial.cpp", oracle, "-o", program])
+                         "-mllvm", f"-holdfast-engine={engine}", ORACLE / "adversarial.cpp", oracle, "-o", program])
             if built.returncode != 0:
                 raise RuntimeError(f"the mutant does not compile its tests:\n{built.stderr[-2000:]}")
             said = run([program, "--nested", "2"], timeout=300).stdout
@@ -131,10 +132,10 @@ class Judge:
                 break
         return failed
 
-    def random(self, plugin, directory):
+    def random(self, plugin, directory, engine):
         done = run([sys.executable, HERE / "soundness.py", "--plugin", plugin, "--clang", self.options.clang,
                     "--work", directory / "random", "--seed", self.options.seed, "--programs", self.options.programs,
-                    "--builds", *RANDOM_BUILDS, "--jobs", 1, *([] if self.options.all else ["--stop-at-first"])])
+                    "--builds", *RANDOM_BUILDS[engine], "--jobs", 1, *([] if self.options.all else ["--stop-at-first"])])
         return len(set(re.findall(r"^FAIL (\w+)", done.stdout, re.M)))
 
     def judge(self, number, mutant):
@@ -142,18 +143,20 @@ class Judge:
         directory.mkdir(exist_ok=True)
         plugin = self.make_plugin(mutant, directory)
         oracle = self.make_oracle(mutant, directory)
-        functions = self.adversarial(plugin, oracle, directory)
+        engine = mutant.get("engine", "clobber")
+        functions = self.adversarial(plugin, oracle, directory, engine)
         programs = 0
         if plugin != self.plugin and (self.options.all or not functions):
-            programs = self.random(plugin, directory)
+            programs = self.random(plugin, directory, engine)
         return mutant, functions, programs
 
     def check_true_plugin(self):
         directory = self.work / "true"
         directory.mkdir(exist_ok=True)
         oracle = self.true_oracle = self.make_oracle({"file": "", "edits": []}, directory)
-        if failed := self.adversarial(self.plugin, oracle, directory):
-            raise RuntimeError(f"the true plugin fails {failed}")
+        for engine in RANDOM_BUILDS:
+            if failed := self.adversarial(self.plugin, oracle, directory, engine):
+                raise RuntimeError(f"the true plugin fails {failed} with engine {engine}")
 
 
 def tell(mutant, functions, programs):

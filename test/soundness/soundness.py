@@ -31,6 +31,9 @@ BUILDS = {
     "clobber-O3": ["-O3", "-march=native", "-mllvm", "-holdfast-engine=clobber"],
     "unrefined-O2": ["-O2", "-mllvm", "-holdfast-engine=clobber", "-mllvm", "-holdfast-refine=0"],
     "undo-O2": ["-O2", "-mllvm", "-holdfast-engine=undo"],
+    "redo-O0": ["-O0", "-mllvm", "-holdfast-engine=redo"],
+    "redo-O2": ["-O2", "-mllvm", "-holdfast-engine=redo"],
+    "redo-O3": ["-O3", "-march=native", "-mllvm", "-holdfast-engine=redo"],
 }
 # The least share of programs that must have the property, as measured less a margin.
 LEAST = {
