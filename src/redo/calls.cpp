@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the compiler puts in place of a section's accesses (holdfast_abi.h), and the commit.
+#include <base/assert.hpp>
 #include <base/line.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -13,13 +14,21 @@
 #include <cstring>
 #include <vector>
 
+extern "C" {
+constinit __thread std::uint64_t hf_redo_filter = 0;
+}
+
 namespace hf::redo {
 namespace {
 
 /// What this thread's section has stored; it has one at a time.
 class deferred_section {
 public:
-    void start() noexcept { buffer_.clear(); }
+    void start() noexcept {
+        buffer_.clear();
+        hf_redo_filter = 0;
+    }
+    bool is_empty() const noexcept { return buffer_.empty(); }
     void* write(std::byte* address, std::uint64_t bytes);
     template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
     const std::byte* read(const std::byte* address, std::uint64_t bytes);
@@ -66,6 +75,8 @@ buffered_granule& deferred_section::granule_of(std::uint64_t offset) {
     if (g.mask == 0 && !open().pool().blocks.durable().covers(offset, granule_bytes))
         fatal("%s (%s) stores at offset %#llx, where no block is", open().function()->name,
               open().function()->where, static_cast<unsigned long long>(offset));
+    hf_redo_filter |= std::uint64_t{1}
+                      << reinterpret_cast<std::uintptr_t>(base() + offset) / line_bytes % 64;
     return g;
 }
 
@@ -87,6 +98,7 @@ void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
 /// 'source(to, at, bytes)' stores the bytes that begin 'at' bytes behind the first.
 template <class Source>
 void deferred_section::put(std::byte* to, std::uint64_t bytes, Source&& source) {
+    if (bytes == 0) return; // of any pointer
     const std::uint64_t offset = open().defer(to, bytes);
     if (offset == section::outside) return source(to, 0, bytes);
     for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
@@ -203,6 +215,8 @@ int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     return hf::without_exceptions("hf_redo_begin", [&] {
         // Recovery needs neither function nor arguments; they are named for reports only.
         const int begun = hf::begin_section(hf::engine_rows::redo, *function, packed_args, 0);
+        // A function that joins a section reads in place before its own first store.
+        HF_ASSERT(begun == 1 || mine.is_empty());
         if (begun == 1) mine.start();
         return begun;
     });

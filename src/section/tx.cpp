@@ -24,8 +24,11 @@ const void* base_of(const pool& of) noexcept { return of.internals().file->base(
 extern "C" {
 
 void hf_c_overwrite(const void* address, std::uint64_t bytes) noexcept {
-    if (hf::section* s = hf::current_section)
-        hf::without_exceptions("a library function", [&] { s->log_old_bytes(address, bytes); });
+    hf::section* const s = hf::current_section;
+    if (s == nullptr) return;
+    if (s->engine().sections == hf::engine_sections::buffered) // the compiler gives it no other
+        HF_ASSERT(s->defer(address, bytes) == hf::section::outside);
+    else hf::without_exceptions("a library function", [&] { s->log_old_bytes(address, bytes); });
 }
 
 void hf_section_in(const void* address) noexcept {
