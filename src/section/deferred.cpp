@@ -25,7 +25,7 @@ std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
 
 /// A block of the section's own, freed by it.
 void section::drop(block own) {
-    if (engine_->sections == engine_sections::buffered) // upholds (8)
+    if (engine_->sections == engine_sections::buffered) // section.hpp, 8
         append(record_kind::unused, own.offset, own.bytes);
     unused_.push_back(own);
 }
