@@ -28,6 +28,8 @@ inline hf::pool open(const std::string& path, std::uint64_t bytes = 256 << 10) {
 }
 
 inline bool clobber() { return hf::structures::engine_of_build() == "clobber"; }
+inline bool undo() { return hf::structures::engine_of_build() == "undo"; }
+inline bool redo() { return hf::structures::engine_of_build() == "redo"; }
 
 class pools : public testing::Test {
 protected:

@@ -20,6 +20,7 @@
 #include <open/pool_impl.hpp>
 
 #include <holdfast/clobber.hpp>
+#include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
 #include <CLI/CLI.hpp>
@@ -59,7 +60,7 @@ hf::pool opened(hf::create creation) {
                          .max_bytes = 128 << 10,
                          .creation = creation,
                          .mode = chosen.pmem ? hf::mode::pmem : hf::mode::process,
-                         .engines = {hf::clobber::engine(), hf::undo::engine()},
+                         .engines = {hf::clobber::engine(), hf::redo::engine(), hf::undo::engine()},
                          .max_threads = 2,
                          .seal = false};
     auto pool = hf::pool::open(chosen.file, how);
