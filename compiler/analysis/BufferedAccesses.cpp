@@ -165,10 +165,8 @@ static std::string nameOf(const CallBase &Call) {
   return Name.str();
 }
 
-void findUnbufferable(
-    const Sections &All, const FreshFunctions &Fresh,
-    function_ref<void(const SectionFunction &, const Twine &, const DebugLoc &)>
-        Report) {
+void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
+                      SectionReport Report) {
   std::vector<BufferedAccesses> Found = findBufferedAccesses(All, Fresh);
   for (auto [F, Its] : zip(All.Functions, Found)) {
     DominatorTree Tree(*F->Instance);

@@ -29,11 +29,8 @@ std::vector<BufferedAccesses> findBufferedAccesses(const Sections &All,
 
 /// Calls 'Report' with every access that would have to go through the buffer
 /// and cannot, because nobody knows how far it goes.
-void findUnbufferable(
-    const Sections &All, const FreshFunctions &Fresh,
-    llvm::function_ref<void(const SectionFunction &, const llvm::Twine &,
-                            const llvm::DebugLoc &)>
-        Report);
+void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
+                      SectionReport Report);
 
 } // namespace holdfast
 

@@ -6,6 +6,7 @@
 
 #include "analysis/ClobberWrites.h"
 
+#include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/IR/DebugLoc.h"
 
@@ -34,6 +35,10 @@ struct Sections {
   /// Instances that called std::__throw_*.
   llvm::SmallPtrSet<const llvm::Function *, 4> Throwers;
 };
+
+/// Receives what is wrong in a section's function, and where.
+using SectionReport = llvm::function_ref<void(
+    const SectionFunction &, const llvm::Twine &, const llvm::DebugLoc &)>;
 
 /// Returns the function's name as the source spells it.
 std::string prettyName(const llvm::Function &F);

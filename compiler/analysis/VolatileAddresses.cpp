@@ -79,10 +79,7 @@ bool holdsAddress(const Constant *C) {
 
 class Finder {
 public:
-  Finder(const Sections &All, const FreshFunctions &Fresh,
-         function_ref<void(const SectionFunction &, const Twine &,
-                           const DebugLoc &)>
-             Report)
+  Finder(const Sections &All, const FreshFunctions &Fresh, SectionReport Report)
       : All(All), Fresh(Fresh), Report(Report) {}
 
   void run() {
@@ -102,8 +99,7 @@ private:
   static constexpr unsigned RoundsMax = 8, FactsMax = 64;
   const Sections &All;
   const FreshFunctions &Fresh;
-  function_ref<void(const SectionFunction &, const Twine &, const DebugLoc &)>
-      Report;
+  SectionReport Report;
   DenseMap<const Function *, Summary> Known;
   DenseMap<const Value *, Source> Sources; // of the function visited
   const SectionFunction *Current = nullptr;
@@ -461,10 +457,8 @@ private:
 
 } // namespace
 
-void findVolatileAddresses(
-    const Sections &All, const FreshFunctions &Fresh,
-    function_ref<void(const SectionFunction &, const Twine &, const DebugLoc &)>
-        Report) {
+void findVolatileAddresses(const Sections &All, const FreshFunctions &Fresh,
+                           SectionReport Report) {
   Finder(All, Fresh, Report).run();
 }
 

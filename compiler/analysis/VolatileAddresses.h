@@ -16,11 +16,8 @@ namespace holdfast {
 ///
 /// Reports only what is certain: a pointer that may be one as well as a pool's
 /// passes.
-void findVolatileAddresses(
-    const Sections &All, const FreshFunctions &Fresh,
-    llvm::function_ref<void(const SectionFunction &, const llvm::Twine &,
-                            const llvm::DebugLoc &)>
-        Report);
+void findVolatileAddresses(const Sections &All, const FreshFunctions &Fresh,
+                           SectionReport Report);
 
 } // namespace holdfast
 
