@@ -7,6 +7,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <vector>
 
 namespace hf {
 namespace {
@@ -112,6 +114,25 @@ status check_records(const pool::impl& pool, const pending_section& section) {
 
 } // namespace
 
+namespace {
+
+/// Nothing frees a block twice: given back twice, it would be handed out twice.
+status check_frees(const pool::impl& pool, std::span<const pending_section> pending) {
+    std::vector<block> freed;
+    for (const pending_section& section : pending)
+        for (const record_view& r : section.records)
+            if (r.kind == record_kind::free) freed.push_back({r.offset, r.bytes});
+    std::ranges::sort(freed, {}, &block::offset);
+    const auto meet = [](block a, block b) { return b.offset - a.offset < a.bytes; };
+    const auto twice = std::ranges::adjacent_find(freed, meet);
+    if (twice == freed.end()) return {};
+    return refusal(pool.file->path(), errc::corrupt,
+                   fmt::format("the block at {:#x} is freed twice by pending sections",
+                               std::next(twice)->offset));
+}
+
+} // namespace
+
 status check_pending(const pool::impl& pool, std::span<const pending_section> pending) {
     for (const pending_section& section : pending) {
         const engine* e = pool.engine_of(section);
@@ -122,7 +143,7 @@ status check_pending(const pool::impl& pool, std::span<const pending_section> pe
         if (status s = check_records(pool, section); !s.ok()) return s;
         if (status s = e->check(pool, section); !s.ok()) return s;
     }
-    return {};
+    return check_frees(pool, pending);
 }
 
 namespace {

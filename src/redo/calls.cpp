@@ -241,7 +241,13 @@ void hf_redo_put(void* to, const void* from, std::uint64_t bytes) noexcept {
 }
 
 void hf_redo_copy(void* to, const void* from, std::uint64_t bytes) noexcept {
-    hf_redo_put(to, hf_redo_read(from, bytes), bytes);
+    const void* source = hf_redo_read(from, bytes);
+    std::byte together[hf::granule_bytes];
+    if (bytes <= sizeof together) { // it may be in the buffer, where it is about to change
+        std::memcpy(together, source, bytes);
+        source = together;
+    }
+    hf_redo_put(to, source, bytes);
 }
 
 void hf_redo_fill(void* to, int byte, std::uint64_t bytes) noexcept {

@@ -2,9 +2,11 @@
 //
 // Redo logging: a section's new bytes are in the log, whole, before any of them is stored in place; a
 // section whose log is complete is replayed, any other has changed nothing.
+#include <base/assert.hpp>
 #include <base/line.hpp>
 #include <log/lane.hpp>
 #include <pool/believed.hpp>
+#include <pool/fault_guard.hpp>
 #include <pool/file_checks.hpp>
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
@@ -15,6 +17,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <initializer_list>
+#include <iterator>
+#include <vector>
 
 namespace hf::redo {
 namespace {
@@ -77,8 +82,11 @@ void make_durable(pool_file& file, const pending_section& section) {
     pm.fence();
 }
 
-void store_new_bytes(pool_file& file, const record_view& r) {
-    for_each_store(r, [&](deferred_store head, const std::byte* words) {
+/// Heads are bounded again: those of a hostile log may have changed since, by stores of its own.
+void store_new_bytes(pool::impl& pool, const record_view& r) {
+    pool_file& file = *pool.file;
+    const bool whole = for_each_store(r, [&](deferred_store head, const std::byte* words) {
+        if (!pool.blocks.durable().covers(head.offset(), granule_bytes)) return false;
         std::byte* const granule = file.base() + head.offset();
         for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
             const unsigned bytes = head.mask() >> w & 0xff;
@@ -90,18 +98,30 @@ void store_new_bytes(pool_file& file, const record_view& r) {
         file.medium().flush(granule, granule_bytes);
         return true;
     });
+    if (whole) return;
+    fault_guard::fatal_means(errc::corrupt);
+    fatal("%s: a log has changed its own new bytes", file.path().c_str());
 }
 
-/// Blocks that the section took and kept.
+/// Of the section's records those of such kinds, as blocks, in order.
+std::vector<block> blocks_in(const pending_section& section,
+                             std::initializer_list<record_kind> kinds) {
+    std::vector<block> found;
+    for (const record_view& r : section.records)
+        if (r.offset != 0 && std::ranges::find(kinds, r.kind) != kinds.end())
+            found.push_back({r.offset, r.bytes});
+    std::ranges::sort(found, {}, &block::offset);
+    return found;
+}
+bool has(const std::vector<block>& sorted, std::uint64_t offset) {
+    return std::ranges::binary_search(sorted, offset, {}, &block::offset);
+}
+
+/// Blocks that the section took and kept, in order.
 std::vector<block> taken_by(const pending_section& section) {
-    std::vector<block> taken;
-    for (const record_view& r : section.records) {
-        const bool takes =
-            (r.kind == record_kind::alloc && r.offset != 0) || r.kind == record_kind::adopted;
-        if (takes) taken.push_back({r.offset, r.bytes});
-        if (r.kind == record_kind::unused)
-            std::erase_if(taken, [&](block b) { return b.offset == r.offset; });
-    }
+    const std::vector<block> unused = blocks_in(section, {record_kind::unused});
+    std::vector<block> taken = blocks_in(section, {record_kind::alloc, record_kind::adopted});
+    std::erase_if(taken, [&](block b) { return has(unused, b.offset); });
     return taken;
 }
 
@@ -110,13 +130,10 @@ std::vector<block> taken_by(const pending_section& section) {
 void release_blocks(pool::impl& pool, const pending_section& section,
                     const std::vector<block>& taken) {
     thread_cache cache;
-    for (const record_view& r : section.records) {
-        const bool named =
-            ((r.kind == record_kind::alloc && r.offset != 0) || r.kind == record_kind::staged ||
-             r.kind == record_kind::segment) &&
-            std::ranges::none_of(taken, [&](block b) { return b.offset == r.offset; });
-        if (named || r.kind == record_kind::free) pool.blocks.release(cache, {r.offset, r.bytes});
-    }
+    for (block b :
+         blocks_in(section, {record_kind::alloc, record_kind::staged, record_kind::segment}))
+        if (!has(taken, b.offset)) pool.blocks.release(cache, b);
+    for (block b : blocks_in(section, {record_kind::free})) pool.blocks.release(cache, b);
     pool.blocks.release_all(cache);
 }
 
@@ -125,7 +142,7 @@ void replay(pool::impl& pool, const pending_section& section) {
     const medium pm = file.medium();
     make_durable(file, section);
     for (const record_view& r : section.records)
-        if (r.kind == record_kind::new_bytes) store_new_bytes(file, r);
+        if (r.kind == record_kind::new_bytes) store_new_bytes(pool, r);
     const std::vector<block> taken = taken_by(section);
     heap& blocks = pool.blocks.durable();
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
@@ -147,22 +164,27 @@ public:
     /// Replaying needs no function of this build.
     status check(const pool::impl& pool, const pending_section& section) const override {
         const heap& blocks = pool.blocks.durable();
-        const auto inside = [&](deferred_store s, const std::byte*) {
-            return blocks.covers(s.offset(), granule_bytes);
+        const auto corrupt = [&](const char* what) {
+            return refusal(pool.file->path(), errc::corrupt,
+                           fmt::format("log of lane {}: {}", section.lane, what));
         };
-        for (const record_view& r : section.records) {
+        const std::vector<block> log = blocks_in(section, {record_kind::segment});
+        const auto inside = [&](deferred_store s, const std::byte*) {
+            // In blocks, but not in those of the log itself.
+            const auto next = std::ranges::upper_bound(log, s.offset(), {}, &block::offset);
+            const bool in_log = next != log.begin() &&
+                                s.offset() - std::prev(next)->offset < std::prev(next)->bytes;
+            return blocks.covers(s.offset(), granule_bytes) && !in_log;
+        };
+        for (const record_view& r : section.records)
             if (r.kind == record_kind::new_bytes && !for_each_store(r, inside))
-                return refusal(
-                    pool.file->path(), errc::corrupt,
-                    fmt::format("log of lane {}: new bytes that lie in no block", section.lane));
-            const bool named = r.kind == record_kind::adopted || r.kind == record_kind::unused;
-            if (named && !std::ranges::any_of(section.records, [&](const record_view& by) {
-                    return (by.kind == record_kind::alloc || by.kind == record_kind::staged) &&
-                           by.offset == r.offset && by.bytes == r.bytes;
-                }))
-                return refusal(pool.file->path(), errc::corrupt,
-                               fmt::format("log of lane {}: a block at {:#x} that it did not take",
-                                           section.lane, r.offset));
+                return corrupt("new bytes that lie in no block, or in the log");
+        const std::vector<block> known =
+            blocks_in(section, {record_kind::alloc, record_kind::staged});
+        for (block b : blocks_in(section, {record_kind::adopted, record_kind::unused})) {
+            const auto at = std::ranges::lower_bound(known, b.offset, {}, &block::offset);
+            if (at == known.end() || at->offset != b.offset || at->bytes != b.bytes)
+                return corrupt("a block that it did not take");
         }
         return {};
     }

@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <functional>
 #include <random>
 #include <string>
 #include <unistd.h>
@@ -40,6 +41,7 @@ protected:
         open_options o;
         o.layout = "redo_test/1";
         o.create_bytes = 256_KiB;
+        o.max_bytes = 16_MiB;
         o.mode = GetParam();
         o.engines = {redo::engine()};
         return pool::open(path_, o);
@@ -118,6 +120,23 @@ TEST_P(Redo, ASectionSeesWhatItStoredAndOthersOnlyWhatIsCommitted) {
         });
         ASSERT_EQ(std::memcmp(area, model.data(), area_bytes), 0) << "seed " << seed;
     }
+}
+
+TEST_P(Redo, OverlappingBytesMoveWhole) {
+    pool p = open();
+    std::byte* const area = p.root<root>()->area;
+    for (std::size_t from = 0; from < 40; ++from)
+        for (std::size_t to = 0; to < 40; ++to)
+            for (std::size_t bytes = 0; bytes <= 36; ++bytes)
+                section([&] {
+                    std::vector<std::byte> model(80);
+                    for (std::size_t i = 0; i < model.size(); ++i) model[i] = std::byte(i + 1);
+                    hf_redo_put(area, model.data(), model.size());
+                    hf_redo_copy(area + to, area + from, bytes);
+                    std::memmove(model.data() + to, model.data() + from, bytes);
+                    ASSERT_EQ(std::memcmp(hf_redo_read(area, 80), model.data(), 80), 0)
+                        << from << ' ' << to << ' ' << bytes;
+                });
 }
 
 TEST_P(Redo, StringsEndWhereTheSectionEndedThem) {
@@ -225,6 +244,78 @@ TEST_P(Redo, ALogThatLeadsElsewhereIsRefused) {
         ::unlink(path_.c_str());
         (void)open();
     }
+}
+
+/// A log that goes on in the heap, with what 'forge' appends there.
+void leave_forged(pool& p, const std::function<void(lane_writer&, block segment)>& forge) {
+    pool_file& file = *p.internals().file;
+    const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
+    start_lane(file, 0, epoch - 1);
+    thread_cache cache;
+    const block segment = p.internals().blocks.reserve(cache, segment_bytes_min(file));
+    const begin_payload head{epoch, described.id, described.version, engine_redo, 0, 0};
+    lane_writer log;
+    log.start(file.medium(), lane_start(file, 0, epoch));
+    const std::uint64_t order = file.medium().keeps_order() ? in_order_bit : 0;
+    log.append(record_kind::begin, order, sizeof head, &head, sizeof head);
+    log.continue_in(file.base() + segment.offset, segment.offset, segment.bytes);
+    forge(log, segment);
+    const deferred_store none{};
+    log.append(record_kind::new_bytes, 1, 0, &none, 0);
+    file.medium().fence();
+}
+
+TEST_P(Redo, ALogThatStoresOverItselfIsRefused) {
+    {
+        pool p = open();
+        leave_forged(p, [](lane_writer& log, block segment) {
+            const std::uint64_t store[] = {(segment.offset + 64) << 16 | 0xff, 0};
+            log.append(record_kind::new_bytes, 0, sizeof store, store, sizeof store);
+        });
+        pool::impl::abandon(std::move(p));
+    }
+    const auto p = try_open();
+    ASSERT_FALSE(p);
+    EXPECT_EQ(p.error().code(), errc::corrupt) << p.error().what();
+}
+
+TEST_P(Redo, ALogThatFreesABlockTwiceIsRefused) {
+    {
+        pool p = open();
+        root* const r = p.root<root>();
+        section([&] {
+            auto* own = static_cast<std::uint64_t*>(hf_alloc(64));
+            std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+        });
+        leave_forged(p, [&](lane_writer& log, block) {
+            for (int twice = 0; twice < 2; ++twice)
+                log.append(record_kind::free, p.offset_of(r->block), 64, nullptr, 0);
+        });
+        pool::impl::abandon(std::move(p));
+    }
+    const auto p = try_open();
+    ASSERT_FALSE(p);
+    EXPECT_EQ(p.error().code(), errc::corrupt) << p.error().what();
+}
+
+TEST_P(Redo, ManyBlocksAreReplayed) {
+    constexpr std::uint64_t many = 20'000;
+    {
+        pool p = open();
+        root* const r = p.root<root>();
+        hf_redo_begin(&described, nullptr);
+        for (std::uint64_t i = 0; i < many; ++i) {
+            auto* own = static_cast<std::uint64_t*>(hf_alloc(16));
+            hf_note_store(own, 8);
+            *own = i;
+            if (i % 2 == 1) hf_free(own);
+            else if (i == 0) std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+        }
+        hf_redo_commit();
+        EXPECT_EQ(account(p).blocks, 1 + many / 2);
+    }
+    pool p = open();
+    EXPECT_EQ(account(p).blocks, 1 + many / 2);
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Redo, ::testing::Values(mode::process, mode::pmem),
