@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 #include <vector>
 
 extern "C" {
@@ -26,9 +27,10 @@ class deferred_section {
 public:
     void start() noexcept {
         buffer_.clear();
+        straddling_.to = nullptr;
         hf_redo_filter = 0;
     }
-    bool is_empty() const noexcept { return buffer_.empty(); }
+    bool is_empty() const noexcept { return buffer_.empty() && straddling_.to == nullptr; }
     void* write(std::byte* address, std::uint64_t bytes);
     template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
     const std::byte* read(const std::byte* address, std::uint64_t bytes);
@@ -44,6 +46,8 @@ private:
     static bool in_pool(std::uint64_t offset) noexcept {
         return offset < open().pool().file->shape().max_bytes;
     }
+    void settle();
+    void* write_across(std::byte* address, std::uint64_t bytes);
     buffered_granule& granule_of(std::uint64_t offset);
     bool waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept;
     void merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept;
@@ -51,6 +55,12 @@ private:
     void log_stores();
 
     write_buffer buffer_;
+    // A store across granules that hf_redo_write was asked for: the next call finds its bytes here.
+    struct {
+        std::byte* to = nullptr;
+        std::uint64_t bytes;
+        alignas(granule_bytes) std::byte stored[granule_bytes];
+    } straddling_;
     std::vector<std::byte> copies_[HF_REDO_READS + 1];
     unsigned copies_made_ = 0;
 };
@@ -69,22 +79,52 @@ void for_each_granule(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) 
     }
 }
 
+/// The line of the granule, and the one before it, where a load that is not aligned may begin.
+void note_in_filter(const std::byte* granule) noexcept {
+    const std::uint64_t line = reinterpret_cast<std::uintptr_t>(granule) / line_bytes;
+    hf_redo_filter |= std::uint64_t{1} << line % 64;
+    if (reinterpret_cast<std::uintptr_t>(granule) % line_bytes == 0)
+        hf_redo_filter |= std::uint64_t{1} << (line - 1) % 64;
+}
+
+/// Puts what was stored across granules where it belongs.
+void deferred_section::settle() {
+    if (straddling_.to == nullptr) [[likely]]
+        return;
+    std::byte* const to = std::exchange(straddling_.to, nullptr);
+    put(to, straddling_.bytes, [&](std::byte* part, std::uint64_t at, std::uint64_t count) {
+        std::memcpy(part, straddling_.stored + at, count);
+    });
+}
+
+/// The compiler believes a pointer's type. Code that does not keep to it runs on this processor all the
+/// same, and so it does here.
+void* deferred_section::write_across(std::byte* address, std::uint64_t bytes) {
+    std::memcpy(straddling_.stored, read(address, bytes), bytes);
+    straddling_.to = address;
+    straddling_.bytes = bytes;
+    note_in_filter(address);
+    note_in_filter(address + bytes);
+    return straddling_.stored;
+}
+
 buffered_granule& deferred_section::granule_of(std::uint64_t offset) {
     buffered_granule& g = buffer_.at(offset);
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
     if (g.mask == 0 && !open().pool().blocks.durable().covers(offset, granule_bytes))
         fatal("%s (%s) stores at offset %#llx, where no block is", open().function()->name,
               open().function()->where, static_cast<unsigned long long>(offset));
-    hf_redo_filter |= std::uint64_t{1}
-                      << reinterpret_cast<std::uintptr_t>(base() + offset) / line_bytes % 64;
+    note_in_filter(base() + offset);
     return g;
 }
 
 void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
+    settle();
     const std::uint64_t offset = open().defer(address, bytes);
     if (offset == section::outside) return address;
     const std::uint64_t first = within(offset);
-    HF_ASSERT_SLOW(first + bytes <= granule_bytes);
+    if (first + bytes > granule_bytes) [[unlikely]]
+        return write_across(address, bytes);
     buffered_granule& g = granule_of(offset - first);
     const std::uint16_t mask = mask_of(first, bytes);
     if ((g.mask & mask) == 0) std::memcpy(g.bytes + first, address, bytes);
@@ -99,6 +139,7 @@ void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
 template <class Source>
 void deferred_section::put(std::byte* to, std::uint64_t bytes, Source&& source) {
     if (bytes == 0) return; // of any pointer
+    settle();
     const std::uint64_t offset = open().defer(to, bytes);
     if (offset == section::outside) return source(to, 0, bytes);
     for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
@@ -141,6 +182,7 @@ std::vector<std::byte>& deferred_section::next_copy(std::uint64_t bytes) {
 }
 
 const std::byte* deferred_section::read(const std::byte* address, std::uint64_t bytes) {
+    settle();
     if (buffer_.empty()) return address;
     const std::uint64_t offset = offset_of(address);
     if (!in_pool(offset) || bytes == 0) return address;
@@ -158,6 +200,7 @@ const std::byte* deferred_section::read(const std::byte* address, std::uint64_t 
 }
 
 const std::byte* deferred_section::read_string(const std::byte* address) {
+    settle();
     if (buffer_.empty() || !in_pool(offset_of(address))) return address;
     std::uint64_t length = 0;
     while (*read(address + length, 1) != std::byte{0}) ++length;
@@ -189,6 +232,7 @@ void deferred_section::log_stores() {
 }
 
 void deferred_section::commit() {
+    settle();
     section& s = open();
     if (!buffer_.empty() || s.changes_blocks()) {
         s.log_own_memory();

@@ -139,6 +139,31 @@ TEST_P(Redo, OverlappingBytesMoveWhole) {
                 });
 }
 
+TEST_P(Redo, StoresAndLoadsNeedNoAlignment) {
+    pool p = open();
+    root* const r = p.root<root>();
+    for (std::size_t at = 0; at < 140; ++at)
+        for (const std::size_t size : {2U, 4U, 8U, 16U}) {
+            std::vector<std::byte> model(r->area, r->area + area_bytes);
+            section([&] {
+                hf_redo_fill(r->area + 160, static_cast<int>(at), 8); // not lost by it
+                std::memset(model.data() + 160, static_cast<int>(at), 8);
+                void* const place = hf_redo_write(r->area + at, size);
+                ASSERT_EQ(std::memcmp(place, model.data() + at, size), 0);
+                std::memset(place, static_cast<int>(at + size), size);
+                std::memset(model.data() + at, static_cast<int>(at + size), size);
+                for (std::size_t from = at < 16 ? 0 : at - 16; from < at + 16; ++from) {
+                    const bool meets = from < at + size && at < from + 16;
+                    const auto line = reinterpret_cast<std::uintptr_t>(r->area + from) / 64;
+                    ASSERT_TRUE(!meets || (hf_redo_filter >> line % 64 & 1) != 0);
+                    ASSERT_EQ(
+                        std::memcmp(hf_redo_read(r->area + from, 16), model.data() + from, 16), 0);
+                }
+            });
+            ASSERT_EQ(std::memcmp(r->area, model.data(), area_bytes), 0) << at << ' ' << size;
+        }
+}
+
 TEST_P(Redo, StringsEndWhereTheSectionEndedThem) {
     pool p = open();
     std::byte* const area = p.root<root>()->area;

@@ -68,7 +68,7 @@ void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 int hf_redo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_redo_commit(void) HF_NOEXCEPT;
 // Where to store 'bytes' bytes, all of them and before anything else is called; they hold what a load
-// from 'address' would see. Requires: 'bytes' <= 16, and no multiple of 16 lies inside of them.
+// from 'address' would see. Requires: 'bytes' <= 16.
 void* hf_redo_write(void* address, uint64_t bytes) HF_NOEXCEPT;
 // Stores bytes from volatile memory; copies, as memmove does; fills.
 void hf_redo_put(void* to, const void* from, uint64_t bytes) HF_NOEXCEPT;
