@@ -3,12 +3,11 @@
 // What the compiler puts in place of a section's accesses (holdfast_abi.h), and the commit.
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <redo/write_buffer.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
-
-#include <redo/write_buffer.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-
 #include <redo/write_buffer.hpp>
 
 #include <algorithm>
