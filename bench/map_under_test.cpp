@@ -29,6 +29,7 @@ const engine_entry entries[] = {
     {"none", make_map_none, filled},
     {"undo", make_map_undo, filled},
     {"clobber", make_map_clobber, filled},
+    {"redo", make_map_redo, filled},
     {"ido", make_map_ido, filled},
     {"vlog-only", make_map_vlog_only, filled},
     {"clobberlog-only", make_map_clobberlog_only, filled},

@@ -12,7 +12,7 @@ import unittest
 HOLDFAST = "holdfast"
 OPS = 2000
 STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
-OURS = ["none", "undo", "clobber", "ido", "vlog-only", "clobberlog-only", "clobber-unrefined"]
+OURS = ["none", "undo", "clobber", "redo", "ido", "vlog-only", "clobberlog-only", "clobber-unrefined"]
 PEERS = ["pmdk", "lmdb", "lmdb-writemap-nosync", "rocksdb", "rocksdb-nosync", "sqlite",
          "sqlite-normal", "bdb", "bdb-nosync", "volatile"]
 HASHED = ["pmdk-outside", "pmdk-actions", "bdb-hash", "bdb-hash-nosync", "floor-2f"]
