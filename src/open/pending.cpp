@@ -112,10 +112,6 @@ status check_records(const pool::impl& pool, const pending_section& section) {
     return {};
 }
 
-} // namespace
-
-namespace {
-
 /// Nothing frees a block twice: given back twice, it would be handed out twice.
 status check_frees(const pool::impl& pool, std::span<const pending_section> pending) {
     std::vector<block> freed;

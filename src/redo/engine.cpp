@@ -72,6 +72,7 @@ void make_durable(pool_file& file, const pending_section& section) {
     pm.flush(start.next,
              lane_writer::record_bytes(sizeof section.begin + section.begin.args_bytes));
     for (const record_view& r : section.records) {
+        if (r.payload == nullptr) continue; // half of a made record: the other half has its place
         pm.flush(r.payload - sizeof(record_head),
                  lane_writer::record_bytes(has_payload(r.kind) ? r.bytes : 0));
         if (r.kind != record_kind::filled) continue;
@@ -149,7 +150,7 @@ void replay(pool::impl& pool, const pending_section& section) {
     for (block b : taken) blocks.publish(b, dirty);
     for (const record_view& r : section.records)
         if (r.kind == record_kind::free) {
-            pool.blocks.find(r.offset);
+            pool.blocks.find(r.offset); // its chunk's state must be known before it changes
             blocks.retract({r.offset, r.bytes}, dirty);
         }
     pm.fence();
