@@ -132,7 +132,8 @@ public:
         HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
-        std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
+        if (has_byte(b)) byte_of(e, g).store(std::uint8_t(1u << g % 8), std::memory_order_release);
+        else std::atomic_ref(e.bits[g / 64]).fetch_or(std::uint64_t{1} << g % 64);
         dirty(&e.bits[g / 64]);
     }
     /// Makes 'b' free; a large block's entry goes with it. Idempotent. As with publish, a log must
@@ -151,7 +152,8 @@ public:
         HF_ASSERT_SLOW(b.offset % granule_bytes == 0);
         const heap_extent& e = extents_[extent_of(b.offset)];
         const std::uint64_t g = (b.offset - e.data_offset) / granule_bytes;
-        std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
+        if (has_byte(b)) byte_of(e, g).store(0, std::memory_order_release);
+        else std::atomic_ref(e.bits[g / 64]).fetch_and(~(std::uint64_t{1} << g % 64));
         dirty(&e.bits[g / 64]);
     }
     /// The word with the bit of 'offset'. Requires: covers(offset, granule_bytes).
@@ -193,6 +195,12 @@ public:
     }
 
 private:
+    /// Whether no other block's bit is in the byte of this one's: slots of such a size start at least
+    /// eight granules apart. A plain store then does; a locked operation waits for every flush before it.
+    static constexpr bool has_byte(block b) noexcept { return b.bytes >= 8 * granule_bytes; }
+    static std::atomic_ref<std::uint8_t> byte_of(const heap_extent& e, std::uint64_t g) noexcept {
+        return std::atomic_ref(reinterpret_cast<std::uint8_t*>(e.bits)[g / 8]);
+    }
     template <class Visit>
     std::uint64_t visit_chunk(const heap_extent& e, std::uint64_t chunk, Visit&& visit) const {
         const chunk_entry what = entry(e, chunk);

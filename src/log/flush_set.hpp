@@ -40,6 +40,9 @@ public:
     bool empty() const { return lines_.empty() && ranges_.empty(); }
     /// Entries kept: at most twice the different ones, or 64 Ki of them.
     std::size_t listed() const { return lines_.size() + ranges_.size(); }
+    /// Whether it is a list of at most 'count' lines.
+    bool is_short(std::size_t count) const { return ranges_.empty() && lines_.size() <= count; }
+    const std::vector<std::uintptr_t>& lines() const { return lines_; }
     /// Whether no list is longer than it may become, and nothing is remembered as listed when nothing
     /// is: such a line's next flush would be left out.
     bool valid() const {

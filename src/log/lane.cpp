@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/engines.hpp>
 #include <log/lane.hpp>
 #include <pool/believed.hpp>
 
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <utility>
 
 namespace hf {
 namespace {
@@ -85,13 +87,15 @@ bool read_begin(lane_position& at, record_view& record, begin_payload& begin) {
     return begin.args_bytes == record.bytes - sizeof begin;
 }
 
-/// Keeps a record; one of kind made as the two that it stands for.
+/// Keeps a record; one of kind made or own as the two that it stands for.
 void keep(std::deque<record_view>& records, record_view record, const heap& blocks) {
-    if (record.kind == record_kind::made) {
+    if (record.kind == record_kind::made || record.kind == record_kind::own) {
+        const auto taken =
+            record.kind == record_kind::own ? record_kind::alloc : record_kind::staged;
         std::uint64_t bytes = 0;
         if (record.bytes == sizeof(filled_payload))
             std::memcpy(&bytes, record.payload + offsetof(filled_payload, bytes), sizeof bytes);
-        records.push_back({record_kind::staged, record.offset, blocks.rounded(bytes), nullptr});
+        records.push_back({taken, record.offset, blocks.rounded(bytes), nullptr});
         record.kind = record_kind::filled;
     }
     records.push_back(record);
@@ -120,6 +124,23 @@ void read_records(pool_file& file, const heap& blocks, lane_position at, bool wi
         at.limit = at.kept = at.next + record.bytes;
     }
     found.end = at;
+}
+
+/// The log of the section before, where it may have to stand for that section's stores: of an engine
+/// that defers them, and whole. Written over in part its lane's next log was durable.
+void read_earlier(pool_file& file, const heap& blocks, const lane_position& at,
+                  const begin_payload& begin, const lane_header& header, pending_section& found) {
+    const engine_row* const row = engine_of(begin.engine);
+    if (row == nullptr || row->sections != engine_sections::buffered ||
+        begin.engine != found.begin.engine || begin.epoch + 1 != found.begin.epoch ||
+        begin.epoch <= header.committed)
+        return;
+    auto earlier = std::make_unique<pending_section>();
+    earlier->lane = found.lane;
+    earlier->begin = begin;
+    earlier->announced = 0;
+    read_records(file, blocks, at, false, *earlier);
+    if (earlier->sound && earlier->has_all_new_bytes()) found.earlier = std::move(earlier);
 }
 
 /// What stands where the next record would: its check, or the end mark. 0 where neither can be.
@@ -270,14 +291,17 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     lane_damage lost; // a begin record that is none
     lane_position at{};
     std::uint64_t last = 0; // epoch of the newest begin record, pending or not
+    lane_position firsts[2]{};
+    begin_payload begins[2]{};
     for (std::uint64_t half = 0; half < 2; ++half) {
-        lane_position first = lane_start(file, lane, half);
-        begin_payload begin;
+        lane_position& first = firsts[half] = lane_start(file, lane, half);
+        begin_payload& begin = begins[half];
         record_view record;
         if (!read_begin(first, record, begin) || begin.epoch % 2 != half) {
             const lane_position start = lane_start(file, lane, half);
             if (word_at(start) != ~start.chain)
                 lost = {"begin record", offset_of(start.next), ~start.chain, word_at(start)};
+            begin = {};
             continue;
         }
         // A build that knows no order has used the lane since.
@@ -305,6 +329,8 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     HF_ASSERT_SLOW(newest_epoch > header->committed);
     HF_ASSERT_SLOW(found.args.size() == found.begin.args_bytes);
     read_records(file, blocks, at, with_kept, found);
+    const std::uint64_t other = (newest_epoch + 1) % 2;
+    read_earlier(file, blocks, firsts[other], begins[other], *header, found);
     if (!in_order || !found.sound) return true;
     const lane_position& end = found.end;
     HF_ASSERT_SLOW(end.next <= end.limit);

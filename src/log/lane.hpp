@@ -40,6 +40,7 @@
 #include <cstdint>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -87,9 +88,8 @@ enum class record_kind : std::uint8_t {
     unkept = 12,      // there was no room for an overwritten record: no more of them follow
     new_bytes = 13, // payload: deferred_store entries, which wait for the commit; offset: 1 in the
                     // last such record of the section, else 0
-    adopted = 14,   // the staged block at 'offset' of 'bytes' is the section's
-    unused = 15,    // so is no longer the block at 'offset' of 'bytes': it has freed it again
-    applying = 16,  // all of the above was durable when this was written
+    own = 14,       // alloc and filled in one, as made is: a block that the section took, filled
+    applying = 15,  // all of the above was durable when this was written
 };
 
 struct record_head {
@@ -129,7 +129,7 @@ constexpr bool has_payload(record_kind kind) {
     return kind == record_kind::begin || kind == record_kind::preserve ||
            kind == record_kind::old_bytes || kind == record_kind::filled ||
            kind == record_kind::made || kind == record_kind::overwritten ||
-           kind == record_kind::new_bytes;
+           kind == record_kind::new_bytes || kind == record_kind::own;
 }
 
 constexpr bool is_of(record_kind kind, std::uint64_t what) {
@@ -286,6 +286,16 @@ struct pending_section {
     bool kept_known = true;          // kept records are among its records
     std::deque<record_view> records; // begin excluded, in order: there may be very many
     lane_position end;               // where its log goes on
+    // The section before it in its lane, committed, where its log may have to stand for its stores
+    // (section.hpp, 9): of blocks that were staged it names those that it adopted only.
+    std::unique_ptr<pending_section> earlier;
+
+    /// Of a section whose stores are deferred: whether its log has come to their end.
+    bool has_all_new_bytes() const noexcept {
+        return std::ranges::any_of(records, [](const record_view& r) {
+            return r.kind == record_kind::new_bytes && r.offset == 1;
+        });
+    }
 };
 
 inline lane_header* lane_at(pool_file& file, std::uint32_t lane) noexcept {

@@ -83,6 +83,15 @@ void start_anew(pool::impl& pool, const lanes_found& found) noexcept {
 
 namespace {
 
+/// Every section to be recovered, of a lane's two the newer one first.
+template <class Visit>
+void for_each_newest_first(std::span<const pending_section> pending, Visit&& visit) {
+    for (const pending_section& section : pending) {
+        visit(section);
+        if (section.earlier != nullptr) visit(*section.earlier);
+    }
+}
+
 /// Bounds everything a pending log says before anything is done with it.
 status check_records(const pool::impl& pool, const pending_section& section) {
     const auto corrupt = [&](const record_view& r) {
@@ -115,9 +124,10 @@ status check_records(const pool::impl& pool, const pending_section& section) {
 /// Nothing frees a block twice: given back twice, it would be handed out twice.
 status check_frees(const pool::impl& pool, std::span<const pending_section> pending) {
     std::vector<block> freed;
-    for (const pending_section& section : pending)
+    for_each_newest_first(pending, [&](const pending_section& section) {
         for (const record_view& r : section.records)
             if (r.kind == record_kind::free) freed.push_back({r.offset, r.bytes});
+    });
     std::ranges::sort(freed, {}, &block::offset);
     const auto meet = [](block a, block b) { return b.offset - a.offset < a.bytes; };
     const auto twice = std::ranges::adjacent_find(freed, meet);
@@ -137,6 +147,8 @@ status check_pending(const pool::impl& pool, std::span<const pending_section> pe
                     fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
                                 pool.file->path(), section.lane, section.begin.engine)};
         if (status s = check_records(pool, section); !s.ok()) return s;
+        if (section.earlier != nullptr)
+            if (status s = check_records(pool, *section.earlier); !s.ok()) return s;
         if (status s = e->check(pool, section); !s.ok()) return s;
     }
     return check_frees(pool, pending);
@@ -148,13 +160,15 @@ namespace {
 [[maybe_unused]] bool taken_blocks_free(const pool::impl& pool,
                                         std::span<const pending_section> pending) {
     const heap& blocks = pool.blocks.durable();
-    return std::ranges::none_of(pending, [&](const pending_section& section) {
-        return std::ranges::any_of(section.records, [&](const record_view& r) {
+    bool free = true;
+    for_each_newest_first(pending, [&](const pending_section& section) {
+        for (const record_view& r : section.records) {
             const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
                                r.kind == record_kind::segment;
-            return taken && r.offset != 0 && blocks.bit(r.offset);
-        });
+            if (taken && r.offset != 0 && blocks.bit(r.offset)) free = false;
+        }
     });
+    return free;
 }
 
 } // namespace
@@ -178,24 +192,40 @@ status put_blocks_back(pool::impl& pool, std::span<const pending_section> pendin
     }
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
     // What sections took becomes free, what they freed becomes allocated; then both are claimed.
-    for (const pending_section& section : pending)
+    const auto retract_taken = [&](const pending_section& section) {
         for (const record_view& r : section.records) {
             const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged;
             if (taken && r.offset != 0) blocks.retract({r.offset, r.bytes}, dirty);
         }
-    for (const pending_section& section : pending)
+    };
+    const auto publish_freed = [&](const pending_section& section) {
         for (const record_view& r : section.records)
             if (r.kind == record_kind::free) blocks.publish({r.offset, r.bytes}, dirty);
-    for (const pending_section& section : pending)
+    };
+    std::ranges::for_each(pending, retract_taken);
+    std::ranges::for_each(pending, publish_freed);
+    for (const pending_section& section : pending) { // it may have freed what that one took
+        if (section.earlier == nullptr) continue;
+        retract_taken(*section.earlier);
+        publish_freed(*section.earlier);
+    }
+    const record_view* foreign = nullptr;
+    std::uint32_t its_lane = 0;
+    for_each_newest_first(pending, [&](const pending_section& section) {
         for (const record_view& r : section.records) {
             const bool named = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
                                r.kind == record_kind::segment;
-            if (named && r.offset != 0 && !pool.blocks.claim({r.offset, r.bytes}))
-                return {errc::corrupt,
-                        fmt::format("{}: corrupt: lane {} names a block at {:#x} of {} bytes that "
-                                    "is not its own, or lies in a chunk of other blocks",
-                                    pool.file->path(), section.lane, r.offset, r.bytes)};
+            if (!named || r.offset == 0 || foreign != nullptr) continue;
+            if (pool.blocks.claim({r.offset, r.bytes})) continue;
+            foreign = &r;
+            its_lane = section.lane;
         }
+    });
+    if (foreign != nullptr)
+        return {errc::corrupt,
+                fmt::format("{}: corrupt: lane {} names a block at {:#x} of {} bytes that "
+                            "is not its own, or lies in a chunk of other blocks",
+                            pool.file->path(), its_lane, foreign->offset, foreign->bytes)};
     pm.fence();
     HF_ASSERT_SLOW(taken_blocks_free(pool, pending));
     return {};

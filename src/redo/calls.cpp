@@ -234,7 +234,7 @@ void deferred_section::commit() {
     settle();
     section& s = open();
     if (!buffer_.empty() || s.changes_blocks()) {
-        s.log_own_memory();
+        s.log_blocks();
         log_stores();
         s.make_log_durable(); // before anything is stored in place: upholds section.hpp (8)
         for (std::size_t i = 0; i < buffer_.size(); ++i)

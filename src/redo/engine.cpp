@@ -17,7 +17,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <initializer_list>
 #include <iterator>
 #include <vector>
 
@@ -45,11 +44,8 @@ template <class Visit> bool for_each_store(const record_view& r, Visit&& visit) 
 /// Whether the fence was passed that stands between the log and the first store in place: the log is
 /// complete, and so is the memory that shares that fence.
 bool is_complete(const pool_file& file, const pending_section& section) {
+    if (!section.has_all_new_bytes()) return false;
     const auto& records = section.records;
-    if (std::ranges::none_of(records, [](const record_view& r) {
-            return r.kind == record_kind::new_bytes && r.offset == 1;
-        }))
-        return false;
     for (std::size_t i = records.size(); i-- > 0;) {
         const record_view& r = records[i];
         if (r.kind == record_kind::applying)
@@ -72,7 +68,7 @@ void make_durable(pool_file& file, const pending_section& section) {
     pm.flush(start.next,
              lane_writer::record_bytes(sizeof section.begin + section.begin.args_bytes));
     for (const record_view& r : section.records) {
-        if (r.payload == nullptr) continue; // half of a made record: the other half has its place
+        if (r.payload == nullptr) continue; // half of an own record: the other half has its place
         pm.flush(r.payload - sizeof(record_head),
                  lane_writer::record_bytes(has_payload(r.kind) ? r.bytes : 0));
         if (r.kind != record_kind::filled) continue;
@@ -104,59 +100,57 @@ void store_new_bytes(pool::impl& pool, const record_view& r) {
     fatal("%s: a log has changed its own new bytes", file.path().c_str());
 }
 
-/// Of the section's records those of such kinds, as blocks, in order.
-std::vector<block> blocks_in(const pending_section& section,
-                             std::initializer_list<record_kind> kinds) {
-    std::vector<block> found;
-    for (const record_view& r : section.records)
-        if (r.offset != 0 && std::ranges::find(kinds, r.kind) != kinds.end())
-            found.push_back({r.offset, r.bytes});
-    std::ranges::sort(found, {}, &block::offset);
-    return found;
-}
-bool has(const std::vector<block>& sorted, std::uint64_t offset) {
-    return std::ranges::binary_search(sorted, offset, {}, &block::offset);
-}
-
-/// Blocks that the section took and kept, in order.
-std::vector<block> taken_by(const pending_section& section) {
-    const std::vector<block> unused = blocks_in(section, {record_kind::unused});
-    std::vector<block> taken = blocks_in(section, {record_kind::alloc, record_kind::adopted});
-    std::erase_if(taken, [&](block b) { return has(unused, b.offset); });
-    return taken;
-}
-
-/// Gives back what the section named and does not hold any more: its log, blocks that it took for
-/// nothing, blocks that it freed.
-void release_blocks(pool::impl& pool, const pending_section& section,
-                    const std::vector<block>& taken) {
-    thread_cache cache;
-    for (block b :
-         blocks_in(section, {record_kind::alloc, record_kind::staged, record_kind::segment}))
-        if (!has(taken, b.offset)) pool.blocks.release(cache, b);
-    for (block b : blocks_in(section, {record_kind::free})) pool.blocks.release(cache, b);
-    pool.blocks.release_all(cache);
-}
-
+/// Stores what the log says, durably; leaves the mark as it is. Idempotent.
 void replay(pool::impl& pool, const pending_section& section) {
     pool_file& file = *pool.file;
     const medium pm = file.medium();
     make_durable(file, section);
     for (const record_view& r : section.records)
         if (r.kind == record_kind::new_bytes) store_new_bytes(pool, r);
-    const std::vector<block> taken = taken_by(section);
     heap& blocks = pool.blocks.durable();
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
-    for (block b : taken) blocks.publish(b, dirty);
+    for (const record_view& r : section.records) {
+        if (r.kind == record_kind::alloc) blocks.publish({r.offset, r.bytes}, dirty);
+        if (r.kind != record_kind::free) continue;
+        pool.blocks.find(r.offset); // its chunk's state must be known before it changes
+        blocks.retract({r.offset, r.bytes}, dirty);
+    }
+    pm.fence();
+}
+
+/// Gives back what a replayed section does not hold any more: its log, blocks that it freed.
+void release_blocks(pool::impl& pool, const pending_section& section) {
+    thread_cache cache;
     for (const record_view& r : section.records)
-        if (r.kind == record_kind::free) {
-            pool.blocks.find(r.offset); // its chunk's state must be known before it changes
-            blocks.retract({r.offset, r.bytes}, dirty);
-        }
-    pm.fence();
-    store_mark(pm, lane_at(file, section.lane), section.begin.epoch);
-    pm.fence();
-    release_blocks(pool, section, taken);
+        if (r.kind == record_kind::segment || r.kind == record_kind::free)
+            pool.blocks.release(cache, {r.offset, r.bytes});
+    pool.blocks.release_all(cache);
+}
+
+status refuse_log(const pool::impl& pool, std::uint32_t lane, const char* what) {
+    return refusal(pool.file->path(), errc::corrupt, fmt::format("log of lane {}: {}", lane, what));
+}
+
+status check_log(const pool::impl& pool, const pending_section& section) {
+    const heap& blocks = pool.blocks.durable();
+    std::vector<block> log;
+    for (const record_view& r : section.records)
+        if (r.kind == record_kind::segment) log.push_back({r.offset, r.bytes});
+    std::ranges::sort(log, {}, &block::offset);
+    const auto inside = [&](deferred_store s, const std::byte*) {
+        // In blocks, but not in those of the log itself.
+        const auto next = std::ranges::upper_bound(log, s.offset(), {}, &block::offset);
+        const bool in_log =
+            next != log.begin() && s.offset() - std::prev(next)->offset < std::prev(next)->bytes;
+        return blocks.covers(s.offset(), granule_bytes) && !in_log;
+    };
+    for (const record_view& r : section.records) {
+        if (r.kind == record_kind::new_bytes && !for_each_store(r, inside))
+            return refuse_log(pool, section.lane, "new bytes that lie in no block, or in the log");
+        if (r.kind == record_kind::alloc && r.offset == 0)
+            return refuse_log(pool, section.lane, "a block that it did not take");
+    }
+    return {};
 }
 
 class redo_engine final : public section_engine {
@@ -164,42 +158,28 @@ public:
     const engine_row& row() const noexcept override { return engine_rows::redo; }
     /// Replaying needs no function of this build.
     status check(const pool::impl& pool, const pending_section& section) const override {
-        const heap& blocks = pool.blocks.durable();
-        const auto corrupt = [&](const char* what) {
-            return refusal(pool.file->path(), errc::corrupt,
-                           fmt::format("log of lane {}: {}", section.lane, what));
-        };
-        const std::vector<block> log = blocks_in(section, {record_kind::segment});
-        const auto inside = [&](deferred_store s, const std::byte*) {
-            // In blocks, but not in those of the log itself.
-            const auto next = std::ranges::upper_bound(log, s.offset(), {}, &block::offset);
-            const bool in_log = next != log.begin() &&
-                                s.offset() - std::prev(next)->offset < std::prev(next)->bytes;
-            return blocks.covers(s.offset(), granule_bytes) && !in_log;
-        };
-        for (const record_view& r : section.records)
-            if (r.kind == record_kind::new_bytes && !for_each_store(r, inside))
-                return corrupt("new bytes that lie in no block, or in the log");
-        const std::vector<block> known =
-            blocks_in(section, {record_kind::alloc, record_kind::staged});
-        for (block b : blocks_in(section, {record_kind::adopted, record_kind::unused})) {
-            const auto at = std::ranges::lower_bound(known, b.offset, {}, &block::offset);
-            if (at == known.end() || at->offset != b.offset || at->bytes != b.bytes)
-                return corrupt("a block that it did not take");
-        }
-        return {};
+        const status s = check_log(pool, section);
+        return s.ok() && section.earlier != nullptr ? check_log(pool, *section.earlier) : s;
     }
 
 protected:
     void recover(pool::impl& pool, pending_section& pending,
                  section_recovery& state) const override {
-        if (is_complete(*pool.file, pending)) {
-            replay(pool, pending);
-            ++state.count[recovery_verb::replay];
-        } else {
+        const bool complete = is_complete(*pool.file, pending);
+        if (pending.earlier != nullptr) { // upholds section.hpp, 9
+            replay(pool, *pending.earlier);
+            release_blocks(pool, *pending.earlier);
+        }
+        if (!complete) {
             roll_back(pool, pending); // no bytes: nothing was stored in place
             ++state.count[recovery_verb::discard];
+            return;
         }
+        replay(pool, pending);
+        store_mark(pool.file->medium(), lane_at(*pool.file, pending.lane), pending.begin.epoch);
+        pool.file->medium().fence();
+        release_blocks(pool, pending);
+        ++state.count[recovery_verb::replay];
     }
 };
 

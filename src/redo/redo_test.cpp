@@ -194,7 +194,7 @@ TEST_P(Redo, VolatileMemoryAndItsOwnAreStoredToAtOnce) {
     EXPECT_EQ(account(p).blocks, 2U);
 }
 
-TEST_P(Redo, ASectionWaitsTwiceOneThatStoresNothingNever) {
+TEST_P(Redo, ASectionWaitsOnceOneThatStoresNothingNever) {
     pool p = open();
     root* const r = p.root<root>();
     section([&] { hf_redo_fill(r->area, 1, 1); });
@@ -203,13 +203,14 @@ TEST_P(Redo, ASectionWaitsTwiceOneThatStoresNothingNever) {
         section(body);
         return persist::thread_counters().ordering_points - before;
     };
-    EXPECT_EQ(points([&] { hf_redo_fill(r->area, 2, 100); }), 2U);
+    const std::uint64_t once = GetParam() == mode::process ? 2 : 1; // there a fence costs nothing
+    EXPECT_EQ(points([&] { hf_redo_fill(r->area, 2, 100); }), once);
     EXPECT_EQ(points([&] {
                   auto* own = static_cast<std::uint64_t*>(hf_alloc(64));
                   store(own, 3);
                   std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
               }),
-              2U);
+              once);
     EXPECT_EQ(points([&] { (void)seen(reinterpret_cast<std::uint64_t*>(r->area)); }), 0U);
 }
 

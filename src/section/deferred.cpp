@@ -4,6 +4,7 @@
 #include <base/assert.hpp>
 #include <section/section.hpp>
 
+#include <algorithm>
 #include <cstring>
 
 namespace hf {
@@ -23,34 +24,63 @@ std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
     return outside;
 }
 
-/// A block of the section's own, freed by it.
-void section::drop(block own) {
-    if (engine_->sections == engine_sections::buffered) // section.hpp, 8
-        append(record_kind::unused, own.offset, own.bytes);
-    unused_.push_back(own);
+/// Ends a section that has changed nothing but memory that it gives back: its epoch was never written.
+void section::end_unlogged() {
+    HF_ASSERT_SLOW(buffered() && !changes_blocks() && segments_.empty());
+    dirty_.flush_all(medium_);
+    release(unused_);
+    epoch_ = --state_->epoch;
+    HF_ASSERT_SLOW(idle());
+    if (turns_ != nullptr) [[unlikely]]
+        turns_->unlock();
 }
 
-void section::log_own_memory() {
-    sums_logged_ = !medium_.keeps_order() && !filled_.empty();
-    if (medium_.keeps_order()) return;
-    std::uint64_t bytes = 0;
+void section::log_sum(record_kind kind, std::uint64_t offset, const filled_payload& sum) {
+    append(kind, offset, sizeof sum, &sum);
+    summed_first_ = summed_end_ == 0 ? offset : std::min(summed_first_, offset);
+    summed_end_ = std::max(summed_end_, offset + sum.bytes);
+}
+
+/// A block that was staged is logged as one that the section took, with what was filled in there.
+void section::log_adopted(block b, bool with_sums) {
+    const auto whole = std::ranges::find_if(filled_, [&](const filled_bytes& f) {
+        return f.offset == b.offset && pool_->blocks.durable().rounded(f.what.bytes) == b.bytes;
+    });
+    if (with_sums && whole != filled_.end())
+        return log_sum(record_kind::own, b.offset, whole->what);
+    append(record_kind::alloc, b.offset, b.bytes);
+    for (const filled_bytes& f : filled_)
+        if (with_sums && f.offset - b.offset < b.bytes)
+            log_sum(record_kind::filled, f.offset, f.what);
+}
+
+void section::log_blocks() {
+    HF_ASSERT_SLOW(running() && !log_begun_);
+    start_log(nullptr, 0);
+    std::uint64_t own_bytes = 0;
     for (block b : allocs_) {
         // Whole: what the section has not stored there may wait in a cache as well.
         if (medium_.loses_caches()) dirty_.add(base_ + b.offset, b.bytes);
-        bytes += b.bytes;
+        own_bytes += b.bytes;
     }
-    if (bytes > summed_bytes_max || refilled_) {
-        dirty_.flush_all(medium_);
-        fence();
-        append(record_kind::applying, 0, 0);
-        sums_logged_ = false;
-        return;
-    }
-    for (block b : allocs_) {
-        const filled_payload sum{b.bytes, XXH3_64bits(base_ + b.offset, b.bytes)};
-        append(record_kind::filled, b.offset, sizeof sum, &sum);
-        sums_logged_ = true;
-    }
+    const bool shares_fence = !medium_.keeps_order();
+    const bool sums = shares_fence && own_bytes <= summed_bytes_max && !refilled_;
+    for (block b : allocs_)
+        if (sums)
+            log_sum(record_kind::own, b.offset, {b.bytes, XXH3_64bits(base_ + b.offset, b.bytes)});
+        else append(record_kind::alloc, b.offset, b.bytes);
+    for (block b : adopted_) log_adopted(b, sums);
+    const auto in_a_block_of = [](const auto& blocks, const filled_bytes& f) {
+        return std::ranges::any_of(blocks, [&](block b) { return f.offset - b.offset < b.bytes; });
+    };
+    for (const filled_bytes& f : filled_) // in blocks that are still staged they may change
+        if (sums && !in_a_block_of(adopted_, f) && !in_a_block_of(staged_, f))
+            log_sum(record_kind::filled, f.offset, f.what);
+    for (block b : frees_) append(record_kind::free, b.offset, b.bytes);
+    if (sums || !shares_fence) return;
+    dirty_.flush_all(medium_);
+    fence_log();
+    append(record_kind::applying, 0, 0);
 }
 
 void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
@@ -61,9 +91,25 @@ void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) 
 
 void section::make_log_durable() {
     dirty_.flush_all(medium_);
-    fence();
-    // Durable by the commit's next fence: until then the memory that has sums stays as it is.
-    if (sums_logged_) log_.append(record_kind::applying, 0, 0, nullptr, 0);
+    fence_log();
+}
+
+/// Leaves the section's stores to the next fence (9). False: there are too many of them.
+bool section::leave_unfenced() {
+    HF_ASSERT_SLOW(!mark_due_);
+    state_->unfenced.store(0, std::memory_order_relaxed);
+    state_->summed_end.store(0, std::memory_order_relaxed);
+    if (!buffered() || !dirty_.is_short(lane_state::unfenced_max)) return false;
+    std::atomic_thread_fence(std::memory_order_release); // behind what says that no mark is due
+    std::uint32_t count = 0;
+    for (std::uintptr_t line : dirty_.lines())
+        state_->unfenced_lines[count++].store(line, std::memory_order_relaxed);
+    state_->unfenced.store(count, std::memory_order_relaxed);
+    const auto base = reinterpret_cast<std::uintptr_t>(base_);
+    state_->summed_first.store(base + summed_first_, std::memory_order_relaxed);
+    state_->summed_end.store(summed_end_ == 0 ? 0 : base + summed_end_, std::memory_order_relaxed);
+    dirty_.flush_all(medium_);
+    return true;
 }
 
 void section::store_deferred(deferred_store where, const std::byte* granule) {

@@ -22,7 +22,8 @@ bool section::idle() const noexcept {
 }
 
 bool section::running() const noexcept {
-    if (function_ == nullptr || engine_ == nullptr || !log_.valid()) return false;
+    if (function_ == nullptr || engine_ == nullptr || (log_begun_ && !log_.valid())) return false;
+    if (!log_begun_ && !buffered()) return false;                               // (8)
     if (first_ == nullptr && epoch_ != state_->epoch) return false;             // (6)
     if (keeping_ && engine_->sections != engine_sections::inputs) return false; // (7)
     return valid() && std::atomic_ref(header_->committed).load() < epoch_;

@@ -21,11 +21,18 @@ constexpr std::uint64_t readers_mask = writer_bit - 1;
 constexpr std::uint64_t state_mask = (std::uint64_t{1} << 32) - 1;
 
 /// The word of a free lock in this open of its pool; locks outside pools belong to generation 1.
-std::uint64_t free_word(const void* lock) noexcept {
-    const pool::impl* pool = registry::pool_of(lock);
+std::uint64_t free_word(const pool::impl* pool) noexcept {
     const std::uint64_t generation = pool == nullptr ? 1 : pool->file->generation();
     HF_ASSERT_SLOW(generation != 0); // or a lock of zeros would be one that was taken
     return generation << 32;
+}
+std::uint64_t free_word(const void* lock) noexcept { return free_word(registry::pool_of(lock)); }
+
+/// The same for a lock that is about to be taken. It may lie in memory of which a log has the sum.
+std::uint64_t free_word_to_change(const void* lock) noexcept {
+    pool::impl* const pool = registry::pool_of(lock);
+    if (pool != nullptr) pool->lanes.settle_sums_of(lock);
+    return free_word(pool);
 }
 
 /// Strong strict two-phase locking, the conservative kind: a section has all its locks when it
@@ -55,7 +62,7 @@ private:
 
 bool shared_mutex::try_lock() noexcept {
     check_two_phase("try_lock");
-    const std::uint64_t free = free_word(this);
+    const std::uint64_t free = free_word_to_change(this);
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
     if ((state & (writer_bit | readers_mask)) != 0) return false;
@@ -89,7 +96,7 @@ void shared_mutex::unlock() noexcept {
 
 bool shared_mutex::try_lock_shared() noexcept {
     check_two_phase("try_lock_shared");
-    const std::uint64_t free = free_word(this);
+    const std::uint64_t free = free_word_to_change(this);
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
     if ((state & (writer_bit | waiting_bit)) != 0) return false;

@@ -91,6 +91,10 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
         turns_->lock();
     HF_ASSERT_SLOW(idle());
     HF_ASSERT_SLOW((args != nullptr || args_bytes == 0));
+    const bool buffered = engine.sections == engine_sections::buffered;
+    // What is left to the next log (9) is left to no other.
+    if (!buffered && mark_due_ && state_->unfenced.load(std::memory_order_relaxed) != 0)
+        settle_mark();
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
     if (unfenced_ && mark_due_) medium_.fence();
@@ -115,13 +119,21 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     engine_ = &engine;
     stored_ = false;
     refilled_ = false;
+    log_begun_ = false;
+    summed_first_ = summed_end_ = 0;
     keeping_ = pool_->keep_overwritten && engine.sections == engine_sections::inputs;
     epoch_ = ++state_->epoch;
+    if (!buffered) start_log(args, args_bytes);
+    HF_ASSERT_SLOW(running());
+}
+
+void section::start_log(const void* args, std::uint64_t args_bytes) {
+    const hf_txfunc& function = *function_;
     log_.start(medium_, lane_start(*pool_->file, lane_, epoch_));
     const begin_payload head{epoch_,
                              function.id,
                              function.version,
-                             static_cast<std::uint16_t>(engine.bit),
+                             static_cast<std::uint16_t>(engine_->bit),
                              persist::float_environment::current().bits(),
                              static_cast<std::uint32_t>(args_bytes)};
     alignas(8) std::byte together[sizeof head + args_bytes_max];
@@ -132,11 +144,12 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     if (relocated_) [[unlikely]]
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that will be rolled back recovery reads no filled bytes.
-    const std::size_t sums = engine.verb != recovery_verb::roll_back ? filled_.size() : 0;
+    const std::size_t sums = engine_->verb != recovery_verb::roll_back ? filled_.size() : 0;
+    const std::size_t announced = buffered() ? 0 : staged_.size() + sums;
     const std::uint64_t order = medium_.keeps_order() ? in_order_bit : 0;
-    append(record_kind::begin, (staged_.size() + sums) | order, bytes, together);
-    append_staged(sums);
-    HF_ASSERT_SLOW(running());
+    append(record_kind::begin, announced | order, bytes, together);
+    if (!buffered()) append_staged(sums);
+    log_begun_ = true;
 }
 
 void section::append_staged(std::size_t sums) {
@@ -210,6 +223,17 @@ void section::fence() {
     mark_due_ = false;
     state_->mark_due.store(0, std::memory_order_relaxed);
     release_freed();
+}
+
+/// The fence of a log that may be replayed: so may the one before it (9).
+void section::fence_log() {
+    medium_.fence();
+    unfenced_ = false;
+    release(freed_before_);
+    if (!mark_due_) return;
+    mark_due_ = false;
+    state_->mark_due.store(0, std::memory_order_relaxed);
+    freed_before_.swap(freed_);
 }
 
 inline void section::before_in_place_store() {
@@ -342,6 +366,15 @@ void* section::alloc(std::uint64_t bytes) {
         b = pool_->blocks.reserve(*cache_, bytes);
     } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
     }
+    if (buffered()) { // its log says so at the commit
+        if (b.offset == 0 && !(freed_.empty() && freed_before_.empty())) {
+            settle_mark();
+            b = pool_->blocks.reserve(*cache_, bytes);
+        }
+        if (b.offset == 0) return nullptr;
+        allocs_.add(b);
+        return base_ + b.offset;
+    }
     if (b.offset == 0) {
         // That there was no room is an input of the section as well.
         append(record_kind::alloc, 0, rounded);
@@ -358,17 +391,18 @@ void section::free(void* given) {
     const std::uint64_t offset = checked_offset(given, 0);
     const auto at_offset = [&](block b) { return b.offset == offset; };
     // A block of this section's own: it never becomes allocated.
-    if (const block own = allocs_.remove(offset); own.bytes != 0) return drop(own);
+    if (const block own = allocs_.remove(offset); own.bytes != 0) return unused_.push_back(own);
     if (const auto own = std::ranges::find_if(adopted_, at_offset); own != adopted_.end()) {
         const block b = *own;
         adopted_.erase(own);
-        return drop(b);
+        return unused_.push_back(b);
     }
     const block b = pool_->blocks.find(offset);
     if (offset == outside || b.bytes == 0 || frees_.covers(offset))
         fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name,
               function_->where, given);
-    if (first_ == nullptr || !first_->freed(offset)) append(record_kind::free, b.offset, b.bytes);
+    const bool logged = buffered() || (first_ != nullptr && first_->freed(offset));
+    if (!logged) append(record_kind::free, b.offset, b.bytes);
     frees_.add(b);
 }
 
@@ -379,8 +413,6 @@ void section::adopt(void* staged_block) {
     if (found == staged_.end())
         fatal("%s (%s) adopts %p, which this thread did not stage", function_->name,
               function_->where, staged_block);
-    if (engine_->sections == engine_sections::buffered) // upholds (8)
-        append(record_kind::adopted, found->offset, found->bytes);
     adopted_.push_back(*found);
     staged_.erase(found);
 }
@@ -445,26 +477,33 @@ void section::settle_blocks() {
 
 void section::commit(bool eager_mark) {
     HF_ASSERT_SLOW(running());
-    publish_blocks();
-    if (stored_) {
-        dirty_.flush_all(medium_);
-        fence(); // the section's stores are durable before its mark
-        filled_.clear();
-    }
-    settle_blocks();
     ++persist::thread_counters().sections;
+    if (!log_begun_) return end_unlogged();
+    publish_blocks();
     const bool alone = pool_->lanes.section_threads.load(std::memory_order_acquire) == 1;
     // The thread that has the next turn on a shared lane writes over the log.
-    const bool may_wait = alone && !eager_mark && turns_ == nullptr;
-    if (!medium_.keeps_order() && may_wait && may_be_lazy()) {
+    const bool may_wait = alone && !eager_mark && turns_ == nullptr && !medium_.keeps_order();
+    const bool lazy = may_wait && may_be_lazy();
+    const bool unfenced = lazy && leave_unfenced();
+    if (stored_ && !unfenced) {
+        // The mark waits: before it is durable others may store to what has a sum.
+        if (lazy && summed_end_ != 0) log_.append(record_kind::applying, 0, 0, nullptr, 0);
+        dirty_.flush_all(medium_);
+        fence(); // the section's stores are durable before its mark
+    }
+    if (stored_) filled_.clear();
+    settle_blocks();
+    if (lazy) {
         // Stores, and no locked operation: the next section's first loads need not wait for the
         // fence above.
         mark_due_ = true;
         remember_left();
         // Not flushed: when the process alone dies, this tells a finished section from one that
-        // may be rolled back.
-        std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
-        trace::announce(trace::store, &header_->committed, word_bytes);
+        // may be rolled back. It may become durable all the same: not before the section is.
+        if (!unfenced) {
+            std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
+            trace::announce(trace::store, &header_->committed, word_bytes);
+        }
         state_->mark_due.store(epoch_, std::memory_order_release);
     } else {
         store_mark(medium_, header_, epoch_);
@@ -492,10 +531,14 @@ void section::no_longer_lazy() noexcept {
         pool_->lanes.lazy.store(lane_set::no_lane, std::memory_order_release);
 }
 
+void section::release(std::vector<block>& freed) {
+    for (block b : freed) pool_->blocks.release(*cache_, b);
+    freed.clear();
+}
 void section::release_freed() {
     HF_ASSERT_SLOW(!mark_due_); // upholds (3)
-    for (block b : freed_) pool_->blocks.release(*cache_, b);
-    freed_.clear();
+    release(freed_before_);
+    release(freed_);
 }
 
 void section::settle_mark() {
@@ -503,7 +546,7 @@ void section::settle_mark() {
     pool_->lanes.store_due_mark(lane_);
     fence();
     HF_ASSERT_SLOW(!mark_due_);
-    HF_ASSERT_SLOW(freed_.empty());
+    HF_ASSERT_SLOW(freed_.empty() && freed_before_.empty());
 }
 
 std::unique_lock<std::mutex> section::at_once(block b) {

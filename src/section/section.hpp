@@ -24,9 +24,15 @@
 //     read before are in the log ahead of the store, in program order and without a fence: only rolling back
 //     needs them (roll_back.hpp). Where the log has no room for them it says so.
 // (8) Of an engine that defers stores nothing is stored in place, but to memory of the section's own,
-//     before the log that says what is durable, and whole. Of that memory, and of bytes filled in
+//     before the log that says what is durable, and whole. It is written at the commit, begin record
+//     and all: a section that ends without one has never been. Of that memory, and of bytes filled in
 //     before, the log has sums, which tell whether the fence was passed that all of them share; but
 //     of none that stands before an applying record.
+// (9) Such a log may stand for the section's stores: its lane's next log is durable under the fence
+//     that they are flushed for, and until that next log is written over, recovery replays this one before it.
+//     Only where the mark may be left out (4); whoever settles that mark fences the stores first.
+//     What the section freed is handed out again one section later, when its log cannot be replayed.
+//     No lock in memory that has a sum changes before the mark is settled.
 #pragma once
 
 #include <base/assert.hpp>
@@ -108,9 +114,9 @@ public:
     bool changes_blocks() const noexcept {
         return !allocs_.empty() || !adopted_.empty() || !frees_.empty();
     }
-    /// Logs the sums of the section's own memory. An ordering point, where there is much of it, or
-    /// bytes with sums are about to change.
-    void log_own_memory();
+    /// Logs that the section began, and what becomes of its blocks, with the sums of its own memory. An
+    /// ordering point, where there is much of that, or bytes with sums are about to change.
+    void log_blocks();
     /// Deferred stores; in several calls, of which one is the 'last'.
     void log_new_bytes(const void* stores, std::uint64_t bytes, bool last);
     /// An ordering point: the log and the section's own memory are durable.
@@ -119,7 +125,8 @@ public:
     void store_deferred(deferred_store where, const std::byte* granule);
 
     /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is
-    /// durable when it returns; otherwise it may be left to the next section's begin record (4).
+    /// durable when it returns; otherwise it may be left to the next section's begin record (4), and
+    /// so may the fence (9).
     void commit(bool eager_mark);
     /// Ends a section that was taken up and has stored nothing in place, as if it had never begun.
     /// 'untaken': blocks of its log that it has not come to.
@@ -158,6 +165,10 @@ public:
 private:
     /// Whether what idle and running sections have in common holds: marks, epochs, freed blocks.
     bool valid() const noexcept;
+    bool buffered() const noexcept { return engine_->sections == engine_sections::buffered; }
+    void start_log(const void* args, std::uint64_t args_bytes);
+    void end_unlogged();
+    bool leave_unfenced();
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
     void extend(std::uint64_t payload_bytes);
@@ -167,6 +178,7 @@ private:
     void before_in_place_store();
     void will_store(const void* address, std::uint64_t bytes);
     void fence();
+    void fence_log();
     void append_staged(std::size_t sums);
     void forget_durable();
     void remember_left() noexcept;
@@ -180,10 +192,12 @@ private:
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;
-    void drop(block own);
+    void log_sum(record_kind kind, std::uint64_t offset, const filled_payload& sum);
+    void log_adopted(block b, bool with_sums);
     void publish_blocks();
     void settle_blocks();
     void release_freed();
+    void release(std::vector<block>& freed);
 
     hf::pool::impl* pool_;
     lane_state* state_;
@@ -198,28 +212,32 @@ private:
     const hf_txfunc* function_ = nullptr;
     const engine_row* engine_ = nullptr;
     lane_writer log_;
-    std::uint64_t epoch_ = 0;        // of this section
-    bool relocated_ = false;         // the pool is
-    bool counted_ = false;           // in pool::impl::section_threads
-    bool sums_logged_ = false;       // and must hold until the section's next fence (8)
-    bool refilled_ = false;          // a deferred store leads to bytes that have one
-    bool unfenced_ = false;          // records appended since the last fence
-    bool stored_ = false;            // something was stored to PM
-    bool mark_due_ = false;          // the section before left its mark out (4)
+    std::uint64_t epoch_ = 0; // of this section
+    bool relocated_ = false;  // the pool is
+    bool counted_ = false;    // in pool::impl::section_threads
+    bool log_begun_ = false;  // the begin record is in the lane
+    bool refilled_ = false;   // a deferred store leads to bytes that have one
+    bool unfenced_ = false;   // records appended since the last fence
+    bool stored_ = false;     // something was stored to PM
+    bool mark_due_ = false;   // the section before left its mark out (4)
+    // Around the memory whose sums are in the log and must hold until the section's stores are durable,
+    // or the log stands for them no more (8, 9). Empty: none.
+    std::uint64_t summed_first_ = 0, summed_end_ = 0;
     std::uint32_t settled_lane_ = 0; // whose mark this thread made durable last
     std::uint64_t settled_due_ = 0;  // that mark
     flush_set dirty_;
     logged_words logged_;      // as old_bytes
     logged_words overwritten_; // as overwritten
     kept_ranges overwritten_long_;
-    bool keeping_ = false;        // what is overwritten (7)
-    block_set allocs_;            // reserved by this section: fresh memory
-    std::vector<block> adopted_;  // staged before, allocated at commit
-    block_set frees_;             // retracted at commit
-    std::vector<block> unused_;   // reserved or adopted, and freed again by this section
-    std::vector<block> segments_; // where the log continued
-    std::vector<block> freed_;    // of sections whose mark is not yet durable (3)
-    std::vector<block> staged_;   // of this thread, outside and inside sections
+    bool keeping_ = false;            // what is overwritten (7)
+    block_set allocs_;                // reserved by this section: fresh memory
+    std::vector<block> adopted_;      // staged before, allocated at commit
+    block_set frees_;                 // retracted at commit
+    std::vector<block> unused_;       // reserved or adopted, and freed again by this section
+    std::vector<block> segments_;     // where the log continued
+    std::vector<block> freed_;        // of the section whose mark is not yet durable (3)
+    std::vector<block> freed_before_; // of the one before it, whose log may yet be replayed (9)
+    std::vector<block> staged_;       // of this thread, outside and inside sections
     struct filled_bytes {
         std::uint64_t offset;
         filled_payload what;

@@ -22,6 +22,7 @@ void section::take_up(const pending_section& from, first_run& first) {
     HF_ASSERT(engine_ != nullptr); // engine::check has found them
     epoch_ = from.begin.epoch;     // the lane's next section stays above all that it may have used
     log_.go_on(medium_, from.end);
+    log_begun_ = true;
     // A section that cannot be rolled back any more keeps nothing.
     keeping_ =
         pool_->keep_overwritten && engine_->sections == engine_sections::inputs && from.kept_known;

@@ -77,12 +77,16 @@ bool read_begin(const pool_image& pool, cursor& at, lane_record& record,
 
 /// A record of kind made stands for two.
 void keep(std::vector<lane_record>& records, lane_record record, const pool_image& pool) {
-    if (record.kind == record_kind::made) {
+    if (record.kind == record_kind::made || record.kind == record_kind::own) {
         filled_payload filled{};
         if (record.payload.size() == sizeof filled)
             std::memcpy(&filled, record.payload.data(), sizeof filled);
         records.push_back(
-            {record_kind::staged, record.at, record.offset, pool.rounded(filled.bytes), {}});
+            {record.kind == record_kind::made ? record_kind::staged : record_kind::alloc,
+             record.at,
+             record.offset,
+             pool.rounded(filled.bytes),
+             {}});
         record.kind = record_kind::filled;
     }
     records.push_back(record);
@@ -189,11 +193,10 @@ const char* record_fault(const pool_image& pool, const lane_record& r) noexcept 
         [[fallthrough]];
     case record_kind::free:
     case record_kind::staged:
-    case record_kind::adopted:
-    case record_kind::unused:
     case record_kind::segment:
         return pool.well_formed({r.offset, r.bytes}) ? "" : "a block of the heap";
     case record_kind::begin: return "no second begin record";
+    case record_kind::own:
     case record_kind::made: break; // read as two others
     }
     return "a known kind of record";
@@ -214,8 +217,7 @@ const char* name_of(record_kind kind) noexcept {
     case record_kind::overwritten: return "overwritten";
     case record_kind::unkept: return "unkept";
     case record_kind::new_bytes: return "new bytes";
-    case record_kind::adopted: return "adopted";
-    case record_kind::unused: return "unused";
+    case record_kind::own: return "own";
     case record_kind::applying: return "applying";
     }
     return "unknown";

@@ -50,7 +50,7 @@ TEST_F(tx, IsWholeOrAbsentAfterAKillHalfway) {
         testing::KilledBySignal(SIGKILL), "");
     hf::pool pool = open(first);
     const root* r = pool.root<root>();
-    EXPECT_EQ(pool.recovered().sections_pending, 1U);
+    EXPECT_EQ(pool.recovered().sections_pending, redo() ? 0U : 1U); // it logs at its end
     EXPECT_EQ(r->value, clobber() ? 21 : 0);
     EXPECT_EQ(r->twice, 2 * r->value);
 }

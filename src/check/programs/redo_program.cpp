@@ -9,6 +9,7 @@
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/crash.hpp>
+#include <holdfast/lock.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -21,7 +22,7 @@ constexpr std::size_t cell_words = 9; // two lines, and into a granule's middle
 struct cell {
     std::uint64_t words[cell_words];
     std::uint64_t before[8];
-    std::uint64_t lock; // changes between sections; on a line that no word is on
+    hf::shared_mutex lock; // changes between sections; on a line that no word is on
     std::uint64_t behind[8];
 };
 constexpr std::size_t many_words = 160; // more than a lane holds
@@ -136,14 +137,24 @@ class adopted final : public redo_program {
     }
 };
 
-/// What a section has made changes as soon as it has ended, as a lock in it does; and what was not
-/// written back of that is still there when the block is somebody else's.
+/// What a section has made changes as soon as it has ended: a lock in it, or anything where the section
+/// was settled; and what was not written back of that is still there when the block is somebody else's.
 class changed_between final : public redo_program {
-    unsigned operations(unsigned) const override { return 7; }
+    unsigned operations(unsigned) const override { return 8; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
-        if (i != 1) replace(r, 0);
-        else r->slots[0]->lock = 1;
+        if (i == 1) {
+            r->slots[0]->lock.lock();
+            // The runtime's own stores to a lock are not recorded: the same once more.
+            auto* word = reinterpret_cast<std::uint64_t*>(&r->slots[0]->lock);
+            *word = *const_cast<volatile std::uint64_t*>(word);
+            r->slots[0]->lock.unlock();
+        } else if (i == 3) {
+            hf::settle(p);
+            r->slots[0]->before[0] = 1;
+        } else {
+            replace(r, 0);
+        }
     }
 };
 
