@@ -89,7 +89,6 @@ enum class record_kind : std::uint8_t {
     new_bytes = 13, // payload: deferred_store entries, which wait for the commit; offset: 1 in the
                     // last such record of the section, else 0
     own = 14,       // alloc and filled in one, as made is: a block that the section took, filled
-    applying = 15,  // all of the above was durable when this was written
 };
 
 struct record_head {

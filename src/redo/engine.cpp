@@ -45,11 +45,7 @@ template <class Visit> bool for_each_store(const record_view& r, Visit&& visit) 
 /// complete, and so is the memory that shares that fence.
 bool is_complete(const pool_file& file, const pending_section& section) {
     if (!section.has_all_new_bytes()) return false;
-    const auto& records = section.records;
-    for (std::size_t i = records.size(); i-- > 0;) {
-        const record_view& r = records[i];
-        if (r.kind == record_kind::applying)
-            return true; // of what stands before it sums may not hold
+    for (const record_view& r : section.records) {
         if (r.kind != record_kind::filled) continue;
         filled_payload filled;
         std::memcpy(&filled, r.payload, sizeof filled);

@@ -214,6 +214,44 @@ TEST_P(Redo, ASectionWaitsOnceOneThatStoresNothingNever) {
     EXPECT_EQ(points([&] { (void)seen(reinterpret_cast<std::uint64_t*>(r->area)); }), 0U);
 }
 
+TEST_P(Redo, WhatWasFreedIsNotHandedOutWhileThatMayBeReplayed) {
+    constexpr std::uint64_t taken = 4;
+    EXPECT_EXIT(
+        {
+            pool p = open();
+            root* const r = p.root<root>();
+            std::uint64_t* own = nullptr;
+            section([&] {
+                own = static_cast<std::uint64_t*>(hf_alloc(64));
+                std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+            });
+            section([&] {
+                std::memset(hf_redo_write(&r->block, 8), 0, 8);
+                hf_free(own);
+            });
+            section([&] { hf_redo_fill(r->area, 1, 1); });
+            for (std::uint64_t i = 0; i < taken; ++i) (void)hf_alloc(64); // outside of sections
+            ::_exit(0);
+        },
+        ::testing::ExitedWithCode(0), "");
+    pool p = open();
+    EXPECT_EQ(account(p).blocks, 1 + taken);
+}
+
+TEST_P(Redo, ASectionThatStoresToManyLinesDoesNotLeaveThemToTheNext) {
+    if (GetParam() == mode::process) return; // no fence there
+    pool p = open();
+    root* const r = p.root<root>();
+    constexpr std::uint64_t many = 4096;
+    section([&] {
+        void* own = hf_alloc(many);
+        std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+    });
+    const std::uint64_t before = persist::thread_counters().ordering_points;
+    section([&] { hf_redo_fill(r->block, 2, many); });
+    EXPECT_EQ(persist::thread_counters().ordering_points - before, 3U);
+}
+
 /// A section's log as a kill leaves it behind its last record: one store, to 'offset'.
 void leave_log(pool& p, std::uint64_t offset, std::uint64_t value, bool whole,
                std::uint64_t cut = 0) {

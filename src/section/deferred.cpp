@@ -80,12 +80,9 @@ void section::log_blocks() {
     if (sums || !shares_fence) return;
     dirty_.flush_all(medium_);
     fence_log();
-    append(record_kind::applying, 0, 0);
 }
 
 void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
-    // With room for the applying record behind it, which nothing may come before.
-    if (last && !log_.fits(bytes + sizeof(record_head))) extend(bytes + sizeof(record_head));
     append(record_kind::new_bytes, last, bytes, stores);
 }
 
@@ -94,22 +91,24 @@ void section::make_log_durable() {
     fence_log();
 }
 
-/// Leaves the section's stores to the next fence (9). False: there are too many of them.
-bool section::leave_unfenced() {
-    HF_ASSERT_SLOW(!mark_due_);
-    state_->unfenced.store(0, std::memory_order_relaxed);
-    state_->summed_end.store(0, std::memory_order_relaxed);
-    if (!buffered() || !dirty_.is_short(lane_state::unfenced_max)) return false;
+/// Whether other threads can be told of them all. Without that the mark waits no more than they do (8).
+bool section::may_leave_stores() const noexcept {
+    return !buffered() || dirty_.is_short(lane_state::unfenced_max);
+}
+
+/// Tells which stores are left to the next fence (9): none, but where they are deferred.
+void section::leave_stores() {
+    HF_ASSERT_SLOW(!mark_due_ && may_leave_stores());
     std::atomic_thread_fence(std::memory_order_release); // behind what says that no mark is due
     std::uint32_t count = 0;
-    for (std::uintptr_t line : dirty_.lines())
-        state_->unfenced_lines[count++].store(line, std::memory_order_relaxed);
+    if (buffered())
+        for (std::uintptr_t line : dirty_.lines())
+            state_->unfenced_lines[count++].store(line, std::memory_order_relaxed);
     state_->unfenced.store(count, std::memory_order_relaxed);
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
     state_->summed_first.store(base + summed_first_, std::memory_order_relaxed);
     state_->summed_end.store(summed_end_ == 0 ? 0 : base + summed_end_, std::memory_order_relaxed);
-    dirty_.flush_all(medium_);
-    return true;
+    if (buffered()) dirty_.flush_all(medium_);
 }
 
 void section::store_deferred(deferred_store where, const std::byte* granule) {

@@ -483,11 +483,9 @@ void section::commit(bool eager_mark) {
     const bool alone = pool_->lanes.section_threads.load(std::memory_order_acquire) == 1;
     // The thread that has the next turn on a shared lane writes over the log.
     const bool may_wait = alone && !eager_mark && turns_ == nullptr && !medium_.keeps_order();
-    const bool lazy = may_wait && may_be_lazy();
-    const bool unfenced = lazy && leave_unfenced();
-    if (stored_ && !unfenced) {
-        // The mark waits: before it is durable others may store to what has a sum.
-        if (lazy && summed_end_ != 0) log_.append(record_kind::applying, 0, 0, nullptr, 0);
+    const bool lazy = may_wait && may_leave_stores() && may_be_lazy();
+    if (lazy) leave_stores();
+    if (stored_ && !(lazy && buffered())) {
         dirty_.flush_all(medium_);
         fence(); // the section's stores are durable before its mark
     }
@@ -500,7 +498,7 @@ void section::commit(bool eager_mark) {
         remember_left();
         // Not flushed: when the process alone dies, this tells a finished section from one that
         // may be rolled back. It may become durable all the same: not before the section is.
-        if (!unfenced) {
+        if (!buffered()) {
             std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
             trace::announce(trace::store, &header_->committed, word_bytes);
         }

@@ -26,8 +26,7 @@
 // (8) Of an engine that defers stores nothing is stored in place, but to memory of the section's own,
 //     before the log that says what is durable, and whole. It is written at the commit, begin record
 //     and all: a section that ends without one has never been. Of that memory, and of bytes filled in
-//     before, the log has sums, which tell whether the fence was passed that all of them share; but
-//     of none that stands before an applying record.
+//     before, the log has sums, which tell whether the fence was passed that all of them share.
 // (9) Such a log may stand for the section's stores: its lane's next log is durable under the fence
 //     that they are flushed for, and until that next log is written over, recovery replays this one before it.
 //     Only where the mark may be left out (4); whoever settles that mark fences the stores first.
@@ -168,7 +167,8 @@ private:
     bool buffered() const noexcept { return engine_->sections == engine_sections::buffered; }
     void start_log(const void* args, std::uint64_t args_bytes);
     void end_unlogged();
-    bool leave_unfenced();
+    bool may_leave_stores() const noexcept;
+    void leave_stores();
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
     void extend(std::uint64_t payload_bytes);

@@ -177,7 +177,6 @@ const char* record_fault(const pool_image& pool, const lane_record& r) noexcept 
     switch (r.kind) {
     case record_kind::preserve:
     case record_kind::unkept:
-    case record_kind::applying:
     case record_kind::resumed: return "";
     case record_kind::new_bytes: return ""; // what it holds: src/redo
     case record_kind::overwritten:
@@ -218,7 +217,6 @@ const char* name_of(record_kind kind) noexcept {
     case record_kind::unkept: return "unkept";
     case record_kind::new_bytes: return "new bytes";
     case record_kind::own: return "own";
-    case record_kind::applying: return "applying";
     }
     return "unknown";
 }
