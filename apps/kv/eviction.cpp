@@ -55,7 +55,7 @@ hash_if_item(std::uintptr_t address, std::uintptr_t mapped_end, std::uint64_t se
 
 item* random_item(structures::hash_table& table) noexcept {
     for (unsigned probe = 0; probe < 4; ++probe)
-        if (auto* node = structures::find_place(&table, random_word()).next)
+        if (auto* node = structures::first_from(&table, random_word()))
             return reinterpret_cast<item*>(node);
     return nullptr;
 }

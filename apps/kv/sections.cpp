@@ -7,27 +7,24 @@ namespace hf::kv {
 
 HF_TXFUNC void initialise(kv_root* root, std::uint64_t seed) noexcept { root->seed = seed; }
 
-HF_TXFUNC void insert_item(structures::hash_table* table, item* fresh,
-                           structures::hash_place place) noexcept {
+HF_TXFUNC void insert_item(structures::hash_table* table, item* fresh) noexcept {
     hf::adopt(fresh);
     hf::crash_point("kv_insert");
-    structures::link(table, &fresh->node, place);
+    structures::link(table, &fresh->node);
 }
 
 // [replace]
-HF_TXFUNC void replace_item(structures::hash_node** at, structures::hash_node* next, item* old,
-                            item* fresh) noexcept {
+HF_TXFUNC void replace_item(structures::hash_table* table, item* old, item* fresh) noexcept {
     hf::adopt(fresh);
     hf_free(old); // takes effect at the commit; logged here, it shares a fence with what is above
-    structures::replace(at, next, &fresh->node);
+    structures::replace(table, &old->node, &fresh->node);
     hf::crash_point("kv_replace");
 }
 // [/replace]
 
-HF_TXFUNC void remove_item(structures::hash_table* table, structures::hash_node** at,
-                           structures::hash_node* next, std::uint64_t shape, item* old) noexcept {
+HF_TXFUNC void remove_item(structures::hash_table* table, item* old) noexcept {
     hf_free(old);
-    structures::unlink(table, at, next, shape);
+    structures::unlink(table, &old->node);
     hf::crash_point("kv_remove");
 }
 

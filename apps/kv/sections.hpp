@@ -16,16 +16,12 @@ namespace hf::kv {
 /// First use of a pool.
 HF_TXFUNC void initialise(kv_root* root, std::uint64_t seed) noexcept;
 
-/// Links a new item at the place that find_place() gave under the same lock.
-HF_TXFUNC void insert_item(structures::hash_table* table, item* fresh,
-                           structures::hash_place place) noexcept;
-/// Puts 'fresh' where 'old' was and frees 'old'. 'at' is the link that holds 'old', 'next' what
-/// follows it: as arguments they are in the v_log, and the section overwrites nothing it has read.
-HF_TXFUNC void replace_item(structures::hash_node** at, structures::hash_node* next, item* old,
-                            item* fresh) noexcept;
-/// Unlinks and frees; 'at' and 'next' as above, 'shape' is the table's.
-HF_TXFUNC void remove_item(structures::hash_table* table, structures::hash_node** at,
-                           structures::hash_node* next, std::uint64_t shape, item* old) noexcept;
+/// Links a new item.
+HF_TXFUNC void insert_item(structures::hash_table* table, item* fresh) noexcept;
+/// Puts 'fresh', of the same key, where 'old' was and frees 'old'.
+HF_TXFUNC void replace_item(structures::hash_table* table, item* old, item* fresh) noexcept;
+/// Unlinks and frees.
+HF_TXFUNC void remove_item(structures::hash_table* table, item* old) noexcept;
 
 HF_TXFUNC void set_exptime(item* of, std::uint32_t exptime) noexcept;
 /// Writes 'number' in digits over the value, padded with spaces to its length.

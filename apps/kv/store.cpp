@@ -122,26 +122,22 @@ void store::count_dead(life how, thread_counts& counted) {
 }
 
 void store::link(instance& in, item* old, item* fresh, thread_counts& counted) {
-    if (old != nullptr)
-        replace_item(structures::link_of(&in.table, &old->node), old->node.next, old, fresh);
+    if (old != nullptr) replace_item(&in.table, old, fresh);
     else insert(in, fresh);
     if (is_large(*fresh)) note_large(*fresh);
     counted.add(count::total_items);
 }
 
 void store::insert(instance& in, item* fresh) {
-    const structures::hash_place place = structures::find_place(&in.table, fresh->node.hash);
-    if (place.segment == 0) return insert_item(&in.table, fresh, place);
+    auto* const segment = structures::segment_to_come(&in.table);
+    if (segment == nullptr) return insert_item(&in.table, fresh);
     // Whoever looks at another instance must know the new segment for none of its items.
     const std::scoped_lock held{look_lock_};
-    insert_item(&in.table, fresh, place);
-    if (const auto* made = in.table.segments[place.segment - 1]) (void)pin(made);
+    insert_item(&in.table, fresh);
+    if (*segment != nullptr) (void)pin(*segment);
 }
 
-void store::unlink(instance& in, item* old) {
-    remove_item(&in.table, structures::link_of(&in.table, &old->node), old->node.next,
-                in.table.shape, old);
-}
+void store::unlink(instance& in, item* old) { remove_item(&in.table, old); }
 
 // A flush_all that was answered between filling the item and locking would take it along, although
 // it may yet replace an item stored after that flush_all.

@@ -2,9 +2,10 @@
 //
 // avl_tree<Key, Value>: an AVL tree under one reader-writer lock.
 //
-//   (1) The heights of a node's two sides differ by one at most; its tag says which one is higher.
+//   (1) The heights of a node's two sides differ by one at most; its mark is the right one less the
+//       left one.
 //
-// What an operation costs, and why its section has nothing to log: search_tree.hpp, tree_draft.hpp.
+// What an operation costs: search_tree.hpp.
 //
 // Source: Adelson-Velsky and Landis 1962; STAMP's vacation runs on it (Clobber §5.1).
 #pragma once
@@ -14,37 +15,29 @@
 namespace hf::structures {
 inline namespace HF_STRUCTURES_ENGINE {
 
-/// The tag of a node is the side on which it is higher.
 struct avl {
-    static constexpr unsigned even = 0;
-    static constexpr unsigned higher(unsigned side) { return 1 + side; }
-
     /// Rebalances above a leaf: it has made its side of the parent higher by one.
-    static void inserted(tree_draft& tree, tree_node* node) noexcept {
-        while (tree_node* parent = tree.parent(node)) {
-            const unsigned side = tree.side(node);
-            const unsigned tag = tree.tag(parent);
-            if (tag == higher(1 - side)) return tree.set_tag(parent, even);
-            if (tag == higher(side)) {
+    static void inserted(tree_root& tree, tree_node* node) noexcept {
+        for (; node->parent != nullptr; node = node->parent) {
+            tree_node* parent = node->parent;
+            const unsigned side = node->side();
+            parent->mark += towards(side);
+            if (parent->mark == 0) return;
+            if (parent->mark == 2 * towards(side)) {
                 lower(tree, parent, side);
                 return;
             }
-            tree.set_tag(parent, higher(side));
-            node = parent;
         }
     }
 
-    /// Rebalances where a node is gone: that side of the parent is lower by one.
-    static void erased(tree_draft& tree, tree_gap gap) noexcept {
-        tree_node* node = gap.parent;
-        unsigned side = gap.side;
+    /// Rebalances where a node is gone: that side of 'node' is lower by one.
+    static void erased(tree_root& tree, tree_node* node, unsigned side, std::int64_t) noexcept {
         while (node != nullptr) {
-            tree_node* parent = tree.parent(node);
-            const unsigned side_of_parent = tree.side(node);
-            const unsigned tag = tree.tag(node);
-            if (tag == even) return tree.set_tag(node, higher(1 - side));
-            if (tag == higher(side)) tree.set_tag(node, even);
-            else if (!lower(tree, node, 1 - side)) return;
+            tree_node* parent = node->parent;
+            const unsigned side_of_parent = node->side();
+            node->mark -= towards(side);
+            if (node->mark == -towards(side)) return; // as high as before
+            if (node->mark != 0 && !lower(tree, node, 1 - side)) return;
             node = parent;
             side = side_of_parent;
         }
@@ -53,32 +46,33 @@ struct avl {
     /// The nodes on the longest way down, or -1.
     static int height(const tree_node* node, int left, int right) noexcept {
         const int lean = right - left;
-        if (lean < -1 || lean > 1) return -1;
-        const unsigned tag = lean == 0 ? even : higher(lean > 0 ? 1 : 0);
-        if (tag_of(node) != tag) return -1;
+        if (lean < -1 || lean > 1 || node->mark != lean) return -1;
         return 1 + (left > right ? left : right);
     }
 
 private:
+    /// The mark of a node that is higher by one on that side.
+    static constexpr std::int64_t towards(unsigned side) { return side == 0 ? -1 : 1; }
+
     // 'node' is higher by two on 'side': something from there takes its place. Whether all that
     // hangs there is lower than before by one; not so only when the child there is even, which
     // happens in erasures alone.
-    static bool lower(tree_draft& tree, tree_node* node, unsigned side) noexcept {
-        tree_node* child = tree.child(node, side);
-        if (tree.tag(child) == higher(1 - side)) {
-            tree_node* inner = tree.child(child, 1 - side);
-            const unsigned tag = tree.tag(inner);
+    static bool lower(tree_root& tree, tree_node* node, unsigned side) noexcept {
+        const std::int64_t higher = towards(side);
+        tree_node* child = node->child[side];
+        if (child->mark == -higher) {
+            tree_node* inner = child->child[1 - side];
             tree.rotate(child, side);
             tree.rotate(node, 1 - side);
-            tree.set_tag(node, tag == higher(side) ? higher(1 - side) : even);
-            tree.set_tag(child, tag == higher(1 - side) ? higher(side) : even);
-            tree.set_tag(inner, even);
+            node->mark = inner->mark == higher ? -higher : 0;
+            child->mark = inner->mark == -higher ? higher : 0;
+            inner->mark = 0;
             return true;
         }
-        const bool was_even = tree.tag(child) == even;
         tree.rotate(node, 1 - side);
-        tree.set_tag(node, was_even ? higher(side) : even);
-        tree.set_tag(child, was_even ? higher(1 - side) : even);
+        const bool was_even = child->mark == 0;
+        node->mark = was_even ? higher : 0;
+        child->mark = was_even ? -higher : 0;
         return !was_even;
     }
 };

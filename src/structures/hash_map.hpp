@@ -5,18 +5,14 @@
 // including file's.
 //
 //   (1) A key lives in the instance that its hash's upper eight bits name, at most once.
-//   (2) An operation takes its instance's lock, reads what it needs, makes its node, and then runs
-//       one failure-atomic function, to which what was read goes as arguments: the function
-//       overwrites inputs of the program, but none of its own, so engine clobber logs nothing but
-//       the call.
-//   (3) A lock is held until the function has returned (strong strict two-phase locking).
-//   (4) A lock shares no cache line with what a section stores to: it is never flushed.
+//   (2) An operation takes its instance's lock and calls one failure-atomic function, which searches
+//       and changes. The lock is held until that has returned (strong strict two-phase locking).
+//   (3) A lock shares no cache line with what a section stores to: it is never flushed.
 //
 // Source: Clobber §5.1, the hash map with 256 instances.
 #pragma once
 
 #include <structures/hash_table.hpp>
-#include <structures/staged.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/lock.hpp>
@@ -49,24 +45,15 @@ public:
 
     /// Inserts 'key', or gives it another value.
     ///
-    /// Ordering: clobber 2 points, with several threads 3; no clobber writes.
+    /// Ordering: redo 2 points, with several threads 3; clobber and undo one more for each word that
+    ///           is overwritten.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the map is unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
         const std::uint64_t hash = hash_of(key);
         instance& in = instance_of(hash);
         const std::unique_lock held{in.lock};
-        const hash_place place = find_place(&in.table, hash);
-        if (node* old = same_key(place.next, key, hash)) {
-            assign(&old->value, &value);
-            return true;
-        }
-        if (full(place)) return false;
-        node* fresh = made_node(place.next, hash, key, value);
-        if (fresh == nullptr) return false;
-        if (splits(place)) insert_node(&in.table, place, fresh);
-        else insert_alone(&in.table, place.at, place.shape, fresh);
-        return true;
+        return put(&in.table, hash, key, &value);
     }
 
     /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
@@ -76,22 +63,19 @@ public:
         const std::uint64_t hash = hash_of(key);
         const instance& in = instance_of(hash);
         const std::shared_lock held{in.lock};
-        const node* found = find_node(in, key, hash);
+        const node* found = find_node(&in.table, key, hash);
         if (found != nullptr && value != nullptr) *value = found->value;
         return found != nullptr;
     }
 
     /// Removes 'key'; false when it is not there.
     ///
-    /// Ordering: clobber 2 points, with several threads 3; no clobber writes.
+    /// Ordering: as insert().
     bool erase(const Key& key) noexcept {
         const std::uint64_t hash = hash_of(key);
         instance& in = instance_of(hash);
         const std::unique_lock held{in.lock};
-        node* old = find_node(in, key, hash);
-        if (old == nullptr) return false;
-        remove_node(&in.table, link_of(&in.table, old), old->next, in.table.shape, old);
-        return true;
+        return take(&in.table, hash, key);
     }
 
     /// Keys in the map; exact while nobody writes.
@@ -149,7 +133,7 @@ public:
                 const node* one = static_cast<const node*>(each);
                 const std::uint64_t hash = hash_of(one->key);
                 sound = sound && hash == one->hash && &instance_of(hash) == &in &&
-                        find_node(in, one->key, hash) == one;
+                        find_node(&in.table, one->key, hash) == one;
             });
             if (!sound) return false;
         }
@@ -162,7 +146,7 @@ private:
         Value value;
     };
 
-    // (4), wherever the map starts: pools align to 16 bytes only.
+    // (3), wherever the map starts: pools align to 16 bytes only.
     struct instance {
         std::byte before[48];
         mutable hf::shared_mutex lock;
@@ -178,46 +162,34 @@ private:
         return instances_[(hash >> 56) % Instances];
     }
 
-    static node* find_node(const instance& in, const Key& key, std::uint64_t hash) noexcept {
-        return same_key(chain(&in.table, hash), key, hash);
-    }
-    static node* same_key(hash_node* each, const Key& key, std::uint64_t hash) noexcept {
-        for (; each != nullptr && each->hash == hash; each = each->next)
+    static node* find_node(const hash_table* table, const Key& key, std::uint64_t hash) noexcept {
+        for (hash_node* each = chain(table, hash); each != nullptr && each->hash == hash;
+             each = each->next)
             if (std::memcmp(&static_cast<node*>(each)->key, &key, sizeof(Key)) == 0)
                 return static_cast<node*>(each);
         return nullptr;
     }
 
-    node* made_node(hash_node* next, std::uint64_t hash, const Key& key,
-                    const Value& value) const noexcept {
-        return stage_node<node>(this, [&](node& n) {
-            n.next = next;
-            n.hash = hash;
-            n.key = key;
-            n.value = value;
-        });
+    HF_TXFUNC static bool put(hash_table* table, std::uint64_t hash, Key key,
+                              const Value* value) noexcept {
+        const Value* kept = hf::vlog_preserve(value);
+        if (node* old = find_node(table, key, hash)) {
+            old->value = *kept;
+            return true;
+        }
+        node* fresh = hf::make<node>(hash_node{nullptr, hash}, key, *kept);
+        if (fresh == nullptr) return false;
+        if (link(table, fresh)) return true;
+        hf::destroy(fresh);
+        return false;
     }
 
-    // Fewer arguments, and with them the log fits in two lines.
-    HF_TXFUNC static void insert_alone(hash_table* table, hash_node** at, std::uint64_t shape,
-                                       node* fresh) noexcept {
-        hf::adopt(fresh);
-        link_alone(table, fresh, at, shape);
-    }
-
-    HF_TXFUNC static void insert_node(hash_table* table, hash_place place, node* fresh) noexcept {
-        hf::adopt(fresh);
-        link_filled(table, fresh, place);
-    }
-
-    HF_TXFUNC static void assign(Value* to, const Value* value) noexcept {
-        *to = *hf::vlog_preserve(value);
-    }
-
-    HF_TXFUNC static void remove_node(hash_table* table, hash_node** at, hash_node* next,
-                                      std::uint64_t shape, node* old) noexcept {
-        hf::destroy(old); // at the commit; said before the first store in place, it needs no fence
-        unlink(table, at, next, shape);
+    HF_TXFUNC static bool take(hash_table* table, std::uint64_t hash, Key key) noexcept {
+        node* old = find_node(table, key, hash);
+        if (old == nullptr) return false;
+        unlink(table, old);
+        hf::destroy(old);
+        return true;
     }
 
     HF_TXFUNC static bool reserve_table(hash_table* table, std::uint64_t nodes) noexcept {

@@ -22,6 +22,7 @@
 
 #include <holdfast/alloc.hpp>
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -90,14 +91,9 @@ inline hash_node** bucket_at(hash_table* table, std::uint64_t slot) noexcept {
     return const_cast<hash_node**>(bucket_at(static_cast<const hash_table*>(table), slot));
 }
 
-// First link at or after 'at' whose node does not sort below 'bound'; 'next' gets that node.
-inline hash_node** seek(hash_node** at, std::uint64_t bound, hash_node*& next) noexcept {
-    hash_node* node = *at;
-    while (node != nullptr && order(node->hash) < bound) {
-        at = &node->next;
-        node = *at;
-    }
-    next = node;
+// First link at or after 'at' whose node does not sort below 'bound'.
+inline hash_node** seek(hash_node** at, std::uint64_t bound) noexcept {
+    while (*at != nullptr && order((*at)->hash) < bound) at = &(*at)->next;
     return at;
 }
 
@@ -108,80 +104,55 @@ constexpr std::uint64_t middle_of(std::uint64_t fresh) {
     return (2 * range + 1) << (63 - level);
 }
 
-// Where the nodes of bucket 'fresh', the next to be added, are now and where they will be.
-struct split_place {
-    hash_node** cut;       // link at which the old chain is to end
-    hash_node* moved;      // first node of the new one
-    hash_node** home;      // the new bucket; null: its segment is still to be allocated
-    std::uint64_t segment; // 1 + number of that segment; 0: none to allocate
-};
-
 // The bucket that splits into itself and bucket 'fresh'.
 inline hash_node** source_of(hash_table* table, std::uint64_t fresh) noexcept {
     const unsigned level = static_cast<unsigned>(std::bit_width(fresh)) - 1;
     return bucket_at(table, slot_of_range(level, fresh - (std::uint64_t{1} << level)));
 }
 
-inline split_place find_split(hash_table* table, std::uint64_t fresh, hash_node** source) noexcept {
-    split_place split{};
-    split.cut = seek(source, middle_of(fresh), split.moved);
-    if (fresh >= (1u << hash_table::small_log2) && std::has_single_bit(fresh) &&
-        table->segments[segment_of(fresh)] == nullptr)
-        split.segment = segment_of(fresh) + 1;
-    else split.home = bucket_at(table, fresh);
-    return split;
-}
-
-// Whether one more node makes a split due.
+// Whether so many nodes are too many for so many buckets.
 constexpr bool crowded(std::uint64_t shape) {
-    return node_count(shape) >= bucket_count(shape) * hash_table::nodes_per_bucket &&
+    return node_count(shape) > bucket_count(shape) * hash_table::nodes_per_bucket &&
            bucket_count(shape) < one_bucket;
 }
 
-// The home of a bucket whose segment is missing: the first of a new segment. Not zeroed, see (4).
-inline hash_node** add_segment(hash_table* table, std::uint64_t number) noexcept {
-    hash_node** buckets =
-        hf::make_array<hash_node*>(std::size_t{1} << (number + hash_table::small_log2));
-    if (buckets != nullptr) table->segments[number] = buckets;
-    return buckets;
+// Where the array of buckets is named that is missing before bucket 'fresh', the next, is there;
+// null: none is.
+inline hash_node*** missing_segment(hash_table* table, std::uint64_t fresh) noexcept {
+    if (fresh < (1u << hash_table::small_log2)) return nullptr;
+    hash_node*** segment = &table->segments[segment_of(fresh)];
+    return *segment == nullptr ? segment : nullptr;
 }
 
-// Adds up to 256 buckets, towards 'wanted'. False when the pool is full.
-inline bool split_some(hash_table* table, std::uint64_t wanted) noexcept {
-    const std::uint64_t shape = table->shape;
-    const std::uint64_t buckets = bucket_count(shape);
-    const std::uint64_t target = wanted < buckets + 256 ? wanted : buckets + 256;
-    std::uint64_t reached = buckets;
-    for (; reached < target; ++reached) {
-        const split_place split = find_split(table, reached, source_of(table, reached));
-        hash_node** home = split.home;
-        if (home == nullptr) home = add_segment(table, split.segment - 1);
-        if (home == nullptr) break;
-        *home = split.moved;
-        if (split.moved != nullptr) *split.cut = nullptr;
+// In a section: adds one bucket. False when the pool is full.
+inline bool split(hash_table* table) noexcept {
+    const std::uint64_t fresh = bucket_count(table->shape);
+    if (hash_node*** segment = missing_segment(table, fresh)) {
+        hash_node** buckets = hf::make_array<hash_node*>(fresh); // not zeroed, see (4)
+        if (buckets == nullptr) return false;
+        *segment = buckets;
     }
-    table->shape = shape + (reached - buckets) * one_bucket;
-    return reached == target;
+    hash_node** cut = seek(source_of(table, fresh), middle_of(fresh));
+    *bucket_at(table, fresh) = *cut;
+    if (*cut != nullptr) *cut = nullptr;
+    table->shape += one_bucket;
+    return true;
 }
 
 } // namespace detail
 
-/// Where a node goes and which bucket is split on the way: every word that link() will read, so
-/// that a caller can collect them before its section (under its lock) and pass them as arguments.
-/// The section then overwrites nothing that it has read.
-struct hash_place {
-    hash_node** at;        // link that gets the node; null: the first bucket of the new segment
-    hash_node* next;       // what follows the node
-    std::uint64_t shape;   // of the table, before
-    hash_node** home;      // the new bucket; null: no split, or see segment
-    hash_node** cut;       // link at which the split chain is to end
-    hash_node* moved;      // first node of the new bucket
-    std::uint64_t segment; // 1 + number of the segment to allocate for the new bucket; 0: none
-};
-
 /// Nodes in the table.
 inline std::uint64_t size(const hash_table* table) noexcept {
     return detail::node_count(table->shape);
+}
+
+/// First node that does not sort below this hash in its bucket, or null.
+///
+/// Threads: caller holds its lock at least shared.
+inline hash_node* first_from(const hash_table* table, std::uint64_t hash) noexcept {
+    hash_node* node = *detail::bucket_at(table, detail::slot_of(table->shape, hash));
+    while (node != nullptr && detail::order(node->hash) < detail::order(hash)) node = node->next;
+    return node;
 }
 
 /// First node with this hash, or null. Its equals follow: walk ->next while ->hash is the same
@@ -190,103 +161,30 @@ inline std::uint64_t size(const hash_table* table) noexcept {
 /// Cost:    about one node read besides the one found.
 /// Threads: caller holds its lock at least shared.
 inline hash_node* chain(const hash_table* table, std::uint64_t hash) noexcept {
-    const std::uint64_t wanted = detail::order(hash);
-    hash_node* node = *detail::bucket_at(table, detail::slot_of(table->shape, hash));
-    while (node != nullptr && detail::order(node->hash) < wanted) node = node->next;
+    hash_node* node = first_from(table, hash);
     return node != nullptr && node->hash == hash ? node : nullptr;
 }
 
-/// Finds the place for a node with this hash. The place holds until the table next changes.
-inline hash_place find_place(hash_table* table, std::uint64_t hash) noexcept {
-    hash_place place{};
-    const std::uint64_t shape = table->shape;
-    place.shape = shape;
-    const std::uint64_t wanted = detail::order(hash);
-    hash_node** const bucket = detail::bucket_at(table, detail::slot_of(shape, hash));
-    if (!detail::crowded(shape)) {
-        place.at = detail::seek(bucket, wanted, place.next);
-        return place;
-    }
-    // Two chains to walk: let their cache misses overlap.
-    const std::uint64_t fresh = detail::bucket_count(shape);
-    hash_node** const source = detail::source_of(table, fresh);
-    __builtin_prefetch(source);
-    __builtin_prefetch(*bucket);
-    __builtin_prefetch(*source);
-    place.at = detail::seek(bucket, wanted, place.next);
-    const detail::split_place split = detail::find_split(table, fresh, source);
-    place.home = split.home;
-    place.cut = split.cut;
-    place.moved = split.moved;
-    place.segment = split.segment;
-    if (place.at == place.cut) { // the node goes just where the chain is to be cut
-        if (wanted >= detail::middle_of(fresh)) place.at = place.home;
-        else place.next = nullptr;
-    }
-    return place;
-}
-
-/// Whether the table has no room for one more node, whatever the pool has.
-inline bool full(const hash_place& place) noexcept {
-    return detail::node_count(place.shape) == detail::one_bucket - 1;
-}
-
-/// Whether a bucket is split when a node is linked at the place.
-inline bool splits(const hash_place& place) noexcept {
-    return place.home != nullptr || place.segment != 0;
-}
-
-/// In a section: links a node whose 'next' is place.next already, at a place that splits nothing;
-/// 'at' and 'shape' are the place's.
-///
-/// Ordering: 0 clobber writes when they came in as arguments.
-inline void link_alone(hash_table* table, hash_node* node, hash_node** at,
-                       std::uint64_t shape) noexcept {
-    *at = node;
-    table->shape = shape + 1;
-}
-
-/// In a section: links a node whose 'next' is place.next already, at a place found under the same
-/// lock; may split one bucket. A full pool only delays the split.
-///
-/// Requires: !full(place).
-/// Ordering: 0 clobber writes when the place came in as arguments.
-inline void link_filled(hash_table* table, hash_node* node, const hash_place& found) noexcept {
-    const hash_place place = found; // locals: no store below can be taken for one into 'found'
-    std::uint64_t shape = place.shape + 1;
-    hash_node** at = place.at;
-    hash_node** home = place.home;
-    if (place.segment != 0) {
-        home = detail::add_segment(table, place.segment - 1);
-        if (at == nullptr) at = home != nullptr ? home : place.cut;
-        if (home == nullptr && at == place.cut) node->next = place.moved; // not split after all
-    }
-    if (home != nullptr) {
-        *home = place.moved;
-        if (place.moved != nullptr) *place.cut = nullptr;
-        shape += detail::one_bucket;
-    }
-    *at = node; // after the split: may be 'home' or 'cut'
-    table->shape = shape;
-}
-
-/// In a section: the same for a node whose 'next' is still to be filled in.
-///
-/// Errors:   false when the table is full; nothing changed.
-inline bool link(hash_table* table, hash_node* node, const hash_place& found) noexcept {
-    if (full(found)) return false;
-    node->next = found.next;
-    link_filled(table, node, found);
-    return true;
+/// The array of buckets that the next link() allocates; null: it allocates none.
+inline hash_node*** segment_to_come(hash_table* table) noexcept {
+    if (!detail::crowded(table->shape + 1)) return nullptr;
+    return detail::missing_segment(table, detail::bucket_count(table->shape));
 }
 
 /// In a section: links the node; may split one bucket.
 ///
-/// Ordering: 2 clobber writes (link, shape); with a split up to 4.
+/// Ordering: 2 words overwritten (link, shape); with a split up to 4.
 /// Errors:   false when the table is full; nothing changed. A full pool only delays the split.
 /// Threads:  caller holds its lock exclusively until the section has returned.
 inline bool link(hash_table* table, hash_node* node) noexcept {
-    return link(table, node, find_place(table, node->hash));
+    if (detail::node_count(table->shape) == detail::one_bucket - 1) return false;
+    hash_node** at = detail::bucket_at(table, detail::slot_of(table->shape, node->hash));
+    at = detail::seek(at, detail::order(node->hash));
+    node->next = *at;
+    *at = node;
+    ++table->shape;
+    if (detail::crowded(table->shape)) (void)detail::split(table);
+    return true;
 }
 
 /// The link that holds 'node', which is in the table.
@@ -298,26 +196,18 @@ inline hash_node** link_of(hash_table* table, const hash_node* node) noexcept {
 
 /// In a section: puts 'new_node', of the same hash, where 'old_node' was.
 ///
-/// Ordering: 1 clobber write, the link; 0 when 'at' and 'next' (old_node->next) came in as
-/// arguments.
-inline void replace(hash_node** at, hash_node* next, hash_node* new_node) noexcept {
-    new_node->next = next;
-    *at = new_node;
-}
+/// Ordering: 1 word overwritten.
 inline void replace(hash_table* table, hash_node* old_node, hash_node* new_node) noexcept {
-    replace(link_of(table, old_node), old_node->next, new_node);
+    new_node->next = old_node->next;
+    *link_of(table, old_node) = new_node;
 }
 
 /// In a section: takes a node out; the caller frees it. Buckets are never merged.
 ///
-/// Ordering: 2 clobber writes (link, shape); 0 when they came in as arguments.
-inline void unlink(hash_table* table, hash_node** at, hash_node* next,
-                   std::uint64_t shape) noexcept {
-    *at = next;
-    table->shape = shape - 1;
-}
+/// Ordering: 2 words overwritten (link, shape).
 inline void unlink(hash_table* table, hash_node* node) noexcept {
-    unlink(table, link_of(table, node), node->next, table->shape);
+    *link_of(table, node) = node->next;
+    --table->shape;
 }
 
 /// Whether 'nodes' nodes fit without another split.
@@ -348,7 +238,9 @@ inline bool reserve(hash_table* table, std::uint64_t nodes) noexcept {
         table->shape = (buckets - 1) << 32;
         return buckets >= wanted;
     }
-    return detail::split_some(table, wanted);
+    for (const std::uint64_t target = std::min(wanted, buckets + 256); buckets < target; ++buckets)
+        if (!detail::split(table)) return false;
+    return true;
 }
 
 /// Calls f(hash_node*) for every node; f may free it.

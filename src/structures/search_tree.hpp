@@ -5,21 +5,20 @@
 //
 //   (1) Keys ascend from left to right, each there once.
 //   (2) A node's children name it as their parent; the top's parent is null.
-//   (3) An operation takes the lock, drafts what changes (tree_draft.hpp), and then runs one
-//       failure-atomic function which stores it. The function overwrites inputs of the program, but
-//       none of its own, so engine clobber logs nothing but the call.
-//   (4) The lock is held until the function has returned (strong strict two-phase locking), and
-//       shares no cache line with what a section stores to: it is never flushed.
+//   (3) An operation takes the lock and calls one failure-atomic function, which searches and
+//       changes. The lock is held until that has returned (strong strict two-phase locking).
+//   (4) The lock shares no cache line with what a section stores to: it is never flushed.
+//
+// Source: Cormen, Leiserson, Rivest and Stein, chapters 12 and 13. Differs: children are numbered,
+// so that a case and its mirror image are one; no sentinel stands for a missing child.
 #pragma once
 
-#include <structures/staged.hpp>
-#include <structures/tree_draft.hpp>
+#include <structures/namespace.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <mutex>
@@ -29,18 +28,50 @@
 namespace hf::structures {
 inline namespace HF_STRUCTURES_ENGINE {
 
-/// Where a node was taken out of the draft of a tree.
-struct tree_gap {
-    tree_node* parent; // null: at the top
-    unsigned side;     // of the parent: the subtree there is what is left
-    unsigned tag;      // of the node that was there
+/// First member (or base) of whatever the tree holds.
+struct tree_node {
+    tree_node* child[2]; // left, right
+    tree_node* parent;
+    std::int64_t mark; // what the balancing keeps of a node
+
+    /// Which child of its parent the node is; 0 for the top.
+    unsigned side() const noexcept { return parent != nullptr && parent->child[1] == this ? 1 : 0; }
+};
+
+/// What a tree is entered by. Zero-filled is an empty tree.
+struct tree_root {
+    tree_node* top;
+    std::uint64_t count; // of nodes
+
+    /// The link that leads to the child of 'parent' on that side; of null: to the top.
+    tree_node** link(tree_node* parent, unsigned side) noexcept {
+        return parent != nullptr ? &parent->child[side] : &top;
+    }
+
+    /// Puts 'node' (null: nothing), with what is below it, where 'old' hangs.
+    void transplant(tree_node* old, tree_node* node) noexcept {
+        *link(old->parent, old->side()) = node;
+        if (node != nullptr) node->parent = old->parent;
+    }
+
+    /// Lets 'node' sink to 'side' of its child on the other side, which takes its place.
+    void rotate(tree_node* node, unsigned side) noexcept {
+        tree_node* rising = node->child[1 - side];
+        tree_node* between = rising->child[side];
+        transplant(node, rising);
+        node->child[1 - side] = between;
+        if (between != nullptr) between->parent = node;
+        rising->child[side] = node;
+        node->parent = rising;
+    }
 };
 
 /// Lives in a pool, as its root or as a member of it. Zero-filled is a valid empty tree.
 ///
-/// Balance says what the tags mean: inserted(draft, node) rebalances above a node hung in with tag
-/// 0, erased(draft, gap) above a gap; height(node, left, right) is the height of a node whose
-/// children have these, or -1 when its tag is wrong; an empty tree's is 0.
+/// Balance says what the marks mean: inserted(tree, node) rebalances above a new leaf of mark 0;
+/// erased(tree, parent, side, mark) where a node of that mark has gone, and at most one below it has
+/// taken its place; height(node, left, right) is the height of a node whose children have these, or
+/// -1 when its mark is wrong; an empty tree's is 0.
 ///
 /// Requires: Key and Value are trivially copyable; keys are ordered by <.
 template <class Key, class Value, class Balance> class search_tree {
@@ -57,30 +88,13 @@ public:
     /// Inserts 'key', or gives it another value.
     ///
     /// Cost:     O(log n); flushes the lines of the new node and those of the links that change.
-    /// Ordering: clobber 2 points, with several threads 3; no clobber writes.
+    /// Ordering: redo 2 points, with several threads 3; clobber and undo one more for each link and
+    ///           mark that is overwritten.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the tree is unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
         const std::unique_lock held{lock_};
-        const place at = find_place(key);
-        if (at.found != nullptr) {
-            assign(value_of(at.found), &value);
-            return true;
-        }
-        const blocks fresh = reserve(value);
-        if (fresh.own == nullptr) return false;
-        tree_node links{};
-        tree_draft draft(&tree_, fresh.own, &links);
-        draft.hang(at.parent, at.side, fresh.own);
-        Balance::inserted(draft, fresh.own);
-        fill(fresh, links, key, value);
-        tree_node** link = draft.take_link(fresh.own);
-        draft.hand_over(
-            [&](const auto& words) { insert_few(&tree_, tree_.count + 1, fresh, link, words); },
-            [&](const tree_change* words, std::uint64_t count) {
-                insert_many(&tree_, tree_.count + 1, fresh, link, words, count);
-            });
-        return true;
+        return put(this, key, &value);
     }
 
     /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
@@ -96,22 +110,11 @@ public:
     /// Removes 'key'; false when it is not there.
     ///
     /// Cost:     O(log n); flushes the lines of the links that change.
-    /// Ordering: clobber 2 points, with several threads 3; no clobber writes.
+    /// Ordering: as insert().
     /// Crash:    the key is there as before, or gone.
     bool erase(const Key& key) noexcept {
         const std::unique_lock held{lock_};
-        node* old = find_place(key).found;
-        if (old == nullptr) return false;
-        tree_draft draft(&tree_);
-        Balance::erased(draft, take_out(draft, old));
-        blocks gone{old, {}};
-        if constexpr (value_apart) gone.value = old->value;
-        draft.hand_over(
-            [&](const auto& words) { remove_few(&tree_, tree_.count - 1, gone, words); },
-            [&](const tree_change* words, std::uint64_t count) {
-                remove_many(&tree_, tree_.count - 1, gone, words, count);
-            });
-        return true;
+        return take(this, key);
     }
 
     /// Calls f(key, value) for the keys from 'from' upwards until it returns false; returns how
@@ -158,19 +161,16 @@ public:
     }
 
 private:
-    struct alignas(8) value_block {
-        Value value;
-    };
     struct node : tree_node {
         Key key;
-        std::conditional_t<value_apart, value_block*, Value> value;
+        std::conditional_t<value_apart, Value*, Value> value;
     };
     static Value* value_of(node* in) noexcept {
-        if constexpr (value_apart) return &in->value->value;
+        if constexpr (value_apart) return in->value;
         else return &in->value;
     }
     static const Value* value_of(const node* in) noexcept {
-        if constexpr (value_apart) return &in->value->value;
+        if constexpr (value_apart) return in->value;
         else return &in->value;
     }
     static node* node_of(tree_node* any) noexcept { return static_cast<node*>(any); }
@@ -196,11 +196,11 @@ private:
         return at;
     }
 
-    const tree_node* first() const noexcept {
-        const tree_node* each = tree_.top;
-        while (each != nullptr && each->child[0] != nullptr) each = each->child[0];
-        return each;
+    template <class Node> static Node* leftmost(Node* below) noexcept {
+        while (below != nullptr && below->child[0] != nullptr) below = below->child[0];
+        return below;
     }
+    const tree_node* first() const noexcept { return leftmost(tree_.top); }
     const tree_node* first_from(const Key& from) const noexcept {
         const tree_node* best = nullptr;
         for (const tree_node* each = tree_.top; each != nullptr;) {
@@ -211,122 +211,64 @@ private:
         return best;
     }
     static const tree_node* next(const tree_node* each) noexcept {
-        if (each->child[1] != nullptr) {
-            each = each->child[1];
-            while (each->child[0] != nullptr) each = each->child[0];
-            return each;
-        }
-        const tree_node* above = parent_of(each);
+        if (each->child[1] != nullptr) return leftmost(each->child[1]);
+        const tree_node* above = each->parent;
         while (above != nullptr && above->child[1] == each) {
             each = above;
-            above = parent_of(each);
+            above = each->parent;
         }
         return above;
     }
 
-    // Drafts the tree without 'old'; what takes its place is as balanced as it was.
-    static tree_gap take_out(tree_draft& draft, tree_node* old) noexcept {
-        tree_node* above = draft.parent(old);
-        const unsigned side = draft.side(old);
-        tree_node* left = draft.child(old, 0);
-        tree_node* right = draft.child(old, 1);
-        if (left == nullptr || right == nullptr) {
-            draft.hang(above, side, left != nullptr ? left : right);
-            return {above, side, draft.tag(old)};
-        }
-        tree_node* heir = right; // has no left child, and takes the place of 'old'
-        while (tree_node* less = draft.child(heir, 0)) heir = less;
-        tree_gap gap{draft.parent(heir), 0, draft.tag(heir)};
-        if (heir == right) {
-            gap = {heir, 1, gap.tag};
-        } else {
-            draft.hang(gap.parent, 0, draft.child(heir, 1));
-            draft.hang(heir, 1, right);
-        }
-        draft.hang(heir, 0, left);
-        draft.hang(above, side, heir);
-        draft.set_tag(heir, draft.tag(old));
-        return gap;
-    }
-
-    // What a node consists of. An argument of sections: without a word to spare.
-    struct no_block {};
-    struct blocks {
-        node* own;
-        [[no_unique_address]] std::conditional_t<value_apart, value_block*, no_block> value;
-    };
-    // Staged, the value filled; nothing when the pool is full.
-    blocks reserve(const Value& value) const noexcept {
-        blocks fresh{static_cast<node*>(hf::stage_near(this, sizeof(node))), {}};
+    /// In a section: a node that nothing leads to yet. Null: the pool is full.
+    static node* made(const Key& key, const Value& value, tree_node* parent) noexcept {
+        const tree_node leaf{{nullptr, nullptr}, parent, 0};
         if constexpr (value_apart) {
-            if (fresh.own != nullptr) fresh.value = staged_value(value);
-            if (fresh.value == nullptr && fresh.own != nullptr) {
-                hf::unstage(fresh.own);
-                fresh.own = nullptr;
+            Value* apart = hf::make<Value>(value);
+            node* fresh = hf::make<node>(leaf, key, apart);
+            if (fresh == nullptr || apart == nullptr) {
+                hf::destroy(fresh);
+                hf::destroy(apart);
+                return nullptr;
             }
+            return fresh;
+        } else {
+            return hf::make<node>(leaf, key, value);
         }
-        return fresh;
-    }
-    value_block* staged_value(const Value& value) const noexcept {
-        return stage_node<value_block>(this, [&](value_block& made) { made.value = value; });
-    }
-    // In one pass: partial lines are dear.
-    static void fill(blocks fresh, const tree_node& links, const Key& key,
-                     const Value& value) noexcept {
-        fill_staged(fresh.own, [&](node& made) {
-            // One by one: of a struct with an array, no metadata says that it holds pointers
-            // (docs/internals/relocation.md).
-            made.child[0] = links.child[0];
-            made.child[1] = links.child[1];
-            made.up = links.up;
-            made.key = key;
-            if constexpr (value_apart) made.value = fresh.value;
-            else made.value = value;
-        });
     }
 
-    // What both sections of an insertion do; take_away: of an erasure.
-    static void put_in(tree_root* tree, std::uint64_t count, blocks fresh, tree_node** link,
-                       const tree_change* words, std::uint64_t word_count) noexcept {
-        hf::adopt(fresh.own);
-        if constexpr (value_apart) hf::adopt(fresh.value);
-        *link = fresh.own;
-        tree_draft::apply(words, word_count);
-        tree->count = count;
-    }
-    static void take_away(tree_root* tree, std::uint64_t count, blocks old,
-                          const tree_change* words, std::uint64_t word_count) noexcept {
-        // First, so that the records of what is freed share the section's first fence.
-        if constexpr (value_apart) hf_free(old.value);
-        hf_free(old.own);
-        tree_draft::apply(words, word_count);
-        tree->count = count;
+    HF_TXFUNC static bool put(search_tree* in, Key key, const Value* value) noexcept {
+        const Value* kept = hf::vlog_preserve(value);
+        const place at = in->find_place(key);
+        if (at.found != nullptr) {
+            *value_of(at.found) = *kept;
+            return true;
+        }
+        node* fresh = made(key, *kept, at.parent);
+        if (fresh == nullptr) return false;
+        *in->tree_.link(at.parent, at.side) = fresh;
+        Balance::inserted(in->tree_, fresh);
+        ++in->tree_.count;
+        return true;
     }
 
-    template <std::size_t Room>
-    HF_TXFUNC static void insert_few(tree_root* tree, std::uint64_t count, blocks fresh,
-                                     tree_node** link,
-                                     std::array<tree_change, Room> words) noexcept {
-        put_in(tree, count, fresh, link, words.data(), Room);
-    }
-    HF_TXFUNC static void insert_many(tree_root* tree, std::uint64_t count, blocks fresh,
-                                      tree_node** link, const tree_change* words,
-                                      std::uint64_t word_count) noexcept {
-        put_in(tree, count, fresh, link, hf::vlog_preserve(words, word_count), word_count);
-    }
-
-    template <std::size_t Room>
-    HF_TXFUNC static void remove_few(tree_root* tree, std::uint64_t count, blocks old,
-                                     std::array<tree_change, Room> words) noexcept {
-        take_away(tree, count, old, words.data(), Room);
-    }
-    HF_TXFUNC static void remove_many(tree_root* tree, std::uint64_t count, blocks old,
-                                      const tree_change* words, std::uint64_t word_count) noexcept {
-        take_away(tree, count, old, hf::vlog_preserve(words, word_count), word_count);
-    }
-
-    HF_TXFUNC static void assign(Value* to, const Value* value) noexcept {
-        *to = *hf::vlog_preserve(value);
+    HF_TXFUNC static bool take(search_tree* in, Key key) noexcept {
+        node* old = in->find_place(key).found;
+        if (old == nullptr) return false;
+        const auto value = old->value;
+        if (old->child[0] != nullptr && old->child[1] != nullptr) {
+            node* next = node_of(leftmost(old->child[1])); // moves here, and its own place is left
+            old->key = next->key;
+            old->value = next->value;
+            old = next;
+        }
+        const unsigned side = old->side();
+        in->tree_.transplant(old, old->child[old->child[0] == nullptr ? 1 : 0]);
+        Balance::erased(in->tree_, old->parent, side, old->mark);
+        --in->tree_.count;
+        if constexpr (value_apart) hf::destroy(value);
+        hf::destroy(old);
+        return true;
     }
 
     // The keys that a subtree may hold, without the bounds; null: no bound.
@@ -339,7 +281,7 @@ private:
                          std::uint64_t& nodes) noexcept {
         constexpr unsigned depth_max = 128; // of a balanced tree in any memory
         if (top == nullptr) return 0;
-        if (parent_of(top) != parent || depth > depth_max) return -1;
+        if (top->parent != parent || depth > depth_max) return -1;
         ++nodes;
         const Key& key = node_of(top)->key;
         if (keys.above != nullptr && !(*keys.above < key)) return -1;

@@ -6,9 +6,8 @@
 //   (1) Level 0 links all nodes in ascending order; level i links those whose height is above i.
 //   (2) A node's height comes from its key's hash: one in four nodes of a level is in the next one.
 //       So it is the same in every run, and no section draws a number.
-//   (3) An operation takes the lock, finds the links that will change and makes its node,
-//       whose own links hold what those held. Then one failure-atomic function overwrites them
-//       without reading one: engine clobber logs no old bytes.
+//   (3) An operation takes the lock and calls one failure-atomic function, which searches and
+//       changes. The lock is held until that has returned (strong strict two-phase locking).
 //   (4) The lock shares no cache line with what a section stores to: it is never flushed.
 //   (5) Zero-filled is empty.
 //
@@ -17,7 +16,6 @@
 #pragma once
 
 #include <structures/namespace.hpp>
-#include <structures/staged.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/lock.hpp>
@@ -30,7 +28,6 @@
 #include <cstdint>
 #include <cstring>
 #include <mutex>
-#include <new>
 #include <shared_mutex>
 #include <type_traits>
 #include <utility>
@@ -55,24 +52,13 @@ public:
     /// Inserts 'key', or gives it another value.
     ///
     /// Cost:     O(log n) nodes read.
-    /// Ordering: clobber 2 points, with several threads 3; no clobber writes.
+    /// Ordering: redo 2 points, with several threads 3; clobber and undo one more for each word that
+    ///           is overwritten.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the list is unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
         const std::unique_lock held{lock_};
-        const unsigned height = height_of(key);
-        places to;
-        find_places(key, std::max(height, levels_in_use()), to);
-        if (node* old = same_key(to[0].next, key)) {
-            overwrite(old->value(), &value);
-            return true;
-        }
-        node* fresh = stage_node(height, key, value, to);
-        if (fresh == nullptr) return false;
-        std::array<node**, level_count> upper;
-        for (unsigned level = 1; level < height; ++level) upper[level - 1] = to[level].at;
-        insert_node(this, fresh, to[0].at, upper.data(), height, count_ + 1);
-        return true;
+        return put(this, key, height_of(key), &value);
     }
 
     /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
@@ -87,17 +73,10 @@ public:
 
     /// Removes 'key'; false when it is not there.
     ///
-    /// Ordering: clobber 2 points, with several threads 3; no clobber writes.
+    /// Ordering: as insert().
     bool erase(const Key& key) noexcept {
         const std::unique_lock held{lock_};
-        const unsigned height = height_of(key);
-        places from;
-        find_places(key, std::max(height, levels_in_use()), from);
-        node* old = same_key(from[0].next, key);
-        if (old == nullptr) return false;
-        for (unsigned level = 0; level < height; ++level) from[level].next = old->links()[level];
-        remove_node(this, from[0], &from[1], height, count_ - 1, old);
-        return true;
+        return take(this, key, height_of(key));
     }
 
     /// Calls f(key, value) for the first key that is not below 'from' and those after it, in order,
@@ -168,15 +147,6 @@ private:
             return sizeof(node) + height * sizeof(node*) + sizeof(Value);
         }
     };
-    static_assert(sizeof(node) % 8 == 0 && sizeof(Value) % 8 == 0, "staged as whole words");
-
-    /// A link, and what it holds or shall hold.
-    struct place {
-        node** at;
-        node* next;
-    };
-    using places = std::array<place, level_count + 1>; // one more, for the address of the second
-
     static unsigned height_of(const Key& key) noexcept { // (2)
         const std::uint64_t hash = XXH3_64bits(&key, sizeof(Key));
         return 1 + std::min(static_cast<unsigned>(std::countr_zero(hash)) / 2, level_count - 1);
@@ -207,71 +177,57 @@ private:
         return beyond;
     }
 
-    /// On each of the lowest 'levels' levels, the link to the first node that is not below 'key'.
-    void find_places(const Key& key, unsigned levels, places& found) noexcept {
-        node** links = head_;
+    using links = std::array<node**, level_count>;
+
+    /// On each level below 'levels', and those in use, the link to the first node that is not below
+    /// 'key'.
+    void find_links(const Key& key, std::uint64_t levels, links& found) noexcept {
+        node** from = head_;
         node* beyond = nullptr;
-        for (unsigned level = levels; level-- > 0;) {
-            node* next = links[level];
-            for (; next != beyond; next = links[level]) {
-                if (level > 0) __builtin_prefetch(links[level - 1]);
+        for (std::uint64_t level = std::max<std::uint64_t>(levels, levels_in_use()); level-- > 0;) {
+            node* next = from[level];
+            for (; next != beyond; next = from[level]) {
+                if (level > 0) __builtin_prefetch(from[level - 1]);
                 if (!(next->key < key)) break;
-                links = next->links();
+                from = next->links();
             }
             beyond = next;
-            found[level] = {&links[level], next};
+            found[level] = &from[level];
         }
     }
 
-    /// A staged node that holds what it will where it goes. Made aside, since it goes to memory in
-    /// one pass. Null: the pool is full.
-    node* stage_node(std::uint64_t height, const Key& key, const Value& value,
-                     const places& to) const noexcept {
-        const std::size_t bytes = node::bytes(height);
-        auto* staged = static_cast<node*>(hf::stage_near(this, bytes));
-        if (staged == nullptr) return nullptr;
-        if (in_relocated_pool(staged)) { // only in place do pointers get the form they have there
-            make_node(staged, height, key, value, to);
-            hf::stage_written(staged, bytes);
-            return staged;
+    HF_TXFUNC static bool put(skip_list* list, Key key, std::uint64_t height,
+                              const Value* value) noexcept {
+        const Value* kept = hf::vlog_preserve(value);
+        links at;
+        list->find_links(key, height, at);
+        if (node* old = same_key(*at[0], key)) {
+            *old->value() = *kept;
+            return true;
         }
-        alignas(node) std::byte image[node::bytes(level_count)];
-        make_node(image, height, key, value, to);
-        hf::stage_words(staged, image, bytes);
-        return staged;
+        auto* fresh = static_cast<node*>(hf_alloc(node::bytes(height)));
+        if (fresh == nullptr) return false;
+        fresh->key = key;
+        fresh->height = height;
+        *fresh->value() = *kept;
+        for (std::uint64_t level = 0; level < height; ++level) {
+            fresh->links()[level] = *at[level];
+            *at[level] = fresh;
+        }
+        ++list->count_;
+        return true;
     }
 
-    static void make_node(void* at, std::uint64_t height, const Key& key, const Value& value,
-                          const places& to) noexcept {
-        node* made = ::new (at) node{key, height};
-        for (std::uint64_t level = 0; level < height; ++level)
-            made->links()[level] = to[level].next;
-        std::memcpy(static_cast<void*>(made->value()), &value, sizeof value);
-    }
-
-    // Three of four nodes have one link, which goes as an argument; more are preserved.
-    HF_TXFUNC static void insert_node(skip_list* list, node* fresh, node** lowest,
-                                      node** const* upper, std::uint64_t height,
-                                      std::uint64_t count) noexcept {
-        node** const* kept_upper = height > 1 ? hf::vlog_preserve(upper, height - 1) : nullptr;
-        hf::adopt(fresh);
-        *lowest = fresh;
-        for (std::uint64_t i = 0; i + 1 < height; ++i) *kept_upper[i] = fresh;
-        list->count_ = count;
-    }
-
-    HF_TXFUNC static void overwrite(Value* to, const Value* value) noexcept {
-        *to = *hf::vlog_preserve(value);
-    }
-
-    HF_TXFUNC static void remove_node(skip_list* list, place lowest, const place* upper,
-                                      std::uint64_t height, std::uint64_t count,
-                                      node* old) noexcept {
-        const place* kept_upper = height > 1 ? hf::vlog_preserve(upper, height - 1) : nullptr;
-        hf_free(old); // before the first store in place: its log record shares that one's fence
-        *lowest.at = lowest.next;
-        for (std::uint64_t i = 0; i + 1 < height; ++i) *kept_upper[i].at = kept_upper[i].next;
-        list->count_ = count;
+    HF_TXFUNC static bool take(skip_list* list, Key key, std::uint64_t height) noexcept {
+        links at;
+        list->find_links(key, height, at);
+        node* old = same_key(*at[0], key);
+        if (old == nullptr) return false;
+        for (std::uint64_t level = 0; level < old->height; ++level)
+            *at[level] = old->links()[level];
+        --list->count_;
+        hf_free(old);
+        return true;
     }
 
     // (4), wherever the list starts: pools align to 16 bytes only.
