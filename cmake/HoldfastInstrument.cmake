@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# holdfast_instrument(<target> ENGINE <engine> [OPTIONS <plugin option>...])
+# holdfast_instrument(<target> [ENGINE <engine>] [OPTIONS <plugin option>...])
 #
 # Builds the failure-atomic functions (HF_TXFUNC) of <target>'s sources for an engine and defines
-# HF_ENGINE=<engine> for them. Call it when the target has all its sources. The engines are those of
+# HF_ENGINE=<engine> for them. Without ENGINE, or with ENGINE auto, it is redo: no other is right for
+# any code, and none waits for fewer fences (docs/guide/choosing-an-engine.md). Call it when the target has all its sources. The engines are those of
 # the table (holdfast/abi/engines.def) that have sections, and none. Options, without their leading
 # dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engine ido counts what iDO
 # logging would log, for comparison: nothing is recovered. Engine none leaves the functions plain, and
@@ -126,8 +127,11 @@ function(holdfast_instrument target)
     message(FATAL_ERROR "holdfast_instrument: '${target}' is not a target")
   endif()
   _holdfast_engines(engines choice)
+  if((NOT DEFINED ARG_ENGINE AND NOT "ENGINE" IN_LIST ARG_KEYWORDS_MISSING_VALUES) OR ARG_ENGINE STREQUAL "auto")
+    set(ARG_ENGINE redo)
+  endif()
   if(ARG_UNPARSED_ARGUMENTS OR NOT ARG_ENGINE IN_LIST engines AND NOT ARG_ENGINE STREQUAL "none")
-    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE ${choice} "
+    message(FATAL_ERROR "holdfast_instrument(${target}): say ENGINE auto, ${choice} "
                         "(got '${ARG_ENGINE}' '${ARG_UNPARSED_ARGUMENTS}')")
   endif()
   get_target_property(already ${target} HOLDFAST_ENGINE)

@@ -12,7 +12,7 @@
 // example_bank_undo (engine undo, which rolls it back).
 #include "bank.hpp"
 
-#include <structures/engine_of_build.hpp>
+#include <holdfast/engines.hpp>
 
 #include <holdfast/pool.hpp>
 
@@ -57,7 +57,7 @@ int main(int argc, char** argv) {
     hf::open_options options;
     options.layout = bank::layout;
     options.creation = creating ? hf::create::always_new : hf::create::never;
-    options.engines = hf::structures::engines_of_build();
+    options.engines = hf::engines_of_build();
     auto pool = hf::pool::open(argv[2], options);
     if (!pool) return failed(pool.error().what().c_str());
     auto* b = pool->root<bank::branch>();

@@ -6,7 +6,8 @@
 #include "../map_under_test.hpp"
 #include "../temporary_file.hpp"
 #include "../workload.hpp"
-#include <structures/engine_of_build.hpp>
+
+#include <holdfast/engines.hpp>
 
 #include <array>
 #include <cstring>
@@ -91,7 +92,7 @@ private:
         options.max_bytes = 4 * options.create_bytes;
         options.mode = given.mode;
         options.prefault = given.prefault;
-        options.engines = structures::engines_of_build();
+        options.engines = engines_of_build();
         options.seal = false; // nobody opens it again
         auto opened = hf::pool::open(file_.path(), options);
         if (!opened) give_up(opened.error().what());

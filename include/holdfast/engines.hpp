@@ -1,15 +1,34 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Every engine that keeps something in pools, for programs that open whatever they are given.
+// The engine that a translation unit is built for: what holdfast_instrument, or the compiler's wrapper,
+// has chosen for it. docs/guide/choosing-an-engine.md
 #pragma once
 
+#include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
+#include <holdfast/redo.hpp>
+#include <holdfast/txfunc.hpp>
+#include <holdfast/undo.hpp>
 
+#include <string_view>
 #include <vector>
+
+#define HF_ENGINE_TEXT_(engine) #engine
+#define HF_ENGINE_TEXT(engine) HF_ENGINE_TEXT_(engine)
 
 namespace hf {
 
-/// For open_options::engines. Throws std::bad_alloc.
-std::vector<const engine*> all_engines();
+/// "clobber", "undo", "redo"; "none" where failure-atomic functions are left plain.
+[[maybe_unused]] static constexpr std::string_view engine_of_build() {
+    return HF_ENGINE_TEXT(HF_ENGINE);
+}
+
+/// What open_options::engines should be for a program of this build. Empty: none.
+[[maybe_unused]] static inline std::vector<const hf::engine*> engines_of_build() {
+    if (engine_of_build() == "clobber") return {hf::clobber::engine()};
+    if (engine_of_build() == "undo") return {hf::undo::engine()};
+    if (engine_of_build() == "redo") return {hf::redo::engine()};
+    return {};
+}
 
 } // namespace hf

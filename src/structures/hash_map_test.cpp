@@ -4,9 +4,9 @@
 // Method: one suite, built once per engine and run in every mode: random operations with fixed
 // seeds beside std::unordered_map, reopening in between, several threads, pools that run full.
 // Crashes are the business of the kill test.
-#include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 
+#include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
@@ -63,7 +63,7 @@ protected:
         options.create_bytes = create_bytes;
         options.max_bytes = max_bytes;
         options.mode = GetParam();
-        options.engines = hf::structures::engines_of_build();
+        options.engines = hf::engines_of_build();
         auto opened = hf::pool::open(path_, options);
         ASSERT_TRUE(opened) << opened.error().what();
         pool_ = std::make_unique<hf::pool>(std::move(*opened));

@@ -12,9 +12,9 @@
 #pragma once
 
 #include <structures/bytes_key.hpp>
-#include <structures/engine_of_build.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>

@@ -6,7 +6,8 @@
 // golden/<structure>.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <structures/bytes_key.hpp>
-#include <structures/engine_of_build.hpp>
+
+#include <holdfast/engines.hpp>
 #include HF_GOLDEN_HEADER
 
 #include <holdfast/alloc.hpp>
@@ -41,8 +42,8 @@ constexpr std::uint64_t operations = 4000; // of each kind
 // Sums as they are, not divided: an exact comparison, readable as events per 4000 operations.
 std::string line(std::string_view mode, std::string_view operation, const counters& a,
                  const counters& b) {
-    return fmt::format("{} {} {} {} {} {} {} {} {}", hf::structures::engine_of_build(), mode,
-                       operation, b.flushes - a.flushes, b.fences - a.fences,
+    return fmt::format("{} {} {} {} {} {} {} {} {}", hf::engine_of_build(), mode, operation,
+                       b.flushes - a.flushes, b.fences - a.fences,
                        b.ordering_points - a.ordering_points, b.log_entries - a.log_entries,
                        b.log_bytes - a.log_bytes, b.pm_bytes - a.pm_bytes);
 }
@@ -63,7 +64,7 @@ std::vector<std::string> run(hf::mode mode, std::string_view name) {
     options.layout = "golden/1";
     options.mode = mode;
     options.creation = hf::create::always_new;
-    options.engines = hf::structures::engines_of_build();
+    options.engines = hf::engines_of_build();
     std::vector<std::string> lines;
     auto pool = hf::pool::open(path, options);
     std::remove(path.c_str());

@@ -3,7 +3,8 @@
 
 #include "../../examples/bank.hpp"
 #include "killer.hpp"
-#include <structures/engine_of_build.hpp>
+
+#include <holdfast/engines.hpp>
 
 #include <cerrno>
 #include <chrono>
@@ -100,7 +101,7 @@ hf::open_options session::options() const {
     hf::open_options o;
     plan_.what->shape(o, sum_.pools);
     o.mode = plan_.mode;
-    for (const hf::engine* e : hf::structures::engines_of_build()) o.engines.push_back(e);
+    for (const hf::engine* e : hf::engines_of_build()) o.engines.push_back(e);
     o.max_threads = threads_max + 2;
     return o;
 }
@@ -257,10 +258,8 @@ outcome run(const plan& plan) {
     return session(plan).run();
 }
 
-const char* engine_name() {
-    return has_sections() ? hf::structures::engine_of_build().data() : "mod";
-}
-bool has_sections() { return !hf::structures::engines_of_build().empty(); }
+const char* engine_name() { return has_sections() ? hf::engine_of_build().data() : "mod"; }
+bool has_sections() { return !hf::engines_of_build().empty(); }
 
 std::uint64_t kill_between_debit_and_credit(const plan& plan) {
     constexpr std::uint64_t accounts = 4;
@@ -272,7 +271,7 @@ std::uint64_t kill_between_debit_and_credit(const plan& plan) {
     options.layout = bank::layout;
     options.create_bytes = 256 << 10;
     options.mode = plan.mode;
-    options.engines = hf::structures::engines_of_build();
+    options.engines = hf::engines_of_build();
     forked transfer = start_child([&] {
         ::setenv("HOLDFAST_CRASH_AT", "between-debit-and-credit", 1);
         auto pool = hf::pool::open(path, options);

@@ -63,7 +63,7 @@ TEST_F(room, AfterAStoreTheSectionIsRolledBack) {
     EXPECT_DEATH(fill(first, count_and_push), "no room for");
     hf::open_options o;
     o.layout = "language/1";
-    o.engines = hf::structures::engines_of_build();
+    o.engines = hf::engines_of_build();
     auto pool = hf::pool::open(first, o);
     ASSERT_TRUE(pool) << pool.error().what();
     const auto& done = pool->recovered();

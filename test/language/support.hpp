@@ -3,8 +3,7 @@
 // Pools of a test: in a file of its own, opened with the engine of the build.
 #pragma once
 
-#include <structures/engine_of_build.hpp>
-
+#include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
@@ -21,15 +20,15 @@ inline hf::pool open(const std::string& path, std::uint64_t bytes = 256 << 10) {
     hf::open_options o;
     o.layout = "language/1";
     o.create_bytes = o.max_bytes = bytes;
-    o.engines = hf::structures::engines_of_build();
+    o.engines = hf::engines_of_build();
     auto opened = hf::pool::open(path, o);
     if (!opened) std::fprintf(stderr, "%s\n", opened.error().what().c_str()), std::exit(1);
     return std::move(*opened);
 }
 
-inline bool clobber() { return hf::structures::engine_of_build() == "clobber"; }
-inline bool undo() { return hf::structures::engine_of_build() == "undo"; }
-inline bool redo() { return hf::structures::engine_of_build() == "redo"; }
+inline bool clobber() { return hf::engine_of_build() == "clobber"; }
+inline bool undo() { return hf::engine_of_build() == "undo"; }
+inline bool redo() { return hf::engine_of_build() == "redo"; }
 
 class pools : public testing::Test {
 protected:

@@ -6,11 +6,11 @@
 
 #include <structures/avl_tree.hpp>
 #include <structures/bptree.hpp>
-#include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 #include <structures/rb_tree.hpp>
 #include <structures/skip_list.hpp>
 
+#include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -122,7 +122,7 @@ inline hf::open_options options_for(hf::mode mode) {
     options.create_bytes = 16 << 20;
     options.mode = mode;
     options.salvage = true; // copies are made of pools left open, while nobody works on them
-    options.engines = hf::structures::engines_of_build();
+    options.engines = hf::engines_of_build();
     return options;
 }
 

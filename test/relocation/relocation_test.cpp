@@ -25,7 +25,7 @@ std::string bytes_of(const std::string& path) {
 }
 
 // What is left of a section that was cut short.
-constexpr bool rolls_back = hf::structures::engine_of_build() == "undo";
+constexpr bool rolls_back = hf::engine_of_build() == "undo";
 constexpr std::uint64_t completed = rolls_back ? 0 : 1;
 std::uint32_t recovered(const hf::recovery_report& report) {
     return rolls_back ? report.rolled_back : report.re_executed;

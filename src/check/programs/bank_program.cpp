@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The bank of the examples, built once per engine: two locks a transfer, all kinds of pairs.
-#include <structures/engine_of_build.hpp>
-
 #include <holdfast/crash.hpp>
+#include <holdfast/engines.hpp>
 
 #include <examples/bank.hpp>
 
@@ -17,7 +16,7 @@ public:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = hf::structures::engines_of_build();
+        o.engines = hf::engines_of_build();
         return o;
     }
     void setup(hf::pool& p) override { bank::create(p.root<bank::branch>(), 3, 100); }
@@ -65,7 +64,7 @@ class bank_apart final : public bank_program {
 };
 
 [[maybe_unused]] const bool added = [] {
-    const std::string engine(hf::structures::engine_of_build());
+    const std::string engine(hf::engine_of_build());
     hf::crash::add("bank/create/" + engine, std::make_unique<bank_create>());
     hf::crash::add("bank/transfer/" + engine, std::make_unique<bank_transfer>());
     hf::crash::add("bank/two threads/" + engine, std::make_unique<bank_two_threads>());

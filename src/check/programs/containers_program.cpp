@@ -3,9 +3,9 @@
 // libc++'s map, unordered_map and vector, changed together: first articles, growing tables,
 // removal.
 #include "container_sections.hpp"
-#include <structures/engine_of_build.hpp>
 
 #include <holdfast/crash.hpp>
+#include <holdfast/engines.hpp>
 
 namespace {
 
@@ -22,7 +22,7 @@ public:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = hf::structures::engines_of_build();
+        o.engines = hf::engines_of_build();
         return o;
     }
     void setup(hf::pool& p) override {
@@ -78,7 +78,7 @@ public:
 };
 
 [[maybe_unused]] const bool added = [] {
-    const std::string engine(hf::structures::engine_of_build());
+    const std::string engine(hf::engine_of_build());
     hf::crash::add("containers/create/" + engine, std::make_unique<create_program>());
     hf::crash::add("containers/add/" + engine, std::make_unique<add_program>());
     hf::crash::add("containers/change/" + engine, std::make_unique<change_program>());

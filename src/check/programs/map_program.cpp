@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The hash map, built once per engine: every public operation that writes, with and without splits.
-#include <structures/engine_of_build.hpp>
 #include <structures/hash_map.hpp>
 
 #include <holdfast/crash.hpp>
+#include <holdfast/engines.hpp>
 
 #include <algorithm>
 
@@ -20,7 +20,7 @@ public:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = hf::structures::engines_of_build();
+        o.engines = hf::engines_of_build();
         return o;
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
@@ -101,7 +101,7 @@ class map_same_key final : public map_program {
 };
 
 std::string named(const char* what) {
-    return std::string("map/") + what + "/" + std::string(hf::structures::engine_of_build());
+    return std::string("map/") + what + "/" + std::string(hf::engine_of_build());
 }
 [[maybe_unused]] const bool added = [] {
     hf::crash::add(named("insert"), std::make_unique<map_insert>());

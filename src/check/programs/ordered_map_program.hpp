@@ -4,9 +4,8 @@
 // describe() shows keys and values in their order, every block, and the structure's own check.
 #pragma once
 
-#include <structures/engine_of_build.hpp>
-
 #include <holdfast/crash.hpp>
+#include <holdfast/engines.hpp>
 
 #include <cstdint>
 #include <memory>

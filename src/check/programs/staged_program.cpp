@@ -2,10 +2,9 @@
 //
 // A list whose nodes are filled before their section, past the caches (hf::stage_words), built once
 // per engine: the section that links a node logs its address, and its bytes are durable with that.
-#include <structures/engine_of_build.hpp>
-
 #include <holdfast/alloc.hpp>
 #include <holdfast/crash.hpp>
+#include <holdfast/engines.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstdint>
@@ -57,7 +56,7 @@ public:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = hf::structures::engines_of_build();
+        o.engines = hf::engines_of_build();
         return o;
     }
     void setup(hf::pool& p) override {
@@ -87,8 +86,7 @@ private:
 
 [[maybe_unused]] const bool added = [] {
     const auto add = [](const char* what, unsigned before, const char* steps) {
-        hf::crash::add(std::string("staged/") + what + "/" +
-                           std::string(hf::structures::engine_of_build()),
+        hf::crash::add(std::string("staged/") + what + "/" + std::string(hf::engine_of_build()),
                        std::make_unique<staged_program>(before, steps));
     };
     add("push", 0, "iii");
