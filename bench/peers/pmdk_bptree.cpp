@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Our B+tree on libpmemobj's transactions: the same nodes, ordered by their slot_order, the same
-// lock per node and the same way down (structures/bptree.hpp). A slot out of use is added without
+// A B+tree on libpmemobj's transactions: nodes of as many slots as ours, ordered by a slot_order
+// (structures/bptree.hpp), a lock per node and lock coupling. A slot out of use is added without
 // a snapshot, so an insertion snapshots one order, 16 bytes; of a fresh leaf only the slots in use
 // are flushed. Its users would take PMEMrwlock, which is slower.
 #include "../workload.hpp"

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // slot_order<Slots>: which slots of a node are in use, and in which order. The slots themselves
-// stay where they are: to insert or remove one, a section overwrites the order with another one
-// that was made before, and reads nothing.
+// stay where they are: inserting or removing one overwrites the order and no other slot.
 //
 // Source: Mao, Kohler and Morris, EuroSys 2012 §4.6.2 (Masstree's permutation). Differs: a section
 // overwrites it, so it need not be one word.
@@ -33,12 +32,6 @@ template <unsigned Slots> struct alignas(8) slot_order {
         for (unsigned i = count; i > position; --i) made.slot[i] = slot[i - 1];
         made.slot[position] = static_cast<std::uint8_t>(added);
         ++made.count;
-        return made;
-    }
-
-    constexpr slot_order replaced(unsigned position, unsigned by) const noexcept {
-        slot_order made = *this;
-        made.slot[position] = static_cast<std::uint8_t>(by);
         return made;
     }
 

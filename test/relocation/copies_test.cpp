@@ -6,6 +6,8 @@
 // through the file, where it has its canonical form.
 #include "fixture.hpp"
 
+#include <holdfast/abi/relocate_abi.h>
+
 #include <atomic>
 #include <cstring>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The B+tree with nodes of few slots, built once per engine: every operation that writes, every
-// kind of split, and every way in which nodes go. An insertion that splits is several sections; the
-// keys are the same after each but the last.
+// kind of split, and every way in which nodes go. An operation that finds its leaf full, or with one
+// key only, is two sections: the first stores nothing.
 #include "ordered_map_program.hpp"
 #include <structures/bptree.hpp>
 
@@ -52,7 +52,7 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     add("erase all", only_a_stalk, {{{30, erased}, {20, 7}}});
     add("two threads", with_room, {{{5, 7}}, {{25, 8}}});
     add("two threads in a leaf", ascending(1), {{{20, 7}}, {{10, 8}}});
-    // The key that splits goes to the right half; the other one into a slot that the left one lost.
+    // The key that splits goes to the right half, the other one to the left.
     add("two threads, one splits", roomy_leaves, {{{27, 7}}, {{22, 8}}});
     add("two threads, one erases", two_leaves, {{{10, erased}}, {{5, 8}}});
     return true;
