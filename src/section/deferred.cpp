@@ -24,10 +24,10 @@ std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
 }
 
 /// A block of the section's own, freed by it.
-void section::drop(block own) {
+void section::drop(block own, std::vector<block>& to) {
     if (engine_->sections == engine_sections::buffered) // section.hpp, 8
         append(record_kind::unused, own.offset, own.bytes);
-    unused_.push_back(own);
+    to.push_back(own);
 }
 
 void section::log_own_memory() {
@@ -54,8 +54,11 @@ void section::log_own_memory() {
 }
 
 void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
+    if (doomed_ != doomed_by::nothing)
+        return; // a record that found no room: the log is never whole
     // With room for the applying record behind it, which nothing may come before.
-    if (last && !log_.fits(bytes + sizeof(record_head))) extend(bytes + sizeof(record_head));
+    if (last && !log_.fits(bytes + sizeof(record_head)) && !extend(bytes + sizeof(record_head)))
+        return;
     append(record_kind::new_bytes, last, bytes, stores);
 }
 

@@ -26,7 +26,8 @@
 // (8) Of an engine that defers stores nothing is stored in place, but to memory of the section's own,
 //     before the log that says what is durable, and whole. Of that memory, and of bytes filled in
 //     before, the log has sums, which tell whether the fence was passed that all of them share; but
-//     of none that stands before an applying record.
+//     of none that stands before an applying record. So until its log is whole such a section can end as if
+//     it had never begun (abort.cpp).
 #pragma once
 
 #include <base/assert.hpp>
@@ -117,6 +118,15 @@ public:
     void make_log_durable();
     /// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it.
     void store_deferred(deferred_store where, const std::byte* granule);
+    /// Ends it as if it had never begun, before its log is whole. An ordering point.
+    void abort();
+    /// It goes on, and is to end by abort(). A request hides that there was no room: its author wants no
+    /// error of a section that was not to happen.
+    enum class doomed_by : std::uint8_t { nothing, request, no_room };
+    void doom(doomed_by why) noexcept {
+        if (doomed_ != doomed_by::request) doomed_ = why;
+    }
+    doomed_by doomed() const noexcept { return doomed_; }
 
     /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is
     /// durable when it returns; otherwise it may be left to the next section's begin record (4).
@@ -130,6 +140,8 @@ public:
     }
     /// What it has freed it keeps, and its stores are on their way to PM: it will be discarded.
     void forsake();
+    /// Ends the process: a section that cannot report it has no room for its log. 'then': what becomes of it.
+    [[noreturn]] void no_room_for_log(const char* then) const noexcept;
     /// Makes a mark that was left out durable (a thread leaves, a staged block is given back).
     void settle_mark();
     /// The thread uses the pool no more.
@@ -160,7 +172,7 @@ private:
     bool valid() const noexcept;
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
-    void extend(std::uint64_t payload_bytes);
+    bool extend(std::uint64_t payload_bytes);
     bool extend_if_room(std::uint64_t payload_bytes, purpose what);
     void keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
     bool already_kept(std::uint64_t offset, std::uint64_t bytes);
@@ -180,7 +192,7 @@ private:
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;
-    void drop(block own);
+    void drop(block own, std::vector<block>& to);
     void publish_blocks();
     void settle_blocks();
     void release_freed();
@@ -198,13 +210,14 @@ private:
     const hf_txfunc* function_ = nullptr;
     const engine_row* engine_ = nullptr;
     lane_writer log_;
-    std::uint64_t epoch_ = 0;        // of this section
-    bool relocated_ = false;         // the pool is
-    bool counted_ = false;           // in pool::impl::section_threads
-    bool sums_logged_ = false;       // and must hold until the section's next fence (8)
-    bool refilled_ = false;          // a deferred store leads to bytes that have one
-    bool unfenced_ = false;          // records appended since the last fence
-    bool stored_ = false;            // something was stored to PM
+    std::uint64_t epoch_ = 0;  // of this section
+    bool relocated_ = false;   // the pool is
+    bool counted_ = false;     // in pool::impl::section_threads
+    bool sums_logged_ = false; // and must hold until the section's next fence (8)
+    bool refilled_ = false;    // a deferred store leads to bytes that have one
+    bool unfenced_ = false;    // records appended since the last fence
+    bool stored_ = false;      // something was stored to PM
+    doomed_by doomed_ = doomed_by::nothing;
     bool mark_due_ = false;          // the section before left its mark out (4)
     std::uint32_t settled_lane_ = 0; // whose mark this thread made durable last
     std::uint64_t settled_due_ = 0;  // that mark
@@ -212,14 +225,15 @@ private:
     logged_words logged_;      // as old_bytes
     logged_words overwritten_; // as overwritten
     kept_ranges overwritten_long_;
-    bool keeping_ = false;        // what is overwritten (7)
-    block_set allocs_;            // reserved by this section: fresh memory
-    std::vector<block> adopted_;  // staged before, allocated at commit
-    block_set frees_;             // retracted at commit
-    std::vector<block> unused_;   // reserved or adopted, and freed again by this section
-    std::vector<block> segments_; // where the log continued
-    std::vector<block> freed_;    // of sections whose mark is not yet durable (3)
-    std::vector<block> staged_;   // of this thread, outside and inside sections
+    bool keeping_ = false;         // what is overwritten (7)
+    block_set allocs_;             // reserved by this section: fresh memory
+    std::vector<block> adopted_;   // staged before, allocated at commit
+    block_set frees_;              // retracted at commit
+    std::vector<block> unused_;    // reserved, and freed again by this section
+    std::vector<block> unadopted_; // adopted, and freed again by this section
+    std::vector<block> segments_;  // where the log continued
+    std::vector<block> freed_;     // of sections whose mark is not yet durable (3)
+    std::vector<block> staged_;    // of this thread, outside and inside sections
     struct filled_bytes {
         std::uint64_t offset;
         filled_payload what;
