@@ -12,7 +12,9 @@
 
 #include <csignal>
 #include <cstring>
+#include <deque>
 #include <stdexcept>
+#include <unordered_map>
 #include <vector>
 
 namespace language_test {
@@ -240,6 +242,119 @@ TEST_F(aborts, AKillBehindAnAbortFindsWhatWasThere) {
         }
         ::unlink(first.c_str());
     }
+}
+
+/// Finds no room at the armed point.
+template <class T> struct scarce : hf::allocator<T> {
+    using value_type = T;
+    scarce() = default;
+    template <class U> scarce(const scarce<U>&) noexcept {}
+    template <class U> struct rebind {
+        using other = scarce<U>;
+    };
+    T* allocate(std::size_t count) {
+        if (++passed == armed) throw std::bad_alloc();
+        return hf::allocator<T>::allocate(count);
+    }
+};
+using text = std::basic_string<char, std::char_traits<char>, scarce<char>>;
+using entry = std::pair<const long, text>;
+struct library {
+    std::vector<text, scarce<text>>* texts;
+    std::deque<long, scarce<long>>* numbers;
+    std::unordered_map<long, text, std::hash<long>, std::equal_to<long>, scarce<entry>>* named;
+};
+
+HF_TXFUNC void create_library(library* l) {
+    l->texts = hf::make<std::vector<text, scarce<text>>>();
+    // Their constructors allocate, and hf::make lets no exception out.
+    l->numbers = static_cast<decltype(l->numbers)>(hf_alloc(sizeof *l->numbers));
+    new (l->numbers) std::deque<long, scarce<long>>();
+    l->named = static_cast<decltype(l->named)>(hf_alloc(sizeof *l->named));
+    new (l->named) std::remove_reference_t<decltype(*l->named)>();
+}
+
+HF_TXFUNC void fill_library(library* l, long from) {
+    for (long i = from; i < from + 4; ++i) {
+        l->texts->push_back(text("longer than what fits into the object itself"));
+        l->texts->front() += " and longer";
+        for (long n = 0; n < 40; ++n) l->numbers->push_back(n);
+        (*l->named)[i] = l->texts->back();
+        l->texts->insert(l->texts->begin(), text("first of all, for the time being, at least"));
+    }
+    l->named->erase(from);
+    if (l->named->at(from + 1).empty()) l->texts->clear();
+}
+
+std::string picture(const library& l) {
+    std::string all(reinterpret_cast<const char*>(&l), sizeof l);
+    for (const text& t : *l.texts) all.append(t.begin(), t.end()) += '\n';
+    for (const long n : *l.numbers) all += std::to_string(n) + ' ';
+    for (const auto& [number, t] : *l.named)
+        all += std::to_string(number).append(t.begin(), t.end());
+    return all;
+}
+
+TEST_F(aborts, ContainersThatFindNoRoomAnywhereAreAsTheyWere) {
+    hf::pool pool = open(first);
+    auto* const l = pool.root<library>();
+    armed = -1;
+    create_library(l);
+    fill_library(l, 100);
+    const std::string before = picture(*l);
+    const std::uint64_t blocks = hf::account(pool).blocks;
+    int refused = 0;
+    for (;; ++refused) {
+        armed = refused + 1;
+        passed = 0;
+        try {
+            fill_library(l, 200);
+            break;
+        } catch (const std::bad_alloc&) {
+            ASSERT_EQ(picture(*l), before) << "allocation " << armed;
+            ASSERT_EQ(hf::account(pool).blocks, blocks) << "allocation " << armed;
+        }
+    }
+    EXPECT_EQ(passed, refused);
+    EXPECT_GE(refused, 20);
+    EXPECT_EQ(l->texts->size(), 16U);
+    EXPECT_EQ(l->numbers->size(), 320U);
+    EXPECT_EQ(l->named->size(), 6U);
+    EXPECT_THROW(hf::tx(pool, [=] { (void)l->named->at(7), l->texts->clear(); }),
+                 std::out_of_range);
+    EXPECT_EQ(l->texts->size(), 16U);
+}
+
+// [exception]
+struct account {
+    long cents;
+};
+
+HF_TXFUNC void transfer(account* from, account* to, long cents) {
+    to->cents += cents;
+    from->cents -= cents;
+    if (from->cents < 0) throw std::runtime_error("not enough"); // and nothing has been transferred
+}
+// [/exception]
+// [abort]
+HF_TXFUNC bool try_transfer(account* from, account* to, long cents) noexcept {
+    to->cents += cents;
+    from->cents -= cents;
+    if (from->cents >= 0) return true;
+    hf::abort_section(); // returns: the section goes on to its end, and then it has not happened
+    return false;
+}
+// [/abort]
+
+TEST_F(aborts, NothingIsTransferredThatIsNotThere) {
+    hf::pool pool = open(first);
+    account* const both = *pool.root<account[2]>();
+    transfer(both, both + 1, 0);
+    EXPECT_THROW(transfer(both, both + 1, 1), std::runtime_error);
+    EXPECT_FALSE(try_transfer(both, both + 1, 1));
+    EXPECT_TRUE(try_transfer(both, both + 1, -3));
+    EXPECT_EQ(both[0].cents, 3);
+    EXPECT_EQ(both[1].cents, -3);
 }
 
 HF_TXFUNC void ends(root* r) noexcept {
