@@ -444,6 +444,19 @@ TEST_P(Redo, AKillAfterAnAbortFindsWhatWasThereBefore) {
     }
 }
 
+TEST_P(Redo, ASectionThatAbortsWaitsOnce) {
+    pool p = open();
+    const ready all(p);
+    const std::uint64_t before = persist::thread_counters().ordering_points;
+    section([&] {
+        hf_abort_section();
+        do_everything(all.r, all.staged, all.also_staged);
+        hf_free(all.r->block);
+    });
+    EXPECT_EQ(persist::thread_counters().ordering_points - before,
+              GetParam() == mode::pmem ? 1U : 0U);
+}
+
 TEST_P(Redo, SectionsThatAbortLoseNoBlocks) {
     pool p = open();
     root* const r = p.root<root>();
