@@ -62,6 +62,9 @@ static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
   }
   for (Instruction &I : instructions(F)) {
     auto *Call = dyn_cast<CallBase>(&I);
+    if (int Text = Call ? thrownText(*Call) : -1;
+        Text >= 0 && meetsPM(*Call, Text, Fresh, {&I, &Tree, &Loops}))
+      Found.Reads.insert(&Call->getArgOperandUse(Text));
     const BufferedCall *Shape = Call ? findBufferedCall(*Call) : nullptr;
     if (!Shape)
       continue;
@@ -174,7 +177,8 @@ void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
     for (const Instruction &I : instructions(*F->Instance)) {
       const auto *Call = dyn_cast<CallBase>(&I);
       CallKind Kind = Call ? classifyCall(*Call).Kind : CallKind::NoAccess;
-      if (Kind != CallKind::Logs && Kind != CallKind::Reads)
+      if (Kind != CallKind::Logs && Kind != CallKind::Reads &&
+          !(Kind == CallKind::Unrepeatable && isVarying(*Call)))
         continue;
       const BufferedCall *Shape = findBufferedCall(*Call);
       for (unsigned A = 0; A != Call->arg_size(); ++A) {

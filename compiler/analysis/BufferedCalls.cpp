@@ -4,6 +4,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <ctime>
+
 using namespace llvm;
 
 namespace holdfast {
@@ -48,6 +50,9 @@ static const BufferedCall Table[] = {
     {"strspn", {string(0), string(1)}},
     {"strcspn", {string(0), string(1)}},
     {"_ZSt11_Hash_bytesPKvmm", {bytes(0, 1)}},
+    {"hf_vlog_preserve", {bytes(0, 1)}},
+    {"getenv", {string(0)}},
+    {"clock_gettime", {result(1, sizeof(timespec))}},
     {"hf_c_strcasecmp", {string(0), string(1)}},
     {"hf_c_strncasecmp", {until(0, Zero, 2), until(1, Zero, 2)}},
     {"hf_c_atoi", {string(0)}},

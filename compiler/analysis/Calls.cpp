@@ -12,7 +12,9 @@
 //    runtime has versions of its own (RuntimeVersions), which are called
 //    instead.
 // 4. A visible body is cloned and instrumented.
-// 5. Everything else is forbidden, with the most helpful reason we know.
+// 5. Exceptions, clocks and random numbers are for sections that are never
+//    re-executed and can be taken back.
+// 6. Everything else is forbidden, with the most helpful reason we know.
 #include "analysis/Calls.h"
 #include "analysis/Names.h"
 
@@ -283,16 +285,68 @@ static std::string whyHidden(StringRef Name, const std::string &Pretty) {
          "HF_PURE, or use link-time optimisation";
 }
 
-static std::string whyForbidden(StringRef Name) {
-  static const StringSet<> Io = {
-      "printf",       "fprintf",       "vprintf", "vfprintf", "puts",
-      "fputs",        "putchar",       "fputc",   "putc",     "fwrite",
-      "fread",        "fopen",         "fclose",  "fflush",   "write",
-      "read",         "pwrite",        "pread",   "open",     "close",
-      "send",         "recv",          "sendto",  "recvfrom", "ioctl",
-      "mmap",         "munmap",        "msync",   "fsync",    "fdatasync",
-      "scanf",        "fscanf",        "getchar", "fgets",    "perror",
-      "__printf_chk", "__fprintf_chk", "syscall", "system"};
+/// The language's own functions for exceptions.
+static bool isExceptionRuntime(StringRef Name) {
+  return StringSwitch<bool>(Name)
+      .Cases("__cxa_allocate_exception", "__cxa_free_exception", true)
+      .Cases("__cxa_throw", "__cxa_rethrow", "__cxa_get_exception_ptr", true)
+      .Cases("__cxa_begin_catch", "__cxa_end_catch", true)
+      .Default(false);
+}
+
+/// A constructor or destructor of a standard exception that lies in the library:
+/// it changes the exception and the text that it holds, nothing else.
+static bool isStandardException(StringRef Name) {
+  if (!Name.consume_front("_ZNSt"))
+    return false;
+  for (StringRef Class :
+       {"9exception", "9bad_alloc", "20bad_array_new_length", "11logic_error",
+        "12domain_error", "16invalid_argument", "12length_error",
+        "12out_of_range", "13runtime_error", "11range_error",
+        "14overflow_error", "15underflow_error"}) {
+    StringRef Rest = Name;
+    if (Rest.consume_front(Class))
+      return is_contained({"C1E", "C2E", "D0E", "D1E", "D2E"},
+                          Rest.take_front(3));
+  }
+  return false;
+}
+
+static bool isLibraryThrow(const CallBase &Call, StringRef Name);
+
+int thrownText(const CallBase &Call) {
+  const Function *Callee = calledFunction(Call);
+  if (!Callee)
+    return -1;
+  StringRef Name = Callee->getName();
+  int Text = isStandardException(Name) && Name.ends_with("EPKc")       ? 1
+             : Name.contains("__throw_") && isLibraryThrow(Call, Name) ? 0
+                                                                       : -1;
+  return Text >= 0 && unsigned(Text) < Call.arg_size() &&
+                 Call.getArgOperand(Text)->getType()->isPointerTy()
+             ? Text
+             : -1;
+}
+
+bool changesException(const CallBase &Call) {
+  const Function *Callee = calledFunction(Call);
+  return Callee && Callee->isDeclaration() &&
+         isStandardException(Callee->getName());
+}
+
+bool mayUnwind(const CallBase &Call) {
+  switch (classifyCall(Call).Kind) {
+  case CallKind::Body:
+  case CallKind::Throws:
+  case CallKind::Unrepeatable:
+    return true;
+  default:
+    return !calledFunction(Call);
+  }
+}
+
+/// Functions whose result is another at the next call.
+static bool isVarying(StringRef Name) {
   static const StringSet<> Varying = {"time",
                                       "clock",
                                       "clock_gettime",
@@ -312,25 +366,46 @@ static std::string whyForbidden(StringRef Name) {
                                       "arc4random",
                                       "_ZNSt6chrono3_V212system_clock3nowEv",
                                       "_ZNSt6chrono3_V212steady_clock3nowEv",
+                                      "_ZNSt3__16chrono12system_clock3nowEv",
+                                      "_ZNSt3__16chrono12steady_clock3nowEv",
                                       "_ZNSt13random_device9_M_getvalEv"};
+  return Varying.contains(Name);
+}
+
+bool isVarying(const CallBase &Call) {
+  const Function *Callee = calledFunction(Call);
+  return Callee && isVarying(Callee->getName());
+}
+
+static std::string whyForbidden(StringRef Name) {
+  static const StringSet<> Io = {
+      "printf",       "fprintf",       "vprintf", "vfprintf", "puts",
+      "fputs",        "putchar",       "fputc",   "putc",     "fwrite",
+      "fread",        "fopen",         "fclose",  "fflush",   "write",
+      "read",         "pwrite",        "pread",   "open",     "close",
+      "send",         "recv",          "sendto",  "recvfrom", "ioctl",
+      "mmap",         "munmap",        "msync",   "fsync",    "fdatasync",
+      "scanf",        "fscanf",        "getchar", "fgets",    "perror",
+      "__printf_chk", "__fprintf_chk", "syscall", "system"};
   std::string Pretty = "'" + demangle(Name) + "'";
   if (Io.contains(Name) || Name.starts_with("_ZNSo") ||
       Name.starts_with("_ZStls") || Name.starts_with("_ZSt16__ostream_insert"))
     return "input or output by " + Pretty +
            " would happen again when the section is re-executed";
-  if (Varying.contains(Name))
+  if (isVarying(Name))
     return "nondeterministic call of " + Pretty +
-           ": call it before the section and pass the result as an argument";
+           ": call it before the section and pass the result as an argument, "
+           "or use engine redo";
   if (Name.ends_with("setjmp") || Name.ends_with("longjmp") ||
       Name == "setcontext" || Name == "swapcontext" || Name == "getcontext")
     return "non-local jump " + Pretty;
   if (Name.starts_with("__cxa_guard_"))
     return "initialisation of a function-local static variable";
-  if (Name.starts_with("__cxa_") || Name.starts_with("_Unwind_"))
+  if (Name.starts_with("__cxa_") || Name.starts_with("_Unwind_") ||
+      isStandardException(Name))
     return "exception handling (" + Pretty +
-           "): a section can only go forward; check before it begins, or build "
-           "with "
-           "-fno-exceptions";
+           "): a section of this engine can only go forward; check before it "
+           "begins, build with -fno-exceptions, or use engine redo";
   if (Name.starts_with("_ZN2hf12shared_mutex") || // in the pool, but not logged
       Name.starts_with("pthread_") || Name.starts_with("sem_") ||
       Name.starts_with("__atomic_") || Name.starts_with("__sync_"))
@@ -386,8 +461,9 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   switch (Call.getIntrinsicID()) {
   case Intrinsic::readcyclecounter:
   case Intrinsic::readsteadycounter:
-    return {CallKind::Forbidden, "nondeterministic read of a machine counter: "
-                                 "read it before the section"};
+    return {CallKind::Unrepeatable,
+            "nondeterministic read of a machine counter: read it before the "
+            "section"};
   case Intrinsic::eh_sjlj_setjmp:
   case Intrinsic::eh_sjlj_longjmp:
     return {CallKind::Forbidden, "non-local jump"};
@@ -420,9 +496,12 @@ static CallMeaning classifyIntrinsic(const IntrinsicInst &Call) {
   StringRef Name = Call.getCalledFunction()->getName();
   if (Name.contains("rdtsc") || Name.contains("rdrand") ||
       Name.contains("rdseed") || Name.contains("rdpmc") ||
-      Name.contains("rdpid") || Name.contains("xgetbv") ||
-      Name.contains("rdfsbase") || Name.contains("rdgsbase") ||
-      Name.contains("rdpkru") || Name.contains("rdssp"))
+      Name.contains("rdpid"))
+    return {CallKind::Unrepeatable,
+            "nondeterministic machine instruction (" + Name.str() + ")"};
+  if (Name.contains("xgetbv") || Name.contains("rdfsbase") ||
+      Name.contains("rdgsbase") || Name.contains("rdpkru") ||
+      Name.contains("rdssp"))
     return {CallKind::Forbidden,
             "nondeterministic machine instruction (" + Name.str() + ")"};
   if (Call.doesNotAccessMemory() || Call.onlyAccessesInaccessibleMemory())
@@ -482,7 +561,7 @@ CallMeaning classifyCall(const CallBase &Call) {
   if (Name == "hf_vlog_preserve")
     return {CallKind::Preserve, ""};
   if (Name == "hf_free" || Name == "hf_adopt" || Name == "hf_crash_point" ||
-      Name == "hf_section_in" || Name == LinkGuard)
+      Name == AbortSection || Name == "hf_section_in" || Name == LinkGuard)
     return {CallKind::NoAccess, ""};
   if (Callee->hasFnAttribute(PureAttr) || Call.hasFnAttr(PureAttr))
     return {CallKind::NoAccess, ""};
@@ -505,6 +584,8 @@ CallMeaning classifyCall(const CallBase &Call) {
     return {CallKind::Reads, ""};
   if (touchesNoMemory(Name))
     return {CallKind::NoAccess, ""};
+  if (isExceptionRuntime(Name) || isStandardException(Name) || isVarying(Name))
+    return {CallKind::Unrepeatable, whyForbidden(Name)};
   return {CallKind::Forbidden, whyForbidden(Name)};
 }
 

@@ -18,17 +18,35 @@ enum class CallKind {
   Writes,   ///< memcpy and relatives: writes a range (see Accesses.h)
   Logs,     ///< the runtime's version of a library function: reads through its
             ///< arguments, logs what it overwrites
-  Terminates, ///< does not come back: abort, a failed assertion
-  Throws,     ///< the standard library's out-of-line throw
-  Forbidden,  ///< cannot be re-executed; Why says it to the user
+  Terminates,   ///< does not come back: abort, a failed assertion
+  Throws,       ///< the standard library's out-of-line throw
+  Unrepeatable, ///< touches no memory of the application, but may do something
+                ///< else when it is run again, or throw: only for sections that
+                ///< are never re-executed and can be taken back; Why says it
+  Forbidden,    ///< cannot be re-executed; Why says it to the user
 };
 
 struct CallMeaning {
   CallKind Kind;
-  std::string Why; ///< of a Forbidden call
+  std::string Why; ///< of a Forbidden or Unrepeatable call
 };
 
 CallMeaning classifyCall(const llvm::CallBase &Call);
+
+/// Returns which argument of a function of the library that throws, or makes an
+/// exception, is a text; -1: none.
+int thrownText(const llvm::CallBase &Call);
+
+/// Whether the call makes, copies or destroys a standard exception, which is its
+/// first argument, out of sight.
+bool changesException(const llvm::CallBase &Call);
+
+/// Whether it calls a clock, a source of random numbers or the like.
+bool isVarying(const llvm::CallBase &Call);
+
+/// Whether a call of a declared function may be left by an exception; of others
+/// their body says it.
+bool mayUnwind(const llvm::CallBase &Call);
 
 /// The function a call names, through casts and aliases; null for an indirect
 /// call.

@@ -19,9 +19,18 @@ inline constexpr llvm::StringLiteral TxfuncAttr = "holdfast.txfunc";
 inline constexpr llvm::StringLiteral PureAttr = "holdfast.pure";
 inline constexpr llvm::StringLiteral ClosureAttr = "holdfast.closure";
 
+/// Of a txfunc: its source lets exceptions leave it, whatever its body does.
+inline constexpr llvm::StringLiteral MayThrowAttr = "holdfast.may-throw";
+
 /// The function's name in log records, fixed before optimisation: link-time
 /// optimisation makes functions local and renames them.
 inline constexpr llvm::StringLiteral NameAttr = "holdfast.name";
+
+/// The runtime's function that takes a section back.
+inline constexpr llvm::StringLiteral AbortSection = "hf_abort_section";
+
+/// The runtime's function that is told of what the C library overwrites.
+inline constexpr llvm::StringLiteral LibraryOverwrite = "hf_c_overwrite";
 
 /// Called by every txfunc of an object made for link-time optimisation until
 /// the link has instrumented it. Nobody defines it: a link without the plugin

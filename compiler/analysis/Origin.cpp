@@ -66,12 +66,20 @@ const GlobalValue *findMutableGlobal(const Constant &Of) {
   return nullptr;
 }
 
-/// Memory that is no part of any file mapping.
+/// Memory that is no part of any file mapping. Exceptions lie in the language's
+/// own.
 static bool isElsewhere(const Value *Object) {
   if (const auto *Argument = dyn_cast<llvm::Argument>(Object))
     return Argument->hasByValAttr();
   if (const auto *Call = dyn_cast<IntrinsicInst>(Object))
     return Call->getIntrinsicID() == Intrinsic::threadlocal_address;
+  if (const auto *Call = dyn_cast<CallBase>(Object)) {
+    const Function *Callee = calledFunction(*Call);
+    return Callee &&
+           is_contained({"__cxa_allocate_exception", "__cxa_begin_catch",
+                         "__cxa_get_exception_ptr"},
+                        Callee->getName());
+  }
   return isa<AllocaInst>(Object) || isa<GlobalValue>(Object) ||
          isa<ConstantPointerNull>(Object) || isa<UndefValue>(Object);
 }

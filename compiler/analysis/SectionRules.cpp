@@ -4,6 +4,9 @@
 // removed:
 //
 // 1. A section calls nothing forbidden (Calls.cpp says what and why).
+//    What is only forbidden because a section is re-executed, and cannot be taken
+//    back, is allowed where writes are buffered: exceptions, clocks, volatile
+//    reads, and globals (3); so is preserving late (5).
 // 2. It makes no volatile or atomic access, no fence between threads and no
 //    computed goto, and throws no exception that a handler inside it would
 //    catch.
@@ -20,6 +23,8 @@
 #include "analysis/SectionRules.h"
 #include "analysis/BufferedAccesses.h"
 #include "analysis/Calls.h"
+#include "analysis/Exceptions.h"
+#include "analysis/Names.h"
 #include "analysis/VolatileAddresses.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -98,7 +103,8 @@ struct Effects {
 
 class Checker {
 public:
-  explicit Checker(const Sections &All) : All(All) {}
+  explicit Checker(const Sections &All)
+      : All(All), IsOnce(All.Options.Engine->Logs == LoggedWrites::buffered) {}
 
   bool run() {
     SmallVector<Function *, 16> Instances;
@@ -112,7 +118,8 @@ public:
       for (Instruction &I : instructions(*F->Instance))
         checkInstruction(I);
       checkLocalsStayLocal();
-      checkPreserveOrder();
+      if (!IsOnce)
+        checkPreserveOrder();
     }
     auto Fail = [&](const SectionFunction &F, const Twine &Message,
                     const DebugLoc &Where) {
@@ -135,6 +142,8 @@ public:
 
 private:
   const Sections &All;
+  /// Never re-executed, and can be taken back until the end.
+  const bool IsOnce;
   const SectionFunction *Current = nullptr;
   FreshFunctions Fresh;
   DenseMap<const Function *, Effects> Does;
@@ -162,7 +171,7 @@ private:
 
   void checkInstruction(Instruction &I) {
     const DebugLoc &Where = I.getDebugLoc();
-    if (I.isVolatile() ||
+    if ((I.isVolatile() && !(IsOnce && isa<LoadInst>(I))) ||
         (isa<MemIntrinsic>(I) && cast<MemIntrinsic>(I).isVolatile()))
       fail("volatile access", Where);
     if (auto *Fence = dyn_cast<FenceInst>(&I)) {
@@ -175,7 +184,8 @@ private:
            "function",
            Where);
     }
-    if (const Value *Address = getLoadStorePointerOperand(&I))
+    if (const Value *Address = getLoadStorePointerOperand(&I);
+        Address && !IsOnce)
       if (Address->getType()->getPointerAddressSpace() != 0)
         fail(
             "access relative to a segment register: thread-local memory, which "
@@ -183,21 +193,51 @@ private:
             Where);
     if (isa<IndirectBrInst>(I) || isa<CallBrInst>(I))
       fail("computed goto", Where);
-    if (I.isEHPad() || isa<ResumeInst>(I) || isa<InvokeInst>(I))
+    bool Unwinds = isa<LandingPadInst, ResumeInst, InvokeInst>(I);
+    if ((I.isEHPad() || Unwinds) && !(IsOnce && Unwinds))
       fail("exception handling of a kind that is not supported", Where);
     auto *Call = dyn_cast<CallBase>(&I);
     if (Call) {
       CallMeaning Meaning = classifyCall(*Call);
-      if (Meaning.Kind == CallKind::Forbidden)
+      if (Meaning.Kind == CallKind::Forbidden ||
+          (Meaning.Kind == CallKind::Unrepeatable && !IsOnce))
         fail(Meaning.Why, Where);
+      checkAbort(*Call);
+      if (IsOnce)
+        checkThrown(*Call);
     }
-    if (isOnlyReported(I))
+    if (IsOnce || isOnlyReported(I))
       return; // a sanitizer's tables are mutable globals, but no input
     for (const Use &Operand : I.operands())
       if (const auto *C = dyn_cast<Constant>(Operand.get()))
         if (const GlobalValue *Global = findMutableGlobal(*C);
             Global && !isPreserved(I, Operand))
           failGlobal(I, *Global);
+  }
+
+  void checkAbort(const CallBase &Call) {
+    const Function *Callee = calledFunction(Call);
+    if (!IsOnce && Callee && Callee->getName() == AbortSection)
+      fail("hf::abort_section in a section of engine " +
+               All.Options.Engine->Name +
+               ", which cannot take back what it has stored: build it for "
+               "engine redo",
+           Call.getDebugLoc());
+  }
+
+  /// Whoever catches an exception destroys it by code that is no section's.
+  void checkThrown(const CallBase &Call) {
+    const Function *Callee = calledFunction(Call);
+    if (!Callee || Callee->getName() != "__cxa_throw")
+      return;
+    const auto *Destructor =
+        dyn_cast<Function>(Call.getArgOperand(2)->stripPointerCasts());
+    if (Destructor && !destroysOnlyItself(*Destructor))
+      fail(
+          "exception whose destructor may store to the pool, or is not visible "
+          "here: it runs when the exception is caught, and the section cannot "
+          "take that back; throw a type without one, or a standard exception",
+          Call.getDebugLoc());
   }
 
   /// Calls of UBSan, and choices between their arguments, which it merges.

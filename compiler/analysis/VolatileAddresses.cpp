@@ -250,6 +250,9 @@ private:
     std::string Name = demangle(S.Which->getName().str());
     if (isa<Function>(S.Which))
       return "function '" + Name + "'";
+    if (const auto *Variable = dyn_cast<GlobalVariable>(S.Which);
+        Variable && !Variable->isConstant())
+      return "global variable '" + Name + "'";
     return S.Which->hasPrivateLinkage() ? "a literal or constant"
                                         : "constant '" + Name + "'";
   }

@@ -18,6 +18,8 @@
 // Sections have no atomic and no volatile accesses (SectionRules.cpp), and
 // masked ones were expanded (CloneSections.cpp).
 #include "transform/BufferAccesses.h"
+#include "analysis/Calls.h"
+#include "analysis/Names.h"
 #include "transform/BufferBuilder.h"
 #include "transform/BufferLibraryCalls.h"
 #include "transform/InsertCalls.h"
@@ -52,7 +54,7 @@ public:
       rewriteStore(*Store);
     else if (auto *Memory = dyn_cast<MemIntrinsic>(&I))
       rewriteBytes(*Memory);
-    else if (auto *Call = dyn_cast<CallInst>(&I);
+    else if (auto *Call = dyn_cast<CallBase>(&I);
              Call && !isa<IntrinsicInst>(I))
       rewriteCall(*Call);
   }
@@ -115,7 +117,9 @@ private:
     Memory.eraseFromParent();
   }
 
-  void rewriteCall(CallInst &Call) {
+  /// Only calls of instances, and of what throws or makes exceptions, can be left
+  /// by one (CloneSections.cpp).
+  void rewriteCall(CallBase &Call) {
     // A call that is given locals of this function is no tail call.
     for (unsigned A = 0; A != Call.arg_size(); ++A) {
       const Use &Address = Call.getArgOperandUse(A);
@@ -124,17 +128,36 @@ private:
           passCopy(Call, A, *T);
       } else if (Type *T = Call.getParamStructRetType(A)) {
         if (Found.Writes.contains(&Address))
-          returnThroughLocal(Call, A, *T);
+          returnThroughLocal(cast<CallInst>(Call), A, *T);
       }
     }
-    bufferLibraryCall(Call, Found, Engine);
+    if (int Text = thrownText(Call);
+        Text >= 0 && Found.Reads.contains(&Call.getArgOperandUse(Text))) {
+      BufferBuilder Builder(Engine, Call, Call);
+      Call.setArgOperand(Text, Builder.readString(Call.getArgOperand(Text)));
+    }
+    if (changesException(Call) && mayBePM(Call.getArgOperand(0)))
+      expectVolatile(Call);
+    if (auto *Plain = dyn_cast<CallInst>(&Call))
+      bufferLibraryCall(*Plain, Found, Engine);
   }
 
-  static uint64_t bytesOf(const CallInst &Call, Type &T) {
+  /// The library writes where it is told to, and not to the buffer: the runtime
+  /// looks that it is no pool.
+  void expectVolatile(CallBase &Call) {
+    BufferBuilder Builder(Engine, Call, Call);
+    FunctionCallee Overwrite = Call.getModule()->getOrInsertFunction(
+        LibraryOverwrite, Builder.getVoidTy(), Builder.getPtrTy(),
+        Builder.getInt64Ty());
+    Builder.CreateCall(Overwrite, {Call.getArgOperand(0), Builder.getInt64(1)})
+        ->setDoesNotThrow();
+  }
+
+  static uint64_t bytesOf(const CallBase &Call, Type &T) {
     return Call.getDataLayout().getTypeStoreSize(&T).getFixedValue();
   }
 
-  void passCopy(CallInst &Call, unsigned Argument, Type &T) {
+  void passCopy(CallBase &Call, unsigned Argument, Type &T) {
     ++NumLookedUp;
     BufferBuilder Builder(Engine, Call, Call);
     AllocaInst *Copy = Builder.local(&T, Call.getParamAlign(Argument));
@@ -144,7 +167,8 @@ private:
         Builder.read(Call.getArgOperand(Argument), Builder.word(Bytes)),
         Align(1), Bytes);
     Call.setArgOperand(Argument, Copy);
-    Call.setTailCallKind(CallInst::TCK_None);
+    if (auto *Plain = dyn_cast<CallInst>(&Call))
+      Plain->setTailCallKind(CallInst::TCK_None);
   }
 
   void returnThroughLocal(CallInst &Call, unsigned Argument, Type &T) {

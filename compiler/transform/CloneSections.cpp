@@ -3,7 +3,9 @@
 // Cloning:
 //
 // 1. Each txfunc gets an internal instance of its body.
-// 2. In an instance, unwinding is removed. Nothing in a section can throw
+// 2. Where writes are buffered, a section can be taken back, and unwinding stays;
+//    but calls of library functions that throw nothing cannot be left by it.
+//    Elsewhere, unwinding is removed in an instance. Nothing in a section can throw
 //    (SectionRules.cpp makes sure), so an invoke is a call; the library's
 //    out-of-line throws end the process, as they would at the edge of a
 //    noexcept function.
@@ -71,18 +73,23 @@ private:
     Instance->setLinkage(GlobalValue::InternalLinkage);
     Instance->removeFnAttr(TxfuncAttr);
     Instance->removeFnAttr(NameAttr);
+    Instance->removeFnAttr(MayThrowAttr);
     All.Functions.push_back(std::make_unique<SectionFunction>(
         SectionFunction{&F, Instance, As, &ReachedFrom}));
     return Instance;
   }
 
   void prepare(const SectionFunction &F) {
-    removeUnwinding(F);
-    endThrows(F);
+    if (All.Options.Engine->Logs == LoggedWrites::buffered) {
+      keepUnwinding(*F.Instance);
+    } else {
+      removeUnwinding(F);
+      endThrows(F);
+    }
     expandMasked(*F.Instance);
     replaceLibraryCalls(*F.Instance);
     for (Instruction &I : instructions(*F.Instance)) {
-      auto *Call = dyn_cast<CallInst>(&I);
+      auto *Call = dyn_cast<CallBase>(&I);
       if (!Call)
         continue;
       dropNoAlias(*Call);
@@ -96,7 +103,7 @@ private:
 
   /// Clones a comparison function of qsort: what it calls runs in the section
   /// as well.
-  void callBackHelper(CallInst &Call, unsigned Argument,
+  void callBackHelper(CallBase &Call, unsigned Argument,
                       Function &ReachedFrom) {
     auto *F =
         dyn_cast<Function>(Call.getArgOperand(Argument)->stripPointerCasts());
@@ -158,7 +165,7 @@ private:
 
   /// A 'malloc' attribute on application code is no proof of freshness (see
   /// findFreshFunctions), and alias analysis must not take it for one.
-  static void dropNoAlias(CallInst &Call) {
+  static void dropNoAlias(CallBase &Call) {
     const Function *Callee = calledFunction(Call);
     if (Callee && classifyCall(Call).Kind != CallKind::Body)
       return;
@@ -175,6 +182,15 @@ private:
     New->setDebugLoc(Call.getDebugLoc());
     New->setDoesNotReturn();
     changeToUnreachable(&Call);
+  }
+
+  static void keepUnwinding(Function &F) {
+    removeUnreachableBlocks(F);
+    for (BasicBlock &Block : F)
+      if (auto *Invoke = dyn_cast<InvokeInst>(Block.getTerminator());
+          Invoke && !mayUnwind(*Invoke))
+        changeToCall(Invoke);
+    removeUnreachableBlocks(F);
   }
 
   void removeUnwinding(const SectionFunction &F) {

@@ -4,7 +4,10 @@
 //
 // 1. It packs its arguments into a block on the stack.
 // 2. It calls hf_NAME_begin(descriptor, block), then the body, then
-//    hf_NAME_commit() if begin opened a section rather than joined one.
+//    hf_NAME_commit() if begin opened a section rather than joined one. Where
+//    writes are buffered, an exception that leaves the body leaves the section
+//    that it opened by hf_NAME_abort(), and a commit may throw out of functions
+//    whose source lets exceptions out (hf_NAME_commit_or_throw).
 // 3. The descriptor names the function, its version and the layout of the
 //    block, and holds a thunk that unpacks a recorded block and calls the body.
 //
@@ -103,7 +106,7 @@ private:
     return Builder.CreatePtrAdd(Base, Builder.getInt64(A.OffsetBytes));
   }
 
-  void copyAttributes(CallInst &Call) const {
+  void copyAttributes(CallBase &Call) const {
     Call.setCallingConv(Body.getCallingConv());
     AttributeList Attributes = Body.getAttributes();
     SmallVector<AttributeSet, 8> Parameters;
@@ -289,8 +292,53 @@ private:
                                  FunctionType::get(Result, Parameters, false));
   }
 
+  bool isLeftByExceptions() const {
+    return Options.Engine->Logs == LoggedWrites::buffered &&
+           (!Txfunc.doesNotThrow() || Txfunc.hasFnAttribute(MayThrowAttr));
+  }
+
+  CallBase *callBody(IRBuilder<> &Builder, ArrayRef<Value *> Values,
+                     Value &Opened) {
+    if (!isLeftByExceptions() || Body.doesNotThrow()) {
+      CallInst *Call = Builder.CreateCall(&Body, Values);
+      copyAttributes(*Call);
+      return Call;
+    }
+    BasicBlock *Returned = BasicBlock::Create(Context, "returned", &Txfunc);
+    BasicBlock *Thrown = BasicBlock::Create(Context, "thrown", &Txfunc);
+    InvokeInst *Call = Builder.CreateInvoke(&Body, Returned, Thrown, Values);
+    copyAttributes(*Call);
+
+    Builder.SetInsertPoint(Thrown);
+    LandingPadInst *Exception =
+        Builder.CreateLandingPad(StructType::get(Pointer, Word32), 0);
+    Exception->setCleanup(true);
+    BasicBlock *Abort = BasicBlock::Create(Context, "abort", &Txfunc);
+    BasicBlock *Resume = BasicBlock::Create(Context, "resume", &Txfunc);
+    Builder.CreateCondBr(Builder.CreateICmpNE(&Opened, Builder.getInt32(0)),
+                         Abort, Resume);
+    Builder.SetInsertPoint(Abort);
+    Builder.CreateCall(runtime("abort", Void, {}))->setDoesNotThrow();
+    Builder.CreateBr(Resume);
+    Builder.SetInsertPoint(Resume);
+    Builder.CreateResume(Exception);
+
+    // What unwinds a body without handlers of its own is the language's.
+    Txfunc.setPersonalityFn(
+        Body.hasPersonalityFn()
+            ? Body.getPersonalityFn()
+            : cast<Constant>(M.getOrInsertFunction(
+                                  "__gxx_personality_v0",
+                                  FunctionType::get(Word32, /*isVarArg=*/true))
+                                 .getCallee()));
+    Builder.SetInsertPoint(Returned);
+    return Call;
+  }
+
   void emitEntryBody(GlobalVariable &Descriptor) {
     emptyTxfunc();
+    if (isLeftByExceptions())
+      Txfunc.removeFnAttr(Attribute::NoUnwind);
     IRBuilder<> Builder(BasicBlock::Create(Context, "", &Txfunc));
     if (DISubprogram *Program = Txfunc.getSubprogram())
       Builder.SetCurrentDebugLocation(
@@ -306,15 +354,17 @@ private:
     SmallVector<Value *, 8> Values;
     for (Argument &A : Txfunc.args())
       Values.push_back(&A);
-    CallInst *Result = Builder.CreateCall(&Body, Values);
-    copyAttributes(*Result);
+    CallBase *Result = callBody(Builder, Values, *Opened);
 
     BasicBlock *Commit = BasicBlock::Create(Context, "commit", &Txfunc);
     BasicBlock *Done = BasicBlock::Create(Context, "done", &Txfunc);
     Builder.CreateCondBr(Builder.CreateICmpNE(Opened, Builder.getInt32(0)),
                          Commit, Done);
     Builder.SetInsertPoint(Commit);
-    Builder.CreateCall(runtime("commit", Void, {}))->setDoesNotThrow();
+    if (isLeftByExceptions())
+      Builder.CreateCall(runtime("commit_or_throw", Void, {}));
+    else
+      Builder.CreateCall(runtime("commit", Void, {}))->setDoesNotThrow();
     Builder.CreateBr(Done);
     Builder.SetInsertPoint(Done);
     if (Txfunc.getReturnType()->isVoidTy())

@@ -94,12 +94,13 @@ static void callGuard(Function &Txfunc, Function &Body) {
     Builder.CreateRet(Call);
 }
 
-void hideBody(Function &Txfunc) {
+bool hideBody(Function &Txfunc) {
   if (Txfunc.isDeclaration() || whyUnfit(Txfunc) ||
       any_of(Txfunc, [](const BasicBlock &B) { return B.hasAddressTaken(); }))
-    return;
+    return false;
   dropCallersPromises(Txfunc);
   callGuard(Txfunc, *moveBody(Txfunc));
+  return true;
 }
 
 static Function *txfuncOf(const CallBase &Guard) {
@@ -146,6 +147,12 @@ static void reveal(CallBase &Guard) {
     if (Txfunc->hasFnAttribute(Kind))
       Attributes = Attributes.addFnAttribute(Txfunc->getContext(),
                                              Txfunc->getFnAttribute(Kind));
+  // Of the body the optimiser may have found that it throws nothing; the
+  // section's end may all the same, and the callers expect it.
+  if (!Txfunc->doesNotThrow())
+    Attributes = Attributes.addFnAttribute(
+        Txfunc->getContext(),
+        Attribute::get(Txfunc->getContext(), MayThrowAttr));
   GlobalValue::LinkageTypes Linkage = Txfunc->getLinkage();
   Txfunc->deleteBody();
   Txfunc->setLinkage(Linkage);

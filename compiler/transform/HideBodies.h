@@ -6,9 +6,9 @@
 
 namespace holdfast {
 
-/// Puts the body of a txfunc out of its callers' sight. Does nothing to one
-/// that will be refused.
-void hideBody(llvm::Function &Txfunc);
+/// Puts the body of a txfunc out of its callers' sight; returns false, and does
+/// nothing, to one that will be refused.
+bool hideBody(llvm::Function &Txfunc);
 
 /// Gives every txfunc of the module its body back.
 void revealBodies(llvm::Module &M);

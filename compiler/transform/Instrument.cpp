@@ -152,8 +152,8 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   for (StringRef Step : {"begin", "commit"})
     Names.push_back(Engine.callee(Step));
   if (Engine.Logs == LoggedWrites::buffered)
-    for (StringRef Step :
-         {"write", "put", "copy", "fill", "read", "read_string"})
+    for (StringRef Step : {"write", "put", "copy", "fill", "read",
+                           "read_string", "commit_or_throw", "abort"})
       Names.push_back(Engine.callee(Step));
   else
     Names.push_back(Engine.callee("log"));

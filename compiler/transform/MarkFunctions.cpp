@@ -9,7 +9,8 @@
 // 3. Its attribute's value holds the engine and options of this compilation, so
 //    that link-time instrumentation needs no options of its own. A second
 //    attribute holds its name for the logs.
-// 4. Its body is hidden from its callers until it is instrumented.
+// 4. Where writes are buffered, its end may throw unless its source is noexcept.
+// 5. Its body is hidden from its callers until it is instrumented.
 #include "transform/MarkFunctions.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
@@ -17,6 +18,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 
 #include <map>
@@ -119,6 +122,26 @@ static void nameLambdas(ArrayRef<Function *> Marked) {
   }
 }
 
+/// Clang finds of a function that calls nothing that it throws nothing, and that
+/// it is noexcept is not told apart from it. Calls in this file do tell.
+static bool isCalledAsThrowing(const Function &Txfunc) {
+  return any_of(Txfunc.users(), [&](const User *By) {
+    const auto *Call = dyn_cast<CallBase>(By);
+    return Call && Call->getCalledOperand() == &Txfunc &&
+           !Call->getAttributes().hasFnAttr(Attribute::NoUnwind);
+  });
+}
+
+/// The section's end may throw where the source lets it, whatever the body does.
+static void letCommitThrow(Function &Txfunc) {
+  if (!Txfunc.doesNotThrow() || !isCalledAsThrowing(Txfunc))
+    return;
+  Txfunc.removeFnAttr(Attribute::NoUnwind);
+  for (Instruction &I : instructions(Txfunc))
+    if (auto *Guard = dyn_cast<CallBase>(&I))
+      Guard->removeFnAttr(Attribute::NoUnwind);
+}
+
 PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
   if (!Options.Engine)
     return PreservedAnalyses::all();
@@ -159,7 +182,8 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
   }
   nameLambdas(Marked);
   for (Function *F : Marked)
-    hideBody(*F);
+    if (hideBody(*F) && Options.Engine->Logs == LoggedWrites::buffered)
+      letCommitThrow(*F);
   return Changed ? PreservedAnalyses::none() : PreservedAnalyses::all();
 }
 

@@ -6,7 +6,8 @@
 //
 // (1) Stateless: a container takes memory from the pool of the section that runs. Pointers are
 //     plain, so a container that lies in the pool is whole when it is opened again.
-// (2) A container cannot be told that the pool is full, because no exception leaves a section: see
+// (2) Of a full pool a container is told by std::bad_alloc with engine redo, which takes the section back
+//     when that leaves it. Elsewhere it cannot be told, because no exception leaves a section: see
 //     allocate. Make sure of room before the section, with hf::stage and hf::unstage, or reserve.
 #pragma once
 
@@ -14,9 +15,24 @@
 
 #include <cstddef>
 #include <limits>
+#include <new>
 #include <type_traits>
 #if defined(_LIBCPP_VERSION)
 #include <vector> // says whether it is annotated
+#endif
+
+// Whether sections of this engine can be left by an exception.
+#define HF_LEAVES_none 0
+#define HF_LEAVES_redo 1
+#define HF_LEAVES_OF(engine) HF_LEAVES_NAMED(engine)
+#define HF_LEAVES_NAMED(engine) HF_LEAVES_##engine
+#if defined(HF_ENGINE) && defined(__cpp_exceptions)
+#if HF_LEAVES_OF(HF_ENGINE)
+#define HF_ALLOCATOR_THROWS 1
+#endif
+#endif
+#if !defined(HF_ALLOCATOR_THROWS)
+#define HF_ALLOCATOR_THROWS 0
 #endif
 
 namespace hf {
@@ -32,16 +48,19 @@ public:
     constexpr allocator() noexcept = default;
     template <class U> constexpr allocator(const allocator<U>&) noexcept {}
 
-    /// Room for 'count' objects. When the pool has none left, the process ends with a message
-    /// (hf_pool_full). The next open rolls the section back (engine undo) or, if it had stored
+    /// Room for 'count' objects. When the pool has none left, code that is built for engine redo, with
+    /// exceptions, throws std::bad_alloc. In other code the process ends with a message (hf_pool_full). The next open rolls the section back (engine undo) or, if it had stored
     /// nothing in place, discards it (engine clobber); what had, cannot go on without room:
     /// open refuses with pool_full.
     ///
     /// Ordering: 0 points; outside a section as hf_alloc.
-    [[nodiscard]] T* allocate(std::size_t count) noexcept {
+    [[nodiscard]] T* allocate(std::size_t count) noexcept(HF_ALLOCATOR_THROWS == 0) {
         static_assert(alignof(T) <= 16, "hf_alloc aligns to 16 bytes");
         const bool too_many = count > std::numeric_limits<std::size_t>::max() / sizeof(T);
         void* block = too_many ? nullptr : hf_alloc(count * sizeof(T));
+#if HF_ALLOCATOR_THROWS
+        if (block == nullptr) throw std::bad_alloc();
+#endif
         if (block == nullptr) hf_pool_full(too_many ? count : count * sizeof(T));
         return static_cast<T*>(block);
     }

@@ -12,7 +12,7 @@
  *   if (hf_pool_root(pool, sizeof *c, (void **)&c) == HF_OK) add(c, 42);
  *   hf_pool_close(pool);
  *
- * In sections: hf_alloc, hf_free, hf_vlog_preserve, hf_crash_point (holdfast_abi.h). Link the
+ * In sections: hf_alloc, hf_free, hf_vlog_preserve, hf_abort_section, hf_crash_point (holdfast_abi.h). Link the
  * program with the C++ standard library (-lstdc++). */
 #ifndef HOLDFAST_HOLDFAST_H
 #define HOLDFAST_HOLDFAST_H

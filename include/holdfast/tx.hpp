@@ -8,7 +8,8 @@
 // (2) A pointer that it captures leads into the pool, or is read through hf::vlog_preserve only.
 //     The compiler refuses closures that hold the address of a local or global variable where it
 //     sees that; what is left, a section that begins with a pointer elsewhere stops the process.
-// (3) It is not left by an exception: what throws inside is refused by the compiler.
+// (3) It may be left by an exception with engine redo only: the section has then not happened.
+//     Elsewhere the compiler refuses what throws inside.
 //
 // A lambda has no name of its own. In the log it is told by the function it is written in and its
 // place among that function's lambdas; a closure that has changed since is not re-executed.
@@ -44,13 +45,15 @@ template <class F> struct recorded<F, true> {
 };
 
 template <class F>
-HF_TXFUNC HF_CLOSURE auto run(const void* pool, recorded<F> section) noexcept {
+HF_TXFUNC HF_CLOSURE auto run(const void* pool,
+                              recorded<F> section) noexcept(noexcept(section.closure())) {
     hf_section_in(pool);
     return section.closure();
 }
 
 template <class Pool, class F>
-[[gnu::always_inline]] inline auto run_in(const Pool& in, const F& section) noexcept {
+[[gnu::always_inline]] inline auto
+run_in(const Pool& in, const F& section) noexcept(std::is_nothrow_invocable_v<F&>) {
     using result = std::invoke_result_t<F&>;
     static_assert(std::is_trivially_copyable_v<F>,
                   "hf::tx: the closure is recorded as bytes and must be trivially copyable; keep "
@@ -72,14 +75,19 @@ template <class Pool, class F>
 /// Requires: its locks are held; not called in a section (call the function itself there).
 /// Ordering: as a txfunc that does the same.
 /// Crash:    engine clobber: completed by the next open, if anything was stored in place; engine
-///           undo: rolled back.
+///           undo: rolled back; engine redo: all of it or nothing.
+/// Errors:   engine redo passes on what the closure throws, and throws std::bad_alloc where the pool has
+///           no room for the section's log: nothing has changed then. In a closure that is noexcept that
+///           ends the process.
 template <class F>
-[[gnu::always_inline]] inline auto tx(const pool& in, const F& section) noexcept {
+[[gnu::always_inline]] inline auto tx(const pool& in,
+                                      const F& section) noexcept(std::is_nothrow_invocable_v<F&>) {
     return detail::run_in(in, section);
 }
 /// The same for a pool opened through the C API.
 template <class F>
-[[gnu::always_inline]] inline auto tx(const hf_pool* in, const F& section) noexcept {
+[[gnu::always_inline]] inline auto tx(const hf_pool* in,
+                                      const F& section) noexcept(std::is_nothrow_invocable_v<F&>) {
     return detail::run_in(in, section);
 }
 

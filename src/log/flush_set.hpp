@@ -61,6 +61,14 @@ public:
         HF_ASSERT_SLOW(valid());
         HF_ASSERT_SLOW(empty());
     }
+    /// The same without flushing: what is stored there is of no use any more.
+    void forget() {
+        for (std::uintptr_t line : lines_) seen_[line / line_bytes % seen_.size()] = 0;
+        lines_.clear();
+        ranges_.clear();
+        HF_ASSERT_SLOW(valid());
+        HF_ASSERT_SLOW(empty());
+    }
 
 private:
     struct range {

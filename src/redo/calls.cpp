@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <utility>
 #include <vector>
 
@@ -34,7 +35,9 @@ public:
     template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
     const std::byte* read(const std::byte* address, std::uint64_t bytes);
     const std::byte* read_string(const std::byte* address);
-    void commit();
+    /// Why it has ended as if it had never begun; 'nothing': it has happened.
+    section::doomed_by commit();
+    void abort();
 
 private:
     static section& open() noexcept { return *current_section; }
@@ -230,17 +233,36 @@ void deferred_section::log_stores() {
     open().log_new_bytes(entries, used, true);
 }
 
-void deferred_section::commit() {
+void deferred_section::abort() {
+    start(); // drops what waits: nothing else of it is anywhere
+    open().abort();
+}
+
+section::doomed_by deferred_section::commit() {
     settle();
     section& s = open();
-    if (!buffer_.empty() || s.changes_blocks()) {
+    const bool changes =
+        s.doomed() == section::doomed_by::nothing && (!buffer_.empty() || s.changes_blocks());
+    if (changes) {
         s.log_blocks();
         log_stores();
+    }
+    if (s.doomed() != section::doomed_by::nothing)
+        return abort(), s.doomed(); // there may be no room
+    if (changes) {
         s.make_log_durable(); // before anything is stored in place: upholds section.hpp (8)
         for (std::size_t i = 0; i < buffer_.size(); ++i)
             s.store_deferred({buffer_[i].offset << 16 | buffer_[i].mask}, buffer_[i].bytes);
     }
     s.commit(false);
+    return section::doomed_by::nothing;
+}
+
+/// Ends the section. False: its log found no room, and it has not happened.
+bool commit_mine() noexcept {
+    const auto why = without_exceptions("hf_redo_commit", [] { return mine.commit(); });
+    current_section = nullptr;
+    return why != section::doomed_by::no_room;
 }
 
 const std::byte* bytes_at(const void* address) { return static_cast<const std::byte*>(address); }
@@ -266,7 +288,16 @@ int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
 }
 
 void hf_redo_commit(void) noexcept {
-    hf::without_exceptions("hf_redo_commit", [] { mine.commit(); });
+    const hf::section& ended = *hf::current_section;
+    if (!hf::redo::commit_mine()) ended.no_room_for_log("nothing of the section has happened");
+}
+
+void hf_redo_commit_or_throw(void) {
+    if (!hf::redo::commit_mine()) throw std::bad_alloc();
+}
+
+void hf_redo_abort(void) noexcept {
+    hf::without_exceptions("hf_redo_abort", [] { mine.abort(); });
     hf::current_section = nullptr;
 }
 

@@ -2,7 +2,7 @@
 //
 // Goal: a section sees what it stored, whatever the sizes and places of its accesses; nothing is in place
 // before its commit, everything after it, for two ordering points; logs that are whole are replayed,
-// others have changed nothing, damaged ones are refused. Method: sections instrumented by hand, random
+// others have changed nothing, damaged ones are refused; a section that aborts leaves nothing. Method: sections instrumented by hand, random
 // accesses against an array of bytes; logs written by hand.
 #include <log/lane.hpp>
 #include <open/pool_impl.hpp>
@@ -380,6 +380,187 @@ TEST_P(Redo, ManyBlocksAreReplayed) {
     }
     pool p = open();
     EXPECT_EQ(account(p).blocks, 1 + many / 2);
+}
+
+/// What a section that ends as if it had never begun must not leave behind: it stores, allocates, frees,
+/// adopts, and frees what it has allocated and adopted.
+void do_everything(root* r, void* staged, void* also_staged) {
+    hf_redo_fill(r->area, 0xab, area_bytes);
+    hf_adopt(staged);
+    hf_redo_fill(staged, 0xcd, 64);
+    hf_adopt(also_staged);
+    hf_free(also_staged);
+    for (const std::size_t bytes : {16U, 64U, 5000U}) {
+        void* const own = hf_alloc(bytes);
+        hf_note_store(own, 16);
+        std::memset(own, 0xef, 16);
+        std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+        hf_free(hf_alloc(bytes));
+    }
+}
+
+/// A pool with one block that can be freed, and two that are staged.
+struct ready {
+    explicit ready(pool& in)
+        : p(in), r(in.root<root>()), staged(*stage(in, 64)), also_staged(*stage(in, 64)) {
+        hf_redo_begin(&described, nullptr);
+        auto* own = static_cast<std::uint64_t*>(hf_alloc(64));
+        hf_note_store(own, 8);
+        *own = 7;
+        std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+        hf_redo_commit();
+        std::memset(staged, 3, 64);
+        before.assign(r->area, r->area + sizeof(root));
+        blocks = account(in).blocks;
+    }
+    void expect_as_it_was() const {
+        EXPECT_EQ(std::memcmp(r, before.data(), sizeof(root)), 0);
+        EXPECT_EQ(account(p).blocks, blocks);
+        EXPECT_EQ(*r->block, 7U);
+        EXPECT_EQ(*static_cast<const unsigned char*>(staged), 3U);
+    }
+    pool& p;
+    root* r;
+    void* staged;
+    void* also_staged;
+    std::vector<std::byte> before;
+    std::uint64_t blocks = 0;
+};
+
+TEST_P(Redo, ASectionThatAbortsSeesItsStoresAndHasNotHappened) {
+    pool p = open();
+    const ready all(p);
+    section([&] {
+        EXPECT_EQ(hf_redo_begin(&described, nullptr), 0) << "joins it";
+        hf_abort_section();
+        do_everything(all.r, all.staged, all.also_staged);
+        hf_free(all.r->block);
+        EXPECT_EQ(*static_cast<const unsigned char*>(hf_redo_read(all.r->area, 1)), 0xab);
+    });
+    EXPECT_EQ(hf_redo_filter, 0U);
+    all.expect_as_it_was();
+    section([&] { // what it has given back can be used again
+        hf_free(all.r->block);
+        hf_adopt(all.staged);
+        hf_adopt(all.also_staged);
+        std::memcpy(hf_redo_write(&all.r->block, 8), &all.staged, 8);
+    });
+    EXPECT_EQ(account(p).blocks, all.blocks + 1);
+}
+
+TEST_P(Redo, ASectionThatIsLeftByAnExceptionHasNotHappened) {
+    pool p = open();
+    const ready all(p);
+    hf_redo_begin(&described, nullptr);
+    do_everything(all.r, all.staged, all.also_staged);
+    hf_free(all.r->block);
+    hf_redo_abort();
+    all.expect_as_it_was();
+    section(
+        [&] { EXPECT_EQ(*static_cast<const unsigned char*>(hf_redo_read(all.r->area, 1)), 0U); });
+}
+
+TEST_P(Redo, AKillAfterAnAbortFindsWhatWasThereBefore) {
+    for (const bool goes_on : {false, true}) {
+        {
+            pool p = open();
+            const ready all(p);
+            hf_redo_begin(&described, nullptr);
+            do_everything(all.r, all.staged, all.also_staged);
+            hf_free(all.r->block);
+            hf_redo_abort();
+            if (goes_on) // with the blocks that it had taken
+                section([&] { do_everything(all.r, all.staged, all.also_staged); });
+            pool::impl::abandon(std::move(p));
+        }
+        {
+            pool p = open();
+            root* const r = p.root<root>();
+            EXPECT_EQ(r->area[0], goes_on ? std::byte{0xab} : std::byte{0});
+            EXPECT_EQ(account(p).blocks, goes_on ? 2U + 4U : 2U);
+        }
+        ::unlink(path_.c_str());
+    }
+}
+
+TEST_P(Redo, ASectionThatAbortsWaitsForNothing) {
+    pool p = open();
+    const ready all(p);
+    const std::uint64_t before = persist::thread_counters().ordering_points;
+    section([&] {
+        hf_abort_section();
+        do_everything(all.r, all.staged, all.also_staged);
+        hf_free(all.r->block);
+    });
+    EXPECT_EQ(persist::thread_counters().ordering_points, before);
+}
+
+TEST_P(Redo, SectionsThatAbortLoseNoBlocks) {
+    pool p = open();
+    root* const r = p.root<root>();
+    section([&] {
+        void* const own = hf_alloc(64);
+        std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+    });
+    for (int i = 0; i < 1'000'000; ++i) {
+        hf_redo_begin(&described, nullptr);
+        void* const own = hf_alloc(4000);
+        ASSERT_NE(own, nullptr) << i;
+        hf_redo_put(&r->area, &own, 8);
+        hf_free(r->block);
+        if (i % 2 == 0) hf_redo_abort();
+        else hf_abort_section(), hf_redo_commit();
+    }
+    EXPECT_EQ(account(p).blocks, 2U);
+}
+
+TEST_P(Redo, ASectionWhoseLogFindsNoRoomHasNotHappened) {
+    constexpr std::size_t large = 4 << 20; // more than is kept for logs
+    std::byte* target = nullptr;
+    {
+        pool p = open();
+        root* const r = p.root<root>();
+        const auto take_all = [&](std::size_t bytes) {
+            for (void* own = &own; own != nullptr;)
+                section([&] {
+                    own = hf_alloc(bytes);
+                    if (own != nullptr) std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+                });
+        };
+        take_all(large);
+        target = reinterpret_cast<std::byte*>(r->block);
+        for (std::size_t rest = 1 << 20; rest >= 16; rest /= 2) take_all(rest);
+        const std::uint64_t blocks = account(p).blocks;
+        hf_redo_begin(&described, nullptr);
+        hf_redo_fill(r->area, 1, 1);
+        hf_redo_fill(target, 5, large);
+        EXPECT_THROW(hf_redo_commit_or_throw(), std::bad_alloc);
+        EXPECT_EQ(r->area[0], std::byte{0});
+        EXPECT_EQ(target[0], std::byte{0});
+        EXPECT_EQ(account(p).blocks, blocks);
+        section([&] { hf_redo_fill(r->area, 2, 1); }); // the log's reserve is there again
+        section([&] { hf_redo_fill(target, 6, 64 << 10); });
+        EXPECT_EQ(target[0], std::byte{6});
+        section([&] { // nobody is told who has asked for it
+            hf_abort_section();
+            hf_redo_fill(target, 7, large);
+        });
+    }
+    // In a process of its own; the file is mapped where it was.
+    EXPECT_DEATH(
+        {
+            pool p = open();
+            section([&] { hf_redo_fill(target, 7, large); });
+        },
+        "no room for the log of redo .* nothing of the section has happened");
+    pool p = open();
+    EXPECT_EQ(p.root<root>()->area[0], std::byte{2});
+    EXPECT_EQ(target[0], std::byte{6});
+}
+
+TEST_P(Redo, OutsideASectionThereIsNothingToTakeBack) {
+    pool p = open();
+    EXPECT_DEATH(hf_abort_section(), "no section is open on this thread");
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, Redo, ::testing::Values(mode::process, mode::pmem),

@@ -29,6 +29,7 @@ void section::end_unlogged() {
     HF_ASSERT_SLOW(buffered() && !changes_blocks() && segments_.empty());
     dirty_.flush_all(medium_);
     release(unused_);
+    release(unadopted_);
     epoch_ = --state_->epoch;
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
@@ -77,12 +78,14 @@ void section::log_blocks() {
         if (sums && !in_a_block_of(adopted_, f) && !in_a_block_of(staged_, f))
             log_sum(record_kind::filled, f.offset, f.what);
     for (block b : frees_) append(record_kind::free, b.offset, b.bytes);
-    if (sums || !shares_fence) return;
+    if (sums || !shares_fence || doomed_ != doomed_by::nothing) return;
     dirty_.flush_all(medium_);
     fence_log();
 }
 
 void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
+    if (doomed_ != doomed_by::nothing)
+        return; // a record that found no room: the log is never whole
     append(record_kind::new_bytes, last, bytes, stores);
 }
 

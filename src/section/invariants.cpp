@@ -17,7 +17,7 @@ bool section::valid() const noexcept {
 
 bool section::idle() const noexcept {
     if (!allocs_.empty() || !adopted_.empty() || !frees_.empty() || !unused_.empty()) return false;
-    if (!segments_.empty() || !dirty_.empty()) return false;
+    if (!unadopted_.empty() || !segments_.empty() || !dirty_.empty()) return false;
     return valid() && (!mark_due_ || state_->mark_due.load() == epoch_);
 }
 

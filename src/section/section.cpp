@@ -121,6 +121,7 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     refilled_ = false;
     log_begun_ = false;
     summed_first_ = summed_end_ = 0;
+    doomed_ = doomed_by::nothing;
     keeping_ = pool_->keep_overwritten && engine.sections == engine_sections::inputs;
     epoch_ = ++state_->epoch;
     if (!buffered) start_log(args, args_bytes);
@@ -171,20 +172,25 @@ void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes
                      const void* payload) {
     const std::uint64_t payload_bytes = has_payload(kind) ? bytes : 0;
     if (!log_.fits(payload_bytes)) [[unlikely]]
-        extend(payload_bytes);
+        if (!extend(payload_bytes)) return;
     log_.append(kind, offset, bytes, payload, payload_bytes);
     unfenced_ = true;
 }
 
 /// Continues the log in a block of the heap. The block is only ever reserved: the log that lives in
-/// it names it, so nothing leaks whenever a crash comes.
-void section::extend(std::uint64_t payload_bytes) {
-    if (extend_if_room(payload_bytes, purpose::log)) return;
+/// it names it, so nothing leaks whenever a crash comes. False: there is no room, and the section is doomed.
+bool section::extend(std::uint64_t payload_bytes) {
+    if (extend_if_room(payload_bytes, purpose::log)) return true;
+    if (engine_->sections == engine_sections::buffered) return doom(doomed_by::no_room), false;
+    no_room_for_log("the next open rolls the section back, or completes it with a larger "
+                    "open_options::max_bytes");
+}
+
+void section::no_room_for_log(const char* then) const noexcept {
     fault_guard::fatal_means(errc::pool_full);
-    fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes; the next open rolls "
-          "the section back, or completes it with a larger open_options::max_bytes",
+    fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes; %s",
           pool_->file->path().c_str(), function_->name, function_->where,
-          static_cast<unsigned long long>(pool_->file->size_bytes()));
+          static_cast<unsigned long long>(pool_->file->size_bytes()), then);
 }
 
 bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
@@ -395,7 +401,7 @@ void section::free(void* given) {
     if (const auto own = std::ranges::find_if(adopted_, at_offset); own != adopted_.end()) {
         const block b = *own;
         adopted_.erase(own);
-        return unused_.push_back(b);
+        return unadopted_.push_back(b);
     }
     const block b = pool_->blocks.find(offset);
     if (offset == outside || b.bytes == 0 || frees_.covers(offset))
@@ -470,6 +476,7 @@ void section::settle_blocks() {
     };
     give_back(frees_);
     give_back(unused_);
+    give_back(unadopted_);
     give_back(segments_);
     allocs_.clear();
     adopted_.clear();

@@ -27,6 +27,7 @@
 //     before the log that says what is durable, and whole. It is written at the commit, begin record
 //     and all: a section that ends without one has never been. Of that memory, and of bytes filled in
 //     before, the log has sums, which tell whether the fence was passed that all of them share.
+//     So until its log is whole such a section can end as if it had never begun (abort.cpp).
 // (9) Such a log may stand for the section's stores: its lane's next log is durable under the fence
 //     that they are flushed for, and until that next log is written over, recovery replays this one before it.
 //     Only where the mark may be left out (4); whoever settles that mark fences the stores first.
@@ -122,6 +123,15 @@ public:
     void make_log_durable();
     /// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it.
     void store_deferred(deferred_store where, const std::byte* granule);
+    /// Ends it as if it had never begun, before its log is whole. Ordering points only if that has been begun.
+    void abort();
+    /// It goes on, and is to end by abort(). A request hides that there was no room: its author wants no
+    /// error of a section that was not to happen.
+    enum class doomed_by : std::uint8_t { nothing, request, no_room };
+    void doom(doomed_by why) noexcept {
+        if (doomed_ != doomed_by::request) doomed_ = why;
+    }
+    doomed_by doomed() const noexcept { return doomed_; }
 
     /// Publishes blocks, makes all stores durable, stores the commit mark. eager: the mark is
     /// durable when it returns; otherwise it may be left to the next section's begin record (4), and
@@ -136,6 +146,8 @@ public:
     }
     /// What it has freed it keeps, and its stores are on their way to PM: it will be discarded.
     void forsake();
+    /// Ends the process: a section that cannot report it has no room for its log. 'then': what becomes of it.
+    [[noreturn]] void no_room_for_log(const char* then) const noexcept;
     /// Makes a mark that was left out durable (a thread leaves, a staged block is given back).
     void settle_mark();
     /// The thread uses the pool no more.
@@ -171,7 +183,7 @@ private:
     void leave_stores();
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
-    void extend(std::uint64_t payload_bytes);
+    bool extend(std::uint64_t payload_bytes);
     bool extend_if_room(std::uint64_t payload_bytes, purpose what);
     void keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
     bool already_kept(std::uint64_t offset, std::uint64_t bytes);
@@ -219,7 +231,8 @@ private:
     bool refilled_ = false;   // a deferred store leads to bytes that have one
     bool unfenced_ = false;   // records appended since the last fence
     bool stored_ = false;     // something was stored to PM
-    bool mark_due_ = false;   // the section before left its mark out (4)
+    doomed_by doomed_ = doomed_by::nothing;
+    bool mark_due_ = false; // the section before left its mark out (4)
     // Around the memory whose sums are in the log and must hold until the section's stores are durable,
     // or the log stands for them no more (8, 9). Empty: none.
     std::uint64_t summed_first_ = 0, summed_end_ = 0;
@@ -233,7 +246,8 @@ private:
     block_set allocs_;                // reserved by this section: fresh memory
     std::vector<block> adopted_;      // staged before, allocated at commit
     block_set frees_;                 // retracted at commit
-    std::vector<block> unused_;       // reserved or adopted, and freed again by this section
+    std::vector<block> unused_;       // reserved, and freed again by this section
+    std::vector<block> unadopted_;    // adopted, and freed again by this section
     std::vector<block> segments_;     // where the log continued
     std::vector<block> freed_;        // of the section whose mark is not yet durable (3)
     std::vector<block> freed_before_; // of the one before it, whose log may yet be replayed (9)

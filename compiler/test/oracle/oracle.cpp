@@ -467,6 +467,11 @@ int hf_redo_begin(const hf_txfunc* f, const void* packed) noexcept {
 }
 __thread std::uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));
 void hf_redo_commit() noexcept { commit_redo(); }
+void hf_redo_commit_or_throw() { commit_redo(); } // there is room
+void hf_redo_abort() noexcept {
+    std::printf("FAIL hf_redo_abort: no scenario is left by an exception\n");
+    std::exit(1);
+}
 void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
     store(address, bytes, false);
     return buffer.write(address, bytes);

@@ -10,6 +10,8 @@
 ; CHECK-SAME: @hf_redo_fill
 ; CHECK-SAME: @hf_redo_read
 ; CHECK-SAME: @hf_redo_read_string
+; CHECK-SAME: @hf_redo_commit_or_throw
+; CHECK-SAME: @hf_redo_abort
 ; CHECK-NOT: hf_redo_log
 
 define void @f(ptr %p) #0 {

@@ -8,8 +8,8 @@ target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:
 
 ; ENTRY-LABEL: define void @scalar(
 ; ENTRY: call i32 @hf_redo_begin(ptr @scalar.hf_redo,
-; ENTRY: call void @scalar.hf_body(
-; ENTRY: call void @hf_redo_commit()
+; ENTRY: invoke void @scalar.hf_body(
+; ENTRY: call void @hf_redo_commit_or_throw()
 define void @scalar(ptr %p) #0 {
 ; CHECK-LABEL: define internal void @scalar.hf_body(
 ; CHECK-NEXT: %[[Q:.*]] = call ptr @hf_redo_write(ptr %p, i64 8)

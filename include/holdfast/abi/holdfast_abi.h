@@ -66,7 +66,12 @@ void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // that may reach PM. The address itself is where they lead when it is volatile memory, or was allocated by
 // the section.
 int hf_redo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+// A section that is doomed (hf_abort_section) ends here as if it had never begun. So does one whose log
+// finds no room in the pool: commit ends the process then; commit_or_throw, for functions that may be left by an
+// exception, throws std::bad_alloc. abort: an exception leaves the section.
 void hf_redo_commit(void) HF_NOEXCEPT;
+void hf_redo_commit_or_throw(void);
+void hf_redo_abort(void) HF_NOEXCEPT;
 // Where to store 'bytes' bytes, all of them and before anything else is called; they hold what a load
 // from 'address' would see. Requires: 'bytes' <= 16.
 void* hf_redo_write(void* address, uint64_t bytes) HF_NOEXCEPT;
@@ -103,6 +108,9 @@ void hf_free(void* block) HF_NOEXCEPT;         // takes effect at commit; null d
 void hf_adopt(void* staged_block) HF_NOEXCEPT; // a staged block becomes allocated at commit
 const void* hf_vlog_preserve(const void* volatile_bytes, size_t bytes) HF_NOEXCEPT;
 void hf_crash_point(const char* name) HF_NOEXCEPT;
+// The open section goes on, and at its end it will not have happened: what it has stored in the pool, and
+// allocated, adopted and freed there. Engine redo only; outside a section it stops the process.
+void hf_abort_section(void) HF_NOEXCEPT;
 // Stops the process unless the open section works on the pool that 'address' lies in. Outside a
 // section it does nothing.
 void hf_section_in(const void* address) HF_NOEXCEPT;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Engine redo, instrumented by hand: blocks taken, adopted, freed and freed again, logs that go on in the
-// heap, bytes of one word under two locks, memory that changes between sections, two threads, and
-// sections of other engines before and behind.
+// heap, bytes of one word under two locks, memory that changes between sections, two threads, sections of
+// other engines before and behind, and sections that end as if they had never begun.
 #include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -14,6 +14,7 @@
 #include <holdfast/txfunc.hpp>
 
 #include <cstring>
+#include <new>
 #include <sched.h>
 
 namespace {
@@ -25,7 +26,9 @@ struct cell {
     hf::shared_mutex lock; // changes between sections; on a line that no word is on
     std::uint64_t behind[8];
 };
-constexpr std::size_t many_words = 160; // more than a lane holds
+// More than a lane holds. With 'count' behind them they are four full records of new bytes and a small one,
+// which would still fit where the fourth does not.
+constexpr std::size_t many_words = 168;
 struct root {
     cell* slots[2];
     std::uint64_t count, even;
@@ -220,6 +223,185 @@ class with_clobber final : public redo_program {
     }
 };
 
+/// Blocks that are nowhere count as reached: their number is looked at.
+void reach_all(hf::pool& p, hf::crash::state& s) {
+    struct looking {
+        hf::crash::state* seen;
+        const void* root_block;
+    } looking{&s, p.root<root>()};
+    s.add(hf::account(p).blocks);
+    hf::for_each_block(
+        p,
+        [](void* to, const void* block, std::size_t) {
+            const auto* l = static_cast<struct looking*>(to);
+            if (block != l->root_block) l->seen->object(block);
+        },
+        &looking);
+}
+
+/// Sections that end as if they had never begun, and others that work with what those had taken.
+class aborted : public redo_program {
+public:
+    explicit aborted(bool thrown) : thrown_(thrown) {}
+
+protected:
+    unsigned operations(unsigned) const override { return 4; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* const r = p.root<root>();
+        if (i % 2 == 0)
+            take_back([&] {
+                cell* const old = load(&r->slots[0]);
+                hf_free(made(4));
+                store(&r->slots[0], made(load(&old->words[3]) + 1));
+                store(&r->slots[1], made(9));
+                store(&r->count, load(&r->count) + 7);
+                store(&r->even, load(&r->even) + 1);
+                hf_free(old);
+            });
+        else replace(r, i / 2);
+    }
+    template <class Body> void take_back(Body&& body) {
+        hf_redo_begin(&described, nullptr);
+        if (!thrown_) hf_abort_section();
+        body();
+        if (thrown_) hf_redo_abort();
+        else hf_redo_commit();
+    }
+
+private:
+    bool thrown_;
+};
+
+/// What an aborted section has adopted is staged as before, and what is staged there can be adopted,
+/// and given back.
+class aborted_staged final : public aborted {
+public:
+    aborted_staged() : aborted(false) {}
+
+private:
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        root* const r = p.root<root>();
+        cell* staged[2];
+        for (cell*& each : staged) {
+            each = static_cast<cell*>(*hf::stage(p, sizeof(cell)));
+            cell words{};
+            for (std::uint64_t& word : words.words) word = 5;
+            hf::stage_words(each, &words, sizeof words);
+        }
+        take_back([&] {
+            for (cell* each : staged) hf_adopt(each);
+            store(&staged[0]->words[2], std::uint64_t{8});
+            hf_free(staged[1]);
+            store(&r->slots[1], staged[0]);
+        });
+        section([&] {
+            hf_adopt(staged[0]);
+            store(&r->slots[1], staged[0]);
+        });
+        hf::unstage(p, staged[1]);
+    }
+};
+
+/// A block that an aborted section had taken becomes allocated outside of sections at once: its log
+/// must claim nothing then.
+class aborted_at_once final : public aborted {
+public:
+    aborted_at_once() : aborted(true) {}
+
+private:
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* const r = p.root<root>();
+        if (i == 0)
+            take_back([&] {
+                store(&r->slots[1], made(9));
+                hf_free(load(&r->slots[0]));
+            });
+        else static_cast<void>(hf_alloc(sizeof(cell)));
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const root* r = p.root<root>();
+        s.add(r->slots[0]->words[0]);
+        s.expect(r->slots[1] == nullptr, "an aborted section has stored nothing");
+        reach_all(p, s);
+    }
+};
+
+/// One thread's section aborts, and what it took goes to the other: not before its mark is durable.
+class aborted_trimmed final : public aborted {
+public:
+    aborted_trimmed() : aborted(true) {}
+
+private:
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned thread, unsigned) override {
+        while (taken_) ::sched_yield();
+        taken_ = true;
+        root* const r = p.root<root>();
+        if (thread == 0) {
+            take_back([&] { store(&r->slots[1], made(9)); });
+            hf::trim(p);
+        } else {
+            replace(r, 0);
+        }
+        taken_ = false;
+    }
+    bool taken_ = false; // threads take turns: no atomic needed
+};
+
+/// Nothing is lost: each takes more than half of what there is.
+class aborted_often final : public aborted {
+public:
+    aborted_often() : aborted(false) {}
+
+private:
+    unsigned operations(unsigned) const override { return 3; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        root* const r = p.root<root>();
+        take_back([&] {
+            void* const most = hf_alloc(9 * 4096);
+            found_none_ = found_none_ || most == nullptr;
+            store(&r->count, load(&r->count) + 1);
+        });
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        redo_program::describe(p, s);
+        s.expect(!found_none_, "an aborted section gives back what it took");
+    }
+    bool found_none_ = false;
+};
+
+/// A log that finds no room is never whole, and the next section has what it had.
+class no_room_for_log final : public redo_program {
+    void setup(hf::pool& p) override {
+        redo_program::setup(p);
+        for (std::size_t bytes = 16 * 4096; bytes >= 16; bytes /= 2)
+            for (void* taken = &taken; taken != nullptr;) section([&] { taken = hf_alloc(bytes); });
+    }
+    unsigned operations(unsigned) const override { return 3; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* const r = p.root<root>();
+        hf_redo_begin(&described, nullptr);
+        if (i == 0) // what setup had at hand
+            while (hf_alloc(4096) != nullptr) {}
+        if (i == 1)
+            for (std::uint64_t& word : r->many) store(&word, load(&word) + 1);
+        store(&r->count, load(&r->count) + 1);
+        try {
+            hf_redo_commit_or_throw();
+        } catch (const std::bad_alloc&) {}
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const root* r = p.root<root>();
+        s.add(r->count);
+        s.expect(r->many[0] == 0, "a section without room for its log has not happened");
+        for (std::uint64_t word : r->many) s.expect(word == r->many[0], "all of it or nothing");
+        reach_all(p, s);
+    }
+};
+
 [[maybe_unused]] const bool added = [] {
     hf::crash::add("redo/replaced", std::make_unique<replaced>());
     hf::crash::add("redo/many stores", std::make_unique<many_stores>());
@@ -229,6 +411,13 @@ class with_clobber final : public redo_program {
     hf::crash::add("redo/by turns", std::make_unique<by_turns>());
     hf::crash::add("redo/side by side", std::make_unique<side_by_side>());
     hf::crash::add("redo/with clobber", std::make_unique<with_clobber>());
+    hf::crash::add("redo/aborted", std::make_unique<aborted>(false));
+    hf::crash::add("redo/aborted by exception", std::make_unique<aborted>(true));
+    hf::crash::add("redo/aborted, staged", std::make_unique<aborted_staged>());
+    hf::crash::add("redo/aborted, at once", std::make_unique<aborted_at_once>());
+    hf::crash::add("redo/aborted, trimmed", std::make_unique<aborted_trimmed>());
+    hf::crash::add("redo/aborted often", std::make_unique<aborted_often>());
+    hf::crash::add("redo/no room for log", std::make_unique<no_room_for_log>());
     return true;
 }();
 

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+// A section of engine redo is never run again, and can be taken back until its end: it may throw, look at the
+// clock and at variables, and abort. For other engines that is refused; what a section of redo cannot take back
+// is refused for redo, too.
+// RUN: %hf_clangxx -O2 -Werror -mllvm -holdfast-engine=redo -c %s -o %t.o
+// RUN: %hf_clangxx -O0 -Werror -mllvm -holdfast-engine=redo -c %s -o %t.o
+// RUN: %hf_clangxx -O3 -march=x86-64-v4 -Werror -mllvm -holdfast-engine=redo -c %s -o %t.o
+// RUN: %hf_clangxx -O1 -Werror -std=c++23 -stdlib=libc++ -mllvm -holdfast-engine=redo -c %s -o %t.o
+// RUN: not %hf_clangxx -O2 -mllvm -holdfast-engine=redo -DERRORS -c %s -o %t.o 2>&1 | FileCheck %s --implicit-check-not=error:
+// RUN: not %hf_clangxx -O0 -mllvm -holdfast-engine=redo -DERRORS -c %s -o %t.o 2>&1 | FileCheck %s --implicit-check-not=error:
+// RUN: not %hf_clangxx -O2 -ferror-limit=0 -c %s -o %t.o 2>&1 | FileCheck %s --check-prefix=CLOBBER
+// RUN: not %hf_clangxx -O0 -ferror-limit=0 -mllvm -holdfast-engine=undo -c %s -o %t.o 2>&1 | FileCheck %s --check-prefix=UNDO
+#include <holdfast/txfunc.hpp>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <stdexcept>
+#include <unistd.h>
+
+struct page {
+    std::array<long, 8> numbers;
+    long stamp;
+    char text[16];
+};
+
+#ifndef ERRORS
+struct code {
+    int value;
+};
+struct named : std::runtime_error {
+    explicit named(const char* what, int number) : std::runtime_error(what), number(number) {}
+    int number;
+};
+
+HF_TXFUNC bool aborts(page* p) noexcept {
+    p->stamp = 1;
+    // CLOBBER-DAG: error: hf::abort_section in a section of engine clobber, which cannot take back what it has stored: build it for engine redo; in {{.*}}aborts
+    // UNDO-DAG: error: hf::abort_section in a section of engine undo, which cannot take back
+    hf::abort_section();
+    return false;
+}
+
+HF_TXFUNC void throws(page* p, int which) {
+    p->stamp = 1;
+    // UNDO-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: exception handling ('__cxa_throw'){{.*}}or use engine redo
+    if (which == 0) throw code{7};
+    if (which == 1) throw named(p->text, 3);
+    if (which == 2) throw std::out_of_range("which");
+    p->numbers.at(std::size_t(which)) = 5;
+}
+
+HF_TXFUNC void catches(page* p, int which) {
+    try {
+        throws(p, which);
+    } catch (const named& e) {
+        p->stamp = e.number;
+    } catch (const code& e) {
+        if (e.value == 3) throw;
+        p->stamp = e.value;
+    } catch (...) {
+        p->stamp = -1;
+        throw;
+    }
+}
+
+HF_TXFUNC void looks_around(page* p) {
+    timespec now{};
+    // CLOBBER-DAG: error: nondeterministic call of 'clock_gettime'{{.*}}or use engine redo
+    clock_gettime(CLOCK_REALTIME, &now);
+    p->stamp = now.tv_sec + std::time(nullptr) + std::rand() +
+               std::chrono::steady_clock::now().time_since_epoch().count();
+    clock_gettime(CLOCK_REALTIME, reinterpret_cast<timespec*>(p->numbers.data()));
+    if (const char* home = std::getenv(p->text)) p->numbers[3] = home[0];
+    p->numbers[4] = long(__builtin_ia32_rdtsc());
+}
+
+long counter;
+thread_local long mine;
+volatile long signalled;
+extern const long elsewhere;
+HF_TXFUNC void uses_variables(page* p) {
+    counter += p->stamp;
+    mine = counter;
+    p->stamp = counter + mine + signalled + elsewhere;
+    // Late, and of what the section has stored.
+    const long* kept = hf::vlog_preserve(p->numbers.data(), 2);
+    p->numbers[0] = kept[1];
+}
+#else
+struct meddler {
+    page* in;
+    ~meddler() { in->stamp = 9; }
+};
+HF_TXFUNC void throws_a_meddler(page* p) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: exception whose destructor may store to the pool, or is not visible here
+    throw meddler{p};
+}
+HF_TXFUNC void prints(page* p) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: input or output by 'puts'
+    std::puts(p->text);
+}
+HF_TXFUNC void calls_anything(page* p, void (*what)(page*)) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: indirect call
+    what(p);
+}
+long variable;
+struct keeper {
+    long* at;
+};
+HF_TXFUNC void keeps(keeper* k) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of global variable 'variable'{{.*}} is stored to the pool
+    k->at = &variable;
+}
+HF_TXFUNC void looks_up(page* p) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: call of 'getentropy' with the address of memory that may be persistent
+    (void)getentropy(p->text, 16);
+}
+volatile long signalled;
+HF_TXFUNC void signals(page* p) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: volatile access
+    signalled = p->stamp;
+}
+#endif
