@@ -44,7 +44,7 @@ void shadow_trace::stored(std::size_t offset, std::size_t bytes, reached so_far)
         if (is_word(g))
             for (std::size_t w = round_down(offset, word_bytes); w < offset + bytes;
                  w += word_bytes)
-                if (words_.contains(w) && due_.erase(w) == 0)
+                if (words_.contains(w) && due_[thread_].erase(w) == 0)
                     complain("a word that commits store is stored without one", offset); // (4)
         progress& now = reached_[g];
         if (now.how == reached::durable) stored_.push_back(g);
@@ -148,7 +148,7 @@ void shadow_trace::commit(std::size_t offset, std::size_t bytes) {
     for (std::size_t w = offset; w < offset + bytes; w += word_bytes) {
         words_.insert(w);
         word_granules_.insert(w / granule_bytes);
-        due_.insert(w);
+        due_[thread_].insert(w);
     }
 }
 

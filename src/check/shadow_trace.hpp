@@ -102,7 +102,8 @@ private:
     static inline follower follow_ = nullptr;
     std::unordered_set<std::size_t> words_, word_granules_; // that commits have stored
     std::array<element, 8> elements_;                       // by thread: announced, stored once
-    std::unordered_set<std::size_t> due_; // words that the commit under way may store
+    std::array<std::unordered_set<std::size_t>, 8>
+        due_; // by thread: words that its commit may store
     std::uint64_t nodes_ = 0, commits_ = 0;
     std::string wrong_;
 };

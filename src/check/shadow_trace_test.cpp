@@ -126,6 +126,19 @@ TEST(ShadowTrace, AThreadMayStoreTheElementThatItAnnouncedItself) {
     EXPECT_TRUE(complains_of(other, "a commit has named")) << "another thread's announcement";
 }
 
+TEST(ShadowTrace, AThreadMayStoreTheWordThatItAnnouncedItself) {
+    shadow_trace t(4096, domain::adr);
+    t.commit(1024, 8);
+    t.set_thread(1);
+    t.commit(1024, 8);
+    t.nt_store(1024, 8);
+    t.set_thread(0);
+    t.nt_store(1024, 8);
+    EXPECT_EQ(t.wrong(), "") << "each had announced it";
+    t.nt_store(1024, 8);
+    EXPECT_TRUE(complains_of(t, "is stored without one")) << t.wrong();
+}
+
 TEST(ShadowTrace, RejectsAStoreAfterTheFlush) {
     shadow_trace t(4096, domain::adr);
     make(t, node);

@@ -13,4 +13,7 @@ inline constexpr trace::event named{"named"};       // the commit that follows m
 inline constexpr trace::event commit{"commit"};     // the range is a word, stored next
 inline constexpr trace::event in_place{"in_place"}; // it is an element of a node, stored next
 
+// It is one that readers may store from here on: the checker lets them come in between.
+inline constexpr trace::event offered{"offered"};
+
 } // namespace hf::mod::announced

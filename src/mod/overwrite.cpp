@@ -98,6 +98,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     op.next.store(element_at(next, bytes), std::memory_order_relaxed);
     op.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     op.at.store(at, std::memory_order_release);
+    trace::announce(announced::offered, at, bytes);
     // Before a reader may store the element (2). What was named is durable by now.
     if (pm.loses_caches()) owner.durable->in_place = pool_->offset_of(at);
     std::uint32_t undecided = overwriting::announced;
