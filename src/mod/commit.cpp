@@ -162,15 +162,17 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     for (const change& c : changes)
         for (const shadow* made : c.made) flush_made(*made);
     pm.fence(); // what the new word reaches is durable before it, and the last word is
-    reclaim(owner, reclaimed, after_fence(&owner, around));
+    const std::uint64_t durable_to = after_fence(&owner, around);
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
     if (pm.loses_caches() && !durable_on_return(changes)) {
+        reclaim(owner, reclaimed, durable_to);
         // Last of all: whatever locked instruction came behind it would wait for it.
         publish(owner, word, changes);
         retire(owner, changes, old_parent);
         store_word(owner, word);
     } else {
         store_word(owner, word);
+        reclaim(owner, reclaimed, durable_to); // while the word is on its way
         if (durable_on_return(changes)) pm.fence();
         publish(owner, word, changes); // readers see what will stay
         retire(owner, changes, old_parent);
