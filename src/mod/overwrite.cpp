@@ -100,7 +100,8 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     op.at.store(at, std::memory_order_release);
     trace::announce(announced::offered, at, bytes);
     // Before a reader may store the element (2). What was named is durable by now.
-    if (pm.loses_caches()) owner.durable->in_place = pool_->offset_of(at);
+    if (pm.loses_caches())
+        owner.durable->in_place = owner.line[cell::in_place_at] = pool_->offset_of(at);
     std::uint32_t undecided = overwriting::announced;
     if (!op.state.compare_exchange_strong(undecided, overwriting::decided)) return give_up();
     op.store();

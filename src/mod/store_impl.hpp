@@ -78,6 +78,8 @@ struct root::volatile_part {
     std::vector<ref> retired;
     std::thread::id last_writer{};
     overwriting in_place;
+    // The first line of its cell as it was last stored, word by word: store_word() stores all of it.
+    std::array<std::uint64_t, line_bytes / word_bytes> line{};
     const std::byte* unfenced = nullptr; // an element that its last writer stored and flushed
     shadow work;                         // of 'writing'
     node_cache cache;
