@@ -48,6 +48,7 @@ const engine_entry entries[] = {
     {"bdb-nosync", make_map_bdb_nosync, filled},
     {"bdb-hash", make_map_bdb_hash, hashed},
     {"bdb-hash-nosync", make_map_bdb_hash_nosync, hashed},
+    {"floor-1f", make_map_floor_1f, unordered},
     {"floor-2f", make_map_floor_2f, unordered},
     {"volatile", make_map_volatile, every},
 };

@@ -15,9 +15,10 @@ STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
 OURS = ["none", "undo", "clobber", "redo", "ido", "vlog-only", "clobberlog-only", "clobber-unrefined"]
 PEERS = ["pmdk", "lmdb", "lmdb-writemap-nosync", "rocksdb", "rocksdb-nosync", "sqlite",
          "sqlite-normal", "bdb", "bdb-nosync", "volatile"]
-HASHED = ["pmdk-outside", "pmdk-actions", "bdb-hash", "bdb-hash-nosync", "floor-2f"]
-CONTAINERS = {"map": ["mod", "pmdk", "pmdk-actions", "lmdb", "lmdb-writemap-nosync", "floor-2f", "volatile"],
-              "stack": ["mod", "pmdk", "pmdk-actions", "floor-2f", "volatile"]}
+HASHED = ["pmdk-outside", "pmdk-actions", "bdb-hash", "bdb-hash-nosync", "floor-1f", "floor-2f"]
+CONTAINERS = {"map": ["mod", "pmdk", "pmdk-actions", "lmdb", "lmdb-writemap-nosync", "floor-1f", "floor-2f",
+                      "volatile"],
+              "stack": ["mod", "pmdk", "pmdk-actions", "floor-1f", "floor-2f", "volatile"]}
 CONTAINERS |= {"set": CONTAINERS["map"], "queue": CONTAINERS["stack"], "vector": CONTAINERS["stack"],
                "vecswap": CONTAINERS["stack"]}
 COUNTS = ["fences_per_op", "flushes_per_op", "ordering_points_per_op", "log_entries_per_op",
@@ -79,6 +80,15 @@ class Benchmarks(unittest.TestCase):
                     self.assertAlmostEqual(found["fences_per_op"], points * share.get(container, 1),
                                            delta=0.05)
                     self.assertGreater(found["bytes_per_element"], 0)
+
+    def test_floors_fence_as_often_as_their_names_say(self):
+        share = {"map": 0.5, "set": 0.5}
+        for container in CONTAINERS:
+            for engine, fences in (("floor-1f", 1), ("floor-2f", 2)):
+                with self.subTest(container=container, engine=engine):
+                    found = run(container, engine, "--mode", "pmem", "--records", 1000)
+                    self.assertAlmostEqual(found["fences_per_op"], fences * share.get(container, 1),
+                                           delta=0.05)
 
     def test_containers_of_libpmemobj_are_counted(self):
         for container in CONTAINERS:

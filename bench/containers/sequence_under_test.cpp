@@ -16,6 +16,7 @@ const engine_entry entries[] = {
     {"mod", make_sequence_mod},
     {"pmdk", make_sequence_pmdk},
     {"pmdk-actions", make_sequence_pmdk_actions},
+    {"floor-1f", make_sequence_floor_1f},
     {"floor-2f", make_sequence_floor_2f},
     {"volatile", make_sequence_volatile},
 };

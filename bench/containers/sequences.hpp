@@ -14,7 +14,7 @@ using make_named_sequence = std::unique_ptr<sequence_under_test>(const sequence_
 make_named_sequence make_sequence_mod;
 // libpmemobj: transactions; reserve and publish.
 make_named_sequence make_sequence_pmdk, make_sequence_pmdk_actions;
-make_named_sequence make_sequence_floor_2f;
+make_named_sequence make_sequence_floor_1f, make_sequence_floor_2f;
 make_named_sequence make_sequence_volatile;
 
 } // namespace hf::bench

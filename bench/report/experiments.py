@@ -9,7 +9,7 @@ ORDERED = STRUCTURES[1:]
 MIXES = ["ycsb-a", "ycsb-b", "ycsb-c", "ycsb-d", "ycsb-e", "ycsb-f"]
 SYNCED = ["lmdb", "rocksdb", "sqlite", "bdb"]                   # survive power loss
 UNSYNCED = ["lmdb-writemap-nosync", "rocksdb-nosync", "sqlite-normal", "bdb-nosync"]
-HASHED = ["pmdk-outside", "pmdk-actions", "floor-2f"]           # have a hash map only
+HASHED = ["pmdk-outside", "pmdk-actions", "floor-1f", "floor-2f"]   # have a hash map only
 PARTS = ["none", "vlog-only", "clobberlog-only", "clobber", "undo"]
 
 

@@ -33,8 +33,9 @@ void shadow_trace::complain(const char* what, std::size_t offset) {
 }
 
 void shadow_trace::stored(std::size_t offset, std::size_t bytes, reached so_far) {
-    const bool announced = offset == element_ && bytes == element_bytes_;
-    if (announced) element_bytes_ = 0;
+    element& mine = elements_[thread_];
+    const bool announced = offset == mine.offset && bytes == mine.bytes;
+    if (announced) mine.bytes = 0;
     each_granule(offset, bytes, [&](std::size_t g) {
         if (use_[g] == use::published && !announced)
             complain("a store to a node that a commit has named", offset); // (1)
@@ -43,7 +44,7 @@ void shadow_trace::stored(std::size_t offset, std::size_t bytes, reached so_far)
         if (is_word(g))
             for (std::size_t w = round_down(offset, word_bytes); w < offset + bytes;
                  w += word_bytes)
-                if (words_.contains(w) && due_.erase(w) == 0)
+                if (words_.contains(w) && due_[thread_].erase(w) == 0)
                     complain("a word that commits store is stored without one", offset); // (4)
         progress& now = reached_[g];
         if (now.how == reached::durable) stored_.push_back(g);
@@ -114,8 +115,7 @@ void shadow_trace::in_place(std::size_t offset, std::size_t bytes) {
             complain("an element is stored in place that a failure may leave to a root",
                      offset); // (5)
     });
-    element_ = offset;
-    element_bytes_ = bytes;
+    elements_[thread_] = {offset, bytes};
 }
 
 bool shadow_trace::is_held(std::size_t granule) const {
@@ -148,7 +148,7 @@ void shadow_trace::commit(std::size_t offset, std::size_t bytes) {
     for (std::size_t w = offset; w < offset + bytes; w += word_bytes) {
         words_.insert(w);
         word_granules_.insert(w / granule_bytes);
-        due_.insert(w);
+        due_[thread_].insert(w);
     }
 }
 

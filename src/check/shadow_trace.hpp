@@ -4,7 +4,7 @@
 // commits, fences. Of nodes that were made in the run, and of the words that it committed:
 //
 // (1) A node is stored to from its making until the commit that names it, never after; but for an
-//     element announced, of at most a word, in one store.
+//     element announced, of at most a word, in one store of the thread that announced it.
 // (2) When a word is stored to name nodes, all that was stored to these is flushed and fenced.
 // (3) What else was stored, words above all, is flushed before the next fence. Nodes of shadows
 //     that are not committed yet may wait.
@@ -79,6 +79,10 @@ private:
         std::uint8_t waited_for = 0; // by the fences of these threads, a bit each
     };
 
+    struct element {
+        std::size_t offset = 0, bytes = 0;
+    };
+
     template <class Each> void each_granule(std::size_t offset, std::size_t bytes, Each&& each);
     void stored(std::size_t offset, std::size_t bytes, reached so_far);
     bool is_word(std::size_t granule) const { return word_granules_.contains(granule); }
@@ -97,8 +101,9 @@ private:
     std::vector<held> held_;
     static inline follower follow_ = nullptr;
     std::unordered_set<std::size_t> words_, word_granules_; // that commits have stored
-    std::size_t element_ = 0, element_bytes_ = 0;           // announced: may be stored once
-    std::unordered_set<std::size_t> due_; // words that the commit under way may store
+    std::array<element, 8> elements_;                       // by thread: announced, stored once
+    std::array<std::unordered_set<std::size_t>, 8>
+        due_; // by thread: words that its commit may store
     std::uint64_t nodes_ = 0, commits_ = 0;
     std::string wrong_;
 };

@@ -103,6 +103,42 @@ TEST(ShadowTrace, AnElementAnnouncedMayBeStoredInPlaceOnce) {
     EXPECT_TRUE(complains_of(wide, "more than a word"));
 }
 
+TEST(ShadowTrace, AThreadMayStoreTheElementThatItAnnouncedItself) {
+    shadow_trace t(4096, domain::adr);
+    make(t, node);
+    commit(t, node);
+    t.in_place(node + 8, 8);
+    t.set_thread(1);
+    t.in_place(node + 8, 8);
+    t.store(node + 8, 8);
+    t.set_thread(0);
+    t.store(node + 8, 8);
+    EXPECT_EQ(t.wrong(), "") << "a reader helped the writer along";
+    t.set_thread(1);
+    t.store(node + 8, 8);
+    EXPECT_TRUE(complains_of(t, "a commit has named")) << "not twice";
+    shadow_trace other(4096, domain::adr);
+    make(other, node);
+    commit(other, node);
+    other.in_place(node + 8, 8);
+    other.set_thread(1);
+    other.store(node + 8, 8);
+    EXPECT_TRUE(complains_of(other, "a commit has named")) << "another thread's announcement";
+}
+
+TEST(ShadowTrace, AThreadMayStoreTheWordThatItAnnouncedItself) {
+    shadow_trace t(4096, domain::adr);
+    t.commit(1024, 8);
+    t.set_thread(1);
+    t.commit(1024, 8);
+    t.nt_store(1024, 8);
+    t.set_thread(0);
+    t.nt_store(1024, 8);
+    EXPECT_EQ(t.wrong(), "") << "each had announced it";
+    t.nt_store(1024, 8);
+    EXPECT_TRUE(complains_of(t, "is stored without one")) << t.wrong();
+}
+
 TEST(ShadowTrace, RejectsAStoreAfterTheFlush) {
     shadow_trace t(4096, domain::adr);
     make(t, node);

@@ -77,6 +77,7 @@ void on_event(const hf::trace::event& what, const void* address, std::size_t byt
     else if (what == mod::announced::named) watching->named(in.offset, in.bytes);
     else if (what == mod::announced::commit) watching->commit(in.offset, in.bytes);
     else if (what == mod::announced::in_place) watching->in_place(in.offset, in.bytes);
+    else if (what == mod::announced::offered) watching->load(in.offset, in.bytes);
 }
 
 } // namespace

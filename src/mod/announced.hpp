@@ -11,6 +11,9 @@ namespace hf::mod::announced {
 inline constexpr trace::event fresh{"fresh"};       // the range is a new node's
 inline constexpr trace::event named{"named"};       // the commit that follows makes it reachable
 inline constexpr trace::event commit{"commit"};     // the range is a word, stored next
-inline constexpr trace::event in_place{"in_place"}; // it is an element of a node, stored next, once
+inline constexpr trace::event in_place{"in_place"}; // it is an element of a node, stored next
+
+// It is one that readers may store from here on: the checker lets them come in between.
+inline constexpr trace::event offered{"offered"};
 
 } // namespace hf::mod::announced

@@ -69,8 +69,13 @@ struct alignas(line_bytes) cell {
     std::uint64_t in_place;        // where an element was stored in place last; 0: nowhere (4)
     std::uint64_t reserved[2];     // zero
     char name[name_bytes_max + 1]; // zero-padded
+
+    /// Which word of its first line a member is.
+    static constexpr std::size_t stamp_at = 1, in_place_at = 5;
 };
 static_assert(sizeof(cell) == 128 && offsetof(cell, name) == line_bytes);
+static_assert(offsetof(cell, word) == 0 && offsetof(cell, stamp) == cell::stamp_at * word_bytes &&
+              offsetof(cell, in_place) == cell::in_place_at * word_bytes);
 static_assert(std::is_trivially_copyable_v<cell>);
 
 /// Head of an arena: slots of one size. A bitmap of its slots follows, then, at a line, the slots.

@@ -6,9 +6,10 @@
 //
 // (1) Writer: announce, look for pins, decide, store, none. Reader: pin, look for an announcement,
 //     then read the word. All of it is sequentially consistent: one of the two sees the other.
-// (2) A reader that has pinned and sees 'decided' stores the element too, by compare-and-swap: the second of
-//     the two finds it done. From then on the pin keeps writers from storing in place.
-//     The second makes it durable as well: its reader relies on it from then on.
+// (2) A reader that has pinned and sees 'decided' stores the element too, and makes it durable, as it relies on
+//     it from then on. Whichever comes second stores what is there: the pin keeps writers from storing
+//     anything else in place, by (1), and the node from being reused. So nobody need know the element's
+//     old bytes: its line, which is seldom at hand, is stored to and not waited for.
 // (3) A shared node is another version's as well, whichever root's; and so is one that another root
 //     gave up by a word that is not durable.
 // (4) Until what is to be durable on return is so, a reader that pins helps: it sees what will stay.
@@ -26,8 +27,7 @@
 namespace hf::mod {
 namespace {
 
-// ThreadSanitizer takes a compare-and-swap that fails for a write, and would report the second of
-// two that store an element against reads of the first.
+// ThreadSanitizer would report the second of two that store an element against reads of the first.
 #if defined(__has_feature)
 #if __has_feature(thread_sanitizer)
 #define HF_UNSEEN_BY_TSAN __attribute__((disable_sanitizer_instrumentation))
@@ -38,15 +38,22 @@ namespace {
 #endif
 
 template <class Word>
-HF_UNSEEN_BY_TSAN void swap_word(std::byte* at, std::uint64_t old, std::uint64_t next) {
-    auto expected = static_cast<Word>(old);
-    __atomic_compare_exchange_n(reinterpret_cast<Word*>(at), &expected, static_cast<Word>(next),
-                                false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
+HF_UNSEEN_BY_TSAN void store_element(std::byte* at, std::uint64_t next) {
+    trace::announce(announced::in_place, at, sizeof(Word));
+    __atomic_store_n(reinterpret_cast<Word*>(at), static_cast<Word>(next), __ATOMIC_RELEASE);
 }
-std::uint64_t word_at(const void* at, std::size_t bytes) noexcept {
-    std::uint64_t word = 0;
-    std::memcpy(&word, at, bytes);
+template <class Word> std::uint64_t element_at(const void* at) noexcept {
+    Word word;
+    std::memcpy(&word, at, sizeof word);
     return word;
+}
+std::uint64_t element_at(const void* at, std::size_t bytes) noexcept {
+    switch (bytes) {
+    case 1: return element_at<std::uint8_t>(at);
+    case 2: return element_at<std::uint16_t>(at);
+    case 4: return element_at<std::uint32_t>(at);
+    default: return element_at<std::uint64_t>(at);
+    }
 }
 
 } // namespace
@@ -54,13 +61,12 @@ std::uint64_t word_at(const void* at, std::size_t bytes) noexcept {
 void overwriting::store() noexcept {
     std::byte* const element = at.load(std::memory_order_acquire);
     HF_ASSERT(element != nullptr);
-    const std::uint64_t from = old.load(std::memory_order_relaxed);
     const std::uint64_t to = next.load(std::memory_order_relaxed);
     switch (bytes.load(std::memory_order_relaxed)) {
-    case 1: return swap_word<std::uint8_t>(element, from, to);
-    case 2: return swap_word<std::uint16_t>(element, from, to);
-    case 4: return swap_word<std::uint32_t>(element, from, to);
-    default: return swap_word<std::uint64_t>(element, from, to);
+    case 1: return store_element<std::uint8_t>(element, to);
+    case 2: return store_element<std::uint16_t>(element, to);
+    case 4: return store_element<std::uint32_t>(element, to);
+    default: return store_element<std::uint64_t>(element, to);
     }
 }
 
@@ -74,6 +80,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     if (!space_.holds(at, bytes)) return false;                             // no node: damaged
     if (oldest_pin(owner) != ~std::uint64_t{0}) return false;               // (3): of any root
     const hf::medium pm = medium();
+    __builtin_prefetch(at, 1); // comes while the fence waits
     before_fence(owner);
     const others around = before_reclaim(&owner);
     pm.fence(); // what this thread committed before is durable
@@ -88,15 +95,15 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     // Before what a helper reads changes: a reader that found the last store decided is seen
     // here (5).
     if (oldest_own_pin(owner) != ~std::uint64_t{0}) return give_up();
-    op.old.store(word_at(at, bytes), std::memory_order_relaxed);
-    op.next.store(word_at(next, bytes), std::memory_order_relaxed);
+    op.next.store(element_at(next, bytes), std::memory_order_relaxed);
     op.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
     op.at.store(at, std::memory_order_release);
+    trace::announce(announced::offered, at, bytes);
     // Before a reader may store the element (2). What was named is durable by now.
-    if (pm.loses_caches()) owner.durable->in_place = pool_->offset_of(at);
+    if (pm.loses_caches())
+        owner.durable->in_place = owner.line[cell::in_place_at] = pool_->offset_of(at);
     std::uint32_t undecided = overwriting::announced;
     if (!op.state.compare_exchange_strong(undecided, overwriting::decided)) return give_up();
-    trace::announce(announced::in_place, at, bytes);
     op.store();
     pm.flush(at, bytes);
     owner.unfenced = at;

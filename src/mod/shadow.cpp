@@ -33,7 +33,7 @@ ref shadow::make(std::size_t bytes) {
         fresh_[again].granules = granules; // made before, and given back since
     } else {
         seen_[filter(node) / 64] |= std::uint64_t{1} << filter(node) % 64;
-        fresh_.push_back({node, granules});
+        fresh_.emplace_back(node, granules);
         if (fresh_.size() > few) index(fresh_.size() - 1);
     }
     trace::announce(announced::fresh, at<std::byte>(node), granules * granule_bytes);
@@ -108,15 +108,15 @@ void shadow::replaced(ref node, std::uint32_t context) {
         store_->internals().space().give(*cache_, node);
         return;
     }
-    steps_.push_back({node, step::replaced, context});
+    steps_.emplace_back(node, step::replaced, context);
 }
 
 void shadow::released(ref node, std::uint32_t context) {
-    steps_.push_back({node & ref_max, step::released, context});
+    steps_.emplace_back(node & ref_max, step::released, context);
 }
 
 void shadow::shared(ref node, std::uint32_t context) {
-    steps_.push_back({node & ref_max, step::shared, context});
+    steps_.emplace_back(node & ref_max, step::shared, context);
     fresh_from_ = fresh_.size(); // what lies below it has two parents too
     HF_ASSERT_SLOW(!fresh(node));
 }

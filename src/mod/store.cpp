@@ -109,6 +109,7 @@ root::volatile_part& store::impl::part_of(std::uint32_t index) {
     part->index = index;
     part->durable = &cells()[index];
     part->word = part->durable->word;
+    std::memcpy(part->line.data(), part->durable, line_bytes);
     if (part->durable->family != 0) {
         part->family = &part_of(part->durable->family - 1);
         part->member = part->durable->member;

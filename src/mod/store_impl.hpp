@@ -37,10 +37,10 @@ struct overwriting {
     std::atomic<std::uint32_t> state{none};
     // Stable while a reader that has pinned, and saw 'decided', reads them: overwrite.cpp (5).
     std::atomic<std::byte*> at{nullptr};
-    std::atomic<std::uint64_t> old{0}, next{0};
+    std::atomic<std::uint64_t> next{0};
     std::atomic<std::uint32_t> bytes{0};
 
-    void store() noexcept; // takes effect once, whichever thread comes first
+    void store() noexcept; // by the writer, and by readers that help: the same bytes
 };
 
 // Of a pool's file: how many cells it has room for, MOD's superblock (null: none yet), and what is
@@ -78,6 +78,8 @@ struct root::volatile_part {
     std::vector<ref> retired;
     std::thread::id last_writer{};
     overwriting in_place;
+    // The first line of its cell as it was last stored, word by word: store_word() stores all of it.
+    std::array<std::uint64_t, line_bytes / word_bytes> line{};
     const std::byte* unfenced = nullptr; // an element that its last writer stored and flushed
     shadow work;                         // of 'writing'
     node_cache cache;

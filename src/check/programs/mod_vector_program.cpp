@@ -118,7 +118,7 @@ public:
     }
 };
 
-/// A reader that comes while an element is stored in place stores it, too.
+/// A reader that comes while an element is stored in place stores it, too; and what it holds stays.
 class helped_along final : public vectors<u64> {
 public:
     using vectors<u64>::vectors;
@@ -128,8 +128,16 @@ public:
     void run(pool& p, unsigned thread, unsigned i) override {
         auto v = open(p, "one");
         if (thread == 0) expect(v.set(7, 100));
-        else if (i == 0) (void)v.snapshot();
+        else if (i == 0) hold(v);
         else expect(v.set(7, 101));
+    }
+
+private:
+    static void hold(vector& v) {
+        const auto held = v.snapshot();
+        const u64 before = held[7];
+        (void)v.snapshot();
+        HF_ASSERT(held[7] == before);
     }
 };
 

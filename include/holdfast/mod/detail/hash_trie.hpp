@@ -74,6 +74,11 @@ public:
             return at;
         return looked_at_leaf(base, leaf);
     }
+    /// Its entries' lines are needed soon, behind the head's: they come while that does.
+    static void fetch_leaf(const std::byte* base, ref leaf) noexcept {
+        constexpr std::size_t lines = std::min<std::size_t>(layout.bytes(capacity) / 64, 2);
+        for (std::size_t line = 1; line <= lines; ++line) fetch(base, leaf, line);
+    }
     /// The same for any leaf: wide ones, and those at the pool's end.
     [[gnu::noinline]] static const std::byte* looked_at_leaf(const std::byte* base,
                                                              ref leaf) noexcept {
@@ -134,6 +139,7 @@ public:
             at = bounded_node<inner>(base, at)->child[rest & 15];
         }
         if ((at & leaf_bit) == 0) return {};
+        fetch_leaf(base, at);
         const std::byte* leaf = leaf_at(base, at);
         const std::uint32_t count = leaf_head::of(leaf).count();
         const std::uint32_t index = search(base, leaf, hash, wanted);
@@ -252,6 +258,7 @@ bool trie<Key, Value, Hash, Equal>::insert(shadow& to, std::uint64_t& word, key_
                                            value_view value, when_there what) {
     const std::uint64_t hash = hash_of(key);
     trie_way way(to.base(), top_of(word), hash);
+    fetch_leaf(to.base(), way.leaf());
     const std::byte* old = way.leaf() == 0 ? nullptr : leaf_at(to.base(), way.leaf());
     const std::uint32_t count = old == nullptr ? 0 : leaf_head::of(old).count();
     if (way.damaged() || (old != nullptr && count == 0)) {

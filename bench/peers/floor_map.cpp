@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The least that a logged in-place insertion can cost: one log line stored non-temporally and
-// fenced, then the node and its link flushed and fenced. Bump allocation, no free, no recovery: a
-// floor to compare with, not a map to use. In process mode its fences order only.
+// The least that an in-place insertion can cost: floors to compare with, not maps to use. Bump
+// allocation, no free, no recovery. In process mode their fences order only.
+//
+//   floor-2f  one log line stored non-temporally and fenced, then the node and its link flushed and
+//             fenced: durable on return
+//   floor-1f  the node flushed and fenced, then its link flushed: durable by the next one's fence. A
+//             value is replaced under a log line, whose fence is the only one
 #include "chained.hpp"
 #include "mapped_file.hpp"
 #include "peers.hpp"
@@ -19,7 +23,7 @@
 namespace hf::bench {
 namespace {
 
-class floor_2f_map final : public map_under_test {
+class floor_map final : public map_under_test {
     struct node {
         node* next;
         std::uint64_t key;
@@ -31,8 +35,9 @@ class floor_2f_map final : public map_under_test {
     static constexpr std::uint64_t log_bytes = 4096; // per thread
 
 public:
-    explicit floor_2f_map(const map_options& given)
-        : value_bytes_(given.value_bytes), buckets_each_(buckets_per_instance(given.keys)),
+    floor_map(const map_options& given, unsigned fences)
+        : fences_(fences), value_bytes_(given.value_bytes),
+          buckets_each_(buckets_per_instance(given.keys)),
           domain_(given.mode == hf::mode::process ? domain::process : domain::adr), file_(given),
           bytes_(file_.size()), base_(file_.bytes()) {
         buckets_ = reinterpret_cast<node**>(base_);
@@ -43,25 +48,18 @@ public:
         const chained_place at = place_of(key, buckets_each_);
         const std::unique_lock held{locks_[at.instance]};
         if (search(at, key) != nullptr) return false;
-        log_line& log = *own_log();
         node* fresh = bump(sizeof(node) + value_bytes_);
         if (fresh == nullptr) return false;
-        const log_line entry{{1, reinterpret_cast<std::uint64_t>(&buckets_[at.bucket]),
-                              reinterpret_cast<std::uint64_t>(buckets_[at.bucket]),
-                              reinterpret_cast<std::uint64_t>(fresh), key, 0, 0, 0}};
-        persist::copy(domain_, &log, &entry, sizeof entry);
-        persist::fence(domain_);
+        if (fences_ == 2) log_insertion(at, fresh, key);
         fresh->next = buckets_[at.bucket];
         fresh->key = key;
         std::memcpy(fresh->value, value, value_bytes_);
-        buckets_[at.bucket] = fresh;
         persist::flush(domain_, fresh, sizeof(node) + value_bytes_);
+        if (fences_ == 1) persist::fence(domain_); // the node before its link
+        buckets_[at.bucket] = fresh;
         persist::flush(domain_, &buckets_[at.bucket], sizeof(node*));
-        persist::fence(domain_);
-        persist::counters& count = persist::thread_counters();
-        ++count.log_entries;
-        count.log_bytes += sizeof entry;
-        count.pm_bytes += sizeof entry + sizeof(node) + value_bytes_ + sizeof(node*);
+        if (fences_ == 2) persist::fence(domain_);
+        persist::thread_counters().pm_bytes += sizeof(node) + value_bytes_ + sizeof(node*);
         return true;
     }
     bool find(std::uint64_t key, void* value) noexcept override {
@@ -82,15 +80,28 @@ public:
         persist::fence(domain_);
         std::memcpy(found->value, value, value_bytes_);
         persist::flush(domain_, found->value, value_bytes_);
-        persist::fence(domain_);
+        if (fences_ == 2) persist::fence(domain_);
         return true;
     }
     std::uint64_t scan(std::uint64_t, std::uint64_t, void*) noexcept override { return 0; }
     map_facts facts() const override {
-        return {domain_ != domain::process, true, true, "no recovery: a floor, not a map"};
+        return {domain_ != domain::process, true, true,
+                fences_ == 2 ? "no recovery: a floor, not a map"
+                             : "no recovery, updates durable by the next one's fence: a floor"};
     }
 
 private:
+    void log_insertion(const chained_place& at, const node* fresh, std::uint64_t key) noexcept {
+        const log_line entry{{1, reinterpret_cast<std::uint64_t>(&buckets_[at.bucket]),
+                              reinterpret_cast<std::uint64_t>(buckets_[at.bucket]),
+                              reinterpret_cast<std::uint64_t>(fresh), key, 0, 0, 0}};
+        persist::copy(domain_, own_log(), &entry, sizeof entry);
+        persist::fence(domain_);
+        persist::counters& count = persist::thread_counters();
+        ++count.log_entries;
+        count.log_bytes += sizeof entry;
+        count.pm_bytes += sizeof entry;
+    }
     node* search(const chained_place& at, std::uint64_t key) const noexcept {
         node* each = buckets_[at.bucket];
         while (each != nullptr && each->key != key) each = each->next;
@@ -109,6 +120,7 @@ private:
         return mine;
     }
 
+    unsigned fences_; // of an operation
     std::size_t value_bytes_;
     std::uint64_t buckets_each_;
     domain domain_;
@@ -123,8 +135,11 @@ private:
 
 } // namespace
 
+std::unique_ptr<map_under_test> make_map_floor_1f(const map_options& given) {
+    return std::make_unique<floor_map>(given, 1);
+}
 std::unique_ptr<map_under_test> make_map_floor_2f(const map_options& given) {
-    return std::make_unique<floor_2f_map>(given);
+    return std::make_unique<floor_map>(given, 2);
 }
 
 } // namespace hf::bench

@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The least that a logged in-place update of a stack, queue or array can cost: one log line stored
-// non-temporally and fenced, then what it changes flushed and fenced. Lists of nodes from a
-// volatile free list, no recovery: a floor to compare with. In process mode its fences order only.
+// The least that an in-place update of a stack, queue or array can cost: floors to compare with.
+// Lists of nodes from a volatile free list, no recovery. In process mode their fences order only.
+//
+//   floor-2f  one log line stored non-temporally and fenced, then what it changes flushed and
+//             fenced: durable on return
+//   floor-1f  an array's element is stored, flushed and fenced: durable on return. All else is
+//             durable by the next one's fence: a list's node flushed and fenced, then what names it
+//             flushed; two elements that change places flushed behind a log line's fence
 #include "../containers/sequences.hpp"
 #include "../temporary_file.hpp"
 #include "mapped_file.hpp"
@@ -26,13 +31,16 @@ struct ends {
     std::uint64_t count;
 };
 
-template <class Kind> class floor_2f : public Kind {
+template <class Kind> class floor : public Kind {
 public:
-    explicit floor_2f(const sequence_options& given)
-        : domain_(given.file.mode == hf::mode::process ? domain::process : domain::adr),
+    floor(const sequence_options& given, unsigned fences)
+        : fences_(fences),
+          domain_(given.file.mode == hf::mode::process ? domain::process : domain::adr),
           file_(file_options(given)), log_(file_.bytes()), ends_(new(log_ + line_bytes) ends{}) {}
     map_facts facts() const override {
-        return {domain_ != domain::process, true, true, "no recovery: a floor, no container"};
+        return {domain_ != domain::process, true, true,
+                fences_ == 2 ? "no recovery: a floor, no container"
+                             : "no recovery, one fence an update: a floor"};
     }
 
 protected:
@@ -46,16 +54,22 @@ protected:
     }
     std::byte* first_free() const noexcept { return log_ + 2 * line_bytes; }
 
+    /// What an operation changed is flushed: its last fence, or the next one's.
+    void finish() noexcept {
+        if (fences_ == 2) persist::fence(domain_);
+    }
+
+    unsigned fences_; // of an operation
     domain domain_;
     mapped_file file_;
     std::byte* log_;
     ends* ends_;
 };
 
-class floor_list final : public floor_2f<list_under_test> {
+class floor_list final : public floor<list_under_test> {
 public:
-    explicit floor_list(const sequence_options& given)
-        : floor_2f(given), queue_(given.which == sequence::queue),
+    floor_list(const sequence_options& given, unsigned fences)
+        : floor(given, fences), queue_(given.which == sequence::queue),
           bump_(reinterpret_cast<node*>(first_free())) {}
     bool push(std::uint64_t value) noexcept override {
         node* made = bump_;
@@ -66,27 +80,29 @@ public:
             made = free_.back();
             free_.pop_back();
         }
-        log(made, value, reinterpret_cast<std::uint64_t>(ends_->back));
+        if (fences_ == 2) log(made, value, reinterpret_cast<std::uint64_t>(ends_->back));
         *made = {queue_ ? nullptr : ends_->next, value};
         persist::flush(domain_, made, sizeof *made);
+        if (fences_ == 1) persist::fence(domain_); // the node before what names it
         node*& link = !queue_ || ends_->count == 0 ? ends_->next : ends_->back->next;
         link = made;
         persist::flush(domain_, &link, sizeof link);
         ends_->back = made;
         ++ends_->count;
         persist::flush(domain_, ends_, sizeof *ends_);
-        persist::fence(domain_);
+        finish();
         return true;
     }
     bool pop(std::uint64_t& value) noexcept override {
         if (ends_->count == 0) return false;
         node* gone = ends_->next;
         value = gone->value;
-        log(gone, value, reinterpret_cast<std::uint64_t>(gone->next));
+        if (fences_ == 2) log(gone, value, reinterpret_cast<std::uint64_t>(gone->next));
+        else persist::fence(domain_); // for the last one
         ends_->next = gone->next;
         --ends_->count;
         persist::flush(domain_, ends_, sizeof *ends_);
-        persist::fence(domain_);
+        finish();
         free_.push_back(gone);
         return true;
     }
@@ -97,10 +113,10 @@ private:
     std::vector<node*> free_;
 };
 
-class floor_array final : public floor_2f<vector_under_test> {
+class floor_array final : public floor<vector_under_test> {
 public:
-    explicit floor_array(const sequence_options& given)
-        : floor_2f(given), elements_(reinterpret_cast<std::uint64_t*>(first_free())) {}
+    floor_array(const sequence_options& given, unsigned fences)
+        : floor(given, fences), elements_(reinterpret_cast<std::uint64_t*>(first_free())) {}
     bool push(std::uint64_t value) noexcept override {
         elements_[ends_->count++] = value;
         return true;
@@ -110,7 +126,7 @@ public:
         return true;
     }
     bool set(std::uint64_t index, std::uint64_t value) noexcept override {
-        log(&elements_[index], elements_[index], value);
+        if (fences_ == 2) log(&elements_[index], elements_[index], value);
         elements_[index] = value;
         persist::flush(domain_, &elements_[index], sizeof value);
         persist::fence(domain_);
@@ -121,7 +137,7 @@ public:
         std::swap(elements_[one], elements_[other]);
         persist::flush(domain_, &elements_[one], sizeof *elements_);
         persist::flush(domain_, &elements_[other], sizeof *elements_);
-        persist::fence(domain_);
+        finish();
         return true;
     }
 
@@ -129,11 +145,18 @@ private:
     std::uint64_t* elements_;
 };
 
+std::unique_ptr<sequence_under_test> make_floor(const sequence_options& given, unsigned fences) {
+    if (indexed(given.which)) return std::make_unique<floor_array>(given, fences);
+    return std::make_unique<floor_list>(given, fences);
+}
+
 } // namespace
 
+std::unique_ptr<sequence_under_test> make_sequence_floor_1f(const sequence_options& given) {
+    return make_floor(given, 1);
+}
 std::unique_ptr<sequence_under_test> make_sequence_floor_2f(const sequence_options& given) {
-    if (indexed(given.which)) return std::make_unique<floor_array>(given);
-    return std::make_unique<floor_list>(given);
+    return make_floor(given, 2);
 }
 
 } // namespace hf::bench
