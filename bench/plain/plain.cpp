@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "plain.hpp"
 
+#include "../child.hpp"
+#include "../run.hpp"
 #include "../temporary_file.hpp"
 #include "run.hpp"
 
@@ -10,6 +12,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 
 namespace hf::bench::plain {
 namespace {
@@ -44,9 +47,10 @@ double per_section(const row& of, std::uint64_t events) {
     return static_cast<double>(events) / static_cast<double>(of.sections);
 }
 
-void run_round(std::vector<table_row>& rows, std::size_t number, const plain_options& options) {
+void run_round(std::vector<table_row>& rows, const subject& one, const plain_options& options) {
     for (const std::string& engine : options.engines) {
-        const ran done = run(engine, number, options.run);
+        if (!has(engine, one)) continue;
+        const ran done = run(engine, one, options.run);
         if (!done.difference.empty()) give_up(engine + ": " + done.difference);
         for (std::size_t r = 0; r < done.rows.size(); ++r) {
             cell& to = rows[r].by_engine[engine];
@@ -58,22 +62,21 @@ void run_round(std::vector<table_row>& rows, std::size_t number, const plain_opt
 }
 
 std::vector<table_row> measure_all(const plain_options& options) {
-    const std::vector<subject> all = corpus();
     std::vector<table_row> rows;
-    for (std::size_t number = 0; number < all.size(); ++number) {
-        if (std::string_view(all[number].name).find(options.only) == std::string_view::npos)
-            continue;
-        std::vector<table_row> own(all[number].erase == nullptr ? 1 : 2);
-        for (unsigned round = 0; round < options.rounds; ++round) run_round(own, number, options);
+    for (const subject& each : corpus()) {
+        if (std::string_view(each.name).find(options.only) == std::string_view::npos) continue;
+        std::vector<table_row> own(each.erase == nullptr ? 1 : 2);
+        for (unsigned round = 0; round < options.rounds; ++round) run_round(own, each, options);
         rows.insert(rows.end(), own.begin(), own.end());
     }
     return rows;
 }
 
 /// How many times as fast redo is as another.
-double redo_over(const table_row& of, const std::string& engine) {
+std::optional<double> redo_over(const table_row& of, const std::string& engine) {
     const auto redo = of.by_engine.find("redo"), other = of.by_engine.find(engine);
-    if (redo == of.by_engine.end() || other == of.by_engine.end()) return 0;
+    if (engine == "redo" || redo == of.by_engine.end() || other == of.by_engine.end())
+        return std::nullopt;
     return median(other->second.ns) / median(redo->second.ns);
 }
 
@@ -90,6 +93,7 @@ ordered_json json_of(const std::vector<table_row>& rows, const plain_options& op
         ordered_json row;
         row["name"] = each.name;
         for (const std::string& engine : options.engines) {
+            if (!each.by_engine.contains(engine)) continue;
             const cell& in = each.by_engine.at(engine);
             ordered_json one;
             one["ops_per_second"] = 1e9 / median(in.ns);
@@ -102,10 +106,33 @@ ordered_json json_of(const std::vector<table_row>& rows, const plain_options& op
             row[engine] = one;
         }
         for (const std::string& engine : options.engines)
-            if (engine != "redo") row["redo_over_" + engine] = redo_over(each, engine);
+            if (const auto ratio = redo_over(each, engine)) row["redo_over_" + engine] = *ratio;
         out["rows"].push_back(row);
     }
     return out;
+}
+
+bool counts(const std::string& engine) {
+    return engine == "undo" || engine == "clobber" || engine == "redo";
+}
+
+std::string line_of(const table_row& row, const std::vector<std::string>& engines) {
+    std::string speeds, fences, entries, ratios;
+    for (const std::string& engine : engines) {
+        const auto found = row.by_engine.find(engine);
+        speeds += found == row.by_engine.end()
+                      ? fmt::format("{:>9}", "-")
+                      : fmt::format("{:>9.0f}", 1e6 / median(found->second.ns));
+        if (counts(engine)) {
+            const auto& last = found->second.last;
+            fences += fmt::format("{:>6.2f}", per_section(last, last.events.fences));
+            entries += fmt::format("{:>6.2f}", per_section(last, last.events.log_entries));
+        }
+        if (engine == "redo") continue;
+        const auto ratio = redo_over(row, engine);
+        ratios += ratio ? fmt::format("{:>10.2f}", *ratio) : fmt::format("{:>10}", "-");
+    }
+    return fmt::format("{:<36}{} {:>20} {:>20} {}\n", row.name, speeds, fences, entries, ratios);
 }
 
 std::string table_of(const std::vector<table_row>& rows, const plain_options& options) {
@@ -113,35 +140,21 @@ std::string table_of(const std::vector<table_row>& rows, const plain_options& op
                                   "{} elements before, {}; medians of {} interleaved rounds\n\n",
                                   options.mode, options.run.ops, options.run.records,
                                   options.run.directory, options.rounds);
-    out += fmt::format("{:<40}", "1000 operations/s");
+    out += fmt::format("{:<36}", "1000 operations/s");
     for (const std::string& engine : options.engines) out += fmt::format("{:>9}", engine);
-    out += fmt::format("  {:<20}{:<20}", "fences", "log entries");
+    out += fmt::format(" {:>20} {:>20} ", "fences", "log entries");
     for (const std::string& engine : options.engines)
-        if (engine != "redo") out += fmt::format("{:>9}", "/" + engine);
+        if (engine != "redo") out += fmt::format("{:>10}", "/" + engine);
     out += "\n";
-    for (const table_row& each : rows) {
-        out += fmt::format("{:<40}", each.name);
-        std::string fences, entries;
-        for (const std::string& engine : options.engines) {
-            const cell& in = each.by_engine.at(engine);
-            out += fmt::format("{:>9.0f}", 1e6 / median(in.ns));
-            if (engine != "undo" && engine != "clobber" && engine != "redo") continue;
-            fences += fmt::format("{:<6.2f}", per_section(in.last, in.last.events.fences));
-            entries += fmt::format("{:<6.2f}", per_section(in.last, in.last.events.log_entries));
-        }
-        out += fmt::format("  {:<20}{:<20}", fences, entries);
-        for (const std::string& engine : options.engines)
-            if (engine != "redo") out += fmt::format("{:>9.2f}", redo_over(each, engine));
-        out += "\n";
-    }
+    for (const table_row& each : rows) out += line_of(each, options.engines);
     return out +
-           "\nfences and log entries: per section, of engines undo, clobber and redo as far as "
-           "they ran; /X: redo's speed over X's\n";
+           "\nfences, log entries: per section, of undo, clobber and redo as far as they ran; "
+           "/X: redo's speed over X's\n";
 }
 
 } // namespace
 
-void add_plain(CLI::App& bench, char**) {
+void add_plain(CLI::App& bench, char** arguments) {
     auto options = std::make_shared<plain_options>();
     CLI::App* command =
         bench.add_subcommand("plain", "other people's structures, as they stand, in sections");
@@ -164,7 +177,11 @@ void add_plain(CLI::App& bench, char**) {
         ->capture_default_str();
     command->add_option("--dir", options->run.directory)->capture_default_str();
     command->add_flag("--json", options->json, "print one JSON object instead of a table");
-    command->callback([options] {
+    command->callback([options, arguments] {
+        bench::run_options peers;
+        peers.engine = "pmdk";
+        peers.mode = options->mode;
+        become_with(environment_for(peers), arguments);
         options->run.mode = options->mode == "pmem" ? hf::mode::pmem : hf::mode::process;
         const std::vector<table_row> rows = measure_all(*options);
         fmt::print("{}\n",

@@ -15,16 +15,16 @@ run_options small() { return {.records = 700, .ops = 600, .batch = 100}; }
 TEST(PlainCode, EveryBuildHasTheAnswersOfItsModel) {
     const std::vector<subject> all = corpus();
     EXPECT_GE(all.size(), 18U);
-    for (std::size_t number = 0; number < all.size(); ++number)
+    for (const subject& each : all)
         for (const std::string& build : builds()) {
             SCOPED_TRACE(build);
-            EXPECT_EQ(run(build, number, small()).difference, "");
+            if (has(build, each)) EXPECT_EQ(run(build, each, small()).difference, "");
         }
 }
 
 TEST(PlainCode, RedoTakesTwoFencesASection) {
-    for (std::size_t number = 0; number < corpus().size(); ++number) {
-        const ran done = run("redo", number, small());
+    for (const subject& one : corpus()) {
+        const ran done = run("redo", one, small());
         for (const row& each : done.rows) {
             EXPECT_EQ(each.sections, small().ops);
             EXPECT_EQ(each.events.fences, 2 * each.sections) << each.name;
@@ -32,12 +32,20 @@ TEST(PlainCode, RedoTakesTwoFencesASection) {
     }
 }
 
+TEST(PlainCode, EveryEngineHasAllOfItAndLibpmemobjTheTextbook) {
+    for (const subject& each : corpus())
+        for (const std::string& build : builds())
+            EXPECT_EQ(has(build, each),
+                      build != "pmdk" || std::string_view(each.name) == "textbook chained map")
+                << build << " " << each.name;
+}
+
 TEST(PlainCode, FloorsTakeTheirOneOrTwo) {
-    for (std::size_t number = 0; number < corpus().size(); ++number) {
-        for (const row& each : run("none", number, small()).rows) EXPECT_EQ(each.events.fences, 0U);
-        for (const row& each : run("floor-1f", number, small()).rows)
+    for (const subject& one : corpus()) {
+        for (const row& each : run("none", one, small()).rows) EXPECT_EQ(each.events.fences, 0U);
+        for (const row& each : run("floor-1f", one, small()).rows)
             EXPECT_EQ(each.events.fences, each.sections) << each.name;
-        for (const row& each : run("floor-2f", number, small()).rows)
+        for (const row& each : run("floor-2f", one, small()).rows)
             EXPECT_EQ(each.events.fences, 2 * each.sections) << each.name;
     }
 }

@@ -5,30 +5,37 @@
 #include "corpus.hpp"
 #include "floor.hpp"
 #include "model.hpp"
+#include "pmdk.hpp"
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
 #include <algorithm>
-#include <chrono>
+#include <ctime>
 
 namespace hf::bench::plain {
 namespace {
 
+/// Of libpmemobj's there is one only.
+subjects of_pmdk() { return {&pmdk_textbook(), 1}; }
+
+enum class memory_of : std::uint8_t { arena, engine, pmdk };
 struct build {
     const char* name;
     subjects (*all)();
-    const hf::engine* (*engine)() = nullptr; // null: in an arena
+    memory_of memory;
+    const hf::engine* (*engine)() = nullptr;
     floor_fences fences = floor_fences::one;
 };
 const build every[] = {
-    {"none", hf_bench_plain_none},
-    {"floor-1f", hf_bench_plain_floor, nullptr, floor_fences::one},
-    {"floor-2f", hf_bench_plain_floor, nullptr, floor_fences::two},
-    {"undo", hf_bench_plain_undo, hf::undo::engine},
-    {"clobber", hf_bench_plain_clobber, hf::clobber::engine},
-    {"redo", hf_bench_plain_redo, hf::redo::engine},
+    {"none", hf_bench_plain_none, memory_of::arena},
+    {"floor-1f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::one},
+    {"floor-2f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::two},
+    {"pmdk", of_pmdk, memory_of::pmdk},
+    {"undo", hf_bench_plain_undo, memory_of::engine, hf::undo::engine},
+    {"clobber", hf_bench_plain_clobber, memory_of::engine, hf::clobber::engine},
+    {"redo", hf_bench_plain_redo, memory_of::engine, hf::redo::engine},
 };
 constexpr std::uint64_t pool_bytes = 64 << 20;
 
@@ -55,15 +62,21 @@ void add(persist::counters& to, const persist::counters& before, const persist::
     to.kept_entries += now.kept_entries - before.kept_entries;
 }
 
+/// Of the thread: what else the machine does is not measured.
+double processor_seconds() {
+    timespec now{};
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
+}
+
 /// Runs 'one(i)' for each i of [first, first + count) and puts them down to 'to'.
 template <class Operation>
 void measure(row& to, std::uint64_t first, std::uint64_t count, const Operation& one) {
     const persist::counters before = persist::thread_counters();
-    const auto start = std::chrono::steady_clock::now();
+    const double start = processor_seconds();
     for (std::uint64_t i = first; i < first + count; ++i) one(i);
-    const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
+    to.seconds += processor_seconds() - start;
     add(to.events, before, persist::thread_counters());
-    to.seconds += elapsed.count();
     to.sections += count;
 }
 
@@ -116,14 +129,14 @@ std::vector<subject> corpus() {
     return {all.first, all.first + all.count};
 }
 
-ran run(std::string_view name, std::size_t number, const run_options& options) {
-    const build& b = *std::ranges::find(every, name, &build::name);
-    const subject& of = b.all().first[number];
-    if (b.engine == nullptr) {
-        const bool durable = b.all == hf_bench_plain_floor && options.mode == hf::mode::pmem;
-        arena memory(options.directory, pool_bytes, durable, b.fences);
-        return run_at(memory.root(), of, options);
-    }
+bool has(std::string_view name, const subject& one) {
+    const subjects all = std::ranges::find(every, name, &build::name)->all();
+    return std::ranges::any_of(all.first, all.first + all.count, [&](const subject& each) {
+        return std::string_view(each.name) == one.name;
+    });
+}
+
+static ran run_in_pool(const subject& of, const hf::engine* engine, const run_options& options) {
     const temporary_file file(options.directory, "plain");
     hf::open_options how;
     how.layout = "bench/plain/1";
@@ -131,11 +144,27 @@ ran run(std::string_view name, std::size_t number, const run_options& options) {
     how.max_bytes = 4 * pool_bytes;
     how.mode = options.mode;
     how.prefault = true;
-    how.engines = {b.engine()};
+    how.engines = {engine};
     how.seal = false; // nobody opens it again
     auto pool = hf::pool::open(file.path(), how);
     if (!pool) give_up(pool.error().what());
     return run_at(pool->root<root>(), of, options);
+}
+
+ran run(std::string_view name, const subject& one, const run_options& options) {
+    const build& b = *std::ranges::find(every, name, &build::name);
+    const subjects all = b.all();
+    const subject& of = *std::ranges::find(all.first, all.first + all.count,
+                                           std::string_view(one.name), &subject::name);
+    if (b.memory == memory_of::engine) return run_in_pool(of, b.engine(), options);
+    if (b.memory == memory_of::pmdk) {
+        const temporary_file file(options.directory, "plain");
+        const pmdk_pool pool(file.path(), pool_bytes);
+        return run_at(pool.root(), of, options);
+    }
+    const bool durable = b.all == hf_bench_plain_floor && options.mode == hf::mode::pmem;
+    arena memory(options.directory, pool_bytes, durable, b.fences);
+    return run_at(memory.root(), of, options);
 }
 
 } // namespace hf::bench::plain

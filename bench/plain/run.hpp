@@ -35,11 +35,13 @@ struct ran {
     std::string difference; // from the model; empty when there is none
 };
 
-/// none, floor-1f, floor-2f, undo, clobber, redo.
+/// none, floor-1f, floor-2f, pmdk, undo, clobber, redo.
 const std::vector<std::string>& builds();
-/// The corpus, in the order that all builds have it.
+/// The corpus. Builds are asked for a subject by its name.
 std::vector<subject> corpus();
-/// Requires: 'build' is one of builds(), 'number' one of the corpus; no pool is open.
-ran run(std::string_view build, std::size_t number, const run_options& options);
+/// Whether the build has it: pmdk has one of them.
+bool has(std::string_view build, const subject& one);
+/// Requires: the build has it; no pool is open.
+ran run(std::string_view build, const subject& one, const run_options& options);
 
 } // namespace hf::bench::plain
