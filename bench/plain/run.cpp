@@ -98,7 +98,8 @@ ran run_at(void* root, const subject& of, const run_options& options) {
     inserted(0, records);
     // The oldest go. A batch is in and out again before the clock is looked at.
     for (std::uint64_t done = 0; done < options.ops;) {
-        const std::uint64_t count = std::min({options.batch, options.ops - done, records});
+        std::uint64_t count = std::min(options.batch, options.ops - done);
+        if (of.erase != nullptr) count = std::min(count, records);
         measure(result.rows[0], records + done, count, insert);
         inserted(records + done, count);
         if (of.erase != nullptr) {
