@@ -10,8 +10,9 @@ extern "C" hf::bench::plain::subjects HF_STRUCTURES_JOIN(hf_bench_plain_, HF_BEN
     using namespace hf::bench::plain;
     static const std::vector<subject> all = [] {
         std::vector<subject> found;
-        for (const subjects& some : {textbook::list(), ut_hash::list(), boost_trees::list(),
-                                     boost_hash::list(), libstdcxx::list(), libcxx::list()})
+        for (const subjects& some :
+             {textbook::list(), ut_hash::list(), boost_trees::list(), boost_hash::list(),
+              libstdcxx::list(), libstdcxx_nodes::list(), libcxx::list()})
             found.insert(found.end(), some.first, some.first + some.count);
         return found;
     }();

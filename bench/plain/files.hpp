@@ -14,6 +14,7 @@ namespace ut_hash { subjects list(); }
 namespace boost_trees { subjects list(); }
 namespace boost_hash { subjects list(); }
 namespace libstdcxx { subjects list(); }
+namespace libstdcxx_nodes { subjects list(); }
 namespace libcxx { subjects list(); }
 // clang-format on
 
