@@ -5,6 +5,7 @@
 #include "child.hpp"
 #include "compare.hpp"
 #include "containers/sequence_under_test.hpp"
+#include "plain/plain.hpp"
 #include "restart.hpp"
 #include "run.hpp"
 
@@ -213,6 +214,7 @@ void add_command(CLI::App& app, char** arguments) {
     add_applications(*bench, arguments);
     add_compare(*bench);
     add_restart(*bench, arguments);
+    plain::add_plain(*bench, arguments);
 }
 
 } // namespace hf::bench

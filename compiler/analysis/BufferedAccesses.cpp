@@ -74,8 +74,10 @@ static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
         continue;
       bool Writes = Extent.What == ArgumentExtent::Result ||
                     Extent.What == ArgumentExtent::End;
-      (Writes ? Found.Writes : Found.Reads)
-          .insert(&Call->getArgOperandUse(Extent.Argument));
+      if (Writes || Extent.What == ArgumentExtent::Append)
+        Found.Writes.insert(&Call->getArgOperandUse(Extent.Argument));
+      if (!Writes)
+        Found.Reads.insert(&Call->getArgOperandUse(Extent.Argument));
     }
   }
   for (const Read &R : All.Reads)

@@ -26,6 +26,9 @@ static constexpr ArgumentExtent result(int Argument, unsigned Bytes) {
 static constexpr ArgumentExtent end(int Argument) {
   return {ArgumentExtent::End, Argument};
 }
+static constexpr ArgumentExtent append(int Argument) {
+  return {ArgumentExtent::Append, Argument};
+}
 
 static constexpr int Zero = -1, NoLimit = -1;
 static constexpr unsigned LongDouble = 10;
@@ -55,6 +58,8 @@ static const BufferedCall Table[] = {
     {"clock_gettime", {result(1, sizeof(timespec))}},
     {"hf_c_strcasecmp", {string(0), string(1)}},
     {"hf_c_strncasecmp", {until(0, Zero, 2), until(1, Zero, 2)}},
+    {"hf_c_strcat", {append(0), string(1)}},
+    {"hf_c_strcat_chk", {append(0), string(1)}},
     {"hf_c_atoi", {string(0)}},
     {"hf_c_atol", {string(0)}},
     {"hf_c_atoll", {string(0)}},

@@ -19,6 +19,7 @@ struct ArgumentExtent {
     String, ///< reads bytes up to a zero
     Result, ///< writes 'Width' bytes
     End,    ///< unless null: writes a pointer into argument 0, a String
+    Append, ///< a String, behind which it copies the String of argument 1
   };
   Kind What = None;
   int Argument = -1;

@@ -278,8 +278,9 @@ static std::string whyHidden(StringRef Name, const std::string &Pretty) {
   if (Name.contains("_Rb_tree_") || Name.contains("15_List_node_base"))
     return "call of " + Pretty +
            ", by which libstdc++'s containers change their nodes out of sight: "
-           "build with -stdlib=libc++, whose containers are all in headers, or "
-           "use a container of hf::structures";
+           "include <holdfast/libstdcxx.hpp>, which has a body for it, build "
+           "with -stdlib=libc++, whose containers are all in headers, or use a "
+           "container of hf::structures";
   return "call of " + Pretty +
          ", whose body is not visible here: define it in a header, mark it "
          "HF_PURE, or use link-time optimisation";

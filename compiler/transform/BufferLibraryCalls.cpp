@@ -7,7 +7,7 @@
 //    place of another. A pointer that it returns into that place becomes one
 //    into what was searched.
 // 2. A relative of memcpy or strcpy that writes what is buffered becomes calls
-//    of the runtime. Fortified ones check how much room there is, as before.
+//    of the runtime, and so does strcat. Fortified ones check how much room there is, as before.
 // 3. A result that goes through a pointer goes by way of a local variable, and so
 //    does the end of a number, which then points into the text as in (1).
 #include "transform/BufferLibraryCalls.h"
@@ -30,9 +30,12 @@ public:
       : Call(Call), Found(Found), Engine(Engine), Builder(Engine, Call, Call) {}
 
   void run() {
-    if (const BufferedCall *Shape = findBufferedCall(Call))
-      rewriteBuffered(*Shape);
-    else if (const RangeWriter *Shape = findRangeWriter(Call))
+    if (const BufferedCall *Shape = findBufferedCall(Call)) {
+      if (Shape->Extents[0].What == ArgumentExtent::Append && writes(0))
+        append();
+      else
+        rewriteBuffered(*Shape);
+    } else if (const RangeWriter *Shape = findRangeWriter(Call))
       rewriteRangeWriter(*Shape);
   }
 
@@ -81,6 +84,20 @@ private:
       if (Shape.PointsInto == A)
         translateResult(Place, Old);
     }
+  }
+
+  /// strcat to what is buffered. All lengths are found out before it is stored.
+  void append() {
+    Value *To = argument(0), *From = argument(1);
+    Value *Before = Builder.lengthOfString(Builder.readString(To));
+    Value *Bytes =
+        Builder.CreateAdd(Builder.lengthOfString(Builder.readString(From)),
+                          Builder.word(uint64_t(1)));
+    if (Call.arg_size() > 2)
+      checkRoom(Builder.CreateAdd(Before, Bytes), argument(2));
+    Builder.copy(Builder.CreatePtrAdd(To, Before), From, Bytes);
+    Call.replaceAllUsesWith(To);
+    Call.eraseFromParent();
   }
 
   /// Stores where a number ends in 'Text', whatever the function was given for

@@ -2,7 +2,8 @@
 //
 // Containers of the standard library in a pool: std::map<K, V, std::less<K>,
 // hf::allocator<std::pair<const K, V>>>. They are compiled into the section that changes them, as
-// they stand; that needs containers whose code is all in headers: libc++'s (-stdlib=libc++).
+// they stand; that needs containers whose code is all in headers: libc++'s (-stdlib=libc++), or
+// libstdc++'s with <holdfast/libstdcxx.hpp>.
 //
 // (1) Stateless: a container takes memory from the pool of the section that runs. Pointers are
 //     plain, so a container that lies in the pool is whole when it is opened again.

@@ -28,7 +28,7 @@ LEVEL = {"base": 0, "trace": 1, "persist": 2, "pool": 3, "alloc": 4, "log": 5, "
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
          "check": 12}        # for tests: no module may include it
 PUBLIC = {"result": "base", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
-          "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section",
+          "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "libstdcxx": "section",
           "clobber": "clobber", "undo": "undo", "redo": "redo", "mod": "mod", "engines": "engines", "holdfast": "c",
           "mod.h": "c", "mark": "base", "crash": "crash"}
 

@@ -33,6 +33,10 @@ HF_TXFUNC void copies_until(page* p, const char* from) noexcept {
     // CHECK: redo.cpp:[[@LINE+1]]:5: error: call of 'memccpy' with
     memccpy(p->text, from, ';', sizeof p->text);
 }
+HF_TXFUNC void appends_so_many(page* p, const char* from) noexcept {
+    // CHECK: redo.cpp:[[@LINE+1]]:5: error: call of 'strncat' with
+    std::strncat(p->text, from, 5);
+}
 static int by_value(const void* a, const void* b) {
     return *static_cast<const int*>(a) - *static_cast<const int*>(b);
 }
@@ -54,5 +58,6 @@ HF_TXFUNC void known_extents(page* p) noexcept {
     char* behind = nullptr;
     p->number += std::strtol(p->text, &behind, 10) + (behind - p->text);
     p->number += std::memcmp(p->text, p->numbers, sizeof p->numbers);
+    std::strcat(p->text, p->text + 32);
 }
 #endif

@@ -129,6 +129,19 @@ HF_TXFUNC void copies_strings(page* p) noexcept {
 }
 ON_A_PAGE(copies_strings)
 
+HF_TXFUNC void appends_strings(page* p) noexcept {
+    char local[64] = "<";
+    p->result = std::strcat(p->text, p->other) - p->text; // nothing is buffered yet
+    p->other[5] = '\0';
+    std::strcat(p->text, p->other);
+    std::strcat(local, p->text + 30);
+    std::strcat(p->other, local);
+    std::strcat(std::strcat(p->other, ";"), p->text + 12);
+    p->text[3] = '\0';
+    std::strcat(p->text, local + 7);
+}
+ON_A_PAGE(appends_strings)
+
 HF_TXFUNC void reads_numbers(page* p) noexcept {
     char* behind = nullptr;
     p->other[2] = '7';

@@ -99,6 +99,25 @@ define ptr @strings(ptr %p, ptr %q, i64 %n) #0 {
   ret ptr %d
 }
 
+define ptr @appends(ptr %p, ptr %q) #0 {
+; CHECK-LABEL: define internal ptr @appends.hf_body(
+; CHECK: %[[S:.*]] = call ptr @hf_redo_read_string(ptr %p)
+; CHECK-NEXT: %[[L:.*]] = call i64 @strlen(ptr %[[S]])
+; CHECK-NEXT: %[[T:.*]] = call ptr @hf_redo_read_string(ptr %q)
+; CHECK-NEXT: %[[M:.*]] = call i64 @strlen(ptr %[[T]])
+; CHECK-NEXT: %[[B:.*]] = add i64 %[[M]], 1
+; CHECK-NEXT: %[[E:.*]] = getelementptr i8, ptr %p, i64 %[[L]]
+; CHECK-NEXT: call void @hf_redo_copy(ptr %[[E]], ptr %q, i64 %[[B]])
+; CHECK-NEXT: %[[U:.*]] = call ptr @hf_redo_read_string(ptr %q)
+; CHECK-NEXT: call ptr @hf_c_strcat(ptr %local, ptr %[[U]])
+; CHECK-NEXT: ret ptr %p
+  %local = alloca [64 x i8]
+  store i8 0, ptr %local
+  %a = call ptr @strcat(ptr %p, ptr %q)
+  %b = call ptr @strcat(ptr %local, ptr %q)
+  ret ptr %a
+}
+
 define ptr @fortified(ptr %p, ptr %q, i64 %n, i64 %room) #0 {
 ; CHECK-LABEL: define internal ptr @fortified.hf_body(
 ; CHECK: %[[TOO:.*]] = icmp ugt i64 %n, %room
@@ -169,6 +188,7 @@ declare i32 @memcmp(ptr, ptr, i64)
 declare i32 @strncmp(ptr, ptr, i64)
 declare ptr @strcpy(ptr, ptr)
 declare ptr @stpcpy(ptr, ptr)
+declare ptr @strcat(ptr, ptr)
 declare ptr @strncpy(ptr, ptr, i64)
 declare ptr @__memcpy_chk(ptr, ptr, i64, i64)
 declare i64 @strtol(ptr, ptr, i32)

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The corpus by build: engines, and two that no pool knows. 'none' is the plain code; 'floor' the same
+// with the lines noted that it dirties, which are made durable at the end of a section. Both take memory
+// from floor.hpp's arena.
+#pragma once
+
+#include "subject.hpp"
+
+extern "C" {
+hf::bench::plain::subjects hf_bench_plain_none();
+hf::bench::plain::subjects hf_bench_plain_floor();
+hf::bench::plain::subjects hf_bench_plain_undo();
+hf::bench::plain::subjects hf_bench_plain_clobber();
+hf::bench::plain::subjects hf_bench_plain_redo();
+}

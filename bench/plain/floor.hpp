@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The least that a section can cost: its code, a note of the lines it dirties, and ordering points. No log,
+// nothing recovers: a floor to compare with.
+//
+// The build 'floor' is compiled as engine undo is, so that each store is announced, and what undo's
+// runtime is called there is this one (CMakeLists.txt).
+#pragma once
+
+#include "../temporary_file.hpp"
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+namespace hf::bench::plain {
+
+enum class floor_fences : std::uint8_t {
+    one, // what the section dirtied is flushed, and waited for
+    two, // before that one line is stored non-temporally, and waited for: as engine floor-2f has it
+};
+
+/// Memory for the builds 'none' and 'floor', in a file. While it exists, their sections take theirs from it.
+class arena {
+public:
+    arena(const std::string& directory, std::uint64_t bytes, bool durable, floor_fences fences);
+    ~arena();
+    arena(const arena&) = delete;
+    arena& operator=(const arena&) = delete;
+
+    void* root() const noexcept { return base_; }
+    /// Null when there is no room. Freed blocks of the same size come first, unless they are large.
+    void* take(std::uint64_t bytes) noexcept;
+    void give(void* block) noexcept;
+    /// Makes what a section dirtied durable.
+    void commit() noexcept;
+
+private:
+    // A block's size stands before it, in a granule of its own.
+    static constexpr std::uint64_t granule = 16;
+    static constexpr std::uint64_t reused_granules = 4096;
+    struct free_block {
+        free_block* next;
+    };
+
+    temporary_file file_;
+    std::uint64_t bytes_;
+    std::byte* base_;
+    std::uint64_t used_;
+    bool durable_;
+    floor_fences fences_;
+    std::array<free_block*, reused_granules> free_{}; // by granules
+};
+
+} // namespace hf::bench::plain
