@@ -153,12 +153,14 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   SmallVector<std::string, 10> Names = {"hf_note_store", "hf_txfunc_register"};
   for (StringRef Step : {"begin", "commit"})
     Names.push_back(Engine.callee(Step));
-  if (Engine.Logs == LoggedWrites::buffered)
+  if (Engine.Logs == LoggedWrites::buffered) {
+    Names.push_back(LibraryOverwrite.str());
     for (StringRef Step : {"write", "put", "copy", "fill", "read",
                            "read_string", "commit_or_throw", "abort"})
       Names.push_back(Engine.callee(Step));
-  else
+  } else {
     Names.push_back(Engine.callee("log"));
+  }
   SmallVector<Value *, 8> Functions;
   for (const std::string &Name : Names)
     Functions.push_back(M.getOrInsertFunction(Name, AnyType).getCallee());
