@@ -93,7 +93,9 @@ static void instrument(ArrayRef<Function *> Txfuncs,
   for (size_t I = 0; I != Txfuncs.size(); ++I) {
     Blocks.push_back(layOutArguments(*Instances[I]));
     Fit &= checkArguments(*Txfuncs[I], Blocks[I]);
-    Fit &= checkCaptures(*Txfuncs[I], *Instances[I], Blocks[I]);
+    // What is never re-executed may be given what dies with the process.
+    if (Options.Engine->Logs != LoggedWrites::buffered)
+      Fit &= checkCaptures(*Txfuncs[I], *Instances[I], Blocks[I]);
     Versions.push_back(hashVersion(*Instances[I], Blocks[I], Options));
   }
 
@@ -151,12 +153,14 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   SmallVector<std::string, 10> Names = {"hf_note_store", "hf_txfunc_register"};
   for (StringRef Step : {"begin", "commit"})
     Names.push_back(Engine.callee(Step));
-  if (Engine.Logs == LoggedWrites::buffered)
+  if (Engine.Logs == LoggedWrites::buffered) {
+    Names.push_back(LibraryOverwrite.str());
     for (StringRef Step : {"write", "put", "copy", "fill", "read",
                            "read_string", "commit_or_throw", "abort"})
       Names.push_back(Engine.callee(Step));
-  else
+  } else {
     Names.push_back(Engine.callee("log"));
+  }
   SmallVector<Value *, 8> Functions;
   for (const std::string &Name : Names)
     Functions.push_back(M.getOrInsertFunction(Name, AnyType).getCallee());

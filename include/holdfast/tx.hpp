@@ -8,6 +8,7 @@
 // (2) A pointer that it captures leads into the pool, or is read through hf::vlog_preserve only.
 //     The compiler refuses closures that hold the address of a local or global variable where it
 //     sees that; what is left, a section that begins with a pointer elsewhere stops the process.
+//     Engine redo, which calls nothing again, allows both: [&] is fine there.
 // (3) It may be left by an exception with engine redo only: the section has then not happened.
 //     Elsewhere the compiler refuses what throws inside.
 //

@@ -22,7 +22,7 @@ int begin_section(const engine_row& engine, const hf_txfunc& function, const voi
                   function.name, function.where);
         return 0;
     }
-    current_section = &section_for(function, args);
+    current_section = &section_for(engine, function, args);
     pool::impl& pool = current_section->pool();
     if ((pool.engine_bits & engine.bit) == 0)
         fatal("%s: %s (%s) runs on an engine that the pool was not opened with%s",

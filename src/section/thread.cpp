@@ -97,7 +97,7 @@ void no_memory_for(const char* call) noexcept {
           call, open->function()->name, open->function()->where);
 }
 
-section& section_for(const hf_txfunc& function, const void* args) {
+section& section_for(const engine_row& engine, const hf_txfunc& function, const void* args) {
     pool::impl* pool = nullptr;
     for (std::uint64_t i = 0; i < function.args_count; ++i) {
         if (function.args[i].kind != HF_ARG_POOL_POINTER) continue;
@@ -105,11 +105,16 @@ section& section_for(const hf_txfunc& function, const void* args) {
         std::memcpy(&pointer, static_cast<const std::byte*>(args) + function.args[i].offset_bytes,
                     sizeof pointer);
         if (pointer == nullptr || (pool != nullptr && pool->contains(pointer))) continue;
+        if (pool != nullptr && engine.sections == engine_sections::buffered &&
+            registry::pool_of(pointer) == nullptr)
+            continue;
         if (pool != nullptr)
             fatal("%s (%s): argument %llu points outside the pool of the arguments before it",
                   function.name, function.where, static_cast<unsigned long long>(i));
         pool = registry::pool_of(pointer);
         if (pool == nullptr) registry::refuse_parents(pointer, function.name);
+        // A section that is never re-executed may be given what dies with the process.
+        if (pool == nullptr && engine.sections == engine_sections::buffered) continue;
         if (pool == nullptr)
             fatal("%s (%s): argument %llu (%p) points to volatile memory, which a re-execution "
                   "would not find: "

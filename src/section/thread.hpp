@@ -29,8 +29,9 @@ struct attachment {
 attachment& attach(hf::pool::impl& pool);
 
 /// The section object for a call of 'function': in the pool that its pointer arguments name.
-/// Aborts, naming the argument, when one points to volatile memory or two name different pools.
-section& section_for(const hf_txfunc& function, const void* args);
+/// Aborts, naming the argument, when one points to volatile memory, which only engines allow that defer
+/// stores, or two name different pools.
+section& section_for(const engine_row& engine, const hf_txfunc& function, const void* args);
 
 /// Ends the process: 'call', which cannot report it, finds no memory. An open section is completed
 /// or rolled back by the next open.

@@ -13,7 +13,9 @@
 #include <csignal>
 #include <cstring>
 #include <deque>
+#include <memory>
 #include <stdexcept>
+#include <string>
 #include <unordered_map>
 #include <vector>
 
@@ -215,6 +217,45 @@ TEST_F(aborts, AClosureMayDoBoth) {
                      }),
               2);
     EXPECT_EQ(r->sum, 0);
+}
+
+HF_TXFUNC void joined_in(root* one, root* two) { one->sum = two->sum; }
+
+HF_TXFUNC void take_from(root* r, const std::string& from, long* taken) {
+    std::memcpy(r->text, from.data(), from.size() + 1);
+    *taken += long(from.size());
+    if (from.size() > 20) throw stop{int(from.size())};
+}
+
+TEST_F(aborts, AClosureMayCaptureWhatIsVolatile) {
+    hf::pool pool = open(first);
+    root* r = pool.root<root>();
+    long all = 0;
+    const std::vector<long> values{1, 2, 3};
+    hf::tx(pool, [&] {
+        for (const long value : values) r->sum += value;
+        all = r->sum;
+        r->count = static_cast<long>(values.size());
+    });
+    EXPECT_EQ(r->sum, 6);
+    EXPECT_EQ(r->count, 3);
+    EXPECT_EQ(all, 6);
+    const auto kept = std::make_unique<std::string>("a short text");
+    const auto left = std::make_unique<std::string>("longer than what it may be");
+    all = 0;
+    take_from(r, *kept, &all);
+    EXPECT_THROW(take_from(r, *left, &all), stop);
+    EXPECT_EQ(*kept, r->text);
+    EXPECT_EQ(std::size_t(all), kept->size() + left->size()) << "volatile memory is not taken back";
+    EXPECT_DEATH(
+        {
+            hf::pool one = open(first + ".child");
+            hf::pool two = open(second + ".child");
+            joined_in(one.root<root>(), two.root<root>());
+        },
+        "outside the pool of the arguments before it");
+    ::unlink((first + ".child").c_str());
+    ::unlink((second + ".child").c_str());
 }
 
 TEST_F(aborts, AKillBehindAnAbortFindsWhatWasThere) {
