@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The engine that a translation unit is built for: what holdfast_instrument, or the compiler's wrapper,
-// has chosen for it. docs/guide/choosing-an-engine.md
+// For open_options::engines: the engine that a translation unit is built for, as holdfast_instrument or the
+// compiler's wrapper has chosen (docs/guide/choosing-an-engine.md); and every engine that keeps
+// something in pools, for programs that open whatever they are given.
 #pragma once
 
 #include <holdfast/clobber.hpp>
@@ -17,6 +18,9 @@
 #define HF_ENGINE_TEXT(engine) HF_ENGINE_TEXT_(engine)
 
 namespace hf {
+
+/// For programs that open any pool. Throws std::bad_alloc.
+std::vector<const engine*> all_engines();
 
 /// "clobber", "undo", "redo"; "none" where failure-atomic functions are left plain.
 [[maybe_unused]] static constexpr std::string_view engine_of_build() {

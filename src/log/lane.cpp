@@ -158,6 +158,20 @@ std::uint64_t kept_word_at(const lane_position& at) noexcept {
     return word;
 }
 
+/// Word by word: the bytes have just been stored as words, and a wider load would wait until these have left
+/// the processor, behind every flush before them. The last word is filled up with zeros.
+void copy_words(std::uint64_t* to, const void* from, std::uint64_t bytes) noexcept {
+    const auto* next = static_cast<const std::byte*>(from);
+#if defined(__clang__)
+#pragma clang loop vectorize(disable) unroll(disable)
+#endif
+    for (; bytes >= word_bytes; bytes -= word_bytes, next += word_bytes)
+        std::memcpy(to++, next, word_bytes);
+    if (bytes == 0) return;
+    *to = 0;
+    std::memcpy(to, next, bytes);
+}
+
 } // namespace
 
 void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept {
@@ -226,15 +240,14 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
     const std::uint64_t later = in_order ? sizeof head.check : 0;
 
     // Small records are put together first and written as one run of words; nothing is read back.
-    alignas(8) std::byte together[256];
+    std::uint64_t together[32];
     if (total <= sizeof together) {
-        std::memcpy(together, &head, sizeof head);
-        if (payload_bytes > 0) {
-            std::memset(together + total - word_bytes, 0,
-                        word_bytes); // padding never carries old stack bytes
-            std::memcpy(together + sizeof head, payload, payload_bytes);
-        }
-        medium_.copy(at_.next + later, together + later, total - later);
+        together[0] = head.check;
+        together[1] = head.what;
+        together[2] = head.bytes;
+        copy_words(together + 3, payload, payload_bytes);
+        medium_.copy(at_.next + later, reinterpret_cast<std::byte*>(together) + later,
+                     total - later);
     } else {
         const std::uint64_t whole = round_down(payload_bytes, word_bytes);
         medium_.copy(at_.next + later, reinterpret_cast<std::byte*>(&head) + later,
