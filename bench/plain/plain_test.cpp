@@ -22,14 +22,17 @@ TEST(PlainCode, EveryBuildHasTheAnswersOfItsModel) {
         }
 }
 
-TEST(PlainCode, RedoTakesTwoFencesASection) {
+constexpr std::uint64_t grows_max = 12; // doublings of a table on the way to so few elements
+
+TEST(PlainCode, RedoTakesOneFenceASection) {
     for (const subject& one : corpus()) {
         const ran done = run("redo", one, small());
-        // Tables that grow are memory of the section's own; of much larger ones the sums are a third.
-        EXPECT_EQ(done.before.events.fences, 2 * done.before.sections) << one.name;
+        // A table that grows changes every node: such a section takes the fences for its stores and its mark.
+        EXPECT_GE(done.before.events.fences, done.before.sections) << one.name;
+        EXPECT_LE(done.before.events.fences, done.before.sections + 2 * grows_max) << one.name;
         for (const row& each : done.rows) {
             EXPECT_EQ(each.sections, small().ops);
-            EXPECT_EQ(each.events.fences, 2 * each.sections) << each.name;
+            EXPECT_EQ(each.events.fences, each.sections) << each.name;
         }
     }
 }
