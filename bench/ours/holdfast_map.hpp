@@ -6,6 +6,7 @@
 #include "../map_under_test.hpp"
 #include "../temporary_file.hpp"
 #include "../workload.hpp"
+#include <structures/namespace.hpp>
 
 #include <holdfast/engines.hpp>
 
