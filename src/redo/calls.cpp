@@ -26,6 +26,8 @@ namespace {
 class deferred_section {
 public:
     void start() noexcept {
+        base_ = open().pool().file->base();
+        max_bytes_ = open().pool().file->shape().max_bytes;
         buffer_.clear();
         straddling_.to = nullptr;
         hf_redo_filter = 0;
@@ -41,13 +43,10 @@ public:
 
 private:
     static section& open() noexcept { return *current_section; }
-    static std::byte* base() noexcept { return open().pool().file->base(); }
-    static std::uint64_t offset_of(const void* address) noexcept {
-        return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base());
+    std::uint64_t offset_of(const void* address) const noexcept {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
     }
-    static bool in_pool(std::uint64_t offset) noexcept {
-        return offset < open().pool().file->shape().max_bytes;
-    }
+    bool in_pool(std::uint64_t offset) const noexcept { return offset < max_bytes_; }
     void settle();
     void* write_across(std::byte* address, std::uint64_t bytes);
     buffered_granule& granule_of(std::uint64_t offset);
@@ -56,6 +55,8 @@ private:
     std::vector<std::byte>& next_copy(std::uint64_t bytes);
     void log_stores();
 
+    std::byte* base_ = nullptr; // of the section's pool
+    std::uint64_t max_bytes_ = 0;
     write_buffer buffer_;
     // A store across granules that hf_redo_write was asked for: the next call finds its bytes here.
     struct {
@@ -116,7 +117,7 @@ buffered_granule& deferred_section::granule_of(std::uint64_t offset) {
     if (g.mask == 0 && !open().pool().blocks.durable().covers(offset, granule_bytes))
         fatal("%s (%s) stores at offset %#llx, where no block is", open().function()->name,
               open().function()->where, static_cast<unsigned long long>(offset));
-    note_in_filter(base() + offset);
+    note_in_filter(base_ + offset);
     return g;
 }
 

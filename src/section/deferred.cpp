@@ -114,16 +114,30 @@ void section::leave_stores() {
     if (buffered()) dirty_.flush_all(medium_);
 }
 
+namespace {
+
+/// Never torn: a reader without a lock may look.
+void store_word(std::byte* to, const std::byte* from) noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, sizeof word);
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
+}
+
+} // namespace
+
 void section::store_deferred(deferred_store where, const std::byte* granule) {
     std::byte* const to = base_ + where.offset();
+    if (where.mask() == 0xffff) { // the dirty line noted once
+        will_store(to, granule_bytes);
+        for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes)
+            store_word(to + w, granule + w);
+        return;
+    }
     for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
         const unsigned bytes = where.mask() >> w & 0xff;
         if (bytes == 0xff) {
-            std::uint64_t word = 0;
-            std::memcpy(&word, granule + w, sizeof word);
             will_store(to + w, word_bytes);
-            std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to + w))
-                .store(word, std::memory_order_relaxed);
+            store_word(to + w, granule + w);
             continue;
         }
         for (std::uint64_t i = 0; i < word_bytes; ++i) {
