@@ -184,6 +184,23 @@ class by_turns final : public redo_program {
     bool taken_ = false; // threads take turns: no atomic needed
 };
 
+/// While one thread is in its second section, another changes what its first one had stored.
+class overtaken final : public redo_program {
+    void setup(hf::pool& p) override {
+        for (unsigned slot = 0; slot < 2; ++slot) replace(p.root<root>(), slot);
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 2 : 1; }
+    void run(hf::pool& p, unsigned thread, unsigned i) override {
+        const unsigned slot = thread == 0 ? i : 0;
+        while (taken_[slot]) ::sched_yield();
+        taken_[slot] = true;
+        replace(p.root<root>(), slot);
+        taken_[slot] = false;
+    }
+    bool taken_[2] = {}; // threads take turns: no atomic needed
+};
+
 /// Two threads that share a heap only.
 class side_by_side final : public redo_program {
     void setup(hf::pool& p) override {
@@ -406,6 +423,7 @@ class no_room_for_log final : public redo_program {
     hf::crash::add("redo/replaced", std::make_unique<replaced>());
     hf::crash::add("redo/many stores", std::make_unique<many_stores>());
     hf::crash::add("redo/adopted", std::make_unique<adopted>());
+    hf::crash::add("redo/overtaken", std::make_unique<overtaken>());
     hf::crash::add("redo/changed between", std::make_unique<changed_between>());
     hf::crash::add("redo/shared word", std::make_unique<shared_word>());
     hf::crash::add("redo/by turns", std::make_unique<by_turns>());
