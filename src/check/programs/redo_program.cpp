@@ -184,6 +184,15 @@ class by_turns final : public redo_program {
     bool taken_ = false; // threads take turns: no atomic needed
 };
 
+/// A new cell, one above the old one; nothing that another slot's would change, too.
+void replace_alone(cell*& slot) {
+    section([&] {
+        cell* const old = load(&slot);
+        store(&slot, made(old->words[0] + 1));
+        hf_free(old);
+    });
+}
+
 /// While one thread is in its second section, another changes what its first one had stored.
 class overtaken final : public redo_program {
     void setup(hf::pool& p) override {
@@ -195,7 +204,7 @@ class overtaken final : public redo_program {
         const unsigned slot = thread == 0 ? i : 0;
         while (taken_[slot]) ::sched_yield();
         taken_[slot] = true;
-        replace(p.root<root>(), slot);
+        replace_alone(p.root<root>()->slots[slot]);
         taken_[slot] = false;
     }
     bool taken_[2] = {}; // threads take turns: no atomic needed
@@ -209,12 +218,7 @@ class side_by_side final : public redo_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned thread, unsigned) override {
-        cell** slot = &p.root<root>()->slots[thread];
-        section([&] {
-            cell* const old = load(slot);
-            store(slot, made(old->words[0] + 1));
-            hf_free(old);
-        });
+        replace_alone(p.root<root>()->slots[thread]);
     }
 };
 
