@@ -22,7 +22,7 @@ TEST(PlainCode, EveryBuildHasTheAnswersOfItsModel) {
         }
 }
 
-constexpr std::uint64_t grows_max = 12; // doublings of a table on the way to so few elements
+constexpr std::uint64_t grows_max = 12; // at most: doublings of a table on the way to so few elements
 
 TEST(PlainCode, RedoTakesOneFenceASection) {
     for (const subject& one : corpus()) {
@@ -32,7 +32,8 @@ TEST(PlainCode, RedoTakesOneFenceASection) {
         EXPECT_LE(done.before.events.fences, done.before.sections + 2 * grows_max) << one.name;
         for (const row& each : done.rows) {
             EXPECT_EQ(each.sections, small().ops);
-            EXPECT_EQ(each.events.fences, each.sections) << each.name;
+            EXPECT_GE(each.events.fences, each.sections) << each.name;
+            EXPECT_LE(each.events.fences, each.sections + 2 * grows_max) << each.name;
         }
     }
 }
