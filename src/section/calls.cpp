@@ -8,11 +8,29 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <unistd.h>
 
 namespace hf {
 
 constinit thread_local section* current_section = nullptr;
+
+namespace {
+
+/// The usual way here is a program that names an engine in open_options and is built for the default.
+[[noreturn]] void refuse_engine(const pool::impl& pool, const engine_row& engine,
+                                const hf_txfunc& function) {
+    const char* const path = pool.file->path().c_str();
+    if (pool.file->read_only())
+        fatal("%s: %s (%s) cannot run: the pool is open read-only", path, function.name,
+              function.where);
+    const std::string given = engine_names(pool.engine_bits);
+    fatal("%s: %s (%s) is built for engine %s, and the pool was opened with %s: give "
+          "open_options::engines what the build has, hf::engines_of_build()",
+          path, function.name, function.where, engine.name, given.empty() ? "none" : given.c_str());
+}
+
+} // namespace
 
 int begin_section(const engine_row& engine, const hf_txfunc& function, const void* args,
                   std::uint64_t args_bytes) {
@@ -24,10 +42,7 @@ int begin_section(const engine_row& engine, const hf_txfunc& function, const voi
     }
     current_section = &section_for(engine, function, args);
     pool::impl& pool = current_section->pool();
-    if ((pool.engine_bits & engine.bit) == 0)
-        fatal("%s: %s (%s) runs on an engine that the pool was not opened with%s",
-              pool.file->path().c_str(), function.name, function.where,
-              pool.file->read_only() ? ": it is open read-only" : "");
+    if ((pool.engine_bits & engine.bit) == 0) refuse_engine(pool, engine, function);
     current_section->begin(engine, function, args, args_bytes);
     return 1;
 }

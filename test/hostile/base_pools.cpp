@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "base_pools.hpp"
 
+#include "mutation.hpp"
 #include "sections.hpp"
 
 #include <holdfast/clobber.hpp>
+#include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
 #include <fmt/format.h>
@@ -104,7 +106,7 @@ base_pool made_by(const std::string& name, open_options options, bool sealed,
 }
 
 base_pool make(const std::string& name, open_options options, const setup& leave_open) {
-    options.engines = {clobber::engine(), undo::engine()};
+    options.engines = {clobber::engine(), undo::engine(), redo::engine()};
     return made_by(name, options, leave_open == nullptr, [&](pool& p) {
         root_object* root = nullptr;
         std::thread([&] { // whose lane is free again afterwards
@@ -161,6 +163,54 @@ void four_open(pool& p, root_object& r) {
     });
 }
 
+/// Whether recovery would replay two logs of the first lane: its last two sections, neither of them marked.
+bool holds_two_logs(const base_pool& of) {
+    const pool_map map(of);
+    std::uint64_t epochs[2] = {};
+    for (std::size_t half = 0; half < 2; ++half)
+        if (!map.logs[half].heads.empty())
+            epochs[half] =
+                load_from<begin_payload>(of.bytes, map.logs[half].start + sizeof(record_head))
+                    .epoch;
+    const auto committed = load_from<lane_header>(of.bytes, map.header.lanes_offset).committed;
+    const auto [earlier, newer] = std::minmax(epochs[0], epochs[1]);
+    return earlier + 1 == newer && committed < earlier;
+}
+
+/// Sections of engine redo by one thread, and no close. Each leaves the lane to the next one's begin record to
+/// mark in 'pmem' mode: a lane holds two logs, and recovery replays both.
+void add_redo(std::vector<base_pool>& out) {
+    const auto add = [&](const char* what, mode m,
+                         const std::function<void(pool&, root_object&)>& work) {
+        open_options options = sized(128_KiB, 128_KiB, m);
+        options.engines = {clobber::engine(), undo::engine(), redo::engine()};
+        out.push_back(made_by(fmt::format("redo {}", what), options, false, [&](pool& p) {
+            root_object* const root = p.root<root_object>();
+            for (auto& c : root->chains)
+                if ((c = make_chain()) == nullptr) ::_exit(4);
+            for (std::uint64_t v = 1; v <= 4; ++v) push(built_for::redo, root->chains[v % 2], v);
+            work(p, *root);
+        }));
+        if (holds_two_logs(out.back()) != (m == mode::pmem)) fail(out.back().name);
+    };
+    const auto two = [](pool&, root_object& r) {
+        pop(built_for::redo, r.chains[0]);
+        replace(built_for::redo, r.chains[1], 9);
+    };
+    add("two logs, pmem", mode::pmem, two);
+    add("committed", mode::process, two);
+    add("two logs, the earlier long, pmem", mode::pmem, [](pool&, root_object& r) {
+        sweep_in_part(r.chains[2], 280);
+        push(built_for::redo, r.chains[1], 5);
+    });
+    add("two logs, the newer long, pmem", mode::pmem, [](pool& p, root_object& r) {
+        auto* n = static_cast<node*>(*stage(p, sizeof(node)));
+        n->value = 4;
+        adopt(built_for::redo, r.chains[3], n);
+        sweep_in_part(r.chains[2], 280);
+    });
+}
+
 /// MOD's structures of every kind: closed cleanly, and left open.
 void add_mod(std::vector<base_pool>& out) {
     for (const mod_shape what : mod_shapes)
@@ -177,11 +227,11 @@ void add_mod(std::vector<base_pool>& out) {
         }
 }
 
-/// The same beside sections of both engines that are pending.
+/// The same beside sections of every engine that are pending.
 void add_mixed(std::vector<base_pool>& out) {
     for (const mod_shape what : mod_shapes) {
         open_options options = sized(512_KiB, 512_KiB);
-        options.engines = {clobber::engine(), undo::engine(), mod::engine()};
+        options.engines = {clobber::engine(), undo::engine(), redo::engine(), mod::engine()};
         out.push_back(
             made_by(fmt::format("mixed {}", hostile::name(what)), options, false, [&](pool& p) {
                 root_object* root = nullptr;
@@ -211,6 +261,7 @@ std::vector<base_pool> make_base_pools() {
         left_open(4, [&] { push(built_for::clobber, r.chains[0], 4); });
         left_open(700, [&] { sweep(built_for::undo, r.chains[1], 1); });
     }));
+    add_redo(out);
     add_mod(out);
     add_mixed(out);
     return out;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The pools that are mutated: at rest, grown, with pending sections of both engines in every state.
+// The pools that are mutated: at rest, grown, with pending sections of each engine in every state.
 #pragma once
 
 #include "mod_use.hpp"

@@ -347,7 +347,7 @@ void mutator::mutate_record() {
     auto head = load<record_head>(at);
     const std::uint64_t old = head.what & ((std::uint64_t{1} << 56) - 1);
     switch (pick(5)) {
-    case 0: head.what = (head.what << 8 >> 8) | pick(12) << 56; break;
+    case 0: head.what = (head.what << 8 >> 8) | pick(16) << 56; break;
     case 1: head.what = (head.what >> 56 << 56) | (interesting_offset() << 8 >> 8); break;
     case 2: head.bytes = interesting(head.bytes); break;
     case 3: {
@@ -381,8 +381,24 @@ bool mutator::put_record(position& at, record_kind kind, std::uint64_t offset, s
     return step_over(at, true);
 }
 
+/// Stores that wait for the commit, to objects for the most part; the last record of its section, or not.
+void mutator::put_new_bytes(position& at) {
+    std::vector<std::uint64_t> payload;
+    for (std::uint64_t n = pick(5); n > 0; --n) {
+        const std::uint64_t to = chance(70) ? one_of(map_->object_words) : interesting_offset();
+        const std::uint64_t mask = chance(60) ? 0xffff : pick(65536);
+        payload.push_back((chance(90) ? to / granule_bytes * granule_bytes : to) << 16 | mask);
+        for (std::uint64_t half : {mask & 0xff, mask >> 8})
+            if (half != 0) payload.push_back(interesting_pointer());
+    }
+    if (!payload.empty() && chance(10)) payload.pop_back();
+    (void)put_record(at, record_kind::new_bytes, chance(70) ? 1 : pick(3), payload.size() * word,
+                     std::as_bytes(std::span(payload)));
+}
+
 void mutator::put_random_record(position& at) {
-    const auto kind = static_cast<record_kind>(chance(92) ? 2 + pick(7) : pick(256));
+    const auto kind = static_cast<record_kind>(chance(92) ? 2 + pick(13) : pick(256));
+    if (kind == record_kind::new_bytes) return put_new_bytes(at);
     std::vector<std::byte> payload;
     block b = interesting_block();
     if (has_payload(kind)) {
@@ -433,8 +449,8 @@ bool mutator::put_begin(position& at, std::uint64_t half) {
     begin_payload begin{
         (committed + 2 + pick(4)) / 2 * 2 + half,     function_ids[which], 1, engine_clobber,
         persist::float_environment::current().bits(), args_bytes};
-    if (chance(30)) begin.engine = engine_undo;
-    if (begin.engine == engine_undo) begin.args_bytes = 0;
+    if (chance(40)) begin.engine = chance(60) ? engine_undo : engine_redo;
+    if (begin.engine != engine_clobber) begin.args_bytes = 0;
     if (chance(5)) begin.epoch = interesting(begin.epoch);
     if (chance(3)) begin.function_id = interesting(begin.function_id);
     if (chance(3)) begin.engine = static_cast<std::uint16_t>(interesting(begin.engine));

@@ -97,6 +97,7 @@ private:
     bool put_record(position& at, record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                     std::span<const std::byte> payload);
     void put_random_record(position& at);
+    void put_new_bytes(position& at);
     void put_kept(position& at, std::uint64_t offset, std::span<const std::byte> payload);
     void step_over_kept(position& at, bool write_check);
     bool put_begin(position& at, std::uint64_t half);

@@ -18,12 +18,22 @@ void step() {
 template <class T> using as_stored = volatile T*;
 
 // What the plugin would emit around each store.
-template <bool Clobber, class T> HOSTILE void store_over_input(T* to, T value) {
+template <built_for E, class T> HOSTILE void store_over_input(T* to, T value) {
     step();
-    if (Clobber) hf_clobber_log(to, sizeof(T));
+    if (E == built_for::redo) {
+        std::memcpy(hf_redo_write(to, sizeof(T)), &value, sizeof(T));
+        return step();
+    }
+    if (E == built_for::clobber) hf_clobber_log(to, sizeof(T));
     else hf_undo_log(to, sizeof(T));
     step();
     *const_cast<as_stored<T>>(to) = value;
+}
+template <built_for E, class T> HOSTILE T input(const T* from) {
+    if (E != built_for::redo) return *from;
+    T value;
+    std::memcpy(&value, hf_redo_read(from, sizeof(T)), sizeof(T));
+    return value;
 }
 template <class T> HOSTILE void store_fresh(T* to, T value) {
     hf_note_store(to, sizeof(T));
@@ -49,7 +59,7 @@ struct adopt_args {
     node* staged;
 };
 
-template <bool Clobber> HOSTILE node* new_node(const value_args& a) {
+template <built_for E> HOSTILE node* new_node(const value_args& a) {
     const char* text = vlog_preserve(a.text, sizeof(node::text));
     step();
     auto* n = static_cast<node*>(hf_alloc(sizeof(node)));
@@ -58,48 +68,50 @@ template <bool Clobber> HOSTILE node* new_node(const value_args& a) {
     copy_text(n->text, text);
     return n;
 }
-template <bool Clobber> HOSTILE void push_body(const value_args& a) {
-    node* n = new_node<Clobber>(a);
-    store_fresh(&n->next, a.c->head);
-    store_over_input<Clobber>(&a.c->head, n);
-    store_over_input<Clobber>(&a.c->count, a.c->count + 1);
-    store_over_input<Clobber>(&a.c->sum, a.c->sum + a.value);
+template <built_for E> HOSTILE void push_body(const value_args& a) {
+    node* n = new_node<E>(a);
+    store_fresh(&n->next, input<E>(&a.c->head));
+    store_over_input<E>(&a.c->head, n);
+    store_over_input<E>(&a.c->count, input<E>(&a.c->count) + 1);
+    store_over_input<E>(&a.c->sum, input<E>(&a.c->sum) + a.value);
 }
-template <bool Clobber> HOSTILE void pop_body(chain* c) {
-    node* n = c->head;
-    store_over_input<Clobber>(&c->count, c->count - 1);
-    store_over_input<Clobber>(&c->sum, c->sum - n->value);
-    store_over_input<Clobber>(&c->head, n->next);
+template <built_for E> HOSTILE void pop_body(chain* c) {
+    node* n = input<E>(&c->head);
+    store_over_input<E>(&c->count, input<E>(&c->count) - 1);
+    store_over_input<E>(&c->sum, input<E>(&c->sum) - n->value);
+    store_over_input<E>(&c->head, n->next);
     hf_free(n);
     step();
 }
-template <bool Clobber> HOSTILE void replace_body(const value_args& a) {
-    node* n = new_node<Clobber>(a);
-    node* old = a.c->head;
+template <built_for E> HOSTILE void replace_body(const value_args& a) {
+    node* n = new_node<E>(a);
+    node* old = input<E>(&a.c->head);
     store_fresh(&n->next, old->next);
-    store_over_input<Clobber>(&a.c->sum, a.c->sum - old->value + a.value);
-    store_over_input<Clobber>(&a.c->head, n);
+    store_over_input<E>(&a.c->sum, input<E>(&a.c->sum) - old->value + a.value);
+    store_over_input<E>(&a.c->head, n);
     hf_free(old);
     step();
 }
-template <bool Clobber> HOSTILE void sweep_body(const sweep_args& a) {
+template <built_for E> HOSTILE void sweep_body(const sweep_args& a) {
     for (std::uint64_t r = 0; r < a.rounds; ++r)
         for (std::uint64_t i = 0; i < cells_count; ++i)
-            store_over_input<Clobber>(&a.c->cells[i], a.c->cells[i] + 1);
+            store_over_input<E>(&a.c->cells[i], input<E>(&a.c->cells[i]) + 1);
 }
-template <bool Clobber> HOSTILE void adopt_body(const adopt_args& a) {
-    store_over_input<Clobber>(&a.c->sum, a.c->sum + a.staged->value);
+template <built_for E> HOSTILE void adopt_body(const adopt_args& a) {
+    store_over_input<E>(&a.c->sum, input<E>(&a.c->sum) + a.staged->value);
     hf_adopt(a.staged);
     step();
-    store_fresh(&a.staged->next, a.c->head);
-    store_over_input<Clobber>(&a.c->head, a.staged);
-    store_over_input<Clobber>(&a.c->count, a.c->count + 1);
+    store_fresh(&a.staged->next, input<E>(&a.c->head));
+    store_over_input<E>(&a.c->head, a.staged);
+    store_over_input<E>(&a.c->count, input<E>(&a.c->count) + 1);
 }
 
 template <class Args, void (*Body)(const Args&)> void again(const void* packed) {
     Body(*static_cast<const Args*>(packed));
 }
-void pop_again(const void* packed) { pop_body<true>(*static_cast<chain* const*>(packed)); }
+void pop_again(const void* packed) {
+    pop_body<built_for::clobber>(*static_cast<chain* const*>(packed));
+}
 
 const hf_arg value_schema[] = {
     {0, 8, HF_ARG_POOL_POINTER}, {8, 8, HF_ARG_VALUE}, {16, 8, HF_ARG_PRESERVED}};
@@ -114,7 +126,7 @@ const hf_txfunc push_desc{HF_ABI_VERSION,
                           "sections.cpp:1",
                           value_schema,
                           3,
-                          again<value_args, push_body<true>>};
+                          again<value_args, push_body<built_for::clobber>>};
 const hf_txfunc pop_desc{HF_ABI_VERSION, 8, 7002,     1, "pop", "sections.cpp:2",
                          pointer_schema, 1, pop_again};
 const hf_txfunc replace_desc{HF_ABI_VERSION,
@@ -125,7 +137,7 @@ const hf_txfunc replace_desc{HF_ABI_VERSION,
                              "sections.cpp:3",
                              value_schema,
                              3,
-                             again<value_args, replace_body<true>>};
+                             again<value_args, replace_body<built_for::clobber>>};
 const hf_txfunc sweep_desc{HF_ABI_VERSION,
                            16,
                            7004,
@@ -134,7 +146,7 @@ const hf_txfunc sweep_desc{HF_ABI_VERSION,
                            "sections.cpp:4",
                            sweep_schema,
                            2,
-                           again<sweep_args, sweep_body<true>>};
+                           again<sweep_args, sweep_body<built_for::clobber>>};
 const hf_txfunc adopt_desc{HF_ABI_VERSION,
                            16,
                            7005,
@@ -143,28 +155,36 @@ const hf_txfunc adopt_desc{HF_ABI_VERSION,
                            "sections.cpp:5",
                            adopt_schema,
                            2,
-                           again<adopt_args, adopt_body<true>>};
+                           again<adopt_args, adopt_body<built_for::clobber>>};
 const bool registered = [] {
     for (const hf_txfunc* f : {&push_desc, &pop_desc, &replace_desc, &sweep_desc, &adopt_desc})
         hf_txfunc_register(f);
     return true;
 }();
 
-template <class Args, class Clobber, class Undo>
+template <class Args, class Clobber, class Undo, class Redo>
 void run(built_for engine, const hf_txfunc& function, const Args& args, Clobber&& clobber,
-         Undo&& undo) {
-    if (engine == built_for::clobber) {
+         Undo&& undo, Redo&& redo) {
+    switch (engine) {
+    case built_for::clobber:
         hf_clobber_begin(&function, &args);
         clobber(args);
         step();
-        hf_clobber_commit();
-    } else {
+        return hf_clobber_commit();
+    case built_for::undo:
         hf_undo_begin(&function, &args);
         undo(args);
         step();
-        hf_undo_commit();
+        return hf_undo_commit();
+    case built_for::redo:
+        hf_redo_begin(&function, &args);
+        redo(args);
+        step();
+        return hf_redo_commit();
     }
 }
+
+void nothing(const sweep_args&) {}
 
 void text_of(std::uint64_t value, char* text) {
     for (std::size_t i = 0; i < sizeof(node::text); ++i)
@@ -181,19 +201,34 @@ void stop_before_step(int n, void (*then)()) {
 void push(built_for engine, chain* c, std::uint64_t value) {
     char text[sizeof(node::text)];
     text_of(value, text);
-    run(engine, push_desc, value_args{c, value, text}, push_body<true>, push_body<false>);
+    run(engine, push_desc, value_args{c, value, text}, push_body<built_for::clobber>,
+        push_body<built_for::undo>, push_body<built_for::redo>);
 }
-void pop(built_for engine, chain* c) { run(engine, pop_desc, c, pop_body<true>, pop_body<false>); }
+void pop(built_for engine, chain* c) {
+    run(engine, pop_desc, c, pop_body<built_for::clobber>, pop_body<built_for::undo>,
+        pop_body<built_for::redo>);
+}
 void replace(built_for engine, chain* c, std::uint64_t value) {
     char text[sizeof(node::text)];
     text_of(value, text);
-    run(engine, replace_desc, value_args{c, value, text}, replace_body<true>, replace_body<false>);
+    run(engine, replace_desc, value_args{c, value, text}, replace_body<built_for::clobber>,
+        replace_body<built_for::undo>, replace_body<built_for::redo>);
 }
 void sweep(built_for engine, chain* c, std::uint64_t rounds) {
-    run(engine, sweep_desc, sweep_args{c, rounds}, sweep_body<true>, sweep_body<false>);
+    run(engine, sweep_desc, sweep_args{c, rounds}, sweep_body<built_for::clobber>,
+        sweep_body<built_for::undo>, sweep_body<built_for::redo>);
 }
 void adopt(built_for engine, chain* c, node* staged) {
-    run(engine, adopt_desc, adopt_args{c, staged}, adopt_body<true>, adopt_body<false>);
+    run(engine, adopt_desc, adopt_args{c, staged}, adopt_body<built_for::clobber>,
+        adopt_body<built_for::undo>, adopt_body<built_for::redo>);
+}
+
+void sweep_in_part(chain* c, std::uint64_t cells) {
+    run(built_for::redo, sweep_desc, sweep_args{c, 1}, nothing, nothing, [=](const sweep_args& a) {
+        for (std::uint64_t i = 0; i < cells; ++i)
+            store_over_input<built_for::redo>(&a.c->cells[i],
+                                              input<built_for::redo>(&a.c->cells[i]) + 1);
+    });
 }
 
 chain* make_chain() {

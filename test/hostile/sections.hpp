@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections as the compiler plugin would instrument them, written by hand for both engines: every
+// Sections as the compiler plugin would instrument them, written by hand for each engine: every
 // kind of log record comes from one of them. A thread can be stopped for good inside one.
 //
 // They follow pointers that a mutation may have made anything, so undefined behaviour in them is
@@ -33,7 +33,7 @@ struct root_object {
     chain* chains[chains_count];
 };
 
-enum class built_for : std::uint8_t { clobber, undo };
+enum class built_for : std::uint8_t { clobber, undo, redo };
 
 /// This thread's section stops before its 'n'th step, calling 'then', which does not return.
 void stop_before_step(int n, void (*then)());
@@ -44,6 +44,9 @@ void pop(built_for engine, chain* c);
 void replace(built_for engine, chain* c, std::uint64_t value);
 /// Adds one to every cell, 'rounds' times: a log that does not fit a lane.
 void sweep(built_for engine, chain* c, std::uint64_t rounds);
+/// Engine redo, the first 'cells' cells: up to 300 are few lines, so the section takes one fence, and leaves
+/// its mark to the next one, with a log that does not fit a lane.
+void sweep_in_part(chain* c, std::uint64_t cells);
 /// Links a staged block.
 void adopt(built_for engine, chain* c, node* staged);
 

@@ -38,7 +38,7 @@ public:
     std::string run() {
         look();
         for (std::size_t bytes : {24, 100, 700, 3000, 5000, 20000}) take(bytes);
-        for (built_for engine : {built_for::clobber, built_for::undo})
+        for (built_for engine : {built_for::clobber, built_for::undo, built_for::redo})
             if (wrong_.empty()) sections(engine);
         for (auto [offset, bytes] : mine_) hf_free(at(offset));
         trim(*pool_);

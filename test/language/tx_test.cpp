@@ -85,6 +85,22 @@ TEST_F(tx, RefusesThisOfAVolatileObject) {
         "outside the pool");
 }
 
+TEST_F(tx, NamesTheEngineThatThePoolWasNotOpenedWith) {
+    const bool built_for_undo = undo();
+    EXPECT_DEATH(
+        {
+            hf::open_options o;
+            o.layout = "language/1";
+            o.engines = {built_for_undo ? hf::redo::engine() : hf::undo::engine()};
+            auto pool = hf::pool::open(first, o);
+            root* r = pool->root<root>();
+            hf::tx(*pool, [r] { r->value += 1; });
+        },
+        "is built for engine " + std::string(hf::engine_of_build()) +
+            ", and the pool was opened with " + (built_for_undo ? "redo" : "undo") +
+            ".*engines_of_build");
+}
+
 TEST_F(tx, RefusesAPointerIntoAnotherPool) {
     EXPECT_DEATH(
         {
