@@ -23,9 +23,6 @@ struct alignas(line_bytes) lane_state {
     // Epoch of a committed section whose mark is not stored: it waits for the lane's next begin
     // record, or for another thread to store it. 0: none.
     std::atomic<std::uint64_t> mark_due{0};
-    // Of the section before the lane's newest: durable, but its log may be replayed where the newest's is
-    // there (section.hpp, 9), and so over what other threads have stored since. 0: none.
-    std::atomic<std::uint64_t> replayable{0};
     std::atomic<std::uint64_t> settled{0}; // the mark that was last flushed for its owner
     bool taken = false;                    // guarded by lane_set::lock
 
@@ -36,11 +33,6 @@ struct alignas(line_bytes) lane_state {
         summed_end{0}; // around memory whose sums it logged
     std::array<std::atomic<std::uintptr_t>, unfenced_max> unfenced_lines{};
 
-    /// The epoch that is to be marked before another thread changes anything: 0, none.
-    std::uint64_t unmarked() const noexcept {
-        const std::uint64_t due = mark_due.load(std::memory_order_acquire);
-        return due != 0 ? due : replayable.load(std::memory_order_acquire);
-    }
     /// Whether no mark is newer than the lane's newest section. For the lane's owner.
     bool valid() const noexcept { return mark_due.load() <= epoch && settled.load() <= epoch; }
 };
@@ -65,7 +57,7 @@ public:
         return states_[lane];
     }
 
-    /// Stores and flushes the mark of the lane's 'unmarked' section, if there is one; durable with the caller's next fence.
+    /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
     /// Any thread may call it: the mark only ever grows. An ordering point where the section's stores
     /// are not fenced yet.
     void store_due_mark(std::uint32_t lane) noexcept;

@@ -213,7 +213,7 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
 /// recovery would take them for independent (4). Not again for a mark that it has fenced before.
 void section::settle_mark_of(std::uint32_t lane) noexcept {
     HF_ASSERT_SLOW(lane != lane_); // its own goes by fence(), which releases what waited for it
-    const std::uint64_t due = pool_->lanes[lane].unmarked();
+    const std::uint64_t due = pool_->lanes[lane].mark_due.load(std::memory_order_acquire);
     if (due == 0 || (lane == settled_lane_ && due == settled_due_)) return;
     pool_->lanes.store_due_mark(lane);
     medium_.fence(); // upholds (4)
@@ -238,9 +238,7 @@ void section::fence_log() {
     release(freed_before_);
     if (!mark_due_) return;
     mark_due_ = false;
-    state_->replayable.store(state_->mark_due.load(std::memory_order_relaxed),
-                             std::memory_order_release);
-    state_->mark_due.store(0, std::memory_order_release);
+    state_->mark_due.store(0, std::memory_order_relaxed);
     freed_before_.swap(freed_);
 }
 

@@ -30,8 +30,7 @@
 //     So until its log is whole such a section can end as if it had never begun (abort.cpp).
 // (9) Such a log may stand for the section's stores: its lane's next log is durable under the fence
 //     that they are flushed for, and until that next log is written over, recovery replays this one before it.
-//     Only where the mark may be left out (4); whoever settles that mark fences the stores first. Another thread
-//     that changes anything has the mark stored of any section that may be replayed: else its stores would be.
+//     Only where the mark may be left out (4); whoever settles that mark fences the stores first.
 //     What the section freed is handed out again one section later, when its log cannot be replayed.
 //     No lock in memory that has a sum changes before the mark is settled.
 #pragma once

@@ -132,7 +132,7 @@ void settle(pool& in) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();
     const std::uint32_t lazy = pool.lanes.lazy.load(std::memory_order_acquire);
-    if (lazy == lane_set::no_lane || pool.lanes[lazy].unmarked() == 0) return;
+    if (lazy == lane_set::no_lane || pool.lanes[lazy].mark_due.load() == 0) return;
     pool.lanes.store_due_mark(lazy);
     pool.file->medium().fence(); // durable before anything the caller stores
 }
