@@ -6,27 +6,24 @@
 
 namespace hf {
 
-/// Makes durable what the section with the mark 'due' has left to the next fence. False: its lane's owner
-/// has fenced since, with the log of another section, which stands for the mark as well.
-bool lane_set::flush_unfenced(std::uint32_t lane, std::uint64_t due) noexcept {
+/// Makes durable what the section whose mark is due has left to the next fence. Where its lane's owner has
+/// gone on meanwhile, and lines of a later section are read here, that has passed such a fence.
+void lane_set::flush_unfenced(std::uint32_t lane) noexcept {
     const lane_state& state = states_[lane];
     const std::uint32_t lines = state.unfenced.load(std::memory_order_relaxed);
-    if (lines == 0) return true;
+    if (lines == 0) return;
     const hf::medium pm = file_.medium();
     for (std::uint32_t i = 0; i < std::min(lines, lane_state::unfenced_max); ++i)
         pm.flush(
             reinterpret_cast<const void*>(state.unfenced_lines[i].load(std::memory_order_relaxed)),
             line_bytes);
-    std::atomic_thread_fence(std::memory_order_acquire);
-    if (state.mark_due.load(std::memory_order_relaxed) != due) return false;
     pm.fence(); // before the mark can be durable
-    return true;
 }
 
 void lane_set::store_due_mark(std::uint32_t lane) noexcept {
     const std::uint64_t due = states_[lane].mark_due.load(std::memory_order_acquire);
     if (due == 0) return;
-    if (!flush_unfenced(lane, due)) return;
+    flush_unfenced(lane);
     lane_header* const header = lane_at(file_, lane);
     std::atomic_ref committed(header->committed);
     std::uint64_t seen = committed.load(std::memory_order_relaxed);

@@ -27,7 +27,7 @@ struct alignas(line_bytes) lane_state {
     bool taken = false;                    // guarded by lane_set::lock
 
     // Of the section whose mark is due, where its log stands for its stores until the next fence
-    // (section.hpp, 9). Written while no mark is due; believed when the same is due before and after.
+    // (section.hpp, 9). Written when they are durable, while their mark may still be due to other threads.
     std::atomic<std::uint32_t> unfenced{0}; // lines that its commit has stored to and flushed
     std::atomic<std::uintptr_t> summed_first{0},
         summed_end{0}; // around memory whose sums it logged
@@ -89,7 +89,7 @@ public:
     std::atomic<std::uint32_t> lazy{no_lane};
 
 private:
-    bool flush_unfenced(std::uint32_t lane, std::uint64_t due) noexcept;
+    void flush_unfenced(std::uint32_t lane) noexcept;
     void settle_sums_of(const void* lock, std::uint32_t lane) noexcept;
 
     pool_file& file_;

@@ -31,6 +31,7 @@ void section::abort() {
     // pending (3).
     store_mark(medium_, header_, epoch_);
     fence();
+    forget_due();
     release_freed();
     no_longer_lazy();
     HF_ASSERT_SLOW(idle());

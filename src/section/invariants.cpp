@@ -9,7 +9,7 @@ namespace hf {
 
 bool section::valid() const noexcept {
     // A mark that waits is this lane's, of the last section of it that has committed (4).
-    if (turns_ == nullptr && mark_due_ != (state_->mark_due.load() != 0)) return false;
+    if (turns_ == nullptr && mark_due_ && state_->mark_due.load() == 0) return false;
     if (mark_due_ && (turns_ != nullptr || medium_.keeps_order())) return false;
     if (!freed_.empty() && !mark_due_) return false; // (3)
     return epoch_ <= state_->epoch && state_->valid() && keep_here_used_ <= sizeof keep_here_;
@@ -18,6 +18,8 @@ bool section::valid() const noexcept {
 bool section::idle() const noexcept {
     if (!allocs_.empty() || !adopted_.empty() || !frees_.empty() || !unused_.empty()) return false;
     if (!unadopted_.empty() || !segments_.empty() || !dirty_.empty()) return false;
+    // Only while a section commits is one due to others alone (9).
+    if (turns_ == nullptr && !mark_due_ && state_->mark_due.load() != 0) return false;
     return valid() && (!mark_due_ || state_->mark_due.load() == epoch_);
 }
 

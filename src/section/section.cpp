@@ -231,14 +231,15 @@ void section::fence() {
     release_freed();
 }
 
-/// The fence of a log that may be replayed: so may the one before it (9).
+/// The fence of a log that may be replayed: so may the one before it (9). For other threads that one's mark
+/// stays due until this section's own mark takes its place: they may change what it stored, while this
+/// section, which may not have happened yet, is all that stands for it.
 void section::fence_log() {
     medium_.fence();
     unfenced_ = false;
     release(freed_before_);
     if (!mark_due_) return;
     mark_due_ = false;
-    state_->mark_due.store(0, std::memory_order_relaxed);
     freed_before_.swap(freed_);
 }
 
@@ -513,6 +514,7 @@ void section::commit(bool eager_mark) {
     } else {
         store_mark(medium_, header_, epoch_);
         if (!medium_.keeps_order()) fence(); // upholds (3), and (4) by not using it
+        forget_due();
         release_freed();
         no_longer_lazy();
     }
@@ -527,6 +529,13 @@ bool section::may_be_lazy() noexcept {
     std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_relaxed);
     return lazy == lane_ ||
            (lazy == lane_set::no_lane && pool_->lanes.lazy.compare_exchange_strong(lazy, lane_));
+}
+
+/// The mark of a later section is durable.
+void section::forget_due() noexcept {
+    HF_ASSERT_SLOW(!mark_due_);
+    if (state_->mark_due.load(std::memory_order_relaxed) != 0)
+        state_->mark_due.store(0, std::memory_order_relaxed);
 }
 
 /// Requires: no mark of this lane is due.

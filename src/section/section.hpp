@@ -30,7 +30,8 @@
 //     So until its log is whole such a section can end as if it had never begun (abort.cpp).
 // (9) Such a log may stand for the section's stores: its lane's next log is durable under the fence
 //     that they are flushed for, and until that next log is written over, recovery replays this one before it.
-//     Only where the mark may be left out (4); whoever settles that mark fences the stores first.
+//     Only where the mark may be left out (4); whoever settles that mark fences the stores first. For other
+//     threads it is due until a later mark of the lane is: with both logs there both are replayed.
 //     What the section freed is handed out again one section later, when its log cannot be replayed.
 //     No lock in memory that has a sum changes before the mark is settled.
 #pragma once
@@ -197,6 +198,7 @@ private:
     void check_left() const noexcept;
     void check_filled() const noexcept;
     bool may_be_lazy() noexcept;
+    void forget_due() noexcept;
     void no_longer_lazy() noexcept;
     void settle_mark_of(std::uint32_t lane) noexcept;
     bool fresh(std::uint64_t offset) const noexcept;

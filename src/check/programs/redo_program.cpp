@@ -184,30 +184,20 @@ class by_turns final : public redo_program {
     bool taken_ = false; // threads take turns: no atomic needed
 };
 
-/// A new cell, one above the old one; nothing that another slot's would change, too.
-void replace_alone(cell*& slot) {
-    section([&] {
-        cell* const old = load(&slot);
-        store(&slot, made(old->words[0] + 1));
-        hf_free(old);
-    });
-}
-
-/// While one thread is in its second section, another changes what its first one had stored.
-class overtaken final : public redo_program {
-    void setup(hf::pool& p) override {
-        for (unsigned slot = 0; slot < 2; ++slot) replace(p.root<root>(), slot);
-    }
+/// One thread's second section runs beside the other thread's, which has the lock of the first one: what
+/// that one stored is not stored again by recovery once the other has gone on from it.
+class beside_the_next final : public redo_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned thread) const override { return thread == 0 ? 2 : 1; }
     void run(hf::pool& p, unsigned thread, unsigned i) override {
-        const unsigned slot = thread == 0 ? i : 0;
-        while (taken_[slot]) ::sched_yield();
-        taken_[slot] = true;
-        replace_alone(p.root<root>()->slots[slot]);
-        taken_[slot] = false;
+        root* const r = p.root<root>();
+        if (thread == 0 && i == 1) return section([&] { store(&r->bytes[0], std::uint8_t{1}); });
+        while (taken_) ::sched_yield();
+        taken_ = true;
+        section([&] { store(&r->count, load(&r->count) + 1); });
+        taken_ = false;
     }
-    bool taken_[2] = {}; // threads take turns: no atomic needed
+    bool taken_ = false; // threads take turns: no atomic needed
 };
 
 /// Two threads that share a heap only.
@@ -218,7 +208,12 @@ class side_by_side final : public redo_program {
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned thread, unsigned) override {
-        replace_alone(p.root<root>()->slots[thread]);
+        cell** slot = &p.root<root>()->slots[thread];
+        section([&] {
+            cell* const old = load(slot);
+            store(slot, made(old->words[0] + 1));
+            hf_free(old);
+        });
     }
 };
 
@@ -427,10 +422,10 @@ class no_room_for_log final : public redo_program {
     hf::crash::add("redo/replaced", std::make_unique<replaced>());
     hf::crash::add("redo/many stores", std::make_unique<many_stores>());
     hf::crash::add("redo/adopted", std::make_unique<adopted>());
-    hf::crash::add("redo/overtaken", std::make_unique<overtaken>());
     hf::crash::add("redo/changed between", std::make_unique<changed_between>());
     hf::crash::add("redo/shared word", std::make_unique<shared_word>());
     hf::crash::add("redo/by turns", std::make_unique<by_turns>());
+    hf::crash::add("redo/beside the next", std::make_unique<beside_the_next>());
     hf::crash::add("redo/side by side", std::make_unique<side_by_side>());
     hf::crash::add("redo/with clobber", std::make_unique<with_clobber>());
     hf::crash::add("redo/aborted", std::make_unique<aborted>(false));
