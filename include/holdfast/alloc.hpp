@@ -91,11 +91,11 @@ void stage_words(void* to, const void* from, std::size_t bytes) noexcept;
 void stage_written(const void* at, std::size_t bytes) noexcept;
 void unstage(void* staged_block) noexcept;
 /// Makes sections that have returned final. In pmem mode a section may leave its commit mark to the
-/// next one (Clobber: it would merely be re-executed, with the same result); plain stores outside
+/// next one (it would merely be re-executed, or replayed, with the same result); plain stores outside
 /// sections would change what it reads, or be taken back. Call it before such stores to memory that
 /// sections read or store to, and hold that memory's lock until they are durable.
 ///
-/// Ordering: 1 point, in pmem mode and only if a mark is due; else none.
+/// Ordering: 1 point, after a section of engine redo 2; in pmem mode and only if a mark is due, else none.
 /// Requires: no section open on this thread.
 void settle(pool& in) noexcept;
 /// Gives back the free blocks that this thread keeps at hand, so that chunks which are wholly free
