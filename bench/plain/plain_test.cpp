@@ -22,7 +22,8 @@ TEST(PlainCode, EveryBuildHasTheAnswersOfItsModel) {
         }
 }
 
-constexpr std::uint64_t grows_max = 12; // at most: doublings of a table on the way to so few elements
+constexpr std::uint64_t grows_max =
+    12; // at most: doublings of a table on the way to so few elements
 
 TEST(PlainCode, RedoTakesOneFenceASection) {
     for (const subject& one : corpus()) {
