@@ -101,7 +101,8 @@ bool section::may_leave_stores() const noexcept {
 
 /// Tells which stores are left to the next fence (9): none, but where they are deferred.
 void section::leave_stores() {
-    HF_ASSERT_SLOW(!mark_due_ && may_leave_stores());
+    HF_ASSERT_SLOW(may_leave_stores());
+    HF_ASSERT_SLOW(!mark_due_ || state_->unfenced.load() == 0); // a section that stored nothing
     std::atomic_thread_fence(std::memory_order_release); // behind the fence of what is written over
     std::uint32_t count = 0;
     if (buffered())
