@@ -216,26 +216,34 @@ TEST_P(Redo, ASectionWaitsOnceOneThatStoresNothingNever) {
 
 TEST_P(Redo, WhatWasFreedIsNotHandedOutWhileThatMayBeReplayed) {
     constexpr std::uint64_t taken = 4;
-    EXPECT_EXIT(
+    for (const bool much : {false, true}) { // memory of the last section's own: one fence more
+        EXPECT_EXIT(
+            {
+                pool p = open();
+                root* const r = p.root<root>();
+                std::uint64_t* own = nullptr;
+                section([&] {
+                    own = static_cast<std::uint64_t*>(hf_alloc(64));
+                    std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
+                });
+                section([&] {
+                    std::memset(hf_redo_write(&r->block, 8), 0, 8);
+                    hf_free(own);
+                });
+                section([&] {
+                    hf_redo_fill(r->area, 1, 1);
+                    if (much) (void)hf_alloc(100'000);
+                });
+                for (std::uint64_t i = 0; i < taken; ++i) (void)hf_alloc(64); // outside of sections
+                ::_exit(0);
+            },
+            ::testing::ExitedWithCode(0), "");
         {
             pool p = open();
-            root* const r = p.root<root>();
-            std::uint64_t* own = nullptr;
-            section([&] {
-                own = static_cast<std::uint64_t*>(hf_alloc(64));
-                std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
-            });
-            section([&] {
-                std::memset(hf_redo_write(&r->block, 8), 0, 8);
-                hf_free(own);
-            });
-            section([&] { hf_redo_fill(r->area, 1, 1); });
-            for (std::uint64_t i = 0; i < taken; ++i) (void)hf_alloc(64); // outside of sections
-            ::_exit(0);
-        },
-        ::testing::ExitedWithCode(0), "");
-    pool p = open();
-    EXPECT_EQ(account(p).blocks, 1 + taken);
+            EXPECT_EQ(account(p).blocks, 1 + taken + (much ? 1 : 0));
+        }
+        ::unlink(path_.c_str());
+    }
 }
 
 TEST_P(Redo, ASectionThatStoresToManyLinesDoesNotLeaveThemToTheNext) {
