@@ -29,7 +29,10 @@ void section::end_unlogged() {
     HF_ASSERT_SLOW(buffered() && !changes_blocks() && segments_.empty());
     dirty_.flush_all(medium_);
     release(unused_);
-    release(unadopted_);
+    // The section whose mark is due may name these as staged.
+    if (mark_due_) freed_.insert(freed_.end(), unadopted_.begin(), unadopted_.end());
+    else release(unadopted_);
+    unadopted_.clear();
     epoch_ = --state_->epoch;
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
