@@ -120,7 +120,7 @@ class Benchmarks(unittest.TestCase):
     def test_engines_differ_in_what_they_log(self):
         counts = {engine: run("rbtree", engine, "--mode", "pmem") for engine in OURS}
         self.assertEqual(counts["none"]["log_bytes_per_op"], 0)
-        self.assertEqual(counts["redo"]["fences_per_op"], 1)
+        self.assertAlmostEqual(counts["redo"]["fences_per_op"], 1, delta=0.01)  # and a lane begun
         self.assertGreater(counts["undo"]["fences_per_op"], counts["clobber"]["fences_per_op"])
         self.assertGreater(counts["clobber"]["log_bytes_per_op"],
                            counts["clobberlog-only"]["log_bytes_per_op"])
