@@ -56,7 +56,8 @@ def main():
         found = run("pkg-config", "--cflags", "--libs", "holdfast",
                     env={**os.environ, "PKG_CONFIG_PATH": f"{prefix}/lib/pkgconfig"})
         run(prefix / "bin/holdfast-clang++", "-std=c++20", "-O2", *shlex.split(options.flags),
-            folder / "project/numbers.cpp", "-o", folder / "numbers_wrapper", *shlex.split(found))
+            "--holdfast-engine=clobber", folder / "project/numbers.cpp",
+            "-o", folder / "numbers_wrapper", *shlex.split(found))
         check_program(folder / "numbers_wrapper", folder)
         run(prefix / "bin/holdfast-kv", "--version")
         print(run(prefix / "bin/holdfast", "crash", folder / "build/crash_queue", "--depth", "1"), end="")
