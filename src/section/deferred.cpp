@@ -83,8 +83,8 @@ void section::log_blocks() {
     for (block b : frees_) append(record_kind::free, b.offset, b.bytes);
     if (sums || !shares_fence || doomed_ != doomed_by::nothing) return;
     dirty_.flush_all(medium_);
-    medium_
-        .fence(); // of the memory, and not the log's: that one takes the place of an older log (9)
+    // The memory's fence, and not the log's: that one takes the place of an older log (9).
+    medium_.fence();
 }
 
 void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
