@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/log.hpp>
 
 #include <atomic>
 #include <cstdarg>
@@ -16,7 +17,7 @@ constinit thread_local message_handler thread_fatal_handler = nullptr;
 [[noreturn]] void give_up(const char* message) {
     if (thread_fatal_handler != nullptr) thread_fatal_handler(message);
     if (auto* handler = fatal_handler.load()) handler(message);
-    else std::fprintf(stderr, "holdfast: %s\n", message);
+    else say(severity::fatal, message);
     std::abort();
 }
 

@@ -15,7 +15,7 @@
 
 namespace hf {
 [[noreturn]] void contract_broken(const char* condition, const char* file, int line) noexcept;
-/// Prints one line to stderr and aborts: a broken contract that the caller can understand.
+/// Gives one line to the log (stderr) and aborts: a broken contract that the caller can understand.
 [[noreturn]] void fatal(const char* format, ...) noexcept __attribute__((format(printf, 1, 2)));
 /// Called with the message instead of printing it, before the process aborts; it need not return.
 /// For the crash checker, to which a recovery that gives up is a finding. Null: none.

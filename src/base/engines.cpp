@@ -57,6 +57,7 @@ void recovery_report::add(const engine_recovery& more) {
     sections_pending += more.sections_pending;
     re_executed += more[recovery_verb::re_execute];
     replayed += more[recovery_verb::replay];
+    resumed += more[recovery_verb::resume];
     rolled_back += more[recovery_verb::roll_back];
     discarded += more[recovery_verb::discard];
     no_room += more.no_room;

@@ -24,7 +24,15 @@ enum engine_bit : std::uint32_t {
 };
 
 /// What of a failure-atomic function's writes an engine is told to log.
-enum class engine_sections : std::uint8_t { none, inputs, writes, regions, buffered };
+enum class engine_sections : std::uint8_t {
+    none,
+    inputs,
+    writes,
+    selected,
+    regions,
+    buffered,
+    steps
+};
 
 struct engine_row {
     const char* name;

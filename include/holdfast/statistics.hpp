@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a pool is doing, in numbers, for whoever watches it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace hf {
+
+class pool;
+
+/// Blocks of one size.
+struct block_class {
+    std::uint64_t block_bytes; // size-class rounding included
+    std::uint64_t blocks;      // allocated
+};
+
+struct statistics {
+    // Work of this process, on all its pools, since it began. Work of the moment may be missing.
+    std::uint64_t sections = 0; // committed, MOD's updates included
+    std::uint64_t ordering_points =
+        0; // fences that were waited for; in process mode, where one would stand
+    std::uint64_t flushes = 0;     // lines written back
+    std::uint64_t log_entries = 0; // records of sections' logs
+    std::uint64_t log_bytes = 0;
+    std::uint64_t pm_bytes = 0; // stored to pools
+
+    // This pool's space.
+    std::uint64_t size_bytes = 0;     // what the pool has of its file
+    std::uint64_t max_bytes = 0;      // what it may grow to
+    std::uint64_t used_bytes = 0;     // in allocated blocks
+    std::uint64_t free_bytes = 0;     // in the heap, and in no block: of any size, or of one only
+    std::uint64_t metadata_bytes = 0; // the heap's tables
+    std::uint64_t blocks = 0;
+    std::vector<block_class> classes; // those that have blocks, smallest first
+
+    // This open.
+    std::uint64_t generation = 0; // how often the pool was opened
+    std::uint64_t sections_recovered = 0;
+    double open_ms = 0;
+};
+
+/// Cost:     reads the heap's tables, a 128th of the pool; nobody waits for it.
+/// Threads:  any; while others allocate, the blocks of that moment may be counted or not.
+/// Errors:   throws std::bad_alloc.
+statistics statistics_of(const pool& of);
+
+} // namespace hf

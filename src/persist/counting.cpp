@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The sum of all threads' counters. Each is written by its thread alone, without atomics; read here a word at a
+// time, it may be a moment old.
+#include <holdfast/persist.hpp>
+
+#include <algorithm>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <vector>
+
+namespace hf::persist {
+namespace {
+
+constexpr std::size_t words = sizeof(counters) / sizeof(std::uint64_t);
+static_assert(sizeof(counters) % sizeof(std::uint64_t) == 0);
+
+struct all_counters {
+    std::mutex lock;
+    std::vector<const counters*> running;
+    counters ended{}; // of threads that are gone
+};
+all_counters& all() {
+    static auto* kept = new all_counters; // never destroyed: threads may outlive static destructors
+    return *kept;
+}
+
+/// As others' threads write it: a relaxed load, which sanitizers are told of.
+__attribute__((no_sanitize("thread"))) void add(counters& sum, const counters& more) noexcept {
+    std::uint64_t to[words], from[words];
+    std::memcpy(to, &sum, sizeof sum);
+    for (std::size_t i = 0; i < words; ++i)
+        from[i] = reinterpret_cast<const volatile std::uint64_t*>(&more)[i];
+    for (std::size_t i = 0; i < words; ++i) to[i] += from[i];
+    std::memcpy(&sum, to, sizeof sum);
+}
+
+struct counted {
+    counted() noexcept {
+        try { // inside: what the handler of a whole constructor catches, it throws again
+            const std::scoped_lock held{all().lock};
+            all().running.push_back(&thread_counters());
+        } catch (const std::bad_alloc&) { // it works all the same
+        }
+    }
+    ~counted() {
+        const std::scoped_lock held{all().lock};
+        add(all().ended, thread_counters());
+        std::erase(all().running, &thread_counters());
+    }
+};
+
+} // namespace
+
+void count_this_thread() noexcept {
+    static thread_local const counted mine;
+    (void)mine;
+}
+
+counters process_counters() noexcept {
+    const std::scoped_lock held{all().lock};
+    counters sum = all().ended;
+    for (const counters* each : all().running) add(sum, *each);
+    return sum;
+}
+
+} // namespace hf::persist
