@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <base/line.hpp>
+#include <pool/file_checks.hpp>
+#include <pool/header.hpp>
+#include <pool/power_files.hpp>
+#include <power/home.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+namespace hf {
+namespace {
+
+constexpr std::uint64_t page_bytes = 4096;
+
+std::uint64_t end_of(const pool_header& h) noexcept {
+    const extent& last = h.extents[h.extent_count - 1];
+    return last.offset_bytes + last.size_bytes;
+}
+
+power::owner owner_of(const pool_header& h) noexcept {
+    power::owner whose{};
+    std::memcpy(whose.uuid, h.uuid, sizeof whose.uuid);
+    whose.generation = h.generation;
+    whose.first_line = root_words_offset / line_bytes;
+    whose.end_line = end_of(h) / line_bytes;
+    return whose;
+}
+
+/// As it is given where there is no directory to be in.
+std::string absolute(const std::string& path) {
+    std::error_code none;
+    const auto from_root = std::filesystem::absolute(path, none);
+    return none ? path : from_root.string();
+}
+
+/// Which pages of this process's memory may differ from the file they were mapped from, as far as the kernel
+/// tells; else all.
+class own_pages {
+public:
+    own_pages() noexcept : fd_(::open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC)) {}
+    ~own_pages() {
+        if (fd_ >= 0) ::close(fd_);
+    }
+    own_pages(const own_pages&) = delete;
+    own_pages& operator=(const own_pages&) = delete;
+
+    bool may_differ(const std::byte* page) noexcept {
+        const std::uint64_t index = reinterpret_cast<std::uintptr_t>(page) / page_bytes;
+        if (index - first_ >= known_) {
+            first_ = index;
+            const ssize_t got = fd_ < 0 ? -1
+                                        : ::pread(fd_, entries_, sizeof entries_,
+                                                  static_cast<off_t>(index * sizeof entries_[0]));
+            known_ = got > 0 ? static_cast<std::uint64_t>(got) / sizeof entries_[0] : 0;
+            if (known_ == 0) return true;
+        }
+        constexpr std::uint64_t present = std::uint64_t{1} << 63, swapped = std::uint64_t{1} << 62;
+        constexpr std::uint64_t of_file = std::uint64_t{1} << 61;
+        const std::uint64_t entry = entries_[index - first_];
+        return (entry & (present | swapped)) != 0 && (entry & of_file) == 0;
+    }
+
+private:
+    int fd_;
+    std::uint64_t first_ = 0, known_ = 0;
+    std::uint64_t entries_[4096];
+};
+
+} // namespace
+
+status power_files::blocks::read(std::uint64_t at, void* to, std::size_t bytes) const {
+    std::memset(to, 0, bytes);
+    return of_->read_at(at, to, bytes);
+}
+status power_files::blocks::write(std::uint64_t at, const void* from, std::size_t bytes) {
+    return of_->write_at(at, from, bytes);
+}
+
+power_files::power_files(const std::string& pool_path, os_file& home)
+    : path_(log_path_of(pool_path)), removed_as_(absolute(path_)), home_(home),
+      log_file_(std::in_place), log_blocks_(*log_file_), log_(path_) {}
+
+status power_files::open_log(bool read_only) {
+    auto opened = os_file::open_existing(path_, false, read_only);
+    if (opened) log_file_->take(*opened);
+    return opened || opened.error().code() == errc::not_found ? status{} : opened.error();
+}
+
+status power_files::find(const pool_header& h, bool read_only) {
+    if (status ok = open_log(read_only); !ok.ok()) return ok;
+    if (!log_is_open())
+        return refusal(path_, errc::torn,
+                       "the pool was left open in mode power, and its log is missing: expected it "
+                       "beside the pool, under this name");
+    const auto size = log_file_->size_bytes();
+    if (!size) return size.error();
+    auto found = power::found_log::read(path_, log_blocks_, *size, owner_of(h));
+    if (!found) return found.error();
+    found_.emplace(std::move(*found));
+    return {};
+}
+
+void power_files::put_over(std::byte* base) const noexcept {
+    if (!found_) return;
+    for (const power::logged_line& line : found_->lines())
+        std::memcpy(base + line.number * line_bytes, line.bytes, line_bytes);
+}
+
+void power_files::watch(std::byte* base, const pool_header& h) {
+    sizes_ = found_ ? found_->header() : power::log::sized_for(end_of(h));
+    log_.watch(base, sizes_);
+}
+
+/// Takes a log that an earlier open of this pool has left, or makes one that has no name yet.
+status power_files::make_log(const pool_header& h) {
+    if (!log_is_open())
+        if (status ok = open_log(false); !ok.ok()) return ok;
+    if (log_is_open()) {
+        power::log_header old{};
+        const auto size = log_file_->size_bytes();
+        if (!size) return size.error();
+        const auto state = power::read_header(log_blocks_, old);
+        if (!state) return state.error();
+        if (*state != power::header_state::valid ||
+            std::memcmp(old.uuid, h.uuid, sizeof old.uuid) != 0)
+            return refusal(path_, errc::exists,
+                           "expected the log of this pool, or no file of this name, found another: "
+                           "move it away");
+        sizes_.writes = old.writes;
+        if (old.version == power::log_version && power::numbers_wrong(old, *size).empty() &&
+            old.segment_bytes == sizes_.segment_bytes &&
+            old.batch_bytes_max == sizes_.batch_bytes_max)
+            return {};
+        HF_ASSERT(!found_); // a log of other sizes is of use to nobody
+        ::unlink(path_.c_str());
+        log_file_.emplace();
+    }
+    auto made = os_file::create_new(path_);
+    if (!made) return made.error();
+    log_file_->take(*made);
+    named_ = false;
+    // Written, and not only allocated: a first write there would have to tell the file system's
+    // journal, which a sync then waits for.
+    const std::vector<std::byte> zeros(1 << 20);
+    const std::uint64_t bytes = power::file_bytes(sizes_);
+    status ok = log_file_->allocate(0, bytes);
+    for (std::uint64_t at = 0; ok.ok() && at < bytes; at += zeros.size())
+        ok = log_file_->write_at(at, zeros.data(),
+                                 std::min<std::uint64_t>(zeros.size(), bytes - at));
+    return ok.ok() ? log_file_->sync() : ok;
+}
+
+status power_files::start(const pool_header& h, std::uint64_t generation) try {
+    if (found_) {
+        if (status ok = power::bring_home(home_, found_->lines()); !ok.ok()) return ok;
+    }
+    if (status ok = make_log(h); !ok.ok()) return ok;
+    std::memcpy(sizes_.uuid, h.uuid, sizeof sizes_.uuid);
+    sizes_.generation = generation;
+    status ok = log_.start(log_blocks_, home_, sizes_, true);
+    found_.reset();
+    if (ok.ok() && !named_) ok = log_file_->publish(); // upholds (2)
+    if (ok.ok() && !named_) ok = log_file_->sync_directory();
+    if (!ok.ok() && !named_) log_file_->unlink();
+    named_ = true;
+    return ok;
+} catch (const std::bad_alloc&) {
+    return out_of_memory(path_);
+}
+
+status power_files::bring_image_home(const std::byte* base, std::uint64_t first,
+                                     std::uint64_t end) {
+    HF_ASSERT_SLOW(first % page_bytes == 0 && end % page_bytes == 0);
+    const auto pages = std::make_unique<own_pages>();
+    std::byte there[page_bytes];
+    for (std::uint64_t at = first; at < end; at += page_bytes) {
+        if (!pages->may_differ(base + at)) continue;
+        if (status ok = home_.read(at, there, sizeof there); !ok.ok()) return ok;
+        if (std::memcmp(there, base + at, sizeof there) == 0) continue;
+        if (status ok = home_.write(at, base + at, sizeof there); !ok.ok()) return ok;
+    }
+    return home_.sync();
+}
+
+/// By then the name may be another log's: the pool was renamed, or the process has changed its directory, for
+/// which 'removed_as_' is absolute.
+void power_files::remove_log() noexcept {
+    struct stat ours{}, named{};
+    if (::fstat(log_file_->descriptor(), &ours) == 0 && ::lstat(removed_as_.c_str(), &named) == 0 &&
+        ours.st_dev == named.st_dev && ours.st_ino == named.st_ino)
+        ::unlink(removed_as_.c_str());
+}
+
+} // namespace hf

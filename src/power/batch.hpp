@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Lines on their way into the log: each once, as it was taken last. A batch is in the log whole or not
+// at all, so an older version of a line would never be seen.
+#pragma once
+
+#include <power/format.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <span>
+
+namespace hf::power {
+
+class batch {
+public:
+    /// Throws std::bad_alloc.
+    explicit batch(std::uint64_t bytes_max);
+
+    /// Empties it.
+    void start(std::uint64_t sequence) noexcept;
+    std::uint64_t sequence() const noexcept { return sequence_; }
+    bool empty() const noexcept { return lines_ == 0; }
+    /// Of the batch, in the file.
+    std::uint64_t bytes() const noexcept { return batch_bytes(lines_); }
+    /// Takes the line as it is now, into the place of an older version; false, and nothing is taken: full.
+    bool take(std::uint64_t line, const std::byte* from) noexcept;
+    /// The bytes to write, until the next call of another function.
+    std::span<const std::byte> seal(std::uint64_t salt) noexcept;
+
+private:
+    struct free_bytes {
+        void operator()(std::byte* bytes) const noexcept;
+    };
+    std::uint64_t& place_of(std::uint64_t line) noexcept;
+
+    std::uint64_t lines_max_, lines_ = 0, sequence_ = 0;
+    std::unique_ptr<std::byte, free_bytes> bytes_; // as in the file, but for the numbers
+    std::unique_ptr<std::uint64_t[]> numbers_;
+    // Open addressing: the sequence number's low half above, and below it the line's place, plus one.
+    std::unique_ptr<std::uint64_t[]> places_;
+    std::uint64_t places_mask_;
+};
+
+} // namespace hf::power

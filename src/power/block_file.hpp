@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What mode power does to a file on a block device. The crash model is another one than the file system's
+// (test/power).
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hf::power {
+
+class block_file {
+public:
+    virtual ~block_file() = default;
+    /// Fills 'to' from the file; what lies behind its end reads as zeros.
+    virtual status read(std::uint64_t at, void* to, std::size_t bytes) const = 0;
+    /// Writes all of it, or fails. Nothing of it is durable, and its sectors reach the device in any order.
+    virtual status write(std::uint64_t at, const void* from, std::size_t bytes) = 0;
+    /// What was written before is durable when it returns. Failed once, it says nothing ever after: the
+    /// kernel may have dropped what it could not write, and a second call succeeds without it.
+    virtual status sync() = 0;
+};
+
+} // namespace hf::power

@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <base/line.hpp>
+#include <power/home.hpp>
+#include <power/log.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <new>
+#include <sys/random.h>
+#include <system_error>
+#include <vector>
+
+namespace hf::power {
+namespace {
+
+constexpr std::size_t ranges_max = 128;
+std::atomic<std::uint64_t> instances{0};
+
+// For lines that a thread noted in another log than the one it comes to now.
+std::mutex logs_lock;
+std::vector<log*>& logs() { // never destroyed: pools may outlive static destructors
+    static auto* all = new std::vector<log*>;
+    return *all;
+}
+
+} // namespace
+
+struct log::noted_lines {
+    struct range {
+        std::uintptr_t first, end;
+    };
+    std::uint64_t instance = 0; // of the log
+    std::size_t count = 0;
+    range ranges[ranges_max];
+};
+
+/// Null where there is no memory for it.
+log::noted_lines* log::mine() noexcept {
+    // On the heap: a library that is loaded late, Python's, has little room for each thread's own.
+    static thread_local std::unique_ptr<noted_lines> noted;
+    if (noted == nullptr) noted.reset(new (std::nothrow) noted_lines);
+    return noted.get();
+}
+
+log::log(std::string name) : name_(std::move(name)), instance_(++instances) {
+    const std::scoped_lock held{logs_lock};
+    logs().push_back(this);
+}
+
+log::~log() {
+    {
+        const std::scoped_lock held{logs_lock};
+        std::erase(logs(), this);
+    }
+    stop_thread();
+}
+
+void log::stop_thread() noexcept {
+    if (!thread_.joinable()) return;
+    {
+        const std::scoped_lock held{checkpoint_lock_};
+        stopping_ = true;
+    }
+    checkpoint_changed_.notify_all();
+    thread_.join();
+}
+
+log_header log::sized_for(std::uint64_t pool_bytes) noexcept {
+    log_header h{};
+    h.segment_bytes = std::clamp<std::uint64_t>(round_down(pool_bytes / 4, segment_bytes_min),
+                                                segment_bytes_min, 16ULL << 20);
+    h.batch_bytes_max = std::min<std::uint64_t>(1 << 20, h.segment_bytes / 4);
+    return h;
+}
+
+void log::watch(const std::byte* base, const log_header& sizes) {
+    HF_ASSERT(reinterpret_cast<std::uintptr_t>(base) % line_bytes == 0);
+    base_ = base;
+    open_ = std::make_unique<batch>(sizes.batch_bytes_max);
+    spare_ = std::make_unique<batch>(sizes.batch_bytes_max);
+    open_->start(1);
+}
+
+status log::start(block_file& file, block_file& home, const log_header& header, bool own_thread) {
+    HF_ASSERT(file_ == nullptr && open_ != nullptr);
+    header_ = header;
+    header_.magic = log_magic;
+    header_.version = log_version;
+    header_.header_bytes = sizeof header_;
+    header_.applied = 0;
+    for (ssize_t got = 0; got != sizeof header_.salt;) {
+        got = ::getrandom(&header_.salt, sizeof header_.salt, 0);
+        if (got < 0 && errno != EINTR)
+            return {errc::io_error,
+                    fmt::format("{}: io_error: getrandom: {}", name_, std::strerror(errno))};
+    }
+    file_ = &file;
+    home_ = &home;
+    // Both copies, one after the other: the older log's header must not come back.
+    for (unsigned copy = 0; copy < header_copies; ++copy)
+        if (status ok = write_header(); !ok.ok()) return ok;
+    if (!own_thread) return {};
+    try {
+        thread_ = std::thread([this] { run_checkpoints(); });
+    } catch (const std::system_error&) { // there may be no more: who needs the room makes it
+    }
+    return {};
+}
+
+status log::write_header() {
+    header_.writes += 1;
+    header_.checksum = header_checksum(header_);
+    const std::uint64_t copy = header_.writes % header_copies;
+    if (status ok = file_->write(copy * block_bytes, &header_, sizeof header_); !ok.ok()) return ok;
+    return file_->sync();
+}
+
+void log::note(const void* address, std::size_t bytes) noexcept {
+    if (bytes == 0) return;
+    const std::uintptr_t first = line_of(address);
+    const std::uintptr_t end =
+        round_up(reinterpret_cast<std::uintptr_t>(address) + bytes, line_bytes);
+    noted_lines* const noted = mine();
+    if (noted == nullptr) { // taken at once: a line may be written back as soon as it is flushed
+        std::unique_lock held{lock_};
+        return take(first, end, held);
+    }
+    if (noted->instance != instance_) {
+        const std::scoped_lock held{logs_lock};
+        for (log* other : logs())
+            if (other->instance_ == noted->instance) other->take_noted(*noted);
+        noted->count = 0;
+        noted->instance = instance_;
+    }
+    if (noted->count != 0) {
+        auto& last = noted->ranges[noted->count - 1];
+        if (first >= last.first && first <= last.end) {
+            last.end = std::max(last.end, end);
+            return;
+        }
+    }
+    if (noted->count == ranges_max) take_noted(*noted);
+    noted->ranges[noted->count++] = {first, end};
+}
+
+void log::take_noted(noted_lines& noted) noexcept {
+    std::unique_lock held{lock_};
+    for (std::size_t i = 0; i < noted.count; ++i)
+        take(noted.ranges[i].first, noted.ranges[i].end, held);
+    noted.count = 0;
+}
+
+/// Takes lines [first, end), in more than one batch where one has no room for them: what is flushed and
+/// not yet fenced may survive in part. Requires: lock_ held.
+void log::take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held) {
+    const auto base = reinterpret_cast<std::uintptr_t>(base_);
+    HF_ASSERT_SLOW(first >= base);
+    for (std::uintptr_t line = first; line < end; line += line_bytes) {
+        const std::uint64_t number = (line - base) / line_bytes;
+        while (failed_.ok() && !open_->take(number, reinterpret_cast<const std::byte*>(line))) {
+            HF_ASSERT(file_ != nullptr); // what is stored before start() is little
+            if (writing_) written_.wait(held);
+            else write_open(held);
+        }
+    }
+}
+
+void log::order() noexcept {
+    noted_lines* const noted = mine();
+    if (noted != nullptr && noted->instance == instance_ && noted->count != 0) take_noted(*noted);
+}
+
+/// Requires: lock_ held, as it is again on return, and nobody writes.
+void log::write_open(std::unique_lock<std::mutex>& held) {
+    HF_ASSERT_SLOW(!writing_ && !open_->empty());
+    writing_ = true;
+    std::swap(open_, spare_);
+    batch& full = *spare_;
+    open_->start(full.sequence() + 1);
+    held.unlock();
+    const status written = write(full);
+    held.lock();
+    writing_ = false;
+    if (written.ok()) {
+        durable_ = full.sequence();
+        ++counts_.batches;
+        counts_.batch_bytes += full.bytes();
+    } else failed_ = written; // upholds (4)
+    written_.notify_all();
+}
+
+status log::write(batch& full) {
+    const std::span<const std::byte> bytes = full.seal(header_.salt);
+    HF_ASSERT(bytes.size() <= header_.segment_bytes);
+    if (next_in_segment_ + bytes.size() > header_.segment_bytes)
+        if (status ok = next_segment(); !ok.ok()) return ok;
+    const std::uint64_t at = segments_offset + segment_ * header_.segment_bytes + next_in_segment_;
+    if (status ok = file_->write(at, bytes.data(), bytes.size()); !ok.ok()) return ok;
+    if (status ok = file_->sync(); !ok.ok()) return ok; // upholds (2)
+    next_in_segment_ += bytes.size();
+    last_in_segment_ = full.sequence();
+    return {};
+}
+
+/// Upholds (3). Requires: all of the segment is durable.
+status log::next_segment() {
+    std::unique_lock held{checkpoint_lock_};
+    if (checkpoint_.due) ++waits_for_room_;
+    checkpoint_changed_.wait(held, [this] { return !checkpoint_.due || !checkpoint_failed_.ok(); });
+    if (!checkpoint_failed_.ok()) return checkpoint_failed_;
+    checkpoint_ = {true, segment_, next_in_segment_, last_in_segment_};
+    segment_ = (segment_ + 1) % segment_count;
+    next_in_segment_ = 0;
+    if (thread_.joinable()) {
+        checkpoint_changed_.notify_all();
+        return {};
+    }
+    checkpoint_failed_ =
+        bring_segment_home(checkpoint_.segment, checkpoint_.bytes, checkpoint_.last);
+    checkpoint_.due = false;
+    return checkpoint_failed_;
+}
+
+void log::run_checkpoints() {
+    std::unique_lock held{checkpoint_lock_};
+    for (;;) {
+        checkpoint_changed_.wait(held, [this] { return checkpoint_.due || stopping_; });
+        if (stopping_) return;
+        const auto now = checkpoint_;
+        held.unlock();
+        const status done = bring_segment_home(now.segment, now.bytes, now.last);
+        held.lock();
+        checkpoint_failed_ = done;
+        checkpoint_.due = false;
+        checkpoint_changed_.notify_all();
+        if (!done.ok()) return;
+    }
+}
+
+status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint64_t last) try {
+    std::vector<std::byte> content(bytes);
+    if (status ok =
+            file_->read(segments_offset + segment * header_.segment_bytes, content.data(), bytes);
+        !ok.ok())
+        return ok;
+    std::vector<logged_line> lines;
+    for (std::uint64_t at = 0; at < bytes;) {
+        const auto head = verified(content.data() + at, bytes - at, header_);
+        if (!head) // the device has lost what it had written
+            return {errc::corrupt,
+                    fmt::format("{}: corrupt: a batch of the log does not verify", name_)};
+        for_each_line(content.data() + at, *head,
+                      [&](const logged_line& line) { lines.push_back(line); });
+        at += head->bytes;
+    }
+    if (status ok = bring_home(*home_, lines); !ok.ok()) return ok;
+    header_.applied = last;
+    ++checkpoints_;
+    return write_header();
+} catch (const std::bad_alloc&) {
+    return {errc::io_error, name_ + ": io_error: out of memory for a checkpoint"};
+}
+
+status log::make_durable() {
+    std::unique_lock held{lock_};
+    const std::uint64_t wanted = open_->empty() ? open_->sequence() - 1 : open_->sequence();
+    while (failed_.ok() && durable_ < wanted) {
+        if (writing_) written_.wait(held);
+        else write_open(held);
+    }
+    return failed_;
+}
+
+void log::wait() noexcept {
+    if (file_ == nullptr)
+        return; // what is stored before the pool is marked open is promised by that
+    if (const status s = make_durable(); !s.ok())
+        fatal(
+            "%s; the process ends here: nothing is promised that is not on the disk, and the next "
+            "open finds what is",
+            s.what().c_str());
+}
+
+status log::finish() {
+    if (file_ == nullptr) return {};
+    if (status ok = make_durable(); !ok.ok()) return ok;
+    stop_thread();
+    const std::scoped_lock held{checkpoint_lock_};
+    return checkpoint_failed_;
+}
+
+log_counts log::counts() const {
+    const std::scoped_lock held{lock_};
+    log_counts all = counts_;
+    all.checkpoints = checkpoints_;
+    all.waits_for_room = waits_for_room_;
+    return all;
+}
+
+} // namespace hf::power

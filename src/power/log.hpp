@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The log of an open pool in mode power: what line_log promises, on a file.
+//
+// (1) order() takes lines under one lock, so batches are in the order of line_log (1); a batch is in the
+//     log whole or not at all.
+// (2) One thread at a time writes: the open batch becomes the written one, and everybody else's lines go
+//     to the next. It is durable before another is written, and nobody is promised more than is durable.
+// (3) A segment that is full is brought home, by a thread of the log's own, while the other one is
+//     written: home is durable before the header says so, and the header before the segment is
+//     written over. Until it is, who needs it waits.
+// (4) After an error nothing is written and nothing promised any more: a write that failed, and a
+//     sync that failed above all, may have left anything. The next open finds what it finds.
+//
+// Source: SIMPO §3 for the log between memory and storage. Differs: lines, not operations; and one copy at home,
+// since a line that a failure tears there is whole in the log.
+#pragma once
+
+#include <persist/line_log.hpp>
+#include <power/batch.hpp>
+#include <power/block_file.hpp>
+#include <power/found_log.hpp>
+
+#include <atomic>
+#include <condition_variable>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+namespace hf::power {
+
+/// What the log has done since it was opened.
+struct log_counts {
+    std::uint64_t batches = 0;        // each one write and one sync
+    std::uint64_t batch_bytes = 0;    // written to the log
+    std::uint64_t checkpoints = 0;    // segments brought home
+    std::uint64_t waits_for_room = 0; // of a writer, for a segment to be brought home
+};
+
+class log final : public line_log {
+public:
+    /// 'name' is for messages. Until start() it takes lines, and keeps them. Throws std::bad_alloc.
+    explicit log(std::string name);
+    ~log();
+    log(const log&) = delete;
+    log& operator=(const log&) = delete;
+
+    /// Sizes for a pool that is created with so many bytes.
+    static log_header sized_for(std::uint64_t pool_bytes) noexcept;
+    /// Requires, before any line is taken: the pool's image, which begins at a multiple of a line.
+    void watch(const std::byte* base, const log_header& sizes);
+    /// Begins a new log in a file that has file_bytes(header) bytes: its header is durable when it returns, and
+    /// whatever the file held before is void. 'header': uuid, generation, sizes, and the writes of the last
+    /// header there. Requires: what the last log held is durable at home.
+    /// 'own_thread': checkpoints are made beside; without, by whoever needs the room (the crash model).
+    status start(block_file& file, block_file& home, const log_header& header, bool own_thread);
+
+    void note(const void* address, std::size_t bytes) noexcept override;
+    void order() noexcept override;
+    void wait() noexcept override;
+    /// wait(), for who can say what failed.
+    status make_durable();
+    /// Everything that was ordered is durable, and the log's thread has ended. No line is taken any more.
+    status finish();
+    log_counts counts() const;
+
+private:
+    struct noted_lines;
+    static noted_lines* mine() noexcept;
+    void take_noted(noted_lines& noted) noexcept;
+    void take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held);
+    void write_open(std::unique_lock<std::mutex>& held);
+    status write(batch& full);
+    status next_segment();
+    status bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint64_t last);
+    status write_header();
+    void run_checkpoints();
+    void stop_thread() noexcept;
+
+    const std::string name_;
+    const std::uint64_t instance_;
+    const std::byte* base_ = nullptr;
+    block_file* file_ = nullptr;
+    block_file* home_ = nullptr;
+    log_header header_{};
+
+    mutable std::mutex lock_; // of what follows
+    std::condition_variable written_;
+    std::unique_ptr<batch> open_, spare_;
+    bool writing_ = false;
+    std::uint64_t durable_ = 0; // number of a batch
+    status failed_;
+    log_counts counts_;
+    std::atomic<std::uint64_t> checkpoints_{0}, waits_for_room_{0};
+
+    // Of the thread that writes.
+    unsigned segment_ = 0;
+    std::uint64_t next_in_segment_ = 0;
+    std::uint64_t last_in_segment_ = 0; // number of its last batch
+
+    // Between that one and the checkpoints' thread.
+    std::mutex checkpoint_lock_;
+    std::condition_variable checkpoint_changed_;
+    struct {
+        bool due = false;
+        unsigned segment = 0;
+        std::uint64_t bytes = 0, last = 0;
+    } checkpoint_;
+    bool stopping_ = false;
+    status checkpoint_failed_;
+    std::thread thread_;
+};
+
+} // namespace hf::power

@@ -1,0 +1,275 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a log that is cut, foreign, of another version or hostile is refused with what was expected and what
+// was found; and threads share the waits for the disk. Method: a log written to memory, changed, and read.
+#include "crash_model.hpp"
+#include <persist/line_log.hpp>
+#include <power/found_log.hpp>
+#include <power/log.hpp>
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <thread>
+
+namespace {
+
+using namespace hf;
+using namespace hf::power;
+using namespace hf::power::test;
+
+constexpr std::uint64_t first_line = 2, line_count = 512;
+struct alignas(64) image {
+    std::byte content[line_count * line_bytes];
+};
+owner owner_at(std::uint64_t generation) { return {{1, 2, 3}, generation, first_line, line_count}; }
+
+class PowerLog : public ::testing::Test {
+protected:
+    void SetUp() override {
+        log_header sizes = log::sized_for(1);
+        device.files = {bytes(file_bytes(sizes)), bytes(sizeof(image))};
+        std::memcpy(sizes.uuid, owner_at(0).uuid, sizeof sizes.uuid);
+        sizes.generation = 5;
+        power::log log("log");
+        log.watch(content->content, sizes);
+        device_file file(device, 0), home(device, 1);
+        ASSERT_TRUE(log.start(file, home, sizes, false).ok());
+        for (std::uint64_t line = first_line; line < first_line + 3; ++line) {
+            content->content[line * line_bytes] = std::byte{42};
+            log.note(content->content + line * line_bytes, 1);
+            log.order();
+            ASSERT_TRUE(log.make_durable().ok());
+        }
+        ASSERT_TRUE(read_header(file, header));
+    }
+    result<found_log> read(std::uint64_t generation = 5) {
+        return found_log::read("p.hf-power", device_file(device, 0), device.files[0].size(),
+                               owner_at(generation));
+    }
+    /// What read() says of it; the code in front.
+    std::string refused(std::uint64_t generation = 5) {
+        const auto found = read(generation);
+        if (!found) return found.error().what();
+        ADD_FAILURE() << "a log of " << found->lines().size() << " lines was taken";
+        return {};
+    }
+    void edit_header(const std::function<void(log_header&)>& edit) {
+        log_header h = header;
+        edit(h);
+        h.checksum = header_checksum(h);
+        for (std::uint64_t copy = 0; copy < header_copies; ++copy)
+            std::memcpy(device.files[0].data() + copy * block_bytes, &h, sizeof h);
+    }
+    std::byte* batch(std::uint64_t n) {
+        return device.files[0].data() + segments_offset + n * block_bytes;
+    }
+    /// Changes a batch and makes its sum right again.
+    void edit_batch(std::uint64_t n, const std::function<void(batch_head&, std::uint64_t*)>& edit) {
+        batch_head h;
+        std::memcpy(&h, batch(n), sizeof h);
+        edit(h, reinterpret_cast<std::uint64_t*>(batch(n) + sizeof h + h.lines * line_bytes));
+        std::memcpy(batch(n), &h, sizeof h);
+        h.checksum = batch_checksum(batch(n), h);
+        std::memcpy(batch(n), &h, sizeof h);
+    }
+
+    std::unique_ptr<image> content = std::make_unique<image>();
+    recorded_device device;
+    log_header header{};
+};
+
+TEST_F(PowerLog, HoldsWhatWasOrdered) {
+    const auto found = read();
+    ASSERT_TRUE(found) << found.error().what();
+    ASSERT_EQ(found->lines().size(), 3U);
+    EXPECT_EQ(found->last(), 3U);
+    EXPECT_EQ(found->lines()[2].number, first_line + 2);
+    EXPECT_EQ(found->lines()[2].bytes[0], std::byte{42});
+}
+
+TEST_F(PowerLog, EndsAtABatchThatWasBeingWritten) {
+    batch(2)[100] ^= std::byte{1};
+    const auto found = read();
+    ASSERT_TRUE(found) << found.error().what();
+    EXPECT_EQ(found->lines().size(), 2U);
+}
+
+TEST_F(PowerLog, RefusesDamageThatIsNotAtItsEnd) {
+    batch(1)[100] ^= std::byte{1};
+    EXPECT_EQ(refused(), "p.hf-power: corrupt: batch 3 is there, and batch 2 before it is damaged");
+}
+
+TEST_F(PowerLog, RefusesAGapBetweenItsSegments) {
+    std::memcpy(device.files[0].data() + segments_offset + header.segment_bytes, batch(2),
+                block_bytes);
+    std::memset(batch(1), 0, 2 * block_bytes);
+    EXPECT_EQ(refused(),
+              "p.hf-power: corrupt: expected batch 2, found 3: what is between them is damaged");
+}
+
+TEST_F(PowerLog, RefusesWhatIsNoLog) {
+    device.files[0].assign(device.files[0].size(), std::byte{7});
+    EXPECT_NE(refused().find("not_a_pool"), std::string::npos);
+    device.files[0].clear();
+    EXPECT_NE(refused().find("not_a_pool"), std::string::npos);
+}
+
+TEST_F(PowerLog, RefusesADamagedHeaderOnlyWhereBothCopiesAre) {
+    device.files[0][8] ^= std::byte{1};
+    EXPECT_TRUE(read());
+    device.files[0][block_bytes + 8] ^= std::byte{1};
+    EXPECT_EQ(refused(), "p.hf-power: corrupt: no header copy of the log verifies");
+}
+
+TEST_F(PowerLog, RefusesAnotherVersionPoolOrOpen) {
+    edit_header([](log_header& h) { h.version = 2; });
+    EXPECT_EQ(refused(), "p.hf-power: wrong_version: expected version 1 of the log, found 2");
+    edit_header([](log_header& h) { h.uuid[0] ^= 1; });
+    EXPECT_EQ(refused(), "p.hf-power: torn: the log is another pool's");
+    edit_header([](log_header&) {});
+    EXPECT_EQ(
+        refused(6),
+        "p.hf-power: torn: the log is another open's: expected that of open 6, found that of 5");
+    // The next open's log, of which the pool does not know yet, is empty.
+    EXPECT_EQ(refused(4),
+              "p.hf-power: torn: the log is that of open 5, and the pool knows only of open 4");
+}
+
+TEST_F(PowerLog, RefusesNumbersOutOfBounds) {
+    const auto with = [&](auto edit) {
+        edit_header(edit);
+        return refused();
+    };
+    EXPECT_NE(with([](log_header& h) { h.segment_bytes = 1ULL << 40; }).find("segment_bytes"),
+              std::string::npos);
+    EXPECT_NE(with([](log_header& h) { h.segment_bytes = 0; }).find("segment_bytes"),
+              std::string::npos);
+    EXPECT_NE(with([](log_header& h) { h.batch_bytes_max = UINT64_MAX; }).find("batch_bytes_max"),
+              std::string::npos);
+    EXPECT_NE(with([](log_header& h) { h.applied = UINT64_MAX; }).find("applied"),
+              std::string::npos);
+    EXPECT_NE(with([](log_header& h) { h.header_bytes = 64; }).find("header_bytes"),
+              std::string::npos);
+    edit_header([](log_header&) {});
+    device.files[0].resize(device.files[0].size() - 1);
+    EXPECT_EQ(refused(), "p.hf-power: corrupt: expected 139264 bytes, found 139263");
+}
+
+TEST_F(PowerLog, RefusesALineOutsideOfThePool) {
+    for (const std::uint64_t number :
+         {line_count, UINT64_MAX / line_bytes, UINT64_MAX, first_line - 1}) {
+        edit_batch(1, [&](batch_head&, std::uint64_t* numbers) { numbers[0] = number; });
+        EXPECT_NE(refused().find("batch 2: expected a line from 2 to 512, found"),
+                  std::string::npos);
+    }
+}
+
+TEST_F(PowerLog, BelievesNoLengthOfABatch) {
+    const auto with = [&](auto edit) {
+        edit_batch(2, [&](batch_head& h, std::uint64_t*) {
+            const batch_head was = h;
+            edit(h);
+            if (h.bytes > block_bytes) h.bytes = was.bytes; // the sum is taken over these
+        });
+        const auto found = read();
+        return found ? found->lines().size() : 99;
+    };
+    EXPECT_EQ(with([](batch_head& h) { h.lines = UINT64_MAX / 72; }), 2U);
+    EXPECT_EQ(with([](batch_head& h) { h.lines = 0; }), 2U);
+    EXPECT_EQ(with([](batch_head& h) { h.bytes = 64; }), 2U);
+    batch_head h;
+    std::memcpy(&h, batch(2), sizeof h);
+    h.bytes = UINT64_MAX - 8;
+    std::memcpy(batch(2), &h, sizeof h);
+    EXPECT_TRUE(read());
+}
+
+/// A device whose syncs take their time.
+class slow_file final : public block_file {
+public:
+    explicit slow_file(block_file& of) : of_(&of) {}
+    status read(std::uint64_t at, void* to, std::size_t count) const override {
+        return of_->read(at, to, count);
+    }
+    status write(std::uint64_t at, const void* from, std::size_t count) override {
+        return of_->write(at, from, count);
+    }
+    status sync() override {
+        ++syncs;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return of_->sync();
+    }
+    std::atomic<unsigned> syncs = 0;
+
+private:
+    block_file* of_;
+};
+
+TEST(PowerGroup, ThreadsShareTheWaitsForTheDisk) {
+    constexpr unsigned threads = 4, rounds = 40;
+    const auto content = std::make_unique<image>();
+    recorded_device device;
+    log_header sizes = log::sized_for(1);
+    device.files = {bytes(file_bytes(sizes)), bytes(sizeof(image))};
+    device_file file(device, 0), home(device, 1);
+    slow_file slow(file);
+    power::log log("log");
+    log.watch(content->content, sizes);
+    ASSERT_TRUE(log.start(slow, home, sizes, false).ok());
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < threads; ++t)
+        all.emplace_back([&, t] {
+            std::byte* const mine = content->content + (first_line + t) * line_bytes;
+            for (unsigned r = 1; r <= rounds; ++r) {
+                mine[0] = std::byte(r);
+                log.note(mine, 1);
+                log.order();
+                log.wait();
+            }
+        });
+    for (std::thread& t : all) t.join();
+    EXPECT_LT(slow.syncs, threads * rounds);
+    const auto found =
+        found_log::read("log", file, device.files[0].size(), {{}, 0, first_line, line_count});
+    ASSERT_TRUE(found) << found.error().what();
+    bytes there = device.files[1];
+    for (const logged_line& line : found->lines())
+        std::memcpy(there.data() + line.number * line_bytes, line.bytes, line_bytes);
+    for (unsigned t = 0; t < threads; ++t)
+        EXPECT_EQ(there[(first_line + t) * line_bytes], std::byte(rounds));
+}
+
+TEST(PowerGroup, FencesInAGroupOnlyOrder) {
+    const auto content = std::make_unique<image>();
+    recorded_device device;
+    log_header sizes = log::sized_for(1);
+    device.files = {bytes(file_bytes(sizes)), bytes(sizeof(image))};
+    device_file file(device, 0), home(device, 1);
+    power::log log("log");
+    log.watch(content->content, sizes);
+    ASSERT_TRUE(log.start(file, home, sizes, false).ok());
+    const std::size_t before = device.events.size();
+    persist::begin_group(log);
+    persist::begin_group(log);
+    for (unsigned n = 0; n < 8; ++n) {
+        persist::flush(log, content->content + first_line * line_bytes, 8);
+        persist::fence(log, true);
+    }
+    persist::end_group(log);
+    EXPECT_EQ(device.events.size(), before);
+    persist::end_group(log);
+    EXPECT_EQ(device.events.size(), before + 2); // a write and a sync
+    persist::begin_group(log);
+    persist::end_group(log); // nothing was fenced
+    persist::flush(log, content->content + first_line * line_bytes, 8);
+    persist::fence(log, false);
+    EXPECT_EQ(device.events.size(), before + 2);
+    persist::flush(log, content->content + first_line * line_bytes, 8);
+    persist::fence(log, true);
+    EXPECT_EQ(device.events.size(), before + 4);
+}
+
+} // namespace

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a pool in mode power has, whatever its disk holds after a failure, every update that was promised, and of
+// those behind them a first part. Method: a map is made and changed, and what the library asks of the file system
+// recorded; every state of device.hpp after every event is opened with the library itself, and read. Some are
+// recorded anew while they recover and are worked on, and torn again.
+//
+// usage: power_ENGINE [--states N] [--sector BYTES]
+#include "device.hpp"
+#include <open/pool_impl.hpp>
+#include <structures/hash_map.hpp>
+
+#include <holdfast/engines.hpp>
+#include <holdfast/mod/map.hpp>
+#include <holdfast/pool.hpp>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace hf;
+using namespace hf::power_test;
+
+using value = std::array<std::uint64_t, 4>;
+using volatile_map = std::map<std::uint64_t, std::uint64_t>;
+using section_map = structures::hash_map<std::uint64_t, value>;
+using mod_map = mod::map<std::uint64_t, value>;
+
+constexpr unsigned updates = 14;
+constexpr bool uses_mod = engine_of_build() == "none";
+
+std::string directory, path;
+std::uint64_t states = 0, nested = 0, violations = 0;
+
+/// What update 'n' does: to the pool's map, and to the model.
+std::uint64_t key_of(unsigned n) { return n * 7 % 5; }
+bool erases(unsigned n) { return n % 4 == 3; }
+value value_of(unsigned n) { return {n, n + 1, n + 2, n + 3}; }
+void apply(volatile_map& to, unsigned n) {
+    if (erases(n)) to.erase(key_of(n));
+    else to[key_of(n)] = n;
+}
+volatile_map after(unsigned n) {
+    volatile_map made;
+    for (unsigned i = 1; i <= n; ++i) apply(made, i);
+    return made;
+}
+
+class opened {
+public:
+    explicit opened(std::uint64_t create_bytes = 256_KiB) {
+        open_options options;
+        options.layout = "power/1";
+        options.create_bytes = create_bytes;
+        options.max_bytes = 4_MiB;
+        options.max_threads = 2;
+        options.mode = mode::power;
+        options.guard_signals = false;
+        options.engines = engines_of_build();
+        if constexpr (uses_mod) options.engines = {mod::engine()};
+        auto made = pool::open(path, options);
+        if (!made) {
+            why = made.error().what();
+            return;
+        }
+        pool_.emplace(std::move(*made));
+        if constexpr (uses_mod) {
+            auto map = mod_map::open(*pool_, {.name = "map"});
+            if (!map) why = map.error().what();
+            else mod_.emplace(std::move(*map));
+            if (map) mod_->set_durability(mod::durability::on_return);
+        } else {
+            section_ = pool_->root<section_map>();
+            if (section_ == nullptr) why = "the pool is full";
+        }
+    }
+    bool ok() const { return why.empty(); }
+    bool update(unsigned n) {
+        if constexpr (uses_mod)
+            return erases(n) ? mod_->erase(key_of(n)).operator bool()
+                             : mod_->insert_or_assign(key_of(n), value_of(n)).operator bool();
+        else if (erases(n)) return section_->erase(key_of(n)), true;
+        else return section_->insert(key_of(n), value_of(n));
+    }
+    volatile_map content() {
+        volatile_map found;
+        const auto add = [&](std::uint64_t key, const value& v) {
+            for (unsigned i = 1; i < v.size(); ++i)
+                if (v[i] != v[0] + i) why = "a value is torn";
+            found[key] = v[0];
+        };
+        if constexpr (uses_mod) {
+            for (std::uint64_t key = 0; key < 5; ++key)
+                if (const value* v = mod_->get(key)) add(key, *v);
+            if (found.size() != mod_->size()) why = "the map's size is wrong";
+        } else {
+            section_->for_each(add);
+            if (!section_->check()) why = "the map is damaged";
+        }
+        return found;
+    }
+    pool& in() { return *pool_; }
+    void abandon() {
+        mod_.reset();
+        if (pool_) pool::impl::abandon(std::move(*pool_));
+        pool_.reset();
+    }
+
+    std::string why;
+
+private:
+    std::optional<pool> pool_;
+    std::optional<mod_map> mod_;
+    section_map* section_ = nullptr;
+};
+
+/// Puts a state of the disk in place. The pool's own file stays the file that it was.
+bool put_in_place(const names& there) {
+    const auto pool_there = there.find(path);
+    if (pool_there == there.end()) return false;
+    for (const auto& name : {path, path + "-power"}) {
+        const auto found = there.find(name);
+        if (found == there.end()) {
+            ::unlink(name.c_str());
+            continue;
+        }
+        const int fd = ::open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        const auto bytes = static_cast<ssize_t>(found->second.size());
+        const bool written = fd >= 0 && ::ftruncate(fd, bytes) == 0 &&
+                             ::pwrite(fd, found->second.data(), found->second.size(), 0) == bytes;
+        ::close(fd);
+        if (!written) std::perror("power"), std::exit(2);
+    }
+    return true;
+}
+
+void violated(const char* what, std::uint64_t event, const std::string& why) {
+    if (++violations <= 5)
+        std::printf("violation: %s, after event %llu: %s\n", what,
+                    static_cast<unsigned long long>(event), why.c_str());
+}
+
+unsigned found_after(opened& o, std::uint64_t promised, unsigned ahead, std::uint64_t event) {
+    const volatile_map found = o.content();
+    if (!o.ok()) violated("content", event, o.why);
+    for (auto n = static_cast<unsigned>(promised); n <= promised + ahead && n <= updates + 4; ++n)
+        if (found == after(n)) return n;
+    violated("content", event,
+             "what is there is no first part of the updates that has all that were promised");
+    return UINT_MAX;
+}
+
+/// Looks at the states of a disk that has seen 'before' and then, one after the other, 'events'. 'ahead': so many
+/// updates beside the promised ones may have happened. 'further': of so many states one is torn again; 0: none.
+void explore(const std::vector<file_event>& before, const std::vector<file_event>& events,
+             std::uint64_t promised_at_end, unsigned ahead, std::uint64_t sector_bytes,
+             unsigned states_max, std::uint64_t further) {
+    device disk(sector_bytes, states_max);
+    for (const file_event& e : before) disk.take(e);
+    for (std::size_t i = 0; i < events.size(); ++i) {
+        disk.take(events[i]);
+        const std::uint64_t promised =
+            i + 1 < events.size() ? events[i + 1].promised : promised_at_end;
+        disk.visit([&](const names& there) {
+            ++states;
+            if (violations > 20) return;
+            if (!put_in_place(there)) {
+                if (promised != 0) violated("names", i, "the pool is gone");
+                return;
+            }
+            const bool again = further != 0 && states % further == 0;
+            if (again) record();
+            opened o;
+            const auto recovery = again ? stop() : std::vector<file_event>{};
+            if (!o.ok()) return violated("open", i, o.why);
+            const unsigned n = found_after(o, promised, ahead, i);
+            o.abandon();
+            if (!again || n == UINT_MAX) return;
+            // Recovery, torn: what it found stays. The device begins with the state, all of it durable.
+            ++nested;
+            std::vector<file_event> state;
+            std::uint64_t inode = std::uint64_t{1} << 60; // no file's
+            std::map<std::string, std::uint64_t> inodes;
+            for (const auto& [name, bytes] : there) {
+                inodes[name] = inode;
+                state.push_back({file_event::write, inode, 0, bytes, {}});
+                state.push_back({file_event::sync, inode, 0, {}, {}});
+                state.push_back({file_event::link, inode, 0, {}, name});
+                ++inode;
+            }
+            state.push_back({file_event::sync_directory, 0, 0, {}, {}});
+            std::vector<file_event> torn = recovery;
+            struct stat about{};
+            for (file_event& e : torn) {
+                e.promised = n;
+                for (const auto& [name, its] : inodes)
+                    if (::stat(name.c_str(), &about) == 0 && about.st_ino == e.inode) e.inode = its;
+            }
+            explore(state, torn, n, 0, sector_bytes, 4, 0);
+        });
+    }
+}
+
+} // namespace
+
+int main(int argc, char** argv) {
+    unsigned states_max = 6;
+    std::uint64_t sector_bytes = 4096;
+    for (int i = 1; i + 1 < argc; i += 2)
+        if (std::strcmp(argv[i], "--states") == 0)
+            states_max = static_cast<unsigned>(std::atoi(argv[i + 1]));
+        else sector_bytes = static_cast<std::uint64_t>(std::atoi(argv[i + 1]));
+    char pattern[] = "/dev/shm/hf_power.XXXXXX";
+    if (::mkdtemp(pattern) == nullptr) return 2;
+    directory = pattern;
+    path = directory + "/pool.hf";
+    std::FILE* const errors = std::freopen("/dev/null", "w", stderr);
+    (void)errors;
+    for (const unsigned together : {1U, 4U}) {
+        record();
+        {
+            opened o;
+            if (!o.ok()) return std::printf("cannot begin: %s\n", o.why.c_str()), 2;
+            for (unsigned n = 1; n <= updates;) {
+                std::optional<durable_together> group;
+                if (together > 1) group.emplace(o.in());
+                unsigned end = std::min(updates + 1, n + together);
+                for (; n < end; ++n)
+                    if (!o.update(n)) return std::printf("update %u failed\n", n), 2;
+                group.reset();
+                promise(end - 1);
+            }
+            if (together > 1) o.abandon();
+        } // or closed, cleanly
+        const std::vector<file_event> events = stop();
+        std::printf("%s: %zu events\n", together > 1 ? "in groups" : "one by one", events.size());
+        explore({}, events, updates, together, sector_bytes, states_max, together > 1 ? 31 : 37);
+        ::unlink(path.c_str());
+        ::unlink((path + "-power").c_str());
+    }
+    ::rmdir(directory.c_str());
+    std::printf("engine %s: %llu states, %llu recovered and torn again, %llu violations\n",
+                uses_mod ? "mod" : std::string(engine_of_build()).c_str(),
+                static_cast<unsigned long long>(states), static_cast<unsigned long long>(nested),
+                static_cast<unsigned long long>(violations));
+    return violations == 0 && nested != 0 ? 0 : 1;
+}
