@@ -52,7 +52,8 @@ status check_options(const std::string& path, const open_options& o) {
         return bad(fmt::format("layout: expected at most {} bytes of text, found {}", layout_max,
                                o.layout.size()));
     if (path.find('\0') != std::string::npos) return bad("path: contains a zero byte");
-    if (o.mode != mode::process && o.mode != mode::pmem) return bad("mode: unknown");
+    if (o.mode != mode::process && o.mode != mode::pmem && o.mode != mode::power)
+        return bad("mode: unknown");
     if (o.read_only && o.creation == create::always_new)
         return bad("read_only: there is nothing to read in a new pool");
     if (o.creation == create::never) return {};

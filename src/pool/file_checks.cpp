@@ -87,7 +87,8 @@ std::string number_out_of_bounds(const pool_header& h) {
         return out_of_bounds("lane_bytes", h.lane_bytes, 4096, 65536);
     if (h.lane_count < 2 || h.lane_count > lane_count_max)
         return out_of_bounds("lane_count", h.lane_count, 2, lane_count_max);
-    if (h.mode > static_cast<std::uint32_t>(mode::pmem)) return out_of_bounds("mode", h.mode, 0, 1);
+    constexpr auto mode_max = static_cast<std::uint32_t>(mode::power);
+    if (h.mode > mode_max) return out_of_bounds("mode", h.mode, 0, mode_max);
     if (h.open > 1) return out_of_bounds("open", h.open, 0, 1);
     if (h.sequence == 0 || h.sequence > counter_max)
         return out_of_bounds("sequence", h.sequence, 1, counter_max);
@@ -122,6 +123,15 @@ std::string extent_out_of_bounds(const pool_header& h) {
 }
 
 } // namespace
+
+std::string_view name(mode m) noexcept {
+    switch (m) {
+    case mode::process: return "process";
+    case mode::pmem: return "pmem";
+    case mode::power: return "power";
+    }
+    return "unknown";
+}
 
 status refusal(const std::string& path, errc code, const std::string& text) {
     return {code, fmt::format("{}: {}: {}", path, name(code), text)};
@@ -191,6 +201,10 @@ bool same_boot(std::string_view a, std::string_view b) noexcept {
     return in_a >= 0 && in_b >= 0 && std::abs(in_a - in_b) <= clock_set_s_max;
 }
 
+bool is_whole_copy(const pool_header& h) noexcept {
+    return h.open != 0 && (h.optional_features & feature_whole) != 0;
+}
+
 bool copied_while_open(const pool_header& h, const file_identity& here) noexcept {
     return h.open != 0 && !here.may_be({h.file_inode, h.file_birth_ns});
 }
@@ -211,7 +225,8 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
                                    engine_names(missing),
                                    engines == 0 ? "no engine" : engine_names(engines)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
-    if (h.open != 0 && process_mode && !same_boot(boot_id, h.boot_id) && !options.salvage)
+    if (h.open != 0 && process_mode && !is_whole_copy(h) && !same_boot(boot_id, h.boot_id) &&
+        !options.salvage)
         return refusal(
             path, errc::torn,
             fmt::format(

@@ -72,6 +72,8 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
 /// Whether the pool was left open in another file than this: then this is a copy of a pool in use,
 /// of which nobody knows what came when.
 bool copied_while_open(const pool_header& h, const file_identity& here) noexcept;
+/// Whether it was left open by pool::copy_to, or `holdfast copy`: whole, and on the disk.
+bool is_whole_copy(const pool_header& h) noexcept;
 /// Whether both name the same start of the machine. Where the clock stands for an identifier, it
 /// may have been set by a second or two meanwhile.
 bool same_boot(std::string_view a, std::string_view b) noexcept;

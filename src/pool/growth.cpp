@@ -77,7 +77,7 @@ status pool_file::extend(std::uint64_t bytes) {
         return refusal(path_, errc::io_error,
                        fmt::format("truncate to {} bytes: {}", size, std::strerror(failed)));
     status ok = file_.allocate(size, bytes); // no hole that faults when it is stored to
-    if (ok.ok() && map_sync_) ok = file_.sync();
+    if (ok.ok() && (map_sync_ || mode_ == hf::mode::power)) ok = file_.sync();
     if (ok.ok()) ok = reserve_more(size + bytes);
     if (ok.ok()) ok = map(size, bytes);
     if (!ok.ok()) {

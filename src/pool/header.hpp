@@ -27,16 +27,25 @@ inline constexpr std::uint64_t root_words_offset = 8192;
 inline constexpr std::uint64_t lanes_start_offset = 12288;
 inline constexpr std::uint32_t extents_max = 128;
 
+/// Optional: left open, and a copy made at one moment, all of it on the disk (copying.hpp). Neither another
+/// boot nor another file makes its content doubtful. Gone with the first open.
+inline constexpr std::uint64_t feature_whole = 1;
 /// Required bits change what readers must understand; a build that misses one refuses the pool.
-/// Optional bits may be ignored; there is none yet.
 /// Left open, with addresses of a mapping at 'mapped_address' in its logs.
 inline constexpr std::uint64_t feature_relocated = 1;
 /// Left open: its logs may hold records that rolling back needs (kinds 11 and 12).
 inline constexpr std::uint64_t feature_kept_bytes = 2;
 /// Left open in a domain whose caches outlive a failure of the machine (eADR).
 inline constexpr std::uint64_t feature_caches_persist = 4;
+/// Left open: a lane's last two sections of engine undo may both have to be rolled back.
+inline constexpr std::uint64_t feature_left_stores = 8;
+/// Left open by a process that stored lazily: what it did, a rebuild finds again (open_options::rebuild).
+inline constexpr std::uint64_t feature_lazy = 16;
+/// Left open in mode power: what its log holds is not in the file (docs/format/power.md).
+inline constexpr std::uint64_t feature_power_log = 32;
 inline constexpr std::uint64_t known_required_features =
-    feature_relocated | feature_kept_bytes | feature_caches_persist;
+    feature_relocated | feature_kept_bytes | feature_caches_persist | feature_left_stores |
+    feature_lazy | feature_power_log;
 
 inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;

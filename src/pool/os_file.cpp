@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/holders.hpp>
 #include <pool/os_file.hpp>
 #include <trace/trace.hpp>
 
@@ -110,7 +111,7 @@ status lock_whole(const std::string& path, int fd, bool read_only) {
     struct flock holder = lock;
     if (fcntl(fd, F_OFD_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0)
         return refusal(path, errc::in_use, fmt::format("open in process {}", holder.l_pid));
-    return refusal(path, errc::in_use, "open in another process");
+    return refusal(path, errc::in_use, "open in " + holder_of_lock(fd));
 }
 
 /// What stands for a boot identifier where there is none to read: when the machine was started.
@@ -395,6 +396,11 @@ int os_file::truncate(std::uint64_t bytes) const noexcept {
 status os_file::sync() const {
     if (on_tmpfs_ || restarted([&] { return ::fsync(fd_); }) == 0) return {};
     return system_error("fsync", errno);
+}
+
+status os_file::sync_data() const {
+    if (restarted([&] { return ::fdatasync(fd_); }) == 0) return {};
+    return system_error("fdatasync", errno);
 }
 
 status os_file::sync_directory() const {

@@ -88,6 +88,8 @@ public:
     int truncate(std::uint64_t bytes) const noexcept;
     /// Makes data and size durable; nothing to do on tmpfs.
     status sync() const;
+    /// Makes the data durable, and of the size what reading it needs.
+    status sync_data() const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
     status sync_directory() const;
     /// Removes whatever name a new file has. For a creation that failed, while the lock is held.

@@ -5,6 +5,7 @@
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
+#include <pool/power_files.hpp>
 
 #include <fmt/format.h>
 
@@ -44,6 +45,8 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         pool->seal_ = options.seal;
         pool->read_only_ = options.read_only;
         pool->keep_bytes_ = options.keep_overwritten;
+        pool->leaves_stores_ = options.sections == durability::by_next_section;
+        pool->stores_lazily_ = options.rebuild != nullptr;
         if (options.creation != create::always_new) {
             auto existing =
                 os_file::open_existing(path, options.follow_symlinks, options.read_only);
@@ -78,6 +81,8 @@ pool_file::open_image(memory_image& image, const open_options& options, std::uin
     pool->path_ = "(image)";
     pool->engines_ = engines;
     pool->keep_bytes_ = options.keep_overwritten;
+    pool->leaves_stores_ = options.sections == durability::by_next_section;
+    pool->stores_lazily_ = options.rebuild != nullptr;
     os_file file(image);
     pool->file_.take(file);
     if (status good = pool->take_over(options, engines); !good.ok()) return good;
@@ -106,6 +111,7 @@ status pool_file::create(const open_options& options) {
     h.base_address = reinterpret_cast<std::uint64_t>(base_);
     take_shape(h);
     if (status ok = map(0, file_bytes); !ok.ok()) return ok;
+    if (mode_ == hf::mode::power) power_->watch(base_, h);
     watch(options);
     if (options.prefault) populate(base_, file_bytes);
     // Everything else is in place before a header says so. By write(2), whose page no kill tears.
@@ -120,6 +126,11 @@ status pool_file::create(const open_options& options) {
     return file_.sync_directory();
 }
 
+static status read_copies(const os_file& from, header_bytes_read& to) {
+    const status a = from.read_at(header_a_offset, to.page_a, sizeof to.page_a);
+    return a.ok() ? from.read_at(header_b_offset, to.page_b, sizeof to.page_b) : a;
+}
+
 status pool_file::take_over(const open_options& options, std::uint32_t engines) {
     header_bytes_read read;
     if (file_.in_memory())
@@ -128,10 +139,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     const auto file_bytes = file_.size_bytes();
     if (!file_bytes) return file_bytes.error();
     read.file_bytes = *file_bytes;
-    if (status ok = file_.read_at(header_a_offset, read.page_a, sizeof read.page_a); !ok.ok())
-        return ok;
-    if (status ok = file_.read_at(header_b_offset, read.page_b, sizeof read.page_b); !ok.ok())
-        return ok;
+    if (status ok = read_copies(file_, read); !ok.ok()) return ok;
     auto chosen = choose_header(path_, read);
     if (!chosen) return chosen.error();
     pool_header& h = *header_;
@@ -146,21 +154,47 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     const auto boot_id = kernel_boot_id(path_);
     if (!boot_id) return boot_id.error();
     if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;
+    if (status ok = find_power_log(h, options); !ok.ok()) return ok;
     if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
+    if (status ok = find_doubts(h, options, *boot_id); !ok.ok()) return ok;
+    if (status ok = place(h, options.relocate); !ok.ok()) return ok;
+    take_shape(h);
+    if (status ok = settle_mode(options); !ok.ok()) return ok;
+    if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
+    if (power_ != nullptr) power_->put_over(base_);
+    if (mode_ == hf::mode::power) power_->watch(base_, h);
+    if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
+        relocated_.emplace(base_, shape_.max_bytes,
+                           address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
+                                         shape_.max_bytes, &size_bytes_},
+                           "a relocated pool");
+    watch(options);
+    if (options.prefault) populate(base_, size_bytes());
+    return {};
+}
+
+/// What the open before this one has left, and how much of it may be missing.
+status pool_file::find_doubts(const pool_header& h, const open_options& options,
+                              std::string_view boot_id) {
     was_clean_ = h.open == 0;
     kept_bytes_ = !was_clean_ && (h.required_features & feature_kept_bytes) != 0;
     const bool left_in_process_mode =
         !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
-    const bool other_boot = file_.in_memory()
-                                ? file_.power_failed() && !left_in_process_mode
-                                : !same_boot(*boot_id, h.boot_id) || *boot_id == "unknown";
+    // A private image dies with its process, and the log is as after a failure of the machine.
+    const bool left_in_power_mode =
+        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::power);
+    const bool other_boot =
+        left_in_power_mode ? true
+        : file_.in_memory()
+            ? file_.power_failed() && !left_in_process_mode
+            : !is_whole_copy(h) && (!same_boot(boot_id, h.boot_id) || boot_id == "unknown");
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.
     const bool cache_persists = options.mode == mode::pmem && options.eadr &&
                                 (h.required_features & feature_caches_persist) != 0;
     stores_in_doubt_ =
         !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
-    if (left_in_process_mode && !same_boot(*boot_id, h.boot_id))
+    if (left_in_process_mode && !is_whole_copy(h) && !same_boot(boot_id, h.boot_id))
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
                         "be torn or missing",
@@ -177,17 +211,6 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
         warnings_.push_back(
             fmt::format("{}: salvaged: {}, updates may be torn or missing", path_, what));
     }
-    if (status ok = place(h, options.relocate); !ok.ok()) return ok;
-    take_shape(h);
-    if (status ok = settle_mode(options); !ok.ok()) return ok;
-    if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
-    if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
-        relocated_.emplace(base_, shape_.max_bytes,
-                           address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
-                                         shape_.max_bytes, &size_bytes_},
-                           "a relocated pool");
-    watch(options);
-    if (options.prefault) populate(base_, size_bytes());
     return {};
 }
 
@@ -278,6 +301,7 @@ status pool_file::settle_mode(const open_options& options) {
         medium_ = hf::medium(hf::domain::process);
         return {};
     }
+    if (mode_ == hf::mode::power) return settle_power_mode();
     medium_ = hf::medium(options.eadr ? hf::domain::eadr : hf::domain::adr);
     const int no_dax = file_.in_memory() ? EOPNOTSUPP : can_map_sync(file_.descriptor());
     if (no_dax != 0 && no_dax != EOPNOTSUPP)
@@ -298,10 +322,41 @@ status pool_file::settle_mode(const open_options& options) {
     return {};
 }
 
+status pool_file::settle_power_mode() {
+    if (file_.in_memory()) return refusal(path_, errc::mode_unavailable, "mode power needs a file");
+    if (power_ == nullptr) power_ = std::make_unique<power_files>(path_, file_);
+    medium_ = hf::medium(power_->lines());
+    emulated_ = file_.on_tmpfs();
+    if (emulated_)
+        warnings_.push_back(fmt::format(
+            "{}: power mode is emulated on tmpfs: nothing here survives power loss", path_));
+    return {};
+}
+
+/// Reads the log that an open in mode power has left, for whom the file is not all of the pool.
+status pool_file::find_power_log(const pool_header& h, const open_options& options) {
+    if (h.open == 0 || (h.required_features & feature_power_log) == 0) return {};
+    if (file_.in_memory())
+        return refusal(path_, errc::mode_unavailable,
+                       "left open in mode power, and its log is no part of the image");
+    if (!options.read_only && options.mode != mode::power)
+        return refusal(path_, errc::mode_unavailable,
+                       "left open in mode power, so that part of it is in its log: open it in mode "
+                       "power once, "
+                       "and close it");
+    power_ = std::make_unique<power_files>(path_, file_);
+    status found = power_->find(h, options.read_only);
+    if (found.ok() || !options.salvage) return found;
+    warnings_.push_back(fmt::format("{}: salvaged without its log: {}", path_, found.what()));
+    power_ = nullptr;
+    return {};
+}
+
 void pool_file::take_shape(const pool_header& h) {
     HF_ASSERT_SLOW(extent_count_.load() == 0); // readers go by it: it only grows
     shape_ = shape_of(h);
     generation_ = h.generation;
+    left_lazy_ = h.open != 0 && (h.required_features & feature_lazy) != 0;
     std::memcpy(extents_.data(), h.extents, sizeof(extent) * h.extent_count);
     extent_count_.store(h.extent_count, std::memory_order_release);
     size_bytes_.store(end_of(h), std::memory_order_release);
@@ -311,7 +366,8 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
     HF_ASSERT_SLOW(base_ != nullptr);
     HF_ASSERT_SLOW(offset + bytes <= reserved_bytes_);
     if (file_.in_memory()) return {};
-    const mapped_as how = read_only_  ? mapped_as::copy_on_write
+    const bool of_its_own = read_only_ || mode_ == hf::mode::power;
+    const mapped_as how = of_its_own  ? mapped_as::copy_on_write
                           : map_sync_ ? mapped_as::shared_sync
                                       : mapped_as::shared;
     const int failed = map_file(base_ + offset, file_.descriptor(), offset, bytes, how);
@@ -355,16 +411,25 @@ status pool_file::mark_open() {
     pool_header& h = *header_;
     // Nobody has written back what a process left in the caches: from here on mode pmem would
     // vouch for it.
-    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) && mode_ == mode::pmem)
+    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) &&
+        mode_ != mode::process)
         if (status ok = file_.sync(); !ok.ok()) return ok;
+    if (mode_ == hf::mode::power)
+        if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
+    h.required_features &= ~feature_power_log;
+    if (mode_ == hf::mode::power) h.required_features |= feature_power_log;
     h.generation += 1;
     h.mode = static_cast<std::uint32_t>(mode_);
     h.engines = engines_;
     h.open = 1;
     // What was lost stays lost, whoever looks next.
     note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
-    h.required_features &= ~feature_caches_persist;
+    h.optional_features &= ~feature_whole; // of this file nobody has said it
+    h.required_features &= ~(feature_caches_persist | feature_lazy);
+    if (stores_lazily_) h.required_features |= feature_lazy;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
+    // What the open before this one left is recovered first: it stays till the pool is closed.
+    if (leaves_stores_) h.required_features |= feature_left_stores;
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     std::memset(h.boot_id, 0, sizeof h.boot_id);
     std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
@@ -412,6 +477,7 @@ status pool_file::write_headers() {
     HF_ASSERT_SLOW(valid());
     header_->sequence += 1;
     header_->checksum = header_checksum(*header_);
+    if (mode_ == hf::mode::power) return write_headers_past_image();
     const bool needs_msync = !map_sync_ && !file_.on_tmpfs();
     const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
     for (std::uint64_t copy : {other, counting_copy_}) {
@@ -425,6 +491,18 @@ status pool_file::write_headers() {
         if (needs_msync && ::msync(base_ + copy, sizeof *header_, MS_SYNC) != 0)
             return refusal(path_, errc::io_error,
                            fmt::format("msync of the header: {}", error_text(errno)));
+        counting_copy_ = copy;
+    }
+    return {};
+}
+
+/// Mode power: the header says where to look for the log, and is not in it.
+status pool_file::write_headers_past_image() {
+    const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
+    for (std::uint64_t copy : {other, counting_copy_}) {
+        if (status ok = file_.write_at(copy, header_.get(), sizeof *header_); !ok.ok()) return ok;
+        if (status ok = file_.sync_data(); !ok.ok()) return ok;
+        std::memcpy(base_ + copy, header_.get(), sizeof *header_);
         counting_copy_ = copy;
     }
     return {};
@@ -450,6 +528,12 @@ void pool_file::make_readable() const noexcept {
     if (!file_.in_memory()) let_read(base_ + size_bytes(), shape_.max_bytes - size_bytes());
 }
 
+pool::log_written pool_file::logged() const noexcept {
+    if (mode_ != hf::mode::power) return {};
+    const power::log_counts c = power_->lines().counts();
+    return {c.batch_bytes, c.batches, c.checkpoints};
+}
+
 root_words* pool_file::roots() const noexcept {
     return reinterpret_cast<root_words*>(base_ + root_words_offset);
 }
@@ -457,7 +541,8 @@ root_words* pool_file::roots() const noexcept {
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
-    closing.required_features &= ~(feature_relocated | feature_kept_bytes | feature_caches_persist);
+    closing.required_features &= ~(feature_relocated | feature_kept_bytes | feature_caches_persist |
+                                   feature_left_stores | feature_lazy | feature_power_log);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;
@@ -477,10 +562,15 @@ void pool_file::close_cleanly() noexcept try {
     HF_ASSERT_SLOW(!read_only_);
     if (!whole().ok()) return;
     // Data before the mark that vouches for it; if the disk fails, the mark is not made.
-    if (!map_sync_ && !file_.sync().ok()) return;
+    if (mode_ == hf::mode::power) {
+        if (!power_->lines().finish().ok() ||
+            !power_->bring_image_home(base_, root_words_offset, size_bytes()).ok())
+            return;
+    } else if (!map_sync_ && !file_.sync().ok()) return;
     *header_ = closing_header();
     header_->sequence -= 1; // grows with the write
-    (void)write_headers();  // a failure leaves one copy that says open, or none that says closed
+    // A failure leaves one copy that says open, or none that says closed.
+    if (write_headers().ok() && mode_ == hf::mode::power) power_->remove_log();
 } catch (const std::bad_alloc&) { // it was about to say what failed
 }
 

@@ -50,14 +50,16 @@ struct geometry {
 
 /// The durable words outside headers, lanes and heap; at root_words_offset, a line of their own.
 struct root_words {
-    std::uint64_t root_offset; // root object, from pool start; 0: none yet
-    std::uint64_t root_bytes;  // its size, written before root_offset
-    std::uint64_t mod_offset;  // MOD's superblock, one chunk, from pool start; 0: none yet
-    std::uint64_t reserved[5];
+    std::uint64_t root_offset;   // root object, from pool start; 0: none yet
+    std::uint64_t root_bytes;    // its size, written before root_offset
+    std::uint64_t mod_offset;    // MOD's superblock, one chunk, from pool start; 0: none yet
+    std::uint64_t justdo_offset; // engine justdo's superblock, one chunk; 0: none yet
+    std::uint64_t reserved[4];
 };
 static_assert(sizeof(root_words) == 64);
 
 struct pool_header; // header.hpp
+class power_files;  // power_files.hpp
 
 class pool_file {
 public:
@@ -103,6 +105,7 @@ public:
     hf::domain domain() const noexcept { return medium_.domain(); }
     hf::mode mode() const noexcept { return mode_; }
     bool emulated() const noexcept { return emulated_; }
+    pool::log_written logged() const noexcept;
     bool in_memory() const noexcept { return file_.in_memory(); }
     /// Whether the parent of this process opened it, so that there is none of it here (forks.hpp).
     bool is_parents() const noexcept { return forks_ != forks::count() && !in_memory(); }
@@ -117,6 +120,10 @@ public:
     void warn(std::string what) { warnings_.push_back(std::move(what)); }
     /// Whether sections that the open before this one left pending kept what they overwrote.
     bool kept_bytes() const noexcept { return kept_bytes_; }
+    /// Whether what sections store lazily is rebuilt when this open ends by a crash; whether the open before this
+    /// one did, and has left something to be rebuilt.
+    bool stores_lazily() const noexcept { return stores_lazily_; }
+    bool left_lazy() const noexcept { return left_lazy_; }
     /// True when it is mapped privately, and nothing is ever written to the file.
     bool read_only() const noexcept { return read_only_; }
     /// True when creation made the file in this open.
@@ -138,6 +145,8 @@ public:
     pool_header closing_header() const noexcept;
     /// Where a seal may be written; null when the close will not be clean, or asks for none.
     const os_file* file_to_seal() const noexcept;
+    /// The file; null of one in memory.
+    const os_file* own_file() const noexcept { return in_memory() ? nullptr : &file_; }
     void leave_unsealed() noexcept { seal_ = false; }
     bool contains(const void* address) const noexcept {
         auto a = reinterpret_cast<std::uintptr_t>(address),
@@ -164,6 +173,10 @@ private:
     status relocate(const pool_header& header);
     status choose_base(const pool_header& header);
     status settle_mode(const open_options& options);
+    status settle_power_mode();
+    status find_doubts(const pool_header& h, const open_options& options, std::string_view boot_id);
+    status find_power_log(const pool_header& h, const open_options& options);
+    status write_headers_past_image();
     status map(std::uint64_t offset, std::uint64_t bytes) const;
     void watch(const open_options& options);
     void take_shape(const pool_header& header);
@@ -176,6 +189,8 @@ private:
     void close_cleanly() noexcept;
 
     os_file file_;
+    std::unique_ptr<power_files>
+        power_; // of mode power, and of what it has left; ends before file_ does
     // What both copies hold, or will hold after the next write.
     std::unique_ptr<pool_header> header_;
     std::uint64_t counting_copy_ = 0;  // offset of the copy whose content counts (1)
@@ -187,7 +202,10 @@ private:
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
     bool stores_in_doubt_ = false, read_only_ = false, kept_bytes_ = false;
-    bool keep_bytes_ = true;        // open_options::keep_overwritten
+    bool keep_bytes_ = true;     // open_options::keep_overwritten
+    bool leaves_stores_ = false; // open_options::sections: by_next_section
+    bool stores_lazily_ = false; // open_options::rebuild is there
+    bool left_lazy_ = false;
     std::atomic<bool> seal_ = true; // open_options::seal, until somebody finds damage
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <pool/holders.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <dirent.h>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace hf {
+namespace {
+
+using folder = std::unique_ptr<DIR, int (*)(DIR*)>;
+
+folder opened(const std::string& path) { return {::opendir(path.c_str()), ::closedir}; }
+
+bool is_number(const char* name) {
+    return *name != 0 && std::all_of(name, name + std::char_traits<char>::length(name),
+                                     [](unsigned char c) { return std::isdigit(c) != 0; });
+}
+
+/// The text of a file of /proc; empty when it cannot be read.
+std::string text_of(const std::string& path) {
+    std::ifstream file(path);
+    return {std::istreambuf_iterator<char>(file), {}};
+}
+
+bool holds(const std::string& process, dev_t device, ino_t inode) {
+    const folder descriptors = opened(process + "/fd");
+    if (descriptors == nullptr) return false;
+    while (const dirent* entry = ::readdir(descriptors.get())) {
+        struct stat about{};
+        const std::string name = entry->d_name;
+        if (::stat((process + "/fd/" + name).c_str(), &about) != 0) continue;
+        if (about.st_dev == device && about.st_ino == inode &&
+            text_of(process + "/fdinfo/" + name).find("\nlock:") != std::string::npos)
+            return true;
+    }
+    return false;
+}
+
+/// What the process is called, without what a terminal would obey.
+std::string name_of(const std::string& process) {
+    std::string name = text_of(process + "/comm");
+    if (!name.empty() && name.back() == '\n') name.pop_back();
+    std::ranges::replace_if(name, [](char c) { return c < 0x20 || c > 0x7e; }, '?');
+    return name;
+}
+
+} // namespace
+
+lock_holder find_lock_holder(int descriptor) {
+    struct stat about{};
+    const folder processes = ::fstat(descriptor, &about) == 0 ? opened("/proc") : opened("");
+    while (const dirent* entry = processes == nullptr ? nullptr : ::readdir(processes.get())) {
+        if (!is_number(entry->d_name)) continue;
+        const std::string process = std::string("/proc/") + entry->d_name;
+        if (holds(process, about.st_dev, about.st_ino))
+            return {static_cast<pid_t>(std::stol(entry->d_name)),
+                    fmt::format("process {} ({})", entry->d_name, name_of(process))};
+    }
+    return {0, "another process"};
+}
+
+std::string holder_of_lock(int descriptor) { return find_lock_holder(descriptor).in_words; }
+
+} // namespace hf
