@@ -127,20 +127,27 @@ void read_records(pool_file& file, const heap& blocks, lane_position at, bool wi
 }
 
 /// The log of the section before, where it may have to stand for that section's stores: of an engine
-/// that defers them, and whole. Written over in part its lane's next log was durable.
+/// that defers them, and whole. Written over in part its lane's next log was durable. Or where it may have
+/// left them to the section that was found, which says so, and in which check its log ends: written over in part
+/// that one's fence was passed (7).
 void read_earlier(pool_file& file, const heap& blocks, const lane_position& at,
                   const begin_payload& begin, const lane_header& header, pending_section& found) {
     const engine_row* const row = engine_of(begin.engine);
-    if (row == nullptr || row->sections != engine_sections::buffered ||
-        begin.engine != found.begin.engine || begin.epoch + 1 != found.begin.epoch ||
-        begin.epoch <= header.committed)
+    if (row == nullptr || begin.engine != found.begin.engine ||
+        begin.epoch + 1 != found.begin.epoch || begin.epoch <= header.committed)
+        return;
+    const bool deferred = row->sections == engine_sections::buffered;
+    left_payload left{};
+    if (!deferred && (row->sections != engine_sections::writes || found.args.size() != sizeof left))
         return;
     auto earlier = std::make_unique<pending_section>();
     earlier->lane = found.lane;
     earlier->begin = begin;
     earlier->announced = 0;
     read_records(file, blocks, at, false, *earlier);
-    if (earlier->sound && earlier->has_all_new_bytes()) found.earlier = std::move(earlier);
+    if (!deferred) std::memcpy(&left, found.args.data(), sizeof left);
+    const bool whole = deferred ? earlier->has_all_new_bytes() : earlier->end.chain == left.chain;
+    if (earlier->sound && whole) found.earlier = std::move(earlier);
 }
 
 /// What stands where the next record would: its check, or the end mark. 0 where neither can be.

@@ -27,6 +27,10 @@
 // (6) Of a block that changes hands outside of sections no log knows. A killed process may have
 //     stored the allocator's bit for it, and not flushed it: 'at_once', stored before that and
 //     flushed by chance only, says which block it is. The next open writes the bit back.
+// (7) A section of engine undo may have left its stores to the next fence of its lane (section.hpp, 11).
+//     Whether they are durable the sum of them tells: the next section's begin record has it, with the
+//     check in which that section's log ends, or it has been written over and no sum is needed. So does
+//     'returned', stored when the section has ended and flushed by chance only: of a killed process.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -47,10 +51,12 @@
 namespace hf {
 
 struct lane_header {
-    std::uint64_t committed;   // epoch of the lane's last section known to be committed
-    std::uint64_t witness;     // of 'committed', if the lane is written in order (4)
-    std::uint64_t at_once;     // block that changed hands outside of sections last; 0: none (6)
-    std::uint64_t reserved[5]; // zero
+    std::uint64_t committed; // epoch of the lane's last section known to be committed
+    std::uint64_t witness;   // of 'committed', if the lane is written in order (4)
+    std::uint64_t at_once;   // block that changed hands outside of sections last; 0: none (6)
+    std::uint64_t
+        returned; // sum of what the lane's newest section stored (7); of another, or 0: no such
+    std::uint64_t reserved[4]; // zero
 };
 // In place of a witness, where the lane is not written in order (any more); 0: it never was.
 inline constexpr std::uint64_t lane_unordered = 0x756e6f726465726bULL;
@@ -135,6 +141,30 @@ constexpr bool is_of(record_kind kind, std::uint64_t what) {
     return what >> 56 == static_cast<std::uint64_t>(kind);
 }
 
+/// In the place of arguments in the begin record of a section that begins where the one before it has
+/// left its stores (7).
+struct left_payload {
+    std::uint64_t chain; // check of that one's last record
+    std::uint64_t sum;   // of what it stored
+};
+static_assert(sizeof(left_payload) == 16 && std::is_trivially_copyable_v<left_payload>);
+
+/// Sum of what a section stored, range by range in the order of its log's records.
+class sum_of_stores {
+public:
+    explicit sum_of_stores(std::uint64_t epoch) noexcept : sum_(epoch) {}
+    /// Returns the range's own.
+    std::uint64_t add(const void* at, std::uint64_t bytes) noexcept {
+        const std::uint64_t own = XXH3_64bits(at, bytes);
+        sum_ = checksum(&own, sizeof own, sum_);
+        return own;
+    }
+    std::uint64_t sum() const noexcept { return sum_; }
+
+private:
+    std::uint64_t sum_;
+};
+
 /// Bytes that came to PM under the same fence as the section's first records. Where they do not
 /// have this sum that fence was never passed: the section has stored nothing in place.
 struct filled_payload {
@@ -152,6 +182,15 @@ struct deferred_store {
     std::uint16_t mask() const noexcept { return static_cast<std::uint16_t>(where); }
 };
 static_assert(sizeof(deferred_store) == 8);
+
+/// The head of what a new_bytes record holds of granules behind each other that are to be stored whole: their
+/// bytes follow.
+struct deferred_run {
+    deferred_store first; // without a mask
+    std::uint64_t granules;
+};
+static_assert(sizeof(deferred_run) == 16);
+inline constexpr std::uint64_t granules_in_run_min = 3; // fewer take no less each by itself
 
 /// The check of a record whose predecessor has the check 'chain' (2).
 inline std::uint64_t record_check(std::uint64_t what, std::uint64_t bytes, const void* payload,
@@ -242,6 +281,17 @@ public:
         append_before(at_.next + record_bytes(payload_bytes), kind, offset, bytes, payload,
                       payload_bytes);
     }
+    /// Fills the line of the last record with zeros: a line that is stored whole is durable sooner. Nothing
+    /// may be appended behind.
+    void fill_line() noexcept {
+        const auto next = reinterpret_cast<std::uintptr_t>(at_.next);
+        if (!medium_.loses_caches() || next % line_bytes == 0) return;
+        static constexpr std::byte zeros[line_bytes]{};
+        HF_ASSERT_SLOW(at_.next + (line_bytes - next % line_bytes) <= at_.limit);
+        medium_.copy(at_.next, zeros, line_bytes - next % line_bytes);
+    }
+    /// The check of the last record.
+    std::uint64_t chain() const noexcept { return at_.chain; }
     /// The same for a kept record.
     bool fits_kept(std::uint64_t bytes) const noexcept {
         return at_.next + sizeof(record_head) + record_bytes(bytes) + 2 * line_bytes <= at_.kept;
@@ -286,7 +336,8 @@ struct pending_section {
     std::deque<record_view> records; // begin excluded, in order: there may be very many
     lane_position end;               // where its log goes on
     // The section before it in its lane, committed, where its log may have to stand for its stores
-    // (section.hpp, 9): of blocks that were staged it names those that it adopted only.
+    // (section.hpp, 9): of blocks that were staged it names those that it adopted only. Of engine undo:
+    // that has returned, and may have to be rolled back (section.hpp, 11).
     std::unique_ptr<pending_section> earlier;
 
     /// Of a section whose stores are deferred: whether its log has come to their end.

@@ -4,11 +4,13 @@
 #pragma once
 
 #include <base/line.hpp>
+#include <log/flush_set.hpp>
 #include <log/lane.hpp>
+#include <log/left_stores.hpp>
 
-#include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <vector>
 
@@ -17,21 +19,19 @@ namespace hf {
 /// Volatile side of a lane. The thread that owns the lane writes it; others look at mark_due, and
 /// store that mark.
 struct alignas(line_bytes) lane_state {
-    static constexpr std::uint32_t unfenced_max = 44;
-
     std::uint64_t epoch = 0; // of the lane's newest section
+    bool taken = false;      // guarded by lane_set::lock
     // Epoch of a committed section whose mark is not stored: it waits for the lane's next begin
     // record, or for another thread to store it. 0: none.
-    std::atomic<std::uint64_t> mark_due{0};
+    alignas(line_bytes) std::atomic<std::uint64_t> mark_due{0};
     std::atomic<std::uint64_t> settled{0}; // the mark that was last flushed for its owner
-    bool taken = false;                    // guarded by lane_set::lock
-
-    // Of the section whose mark is due, where its log stands for its stores until the next fence
-    // (section.hpp, 9). Written when they are durable, while their mark may still be due to other threads.
-    std::atomic<std::uint32_t> unfenced{0}; // lines that its commit has stored to and flushed
-    std::atomic<std::uintptr_t> summed_first{0},
-        summed_end{0}; // around memory whose sums it logged
-    std::array<std::atomic<std::uintptr_t>, unfenced_max> unfenced_lines{};
+    std::atomic<std::uint64_t> durable{0}; // and the one that was waited for
+    // Of the sections whose logs may be read, by the epoch's parity, as their halves.
+    left_stores left[2];
+    // The sum of the older one may be asked for as well (section.hpp, 11). Once set it stays.
+    std::atomic<bool> older_sums{false};
+    // Lines that sections of the lane have stored to lazily (holdfast/selective.hpp). Null: none so far.
+    std::unique_ptr<flush_set> lazy_lines;
 
     /// Whether no mark is newer than the lane's newest section. For the lane's owner.
     bool valid() const noexcept { return mark_due.load() <= epoch && settled.load() <= epoch; }
@@ -62,20 +62,56 @@ public:
     /// are not fenced yet.
     void store_due_mark(std::uint32_t lane) noexcept;
     void store_due_marks() noexcept {
-        for (std::uint32_t l = 0; l < size(); ++l) store_due_mark(l);
+        for_each_due([this](std::uint32_t l) { store_due_mark(l); });
     }
-    /// The same, for a lock in the pool: durable when it returns. Only where the log of the section whose
-    /// mark is due has a sum of the memory around 'lock', which is about to change.
-    void settle_sums_of(const void* lock) noexcept {
-        const std::uint32_t its = lazy.load(std::memory_order_acquire);
-        if (its != no_lane && states_[its].mark_due.load(std::memory_order_acquire) != 0)
-            settle_sums_of(lock, its);
+    /// The same, durable when it returns.
+    void settle(std::uint32_t lane) noexcept;
+    void settle_all() noexcept {
+        for_each_due([this](std::uint32_t l) { settle(l); });
     }
+    /// The same for every lane whose log may stand for stores, but for this one.
+    void settle_deferring(std::uint32_t but) noexcept {
+        for (std::uint32_t l = 0; l < deferring(); ++l)
+            if (l != but) settle(l);
+    }
+    /// The same for each of them of which a replay would change, or look at, something from 'first' to 'end'.
+    void settle_under(std::uintptr_t first, std::uintptr_t end, std::uint32_t but) noexcept {
+        for (std::uint32_t l = 0; l < deferring(); ++l)
+            if (l != but && is_due(l) &&
+                (states_[l].left[0].touches(first, end) || states_[l].left[1].touches(first, end)))
+                settle(l);
+    }
+    /// The same for each whose log has a sum of the memory around a lock in the pool, which is about to be
+    /// taken; or to be let go, having been taken before the sum was.
+    void settle_sums_of(const void* lock, bool taken) noexcept {
+        const auto at = reinterpret_cast<std::uintptr_t>(lock);
+        for_each_due([&](std::uint32_t l) {
+            if (!is_due(l)) return;
+            const std::uint64_t due = states_[l].mark_due.load();
+            const auto has_sum = [&](const left_stores& left) {
+                return taken ? left.owns(at, at + 1) : left.was_filled(at);
+            };
+            if (has_sum(states_[l].left[due % 2]) ||
+                (states_[l].older_sums.load(std::memory_order_acquire) &&
+                 has_sum(states_[l].left[(due + 1) % 2])))
+                settle(l);
+        });
+    }
+    /// Starts the write-back of what sections have stored lazily, while none runs; durable with the caller's
+    /// next fence.
+    void flush_lazy(hf::medium pm) {
+        for (lane_state& l : states_)
+            if (l.lazy_lines != nullptr) l.lazy_lines->flush_all(pm);
+    }
+    /// Lanes below this one have had logs that stand for stores. Before the first such mark is due.
+    void note_deferring(std::uint32_t lane) noexcept;
+    std::uint32_t deferring() const noexcept { return deferring_.load(std::memory_order_acquire); }
     /// A lane whose thread is, or has ended, inside a section, as when it calls exit() there; or
     /// none. Requires: due marks are stored.
     std::uint32_t in_section() noexcept;
 
-    /// Whether at most one lane, the one in 'lazy', has a mark due. While no section runs.
+    /// Whether marks are due only of the lane in 'lazy', and of those whose logs stand for stores. While no
+    /// section runs.
     bool valid() const noexcept;
 
     std::mutex lock;
@@ -84,16 +120,27 @@ public:
     // for one that waits for it.
     std::mutex last_lane_turns;
     std::atomic<unsigned> section_threads{0}; // threads that have begun sections
-    // The one lane that may have a mark due: its owner was alone when it last committed. Looked at
-    // by every section, changed when threads come and go.
+    // The one lane that may have a mark due though its section would run again: its owner was alone when it
+    // last committed. Looked at by every section, changed when threads come and go.
     std::atomic<std::uint32_t> lazy{no_lane};
 
 private:
-    void flush_unfenced(std::uint32_t lane) noexcept;
-    void settle_sums_of(const void* lock, std::uint32_t lane) noexcept;
+    /// Calls 'visit' for each lane that may have a mark due (valid()).
+    template <class Visit> void for_each_due(Visit&& visit) {
+        const std::uint32_t its = lazy.load(std::memory_order_acquire);
+        if (its != no_lane) visit(its);
+        for (std::uint32_t l = 0; l < deferring(); ++l) visit(l);
+    }
+    /// Whether the lane's mark is due, and not known to be durable.
+    bool is_due(std::uint32_t lane) const noexcept {
+        const lane_state& state = states_[lane];
+        return state.mark_due.load(std::memory_order_acquire) >
+               state.durable.load(std::memory_order_acquire);
+    }
 
     pool_file& file_;
     std::vector<lane_state> states_;
+    std::atomic<std::uint32_t> deferring_{0};
 };
 
 } // namespace hf

@@ -4,6 +4,7 @@
 // Method: a lane in a small pool; records are written, cut and mixed with an older section's.
 #include <base/engines.hpp>
 #include <log/lane.hpp>
+#include <log/left_stores.hpp>
 #include <trace/trace.hpp>
 
 #include <gtest/gtest.h>
@@ -282,6 +283,51 @@ TEST_F(Lane, WrittenInOrderAnyFlippedBitOfItIsDamage) {
     std::memcpy(lane_at(*file_, 0), header.data(), header.size());
     read();
     EXPECT_NE(damage_.what, nullptr) << "the header's line reads as zeros";
+}
+
+TEST(LeftStores, TellOfEveryLineAndEveryPieceOfOwnMemory) {
+    left_stores left;
+    const auto at = [](std::uintptr_t line) { return (line + 1000) * line_bytes; };
+    EXPECT_FALSE(left.touches(at(0), at(5000)));
+    std::vector<std::uintptr_t> lines;
+    for (std::uintptr_t i = 0; i < left_stores::lines_max; ++i) lines.push_back(at(3 * i));
+    left.start(lines, lines.size() - 1);
+    const auto touched = [&](std::uintptr_t line) {
+        return left.touches(at(line) + 48, at(line) + 64);
+    };
+    for (std::uintptr_t i = 0; i + 1 < left_stores::lines_max; ++i) {
+        EXPECT_TRUE(touched(3 * i));
+        EXPECT_FALSE(touched(3 * i + 1));
+        EXPECT_TRUE(left.touches(at(3 * i) + 63, at(3 * i) + 65));
+    }
+    EXPECT_FALSE(touched(3 * (left_stores::lines_max - 1))); // the allocator's
+    EXPECT_TRUE(left.touches(at(0) - 16, at(100))); // longer than it is looked for line by line
+    EXPECT_FALSE(left.touches(at(500), at(600)));
+    for (std::uintptr_t i = 0; i < 2 * left_stores::ranges_max; ++i) {
+        left.add_own(at(1000 + 4 * i) + 16, at(1000 + 4 * i) + 32);
+        for (std::uintptr_t j = 0; j <= i; ++j)
+            EXPECT_TRUE(left.owns(at(1000 + 4 * j) + 31, at(1000 + 4 * j) + 32));
+    }
+    for (std::uintptr_t i = 0; i < 2 * left_stores::ranges_max; ++i)
+        EXPECT_TRUE(left.touches(at(1000 + 4 * i) + 16, at(1000 + 4 * i) + 17));
+    EXPECT_FALSE(left.owns(at(1000) + 32, at(1000) + 48));
+    left.start({}, 0); // another section's
+    EXPECT_FALSE(left.touches(at(0), at(5000)));
+}
+
+/// However far apart the pieces are, and however long, they are told in no time: at every commit.
+TEST(LeftStores, MemoryFarApart) {
+    left_stores left;
+    const auto at = [](std::uintptr_t i) { return (i + 1) << 40; };
+    left.start({}, 0);
+    for (std::uintptr_t i = 0; i < 2 * left_stores::ranges_max; ++i)
+        left.add_own(at(i) + 16, at(i) + 32);
+    for (std::uintptr_t i = 0; i < 2 * left_stores::ranges_max; ++i)
+        EXPECT_TRUE(left.touches(at(i) + 16, at(i) + 17));
+    left.add_own(at(100), at(200));
+    EXPECT_TRUE(left.touches(at(150) + 16, at(150) + 32));
+    EXPECT_TRUE(left.touches(at(200) - 1, at(200)));
+    EXPECT_TRUE(left.touches(at(0) + 16, at(0) + 17));
 }
 
 } // namespace

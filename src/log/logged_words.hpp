@@ -69,11 +69,17 @@ private:
 class kept_ranges {
 public:
     bool seen_or_add(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) noexcept {
+        if (seen(epoch, offset, bytes)) return true;
+        ranges_[next_++ % ranges_.size()] = {epoch, offset, bytes};
+        latest_ = epoch;
+        return false;
+    }
+    bool seen(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) const noexcept {
         HF_ASSERT_SLOW(bytes > 0); // or what was never used would pass for seen
+        if (latest_ != epoch) return false;
         for (const range& r : ranges_)
             if (r.epoch == epoch && offset >= r.offset && offset + bytes <= r.offset + r.bytes)
                 return true;
-        ranges_[next_++ % ranges_.size()] = {epoch, offset, bytes};
         return false;
     }
 
@@ -83,6 +89,7 @@ private:
     };
     std::array<range, 8> ranges_{};
     std::size_t next_ = 0;
+    std::uint64_t latest_ = 0; // epoch: most sections have no range here
 };
 
 } // namespace hf

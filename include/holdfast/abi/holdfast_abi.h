@@ -62,6 +62,16 @@ int hf_undo_begin(const struct hf_txfunc* function, const void* packed_args) HF_
 void hf_undo_commit(void) HF_NOEXCEPT;
 void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
+// Engine selective: as undo, but of stores to bytes that one of these was called for in the section
+// before. Each also notes the stores. log_free: the old bytes need no log. lazy: the new ones need not
+// be durable at the commit, either; if the pool was opened without open_options::rebuild the old bytes
+// are in the log when it returns. Both do nothing outside of sections, and in those of other engines.
+int hf_selective_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+void hf_selective_commit(void) HF_NOEXCEPT;
+void hf_selective_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
+void hf_log_free(const void* address, uint64_t bytes) HF_NOEXCEPT;
+void hf_lazy(const void* address, uint64_t bytes) HF_NOEXCEPT;
+
 // Engine redo: what a section stores waits in a buffer for its commit. These stand in place of accesses
 // that may reach PM. The address itself is where they lead when it is volatile memory, or was allocated by
 // the section.
@@ -98,6 +108,9 @@ void hf_ido_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_ido_region(uint64_t output_bytes) HF_NOEXCEPT;
 void hf_ido_preserve(uint64_t bytes) HF_NOEXCEPT;
 
+// Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which the section
+// will store to, are in the log, and durable when the next of those two has returned. Notes no store.
+void hf_log_ahead(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // Before any other store that may reach PM (outputs, fresh memory), whichever the engine.
 void hf_note_store(const void* address, uint64_t bytes) HF_NOEXCEPT;
 

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What engine justdo gives pool::open. Its sections are in no lane: they are its own state, found by
+// inspect(), and resumed when everything else is recovered.
+#include <base/assert.hpp>
+#include <justdo/threads.hpp>
+
+#include <holdfast/justdo.hpp>
+
+#include <fmt/format.h>
+
+namespace hf::justdo {
+namespace {
+
+class justdo_engine final : public hf::engine {
+public:
+    const engine_row& row() const noexcept override { return engine_rows::justdo; }
+    status inspect(const pool::impl& in) const override { return justdo::inspect(in); }
+    void withdraw(pool::impl& in) const override;
+    status settle(pool::impl& in) const override;
+    result<std::unique_ptr<engine_state>> attach(pool::impl& in) const override;
+};
+
+/// Two threads may have been allocating in one fresh chunk: the bit of either may stand there alone, so none
+/// of them is claimed before all are withdrawn.
+void justdo_engine::withdraw(pool::impl& in) const {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr) return;
+    for (const std::uint64_t offset : thread_words(*super)) {
+        if (offset == 0) continue;
+        withdraw_anchor(in, offset, super->thread_bytes);
+        const block held = thread(in, offset, super->thread_bytes).held();
+        withdraw_anchor(in, held.offset, held.bytes);
+    }
+}
+
+/// Threads' blocks are allocated, what their sections allocate is, what they free is nobody's yet. Sections that
+/// are given up are none any more.
+status justdo_engine::settle(pool::impl& in) const {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr) return {};
+    const hf::medium pm = in.file->medium();
+    const bool given_up = in.file->was_clean() || in.recovery == recovery_policy::roll_back;
+    // A process that was killed may only have stored the words: durable before their blocks are settled.
+    pm.persist(super, in.file->shape().chunk_bytes);
+    for (const std::uint64_t offset : thread_words(*super)) {
+        if (offset == 0) continue;
+        if (status s =
+                settle_anchor(in, "engine justdo: a thread's block", offset, super->thread_bytes);
+            !s.ok())
+            return s;
+        thread(in, offset, super->thread_bytes).believe();
+    }
+    pm.fence();
+    for (const std::uint64_t offset : thread_words(*super)) {
+        if (offset == 0) continue;
+        thread its(in, offset, super->thread_bytes);
+        if (!its.pending()) continue;
+        const status settled = its.settle_held();
+        if (!given_up && !settled.ok()) return settled;
+        if (!given_up) continue;
+        its.give_up();
+        in.file->warn(
+            fmt::format("{}: salvaged: engine justdo: the section of the thread at {:#x} is "
+                        "given up and stays half done",
+                        in.file->path(), offset));
+    }
+    pm.fence();
+    return {};
+}
+
+result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) const {
+    auto state = std::make_unique<threads>(in);
+    engine_recovery done{name()};
+    if (status s = state->recover(done); !s.ok()) return s;
+    if (done.sections_pending != 0) in.report.add(done);
+    return std::unique_ptr<engine_state>(std::move(state));
+}
+
+} // namespace
+
+const hf::engine* engine() noexcept {
+    static const justdo_engine only;
+    return &only;
+}
+
+} // namespace hf::justdo

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <justdo/inspect.hpp>
+#include <pool/file_checks.hpp>
+
+#include <holdfast/abi/relocate_abi.h>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+
+namespace hf::justdo {
+
+superblock* superblock_of(const pool_file& file) noexcept {
+    const std::uint64_t at = file.roots()->justdo_offset;
+    return at == 0 ? nullptr : reinterpret_cast<superblock*>(file.base() + at);
+}
+
+std::span<std::uint64_t> thread_words(superblock& super) noexcept {
+    return {reinterpret_cast<std::uint64_t*>(&super + 1), super.threads_max};
+}
+
+own_blocks::own_blocks(const pool::impl& in) {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr) return;
+    blocks_.push_back({in.file->roots()->justdo_offset, in.file->shape().chunk_bytes});
+    for (const std::uint64_t offset : thread_words(*super))
+        if (offset != 0) blocks_.push_back({offset, super->thread_bytes});
+    std::ranges::sort(blocks_, {}, &block::offset);
+}
+
+bool own_blocks::meet(std::uint64_t offset, std::uint64_t bytes,
+                      std::uint64_t thread) const noexcept {
+    if (bytes == 0) return false;
+    const auto after = std::ranges::lower_bound(blocks_, offset + bytes, {}, &block::offset);
+    if (after == blocks_.begin()) return false;
+    const block last = *std::prev(after); // disjoint from those before it
+    if (last.offset + last.bytes <= offset) return false;
+    const bool frames = last.offset == thread && offset >= thread + sizeof(thread_block);
+    return !frames;
+}
+
+namespace {
+
+/// What open sections claim that only one of them can have.
+struct claims {
+    struct owned {
+        std::uint64_t word;
+        bool shared;
+    };
+    std::vector<owned> locks;
+    std::vector<block> blocks;
+};
+
+/// One thread's block, judged. Each check returns ok where nothing is wrong.
+class reading {
+public:
+    reading(const pool::impl& in, std::uint64_t offset, std::uint64_t bytes, const own_blocks& own,
+            claims& all)
+        : in_(in), own_(own), heap_(in.blocks.durable()), at_(offset), bytes_(bytes), all_(all),
+          block_(*static_cast<const thread_block*>(in.at(offset))) {}
+
+    status run() {
+        if (block_.magic != thread_magic)
+            return corrupt(
+                fmt::format("begins with {:#x}, expected {:#x}", block_.magic, thread_magic));
+        if (status s = intentions(); !s.ok()) return s;
+        const program_counter pc{block_.log.counter};
+        if (!pc.open()) return {};
+        if (in_.file->was_clean() && !in_.salvage)
+            return corrupt(fmt::format("an open section, program counter {:#x}, in a pool that was "
+                                       "closed cleanly; salvage believes the close",
+                                       pc.word));
+        // What is given up is read no further.
+        if (in_.file->was_clean() || in_.recovery == recovery_policy::roll_back) return given_up();
+        if (!pc.well_formed() || pc.depth() == 0)
+            return corrupt(fmt::format("program counter {:#x}", pc.word));
+        if (status s = frames(pc); !s.ok()) return s;
+        for (unsigned i = 0; i < lock_places; ++i) owned_[i] = block_.locks[i].owned;
+        if (status s = entries(pc); !s.ok()) return s;
+        return ownerships();
+    }
+
+private:
+    status corrupt(const std::string& what) const {
+        return refusal(in_.file->path(), errc::corrupt,
+                       fmt::format("engine justdo: the thread at {:#x}: {}{}", at_, what,
+                                   program_counter{block_.log.counter}.open() ? way_out : ""));
+    }
+    static constexpr const char* way_out =
+        "; to give the section up where it stands, half done, open the pool with "
+        "recovery_policy::roll_back and salvage or run `holdfast repair --roll-back --force`";
+
+    /// A section that stays half done: nothing that it overwrote is known any more.
+    status given_up() const {
+        if (in_.salvage) return {};
+        return refusal(
+            in_.file->path(), errc::torn,
+            fmt::format(
+                "engine justdo: the thread at {:#x} has a section open, which can be resumed and "
+                "not rolled back: nothing that it overwrote was kept; complete it, or open with "
+                "salvage as well to leave it as it stands, half done",
+                at_));
+    }
+
+    status intentions() {
+        for (const lock_place& place : block_.locks) {
+            if (place.intended == 0) continue;
+            if (status s = lock(place.intended, "intended"); !s.ok()) return s;
+            if (find_lock(lock_kind(place.intended))->reset == nullptr)
+                return corrupt(
+                    fmt::format("a lock that frees itself is intended: {:#x}", place.intended));
+        }
+        return {};
+    }
+
+    status lock(std::uint64_t word, const char* what) const {
+        const std::uint32_t kind = lock_kind(word);
+        const std::uint64_t offset = lock_offset(word);
+        if (lock_word(kind, offset) != word)
+            return corrupt(fmt::format("{} lock: {:#x}", what, word));
+        const hf_justdo_lock_calls* const calls = find_lock(kind);
+        if (calls == nullptr)
+            return refusal(
+                in_.file->path(), errc::function_changed,
+                fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, "
+                            "which this program has not registered",
+                            at_, kind));
+        const bool real = kind != HF_JUSTDO_NO_LOCK;
+        if (real ? !heap_.covers(offset, calls->bytes) || own_.meet(offset, calls->bytes, 0)
+                 : offset != 0)
+            return corrupt(fmt::format("{} lock, {}: at {:#x}", what, calls->name, offset));
+        return {};
+    }
+
+    status frames(program_counter pc) {
+        std::uint64_t next = sizeof(thread_block);
+        const hf_justdo_function* function = nullptr;
+        for (std::uint64_t d = 0; d < pc.depth(); ++d) {
+            if (bytes_ - next < sizeof(frame_head))
+                return corrupt(fmt::format("frame {} of {} lies outside", d, pc.depth()));
+            const auto& head = *static_cast<const frame_head*>(in_.at(at_ + next));
+            if (head.bytes < sizeof head || head.bytes % line_bytes != 0 ||
+                head.bytes > bytes_ - next)
+                return corrupt(fmt::format("frame {}: {} bytes", d, head.bytes));
+            function = find_function(head.function_id, head.function_version);
+            if (status s = known(head, function); !s.ok()) return s;
+            if (d == 0 && function->resume == nullptr)
+                return corrupt(fmt::format("{} is outermost, and cannot be", function->name));
+            if (head.bytes != sizeof head + round_up(function->frame_bytes, line_bytes))
+                return corrupt(fmt::format("frame {}: {} bytes, {} has {}", d, head.bytes,
+                                           function->name, function->frame_bytes));
+            const std::uint64_t place = d + 1 == pc.depth() ? pc.place() : head.call_place;
+            const std::uint64_t point = place & ~std::uint64_t{HF_JUSTDO_SNAPSHOT};
+            if (point == 0 || point > function->points)
+                return corrupt(fmt::format("frame {}: resume point {} of {}, which has {}", d,
+                                           point, function->name, function->points));
+            next += head.bytes;
+        }
+        return {};
+    }
+
+    status known(const frame_head& head, const hf_justdo_function* function) const {
+        const std::string& path = in_.file->path();
+        if (function == nullptr)
+            return refusal(
+                path, errc::function_changed,
+                fmt::format("engine justdo: a section was cut short in function {:#x}, version "
+                            "{:#x}, which this program does not have; open the pool with the "
+                            "build that made it{}",
+                            head.function_id, head.function_version, way_out));
+        if (function->version != head.function_version)
+            return refusal(
+                path, errc::function_changed,
+                fmt::format("engine justdo: a section was cut short in {} ({}): expected "
+                            "version {:#x}, found {:#x}; open the pool with the build that "
+                            "made it{}",
+                            function->name, function->where, function->version,
+                            head.function_version, way_out));
+        // Frames hold addresses, and nobody knows which words of theirs do.
+        const auto here = reinterpret_cast<std::uint64_t>(in_.file->base());
+        if (in_.file->relocated() || here != in_.file->logged_base())
+            return refusal(
+                path, errc::address_taken,
+                fmt::format("engine justdo: a section was cut short in {} ({}), and resumes "
+                            "only where the pool was mapped then, at {:#x}{}",
+                            function->name, function->where, in_.file->logged_base(), way_out));
+        return {};
+    }
+
+    status entries(program_counter pc) {
+        const log_entry& active = block_.log.entries[pc.active()];
+        if (active.repeats_before()) {
+            const log_entry& before = block_.log.entries[pc.active() ^ 1];
+            const bool can_be = before.what() == action::store || before.what() == action::lock ||
+                                before.what() == action::unlock;
+            if (!can_be) return bad(before);
+            if (status s = entry(before); !s.ok()) return s;
+        }
+        return entry(active);
+    }
+    status bad(const log_entry& e) const {
+        return corrupt(fmt::format("log entry {:#x}, {:#x}, {:#x}", e.where, e.value, e.extra));
+    }
+    status entry(const log_entry& e) {
+        const bool sized = e.size() == 1 || e.size() == 2 || e.size() == 4 || e.size() == 8;
+        const auto covers = [&](std::uint64_t offset, std::uint64_t bytes) {
+            return bytes != 0 && offset < in_.file->shape().max_bytes &&
+                   heap_.covers(offset, bytes);
+        };
+        bool good = false;
+        switch (e.what()) {
+        case action::none: good = true; break;
+        case action::store: good = sized && covers(e.offset(), e.size()); break;
+        case action::copy: good = covers(e.offset(), e.extra) && covers(e.value, e.extra); break;
+        case action::fill: good = covers(e.offset(), e.extra); break;
+        case action::move: good = move(e, {e.value, e.extra}); break;
+        case action::alloc:
+            good = covers(e.offset(), word_bytes) && claim({e.value, e.extra});
+            break;
+        case action::free: good = claim({e.value, e.extra}); break;
+        case action::lock:
+        case action::unlock:
+            if (e.extra >= lock_places) break;
+            owned_[e.extra] = e.what() == action::lock ? e.value : 0;
+            good = true;
+            break;
+        }
+        good = good && !own_.meet(e.offset(), stored_bytes(e), at_);
+        return good ? status() : bad(e);
+    }
+    bool move(const log_entry& e, move_rest rest) const {
+        const std::uint64_t n = rest.piece_bytes(), left = rest.left_bytes();
+        if (n == 0 || n > stage_bytes || e.size() > 1 || left > in_.file->shape().max_bytes)
+            return false;
+        if (rest.backwards() && (rest.from() < left || e.offset() < left)) return false;
+        const std::uint64_t down = rest.backwards() ? left : 0;
+        return heap_.covers(rest.from() - down, n + left) &&
+               heap_.covers(e.offset() - down, n + left);
+    }
+    bool claim(block b) const {
+        if (b.offset >= in_.file->shape().max_bytes || !heap_.well_formed(b)) return false;
+        all_.blocks.push_back(b);
+        return true;
+    }
+
+    status ownerships() {
+        for (const std::uint64_t word : owned_) {
+            if (word == 0) continue;
+            if (status s = lock(word, "owned"); !s.ok()) return s;
+            if (lock_kind(word) == HF_JUSTDO_NO_LOCK) continue;
+            all_.locks.push_back({word, find_lock(lock_kind(word))->shared != 0});
+        }
+        return {};
+    }
+
+    const pool::impl& in_;
+    const own_blocks& own_;
+    const heap& heap_;
+    std::uint64_t at_, bytes_;
+    claims& all_;
+    const thread_block& block_;
+    std::array<std::uint64_t, lock_places> owned_{}; // once the last step is done again
+};
+
+/// Nobody else has what a section has exclusively: two threads would wait for each other.
+status check_claims(const pool_file& file, claims& all) {
+    const auto offset = [](const claims::owned& o) { return lock_offset(o.word); };
+    std::ranges::sort(all.locks, {}, offset);
+    const auto both = std::ranges::adjacent_find(all.locks, [&](const auto& a, const auto& b) {
+        return offset(a) == offset(b) && !(a.shared && b.shared);
+    });
+    if (both != all.locks.end())
+        return refusal(
+            file.path(), errc::corrupt,
+            fmt::format("engine justdo: two sections own the lock at {:#x}", offset(*both)));
+    return {};
+}
+
+status check_superblock(const pool::impl& in) {
+    const pool_file& file = *in.file;
+    const std::uint64_t at = file.roots()->justdo_offset, chunk = file.shape().chunk_bytes;
+    const auto corrupt = [&](const std::string& what) {
+        return refusal(file.path(), errc::corrupt, "engine justdo: superblock " + what);
+    };
+    if (at % chunk != 0 || at >= file.shape().max_bytes || !in.blocks.durable().covers(at, chunk))
+        return corrupt(fmt::format("at {:#x}, outside the heap", at));
+    const superblock& super = *superblock_of(file);
+    if (super.magic != superblock_magic)
+        return corrupt(fmt::format("at {:#x} begins with {:#x}, expected {:#x}", at, super.magic,
+                                   superblock_magic));
+    if (super.threads_max != threads_max_for(chunk))
+        return corrupt(
+            fmt::format("of {} threads, {} expected", super.threads_max, threads_max_for(chunk)));
+    if (super.thread_bytes < thread_bytes_min || super.thread_bytes > thread_bytes_max ||
+        in.blocks.durable().rounded(super.thread_bytes) != super.thread_bytes)
+        return corrupt(fmt::format("of threads with {} bytes", super.thread_bytes));
+    return {};
+}
+
+} // namespace
+
+status inspect(const pool::impl& in) {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr) return {};
+    if (status s = check_superblock(in); !s.ok()) return s;
+    claims all;
+    const own_blocks own(in);
+    std::vector<block> blocks{{in.file->roots()->justdo_offset, in.file->shape().chunk_bytes}};
+    for (const std::uint64_t offset : thread_words(*super)) {
+        if (offset == 0) continue;
+        const block b{offset, super->thread_bytes};
+        if (offset >= in.file->shape().max_bytes || !in.blocks.durable().well_formed(b))
+            return refusal(
+                in.file->path(), errc::corrupt,
+                fmt::format("engine justdo: a thread's block at {:#x}, {} bytes, is no block "
+                            "of the heap",
+                            offset, b.bytes));
+        blocks.push_back(b);
+        if (status s = reading(in, offset, b.bytes, own, all).run(); !s.ok()) return s;
+    }
+    // A thread's block is no other one's, nor what a section takes or frees.
+    for (const block b : all.blocks) blocks.push_back(b);
+    std::ranges::sort(blocks, {}, &block::offset);
+    const auto meet = [](block a, block b) { return b.offset - a.offset < a.bytes; };
+    if (const auto twice = std::ranges::adjacent_find(blocks, meet); twice != blocks.end())
+        return refusal(
+            in.file->path(), errc::corrupt,
+            fmt::format("engine justdo: the block at {:#x} is named twice", twice->offset));
+    return check_claims(*in.file, all);
+}
+
+} // namespace hf::justdo

@@ -1,0 +1,180 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The recovery of one thread: the steps of resume.hpp that are its own.
+#include <base/assert.hpp>
+#include <justdo/step.hpp>
+#include <pool/file_checks.hpp>
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+namespace hf::justdo {
+
+/// Does an entry again: of the thread's own log, or of the pool's bytes.
+void thread::redo(const log_entry& entry, bool own_log) {
+    const auto at = [&](std::uint64_t offset) {
+        return static_cast<std::byte*>(pool_->at(offset));
+    };
+    switch (entry.what()) {
+    case action::lock:
+    case action::unlock:
+        if (!own_log) return;
+        put(block_->locks[entry.extra].owned, entry.what() == action::lock ? entry.value : 0);
+        return dirty(&block_->locks[entry.extra].owned, word_bytes);
+    case action::alloc: return own_log ? void() : do_alloc(entry);
+    case action::store: return own_log ? void() : do_store(entry);
+    case action::copy:
+        if (own_log) return;
+        std::memcpy(at(entry.offset()), at(entry.value), entry.extra);
+        return dirty(at(entry.offset()), entry.extra);
+    case action::fill:
+        if (own_log) return;
+        std::memset(at(entry.offset()), static_cast<int>(entry.value & 0xff), entry.extra);
+        return dirty(at(entry.offset()), entry.extra);
+    case action::move: {
+        if (own_log) return;
+        const std::uint64_t n = move_rest{entry.value, entry.extra}.piece_bytes();
+        std::memcpy(at(entry.offset()), block_->stages[entry.size()], n);
+        return dirty(at(entry.offset()), n);
+    }
+    case action::none:
+    case action::free: return; // take_up() has done it
+    }
+}
+
+void thread::believe() {
+    const program_counter pc{block_->log.counter};
+    pm_.flush(&block_->log, sizeof block_->log);
+    pm_.flush(&block_->locks, sizeof block_->locks);
+    std::uint64_t at = sizeof(thread_block);
+    for (std::uint64_t d = 0; pc.open() && d < pc.depth(); ++d) {
+        const frame_head& head = head_of({nullptr, at});
+        pm_.flush(&head, head.bytes);
+        at += head.bytes;
+    }
+}
+
+block thread::held() const noexcept {
+    const program_counter pc{block_->log.counter};
+    const log_entry& entry = block_->log.entries[pc.active()];
+    const block b{entry.value, entry.extra};
+    const bool names = entry.what() == action::alloc || entry.what() == action::free;
+    const bool good = pc.open() && names && b.offset < pool_->file->shape().max_bytes &&
+                      pool_->blocks.durable().well_formed(b);
+    return good ? b : block{0, 0};
+}
+
+status thread::settle_held() {
+    const block b = held();
+    if (b.bytes == 0) return {};
+    const program_counter pc{block_->log.counter};
+    heap& blocks = pool_->blocks.durable();
+    const auto flushed = [&](const void* word) { pm_.flush(word, word_bytes); };
+    if (block_->log.entries[pc.active()].what() == action::alloc) {
+        status s =
+            settle_anchor(*pool_, "engine justdo: a block being allocated", b.offset, b.bytes);
+        if (s.ok()) blocks.publish(b, flushed); // it may only be stored
+        return s;
+    }
+    blocks.retract(b, flushed);
+    if (pool_->blocks.claim(b)) return {};
+    return refusal(
+        pool_->file->path(), errc::corrupt,
+        fmt::format("engine justdo: the block at {:#x} that a section frees is not its own",
+                    b.offset));
+}
+
+status thread::take_up() {
+    const program_counter pc{block_->log.counter};
+    if (!pc.open()) {
+        for (lock_place& place : block_->locks)
+            if (place.owned != 0) put(place.owned, 0), dirty(&place.owned, word_bytes);
+        return {};
+    }
+    std::uint64_t at = sizeof(thread_block);
+    for (std::uint64_t d = 0; d < pc.depth(); ++d) {
+        const frame f{nullptr, at};
+        const frame_head& head = head_of(f);
+        again_.push_back({find_function(head.function_id, head.function_version), at});
+        at += head.bytes;
+    }
+    frames_ = again_;
+    open_ = true;
+    active_ = pc.active();
+    logged_depth_ = pc.depth();
+    const log_entry& entry = block_->log.entries[active_];
+    if (entry.repeats_before()) redo(block_->log.entries[active_ ^ 1], true);
+    redo(entry, true);
+    for (unsigned i = 0; i < lock_places; ++i) {
+        held_[i] = block_->locks[i].owned;
+        if (held_[i] == 0) continue;
+        ++held_count_;
+        held_end_ = i + 1;
+    }
+    if (held_count_ == 0)
+        return refusal(
+            pool_->file->path(), errc::corrupt,
+            fmt::format("engine justdo: the thread at {:#x} has a section open and no lock",
+                        offset()));
+    if (entry.what() == action::free)
+        freed_ = {entry.value, entry.extra}; // upholds (thread.hpp, 5)
+    return {};
+}
+
+void thread::reset_locks() {
+    for (lock_place& place : block_->locks) {
+        if (place.intended == 0) continue;
+        const hf_justdo_lock_calls& calls = *find_lock(lock_kind(place.intended));
+        void* const lock = pool_->at(lock_offset(place.intended));
+        calls.reset(lock);
+        pm_.flush(lock, calls.bytes);
+    }
+}
+
+void thread::forget_intentions() {
+    for (unsigned i = 0; i < lock_places; ++i) {
+        lock_place& place = block_->locks[i];
+        if (place.intended != 0 && place.intended != held_[i])
+            put(place.intended, 0), dirty(&place.intended, word_bytes);
+    }
+}
+
+void thread::own_again(party& with) {
+    party_ = &with;
+    for (const std::uint64_t word : held_) {
+        if (word == 0) continue;
+        acquire(*find_lock(lock_kind(word)), pool_->at(lock_offset(word)), true);
+        with.progressed(lock_offset(word), 1);
+    }
+}
+
+void thread::resume() {
+    const thread_log& log = block_->log;
+    const log_entry entry = log.entries[active_];
+    const program_counter pc{log.counter};
+    if (entry.repeats_before()) redo(log.entries[active_ ^ 1], false);
+    redo(entry, false);
+    if (unfenced_ == unfenced::last_step) unfenced_ = unfenced::more;
+    if (entry.what() == action::move) move(entry.offset(), {entry.value, entry.extra}, pc.place());
+    frames_.clear();
+    resuming_ = again_.size();
+    again_.front().function->resume();
+    fatal("%s (%s) returned with a section open", again_.front().function->name,
+          again_.front().function->where);
+}
+
+void thread::resumed() noexcept {
+    HF_ASSERT_SLOW(!open_ && resuming_ == 0);
+    frames_.clear();
+    again_.clear();
+    party_ = nullptr;
+    pool_->blocks.release_all(cache_);
+}
+
+void thread::give_up() noexcept {
+    pm_.store_word(&block_->log.counter, 0);
+    pm_.fence();
+}
+
+} // namespace hf::justdo

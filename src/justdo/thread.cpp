@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <justdo/step.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <sched.h>
+
+namespace hf::justdo {
+constinit thread_local thread* current = nullptr;
+
+thread::thread(pool::impl& in, std::uint64_t offset, std::uint64_t bytes) noexcept
+    : pool_(&in), pm_(in.file->medium()), block_(static_cast<thread_block*>(in.at(offset))),
+      block_bytes_(bytes), base_(in.file->base()), pool_bytes_(in.file->shape().max_bytes) {
+    HF_ASSERT_SLOW(block_->magic == thread_magic);
+}
+
+void thread::outside(const void* address, const char* call) const noexcept {
+    fatal("%s: %p is not in pool %s: a section of engine justdo works on one pool, and on nothing "
+          "that dies with the process; in %s (%s)",
+          call, address, pool_->file->path().c_str(),
+          function() != nullptr ? function()->name : "no function",
+          function() != nullptr ? function()->where : "no place");
+}
+
+/// A thread that is being resumed does something: what its frames say it does.
+void thread::goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept {
+    if (resuming_ != 0)
+        fatal("%s (%s) diverged when it was resumed: it does not call %s", function()->name,
+              function()->where, again_[frames_.size()].function->name);
+    party_->progressed(offset, bytes);
+}
+
+/// Requires: the entry that freed the block is not active any more, durably (5).
+void thread::release_freed() noexcept {
+    pool_->blocks.release(cache_, freed_);
+    freed_ = {0, 0};
+}
+
+void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) {
+    if (resuming_ != 0) {
+        const frame& f = again_[frames_.size()];
+        if (f.function != &function)
+            fatal("%s (%s) diverged when it was resumed: it called %s, now it calls %s",
+                  frames_.empty() ? f.function->name : frames_.back().function->name,
+                  f.function->where, f.function->name, function.name);
+        frames_.push_back(f);
+        --resuming_;
+        frame_head& head = head_of(f);
+        if (resuming_ == 0) { // right before a call, perhaps, that is made again from there
+            put(head.call_place, program_counter{block_->log.counter}.place());
+            dirty(&head.call_place, word_bytes);
+        }
+        resumed = static_cast<std::uint32_t>(head.call_place);
+        return &head + 1;
+    }
+    const std::uint64_t at = frames_.empty()
+                                 ? sizeof(thread_block)
+                                 : frames_.back().offset + head_of(frames_.back()).bytes;
+    const std::uint64_t size = sizeof(frame_head) + round_up(function.frame_bytes, line_bytes);
+    if (size > block_bytes_ - at || frames_.size() == program_counter::depth_max)
+        fatal("%s (%s): its frame of %u bytes is the %zu. on the stack, and finds no room: a "
+              "thread has "
+              "%llu bytes for frames in this pool",
+              function.name, function.where, function.frame_bytes, frames_.size() + 1,
+              static_cast<unsigned long long>(block_bytes_ - sizeof(thread_block)));
+    if (open_ && logged_depth_ > frames_.size()) // its bytes still count
+        fatal("%s (%s) is called in a section without hf_justdo_call", function.name,
+              function.where);
+    frames_.push_back({&function, at});
+    frame_head& head = head_of(frames_.back());
+    put(head.function_id, function.id);
+    put(head.function_version, function.version);
+    put(head.bytes, size);
+    put(head.call_place, 0);
+    dirty(&head, sizeof head);
+    resumed = 0;
+    return &head + 1;
+}
+
+void thread::check_argument(const void* pointer, std::uint32_t number) const noexcept {
+    if (pointer == nullptr || pool_->contains(pointer)) [[likely]]
+        return;
+    fatal("%s (%s): argument %u (%p) does not lead into pool %s: memory that dies with the process "
+          "is not there "
+          "when the section is resumed: read it through hf::vlog_preserve only",
+          function()->name, function()->where, number, pointer, pool_->file->path().c_str());
+}
+
+void thread::leave() noexcept {
+    HF_ASSERT(!frames_.empty());
+    if (open_ && frames_.size() == 1)
+        fatal(
+            "%s (%s) returns with a section open, which nothing could resume: a lock is still held",
+            function()->name, function()->where);
+    frames_.pop_back();
+    if (frames_.empty()) current = nullptr;
+}
+
+void thread::call(std::uint32_t place) {
+    HF_ASSERT(!frames_.empty());
+    if (resuming_ != 0) return; // the call is under way
+    // The frame above counts until the program counter has left it.
+    if (open_ && logged_depth_ > frames_.size()) move_to(place);
+    frame_head& head = head_of(frames_.back());
+    put(head.call_place, place);
+    dirty(&head.call_place, word_bytes);
+}
+
+void thread::copy(void* to, const void* from, std::uint64_t bytes, std::uint32_t place) {
+    if (bytes == 0 || to == from) return move_to(place);
+    if (!open_) {
+        std::memmove(to, from, bytes);
+        if (pool_->contains(to)) note(to, bytes);
+        return;
+    }
+    const std::uint64_t at = in_pool(to, bytes, "hf_justdo_copy");
+    const std::uint64_t source = in_pool(from, bytes, "hf_justdo_copy");
+    persist::thread_counters().pm_bytes += bytes;
+    if (at < source + bytes && source < at + bytes) {
+        const bool backwards = at > source;
+        const std::uint64_t end = backwards ? bytes : 0;
+        move(at + end, {source + end, bytes | (backwards ? move_rest::from_end : 0)}, place);
+        return;
+    }
+    const log_entry entry{log_entry::where_of(action::copy, 0, at), source, bytes};
+    step(entry, place);
+    redo(entry, false);
+}
+
+/// Goes on with a copy that overlaps, piece by piece: a piece is staged before its entry is active, so that
+/// doing it again finds it. 'to' and the piece of 'rest' are those that come before, of any size.
+void thread::move(std::uint64_t to, move_rest rest, std::uint32_t place) {
+    while (rest.left_bytes() != 0) {
+        const std::uint64_t n = std::min(stage_bytes, rest.left_bytes());
+        const std::uint64_t before = rest.piece_bytes();
+        const std::uint64_t from = rest.backwards() ? rest.from() - n : rest.from() + before;
+        to = rest.backwards() ? to - n : to + before;
+        rest = {n << 48 | from, (rest.extra & move_rest::from_end) | (rest.left_bytes() - n)};
+        const unsigned stage = active_ ^ 1; // the other one is the active entry's, perhaps
+        std::memcpy(block_->stages[stage], pool_->at(from), n);
+        dirty(block_->stages[stage], n);
+        const log_entry entry{log_entry::where_of(action::move, stage, to), rest.value, rest.extra};
+        step(entry, place);
+        redo(entry, false);
+    }
+}
+
+void thread::fill(void* to, int byte, std::uint64_t bytes, std::uint32_t place) {
+    if (bytes == 0) return move_to(place);
+    if (!open_) {
+        std::memset(to, byte, bytes);
+        if (pool_->contains(to)) note(to, bytes);
+        return;
+    }
+    const std::uint64_t at = in_pool(to, bytes, "hf_justdo_fill");
+    persist::thread_counters().pm_bytes += bytes;
+    const log_entry entry{log_entry::where_of(action::fill, 0, at),
+                          static_cast<unsigned char>(byte), bytes};
+    step(entry, place);
+    redo(entry, false);
+}
+
+void* thread::alloc(std::uint64_t bytes, void** slot, std::uint32_t place) {
+    if (!open_) {
+        *slot = hf_alloc(bytes);
+        if (pool_->contains(slot)) note(slot, word_bytes);
+        return *slot;
+    }
+    const std::uint64_t at = in_pool(slot, word_bytes, "hf_justdo_alloc");
+    const block b = pool_->blocks.reserve(cache_, std::max<std::uint64_t>(bytes, 1));
+    if (b.offset == 0) {
+        store(slot, 0, word_bytes, place);
+        return nullptr;
+    }
+    const log_entry entry{log_entry::where_of(action::alloc, word_bytes, at), b.offset, b.bytes};
+    step(entry, place);
+    do_alloc(entry);
+    return *slot;
+}
+
+void thread::do_alloc(const log_entry& entry) {
+    pool_->blocks.durable().publish({entry.value, entry.extra},
+                                    [&](const void* word) { dirty(word, word_bytes); });
+    void* const slot = pool_->at(entry.offset());
+    detail::store_bytes(slot, reinterpret_cast<std::uint64_t>(pool_->at(entry.value)), word_bytes);
+    dirty(slot, word_bytes);
+}
+
+void thread::free(void* given, std::uint32_t place) {
+    if (given == nullptr) return move_to(place);
+    if (!open_) return hf_free(given);
+    const std::uint64_t at = in_pool(given, 1, "hf_justdo_free");
+    const block b = pool_->blocks.find(at);
+    if (b.bytes == 0) fatal("hf_justdo_free(%p): no allocated block of an open pool", given);
+    step({log_entry::where_of(action::free, 0, 0), b.offset, b.bytes}, place);
+    pool_->blocks.durable().retract(b, [&](const void* word) { dirty(word, word_bytes); });
+    freed_ = b; // upholds (5)
+}
+
+/// The first place of the lock log that holds this; held_end_ when none before it does.
+unsigned thread::place_of(std::uint64_t word) const noexcept {
+    unsigned at = 0;
+    while (at < held_end_ && held_[at] != word) ++at;
+    return at;
+}
+
+bool thread::acquire(const hf_justdo_lock_calls& calls, void* lock, bool wait) {
+    // Of memory around the lock a log of another engine may have the sum (section.hpp, 10). Ours look themselves.
+    const bool looks = calls.kind < HF_JUSTDO_KINDS;
+    for (unsigned rounds = 0;; ++rounds) {
+        if (!looks) pool_->lanes.settle_sums_of(lock, true);
+        if (calls.try_lock(lock) != 0) return true;
+        if (!wait) return false;
+        if (party_ != nullptr) party_->wait();
+        else if (calls.lock != nullptr) return calls.lock(lock), true;
+        else if (rounds > 16) ::sched_yield();
+    }
+}
+
+bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait) {
+    const hf_justdo_lock_calls* const calls = find_lock(kind);
+    if (calls == nullptr) fatal("hf_justdo_lock: kind %u is not registered", kind);
+    if (frames_.empty()) fatal("hf_justdo_lock(%p) outside of a function that enters", lock);
+    const bool real = kind != HF_JUSTDO_NO_LOCK;
+    const std::uint64_t word =
+        lock_word(kind, real ? in_pool(lock, calls->bytes, "hf_justdo_lock") : 0);
+    if (party_ != nullptr && real) [[unlikely]]
+        goes_on(lock_offset(word), calls->bytes);
+    const unsigned at = open_ ? place_of(0) : last_place_;
+    if (at == lock_places) fatal("a section holds more than %u locks", lock_places);
+    if (real && open_ && place_of(word) < held_end_)
+        fatal("hf_justdo_lock(%p): the section holds this lock already", lock);
+    lock_place& log = block_->locks[at];
+    if (calls->reset != nullptr) {
+        put(log.intended, word);
+        dirty(&log.intended, word_bytes);
+        settle(); // upholds (4)
+    }
+    if (!acquire(*calls, lock, wait)) {
+        if (calls->reset != nullptr) put(log.intended, 0), dirty(&log.intended, word_bytes);
+        return false;
+    }
+    // What a section of another engine did under this lock may be re-executed, or replayed, until
+    // its mark is durable.
+    if (pool_->lanes.lazy.load(std::memory_order_acquire) != lane_set::no_lane ||
+        pool_->lanes.deferring() != 0) {
+        pool_->lanes.store_due_marks();
+        if (pm_.loses_caches()) unfenced_ = unfenced::more;
+    }
+    open_ = true;
+    held_[at] = word;
+    ++held_count_;
+    held_end_ = std::max(held_end_, at + 1);
+    step({log_entry::where_of(action::lock, 0, 0), word, at}, place);
+    put(log.owned, word); // upholds (4)
+    pm_.flush(&log.owned, word_bytes);
+    if (pm_.loses_caches()) unfenced_ = unfenced::last_step;
+    return true;
+}
+
+void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
+    const hf_justdo_lock_calls* const calls = find_lock(kind);
+    const bool real = kind != HF_JUSTDO_NO_LOCK;
+    const std::uint64_t word =
+        calls == nullptr ? 0 : lock_word(kind, real ? in_pool(lock, 0, "hf_justdo_unlock") : 0);
+    const unsigned at = place_of(word);
+    if (word == 0 || at >= held_end_)
+        fatal("hf_justdo_unlock(%p): the section does not hold it", lock);
+    lock_place& log = block_->locks[at];
+    if (party_ != nullptr) [[unlikely]]
+        goes_on(0, 0);
+    settle(); // upholds (3)
+    held_[at] = 0;
+    while (held_end_ > 0 && held_[held_end_ - 1] == 0) --held_end_;
+    if (--held_count_ == 0) {
+        last_place_ = at;
+        end();
+    } else {
+        step({log_entry::where_of(action::unlock, 0, 0), 0, at}, place);
+        pm_.promise(); // who takes the lock sees what was stored under it
+        put(log.owned, 0);
+        pm_.flush(&log.owned, word_bytes);
+        if (pm_.loses_caches()) unfenced_ = unfenced::last_step;
+    }
+    calls->unlock(lock);
+    forget_intention(*calls, lock, log);
+    if (party_ == nullptr) [[likely]]
+        return;
+    party_->progressed(0, 0);
+    if (!open_) party_->finished();
+}
+
+/// Requires: the lock is free.
+void thread::forget_intention(const hf_justdo_lock_calls& calls, void* lock,
+                              lock_place& at) noexcept {
+    if (calls.reset == nullptr) return;
+    pm_.persist(lock, calls.bytes); // upholds (4)
+    put(at.intended, 0);
+    dirty(&at.intended, word_bytes);
+}
+
+/// The section has happened. Requires: all of it is durable.
+void thread::end() noexcept {
+    HF_ASSERT_SLOW(unfenced_ == unfenced::nothing);
+    pm_.store_word(&block_->log.counter, 0);
+    pm_.fence(); // upholds (3)
+    if (freed_.bytes != 0) release_freed();
+    open_ = false;
+    logged_depth_ = 0;
+    persist::counters& count = persist::thread_counters();
+    ++count.sections;
+    count.log_bytes += word_bytes;
+    count.pm_bytes += word_bytes;
+}
+
+} // namespace hf::justdo

@@ -1,0 +1,191 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <justdo/resume.hpp>
+#include <justdo/threads.hpp>
+#include <open/registry.hpp>
+#include <pool/file_checks.hpp>
+
+#include <holdfast/justdo.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <pthread.h>
+
+namespace hf::justdo {
+
+bool threads::in_section() noexcept {
+    std::scoped_lock held{lock_};
+    return std::ranges::any_of(all_, [](const auto& t) { return t->open(); });
+}
+
+/// A block of zeros that fill() completes, named by 'word': (1). Null: the pool is full.
+template <class Fill>
+void* threads::make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill) {
+    HF_ASSERT_SLOW(word == 0);
+    const hf::medium pm = pool_->file->medium();
+    thread_cache none;
+    const block b = pool_->blocks.reserve(none, bytes);
+    pool_->blocks.release_all(none); // what came with it
+    if (b.offset == 0) return nullptr;
+    void* const made = pool_->at(b.offset);
+    std::memset(made, 0, b.bytes);
+    fill(made);
+    pm.flush(made, b.bytes);
+    pm.fence();
+    pm.store_word(&word, b.offset);
+    pm.fence(); // upholds (1)
+    pool_->blocks.durable().publish(b, [&](const void* at) { pm.flush(at, word_bytes); });
+    pm.fence();
+    return made;
+}
+
+superblock* threads::make_superblock() {
+    const geometry& shape = pool_->file->shape();
+    return static_cast<superblock*>(
+        make_block(shape.chunk_bytes, pool_->file->roots()->justdo_offset, [&](void* at) {
+            auto& super = *static_cast<superblock*>(at);
+            super.magic = superblock_magic;
+            super.thread_bytes = thread_bytes_for(shape.max_bytes);
+            super.threads_max = threads_max_for(shape.chunk_bytes);
+        }));
+}
+
+result<thread*> threads::lease() {
+    const pool_file& file = *pool_->file;
+    std::scoped_lock held{lock_};
+    if (!idle_.empty()) {
+        thread* const again = idle_.back();
+        idle_.pop_back();
+        return again;
+    }
+    superblock* super = superblock_of(file);
+    if (super == nullptr) super = make_superblock();
+    if (super == nullptr)
+        return refusal(file.path(), errc::pool_full, "no room for engine justdo's superblock");
+    const auto words = thread_words(*super);
+    const auto word = std::ranges::find(words, std::uint64_t{0});
+    if (word == words.end())
+        return refusal(file.path(), errc::limit_reached,
+                       fmt::format("engine justdo: more than {} threads", words.size()));
+    all_.reserve(all_.size() + 1);
+    const void* const made = make_block(super->thread_bytes, *word, [](void* at) {
+        static_cast<thread_block*>(at)->magic = thread_magic;
+    });
+    if (made == nullptr)
+        return refusal(file.path(), errc::pool_full, "no room for a thread's log of engine justdo");
+    all_.push_back(std::make_unique<thread>(*pool_, *word, super->thread_bytes));
+    return all_.back().get();
+}
+
+void threads::give_back(thread* mine) noexcept {
+    if (mine->open()) return;
+    mine->retire();
+    std::scoped_lock held{lock_};
+    idle_.push_back(mine); // has room: lease() has taken it from here, or made 'all_' grow
+}
+
+status threads::recover(engine_recovery& done) {
+    superblock* const super = superblock_of(*pool_->file);
+    if (super == nullptr) return {};
+    const hf::medium pm = pool_->file->medium();
+    std::vector<thread*> open;
+    for (const std::uint64_t offset : thread_words(*super))
+        if (offset != 0)
+            all_.push_back(std::make_unique<thread>(*pool_, offset, super->thread_bytes));
+    idle_.reserve(all_.size());
+    for (const auto& t : all_) {
+        if (status s = t->take_up(); !s.ok()) return s;
+        t->reset_locks();
+        if (t->open()) open.push_back(t.get());
+        idle_.push_back(t.get());
+    }
+    pm.fence();
+    for (const auto& t : all_) t->forget_intentions();
+    pm.fence();
+    done.sections_pending = static_cast<std::uint32_t>(open.size());
+    done[recovery_verb::resume] = done.sections_pending;
+    return open.empty() ? status() : resume_all(*pool_, open);
+}
+
+namespace {
+
+/// This thread's blocks in pools; given back when it ends, to those that are still open.
+struct leases {
+    struct lease {
+        std::uint64_t instance;
+        threads* from;
+        thread* mine;
+    };
+    std::vector<lease> all;
+    ~leases() {
+        current = nullptr;
+        std::scoped_lock held{registry::guard()};
+        for (const lease& l : all)
+            if (registry::is_open(l.instance)) l.from->give_back(l.mine);
+    }
+};
+thread_local leases mine;
+
+/// What keeps a thread from having a block in the pool.
+status why_none(const pool::impl& in) {
+    const std::string& path = in.file->path();
+    if (in.file->read_only()) return refusal(path, errc::permission, "the pool is open read-only");
+    if (in.state_of(engine()) == nullptr)
+        return refusal(path, errc::missing_engine,
+                       "the pool was opened without engine justdo: give open_options::engines "
+                       "hf::justdo::engine()");
+    return {};
+}
+
+/// Requires: why_none() says nothing.
+result<thread*> lease_in(pool::impl& in) {
+    for (const leases::lease& l : mine.all)
+        if (l.instance == in.instance) return l.mine;
+    auto* const from = static_cast<threads*>(in.state_of(engine()));
+    {
+        std::scoped_lock held{registry::guard()};
+        std::erase_if(mine.all, [](const auto& l) { return !registry::is_open(l.instance); });
+    }
+    mine.all.reserve(mine.all.size() + 1);
+    const result<thread*> leased = from->lease();
+    if (leased) mine.all.push_back({in.instance, from, *leased});
+    return leased;
+}
+
+thread& thread_of(pool::impl& in, const char* what) {
+    for (const leases::lease& l : mine.all)
+        if (l.instance == in.instance) return *l.mine;
+    if (in.file->is_parents()) registry::refuse_parents(nullptr, in.file->path().c_str());
+    if (const status s = why_none(in); !s.ok()) fatal("%s cannot run: %s", what, s.what().c_str());
+    const result<thread*> leased = lease_in(in);
+    if (!leased) fatal("%s", leased.error().what().c_str());
+    return **leased;
+}
+
+/// In a child of fork() the parent's pools are not this process's.
+[[maybe_unused]] const int watching = pthread_atfork(nullptr, nullptr, [] { current = nullptr; });
+
+} // namespace
+
+result<thread*> lease_thread(pool::impl& in) {
+    if (in.file->is_parents()) registry::refuse_parents(nullptr, in.file->path().c_str());
+    if (status s = why_none(in); !s.ok()) return s;
+    return lease_in(in);
+}
+status check_usable(const pool::impl& in) { return why_none(in); }
+
+thread& calling_thread(const void* in, const char* what) {
+    if (current != nullptr) return *current;
+    pool::impl* pool = registry::pool_of(in);
+    if (pool == nullptr) registry::refuse_parents(in, what);
+    if (pool == nullptr) pool = registry::only_pool();
+    if (pool == nullptr) registry::refuse_parents(nullptr, what);
+    if (pool == nullptr)
+        fatal("%s: none of its arguments lies in a pool, and not exactly one pool is open", what);
+    current = &thread_of(*pool, what);
+    return *current;
+}
+
+} // namespace hf::justdo

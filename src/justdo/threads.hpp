@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The threads of an open pool that engine justdo knows: whose block each is, and who has none yet.
+//
+// (1) The superblock, and a thread's block, read as zeros, but for their magic, before a word names them; the
+//     word is durable before they are allocated. settle() cures a crash in between.
+// (2) A thread of this process has one block in a pool as long as it lives; then another may have it.
+#pragma once
+
+#include <justdo/inspect.hpp>
+#include <justdo/thread.hpp>
+#include <open/engine.hpp>
+
+#include <memory>
+#include <mutex>
+#include <vector>
+
+namespace hf::justdo {
+
+class threads final : public engine_state {
+public:
+    explicit threads(pool::impl& in) : pool_(&in) {}
+
+    void settle() noexcept override {}
+    bool in_section() noexcept override;
+
+    /// A block for the calling thread. Errors: pool_full, limit_reached.
+    result<thread*> lease();
+    /// The thread has ended. One that ended in a section keeps its block: the next open resumes it.
+    void give_back(thread* mine) noexcept;
+
+    /// The rest of the recovery: the blocks as the crash left them, and their sections to the end.
+    status recover(engine_recovery& done);
+
+private:
+    superblock* make_superblock();
+    template <class Fill> void* make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill);
+
+    pool::impl* pool_;
+    std::mutex lock_;
+    std::vector<std::unique_ptr<thread>> all_;
+    std::vector<thread*> idle_; // of 'all_'
+};
+
+/// The thread that calls 'what': that of the functions that run on it; else its own of the pool that 'in' lies in,
+/// or of the only one, leased when it is first asked for. Ends the process with a message where there is none.
+thread& calling_thread(const void* in, const char* what);
+/// Whether threads can have blocks in the pool. Errors: missing_engine, permission (read-only).
+status check_usable(const pool::impl& in);
+/// The calling thread's own block in the pool, made when it is first asked for. Errors: those, pool_full, limit_reached.
+result<thread*> lease_thread(pool::impl& in);
+
+} // namespace hf::justdo
