@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Selective logging in software: undo, but of what the program says needs no log, or need not be durable
+// at the commit. Source: SLPMT (section II) without its hardware; docs/guide/selective-logging.md.
+#include <base/assert.hpp>
+#include <section/recovery.hpp>
+#include <section/roll_back.hpp>
+#include <section/section.hpp>
+#include <section/thread.hpp>
+
+#include <holdfast/selective.hpp>
+
+namespace hf::selective {
+namespace {
+
+/// Rolls pending sections back, whatever they did not log.
+class selective_engine final : public section_engine {
+public:
+    const engine_row& row() const noexcept override { return engine_rows::selective; }
+    /// Rolling back needs no function of this build.
+    status check(const pool::impl&, const pending_section&) const override { return {}; }
+
+protected:
+    void recover(pool::impl& pool, pending_section& pending,
+                 section_recovery& state) const override {
+        HF_ASSERT_SLOW(current_section == nullptr);
+        HF_ASSERT_SLOW(pending.begin.args_bytes == 0);
+        roll_back(pool, pending);
+        ++state.count[recovery_verb::roll_back];
+    }
+};
+
+} // namespace
+
+const hf::engine* engine() noexcept {
+    static const selective_engine only;
+    return &only;
+}
+
+} // namespace hf::selective
+
+extern "C" {
+
+int hf_selective_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+    // Recovery needs neither function nor arguments; they are named for reports only.
+    return hf::without_exceptions("hf_selective_begin", [&] {
+        return hf::begin_section(hf::engine_rows::selective, *function, packed_args, 0);
+    });
+}
+
+void hf_selective_commit(void) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
+    hf::without_exceptions("hf_selective_commit", [] { hf::current_section->commit(true); });
+    hf::leave_section();
+}
+
+void hf_selective_log(const void* address, std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
+    hf::without_exceptions("hf_selective_log",
+                           [&] { hf::current_section->log_old_bytes(address, bytes); });
+}
+
+void hf_log_free(const void* address, std::uint64_t bytes) noexcept {
+    if (hf::section* s = hf::current_section; s != nullptr && s->selects())
+        hf::without_exceptions("hf_log_free", [&] { s->note_log_free(address, bytes); });
+}
+
+void hf_lazy(const void* address, std::uint64_t bytes) noexcept {
+    if (hf::section* s = hf::current_section; s != nullptr && s->selects())
+        hf::without_exceptions("hf_lazy", [&] { s->note_lazy(address, bytes); });
+}
+
+} // extern "C"
