@@ -1,0 +1,297 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""SLPMT's study, simulated: runs it, prints the tables, writes slpmt.json, slpmt.md and plots.
+
+Everything that is printed but the time it took follows from the seed: the same seed, the same bytes.
+Where a number is outside of its band, the experiment that explains it is printed beside it.
+"""
+import argparse
+import json
+import math
+import pathlib
+import subprocess
+import sys
+
+KERNELS = ["hashtable", "rbtree", "heap", "avl"]
+KV = ["kv-btree", "kv-ctree", "kv-rtree"]
+
+
+def gmean(values):
+    return math.exp(sum(map(math.log, values)) / len(values))
+
+
+class Study:
+    def __init__(self, text):
+        self.json = json.loads(text)
+        self.cells = self.json["cells"]
+
+    def cell(self, figure, workload, technique, **also):
+        found = [c for c in self.cells if c["figure"] == figure and c["workload"] == workload
+                 and c["technique"] == technique and all(c[k] == v for k, v in also.items())]
+        assert len(found) == 1, (figure, workload, technique, also, len(found))
+        return found[0]
+
+    def speedup(self, figure, workload, technique, over="FG", **also):
+        return (self.cell(figure, workload, over, **also)["simulated_ns"]
+                / self.cell(figure, workload, technique, **also)["simulated_ns"])
+
+    def traffic(self, figure, workload, technique, over="FG", **also):
+        """Change of the lines written to persistent memory, in percent."""
+        return 100 * (self.cell(figure, workload, technique, **also)["pm_lines"]
+                      / self.cell(figure, workload, over, **also)["pm_lines"] - 1)
+
+    def mean_speedup(self, figure, technique, over="FG", workloads=KERNELS, **also):
+        return gmean([self.speedup(figure, w, technique, over, **also) for w in workloads])
+
+    def mean_traffic(self, figure, technique, over="FG", workloads=KERNELS, **also):
+        return 100 * (gmean([1 + self.traffic(figure, w, technique, over, **also) / 100 for w in workloads]) - 1)
+
+
+def table(head, rows):
+    lines = ["| " + " | ".join(head) + " |", "|" + "---|" * len(head)]
+    return lines + ["| " + " | ".join(map(str, row)) + " |" for row in rows]
+
+
+def by_workload(study, figure, techniques, workloads, **also):
+    """Speedup over FG and traffic, a row per workload and one for the geometric mean."""
+    def text(speedup, traffic):
+        return f"{speedup:.2f} ({traffic:+.0f} %)"
+    rows = [[w, *(text(study.speedup(figure, w, t, **also), study.traffic(figure, w, t, **also))
+                  for t in techniques)] for w in workloads]
+    rows.append(["geometric mean", *(text(study.mean_speedup(figure, t, workloads=workloads, **also),
+                                          study.mean_traffic(figure, t, workloads=workloads, **also))
+                                     for t in techniques)])
+    return table(["speedup over FG (lines written)", *techniques], rows)
+
+
+def bands(study):
+    """(what, measured, low, high, the paper's number or '')."""
+    mean, one = study.mean_speedup, study.speedup
+    yield "SLPMT/FG", mean("8", "SLPMT"), 1.40, 1.75, "1.57"
+    yield "SLPMT's traffic, %", study.mean_traffic("8", "SLPMT"), -40, -30, "-35"
+    yield "SLPMT/ATOM", mean("8", "SLPMT", "ATOM"), 1.45, 2.05, "1.65"
+    yield "SLPMT/EDE", mean("8", "SLPMT", "EDE"), 1.50, 2.10, "1.78"
+    yield "FG/ATOM", mean("8", "FG", "ATOM"), 1.0, 1.25, "1.05"
+    yield "FG/EDE", mean("8", "FG", "EDE"), 1.0, 1.28, "1.13"
+    yield "SLPMT, lines / FG", mean("9", "SLPMT, lines"), 1.15, 1.40, "1.27"
+    yield "hashtable, LZ", one("8", "hashtable", "FG+LZ"), 1.03, 1.25, "1.17"
+    yield "hashtable, LG", one("8", "hashtable", "FG+LG"), 1.15, 1.65, "1.24"
+    yield "hashtable, both", one("8", "hashtable", "SLPMT"), 1.40, 1.70, "1.52"
+    yield "SLPMT/FG, 16 B values", mean("10", "SLPMT", value_bytes=16), 1.12, 1.32, "1.22"
+    for w in KV:
+        yield f"{w}, SLPMT/FG", one("14", w, "SLPMT", value_bytes=256), 1.2, 2.3, ""
+    for w in KERNELS:
+        gains = [one("10", w, "SLPMT", value_bytes=b) for b in (16, 32, 64, 128, 256)]
+        yield f"{w}: least step of the gain with value size", min(b / a for a, b in zip(gains, gains[1:])), 1.0, 9, ""
+
+
+def explanations(study):
+    """What to look at where a band is missed: (part of the band's name, text)."""
+    one = study.speedup
+    lazy = [study.cell("8", "hashtable", t) for t in ("FG", "FG+LZ")]
+    resized = [(c["queue_lines"], c["banks"], c["interleave_bytes"],
+                study.cell("memory", "hashtable", "FG", **{k: c[k] for k in ("queue_lines", "banks", "interleave_bytes")})
+                ["simulated_ns"] / c["simulated_ns"])
+               for c in study.cells if c["figure"] == "memory" and c["technique"] == "FG+LZ" and c["workload"] == "hashtable"]
+    best = max(resized, key=lambda c: c[3])
+    yield "hashtable, LZ", (
+        f"deferring does not avoid, and there is little to defer: {lazy[1]['lazy_lines']} of FG+LZ's {lazy[1]['pm_lines']} "
+        f"lines are lazy, two thirds of them the table's own line, again at each insertion, and FG writes "
+        f"{lazy[0]['pm_lines']}. Only {lazy[1]['records_discarded']} of {lazy[1]['records']} records are discarded at a "
+        f"commit: most are of values. The write queue is the bottleneck: what is written later is waited for later. "
+        f"Over 24 memories the gain is "
+        f"{min(c[3] for c in resized):.2f} to {best[3]:.2f} (best: queue of {best[0]}, {best[1]} banks, {best[2]} B); "
+        f"by write latency 500 to 2300 ns: "
+        + ", ".join(f"{one('12', 'hashtable', 'FG+LZ', write_ns=ns):.2f}" for ns in (500, 600, 1000, 1500, 2300))
+        + f"; with values of 256 B and interleaving of 64 B {one('8, 64 B', 'hashtable', 'FG+LZ'):.2f}.")
+    for w in KERNELS:
+        gains = [one("10", w, "SLPMT", value_bytes=b) for b in (16, 32, 64, 128, 256)]
+        fine = [one("10, 64 B", w, "SLPMT", value_bytes=b) for b in (16, 32, 64, 128, 256)]
+        cut = [study.traffic("10", w, "SLPMT", value_bytes=b) for b in (16, 32, 64, 128, 256)]
+        yield f"{w}: least step", (
+            "the reduction of traffic is what grows: " + ", ".join(f"{c:.0f} %" for c in cut)
+            + "; the speedups " + ", ".join(f"{g:.2f}" for g in gains)
+            + " also have which bank a line falls into: with 64 B interleaving "
+            + ", ".join(f"{g:.2f}" for g in fine) + ". The paper, too, finds 16 and 32 B alike.")
+
+
+def render_bands(study):
+    rows, missed = [], []
+    why = dict(explanations(study))
+    for what, got, low, high, paper in bands(study):
+        good = low <= round(got, 2) <= high
+        span = f"{low:g} to {high:g}" if high != 9 else f"at least {low:g}"
+        rows.append([what, f"{got:.2f}", span, paper, "yes" if good else "**no**"])
+        if not good:
+            reason = next((text for name, text in why.items() if what.startswith(name)), "not explained")
+            missed.append(f"- {what}: {got:.2f}, band {span}: {reason}")
+    return table(["what", "simulated", "band", "paper", "in band"], rows), missed
+
+
+def figure_lines(study):
+    yield "## Fig. 8: techniques, 256 B values"
+    yield from by_workload(study, "8", ["FG+LG", "FG+LZ", "SLPMT", "ATOM", "EDE"], KERNELS)
+    yield ""
+    yield "The same with banks interleaved by 64 B:"
+    yield ""
+    yield from by_workload(study, "8, 64 B", ["FG+LG", "FG+LZ", "SLPMT", "ATOM", "EDE"], KERNELS)
+    yield "## Fig. 9: logging by cache lines"
+    yield from by_workload(study, "9", ["SLPMT, lines", "FG, lines"], KERNELS)
+    yield "## Figs. 10 and 11: value size, SLPMT"
+    sizes = (16, 32, 64, 128, 256)
+    yield from table(["speedup over FG (lines written)", *(f"{b} B" for b in sizes)],
+                     [[w, *(f"{study.speedup('10', w, 'SLPMT', value_bytes=b):.2f} "
+                            f"({study.traffic('10', w, 'SLPMT', value_bytes=b):+.0f} %)" for b in sizes)] for w in KERNELS])
+    yield "## Fig. 12: write latency, SLPMT"
+    latencies = (500, 600, 1000, 1500, 2300)
+    yield from table(["speedup over FG", *(f"{ns} ns" for ns in latencies)],
+                     [[w, *(f"{study.speedup('12', w, 'SLPMT', write_ns=ns):.2f}" for ns in latencies)] for w in KERNELS])
+    yield "## Fig. 13: annotations that nobody wrote"
+    yield ("By freshness: stores that always go to memory that the transaction has made (pattern 1, seen at run time, "
+           "so what a compiler could find at most). By injection: of the others, each that no crash refutes; a proof of "
+           "the runs made, not of all. Compile time is not measured here.")
+    yield ""
+    kinds = ["by hand", "by freshness", "by injection"]
+    rows = []
+    for w in KERNELS:
+        base = study.cell("13", w, "FG")["simulated_ns"]
+        account = next(a for a in study.json["annotations"] if a["workload"] == w)
+        rows.append([w, *(f"{base / study.cell('13', w, 'SLPMT', annotations=k)['simulated_ns']:.2f}" for k in kinds),
+                     account["by_hand"], account["by_freshness"], account["by_injection"],
+                     ", ".join(account["beyond_hand"]) or "none", account["crashes"]])
+    total = [sum(a[k] for a in study.json["annotations"]) for k in ("by_hand", "by_freshness", "by_injection")]
+    rows.append(["sum", "", "", "", *total, "", ""])
+    yield from table(["speedup over FG", *kinds, "sites by hand", "fresh", "injected", "beyond hand", "crashes"], rows)
+    for size in (256, 16):
+        yield f"## Fig. 14: key-value store, {size} B values"
+        yield from by_workload(study, "14", ["SLPMT", "ATOM", "EDE"], KV, value_bytes=size)
+    yield ""
+    yield "SLPMT, 16 B values, banks interleaved by 64 B: " + ", ".join(
+        f"{w} {study.speedup('14, 64 B', w, 'SLPMT'):.2f}" for w in KV)
+
+
+def beyond_lines(study):
+    yield "## Beyond the paper: redo, and EDE that logs a word once"
+    yield from by_workload(study, "redo", ["SLPMT", "FG, redo", "SLPMT, redo", "EDE", "EDE, once per word"], KERNELS)
+    yield "## Beyond: the memory (speedup of SLPMT over FG)"
+    for w in ("hashtable", "rbtree"):
+        places = [(b, i) for i in (64, 256) for b in (8, 16, 32)]
+        yield from table([f"{w}: queue, lines", *(f"{b} banks, {i} B" for b, i in places)],
+                         [[q, *(f"{study.speedup('memory', w, 'SLPMT', queue_lines=q, banks=b, interleave_bytes=i):.2f}"
+                                for b, i in places)] for q in (8, 16, 32, 64)])
+        yield ""
+    yield "## Beyond: what a crash would lose of committed lazy lines, and wear"
+    yield from table(["SLPMT", "lazy lines, mean", "lazy lines, most", "writes of the line written most, of SLPMT", "of FG"],
+                     [[w, f"{study.cell('8', w, 'SLPMT')['lazy_at_risk_mean']:.2f}",
+                       study.cell("8", w, "SLPMT")["lazy_at_risk_max"], study.cell("8", w, "SLPMT")["wear_max"],
+                       study.cell("8", w, "FG")["wear_max"]] for w in KERNELS])
+
+
+def far_beyond_lines(study):
+    yield "## Beyond: slow memory of several shapes (speedup of SLPMT over FG)"
+    shapes = [(q, b) for q in (8, 32) for b in (8, 16, 32)]
+    for w in ("hashtable", "rbtree"):
+        yield from table([f"{w}: write latency, ns", *(f"queue {q}, {b} banks" for q, b in shapes)],
+                         [[ns, *(f"{study.speedup('latency', w, 'SLPMT', write_ns=ns, queue_lines=q, banks=b):.2f}"
+                                 for q, b in shapes)] for ns in (600, 1000, 1500, 2300)])
+        yield ""
+    yield "## Beyond: caches that persist (eADR), and several cores with a structure each"
+    rows = []
+    for w in KERNELS:
+        fg, slpmt = (study.cell("eADR", w, t) for t in ("FG", "SLPMT"))
+        adr = study.cell("8", w, "SLPMT")
+        rows.append([w, f"{study.speedup('eADR', w, 'SLPMT'):.2f}", f"{adr['simulated_ns'] / slpmt['simulated_ns']:.2f}",
+                     fg["log_lines"], slpmt["log_lines"], slpmt["records_discarded"],
+                     *(f"{study.speedup('cores', w, 'SLPMT', cores=n):.2f}" for n in (1, 2, 4))])
+    yield from table(["", "eADR: SLPMT over FG", "SLPMT, eADR over ADR", "log lines, FG", "log lines, SLPMT", "records never written",
+                      *(f"ADR, {n} cores: SLPMT over FG" for n in (1, 2, 4))], rows)
+    yield ""
+    yield ("With eADR a commit writes nothing. What is left to log is what the buffer's four tiers have no room for: "
+           "log-free stores keep it free on the hashtable, whose resizes store most.")
+
+
+def mutant_lines(study):
+    all_of = study.json["mutants"]
+    yield "## Mutants"
+    yield f"{len(all_of)} machines and annotations with one fault each, {sum(m['rejected'] for m in all_of)} rejected."
+    for m in all_of:
+        if not m["rejected"]:
+            yield f"- SURVIVED: {m['name']}"
+
+
+def proof_lines(study):
+    yield "## Crash proof: every acceptance of the write queue"
+    proofs = study.json["proofs"]
+    rows = []
+    for technique in dict.fromkeys(p["technique"] for p in proofs):
+        of = [p for p in proofs if p["technique"] == technique]
+        rows.append([technique, len(of), *(sum(p[k] for p in of) for k in
+                                           ("crashes", "recoveries_cut_short", "second_crashes", "violations"))])
+    yield from table(["technique", "runs", "crashes", "recoveries cut short", "second crashes", "violations"], rows)
+    for p in proofs:
+        if p["violations"]:
+            yield f"- VIOLATION {p['first']}"
+
+
+def area_lines(study):
+    a = study.json["area"]
+    yield "## Area"
+    yield (f"First level {a['first_level_bytes']} B, second {a['second_level_bytes']} B. The paper's 3.9 KB are "
+           f"{a['cache_bytes_if_both_first_levels_have_the_fields']} B, and come out only if the instruction cache has the "
+           f"fields, too. Log buffer {a['log_buffer_bytes']} B, signatures {a['signature_bytes']} B.")
+
+
+def render(study):
+    out = [f"# SLPMT: *simulated*, seed {study.json['seed']}", ""]
+    out += ["No such hardware exists: every time here is a model's, every line and crash is exact in that model.", "", "## Bands", ""]
+    rows, missed = render_bands(study)
+    out += rows + ["", "## What did not reproduce", ""] + (missed or ["Nothing: every number is in its band."]) + [""]
+    for part in (figure_lines, beyond_lines, far_beyond_lines, proof_lines, mutant_lines, area_lines):
+        for line in part(study):
+            if line.startswith("## "):
+                out += ["", line, ""]
+            else:
+                out.append(line)
+    return "\n".join(out) + "\n"
+
+
+def summary(study, timing):
+    """What scripts look at first: geometric means at 256-byte values, and what was proved."""
+    j = study.json
+    return {"slpmt_over_fg": study.mean_speedup("8", "SLPMT"), "traffic_reduction": -study.mean_traffic("8", "SLPMT"),
+            "over_atom": study.mean_speedup("8", "SLPMT", "ATOM"), "over_ede": study.mean_speedup("8", "SLPMT", "EDE"),
+            "line_granularity": study.mean_speedup("9", "SLPMT, lines"), **timing,
+            "crash_points": sum(p["crashes"] + p["recoveries_cut_short"] + p["second_crashes"] for p in j["proofs"]),
+            "violations": sum(p["violations"] for p in j["proofs"]), "mutants": len(j["mutants"]),
+            "mutants_rejected": sum(m["rejected"] for m in j["mutants"]),
+            "annotations_by_hand": sum(a["by_hand"] for a in j["annotations"]),
+            "annotations_found": sum(a["by_injection"] for a in j["annotations"])}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--study", type=pathlib.Path, required=True, help="the program slpmt_study")
+    parser.add_argument("--out", type=pathlib.Path, required=True)
+    parser.add_argument("--seed", type=int, default=1)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    file = arguments.out / "slpmt.json"
+    timing = arguments.out / "slpmt.timing.json"
+    done = subprocess.run([arguments.study, "--seed", str(arguments.seed), "--out", file, "--timing", timing], check=False)
+    if done.returncode not in (0, 1):
+        sys.exit(f"{arguments.study} ended with {done.returncode}")
+    study = Study(file.read_text())
+    # Only how long it took differs between two runs of a seed.
+    told = summary(study, json.loads(timing.read_text()))
+    timing.unlink()
+    file.write_text(json.dumps({**told, "study": study.json}, indent=1, ensure_ascii=False) + "\n")
+    text = render(study)
+    (arguments.out / "slpmt.md").write_text(text)
+    print(text, end="")
+    import plots  # noqa: PLC0415  a run without matplotlib has printed and written all else
+    plots.draw(study, arguments.out)
+    sys.exit(done.returncode)
+
+
+if __name__ == "__main__":
+    main()
