@@ -6,23 +6,22 @@
 #pragma once
 
 #include <holdfast/clobber.hpp>
+#include <holdfast/justdo.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/redo.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 
 #include <string_view>
 #include <vector>
 
-#define HF_ENGINE_TEXT_(engine) #engine
-#define HF_ENGINE_TEXT(engine) HF_ENGINE_TEXT_(engine)
-
 namespace hf {
 
 /// For programs that open any pool. Throws std::bad_alloc.
 std::vector<const engine*> all_engines();
 
-/// "clobber", "undo", "redo"; "none" where failure-atomic functions are left plain.
+/// "clobber", "undo", "redo", "justdo", "selective"; "none" where failure-atomic functions are left plain.
 [[maybe_unused]] static constexpr std::string_view engine_of_build() {
     return HF_ENGINE_TEXT(HF_ENGINE);
 }
@@ -32,6 +31,8 @@ std::vector<const engine*> all_engines();
     if (engine_of_build() == "clobber") return {hf::clobber::engine()};
     if (engine_of_build() == "undo") return {hf::undo::engine()};
     if (engine_of_build() == "redo") return {hf::redo::engine()};
+    if (engine_of_build() == "justdo") return {hf::justdo::engine()};
+    if (engine_of_build() == "selective") return {hf::selective::engine()};
     return {};
 }
 

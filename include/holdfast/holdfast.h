@@ -51,7 +51,7 @@ typedef enum hf_status {
     HF_NOT_INSTRUMENTED
 } hf_status;
 
-enum hf_mode { HF_MODE_PROCESS, HF_MODE_PMEM };
+enum hf_mode { HF_MODE_PROCESS, HF_MODE_PMEM, HF_MODE_POWER };
 enum hf_recovery { HF_RECOVERY_COMPLETE, HF_RECOVERY_ROLL_BACK };
 enum hf_creation { HF_CREATE_IF_MISSING, HF_CREATE_NEVER, HF_CREATE_ALWAYS_NEW };
 
@@ -69,6 +69,23 @@ struct hf_open_options {
     int salvage;
     int recovery; /* enum hf_recovery */
     int read_only;
+};
+
+/* What a copy took: hf_pool_copy_to. */
+struct hf_copied {
+    uint64_t bytes;          /* of the copy's file */
+    double pause_ms;         /* for which every thread of this process stood still */
+    uint64_t bytes_in_pause; /* that were copied meanwhile */
+};
+
+/* hf::statistics, without the sizes of blocks: <holdfast/statistics.hpp> says what each is. */
+struct hf_statistics {
+    uint64_t sections, ordering_points, flushes, log_entries, log_bytes,
+        pm_bytes; /* of this process */
+    uint64_t size_bytes, max_bytes, used_bytes, free_bytes, metadata_bytes,
+        blocks; /* of the pool */
+    uint64_t generation, sections_recovered;
+    double open_ms;
 };
 
 /* What recovery did when the pool was opened. */
@@ -91,6 +108,24 @@ hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) HF_NOEXCEPT;
 /* The pool's first byte. */
 const void* hf_pool_base(const hf_pool* pool) HF_NOEXCEPT;
 struct hf_recovered hf_pool_recovered(const hf_pool* pool) HF_NOEXCEPT;
+
+/* Copies the pool to a new file, all that is committed, as it stands at one moment, while other threads work on: as
+ * hf::pool::copy_to. 'copied' may be null.
+ *
+ * Errors: HF_EXISTS, HF_POOL_FULL (the disk), HF_PERMISSION (the system lets no process be stopped), HF_IO_ERROR,
+ * HF_BAD_ARGUMENT for a null path, HF_IN_USE in a child of the process that opened the pool. */
+hf_status hf_pool_copy_to(hf_pool* pool, const char* path, struct hf_copied* copied) HF_NOEXCEPT;
+
+/* What the pool is doing, in numbers. Reads the heap's tables, a 128th of the pool.
+ *
+ * Errors: HF_IO_ERROR: no memory. */
+hf_status hf_pool_statistics(const hf_pool* pool, struct hf_statistics* found) HF_NOEXCEPT;
+
+/* Where Holdfast's own lines go (<holdfast/log.hpp>): what no call can return. */
+enum hf_severity { HF_NOTE, HF_WARNING, HF_ERROR, HF_FATAL };
+typedef void (*hf_log_function)(void* context, enum hf_severity level, const char* message);
+/* Null: warnings and worse go to stderr, as they do unless this is called. 'to' makes no call of Holdfast. */
+void hf_set_log(hf_log_function to, void* context) HF_NOEXCEPT;
 
 /* Short stable name of a status: "wrong_layout". */
 const char* hf_strerror(hf_status status) HF_NOEXCEPT;

@@ -36,6 +36,11 @@ namespace detail {
 extern constinit thread_local counters events __attribute__((tls_model("initial-exec")));
 }
 inline counters& thread_counters() noexcept { return detail::events; }
+/// From here on the calling thread's events belong to process_counters, also when it has ended; unless
+/// there is no memory to note it.
+void count_this_thread() noexcept;
+/// The events of all threads that are counted; those of the moment may be missing.
+counters process_counters() noexcept;
 
 /// Starts write-back of every line of [address, address + bytes). Unordered.
 void flush(domain d, const void* address, std::size_t bytes) noexcept;

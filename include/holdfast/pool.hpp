@@ -11,6 +11,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -28,8 +29,11 @@ constexpr std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
 } // namespace literals
 
 /// What the pool survives (docs/internals/design.md).
-enum class mode : std::uint8_t { process, pmem };
+enum class mode : std::uint8_t { process, pmem, power };
+/// "process", "pmem" or "power".
+std::string_view name(mode m) noexcept;
 
+class pool;
 class engine; // an engine's recovery, given to open: clobber::engine(), undo::engine() …
 
 enum class create : std::uint8_t { if_missing, never, always_new };
@@ -42,9 +46,22 @@ enum class relocation : std::uint8_t {
     always,   // elsewhere: to test
 };
 
+/// When a section, or an update of a MOD structure, survives a power failure. A kill takes nothing that has
+/// returned, but in mode power, where an update of a MOD structure that waits for the next one goes with the process.
+enum class durability : std::uint8_t {
+    by_next_section, // when the thread's next one returns, or hf::settle(pool), or the pool is closed
+    on_return,
+};
+
+struct copy_options; // <holdfast/copy.hpp>
+struct copy_report;
+
 struct open_options {
     std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
     std::uint64_t layout_hash = 0; // application's hash of its types; 0 when it has none
+    /// sizeof the root's type: open refuses a pool whose root has another size, as the type was when the
+    /// pool was made. 0: nothing is asked.
+    std::uint64_t root_bytes = 0;
     std::uint64_t create_bytes = 64ULL << 20; // initial size of a new pool, at least 64 KiB
     /// Growth limit, kept in the pool; 0: 64x create_bytes. One above an existing pool's raises it.
     std::uint64_t max_bytes = 0;
@@ -71,7 +88,16 @@ struct open_options {
     /// bound. New is a line stored to for the first time, a block, preserved bytes.
     std::uint32_t recovery_ms_max = 60'000;
     relocation relocate = relocation::never; // of an existing pool
+    /// Computes again what sections of engine selective store lazily (hf::lazy), from the rest of what is in the
+    /// pool; the lazy bytes may hold anything. open() calls it when all sections are recovered, after every end
+    /// but a clean close; what it stores, it stores by failure-atomic functions of engine selective, or persists
+    /// (hf::persist). Cut short it is called again by the next open. Pools are not opened without it that had it when
+    /// a crash left them open. Null: lazy stores are stores like any other.
+    std::function<void(pool&)> rebuild = {};
     bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
+    /// Of engine undo, in pmem mode: by_next_section takes two ordering points from a section, while one
+    /// thread alone has begun any. clobber's and redo's are durable on return whatever it says.
+    durability sections = durability::on_return;
 };
 
 class pool {
@@ -101,17 +127,31 @@ public:
         if (!found) return found.error();
         return static_cast<T*>(*found);
     }
-    /// The same for a program that knows what it has opened: null when there is no room;
-    /// wrong_layout and in_use end the process with their message.
+    /// The same, null where that is an error: the log (stderr, <holdfast/log.hpp>) says which.
     template <class T> T* root() noexcept {
         static_assert(!std::is_polymorphic_v<T>,
                       "virtual tables have other addresses in every process");
-        return static_cast<T*>(root_or_end(sizeof(T)));
+        return static_cast<T*>(root_or_say(sizeof(T)));
     }
 
+    /// Copies the pool to a new file: all that is committed, as it stands at one moment, while other threads work
+    /// on. Sections that are under way in that moment are in the copy as a crash would leave them, and its
+    /// first open recovers them. The copy is on the disk when this returns, and may be copied, moved and
+    /// opened by any tool that opens pools; beside this one it opens with open_options::relocate.
+    ///
+    /// Cost:     reads the pool twice; every thread of this process stops while the pool is compared with
+    ///           the copy, copy_report::pause_ms.
+    /// Crash:    no copy, or the whole of it: it gets its name last.
+    /// Errors:   exists, pool_full (the disk), permission (the system lets no process be stopped: ptrace is off,
+    ///           or a debugger has this one), io_error, in_use (a child of the process that opened the pool).
+    /// Threads:  any; several at once wait for each other.
+    result<copy_report> copy_to(const std::string& path, const copy_options& options) const;
+    result<copy_report> copy_to(const std::string& path) const;
+
     hf::mode mode() const noexcept;
+    /// Mode power: adr, for which its log stands.
     hf::domain domain() const noexcept;
-    /// pmem mode on memory that is not persistent (tmpfs): for tests and benchmarks.
+    /// pmem mode on memory that is not persistent, or power mode on no disk (tmpfs): for tests and benchmarks.
     bool emulated() const noexcept;
     const std::string& path() const noexcept;
     std::uint64_t size_bytes() const noexcept;
@@ -129,6 +169,12 @@ public:
     /// Whether the pool is mapped elsewhere than at its canonical address.
     bool relocated() const noexcept;
 
+    /// Mode power: what the log has written so far, in bytes and in waits for the disk. Zeros elsewhere.
+    struct log_written {
+        std::uint64_t bytes = 0, waits = 0, checkpoints = 0;
+    };
+    log_written logged() const noexcept;
+
     class impl;
     impl& internals() const noexcept { return *impl_; }
 
@@ -136,8 +182,25 @@ private:
     friend struct ::hf_pool;
     explicit pool(std::unique_ptr<impl> opened) noexcept;
     result<void*> root_bytes(std::size_t bytes);
-    void* root_or_end(std::size_t bytes) noexcept;
+    void* root_or_say(std::size_t bytes) noexcept;
     std::unique_ptr<impl> impl_;
+};
+
+/// While one lives, what this thread does to the pool becomes durable together, when it ends: in mode power it
+/// waits for the disk once. In the other modes each function is durable on return, as ever.
+///
+/// Crash:    of what was done since it began a failure of the machine may leave any first part, and so may,
+///           in mode power, the death of the process. Other threads may see what it would take back.
+/// Threads:  it lives and ends on one thread, outside sections; they nest. The pool outlives it.
+class durable_together {
+public:
+    explicit durable_together(pool& in) noexcept;
+    ~durable_together();
+    durable_together(const durable_together&) = delete;
+    durable_together& operator=(const durable_together&) = delete;
+
+private:
+    pool::impl* in_;
 };
 
 } // namespace hf

@@ -40,6 +40,7 @@ struct recovery_report {
     std::uint32_t sections_pending = 0;
     std::uint32_t re_executed = 0;
     std::uint32_t replayed = 0;
+    std::uint32_t resumed = 0;
     std::uint32_t rolled_back = 0;
     std::uint32_t no_room = 0;
     std::uint32_t discarded = 0;

@@ -20,6 +20,8 @@
 #if !defined(HF_ENGINE)
 #define HF_ENGINE none
 #endif
+#define HF_ENGINE_TEXT_(engine) #engine
+#define HF_ENGINE_TEXT(engine) HF_ENGINE_TEXT_(engine)
 
 extern "C" const void* hf_vlog_preserve(const void* volatile_bytes, std::size_t bytes) noexcept;
 extern "C" void hf_crash_point(const char* name) noexcept;

@@ -9,6 +9,7 @@
 // that a section that cannot be completed can be rolled back (section/roll_back.hpp); only inputs
 // cost an ordering point.
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <clobber/re_execution.hpp>
 #include <log/restore.hpp>
 #include <open/registry.hpp>
@@ -64,8 +65,8 @@ status check_place(const pool_file& file, const hf_txfunc& function,
         return status{errc::address_taken,
                       fmt::format("{}: address_taken: lane {} holds a pending section of {} ({}): "
                                   "{}{}",
-                                  file.path(), section.lane, function.name, function.where, why,
-                                  ways_out)};
+                                  file.path(), section.lane, readable_name(function.name),
+                                  function.where, why, ways_out)};
     };
     if ((function.abi_version & HF_ABI_RELOCATABLE) != 0) return {};
     if (file.relocated())
@@ -97,13 +98,13 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
                 fmt::format("{}: function_changed: lane {} holds a pending section of {} ({}): "
                             "expected version "
                             "{:#x}, found {:#x}; open it with the build that made it{}",
-                            file.path(), section.lane, function->name, function->where,
-                            function->version, begin.function_version, ways_out)};
+                            file.path(), section.lane, readable_name(function->name),
+                            function->where, function->version, begin.function_version, ways_out)};
     if (!persist::float_environment(begin.floats).valid())
         return {
             errc::corrupt,
             fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown",
-                        file.path(), section.lane, begin.floats, function->name)};
+                        file.path(), section.lane, begin.floats, readable_name(function->name))};
     HF_ASSERT_SLOW(section.args.size() == function->args_bytes);
     for (std::uint64_t i = 0; i < function->args_count; ++i) {
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
@@ -114,7 +115,8 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
         if (pointer != nullptr && offset >= file.shape().max_bytes)
             return {errc::corrupt,
                     fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool{}",
-                                file.path(), section.lane, i, function->name, ways_out)};
+                                file.path(), section.lane, i + 1, readable_name(function->name),
+                                ways_out)};
     }
     return check_place(file, *function, section);
 }
@@ -190,7 +192,7 @@ int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcep
 void hf_clobber_commit(void) noexcept {
     HF_ASSERT_SLOW(hf::current_section != nullptr);
     hf::without_exceptions("hf_clobber_commit", [] { hf::current_section->commit(false); });
-    hf::current_section = nullptr;
+    hf::leave_section();
 }
 
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {

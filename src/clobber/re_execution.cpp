@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <clobber/re_execution.hpp>
 #include <persist/float_environment.hpp>
 #include <pool/believed.hpp>
@@ -21,12 +22,12 @@ re_execution::re_execution(section& work, pending_section& pending)
         held_.add(r.offset, r.bytes);
         if (r.kind == record_kind::old_bytes) inputs_.add(r.offset, r.bytes);
     }
-    work.take_up(pending, *this);
-    HF_ASSERT_SLOW(work.running());
-    HF_ASSERT_SLOW(!in_place_);
 }
 
 bool re_execution::run() {
+    work_.take_up(pending_, *this); // may find no room, and jump
+    HF_ASSERT_SLOW(work_.running());
+    HF_ASSERT_SLOW(!in_place_);
     if (made_ready() && setjmp(unrun_) == 0) {
         call();
         work_.commit(true);
@@ -114,8 +115,10 @@ std::optional<block> re_execution::next_block(std::uint64_t bytes) {
     const block again = blocks_[next_block_++];
     if (again.bytes != bytes) // upholds (1)
         fatal("%s (%s) diverged when it was re-executed: it allocated %llu bytes, now it asks for "
-              "%llu",
-              work_.function()->name, work_.function()->where,
+              "%llu: it is not deterministic (a clock, a random number, volatile memory?); engine "
+              "redo "
+              "allows that",
+              readable_name(work_.function()->name), work_.function()->where,
               static_cast<unsigned long long>(again.bytes), static_cast<unsigned long long>(bytes));
     return again;
 }
@@ -127,8 +130,10 @@ const void* re_execution::next_preserved(std::uint64_t bytes) {
     const record_view& r = preserved_[next_preserved_++];
     progress_ = progress_ + 1;
     if (r.bytes != bytes) // upholds (1)
-        fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu",
-              work_.function()->name, work_.function()->where,
+        fatal("%s (%s) diverged when it was re-executed: it preserved %llu bytes, now %llu: it is "
+              "not deterministic (a clock, a random number, volatile memory?); engine redo allows "
+              "that",
+              readable_name(work_.function()->name), work_.function()->where,
               static_cast<unsigned long long>(r.bytes), static_cast<unsigned long long>(bytes));
     return as_read(r.payload, bytes);
 }

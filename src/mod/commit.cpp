@@ -111,16 +111,15 @@ void store::impl::before_fence(root::volatile_part& owner) noexcept {
         store_again(owner);
         owner.last_writer = self;
     }
-    const std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_acquire);
-    if (lazy != lane_set::no_lane) [[unlikely]]
-        pool_->lanes.store_due_mark(lazy);
+    pool_->lanes.store_due_marks();
 }
 
 /// Makes the cell's word, and its stamp, this thread's own stores: its fence waits for them.
 void store::impl::store_again(root::volatile_part& owner) noexcept {
     if (!medium().loses_caches() || owner.family != nullptr) return;
     medium().flush(owner.durable, 2 * word_bytes);
-    if (owner.unfenced != nullptr) medium().flush(owner.unfenced, 1);
+    for (const std::byte* element : owner.unfenced)
+        if (element != nullptr) medium().flush(element, 1);
     const std::uint64_t word = owner.word.load(std::memory_order_relaxed);
     store_word(owner, word);
 }
@@ -161,8 +160,13 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     const others around = owner.batches.empty() ? others{} : before_reclaim(&owner);
     for (const change& c : changes)
         for (const shadow* made : c.made) flush_made(*made);
-    pm.fence(); // what the new word reaches is durable before it, and the last word is
+    // What the new word reaches is durable before it, and the last word is.
+    if (durable_on_return(changes)) pm.order();
+    else pm.fence();
     const std::uint64_t durable_to = after_fence(&owner, around);
+    // (7) of overwrite.cpp. The line goes out with the word.
+    owner.line[cell::stamp_at] = std::max(owner.line[cell::stamp_at], owner.exchanged);
+    note_durable(durable_on_return(changes));
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
     if (pm.loses_caches() && !durable_on_return(changes)) {
         reclaim(owner, reclaimed, durable_to);
@@ -218,7 +222,7 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
         for (const change& c : s.changes)
             for (const shadow* made : c.made) flush_made(*made);
     for (const cell* c : redo_cells_) pm.flush(c, 2 * word_bytes);
-    pm.fence(); // the nodes, and the words of the record that is about to go
+    pm.order(); // the nodes, and the words of the record that is about to go
     redo_record& r = super_->redo;
     r.number = ++redo_number_;
     r.count = swings.size();
@@ -237,6 +241,7 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
         publish(*s.owner, s.word, s.changes);
         retire(*s.owner, s.changes, s.owner == s.changes.front().to ? 0 : static_cast<ref>(s.old));
     }
+    note_durable(true); // by the record
     ++persist::thread_counters().sections;
     return {};
 }
@@ -250,7 +255,7 @@ void store::impl::store_word(root::volatile_part& owner, std::uint64_t word) noe
     trace::announce(announced::commit, &owner.durable->word, word_bytes);
     owner.line[0] = word;
     medium().copy(owner.durable, owner.line.data(),
-                  medium().loses_caches() ? line_bytes : word_bytes);
+                  medium().loses_caches() ? line_bytes : 2 * word_bytes);
 }
 
 /// For readers: the word first. (2) of store_impl.hpp.
@@ -291,13 +296,21 @@ namespace {
 // Numbers of the stores that this thread is in an update of; 0: free.
 thread_local std::array<std::uint64_t, 4> updating{};
 std::atomic<std::uint64_t> stores{0};
+// The store in which nothing this thread did is undurable; 0: not known.
+thread_local std::uint64_t all_durable_in = 0;
 
 } // namespace
 
 std::uint64_t store::impl::next_number() noexcept { return ++stores; }
 
+bool store::impl::all_durable() const noexcept {
+    return all_durable_in == number_ || !medium().loses_caches();
+}
+void store::impl::note_durable(bool all) const noexcept { all_durable_in = all ? number_ : 0; }
+
 bool store::impl::enter() noexcept {
     if (pool_->file->is_parents()) return false;
+    if (!pool_->file->in_memory()) persist::count_this_thread();
     std::uint64_t* free = nullptr;
     for (std::uint64_t& in : updating) {
         if (in == number_) return false;

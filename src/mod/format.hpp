@@ -43,6 +43,21 @@ struct redo_record {
     } entries[redo_updates_max];
 };
 
+/// Two elements of a vector that change places where they are: valid when its check holds. Both are
+/// stored again by an open that finds the cell not past this record.
+struct alignas(line_bytes) exchange_record {
+    std::uint64_t check;  // of all that follows
+    std::uint64_t number; // among those of redo records; never 0
+    std::uint32_t cell;   // index
+    std::uint32_t bytes;  // of an element: 1, 2, 4 or 8
+    struct element {
+        std::uint64_t at; // from the pool's start
+        std::uint64_t value;
+    } elements[2];
+    std::uint64_t reserved; // zero
+};
+static_assert(sizeof(exchange_record) == line_bytes);
+
 struct superblock {
     std::uint64_t magic;      // superblock_magic
     std::uint64_t cell_count; // cells in use
@@ -53,14 +68,16 @@ struct superblock {
     std::uint64_t shares; // 1: there may be nodes with several parents
     std::uint64_t reserved;
     redo_record redo;
-    std::uint64_t reserved2[17];
+    std::uint64_t reserved2;
+    exchange_record exchanges[2]; // written in turns
 };
 static_assert(sizeof(superblock) == 1024 && offsetof(superblock, redo) == line_bytes);
+static_assert(offsetof(superblock, exchanges) == 1024 - 2 * sizeof(exchange_record));
 static_assert(std::is_trivially_copyable_v<superblock>);
 
 struct alignas(line_bytes) cell {
     std::uint64_t word;            // the current version
-    std::uint64_t stamp;           // number of the last redo record that this cell is past
+    std::uint64_t stamp;           // number of the last record that this cell is past
     std::uint32_t kind;            // kind::id; 0: a member that nobody has opened yet
     std::uint32_t family;          // index of the family's cell, plus 1; 0: none
     std::uint32_t member;          // which of its members
@@ -104,6 +121,10 @@ constexpr std::uint32_t slots_in(std::uint64_t bytes, std::uint64_t slot_bytes) 
 inline std::uint64_t redo_check(const redo_record& r) noexcept {
     return checksum(&r.number, 2 * word_bytes + r.count * sizeof(redo_record::entry),
                     superblock_magic);
+}
+
+inline std::uint64_t exchange_check(const exchange_record& r) noexcept {
+    return checksum(&r.number, sizeof r - offsetof(exchange_record, number), superblock_magic);
 }
 
 } // namespace hf::mod

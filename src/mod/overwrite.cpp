@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// One element stored in place. Copying its way down costs six lines and as many nodes; the store
-// alone is failure-atomic. What stands against it are versions, which must not change: so it is
-// done only when there are none, and a reader that comes meanwhile finds it not done or done.
+// One element stored in place, or two that change places. Copying the way down costs six lines and as
+// many nodes; one store alone is failure-atomic, and two are by a record of both. What stands against
+// it are versions, which must not change: so it is done only when there are none, and a reader that
+// comes meanwhile finds it not done or done.
 //
 // (1) Writer: announce, look for pins, decide, store, none. Reader: pin, look for an announcement,
 //     then read the word. All of it is sequentially consistent: one of the two sees the other.
@@ -16,6 +17,16 @@
 // (5) That the state is none again others may see late, even behind the writer's next look for pins:
 //     a reader that comes then helps with what is done. But it pinned before the next announcement: the look
 //     behind that sees it, and leaves alone what it reads.
+//
+// An exchange, besides:
+// (6) Its record is durable before either element is stored to, whoever stores. So one fence makes it durable,
+//     and what this thread did before. Of that nothing may be missing where the record is found: its line may
+//     be written back before the fence. Hence a fence before it, unless all that is durable, or in a record.
+// (7) Open stores both elements again unless the cell's stamp is the record's number, or higher. A commit stores
+//     that number, behind a fence, when the elements are durable, and before their nodes can be made anew. An
+//     element stored alone does not: it is not stored in place until a commit has.
+// (8) The records are used in turns. The one that is written over is older than the last, whose fence
+//     was the writer's of that one's elements, or this thread's.
 #include <base/assert.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
@@ -47,6 +58,14 @@ template <class Word> std::uint64_t element_at(const void* at) noexcept {
     std::memcpy(&word, at, sizeof word);
     return word;
 }
+void store_element(std::byte* at, std::uint64_t next, std::size_t bytes) noexcept {
+    switch (bytes) {
+    case 1: return store_element<std::uint8_t>(at, next);
+    case 2: return store_element<std::uint16_t>(at, next);
+    case 4: return store_element<std::uint32_t>(at, next);
+    default: return store_element<std::uint64_t>(at, next);
+    }
+}
 std::uint64_t element_at(const void* at, std::size_t bytes) noexcept {
     switch (bytes) {
     case 1: return element_at<std::uint8_t>(at);
@@ -58,33 +77,50 @@ std::uint64_t element_at(const void* at, std::size_t bytes) noexcept {
 
 } // namespace
 
-void overwriting::store() noexcept {
-    std::byte* const element = at.load(std::memory_order_acquire);
-    HF_ASSERT(element != nullptr);
-    const std::uint64_t to = next.load(std::memory_order_relaxed);
-    switch (bytes.load(std::memory_order_relaxed)) {
-    case 1: return store_element<std::uint8_t>(element, to);
-    case 2: return store_element<std::uint16_t>(element, to);
-    case 4: return store_element<std::uint32_t>(element, to);
-    default: return store_element<std::uint64_t>(element, to);
+void overwriting::announce(std::initializer_list<element_store> stores, std::uint32_t bytes_each,
+                           const exchange_record* of) noexcept {
+    HF_ASSERT_SLOW(stores.size() == (of == nullptr ? 1 : elements.size()));
+    record.store(of, std::memory_order_relaxed);
+    bytes.store(bytes_each, std::memory_order_relaxed);
+    for (std::size_t i = 0; const element_store& s : stores) {
+        elements[i].next.store(s.next, std::memory_order_relaxed);
+        elements[i++].at.store(s.at, std::memory_order_release);
+        trace::announce(announced::offered, s.at, bytes_each);
     }
 }
 
-/// Requires: the owner's lock held.
-bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* next,
-                            std::size_t bytes) noexcept {
-    root::volatile_part& owner = to.owner();
+void overwriting::store(hf::medium pm) noexcept {
+    const std::uint32_t each = bytes.load(std::memory_order_relaxed);
+    const std::size_t count = record.load(std::memory_order_relaxed) == nullptr ? 1 : 2;
+    for (std::size_t i = 0; i < count; ++i) {
+        std::byte* const at = elements[i].at.load(std::memory_order_acquire);
+        HF_ASSERT(at != nullptr);
+        store_element(at, elements[i].next.load(std::memory_order_relaxed), each);
+        pm.flush(at, each);
+    }
+}
+
+/// By a reader that has pinned and found it decided (2), (6).
+void overwriting::help(hf::medium pm) noexcept {
+    if (const exchange_record* of = record.load(std::memory_order_relaxed); of != nullptr) {
+        pm.flush(of, sizeof *of);
+        pm.fence();
+    }
+    store(pm);
+    pm.fence();
+}
+
+/// Whether nobody may see the owner's elements change. Requires: its lock held.
+bool store::impl::unseen(root::volatile_part& owner) noexcept {
     HF_ASSERT_SLOW(owner.lock.is_held());
     if (sharing_count_.load(std::memory_order_acquire) != 0) return false;  // (3)
     if (super_->shares != 0 && (trace_failed_ || uncounted_)) return false; // (3) is not known
-    if (!space_.holds(at, bytes)) return false;                             // no node: damaged
-    if (oldest_pin(owner) != ~std::uint64_t{0}) return false;               // (3): of any root
-    const hf::medium pm = medium();
-    __builtin_prefetch(at, 1); // comes while the fence waits
-    before_fence(owner);
-    const others around = before_reclaim(&owner);
-    pm.fence(); // what this thread committed before is durable
-    if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
+    return oldest_pin(owner) == ~std::uint64_t{0};                          // (3): of any root
+}
+
+/// Offers the stores to readers: false when one is there, or withdrew them.
+bool store::impl::decide(root::volatile_part& owner, std::initializer_list<element_store> stores,
+                         std::size_t bytes, exchange_record* with) noexcept {
     overwriting& op = owner.in_place;
     HF_ASSERT_SLOW(op.state.load(std::memory_order_relaxed) == overwriting::none);
     op.state.store(overwriting::announced, std::memory_order_seq_cst);
@@ -95,21 +131,90 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     // Before what a helper reads changes: a reader that found the last store decided is seen
     // here (5).
     if (oldest_own_pin(owner) != ~std::uint64_t{0}) return give_up();
-    op.next.store(element_at(next, bytes), std::memory_order_relaxed);
-    op.bytes.store(static_cast<std::uint32_t>(bytes), std::memory_order_relaxed);
-    op.at.store(at, std::memory_order_release);
-    trace::announce(announced::offered, at, bytes);
-    // Before a reader may store the element (2). What was named is durable by now.
-    if (pm.loses_caches())
-        owner.durable->in_place = owner.line[cell::in_place_at] = pool_->offset_of(at);
+    op.announce(stores, static_cast<std::uint32_t>(bytes), with);
+    // Before a reader may store the elements (2), (6). What is named was durable before.
+    if (with != nullptr) write_record(owner, stores, bytes, *with);
+    else if (medium().loses_caches())
+        owner.durable->in_place = owner.line[cell::in_place_at] =
+            pool_->offset_of(stores.begin()->at);
     std::uint32_t undecided = overwriting::announced;
-    if (!op.state.compare_exchange_strong(undecided, overwriting::decided)) return give_up();
-    op.store();
-    pm.flush(at, bytes);
-    owner.unfenced = at;
-    if (to.face->when_durable() == durability::on_return) pm.fence();
-    op.state.store(overwriting::none, std::memory_order_release); // (4)
+    if (op.state.compare_exchange_strong(undecided, overwriting::decided)) return true;
+    if (with != nullptr) { // nor after a failure, from here on
+        with->check = 0;
+        medium().flush(with, sizeof *with);
+        medium().fence();
+    }
+    return give_up();
+}
+
+/// Requires: the owner's lock held.
+bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* next,
+                            std::size_t bytes) noexcept {
+    root::volatile_part& owner = to.owner();
+    if (!unseen(owner) || !space_.holds(at, bytes)) return false;   // no node: damaged
+    if (owner.exchanged > owner.line[cell::stamp_at]) return false; // (7)
+    const hf::medium pm = medium();
+    __builtin_prefetch(at, 1); // comes while the fence waits
+    before_fence(owner);
+    const others around = before_reclaim(&owner);
+    const bool durable = to.face->when_durable() == durability::on_return;
+    if (durable) pm.order(); // what this thread committed before is durable
+    else pm.fence();
+    if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
+    if (!decide(owner, {{at, element_at(next, bytes)}}, bytes, nullptr)) return false;
+    owner.in_place.store(pm);
+    owner.unfenced = {at, nullptr};
+    if (durable) pm.fence();
+    note_durable(durable);
+    owner.in_place.state.store(overwriting::none, std::memory_order_release); // (4)
     persist::thread_counters().pm_bytes += bytes;
+    ++persist::thread_counters().sections;
+    return true;
+}
+
+/// Requires: redo_lock_ held.
+void store::impl::write_record(const root::volatile_part& owner,
+                               std::initializer_list<element_store> stores, std::size_t bytes,
+                               exchange_record& to) noexcept {
+    exchange_record r{0, ++redo_number_, owner.index, static_cast<std::uint32_t>(bytes), {}, 0};
+    for (std::size_t i = 0; const element_store& s : stores)
+        r.elements[i++] = {pool_->offset_of(s.at), s.next};
+    r.check = exchange_check(r);
+    to = r;
+    medium().flush(&to, sizeof to);
+}
+
+/// Two elements change places. Requires: the owner's lock held.
+bool store::impl::exchange(root::volatile_part& to, std::byte* one, std::byte* other,
+                           std::size_t bytes) noexcept {
+    root::volatile_part& owner = to.owner();
+    if (super_->shares != 0 || !unseen(owner)) return false; // (3)
+    if (!space_.holds(one, bytes) || !space_.holds(other, bytes)) return false;
+    const std::unique_lock turn{redo_lock_, std::try_to_lock};
+    if (!turn.owns_lock()) return false; // no reason to wait: the others' records are not ours
+    const hf::medium pm = medium();
+    const auto self = std::this_thread::get_id();
+    const bool followed = owner.last_writer == self && all_durable(); // (6)
+    before_fence(owner);
+    if (exchange_.by != self) // (8)
+        for (const std::byte* element : exchange_.elements)
+            if (element != nullptr) pm.flush(element, 1);
+    if (!followed) pm.fence();
+    exchange_record& record = super_->exchanges[exchange_.turn % 2];
+    if (!decide(owner, {{one, element_at(other, bytes)}, {other, element_at(one, bytes)}}, bytes,
+                &record))
+        return false;
+    for (const std::byte* element : {one, other})
+        trace::announce(announced::offered, element, bytes); // a reader may store both here
+    pm.fence(); // the record, and what the last one names (8)
+    owner.in_place.store(pm);
+    ++exchange_.turn;
+    exchange_.elements = owner.unfenced = {one, other};
+    exchange_.by = self;
+    owner.exchanged = record.number;
+    note_durable(true);                                                       // by the record
+    owner.in_place.state.store(overwriting::none, std::memory_order_release); // (4)
+    persist::thread_counters().pm_bytes += sizeof record + 2 * bytes;
     ++persist::thread_counters().sections;
     return true;
 }
@@ -118,6 +223,11 @@ bool root::writing::overwrite(std::byte* at, const void* next, std::size_t bytes
     HF_ASSERT_SLOW(bytes - 1 < 8 && std::has_single_bit(bytes) &&
                    reinterpret_cast<std::uintptr_t>(at) % bytes == 0);
     return !refused_ && to_->store_->internals().overwrite(*to_->part_, at, next, bytes);
+}
+
+bool root::writing::exchange(std::byte* one, std::byte* other, std::size_t bytes) noexcept {
+    HF_ASSERT_SLOW(bytes - 1 < 8 && std::has_single_bit(bytes) && one != other);
+    return !refused_ && to_->store_->internals().exchange(*to_->part_, one, other, bytes);
 }
 
 } // namespace hf::mod

@@ -3,13 +3,17 @@
 // MOD's part of a pool as it is opened and closed: what it holds is looked at, arenas that were
 // half taken find their owner, a commit that was durable before its words is completed, and what is
 // in use is traced or, by a clean close, stored.
+#include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 #include <pool/believed.hpp>
 
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
+#include <cstring>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -74,6 +78,23 @@ bool valid(const redo_record& r) noexcept {
                     offsetof(redo_record, entries) + r.count * sizeof r.entries[0]);
     return r.check == redo_check(r);
 }
+bool valid(const exchange_record& r) noexcept {
+    if (r.number == 0) return false;
+    trace::announce(believed::checked, &r, sizeof r);
+    return r.check == exchange_check(r);
+}
+
+status check_exchange(const pool::impl& in, const exchange_record& r, std::uint64_t cell_count) {
+    if (r.number > commits_max || r.cell >= cell_count || r.bytes > word_bytes ||
+        !std::has_single_bit(r.bytes))
+        return corrupt(*in.file, fmt::format("exchange record {} names {} bytes of root {} of {}",
+                                             r.number, r.bytes, r.cell, cell_count));
+    for (const exchange_record::element& e : r.elements)
+        if (e.at % r.bytes != 0 || !in.blocks.durable().covers(e.at, r.bytes))
+            return corrupt(*in.file, fmt::format("exchange record {} names {:#x}, no element",
+                                                 r.number, e.at));
+    return {};
+}
 
 } // namespace
 
@@ -103,6 +124,9 @@ status store::impl::inspect(const pool::impl& in) {
             if (r.entries[i].cell >= super.cell_count)
                 return corrupt(file, fmt::format("redo record names root {} of {}",
                                                  r.entries[i].cell, super.cell_count));
+    for (const exchange_record& e : super.exchanges)
+        if (valid(e))
+            if (status s = check_exchange(in, e, super.cell_count); !s.ok()) return s;
     return {};
 }
 
@@ -222,7 +246,7 @@ void store::impl::redo() noexcept {
     for (std::uint64_t i = 0; i < super_->cell_count; ++i)
         redo_number_ = std::max(redo_number_, cells()[i].stamp);
     const redo_record& r = super_->redo;
-    if (!valid(r)) return;
+    if (!valid(r)) return redo_exchanges();
     redo_number_ = std::max(redo_number_, r.number);
     for (std::uint64_t i = 0; i < r.count; ++i) {
         cell& c = cells()[r.entries[i].cell];
@@ -230,6 +254,31 @@ void store::impl::redo() noexcept {
         store_stamped(c, r.entries[i].word, r.number);
     }
     medium().fence();
+    redo_exchanges();
+}
+
+/// Two elements that were about to change places do. (7), (8) of overwrite.cpp.
+void store::impl::redo_exchanges() noexcept {
+    std::array<const exchange_record*, 2> in_order{&super_->exchanges[0], &super_->exchanges[1]};
+    std::ranges::sort(in_order, {}, &exchange_record::number);
+    std::array<bool, 2> applied{};
+    for (std::size_t i = 0; i < in_order.size(); ++i) {
+        const exchange_record& r = *in_order[i];
+        if (!valid(r)) continue;
+        redo_number_ = std::max(redo_number_, r.number);
+        applied[i] = cells()[r.cell].stamp < r.number;
+        if (!applied[i]) continue;
+        for (const exchange_record::element& e : r.elements) {
+            trace::announce(announced::in_place, base() + e.at, r.bytes);
+            std::memcpy(base() + e.at, &e.value, r.bytes);
+            medium().flush(base() + e.at, r.bytes);
+        }
+    }
+    medium().fence();
+    for (std::size_t i = 0; i < in_order.size(); ++i)
+        if (cell& c = cells()[in_order[i]->cell]; applied[i])
+            store_stamped(c, c.word, in_order[i]->number);
+    medium().fence(); // before an element is stored in place again, or its node made anew
 }
 
 void store::impl::stop() noexcept {

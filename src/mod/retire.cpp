@@ -11,6 +11,7 @@
 //     still leads to it.
 // (4) What cannot be counted, for want of memory, stays in use until the pool is opened again.
 #include <base/assert.hpp>
+#include <base/raise.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 
@@ -30,11 +31,6 @@ struct collected final : visitor {
         nodes.push_back({at & ref_max, context});
     }
 };
-
-void raise(std::atomic<std::uint64_t>& number, std::uint64_t to) noexcept {
-    std::uint64_t now = number.load(std::memory_order_relaxed);
-    while (now < to && !number.compare_exchange_weak(now, to, std::memory_order_release)) {}
-}
 
 } // namespace
 

@@ -29,18 +29,31 @@ struct alignas(line_bytes) pin_slot {
     std::atomic<std::uint64_t> at{0}; // sequence number + 1; 0: free
 };
 
-/// An element about to be stored in place. A writer announces it and looks for pins; a reader pins
-/// and looks for it. Either the writer sees the pin and copies instead, or the reader sees the
+struct element_store {
+    std::byte* at;
+    std::uint64_t next;
+};
+
+/// An element about to be stored in place, or two. A writer announces it and looks for pins; a reader
+/// pins and looks for it. Either the writer sees the pin and copies instead, or the reader sees the
 /// announcement: it withdraws one that is not decided, and helps along one that is.
 struct overwriting {
     enum : std::uint32_t { none, announced, decided, withdrawn };
     std::atomic<std::uint32_t> state{none};
     // Stable while a reader that has pinned, and saw 'decided', reads them: overwrite.cpp (5).
-    std::atomic<std::byte*> at{nullptr};
-    std::atomic<std::uint64_t> next{0};
+    struct element {
+        std::atomic<std::byte*> at{nullptr};
+        std::atomic<std::uint64_t> next{0};
+    };
+    std::array<element, 2> elements{};
     std::atomic<std::uint32_t> bytes{0};
+    std::atomic<const exchange_record*> record{nullptr}; // of two; null: one
 
-    void store() noexcept; // by the writer, and by readers that help: the same bytes
+    void announce(std::initializer_list<element_store> stores, std::uint32_t bytes_each,
+                  const exchange_record* of) noexcept;
+    /// By the writer, and by readers that help: the same bytes. Flushes them.
+    void store(hf::medium pm) noexcept;
+    void help(hf::medium pm) noexcept;
 };
 
 // Of a pool's file: how many cells it has room for, MOD's superblock (null: none yet), and what is
@@ -80,8 +93,10 @@ struct root::volatile_part {
     overwriting in_place;
     // The first line of its cell as it was last stored, word by word: store_word() stores all of it.
     std::array<std::uint64_t, line_bytes / word_bytes> line{};
-    const std::byte* unfenced = nullptr; // an element that its last writer stored and flushed
-    shadow work;                         // of 'writing'
+    // Elements that its last writer stored in place and flushed; null: none.
+    std::array<const std::byte*, 2> unfenced{};
+    std::uint64_t exchanged = 0; // number of its last exchange record
+    shadow work;                 // of 'writing'
     node_cache cache;
 
     std::unique_ptr<root> face;
@@ -151,6 +166,8 @@ public:
     void drop(shadow& made, node_cache* to) noexcept; // null: to nobody's cache
     bool overwrite(root::volatile_part& to, std::byte* at, const void* next,
                    std::size_t bytes) noexcept;
+    bool exchange(root::volatile_part& to, std::byte* one, std::byte* other,
+                  std::size_t bytes) noexcept;
     void prepare(shadow& work, node_cache& cache, root::volatile_part* held = nullptr) noexcept;
     /// The pool is full: what waits only for the next commit's fence is reclaimed now.
     ref take_after_all(shadow& work, std::size_t bytes) noexcept;
@@ -222,6 +239,15 @@ private:
     status check_word(const root::volatile_part& part) const;
     root* face_of(root::volatile_part& part, const kind& what);
     void redo() noexcept;
+    void redo_exchanges() noexcept;
+    bool unseen(root::volatile_part& owner) noexcept;
+    bool decide(root::volatile_part& owner, std::initializer_list<element_store> stores,
+                std::size_t bytes, exchange_record* with) noexcept;
+    void write_record(const root::volatile_part& owner, std::initializer_list<element_store> stores,
+                      std::size_t bytes, exchange_record& to) noexcept;
+    /// Whether all that this thread did in this store is durable, as far as it knows.
+    bool all_durable() const noexcept;
+    void note_durable(bool all) const noexcept;
 
     status commit_to(root::volatile_part& owner, std::span<const change> changes,
                      node_cache& reclaimed);
@@ -283,6 +309,11 @@ private:
     std::mutex redo_lock_;                                    // guards what follows
     std::uint64_t redo_number_ = 0;
     std::vector<cell*> redo_cells_; // of the last record: their words may not be durable in place
+    struct {
+        unsigned turn = 0;                          // which record is next
+        std::array<const std::byte*, 2> elements{}; // of the one before; null: none
+        std::thread::id by{};                       // who stored and flushed them
+    } exchange_;
 
     std::mutex sharing_lock_;
     std::unordered_map<ref, std::uint32_t> sharing_; // parents beyond the first

@@ -12,8 +12,10 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <ranges>
 #include <string>
@@ -312,6 +314,37 @@ TEST_F(VectorTest, keeps_a_snapshot_of_nodes_that_another_vector_gives_up_last) 
     ASSERT_TRUE(
         a.assign(std::views::iota(std::uint64_t{1'000'000}, std::uint64_t{1'020'000})).ok());
     EXPECT_TRUE(same(then, m));
+}
+
+/// A kill after any of many updates, over and over; some copy their way, since a version is held.
+TEST_F(VectorTest, exchanges_nothing_twice_after_a_crash) {
+    for (const hf::mode how : {hf::mode::process, hf::mode::pmem}) {
+        in.make_new(how);
+        std::mt19937_64 random(11);
+        std::array<std::vector<std::uint64_t>, 2> models{std::vector<std::uint64_t>(5),
+                                                         std::vector<std::uint64_t>(40)};
+        for (auto& m : models) std::iota(m.begin(), m.end(), 0);
+        for (std::size_t k = 0; k < 2; ++k)
+            ASSERT_TRUE(in.get<numbers>({k == 0 ? "a" : "b"}).assign(models[k]).ok());
+        for (int round = 0; round < 400; ++round) {
+            std::array<numbers, 2> vectors{in.get<numbers>({"a"}), in.get<numbers>({"b"})};
+            for (std::size_t k = 0; k < 2; ++k) ASSERT_TRUE(same(vectors[k], models[k])) << round;
+            for (auto steps = random() % 8; steps-- > 0;) {
+                auto& m = models[steps % 2];
+                numbers& v = vectors[steps % 2];
+                std::optional<numbers::version> held;
+                if (random() % 3 == 0) held = v.snapshot();
+                const std::size_t i = random() % m.size(), j = random() % m.size();
+                if (random() % 2 == 0) {
+                    ASSERT_TRUE(v.swap(i, j).ok());
+                    std::swap(m[i], m[j]);
+                } else {
+                    ASSERT_TRUE(v.set(i, m[i] = random()).ok());
+                }
+            }
+            in.crash();
+        }
+    }
 }
 
 TEST_F(VectorTest, refuses_indices_that_no_element_has) {

@@ -71,11 +71,7 @@ version::state* store::impl::pin(root::volatile_part& to) {
     if (found == overwriting::announced &&
         op.state.compare_exchange_strong(found, overwriting::withdrawn))
         found = overwriting::withdrawn;
-    if (found == overwriting::decided) { // (2), (4)
-        op.store();
-        medium().flush(op.at.load(std::memory_order_relaxed), 1);
-        medium().fence();
-    }
+    if (found == overwriting::decided) op.help(medium()); // (2), (4)
     s->word = to.load();
     return s;
 }

@@ -26,6 +26,9 @@ public:
     virtual ~engine_state() = default; // touches the pool no more
     /// The pool is being closed cleanly; its file is whole.
     virtual void settle() noexcept = 0;
+    /// Whether a thread has, or has ended with, a section open that lanes do not know: the pool then
+    /// stays marked open, and the next open recovers it.
+    virtual bool in_section() noexcept { return false; }
 };
 
 /// Permutes the indices of the pending sections of one engine: they are recovered one after another
@@ -53,7 +56,12 @@ public:
     // Engines that keep state of their own in the pool, in this order:
     /// Is that what this build can go on with? Reads only. Errors: corrupt.
     virtual status inspect(const pool::impl&) const { return {}; }
-    /// Settles which blocks are its own, before sections are recovered. Idempotent.
+    /// Makes free in the heap what its state names and a failure may have left half allocated: before
+    /// any block is claimed, since a bit of it may stand in another one's chunk, without the entry that
+    /// explains it. settle() allocates it again. Idempotent.
+    virtual void withdraw(pool::impl&) const {}
+    /// Settles which blocks are its own, and claims those that its sections hold, before sections of any
+    /// engine are recovered. Idempotent.
     virtual status settle(pool::impl&) const { return {}; }
     /// Everything is recovered. Null: it keeps nothing.
     virtual result<std::unique_ptr<engine_state>> attach(pool::impl&) const {

@@ -2,14 +2,15 @@
 //
 // The public face of a pool: opened, asked, closed.
 #include <base/assert.hpp>
+#include <base/log.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <open/sealing.hpp>
+#include <pool/copying.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
 
-#include <cstdio>
 #include <new>
 
 // Made by the linker where a section of that name is: functions that the plugin has not seen
@@ -64,13 +65,23 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
 result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_options& options,
                               std::chrono::steady_clock::time_point start,
                               const recovery_order& order) {
+    const auto ms_since = [](std::chrono::steady_clock::time_point before) {
+        return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - before)
+            .count();
+    };
+    const double map_ms = ms_since(start);
     auto opened = std::make_unique<impl>(std::move(file), options);
     if (!options.read_only) opened->engine_bits = engine_bits_of(options.engines);
     static std::atomic<std::uint64_t> instances{0};
     opened->instance = ++instances;
     HF_ASSERT_SLOW(opened->valid(false));
 
-    status s = opened->check_and_recover(order);
+    opened->map_ms = map_ms;
+    const auto checking = std::chrono::steady_clock::now();
+    status s = opened->can_rebuild(options);
+    if (s.ok()) s = opened->check_root(options.root_bytes);
+    if (s.ok())
+        s = opened->check_and_recover(order, [&] { opened->check_ms = ms_since(checking); });
     if (s.ok()) s = opened->attach_engines();
     if (!s.ok()) {
         opened->states.clear();
@@ -78,10 +89,43 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
         pool_file::abandon(std::move(opened->file)); // as it was, or still marked open
         return s;
     }
-    opened->report.open_ms =
-        std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+    opened->report.open_ms = ms_since(start);
+    opened->sections_ms = ms_since(checking) - opened->check_ms;
+    if (!opened->file->in_memory()) opened->say_opened();
     HF_ASSERT_SLOW(opened->valid(true));
-    return pool(std::move(opened));
+    pool whole(std::move(opened));
+    if (!whole.impl_->file->left_lazy() || options.rebuild == nullptr) return whole;
+    try {
+        options.rebuild(whole); // durable with the close; until then a crash brings us here again
+    } catch (...) {
+        abandon(std::move(whole));
+        throw;
+    }
+    return whole;
+}
+
+void pool::impl::say_opened() const noexcept try {
+    say(severity::note,
+        fmt::format("{}: opened in {:.1f} ms: {} sections were pending, {} completed, {} "
+                    "rolled back, {} discarded",
+                    file->path(), report.open_ms, report.sections_pending,
+                    report.re_executed + report.replayed + report.resumed, report.rolled_back,
+                    report.discarded)
+            .c_str());
+} catch (const std::bad_alloc&) { // a line less in the log, and the pool is open
+}
+
+/// Whether this open can find again what the last one stored lazily.
+status pool::impl::can_rebuild(const open_options& options) const {
+    if (!file->left_lazy() || (options.rebuild != nullptr && !options.read_only)) return {};
+    if (options.salvage) {
+        file->warn(fmt::format("{}: salvaged: what sections stored lazily is as the crash left it",
+                               file->path()));
+        return {};
+    }
+    return refusal(file->path(), errc::missing_engine,
+                   "a crash left it open with lazy stores (engine selective): expected "
+                   "open_options::rebuild, found none, or a read-only open; salvage does without");
 }
 
 bool pool::impl::valid(bool attached) const noexcept {
@@ -153,13 +197,20 @@ pool::~pool() {
 void pool::impl::close() noexcept {
     HF_ASSERT_SLOW(valid(true));
     HF_ASSERT_SLOW(!registry::is_added(this)); // no thread finds it any more
-    std::uint32_t busy = lane_set::no_lane;
-    const auto settle = [&] {
+    struct {
+        std::uint32_t lane = lane_set::no_lane;
+        const engine* of = nullptr;
+    } busy;
+    const auto settle = [this,
+                         &busy] { // two words: what they are given to needs no memory for them
         lanes.store_due_marks();
-        busy = lanes.in_section();
-        if (busy != lane_set::no_lane) return;
+        busy.lane = lanes.in_section();
+        for (std::size_t i = 0; i < states.size(); ++i)
+            if (states[i] != nullptr && states[i]->in_section()) busy.of = engines[i];
+        if (busy.lane != lane_set::no_lane || busy.of != nullptr) return;
         for (auto& state : states)
             if (state != nullptr) state->settle();
+        lanes.flush_lazy(file->medium());
         // Marks and states are durable before the header says that nothing is pending.
         file->medium().fence();
         HF_ASSERT_SLOW(lanes.valid());
@@ -172,17 +223,33 @@ void pool::impl::close() noexcept {
     else if (s.ok())
         if (const auto how = fault_guard::run(fault_guard::against::cut_files, settle); how.stopped)
             s = {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
-    if (busy != lane_set::no_lane)
+    if (busy.lane != lane_set::no_lane)
         s = refusal(file->path(), errc::in_use,
                     fmt::format("closed while a section is open in lane {}, which the next open "
                                 "recovers",
-                                busy));
+                                busy.lane));
+    else if (busy.of != nullptr)
+        s = refusal(file->path(), errc::in_use,
+                    fmt::format("closed while a section of engine {} is open, which the next open "
+                                "recovers",
+                                busy.of->name()));
     if (s.ok()) return;
     // A destructor has no caller to return it to.
-    std::fprintf(stderr, "holdfast: %s; the pool stays marked open\n", s.what().c_str());
+    say(severity::error, (s.what() + "; the pool stays marked open").c_str());
     states.clear(); // before the file is unmapped
     pool_file::abandon(std::move(file));
 }
+
+result<copy_report> pool::copy_to(const std::string& path, const copy_options& options) const {
+    if (status here = impl_->usable(); !here.ok()) return here;
+    const os_file* const file = impl_->file->own_file();
+    if (file == nullptr)
+        return refusal(this->path(), errc::bad_argument,
+                       "a pool in memory is no file to be copied");
+    return copy_own_file(*file, this->path(), path, options);
+}
+
+result<copy_report> pool::copy_to(const std::string& path) const { return copy_to(path, {}); }
 
 hf::mode pool::mode() const noexcept { return impl_->file->mode(); }
 hf::domain pool::domain() const noexcept { return impl_->file->domain(); }
@@ -194,10 +261,21 @@ std::uint64_t pool::generation() const noexcept { return impl_->file->generation
 const recovery_report& pool::recovered() const noexcept { return impl_->report; }
 const std::vector<std::string>& pool::warnings() const noexcept { return impl_->file->warnings(); }
 void pool::leave_unsealed() noexcept { impl_->file->leave_unsealed(); }
+pool::log_written pool::logged() const noexcept { return impl_->file->logged(); }
 bool pool::relocated() const noexcept { return impl_->file->relocated(); }
 bool pool::contains(const void* address) const noexcept { return impl_->contains(address); }
 std::uint64_t pool::offset_of(const void* address) const noexcept {
     return impl_->offset_of(address);
+}
+
+durable_together::durable_together(pool& in) noexcept : in_(&in.internals()) {
+    in_->file->medium().begin_group();
+}
+durable_together::~durable_together() {
+    const medium pm = in_->file->medium();
+    // What is flushed, and would be fenced by the next update, is promised as well.
+    if (in_->file->mode() == mode::power) pm.order();
+    pm.end_group();
 }
 
 } // namespace hf

@@ -23,6 +23,7 @@ public:
         : file(std::move(opened)), blocks(*file), engines(options.engines),
           guard_signals(options.guard_signals), salvage(options.salvage),
           keep_overwritten(options.keep_overwritten),
+          leaves_stores(options.sections == durability::by_next_section),
           recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
           recovery_ms_max(options.recovery_ms_max), lanes(*file) {}
 
@@ -33,8 +34,13 @@ public:
     /// Whether the parts of an open pool belong together: a lane for each of the header's, each
     /// engine once, and its state at its place. 'attached': engines' states are there.
     bool valid(bool attached) const noexcept;
-    status check_and_recover(const recovery_order& order);
+    /// ok, or wrong_layout: the root is there and has another size. 0 is any size.
+    status check_root(std::uint64_t bytes) const;
+    /// 'checked' is called when nothing but sections is left to recover.
+    status check_and_recover(const recovery_order& order, const std::function<void()>& checked);
     status attach_engines();
+    void say_opened() const noexcept;
+    status can_rebuild(const open_options& options) const;
     /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
     /// open, stay marked open.
     void close() noexcept;
@@ -47,9 +53,13 @@ public:
     std::uint32_t engine_bits = 0; // of 'engines'
     std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
+    // Parts of report.open_ms (JUSTDO §7.3): the file locked, checked, mapped; what counts of its content bounded, its
+    // blocks put back; sections ended, engines attached. For benchmarks.
+    double map_ms = 0, check_ms = 0, sections_ms = 0;
     bool guard_signals = true;                            // of the options
     bool salvage = false;                                 // of the options
     bool keep_overwritten = true;                         // of the options
+    bool leaves_stores = false;                           // of the options: engine undo's sections
     recovery_policy recovery = recovery_policy::complete; // of the options
     std::uint32_t recovery_ms_max = 0;                    // of the options
 
@@ -91,9 +101,16 @@ public:
 /// The mask of engines given to an open.
 std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept;
 
-/// Makes the blocks that the pool's root words name allocated: such words are written first.
-/// Durable when it returns; idempotent. Errors: corrupt.
+/// Makes a block allocated that a word names which is written first. Durable when it returns; idempotent.
+/// Requires: withdraw_anchor().
+/// Errors: corrupt: 'what' is no block of the heap, or lies in another's.
+status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset, std::uint64_t bytes);
+/// The same for the blocks that the pool's root words name.
 status settle_anchors(pool::impl& pool);
+/// Makes an anchor free that is not wholly allocated (engine::withdraw): settle_anchor() makes it
+/// whole. What is no block is left alone.
+void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes) noexcept;
+void withdraw_anchors(pool::impl& pool) noexcept;
 
 /// What refusals tell the user to do about a section that cannot be completed.
 inline constexpr const char* ways_out =

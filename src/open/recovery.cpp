@@ -64,7 +64,8 @@ status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
 } // namespace
 
 /// Without memory it fails as a crash would: what it has done so far stays in the file.
-status pool::impl::check_and_recover(const recovery_order& order) try {
+status pool::impl::check_and_recover(const recovery_order& order,
+                                     const std::function<void()>& checked) try {
     HF_ASSERT_SLOW(!file->marked_open());
     HF_ASSERT_SLOW(report.sections_pending == 0);
     lanes_found found;
@@ -80,6 +81,10 @@ status pool::impl::check_and_recover(const recovery_order& order) try {
             if (s.ok() && belied) start_anew(*this, found);
             if (s.ok()) s = file->mark_open();
             if (s.ok() && !belied) start_anew(*this, found);
+            if (s.ok()) { // before the first claim
+                withdraw_anchors(*this);
+                for (const engine* e : engines) e->withdraw(*this);
+            }
             if (s.ok()) s = put_blocks_back(*this, found.pending);
             if (s.ok()) s = settle_anchors(*this);
             for (const engine* e : engines)
@@ -93,6 +98,7 @@ status pool::impl::check_and_recover(const recovery_order& order) try {
              how.stopped)
         return {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
     if (!s.ok()) return s;
+    checked();
     HF_ASSERT_SLOW(file->marked_open() || file->read_only()); // from here on recovery stores
     registry::add(this);
     s = recover_engines(*this, found.pending, order);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 
@@ -79,7 +80,7 @@ void add(pool::impl* pool) {
         HF_ASSERT_SLOW(valid());
         return;
     }
-    fatal("more than %zu pools open in one process", pools_max);
+    fatal("more than %zu pools open in one process: close one first", pools_max);
 }
 
 void remove(pool::impl* pool) {
@@ -134,7 +135,7 @@ void refuse_parents(const void* address, const char* what) noexcept {
         if (p.bytes != 0 && (address == nullptr || at - p.base < p.bytes))
             fatal("%s: this is a child of the process that has opened the pool, and has no part in "
                   "it: it must open a pool of its own",
-                  what);
+                  readable_name(what));
 }
 
 namespace {
@@ -181,8 +182,11 @@ const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept {
 extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
     using namespace hf::registry;
     if ((function->abi_version & ~HF_ABI_RELOCATABLE) != HF_ABI_VERSION)
-        hf::fatal("%s was instrumented for ABI %u, this library has %u", function->name,
-                  function->abi_version, HF_ABI_VERSION);
+        hf::fatal("%s (%s) was instrumented for ABI %u, this library has %u: build it again with "
+                  "the plugin "
+                  "that came with the library",
+                  hf::readable_name(function->name), function->where, function->abi_version,
+                  HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
     // The same inline function may come from several libraries.
     const auto [first, end] = txfuncs().equal_range(function->id);

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The words that name a pool's first blocks: the root object, MOD's superblock.
+// The words that name a pool's first blocks: the root object, superblocks of engines.
 #include <base/assert.hpp>
+#include <base/log.hpp>
 #include <open/pool_impl.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstring>
 #include <new>
 
 namespace hf {
-namespace {
 
-/// Makes the block that a word of root_words names allocated: such words are written first.
 status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset,
                      std::uint64_t bytes) {
     if (offset == 0) return {};
@@ -26,8 +26,6 @@ status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset,
     if (blocks.allocated_at(b.offset).bytes == b.bytes) return {};
     const hf::medium pm = pool.file->medium();
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
-    // Its bit may have persisted without its chunk's entry.
-    blocks.retract(b, dirty);
     if (!pool.blocks.claim(b))
         return {errc::corrupt,
                 fmt::format("{}: corrupt: {} at offset {:#x} lies in a chunk of other blocks",
@@ -38,22 +36,60 @@ status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset,
     return {};
 }
 
-} // namespace
-
-status settle_anchors(pool::impl& pool) {
-    const root_words* words = pool.file->roots();
-    if (status s = settle_anchor(pool, "root object", words->root_offset, words->root_bytes);
-        !s.ok())
-        return s;
-    return settle_anchor(pool, "MOD's superblock", words->mod_offset,
-                         pool.file->shape().chunk_bytes);
+void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes) noexcept {
+    heap& blocks = pool.blocks.durable();
+    const block b{offset, blocks.rounded(bytes)};
+    if (offset == 0 || !blocks.well_formed(b)) return;
+    if (blocks.allocated_at(b.offset).bytes == b.bytes) return;
+    // Its bit may have persisted without its chunk's entry.
+    const hf::medium pm = pool.file->medium();
+    blocks.retract(b, [&](const void* word) { pm.flush(word, word_bytes); });
 }
 
-void* pool::root_or_end(std::size_t bytes) noexcept {
+namespace {
+
+struct anchor {
+    const char* what;
+    std::uint64_t offset, bytes;
+};
+std::array<anchor, 3> anchors(const pool::impl& pool) noexcept {
+    const root_words* const words = pool.file->roots();
+    const std::uint64_t chunk = pool.file->shape().chunk_bytes;
+    return {{{"root object", words->root_offset, words->root_bytes},
+             {"MOD's superblock", words->mod_offset, chunk},
+             {"engine justdo's superblock", words->justdo_offset, chunk}}};
+}
+
+} // namespace
+
+void withdraw_anchors(pool::impl& pool) noexcept {
+    for (const anchor& a : anchors(pool)) withdraw_anchor(pool, a.offset, a.bytes);
+}
+
+status settle_anchors(pool::impl& pool) {
+    for (const anchor& a : anchors(pool))
+        if (status s = settle_anchor(pool, a.what, a.offset, a.bytes); !s.ok()) return s;
+    return {};
+}
+
+static std::string root_differs(std::uint64_t expected, std::uint64_t found) {
+    return fmt::format(
+        "the root object: expected {} bytes, found {}: its type is not what it was when the "
+        "pool was made; open the pool with the build that made it, or give the "
+        "changed type another open_options::layout and convert",
+        expected, found);
+}
+
+status pool::impl::check_root(std::uint64_t bytes) const {
+    const root_words* words = file->roots();
+    if (bytes == 0 || words->root_offset == 0 || words->root_bytes == bytes) return {};
+    return refusal(file->path(), errc::wrong_layout, root_differs(bytes, words->root_bytes));
+}
+
+void* pool::root_or_say(std::size_t bytes) noexcept {
     const result<void*> found = root_bytes(bytes);
     if (found) return *found;
-    const errc why = found.error().code();
-    if (why == errc::wrong_layout || why == errc::in_use) fatal("%s", found.error().what().c_str());
+    say(severity::error, found.error().what().c_str());
     return nullptr;
 }
 
@@ -66,8 +102,7 @@ result<void*> pool::root_bytes(std::size_t bytes) try {
     if (words->root_offset != 0) {
         if (words->root_bytes != bytes)
             return refusal(pool.file->path(), errc::wrong_layout,
-                           fmt::format("the root object: expected {} bytes, found {}", bytes,
-                                       words->root_bytes));
+                           root_differs(bytes, words->root_bytes));
         return pool.at(words->root_offset);
     }
     HF_ASSERT_SLOW(bytes != 0);

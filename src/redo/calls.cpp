@@ -3,6 +3,7 @@
 // What the compiler puts in place of a section's accesses (holdfast_abi.h), and the commit.
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/names.hpp>
 #include <redo/write_buffer.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -49,7 +50,8 @@ private:
     bool in_pool(std::uint64_t offset) const noexcept { return offset < max_bytes_; }
     void settle();
     void* write_across(std::byte* address, std::uint64_t bytes);
-    buffered_granule& granule_of(std::uint64_t offset);
+    buffered_granule& granule_of(std::uint64_t offset, bool in_blocks = false);
+    std::size_t run_at(std::size_t number, std::size_t most) const noexcept;
     bool waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept;
     void merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept;
     std::vector<std::byte>& next_copy(std::uint64_t bytes);
@@ -111,12 +113,16 @@ void* deferred_section::write_across(std::byte* address, std::uint64_t bytes) {
     return straddling_.stored;
 }
 
-buffered_granule& deferred_section::granule_of(std::uint64_t offset) {
+/// 'in_blocks': it is known to be.
+buffered_granule& deferred_section::granule_of(std::uint64_t offset, bool in_blocks) {
     buffered_granule& g = buffer_.at(offset);
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
-    if (g.mask == 0 && !open().pool().blocks.durable().covers(offset, granule_bytes))
-        fatal("%s (%s) stores at offset %#llx, where no block is", open().function()->name,
-              open().function()->where, static_cast<unsigned long long>(offset));
+    if (!in_blocks && g.mask == 0 && !open().pool().blocks.durable().covers(offset, granule_bytes))
+        fatal("%s (%s) stores at offset %#llx, where no block is: the "
+              "pointer leads into freed memory or none of the pool's, or the pool is damaged "
+              "(holdfast verify)",
+              readable_name(open().function()->name), open().function()->where,
+              static_cast<unsigned long long>(offset));
     note_in_filter(base_ + offset);
     return g;
 }
@@ -145,8 +151,11 @@ void deferred_section::put(std::byte* to, std::uint64_t bytes, Source&& source) 
     settle();
     const std::uint64_t offset = open().defer(to, bytes);
     if (offset == section::outside) return source(to, 0, bytes);
+    const std::uint64_t first_granule = offset - within(offset);
+    const bool in_blocks = open().pool().blocks.durable().covers(
+        first_granule, round_up(offset + bytes, granule_bytes) - first_granule);
     for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
-        buffered_granule& g = granule_of(at);
+        buffered_granule& g = granule_of(at, in_blocks);
         source(g.bytes + first, at + first - offset, here);
         g.mask |= mask_of(first, here);
     });
@@ -210,15 +219,39 @@ const std::byte* deferred_section::read_string(const std::byte* address) {
     return read(address, length + 1);
 }
 
+/// How many granules from that one on follow each other in the heap as they were made, and are to be stored whole:
+/// what memmove leaves. At least 1, and at most so many.
+std::size_t deferred_section::run_at(std::size_t number, std::size_t most) const noexcept {
+    if (buffer_[number].mask != whole_granule) return 1;
+    const std::uint64_t first = buffer_[number].offset;
+    std::size_t count = 1;
+    while (count < most && number + count < buffer_.size() &&
+           buffer_[number + count].mask == whole_granule &&
+           buffer_[number + count].offset == first + count * granule_bytes)
+        ++count;
+    return count;
+}
+
 /// Writes what waits as new_bytes records.
 void deferred_section::log_stores() {
     alignas(8) std::byte entries[512];
     std::uint64_t used = 0;
     for (std::size_t i = 0; i < buffer_.size(); ++i) {
         const buffered_granule& g = buffer_[i];
-        if (used + sizeof(deferred_store) + granule_bytes > sizeof entries) {
+        if (used + 2 * sizeof(deferred_store) + granule_bytes > sizeof entries) {
             open().log_new_bytes(entries, used, false);
             used = 0;
+        }
+        const std::size_t room = (sizeof entries - used - sizeof(deferred_run)) / granule_bytes;
+        const std::size_t run = run_at(i, room);
+        if (run >= granules_in_run_min) {
+            const deferred_run head{{g.offset << 16}, run};
+            std::memcpy(entries + used, &head, sizeof head);
+            used += sizeof head;
+            for (const std::size_t end = i + run; i < end; ++i, used += granule_bytes)
+                std::memcpy(entries + used, buffer_[i].bytes, granule_bytes);
+            --i;
+            continue;
         }
         const deferred_store head{g.offset << 16 | g.mask};
         std::memcpy(entries + used, &head, sizeof head);
@@ -245,6 +278,10 @@ section::doomed_by deferred_section::commit() {
     const bool changes =
         s.doomed() == section::doomed_by::nothing && (!buffer_.empty() || s.changes_blocks());
     if (changes) {
+        for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
+            run = run_at(i, buffer_.size());
+            s.settle_under(buffer_[i].offset, run * granule_bytes);
+        }
         s.log_blocks();
         log_stores();
     }
@@ -252,8 +289,12 @@ section::doomed_by deferred_section::commit() {
         return abort(), s.doomed(); // there may be no room
     if (changes) {
         s.make_log_durable(); // before anything is stored in place: upholds section.hpp (8)
-        for (std::size_t i = 0; i < buffer_.size(); ++i)
-            s.store_deferred({buffer_[i].offset << 16 | buffer_[i].mask}, buffer_[i].bytes);
+        for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
+            run = run_at(i, buffer_.size());
+            if (buffer_[i].mask == whole_granule) s.note_deferred(buffer_[i].offset, run);
+            for (std::size_t n = i; n < i + run; ++n)
+                s.store_deferred({buffer_[n].offset << 16 | buffer_[n].mask}, buffer_[n].bytes);
+        }
     }
     s.commit(false);
     return section::doomed_by::nothing;
@@ -262,7 +303,7 @@ section::doomed_by deferred_section::commit() {
 /// Ends the section. False: its log found no room, and it has not happened.
 bool commit_mine() noexcept {
     const auto why = without_exceptions("hf_redo_commit", [] { return mine.commit(); });
-    current_section = nullptr;
+    leave_section();
     return why != section::doomed_by::no_room;
 }
 
@@ -299,7 +340,7 @@ void hf_redo_commit_or_throw(void) {
 
 void hf_redo_abort(void) noexcept {
     hf::without_exceptions("hf_redo_abort", [] { mine.abort(); });
-    hf::current_section = nullptr;
+    hf::leave_section();
 }
 
 void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
@@ -310,7 +351,9 @@ void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
 void hf_redo_put(void* to, const void* from, std::uint64_t bytes) noexcept {
     hf::without_exceptions("hf_redo_put", [&] {
         mine.put(bytes_at(to), bytes, [&](std::byte* part, std::uint64_t at, std::uint64_t count) {
-            std::memmove(part, bytes_at(from) + at, count);
+            if (count == hf::granule_bytes)
+                std::memmove(part, bytes_at(from) + at, hf::granule_bytes);
+            else std::memmove(part, bytes_at(from) + at, count);
         });
     });
 }

@@ -23,6 +23,23 @@
 namespace hf::redo {
 namespace {
 
+/// The same of a run, whose head stands at 'at'; moves on behind it.
+template <class Visit>
+bool for_each_in_run(const record_view& r, std::uint64_t& at, Visit&& visit) {
+    deferred_run head;
+    if (r.bytes - at < sizeof head) return false;
+    std::memcpy(&head, r.payload + at, sizeof head);
+    at += sizeof head;
+    const std::uint64_t first = head.first.offset();
+    if (head.granules == 0 || first % granule_bytes != 0 ||
+        head.granules > (r.bytes - at) / granule_bytes)
+        return false;
+    for (std::uint64_t i = 0; i < head.granules; ++i, at += granule_bytes)
+        if (!visit(deferred_store{(first + i * granule_bytes) << 16 | 0xffff}, r.payload + at))
+            return false;
+    return true;
+}
+
 /// Calls 'visit(head, its words)' for each deferred store of a record; false where it ends within
 /// one, or one says what no section can have written.
 template <class Visit> bool for_each_store(const record_view& r, Visit&& visit) {
@@ -30,10 +47,14 @@ template <class Visit> bool for_each_store(const record_view& r, Visit&& visit) 
         deferred_store head;
         if (r.bytes - at < sizeof head) return false;
         std::memcpy(&head, r.payload + at, sizeof head);
+        if (head.mask() == 0) {
+            if (!for_each_in_run(r, at, visit)) return false;
+            continue;
+        }
         at += sizeof head;
         const std::uint64_t words =
             std::uint64_t{(head.mask() & 0xff) != 0} + std::uint64_t{head.mask() >> 8 != 0};
-        if (words == 0 || head.offset() % granule_bytes != 0 || r.bytes - at < words * word_bytes ||
+        if (head.offset() % granule_bytes != 0 || r.bytes - at < words * word_bytes ||
             !visit(head, r.payload + at))
             return false;
         at += words * word_bytes;
@@ -114,15 +135,6 @@ void replay(pool::impl& pool, const pending_section& section) {
     pm.fence();
 }
 
-/// Gives back what a replayed section does not hold any more: its log, blocks that it freed.
-void release_blocks(pool::impl& pool, const pending_section& section) {
-    thread_cache cache;
-    for (const record_view& r : section.records)
-        if (r.kind == record_kind::segment || r.kind == record_kind::free)
-            pool.blocks.release(cache, {r.offset, r.bytes});
-    pool.blocks.release_all(cache);
-}
-
 status refuse_log(const pool::impl& pool, std::uint32_t lane, const char* what) {
     return refusal(pool.file->path(), errc::corrupt, fmt::format("log of lane {}: {}", lane, what));
 }
@@ -164,7 +176,7 @@ protected:
         const bool complete = is_complete(*pool.file, pending);
         if (pending.earlier != nullptr) { // upholds section.hpp, 9
             replay(pool, *pending.earlier);
-            release_blocks(pool, *pending.earlier);
+            release_blocks(pool, *pending.earlier, true);
         }
         if (!complete) {
             roll_back(pool, pending); // no bytes: nothing was stored in place
@@ -174,7 +186,7 @@ protected:
         replay(pool, pending);
         store_mark(pool.file->medium(), lane_at(*pool.file, pending.lane), pending.begin.epoch);
         pool.file->medium().fence();
-        release_blocks(pool, pending);
+        release_blocks(pool, pending, true);
         ++state.count[recovery_verb::replay];
     }
 };

@@ -25,13 +25,14 @@ buffered_granule* write_buffer::find(std::uint64_t offset) noexcept {
 }
 
 buffered_granule& write_buffer::at(std::uint64_t offset) {
-    if (buffered_granule* made = find(offset)) return *made;
+    HF_ASSERT_SLOW(offset % granule_bytes == 0);
     if (2 * (size_ + 1) > slots_.size()) grow_table();
+    std::uint32_t& slot = slot_of(offset);
+    if (slot != 0) return (*parts_[(slot - 1) / part_size])[(slot - 1) % part_size];
     if (size_ == parts_.size() * part_size) parts_.push_back(std::make_unique<part>());
     buffered_granule& made = (*parts_[size_ / part_size])[size_ % part_size];
     made.offset = offset;
     made.mask = 0;
-    std::uint32_t& slot = slot_of(offset);
     slot = static_cast<std::uint32_t>(++size_);
     HF_ASSERT_SLOW(find(offset) == &made);
     return made;

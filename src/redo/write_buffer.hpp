@@ -26,6 +26,8 @@ constexpr std::uint16_t mask_of(std::uint64_t first, std::uint64_t bytes) noexce
     return static_cast<std::uint16_t>(((1u << bytes) - 1) << first);
 }
 
+inline constexpr std::uint16_t whole_granule = 0xffff;
+
 class write_buffer {
 public:
     /// The granule at 'offset'; null: nothing of it waits here.

@@ -4,6 +4,7 @@
 // finds no room. Of an engine that defers stores (section.hpp, 8) nothing has been stored in place but to
 // blocks that go back to the allocator: only who owns which block is put right here.
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <section/section.hpp>
 
 namespace hf {
@@ -12,8 +13,7 @@ void section::abort() {
     HF_ASSERT(engine_->sections == engine_sections::buffered);
     HF_ASSERT(first_ == nullptr);
     HF_ASSERT_SLOW(running());
-    dirty_.forget(); // of memory of its own, which nobody reads again
-    frees_.clear();  // would have taken effect at commit
+    frees_.clear(); // would have taken effect at commit
     for (std::vector<block>* staged : {&adopted_, &unadopted_}) {
         staged_.insert(staged_.end(), staged->begin(), staged->end());
         staged->clear();
@@ -29,11 +29,7 @@ void section::abort() {
     segments_.clear();
     // Its records name those blocks: they are handed out again when the mark says that nothing there is
     // pending (3).
-    store_mark(medium_, header_, epoch_);
-    fence();
-    forget_due();
-    release_freed();
-    no_longer_lazy();
+    settle_own_mark();
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();
@@ -51,6 +47,6 @@ extern "C" void hf_abort_section(void) noexcept {
         hf::fatal("hf::abort_section: section %s (%s) runs on engine %s, which cannot take back "
                   "what it has "
                   "stored: build it with engine redo",
-                  s->function()->name, s->function()->where, s->engine().name);
+                  hf::readable_name(s->function()->name), s->function()->where, s->engine().name);
     s->doom(hf::section::doomed_by::request);
 }

@@ -2,6 +2,8 @@
 //
 // What the compiler, and a program's own code, call (holdfast_abi.h), of the section on this thread.
 #include <base/assert.hpp>
+#include <base/names.hpp>
+#include <open/registry.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
@@ -22,12 +24,13 @@ namespace {
                                 const hf_txfunc& function) {
     const char* const path = pool.file->path().c_str();
     if (pool.file->read_only())
-        fatal("%s: %s (%s) cannot run: the pool is open read-only", path, function.name,
-              function.where);
+        fatal("%s: %s (%s) cannot run: the pool is open read-only (open_options::read_only)", path,
+              readable_name(function.name), function.where);
     const std::string given = engine_names(pool.engine_bits);
     fatal("%s: %s (%s) is built for engine %s, and the pool was opened with %s: give "
           "open_options::engines what the build has, hf::engines_of_build()",
-          path, function.name, function.where, engine.name, given.empty() ? "none" : given.c_str());
+          path, readable_name(function.name), function.where, engine.name,
+          given.empty() ? "none" : given.c_str());
 }
 
 } // namespace
@@ -35,14 +38,18 @@ namespace {
 int begin_section(const engine_row& engine, const hf_txfunc& function, const void* args,
                   std::uint64_t args_bytes) {
     if (section* open = current_section) {
+        if (open->pool().file->is_parents()) registry::refuse_parents(nullptr, function.name);
         if (&open->engine() != &engine)
-            fatal("%s (%s) is built for another engine than the section it is called in",
-                  function.name, function.where);
+            fatal("%s (%s) is built for another engine than the section it is called in: build "
+                  "what calls each "
+                  "other with one engine (holdfast_instrument(target ENGINE …))",
+                  readable_name(function.name), function.where);
         return 0;
     }
     current_section = &section_for(engine, function, args);
     pool::impl& pool = current_section->pool();
     if ((pool.engine_bits & engine.bit) == 0) refuse_engine(pool, engine, function);
+    pool.file->medium().begin_group();
     current_section->begin(engine, function, args, args_bytes);
     return 1;
 }

@@ -11,6 +11,8 @@ namespace hf {
 namespace {
 // Of so much memory of a section's own its log has sums. More of it gets a fence of its own.
 constexpr std::uint64_t summed_bytes_max = 64 << 10;
+// The same of a section of engine undo, whose next waits for them.
+constexpr std::uint64_t left_bytes_max = 16 * line_bytes;
 } // namespace
 
 std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
@@ -20,14 +22,19 @@ std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
         refilled_ = refilled_ || in_filled(offset, bytes);
         return offset;
     }
-    will_store(address, bytes);
+    store_to_own(address, bytes);
     return outside;
+}
+
+/// No line is noted: all of such memory is written back.
+void section::store_to_own(const void* address, std::uint64_t bytes) {
+    persist::thread_counters().pm_bytes += bytes;
+    trace::announce(trace::store, address, bytes);
 }
 
 /// Ends a section that has changed nothing but memory that it gives back: its epoch was never written.
 void section::end_unlogged() {
     HF_ASSERT_SLOW(buffered() && !changes_blocks() && segments_.empty());
-    dirty_.flush_all(medium_);
     release(unused_);
     // The section whose mark is due may name these as staged.
     if (mark_due_) freed_.insert(freed_.end(), unadopted_.begin(), unadopted_.end());
@@ -39,50 +46,47 @@ void section::end_unlogged() {
         turns_->unlock();
 }
 
-void section::log_sum(record_kind kind, std::uint64_t offset, const filled_payload& sum) {
-    append(kind, offset, sizeof sum, &sum);
-    summed_first_ = summed_end_ == 0 ? offset : std::min(summed_first_, offset);
-    summed_end_ = std::max(summed_end_, offset + sum.bytes);
-}
-
 /// A block that was staged is logged as one that the section took, with what was filled in there.
 void section::log_adopted(block b, bool with_sums) {
     const auto whole = std::ranges::find_if(filled_, [&](const filled_bytes& f) {
         return f.offset == b.offset && pool_->blocks.durable().rounded(f.what.bytes) == b.bytes;
     });
     if (with_sums && whole != filled_.end())
-        return log_sum(record_kind::own, b.offset, whole->what);
+        return append(record_kind::own, b.offset, sizeof whole->what, &whole->what);
     append(record_kind::alloc, b.offset, b.bytes);
     for (const filled_bytes& f : filled_)
         if (with_sums && f.offset - b.offset < b.bytes)
-            log_sum(record_kind::filled, f.offset, f.what);
+            append(record_kind::filled, f.offset, sizeof f.what, &f.what);
 }
 
 void section::log_blocks() {
     HF_ASSERT_SLOW(running() && !log_begun_);
+    for (block b : frees_) settle_under(b.offset, b.bytes);
+    // What the section before has left to the fence that is to come (9). Not sooner: a locked instruction,
+    // as when a lock is taken, waits for lines on their way.
+    if (mark_due_ && log_stands_) static_cast<void>(state_->left[(epoch_ + 1) % 2].flush(medium_));
     start_log(nullptr, 0);
     std::uint64_t own_bytes = 0;
-    for (block b : allocs_) {
-        // Whole: what the section has not stored there may wait in a cache as well.
-        if (medium_.loses_caches()) dirty_.add(base_ + b.offset, b.bytes);
-        own_bytes += b.bytes;
-    }
+    for (block b : allocs_) own_bytes += b.bytes;
     const bool shares_fence = !medium_.keeps_order();
     const bool sums = shares_fence && own_bytes <= summed_bytes_max && !refilled_;
-    for (block b : allocs_)
-        if (sums)
-            log_sum(record_kind::own, b.offset, {b.bytes, XXH3_64bits(base_ + b.offset, b.bytes)});
+    for (block b : allocs_) {
+        filled_payload whole{b.bytes, 0};
+        if (sums) whole.sum = XXH3_64bits(base_ + b.offset, b.bytes);
+        // Whole: what the section has not stored there may wait in a cache as well.
+        medium_.flush(base_ + b.offset, b.bytes);
+        if (sums) append(record_kind::own, b.offset, sizeof whole, &whole);
         else append(record_kind::alloc, b.offset, b.bytes);
+    }
     for (block b : adopted_) log_adopted(b, sums);
     const auto in_a_block_of = [](const auto& blocks, const filled_bytes& f) {
         return std::ranges::any_of(blocks, [&](block b) { return f.offset - b.offset < b.bytes; });
     };
     for (const filled_bytes& f : filled_) // in blocks that are still staged they may change
         if (sums && !in_a_block_of(adopted_, f) && !in_a_block_of(staged_, f))
-            log_sum(record_kind::filled, f.offset, f.what);
+            append(record_kind::filled, f.offset, sizeof f.what, &f.what);
     for (block b : frees_) append(record_kind::free, b.offset, b.bytes);
     if (sums || !shares_fence || doomed_ != doomed_by::nothing) return;
-    dirty_.flush_all(medium_);
     // The memory's fence, and not the log's: that one takes the place of an older log (9).
     medium_.fence();
 }
@@ -94,29 +98,54 @@ void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) 
 }
 
 void section::make_log_durable() {
-    dirty_.flush_all(medium_);
+    log_.fill_line();
     fence_log();
 }
 
 /// Whether other threads can be told of them all. Without that the mark waits no more than they do (8).
-bool section::may_leave_stores() const noexcept {
-    return !buffered() || dirty_.is_short(lane_state::unfenced_max);
+bool section::may_leave_stores() const noexcept { return dirty_.is_short(left_stores::lines_max); }
+
+/// Tells other threads of what memory the log has sums (10).
+void section::leave_sums() {
+    left_stores& left = state_->left[epoch_ % 2];
+    if (engine_->verb == recovery_verb::roll_back) return; // it has none
+    const auto base = reinterpret_cast<std::uintptr_t>(base_);
+    for (const filled_bytes& f : filled_)
+        left.add_filled(base + f.offset, base + f.offset + f.what.bytes);
 }
 
-/// Tells which stores are left to the next fence (9): none, but where they are deferred.
-void section::leave_stores() {
+/// Tells the next section, and other threads, what is left to the next fence, and what the log stands for (9).
+/// 'deferred': so many of the lines are no allocator's.
+void section::leave_stores(std::size_t deferred) {
     HF_ASSERT_SLOW(may_leave_stores());
-    HF_ASSERT_SLOW(!mark_due_ || state_->unfenced.load() == 0); // a section that stored nothing
-    std::atomic_thread_fence(std::memory_order_release); // behind the fence of what is written over
-    std::uint32_t count = 0;
-    if (buffered())
-        for (std::uintptr_t line : dirty_.lines())
-            state_->unfenced_lines[count++].store(line, std::memory_order_relaxed);
-    state_->unfenced.store(count, std::memory_order_relaxed);
+    HF_ASSERT_SLOW(!mark_due_); // what stood here before is written over, durably
+    if (buffered()) no_longer_lazy();
+    left_stores& left = state_->left[epoch_ % 2];
+    left.start(dirty_.lines(), deferred);
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
-    state_->summed_first.store(base + summed_first_, std::memory_order_relaxed);
-    state_->summed_end.store(summed_end_ == 0 ? 0 : base + summed_end_, std::memory_order_relaxed);
-    if (buffered()) dirty_.flush_all(medium_);
+    const auto add = [&](block b) { left.add_own(base + b.offset, base + b.offset + b.bytes); };
+    std::ranges::for_each(allocs_, add);
+    std::ranges::for_each(adopted_, add);
+    if (!buffered()) // a constructor may have stored to a lock that is in no fresh memory: upholds section.hpp (10)
+        for (const left_bytes& l : left_) add({l.offset, l.bytes});
+    leave_sums();
+    if (buffered()) pool_->lanes.note_deferring(lane_);
+    else state_->older_sums.store(true, std::memory_order_release);
+    dirty_.forget(); // the next section flushes them
+}
+
+/// Whether the section may leave its stores to the next (11): its log tells recovery what it stored to, and which
+/// blocks it has taken; and its blocks are small, or their sum would cost more than the fence.
+bool section::may_leave_to_next() {
+    HF_ASSERT_SLOW(summing_ && adopted_.empty() && unadopted_.empty());
+    if (!unused_.empty() || !segments_.empty()) return false;
+    std::uint64_t own_bytes = 0;
+    for (block b : allocs_) own_bytes += b.bytes;
+    if (own_bytes > left_bytes_max || !may_be_lazy()) return false;
+    if (unfenced_) fence(); // the log ends here, for whoever writes over it
+    for (block b : allocs_) // whole: what it has not stored there has a sum as well
+        dirty_.add(base_ + b.offset, b.bytes);
+    return may_leave_stores();
 }
 
 namespace {
@@ -130,10 +159,18 @@ void store_word(std::byte* to, const std::byte* from) noexcept {
 
 } // namespace
 
+void section::note_deferred(std::uint64_t offset, std::uint64_t granules) {
+    // In pieces that are listed line by line: other threads are told of lines.
+    constexpr std::uint64_t piece = 8 * line_bytes;
+    for (std::uint64_t left = granules * granule_bytes, now; left > 0; offset += now, left -= now) {
+        now = std::min(left, piece);
+        will_store(base_ + offset, now);
+    }
+}
+
 void section::store_deferred(deferred_store where, const std::byte* granule) {
     std::byte* const to = base_ + where.offset();
-    if (where.mask() == 0xffff) { // the dirty line noted once
-        will_store(to, granule_bytes);
+    if (where.mask() == 0xffff) {
         for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes)
             store_word(to + w, granule + w);
         return;

@@ -3,6 +3,7 @@
 // What a section asserts of itself; and what debug builds and the crash checker look for in the stores that
 // a program makes between sections (section.hpp, 5).
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <section/section.hpp>
 
 namespace hf {
@@ -32,9 +33,11 @@ bool section::running() const noexcept {
 }
 
 /// Sums up what the section left of its inputs that it overwrote. Not of fresh memory: there may be
-/// locks in it, which change between sections.
-void section::remember_left() noexcept {
-    for (left_bytes& l : left_) l.sum = XXH3_64bits(base_ + l.offset, l.bytes);
+/// locks in it, which change between sections; but of a section that leaves its stores, which is settled then.
+std::uint64_t section::remember_left() noexcept {
+    sum_of_stores all(epoch_);
+    for (left_bytes& l : left_) l.sum = all.add(base_ + l.offset, l.bytes);
+    return all.sum();
 }
 
 void section::check_left() const noexcept {
@@ -47,7 +50,7 @@ void section::check_left() const noexcept {
               "overwritten: "
               "a power failure would take it back; call hf::settle first",
               pool_->file->path().c_str(), static_cast<unsigned long long>(l.offset),
-              function_->name, function_->where);
+              readable_name(function_->name), function_->where);
     }
 }
 

@@ -4,6 +4,7 @@
 // free: the thread that held it died with its process. Waiting spins briefly, then yields: sections are
 // short.
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <section/section.hpp>
@@ -28,10 +29,10 @@ std::uint64_t free_word(const pool::impl* pool) noexcept {
 }
 std::uint64_t free_word(const void* lock) noexcept { return free_word(registry::pool_of(lock)); }
 
-/// The same for a lock that is about to be taken. It may lie in memory of which a log has the sum.
-std::uint64_t free_word_to_change(const void* lock) noexcept {
+/// The same for a lock that is about to be taken, or let go. It may lie in memory of which a log has the sum.
+std::uint64_t free_word_to_change(const void* lock, bool taken) noexcept {
     pool::impl* const pool = registry::pool_of(lock);
-    if (pool != nullptr) pool->lanes.settle_sums_of(lock);
+    if (pool != nullptr) pool->lanes.settle_sums_of(lock, taken);
     return free_word(pool);
 }
 
@@ -45,7 +46,7 @@ void check_two_phase(const char* call) noexcept {
         return;
     fatal("%s in section %s (%s): locks are taken before a section begins and released after it "
           "has returned",
-          call, open->function()->name, open->function()->where);
+          call, readable_name(open->function()->name), open->function()->where);
 }
 
 class backoff {
@@ -62,7 +63,7 @@ private:
 
 bool shared_mutex::try_lock() noexcept {
     check_two_phase("try_lock");
-    const std::uint64_t free = free_word_to_change(this);
+    const std::uint64_t free = free_word_to_change(this, true);
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
     if ((state & (writer_bit | readers_mask)) != 0) return false;
@@ -85,18 +86,19 @@ void shared_mutex::lock() noexcept {
 
 void shared_mutex::unlock() noexcept {
     check_two_phase("unlock");
+    [[maybe_unused]] const std::uint64_t free = free_word_to_change(this, false);
     // A plain store, which need not wait for earlier flushes as a locked operation would. While the
     // lock is held others change the 'waits' bit only; lost here, the writer that waits sets it again.
     const std::uint64_t held = word_.load(std::memory_order_relaxed);
     HF_ASSERT((held & writer_bit) != 0);
-    HF_ASSERT_SLOW((held & ~state_mask) == free_word(this));
+    HF_ASSERT_SLOW((held & ~state_mask) == free);
     HF_ASSERT_SLOW((held & readers_mask) == 0);
     word_.store(held & ~writer_bit, std::memory_order_release);
 }
 
 bool shared_mutex::try_lock_shared() noexcept {
     check_two_phase("try_lock_shared");
-    const std::uint64_t free = free_word_to_change(this);
+    const std::uint64_t free = free_word_to_change(this, true);
     std::uint64_t seen = word_.load(std::memory_order_relaxed);
     const std::uint64_t state = (seen & ~state_mask) == free ? seen & state_mask : 0;
     if ((state & (writer_bit | waiting_bit)) != 0) return false;
@@ -111,6 +113,7 @@ void shared_mutex::lock_shared() noexcept {
 
 void shared_mutex::unlock_shared() noexcept {
     check_two_phase("unlock_shared");
+    free_word_to_change(this, false);
     HF_ASSERT((word_.load(std::memory_order_relaxed) & readers_mask) != 0);
     HF_ASSERT_SLOW((word_.load(std::memory_order_relaxed) & writer_bit) == 0);
     word_.fetch_sub(1, std::memory_order_release);

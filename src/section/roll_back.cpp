@@ -40,12 +40,16 @@ void roll_back(pool::impl& pool, const pending_section& pending) {
     restore_old_bytes(file, pending, restored::everything);
     store_mark(file.medium(), lane_at(file, pending.lane), pending.begin.epoch);
     file.medium().fence();
-    // The blocks the section took, and its log, are free again (open has cleared their bits).
+    release_blocks(pool, pending, false);
+}
+
+void release_blocks(pool::impl& pool, const pending_section& section, bool happened) {
     thread_cache cache;
-    for (const record_view& r : pending.records) {
-        const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
-                           r.kind == record_kind::segment;
-        if (taken && r.offset != 0) pool.blocks.release(cache, {r.offset, r.bytes});
+    for (const record_view& r : section.records) {
+        const bool taken = r.kind == record_kind::alloc || r.kind == record_kind::staged;
+        if (r.kind != record_kind::segment && (happened ? r.kind != record_kind::free : !taken))
+            continue;
+        if (r.offset != 0) pool.blocks.release(cache, {r.offset, r.bytes});
     }
     pool.blocks.release_all(cache);
 }

@@ -28,4 +28,8 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending);
 /// Requires: its records are bounded, and its blocks are back and claimed (open/pending.hpp).
 void roll_back(pool::impl& pool, const pending_section& pending);
 
+/// Gives back what a recovered section does not hold (any more): its log; the blocks that it freed, where it has
+/// 'happened'; else those that it took, whose bits open has cleared. Requires: its mark is durable.
+void release_blocks(pool::impl& pool, const pending_section& section, bool happened);
+
 } // namespace hf

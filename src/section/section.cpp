@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/names.hpp>
 #include <open/registry.hpp>
 #include <persist/float_environment.hpp>
 #include <section/section.hpp>
@@ -44,8 +45,10 @@ inline void clear_gaps(const hf_txfunc& function, std::byte* args) noexcept {
 /// Gives the pool's addresses among the arguments (null: none are logged) their canonical form.
 void to_canonical(const pool_file& file, const hf_txfunc& function, std::byte* args) {
     if ((function.abi_version & HF_ABI_RELOCATABLE) == 0)
-        fatal("%s: %s (%s) is not built relocatable, and the pool is not at its canonical address",
-              file.path().c_str(), function.name, function.where);
+        fatal("%s: %s (%s) is not built relocatable, and the pool is not at its canonical address: "
+              "build it "
+              "with holdfast_relocatable(target)",
+              file.path().c_str(), readable_name(function.name), function.where);
     if (args == nullptr) return;
     shift_pointers(function, args,
                    file.canonical_base() - reinterpret_cast<std::uint64_t>(file.base()));
@@ -85,16 +88,15 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     if (args_bytes > args_bytes_max)
         fatal("%s (%s) takes %llu bytes of arguments, a section logs at most %llu: pass a pointer "
               "into the pool, or use hf::vlog_preserve",
-              function.name, function.where, static_cast<unsigned long long>(args_bytes),
+              readable_name(function.name), function.where,
+              static_cast<unsigned long long>(args_bytes),
               static_cast<unsigned long long>(args_bytes_max));
     if (turns_ != nullptr) [[unlikely]]
         turns_->lock();
     HF_ASSERT_SLOW(idle());
     HF_ASSERT_SLOW((args != nullptr || args_bytes == 0));
     const bool buffered = engine.sections == engine_sections::buffered;
-    // What is left to the next log (9) is left to no other.
-    if (!buffered && mark_due_ && state_->unfenced.load(std::memory_order_relaxed) != 0)
-        settle_mark();
+    const bool where_left = begins_where_left(engine);
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
     if (unfenced_ && mark_due_) medium_.fence();
@@ -103,10 +105,12 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
         pool_->lanes.section_threads.fetch_add(1);
     }
     // This lane's own mark is superseded by the begin record about to be written. Another's has
-    // been due since before its owner released its locks.
+    // been due since before its owner released its locks: it is made durable before anything of this section
+    // can be. With both pending, recovery would take them for independent (4).
     const std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_acquire);
     if (lazy != lane_set::no_lane && lazy != lane_) [[unlikely]]
-        settle_mark_of(lazy);
+        pool_->lanes.settle(lazy);
+    if (!buffered) pool_->lanes.settle_deferring(lane_); // what it will store is not known yet
     if (looks_closely()) [[unlikely]]
         check_left();
     if (!filled_.empty()) forget_durable();
@@ -120,12 +124,26 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     stored_ = false;
     refilled_ = false;
     log_begun_ = false;
-    summed_first_ = summed_end_ = 0;
     doomed_ = doomed_by::nothing;
     keeping_ = pool_->keep_overwritten && engine.sections == engine_sections::inputs;
     epoch_ = ++state_->epoch;
-    if (!buffered) start_log(args, args_bytes);
+    summing_ = engine.sections == engine_sections::writes && pool_->leaves_stores &&
+               medium_.loses_caches() &&
+               pool_->file->mode() != mode::power && // a kill loses that log's end
+               !relocated_ && turns_ == nullptr && staged_.empty();
+    if (where_left) start_log(&left_log_, sizeof left_log_);
+    else if (!buffered) start_log(args, args_bytes);
     HF_ASSERT_SLOW(running());
+}
+
+/// Whether the section before has left its stores to the one that begins (11), which starts their write-back. What
+/// is left to the next log of an engine is left to no other's.
+bool section::begins_where_left(const engine_row& next) {
+    if (!mark_due_ || !log_stands_) return false;
+    if (engine_->bit != next.bit) return settle_mark(), false;
+    if (next.sections == engine_sections::buffered) return false; // its commit does (9)
+    static_cast<void>(state_->left[epoch_ % 2].flush(medium_));
+    return true;
 }
 
 void section::start_log(const void* args, std::uint64_t args_bytes) {
@@ -141,7 +159,7 @@ void section::start_log(const void* args, std::uint64_t args_bytes) {
     const std::uint64_t bytes = sizeof head + args_bytes;
     std::memcpy(together, &head, sizeof head);
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
-    if (args_bytes > 0) clear_gaps(function, together + sizeof head);
+    if (args_bytes > 0 && args != &left_log_) clear_gaps(function, together + sizeof head);
     if (relocated_) [[unlikely]]
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that will be rolled back recovery reads no filled bytes.
@@ -189,7 +207,7 @@ bool section::extend(std::uint64_t payload_bytes) {
 void section::no_room_for_log(const char* then) const noexcept {
     fault_guard::fatal_means(errc::pool_full);
     fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes; %s",
-          pool_->file->path().c_str(), function_->name, function_->where,
+          pool_->file->path().c_str(), readable_name(function_->name), function_->where,
           static_cast<unsigned long long>(pool_->file->size_bytes()), then);
 }
 
@@ -209,29 +227,22 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
     return true;
 }
 
-/// Makes another lane's mark durable before anything of this section can be: with both pending,
-/// recovery would take them for independent (4). Not again for a mark that it has fenced before.
-void section::settle_mark_of(std::uint32_t lane) noexcept {
-    HF_ASSERT_SLOW(lane != lane_); // its own goes by fence(), which releases what waited for it
-    const std::uint64_t due = pool_->lanes[lane].mark_due.load(std::memory_order_acquire);
-    if (due == 0 || (lane == settled_lane_ && due == settled_due_)) return;
-    pool_->lanes.store_due_mark(lane);
-    medium_.fence(); // upholds (4)
-    settled_lane_ = lane;
-    settled_due_ = due;
-}
-
 void section::fence() {
+    if (mark_due_ && log_stands_ && !buffered()) return fence_log(); // (11)
     medium_.fence();
     unfenced_ = false;
+    forget_mark();
+}
+
+/// Made durable: the mark itself, or the begin record that stands for it.
+void section::forget_mark() {
     if (!mark_due_) return;
-    // Made durable: the mark itself (settle_mark), or the begin record that stands for it.
     mark_due_ = false;
     state_->mark_due.store(0, std::memory_order_relaxed);
     release_freed();
 }
 
-/// The fence of a log that may be replayed: so may the one before it (9). For other threads that one's mark
+/// The fence of a log that may be replayed: so may the one before it (9), or be rolled back (11). For other threads that one's mark
 /// stays due until this section's own mark takes its place: they may change what it stored, while this
 /// section, which may not have happened yet, is all that stands for it.
 void section::fence_log() {
@@ -282,15 +293,19 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
     if (first_ != nullptr) first_->entered();
     if (offset >= pool_->file->shape().max_bytes) {
         if (registry::pool_of(address) != nullptr)
-            fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool",
-                  function_->name, function_->where, static_cast<unsigned long long>(bytes));
+            fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool; use a "
+                  "section for each",
+                  readable_name(function_->name), function_->where,
+                  static_cast<unsigned long long>(bytes));
         return outside;
     }
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
     if (!pool_->blocks.durable().covers(offset, bytes))
-        fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is", function_->name,
-              function_->where, static_cast<unsigned long long>(bytes),
-              static_cast<unsigned long long>(offset));
+        fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is: the "
+              "pointer leads into freed memory or none of the pool's, or the pool is damaged "
+              "(holdfast verify)",
+              readable_name(function_->name), function_->where,
+              static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset));
     if (first_ != nullptr && bytes > 0) first_->stores(offset, bytes, fresh(offset));
     return offset;
 }
@@ -304,6 +319,8 @@ void section::note_store(const void* address, std::uint64_t bytes) {
     if (!fresh(offset)) {
         if (keeping_) keep_overwritten(address, offset, bytes); // upholds (7)
         if (unfenced_ && !medium_.keeps_order()) fence();       // upholds (1)
+    } else if (buffered()) {
+        return store_to_own(address, bytes);
     }
     will_store(address, bytes);
 }
@@ -311,8 +328,9 @@ void section::note_store(const void* address, std::uint64_t bytes) {
 void section::keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes) {
     if (already_kept(offset, bytes)) return;
     if (bytes > pool_->file->shape().max_bytes - offset)
-        fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
-              function_->where, static_cast<unsigned long long>(bytes));
+        fatal("%s (%s) stores %llu bytes across the end of the pool: an index or a length is wrong",
+              readable_name(function_->name), function_->where,
+              static_cast<unsigned long long>(bytes));
     if (log_.fits_kept(bytes)) return log_.keep(offset, bytes, address); // nothing waits for it
     if (extend_if_room(bytes, purpose::data)) {
         log_.keep(offset, bytes, address);
@@ -326,6 +344,7 @@ void section::keep_overwritten(const void* address, std::uint64_t offset, std::u
 bool section::already_kept(std::uint64_t offset, std::uint64_t bytes) {
     if (first_ != nullptr && first_->kept(offset, bytes)) [[unlikely]]
         return true;
+    if (logged_long_.seen(epoch_, offset, bytes)) return true;
     if (bytes > logged_words::bytes_max)
         return overwritten_long_.seen_or_add(epoch_, offset, bytes);
     return logged_.seen(epoch_, offset, bytes) || overwritten_.seen_or_add(epoch_, offset, bytes);
@@ -336,22 +355,37 @@ void section::log_old_bytes(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = checked_offset(address, bytes);
     if (offset == outside || bytes == 0) return;
     if (!fresh(offset)) {
-        if (!already_logged(offset, bytes)) {
-            if (bytes > pool_->file->shape().max_bytes - offset)
-                fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
-                      function_->where, static_cast<unsigned long long>(bytes));
-            if (looks_closely()) [[unlikely]]
-                left_.push_back({offset, bytes, 0});
-            append(record_kind::old_bytes, offset, bytes, address);
-        }
+        append_old_bytes(address, offset, bytes);
         before_in_place_store();
     }
     will_store(address, bytes);
 }
 
+void section::log_ahead(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(running());
+    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
+    // What is wrong with the address, the store itself will say.
+    if (offset >= range_bytes_ &&
+        (first_ == nullptr || !pool_->blocks.durable().covers(offset, bytes)))
+        return;
+    if (bytes != 0 && !fresh(offset)) append_old_bytes(address, offset, bytes);
+}
+
+void section::append_old_bytes(const void* address, std::uint64_t offset, std::uint64_t bytes) {
+    if (already_logged(offset, bytes)) return;
+    if (bytes > pool_->file->shape().max_bytes - offset)
+        fatal("%s (%s) stores %llu bytes across the end of the pool: an index or a length is wrong",
+              readable_name(function_->name), function_->where,
+              static_cast<unsigned long long>(bytes));
+    if (summing_ || looks_closely()) [[unlikely]]
+        left_.push_back({offset, bytes, 0});
+    append(record_kind::old_bytes, offset, bytes, address);
+}
+
 bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
     if (first_ != nullptr && first_->logged(offset, bytes)) return true;
-    return logged_.seen_or_add(epoch_, offset, bytes);
+    if (bytes > logged_words::bytes_max) return logged_long_.seen_or_add(epoch_, offset, bytes);
+    return logged_long_.seen(epoch_, offset, bytes) || logged_.seen_or_add(epoch_, offset, bytes);
 }
 
 void* section::alloc(std::uint64_t bytes) {
@@ -388,6 +422,7 @@ void* section::alloc(std::uint64_t bytes) {
         return nullptr;
     }
     HF_ASSERT_SLOW(b.bytes == rounded); // what a re-execution will ask for
+    if (summing_) left_.push_back({b.offset, b.bytes, 0});
     append(record_kind::alloc, b.offset, b.bytes);
     allocs_.add(b);
     return base_ + b.offset;
@@ -406,22 +441,13 @@ void section::free(void* given) {
     }
     const block b = pool_->blocks.find(offset);
     if (offset == outside || b.bytes == 0 || frees_.covers(offset))
-        fatal("%s (%s) frees %p, which is no allocated block of the pool", function_->name,
-              function_->where, given);
+        fatal("%s (%s) frees %p, which is no allocated block of the pool: it was freed before, or "
+              "is not the "
+              "pointer that hf::make or hf_alloc gave",
+              readable_name(function_->name), function_->where, given);
     const bool logged = buffered() || (first_ != nullptr && first_->freed(offset));
     if (!logged) append(record_kind::free, b.offset, b.bytes);
     frees_.add(b);
-}
-
-void section::adopt(void* staged_block) {
-    HF_ASSERT_SLOW(running());
-    const std::uint64_t offset = checked_offset(staged_block, 0);
-    const auto found = std::ranges::find_if(staged_, [&](block b) { return b.offset == offset; });
-    if (found == staged_.end())
-        fatal("%s (%s) adopts %p, which this thread did not stage", function_->name,
-              function_->where, staged_block);
-    adopted_.push_back(*found);
-    staged_.erase(found);
 }
 
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
@@ -431,7 +457,8 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     if (relocated_) hf_relocated_raw_load(volatile_bytes, bytes, function_->where);
     if (first_ != nullptr) return first_->next_preserved(bytes);
     if (stored_)
-        fatal("%s (%s) calls vlog_preserve after a store to PM", function_->name, function_->where);
+        fatal("%s (%s) calls vlog_preserve after a store to PM: preserve first, store afterwards",
+              readable_name(function_->name), function_->where);
     append(record_kind::preserve, 0, bytes, volatile_bytes);
     // The section may change the original (a local, bytes of the pool): a re-execution reads what
     // was recorded, and so does the first run.
@@ -487,13 +514,23 @@ void section::commit(bool eager_mark) {
     HF_ASSERT_SLOW(running());
     ++persist::thread_counters().sections;
     if (!log_begun_) return end_unlogged();
+    // What the section before has left is durable before this one's mark, or its log, can be (11).
+    if (!buffered() && mark_due_ && log_stands_) fence();
+    const std::size_t deferred = dirty_.lines().size();
     publish_blocks();
-    const bool alone = pool_->lanes.section_threads.load(std::memory_order_acquire) == 1;
     // The thread that has the next turn on a shared lane writes over the log.
-    const bool may_wait = alone && !eager_mark && turns_ == nullptr && !medium_.keeps_order();
-    const bool lazy = may_wait && may_leave_stores() && may_be_lazy();
-    if (lazy) leave_stores();
-    if (stored_ && !(lazy && buffered())) {
+    const bool may_wait = !eager_mark && turns_ == nullptr && !medium_.keeps_order();
+    const bool lazy = summing_ ? may_leave_to_next()
+                               : may_wait && (buffered() ? may_leave_stores() : may_be_lazy());
+    log_stands_ = lazy && (buffered() || summing_);
+    if (log_stands_) leave_stores(deferred);
+    else if (lazy) {
+        state_->left[epoch_ % 2].start({}, 0);
+        leave_sums();
+    }
+    if (state_->lazy_lines != nullptr && state_->lazy_lines->listed() > lazy_lines_max)
+        state_->lazy_lines->flush_all(medium_); // under a fence that is to come anyway
+    if (stored_ && !log_stands_) {
         dirty_.flush_all(medium_);
         fence(); // the section's stores are durable before its mark
     }
@@ -503,46 +540,25 @@ void section::commit(bool eager_mark) {
         // Stores, and no locked operation: the next section's first loads need not wait for the
         // fence above.
         mark_due_ = true;
-        remember_left();
+        const std::uint64_t sum = remember_left();
         // Not flushed: when the process alone dies, this tells a finished section from one that
-        // may be rolled back. It may become durable all the same: not before the section is.
-        if (!buffered()) {
+        // may be rolled back. It may become durable all the same: not before the section is; or, of one
+        // that has left its stores, to no harm (11).
+        if (summing_) {
+            left_log_ = {log_.chain(), sum};
+            std::atomic_ref(header_->returned).store(sum, std::memory_order_release);
+            trace::announce(trace::store, &header_->returned, word_bytes);
+        } else if (!buffered()) {
             std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
             trace::announce(trace::store, &header_->committed, word_bytes);
         }
         state_->mark_due.store(epoch_, std::memory_order_release);
     } else {
-        store_mark(medium_, header_, epoch_);
-        if (!medium_.keeps_order()) fence(); // upholds (3), and (4) by not using it
-        forget_due();
-        release_freed();
-        no_longer_lazy();
+        settle_own_mark();
     }
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();
-}
-
-/// Makes this lane the one whose marks may be left out, unless another is.
-bool section::may_be_lazy() noexcept {
-    HF_ASSERT_SLOW(turns_ == nullptr); // the next turn writes over the log
-    std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_relaxed);
-    return lazy == lane_ ||
-           (lazy == lane_set::no_lane && pool_->lanes.lazy.compare_exchange_strong(lazy, lane_));
-}
-
-/// The mark of a later section is durable.
-void section::forget_due() noexcept {
-    HF_ASSERT_SLOW(!mark_due_);
-    if (state_->mark_due.load(std::memory_order_relaxed) != 0)
-        state_->mark_due.store(0, std::memory_order_relaxed);
-}
-
-/// Requires: no mark of this lane is due.
-void section::no_longer_lazy() noexcept {
-    HF_ASSERT_SLOW(!mark_due_);
-    if (pool_->lanes.lazy.load(std::memory_order_relaxed) == lane_)
-        pool_->lanes.lazy.store(lane_set::no_lane, std::memory_order_release);
 }
 
 void section::release(std::vector<block>& freed) {
@@ -555,36 +571,15 @@ void section::release_freed() {
     release(freed_);
 }
 
-void section::settle_mark() {
-    if (!mark_due_) return;
-    pool_->lanes.store_due_mark(lane_);
-    fence();
-    HF_ASSERT_SLOW(!mark_due_);
-    HF_ASSERT_SLOW(freed_.empty() && freed_before_.empty());
-}
-
-std::unique_lock<std::mutex> section::at_once(block b) {
-    HF_ASSERT_SLOW(current_section == nullptr);
-    HF_ASSERT_SLOW(pool_->blocks.durable().well_formed(b));
-    std::unique_lock<std::mutex> turn;
-    if (turns_ != nullptr) turn = std::unique_lock(*turns_);
-    if (medium_.loses_caches())
-        std::atomic_ref(header_->at_once).store(b.offset, std::memory_order_release);
-    return turn;
-}
-
-void section::leave() {
-    HF_ASSERT_SLOW(turns_ != nullptr || idle());
-    settle_mark();
-    no_longer_lazy();
-    if (counted_) pool_->lanes.section_threads.fetch_sub(1);
-    counted_ = false;
-}
-
 } // namespace hf
 
-// Here, so that it is inlined: it is called for every store.
+// Here, so that they are inlined: they are called for every store.
 extern "C" void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
     if (hf::section* s = hf::current_section)
         hf::without_exceptions("hf_note_store", [&] { s->note_store(address, bytes); });
+}
+
+extern "C" void hf_log_ahead(const void* address, std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
+    hf::without_exceptions("hf_log_ahead", [&] { hf::current_section->log_ahead(address, bytes); });
 }

@@ -29,11 +29,23 @@
 //     before, the log has sums, which tell whether the fence was passed that all of them share.
 //     So until its log is whole such a section can end as if it had never begun (abort.cpp).
 // (9) Such a log may stand for the section's stores: its lane's next log is durable under the fence
-//     that they are flushed for, and until that next log is written over, recovery replays this one before it.
-//     Only where the mark may be left out (4); whoever settles that mark fences the stores first. For other
-//     threads it is due until a later mark of the lane is: with both logs there both are replayed.
+//     that they are flushed for, by the next section, and until that next log is written over, recovery
+//     replays this one before it.
 //     What the section freed is handed out again one section later, when its log cannot be replayed.
-//     No lock in memory that has a sum changes before the mark is settled.
+//     No two lanes' logs may be replayed that change the same: a section that is about to change what a log
+//     of another lane stands for (left_stores.hpp) makes that one's mark durable first, before it has a log
+//     itself. They are told of lines, blocks taken and blocks freed; of the allocator's words each changes bits
+//     of its own. A section of another engine, which stores as it goes, settles all such marks when it begins.
+//     Whoever settles a mark fences the stores first.
+// (10) No lock in memory of which a log has the sum (5, 8) changes before the section's mark is settled: what was
+//     committed would not be believed.
+// (11) A section of engine undo may leave its stores to the first fence of its thread's next section
+//     (open_options::sections), while (4) lets marks be left out. Without that fence it is rolled back, behind the
+//     next one, and a power failure has taken what had returned. Whether the fence was passed the stores
+//     themselves tell: their sum is in the next section's begin record (lane.hpp, 7). So its memory goes to
+//     others one section later, as in (9); and of two sections that may be rolled back neither is another thread's.
+// (12) A store that needs no log waits for no record but the begin record that stands for the mark of the
+//     section before (4): until that is durable, that section may be run again, and read what is stored.
 #pragma once
 
 #include <base/assert.hpp>
@@ -98,6 +110,15 @@ public:
     void note_store(const void* address, std::uint64_t bytes);
     /// The old bytes are in the log, durable, when it returns; also notes the store.
     void log_old_bytes(const void* address, std::uint64_t bytes);
+    /// The old bytes are in the log, and durable before the section's next store in place: one of
+    /// these bytes, each of which the section will store to. Notes nothing.
+    void log_ahead(const void* address, std::uint64_t bytes);
+    /// Whether the engine takes the program's word for what needs no log (holdfast/selective.hpp).
+    bool selects() const noexcept { return engine_->sections == engine_sections::selected; }
+    /// Stores are to come that need no log (12); lazy ones need not be durable at the commit either.
+    void note_log_free(const void* address, std::uint64_t bytes);
+    void note_lazy(const void* address, std::uint64_t bytes);
+    static constexpr std::size_t lazy_lines_max = 64; // of a lane, behind a commit
     void* alloc(std::uint64_t bytes);
     void free(void* given);
     void adopt(void* staged_block);
@@ -112,6 +133,11 @@ public:
     /// Offset from pool start of a store that is to wait. 'outside': it leads to volatile memory, or
     /// to memory of the section's own, and is made at once; the latter is noted.
     std::uint64_t defer(const void* address, std::uint64_t bytes);
+    /// For each of these stores: an ordering point or two, where another thread's log stands for what is there (9).
+    void settle_under(std::uint64_t offset, std::uint64_t bytes) {
+        const auto first = reinterpret_cast<std::uintptr_t>(base_) + offset;
+        pool_->lanes.settle_under(first, first + bytes, lane_);
+    }
     bool changes_blocks() const noexcept {
         return !allocs_.empty() || !adopted_.empty() || !frees_.empty();
     }
@@ -122,7 +148,10 @@ public:
     void log_new_bytes(const void* stores, std::uint64_t bytes, bool last);
     /// An ordering point: the log and the section's own memory are durable.
     void make_log_durable();
-    /// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it.
+    /// So many granules from 'offset' on are about to be stored whole.
+    void note_deferred(std::uint64_t offset, std::uint64_t granules);
+    /// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it. A whole
+    /// granule has been noted.
     void store_deferred(deferred_store where, const std::byte* granule);
     /// Ends it as if it had never begun, before its log is whole. Ordering points only if that has been begun.
     void abort();
@@ -179,34 +208,40 @@ private:
     bool valid() const noexcept;
     bool buffered() const noexcept { return engine_->sections == engine_sections::buffered; }
     void start_log(const void* args, std::uint64_t args_bytes);
+    bool begins_where_left(const engine_row& next);
     void end_unlogged();
     bool may_leave_stores() const noexcept;
-    void leave_stores();
+    bool may_leave_to_next();
+    void leave_sums();
+    void leave_stores(std::size_t deferred);
+    void store_to_own(const void* address, std::uint64_t bytes);
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                 const void* payload = nullptr);
     bool extend(std::uint64_t payload_bytes);
     bool extend_if_room(std::uint64_t payload_bytes, purpose what);
+    bool may_store_unlogged(std::uint64_t offset, std::uint64_t bytes);
     void keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
     bool already_kept(std::uint64_t offset, std::uint64_t bytes);
     void before_in_place_store();
     void will_store(const void* address, std::uint64_t bytes);
     void fence();
     void fence_log();
+    void forget_mark();
+    void settle_own_mark();
     void append_staged(std::size_t sums);
     void forget_durable();
-    void remember_left() noexcept;
+    std::uint64_t remember_left() noexcept;
     void check_left() const noexcept;
     void check_filled() const noexcept;
     bool may_be_lazy() noexcept;
     void forget_due() noexcept;
     void no_longer_lazy() noexcept;
-    void settle_mark_of(std::uint32_t lane) noexcept;
     bool fresh(std::uint64_t offset) const noexcept;
     bool in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
+    void append_old_bytes(const void* address, std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;
-    void log_sum(record_kind kind, std::uint64_t offset, const filled_payload& sum);
     void log_adopted(block b, bool with_sums);
     void publish_blocks();
     void settle_blocks();
@@ -234,14 +269,13 @@ private:
     bool unfenced_ = false;   // records appended since the last fence
     bool stored_ = false;     // something was stored to PM
     doomed_by doomed_ = doomed_by::nothing;
-    bool mark_due_ = false; // the section before left its mark out (4)
-    // Around the memory whose sums are in the log and must hold until the section's stores are durable,
-    // or the log stands for them no more (8, 9). Empty: none.
-    std::uint64_t summed_first_ = 0, summed_end_ = 0;
-    std::uint32_t settled_lane_ = 0; // whose mark this thread made durable last
-    std::uint64_t settled_due_ = 0;  // that mark
+    bool mark_due_ = false;   // the section before left its mark out (4)
+    bool log_stands_ = false; // and its stores to the next fence (9), (11)
+    bool summing_ = false;    // this one may (11)
+    left_payload left_log_{}; // of the section before, if its stores are left (11)
     flush_set dirty_;
-    logged_words logged_;      // as old_bytes
+    logged_words logged_; // as old_bytes
+    kept_ranges logged_long_;
     logged_words overwritten_; // as overwritten
     kept_ranges overwritten_long_;
     bool keeping_ = false;            // what is overwritten (7)
@@ -265,7 +299,7 @@ private:
     alignas(16) std::byte keep_here_[512];
     first_run* first_ = nullptr; // of a section that runs again
     // In debug builds and under the crash checker: what the last section, whose mark is due, left
-    // of the inputs that it overwrote.
+    // of the inputs that it overwrote. Of one that may leave its stores (11), always: of them and its blocks.
     struct left_bytes {
         std::uint64_t offset;
         std::uint64_t bytes;
@@ -292,7 +326,8 @@ inline void section::will_store(const void* address, std::uint64_t bytes) {
     stored_ = true;
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);
-    if (medium_.loses_caches()) dirty_.add(address, bytes);
+    // Where nothing need be flushed, too: other threads are told of lines (9).
+    if (!medium_.keeps_order()) dirty_.add(address, bytes);
 }
 
 /// Adds 'by' to every pool pointer among packed arguments that is not null.
@@ -300,6 +335,13 @@ void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by
 
 /// The section open on this thread, or null.
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
+
+/// The section on this thread has ended: its caller may be promised what it has made durable.
+inline void leave_section() noexcept {
+    const hf::medium pm = current_section->pool().file->medium();
+    current_section = nullptr;
+    pm.end_group();
+}
 
 /// Opens a section of 'engine' for 'function', or joins the one that is open; 1 when it opened one.
 int begin_section(const engine_row& engine, const hf_txfunc& function, const void* args,

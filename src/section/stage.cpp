@@ -2,6 +2,7 @@
 //
 // The allocator's public face outside txfuncs: staging.
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
@@ -46,11 +47,24 @@ void unstage_in(pool::impl& pool, void* staged_block) {
 pool::impl& pool_around(const void* address, const char* call) noexcept {
     pool::impl* pool = registry::pool_of(address);
     if (pool == nullptr) registry::refuse_parents(address, call);
-    if (pool == nullptr) fatal("%s(%p): not in an open pool", call, address);
+    if (pool == nullptr)
+        fatal("%s(%p): not in an open pool: pass an address in one", call, address);
     return *pool;
 }
 
 } // namespace
+
+void section::adopt(void* staged_block) {
+    HF_ASSERT_SLOW(running());
+    const std::uint64_t offset = checked_offset(staged_block, 0);
+    const auto found = std::ranges::find_if(staged_, [&](block b) { return b.offset == offset; });
+    if (found == staged_.end())
+        fatal("%s (%s) adopts %p, which this thread did not stage, or has adopted before: "
+              "hf::stage it first",
+              readable_name(function_->name), function_->where, staged_block);
+    adopted_.push_back(*found);
+    staged_.erase(found);
+}
 
 result<void*> stage(pool& in, std::size_t bytes) try {
     HF_ASSERT(current_section == nullptr);
@@ -131,10 +145,7 @@ void unstage(void* staged_block) noexcept {
 void settle(pool& in) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();
-    const std::uint32_t lazy = pool.lanes.lazy.load(std::memory_order_acquire);
-    if (lazy == lane_set::no_lane || pool.lanes[lazy].mark_due.load() == 0) return;
-    pool.lanes.store_due_mark(lazy);
-    pool.file->medium().fence(); // durable before anything the caller stores
+    pool.lanes.settle_all(); // durable before anything the caller stores
 }
 
 void trim(pool& in) noexcept try {

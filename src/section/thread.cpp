@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <open/registry.hpp>
 #include <section/thread.hpp>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstring>
 #include <pthread.h>
 #include <utility>
@@ -49,6 +51,7 @@ attachment& attach_to(pool::impl& pool, std::uint32_t lane, std::mutex* turns) {
 }
 
 attachment& attach_new(pool::impl& pool) {
+    if (!pool.file->in_memory()) persist::count_this_thread();
     {
         std::scoped_lock held{registry::guard()};
         std::erase_if(mine.all, [](const auto& a) { return !registry::is_open(a->instance); });
@@ -66,7 +69,10 @@ attachment& attach_new(pool::impl& pool) {
 pool::impl& sole_pool(const char* what) {
     pool::impl* pool = registry::only_pool();
     if (pool == nullptr) registry::refuse_parents(nullptr, what);
-    if (pool == nullptr) fatal("%s outside a section needs exactly one open pool", what);
+    if (pool == nullptr)
+        fatal("%s: no argument says which pool, so exactly one must be open in this process: open "
+              "one, or pass a pointer into the one that is meant",
+              readable_name(what));
     return *pool;
 }
 
@@ -94,7 +100,18 @@ void no_memory_for(const char* call) noexcept {
     if (open == nullptr || open->function() == nullptr) fatal("out of memory in %s", call);
     fatal("out of memory in %s: section %s (%s) ends here, and the process with it; the next open "
           "completes it or rolls it back",
-          call, open->function()->name, open->function()->where);
+          call, readable_name(open->function()->name), open->function()->where);
+}
+
+/// "argument 2", counted as people count; of a closure "a captured pointer".
+struct argument_in_words {
+    char text[32];
+};
+static argument_in_words argument(const hf_txfunc& function, std::uint64_t index) noexcept {
+    argument_in_words out{};
+    if (is_closure(function.name)) std::snprintf(out.text, sizeof out.text, "a captured pointer");
+    else std::snprintf(out.text, sizeof out.text, "argument %u", static_cast<unsigned>(index) + 1);
+    return out;
 }
 
 section& section_for(const engine_row& engine, const hf_txfunc& function, const void* args) {
@@ -109,23 +126,38 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
             registry::pool_of(pointer) == nullptr)
             continue;
         if (pool != nullptr)
-            fatal("%s (%s): argument %llu points outside the pool of the arguments before it",
-                  function.name, function.where, static_cast<unsigned long long>(i));
+            fatal("%s (%s): %s (%p) points outside the pool of those before it: a section works on "
+                  "one "
+                  "pool; pass pointers into that, and copy what is elsewhere first",
+                  readable_name(function.name), function.where, argument(function, i).text,
+                  pointer);
         pool = registry::pool_of(pointer);
         if (pool == nullptr) registry::refuse_parents(pointer, function.name);
         // A section that is never re-executed may be given what dies with the process.
         if (pool == nullptr && engine.sections == engine_sections::buffered) continue;
         if (pool == nullptr)
-            fatal("%s (%s): argument %llu (%p) points to volatile memory, which a re-execution "
-                  "would not find: "
-                  "read it through hf::vlog_preserve only",
-                  function.name, function.where, static_cast<unsigned long long>(i), pointer);
+            fatal("%s (%s): %s (%p) points to volatile memory, or into a pool that is closed, "
+                  "which a "
+                  "re-execution would not find: pass the value itself, allocate the object in the "
+                  "pool, or read it through hf::vlog_preserve only",
+                  readable_name(function.name), function.where, argument(function, i).text,
+                  pointer);
     }
     return attach(pool != nullptr ? *pool : sole_pool(function.name)).work;
 }
 
 /// No log names the block: its chunk's entry is durable before its bit, or a failure could leave a
 /// bit that is no block.
+std::unique_lock<std::mutex> section::at_once(block b) {
+    HF_ASSERT_SLOW(current_section == nullptr);
+    HF_ASSERT_SLOW(pool_->blocks.durable().well_formed(b));
+    std::unique_lock<std::mutex> turn;
+    if (turns_ != nullptr) turn = std::unique_lock(*turns_);
+    if (medium_.loses_caches())
+        std::atomic_ref(header_->at_once).store(b.offset, std::memory_order_release);
+    return turn;
+}
+
 static void publish_at_once(pool::impl& pool, section& work, block b) {
     const hf::medium pm = pool.file->medium();
     HF_ASSERT_SLOW(!pool.blocks.durable().bit(b.offset));
@@ -153,7 +185,11 @@ void free_at_once(void* given) {
     pool::impl* pool = registry::pool_of(given);
     const block b = pool == nullptr ? block{0, 0} : pool->blocks.find(pool->offset_of(given));
     if (pool == nullptr) registry::refuse_parents(given, "hf_free");
-    if (b.bytes == 0) fatal("hf_free(%p): no allocated block of an open pool", given);
+    if (b.bytes == 0)
+        fatal("hf_free(%p): no allocated block of an open pool: it was freed before, belongs to a "
+              "pool that is "
+              "closed, or came from malloc or new",
+              given);
     if (pool->file->read_only())
         fatal("%s: hf_free(%p): the pool is open read-only", pool->file->path().c_str(), given);
     attachment& mine = attach(*pool); // may find no memory: before anything is changed

@@ -2,6 +2,7 @@
 //
 // What hf::tx, hf::allocator and the C library's functions for sections ask of the runtime.
 #include <base/assert.hpp>
+#include <base/names.hpp>
 #include <open/registry.hpp>
 #include <pool/fault_guard.hpp>
 #include <section/c_library.hpp>
@@ -34,19 +35,23 @@ void hf_c_overwrite(const void* address, std::uint64_t bytes) noexcept {
 void hf_section_in(const void* address) noexcept {
     const hf::section* s = hf::current_section;
     if (s == nullptr || s->pool().contains(address)) return;
-    hf::fatal("hf::tx is called in section %s (%s), which works on another pool",
-              s->function()->name, s->function()->where);
+    hf::fatal(
+        "hf::tx is called in section %s (%s), which works on another pool: end that section first",
+        hf::readable_name(s->function()->name), s->function()->where);
 }
 
 void hf_pool_full(std::size_t bytes) noexcept {
     hf::fault_guard::fatal_means(hf::errc::pool_full);
     hf::section* s = hf::current_section;
     if (s != nullptr) s->give_up();
-    if (s == nullptr) hf::fatal("hf::allocator: no room for %zu bytes: the pool is full", bytes);
+    if (s == nullptr)
+        hf::fatal(
+            "hf::allocator: no room for %zu bytes: the pool is full; raise open_options::max_bytes",
+            bytes);
     hf::fatal("%s: hf::allocator: no room for %zu bytes in section %s (%s): the pool is full at "
               "%llu bytes",
-              s->pool().file->path().c_str(), bytes, s->function()->name, s->function()->where,
-              static_cast<unsigned long long>(s->pool().file->size_bytes()));
+              s->pool().file->path().c_str(), bytes, hf::readable_name(s->function()->name),
+              s->function()->where, static_cast<unsigned long long>(s->pool().file->size_bytes()));
 }
 
 } // extern "C"

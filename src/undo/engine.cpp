@@ -1,8 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
-// Its commit mark is durable before the section returns: a section without one is undone.
+// Its commit mark is durable before the section returns: a section without one is undone. Unless its stores are
+// left to the next section (section.hpp, 11): then their sum tells whether they are durable, and where they
+// are not, that section's old bytes are put back, and then its own.
 #include <base/assert.hpp>
+#include <log/restore.hpp>
+#include <pool/believed.hpp>
+#include <pool/file_checks.hpp>
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/section.hpp>
@@ -10,22 +15,85 @@
 
 #include <holdfast/undo.hpp>
 
+#include <fmt/format.h>
+
+#include <cstring>
+
 namespace hf::undo {
 namespace {
+
+/// Calls 'visit(offset, bytes)' for what the section stored to, as its log tells.
+template <class Visit> void for_each_stored(const pending_section& section, Visit&& visit) {
+    for (const record_view& r : section.records)
+        if (r.kind == record_kind::old_bytes || (r.kind == record_kind::alloc && r.offset != 0))
+            visit(r.offset, r.bytes);
+}
+
+std::uint64_t sum_now(const pool_file& file, const pending_section& section) {
+    sum_of_stores all(section.begin.epoch);
+    for_each_stored(section, [&](std::uint64_t offset, std::uint64_t bytes) {
+        trace::announce(believed::checked, file.base() + offset, bytes);
+        all.add(file.base() + offset, bytes);
+    });
+    return all.sum();
+}
+
+/// Makes a section durable that has stored all that it was to. Idempotent.
+void complete(pool::impl& pool, const pending_section& section) {
+    pool_file& file = *pool.file;
+    const medium pm = file.medium();
+    for_each_stored(section, [&](std::uint64_t offset, std::uint64_t bytes) {
+        pm.flush(file.base() + offset, bytes);
+    });
+    heap& blocks = pool.blocks.durable();
+    const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
+    for (const record_view& r : section.records) {
+        if (r.kind == record_kind::alloc && r.offset != 0)
+            blocks.publish({r.offset, r.bytes}, dirty);
+        if (r.kind != record_kind::free) continue;
+        pool.blocks.find(r.offset); // its chunk's state must be known before it changes
+        blocks.retract({r.offset, r.bytes}, dirty);
+    }
+    pm.fence();
+}
 
 class undo_engine final : public section_engine {
 public:
     const engine_row& row() const noexcept override { return engine_rows::undo; }
     /// Rolling back needs no function of this build.
-    status check(const pool::impl&, const pending_section&) const override { return {}; }
+    status check(const pool::impl& pool, const pending_section& section) const override {
+        if (section.args.empty() || section.args.size() == sizeof(left_payload)) return {};
+        return refusal(pool.file->path(), errc::corrupt,
+                       fmt::format("log of lane {}: a section of engine undo begins with {} bytes, "
+                                   "0 or {} expected",
+                                   section.lane, section.args.size(), sizeof(left_payload)));
+    }
 
 protected:
     void recover(pool::impl& pool, pending_section& pending,
                  section_recovery& state) const override {
         HF_ASSERT_SLOW(current_section == nullptr);
-        HF_ASSERT_SLOW(pending.begin.args_bytes == 0);
-        roll_back(pool, pending);
-        ++state.count[recovery_verb::roll_back];
+        pool_file& file = *pool.file;
+        lane_header* const header = lane_at(file, pending.lane);
+        const pending_section* const earlier = pending.earlier.get();
+        // What it has returned for is there, and so is all before it. 0: no section of the lane has ever left its
+        // stores to the next, and none is summed.
+        const bool returned = header->returned != 0 && header->returned == sum_now(file, pending);
+        bool earlier_returned = returned;
+        if (!returned) restore_old_bytes(file, pending, restored::everything);
+        if (!returned && earlier != nullptr) { // upholds section.hpp, 11
+            left_payload left;
+            std::memcpy(&left, pending.args.data(), sizeof left);
+            earlier_returned = left.sum == sum_now(file, *earlier);
+            if (!earlier_returned) restore_old_bytes(file, *earlier, restored::everything);
+        }
+        if (earlier_returned && earlier != nullptr) complete(pool, *earlier);
+        if (returned) complete(pool, pending); // it may have freed what that one took
+        store_mark(file.medium(), header, pending.begin.epoch);
+        file.medium().fence();
+        release_blocks(pool, pending, returned);
+        if (earlier != nullptr) release_blocks(pool, *earlier, earlier_returned);
+        ++state.count[returned ? recovery_verb::replay : recovery_verb::roll_back];
     }
 };
 
@@ -50,7 +118,7 @@ int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
 void hf_undo_commit(void) noexcept {
     HF_ASSERT_SLOW(hf::current_section != nullptr);
     hf::without_exceptions("hf_undo_commit", [] { hf::current_section->commit(true); });
-    hf::current_section = nullptr;
+    hf::leave_section();
 }
 
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {

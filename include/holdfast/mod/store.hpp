@@ -6,9 +6,9 @@
 //
 //   root cell ── word ──> nodes of the current version        (named, durable; docs/format/mod.md)
 //
-// (1) A node that a durable word may reach is never stored to, but for one element in one store
-//     while nobody holds a version (writing::overwrite). A shadow's nodes are fresh: made since it
-//     began, reachable from nothing durable.
+// (1) A node that a durable word may reach is never stored to, but for one element in one store, or
+//     two by a record, while nobody holds a version (writing::overwrite, exchange). A shadow's nodes
+//     are fresh: made since it began, reachable from nothing durable.
 // (2) A commit flushes every fresh node, fences, then stores the root's word: its one ordering
 //     point. A crash keeps the word's old value or its new one, and both reach whole nodes.
 // (3) A node that a commit replaced is retired. It is reused when the new word is durable and no
@@ -46,13 +46,9 @@ inline constexpr std::uint64_t reach_bytes = (std::uint64_t{ref_max} + 1) * gran
 /// Largest node.
 inline constexpr std::size_t node_bytes_max = std::size_t{1} << 30;
 
-/// When a committed update survives a power failure. A killed process loses no update that has
-/// returned, and with on_return none that a snapshot has seen.
-enum class durability : std::uint8_t {
-    by_next_section, // 1 ordering point: when this thread's next update of the store, or settle(),
-                     // returns. What a section did after the update may be kept without it
-    on_return,       // 2 ordering points
-};
+/// When a committed update survives a power failure: by_next_section takes 1 ordering point, and what a section
+/// did after the update may be kept without it; on_return 2, and no update is lost that a snapshot has seen.
+using hf::durability;
 
 /// Receives nodes, one call for each reference to one.
 class visitor {
@@ -286,6 +282,14 @@ public:
         /// Threads:  a snapshot that comes in between helps the store along, or prevents it: it
         ///           never waits and never sees an element change.
         bool overwrite(std::byte* at, const void* next, std::size_t bytes) noexcept;
+        /// As overwrite, two elements that change places; by a record of both. False, too, while another
+        /// root's elements do. Durable on return, whatever the root's durability.
+        ///
+        /// Requires: both as of overwrite, and not the same.
+        /// Ordering: 1 point; 2 when something that this thread, or this root's last writer, did in the
+        ///           store is not durable and in no record.
+        /// Crash:    both are exchanged, or neither.
+        bool exchange(std::byte* one, std::byte* other, std::size_t bytes) noexcept;
 
     private:
         friend class root;
