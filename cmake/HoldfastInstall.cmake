@@ -3,6 +3,19 @@
 # What cmake --install leaves: public headers, the runtime's libraries, the plugin and its wrappers, the
 # crash checker, the server and the command, a CMake package and a pkg-config file. Everything finds
 # everything else relative to itself, so the tree may be moved.
+# First of all: what is installed has been built.
+set(built holdfast-kv holdfast-kv-undo holdfast-kv-mod holdfast_command hf_crash holdfast-plugin hf_c)
+set(built_files "")
+foreach(target IN LISTS built)
+  if(TARGET ${target})
+    string(APPEND built_files " \"$<TARGET_FILE:${target}>\"")
+  endif()
+endforeach()
+install(CODE "foreach(file IN ITEMS${built_files})
+  if(NOT EXISTS \"\${file}\")
+    message(FATAL_ERROR \"Holdfast is not built yet, \${file} is missing: run 'make build' first, or 'cmake --build ${PROJECT_BINARY_DIR}'\")
+  endif()
+endforeach()")
 foreach(module IN LISTS HOLDFAST_MODULES)
   set_target_properties(hf_${module} PROPERTIES EXPORT_NAME ${module})
   list(APPEND libraries hf_${module})
@@ -17,17 +30,18 @@ if(HOLDFAST_COMPILER) # the crash checker, and all of the above once more, for i
   endforeach()
 endif()
 install(EXPORT holdfast NAMESPACE holdfast:: FILE holdfastTargets.cmake DESTINATION lib/cmake/holdfast)
-install(FILES cmake/holdfastConfig.cmake DESTINATION lib/cmake/holdfast)
 include(CMakePackageConfigHelpers)
-write_basic_package_version_file(${CMAKE_BINARY_DIR}/holdfastConfigVersion.cmake
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
-install(FILES ${CMAKE_BINARY_DIR}/holdfastConfigVersion.cmake DESTINATION lib/cmake/holdfast)
+install(FILES ${PROJECT_BINARY_DIR}/holdfastConfigVersion.cmake DESTINATION lib/cmake/holdfast)
 set(HOLDFAST_LIBRARIES ${HOLDFAST_MODULES}) # a linker wants those that use others before them
 list(TRANSFORM HOLDFAST_LIBRARIES PREPEND -lhf_)
 list(REVERSE HOLDFAST_LIBRARIES)
 list(JOIN HOLDFAST_LIBRARIES " " HOLDFAST_LIBRARIES)
-configure_file(cmake/holdfast.pc.in ${CMAKE_BINARY_DIR}/holdfast.pc @ONLY)
-install(FILES ${CMAKE_BINARY_DIR}/holdfast.pc DESTINATION lib/pkgconfig)
+configure_file(cmake/holdfast.pc.in ${PROJECT_BINARY_DIR}/holdfast.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION lib/pkgconfig)
+configure_file(cmake/holdfastConfig.cmake.in ${PROJECT_BINARY_DIR}/holdfastConfig.cmake @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/holdfastConfig.cmake DESTINATION lib/cmake/holdfast)
 install(FILES LICENSE README.md DESTINATION share/doc/holdfast)
 
 if(HOLDFAST_COMPILER)
@@ -35,5 +49,7 @@ if(HOLDFAST_COMPILER)
   install(PROGRAMS ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/holdfast-clang
                    ${CMAKE_RUNTIME_OUTPUT_DIRECTORY}/holdfast-clang++ DESTINATION bin)
   install(FILES cmake/HoldfastInstrument.cmake DESTINATION lib/cmake/holdfast)
-  install(TARGETS holdfast-kv holdfast_command RUNTIME DESTINATION bin)
+endif()
+if(HOLDFAST_COMPILER AND HOLDFAST_PROGRAMS) # the server's engines are programs of their own, side by side
+  install(TARGETS holdfast-kv holdfast-kv-undo holdfast-kv-mod holdfast_command RUNTIME DESTINATION bin)
 endif()

@@ -7,7 +7,8 @@
 # any code, and none waits for fewer fences (docs/guide/choosing-an-engine.md). Call it when the target has all its sources. The engines are those of
 # the table (holdfast/abi/engines.def) that have sections, and none. Options, without their leading
 # dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engine ido counts what iDO
-# logging would log, for comparison: nothing is recovered. Engine none leaves the functions plain, and
+# logging would log, for comparison: nothing is recovered. Engine justdo makes sections that go on where a crash has
+# stopped them, and take pool locks inside. Engine none leaves the functions plain, and
 # defines HOLDFAST_UNINSTRUMENTED: without it, or an engine, pools refuse such a program.
 #
 # holdfast_trace(<target>)
@@ -64,8 +65,14 @@ endfunction()
 # Adds the plugin to the compilation of a target, once. Sets <file_variable> to its path, a
 # generator expression.
 function(_holdfast_add_plugin target caller file_variable)
+  get_target_property(sources ${target} SOURCES)
   foreach(language C CXX)
-    if(CMAKE_${language}_COMPILER_LOADED AND
+    set(endings "c")
+    if(language STREQUAL "CXX")
+      set(endings "cc|cpp|cxx|cppm|C")
+    endif()
+    # Another language's compiler may be any.
+    if(CMAKE_${language}_COMPILER_LOADED AND "${sources}" MATCHES "\\.(${endings})(;|$)" AND
        NOT (CMAKE_${language}_COMPILER_ID STREQUAL "Clang" AND
             CMAKE_${language}_COMPILER_VERSION MATCHES "^19\\."))
       message(FATAL_ERROR
@@ -194,6 +201,7 @@ function(holdfast_crash_program name)
                         "SOURCES (got '${ARG_UNPARSED_ARGUMENTS}')")
   endif()
   add_executable(${name} ${ARG_SOURCES})
+  target_compile_features(${name} PRIVATE cxx_std_20) # what holdfast::crash's headers need
   if(TARGET hf_crash)
     target_link_libraries(${name} PRIVATE hf_crash)
   else()

@@ -70,6 +70,19 @@ static cl::opt<bool>
     Refine("holdfast-refine",
            cl::desc("Remove unexposed and shadowed clobber candidates"),
            cl::init(true));
+static cl::opt<bool>
+    Batch("holdfast-batch",
+          cl::desc("Make log entries ahead of their writes, together"),
+          cl::init(true));
+
+static cl::opt<bool> BetweenLocks(
+    "holdfast-between-locks",
+    cl::desc("Sections without a mark, from the first lock to the last unlock"),
+    cl::init(false));
+static cl::opt<bool> Regions(
+    "holdfast-regions",
+    cl::desc("One resume point for stores that can be made again together"),
+    cl::init(false));
 
 static cl::opt<bool>
     Trace("holdfast-trace",
@@ -83,7 +96,7 @@ static cl::opt<bool>
                 cl::init(false));
 
 SectionOptions holdfast::commandLineOptions() {
-  return {Engine, Parts, Refine};
+  return {Engine, Parts, Refine, Batch, BetweenLocks, Regions};
 }
 
 namespace {
@@ -116,8 +129,12 @@ struct RelocatePass : PassInfoMixin<RelocatePass> {
                                "link-time optimisation: compile with -fno-lto");
       return PreservedAnalyses::all();
     }
-    if (Engine && Engine->Logs == LoggedWrites::buffered &&
-        M.getFunction(Engine->callee("begin"))) {
+    if (Engine &&
+        is_contained({LoggedWrites::buffered, LoggedWrites::steps},
+                     Engine->Logs) &&
+        any_of(ArrayRef<StringRef>{"begin", "enter"}, [&](StringRef Step) {
+          return M.getFunction(Engine->callee(Step));
+        })) {
       M.getContext().emitError("-holdfast-relocatable does not work with "
                                "sections of engine " +
                                Engine->Name);

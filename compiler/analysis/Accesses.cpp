@@ -125,6 +125,11 @@ private:
       write(Call, Memory->getRawDest(), 0, Memory->getLength());
       return;
     }
+    if (isSelection(Call)) {
+      Found.Selections.push_back(
+          {&Call, rangeOf(Call.getArgOperand(0), 0, Call.getArgOperand(1))});
+      return;
+    }
     switch (classifyCall(Call).Kind) {
     case CallKind::Body:
       // Its writes are logged inside; its reads may be of anything.

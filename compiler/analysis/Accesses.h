@@ -46,9 +46,16 @@ struct Write {
   int Source = -1;             ///< operand to take that length from
 };
 
+/// Where the program says that stores to these bytes need no log.
+struct Selection {
+  llvm::Instruction *At;
+  Range Where;
+};
+
 struct Accesses {
   llvm::SmallVector<Read, 16> Reads;   ///< of memory that may hold inputs
   llvm::SmallVector<Write, 16> Writes; ///< of memory that may be PM
+  llvm::SmallVector<Selection, 4> Selections;
 };
 
 /// Collects the accesses of 'F'. Stores to locals are not listed, nor are reads

@@ -313,8 +313,6 @@ static bool isStandardException(StringRef Name) {
   return false;
 }
 
-static bool isLibraryThrow(const CallBase &Call, StringRef Name);
-
 int thrownText(const CallBase &Call) {
   const Function *Callee = calledFunction(Call);
   if (!Callee)
@@ -421,6 +419,11 @@ static std::string whyForbidden(StringRef Name) {
     return "volatile allocation by " + Pretty +
            " is not atomic with the section: use hf::make and hf::destroy";
   return whyHidden(Name, Pretty);
+}
+
+/// A member function of hf::shared_mutex.
+static bool isPoolLock(StringRef Name) {
+  return Name.starts_with("_ZN2hf12shared_mutex");
 }
 
 /// Where this process happens to have its stack, and modes of its thread.
@@ -562,7 +565,8 @@ CallMeaning classifyCall(const CallBase &Call) {
   if (Name == "hf_vlog_preserve")
     return {CallKind::Preserve, ""};
   if (Name == "hf_free" || Name == "hf_adopt" || Name == "hf_crash_point" ||
-      Name == AbortSection || Name == "hf_section_in" || Name == LinkGuard)
+      Name == AbortSection || Name == "hf_section_in" || Name == LinkGuard ||
+      isSelection(Call))
     return {CallKind::NoAccess, ""};
   if (Callee->hasFnAttribute(PureAttr) || Call.hasFnAttr(PureAttr))
     return {CallKind::NoAccess, ""};
@@ -585,6 +589,8 @@ CallMeaning classifyCall(const CallBase &Call) {
     return {CallKind::Reads, ""};
   if (touchesNoMemory(Name))
     return {CallKind::NoAccess, ""};
+  if (isPoolLock(Name))
+    return {CallKind::Locks, whyForbidden(Name)};
   if (isExceptionRuntime(Name) || isStandardException(Name) || isVarying(Name))
     return {CallKind::Unrepeatable, whyForbidden(Name)};
   return {CallKind::Forbidden, whyForbidden(Name)};

@@ -4,6 +4,10 @@
 #ifndef HOLDFAST_COMPILER_CALLS_H
 #define HOLDFAST_COMPILER_CALLS_H
 
+#include "analysis/Names.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/IR/Function.h"
 #include "llvm/IR/InstrTypes.h"
 #include <string>
 
@@ -18,8 +22,10 @@ enum class CallKind {
   Writes,   ///< memcpy and relatives: writes a range (see Accesses.h)
   Logs,     ///< the runtime's version of a library function: reads through its
             ///< arguments, logs what it overwrites
-  Terminates,   ///< does not come back: abort, a failed assertion
-  Throws,       ///< the standard library's out-of-line throw
+  Terminates, ///< does not come back: abort, a failed assertion
+  Throws,     ///< the standard library's out-of-line throw
+  Locks,      ///< takes or releases a lock of the pool: only for sections that
+              ///< go on where they were; Why says it to others
   Unrepeatable, ///< touches no memory of the application, but may do something
                 ///< else when it is run again, or throw: only for sections that
                 ///< are never re-executed and can be taken back; Why says it
@@ -28,7 +34,7 @@ enum class CallKind {
 
 struct CallMeaning {
   CallKind Kind;
-  std::string Why; ///< of a Forbidden or Unrepeatable call
+  std::string Why; ///< of a Forbidden, Unrepeatable or Locks call
 };
 
 CallMeaning classifyCall(const llvm::CallBase &Call);
@@ -51,6 +57,13 @@ bool mayUnwind(const llvm::CallBase &Call);
 /// The function a call names, through casts and aliases; null for an indirect
 /// call.
 llvm::Function *calledFunction(const llvm::CallBase &Call);
+
+/// Whether it says of stores to come that they need no log. It touches no memory.
+inline bool isSelection(const llvm::CallBase &Call) {
+  const llvm::Function *Callee = calledFunction(Call);
+  return Callee &&
+         llvm::is_contained({LogFreeName, LazyName}, Callee->getName());
+}
 
 /// The function of the runtime that sections call instead of the C library's of
 /// this name; empty: none.

@@ -3,7 +3,8 @@
 // Clobber analysis (Clobber §4.4), for one function of a section:
 //
 // 1. Candidate input reads: every read of memory that may hold an input, unless
-//    a write that dominates it covers its bytes.
+//    a write that dominates it covers its bytes. Of a called function, what it
+//    promises at most to read (CalleeReads.cpp).
 // 2. Candidate clobber writes: every write of such memory that may follow a
 //    candidate read and may alias it. In a helper, everything was read before
 //    entry, so every such write is a candidate. Fresh memory holds no inputs:
@@ -30,6 +31,7 @@
 //       instance of v. (Else a path from v to B around A, put behind the first
 //       path to v, would reach B without A.)
 #include "analysis/ClobberWrites.h"
+#include "analysis/CalleeReads.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
@@ -55,6 +57,7 @@ STATISTIC(NumShadowed, "Candidates removed: an earlier write covers them");
 STATISTIC(NumUnexposed,
           "Candidates removed: what they overwrite was never an input");
 STATISTIC(NumLogged, "Writes logged");
+STATISTIC(NumSelected, "Writes that the program says need no log");
 
 static cl::opt<bool>
     Account("holdfast-account",
@@ -123,6 +126,7 @@ public:
     // compared.
     Batch.enableCrossIterationMode();
     Count.Writes = Found.Writes.size();
+    narrowCalleeReads(Found.Reads, Fresh, Tree, Loops);
     erase_if(Found.Reads, [&](const Read &R) { return isOwnResult(R); });
     NumInputReads += Found.Reads.size();
   }
@@ -130,6 +134,8 @@ public:
   SmallVector<LoggedWrite, 16> decide() {
     SmallVector<LoggedWrite, 16> Result;
     for (const Write &W : Found.Writes) {
+      if (isSelected(W))
+        continue; // the call that says so has noted it
       bool Log = mustLog(W);
       Count.Logged += Log;
       Result.push_back({W, Log});
@@ -182,6 +188,17 @@ private:
            });
   }
 
+  /// The program has said, on every way here, that stores to all of these bytes
+  /// need no log. (I) makes this sound: it is said of the same address.
+  bool isSelected(const Write &W) {
+    if (none_of(Found.Selections, [&](const Selection &S) {
+          return Tree.dominates(S.At, W.At) && S.Where.covers(W.Where);
+        }))
+      return false;
+    ++NumSelected;
+    return true;
+  }
+
   bool mustLog(const Write &W) {
     const LoggedWrites Logs = Options.Engine->Logs;
     if (Logs == LoggedWrites::regions)
@@ -192,7 +209,8 @@ private:
     }
     if (Logs == LoggedWrites::inputs && Options.Parts == LogParts::VLogOnly)
       return false;
-    bool Blanket = Logs == LoggedWrites::writes || As == Role::Helper;
+    bool Blanket = Logs == LoggedWrites::writes ||
+                   Logs == LoggedWrites::selected || As == Role::Helper;
     if (!Blanket &&
         none_of(Found.Reads, [&](const Read &R) { return mayClobber(W, R); }))
       return false;

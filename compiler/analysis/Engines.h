@@ -16,8 +16,10 @@ enum class LoggedWrites {
   none,     ///< the engine has no sections
   inputs,   ///< those that may overwrite what the section has read
   writes,   ///< every one, but of fresh memory
+  selected, ///< the same, but of what the program says needs none
   regions,  ///< every one, and where an idempotent region ends
   buffered, ///< none: they go to the section's write buffer, where reads look
+  steps,    ///< none: every one is a step, behind which the section goes on
 };
 
 struct EngineInfo {
@@ -25,6 +27,8 @@ struct EngineInfo {
   unsigned Bit; ///< in durable formats; 0: the engine keeps nothing in a pool
   LoggedWrites Logs;
 
+  /// Whether its sections go on where they were.
+  bool resumes() const { return Logs == LoggedWrites::steps; }
   /// Names the runtime's function for 'Step' of a section: hf_NAME_STEP.
   std::string callee(llvm::StringRef Step) const;
 };

@@ -29,6 +29,14 @@ inline constexpr llvm::StringLiteral NameAttr = "holdfast.name";
 /// The runtime's function that takes a section back.
 inline constexpr llvm::StringLiteral AbortSection = "hf_abort_section";
 
+/// The runtime's function that makes an entry of the log, whichever the engine.
+inline constexpr llvm::StringLiteral LogAheadName = "hf_log_ahead";
+
+/// The runtime's functions that are told of stores that need no log, and need not
+/// be durable at the commit, either (holdfast/selective.hpp).
+inline constexpr llvm::StringLiteral LogFreeName = "hf_log_free";
+inline constexpr llvm::StringLiteral LazyName = "hf_lazy";
+
 /// The runtime's function that is told of what the C library overwrites.
 inline constexpr llvm::StringLiteral LibraryOverwrite = "hf_c_overwrite";
 
@@ -58,6 +66,15 @@ struct SectionOptions {
   LogParts Parts = LogParts::All;
   /// Whether unexposed and shadowed candidates are removed (Clobber Fig. 5).
   bool Refine = true;
+  /// Whether log entries are made ahead of their writes (LogsAhead.h).
+  bool Batch = true;
+  /// Whether functions that take locks of the pool are sections without a mark
+  /// (LockedFunctions.h); of a function: whether it is one, its sections being what
+  /// lies between its locks.
+  bool BetweenLocks = false;
+  /// Whether stores that read nothing of each other's share a resume point: iDO's
+  /// idempotent regions (CutSteps.cpp). Of engines whose sections resume.
+  bool Regions = false;
 
   bool operator==(const SectionOptions &) const = default;
 };

@@ -296,6 +296,10 @@ bool mayStray(const Value *Address, uint64_t Bytes, const Place &Where) {
   return Strayer(Bytes, Where).mayStray(Address, ConstantRange(APInt(64, 0)));
 }
 
+bool mayLeadElsewhere(const Value *Address, const Place &Where) {
+  return Strayer(0, Where).mayStray(Address, ConstantRange::getFull(64));
+}
+
 static bool returnsFresh(const Function &F, const FreshFunctions &Fresh) {
   bool Any = false;
   for (const BasicBlock &Block : F) {

@@ -46,6 +46,10 @@ struct Place {
 bool mayStray(const llvm::Value *Address, uint64_t Bytes,
               const Place &Where = {});
 
+/// Whether what somebody computes from the address, at whatever distance, may
+/// lie outside of that object.
+bool mayLeadElsewhere(const llvm::Value *Address, const Place &Where);
+
 /// False when the memory is part of no file mapping: locals, globals,
 /// thread-local variables. Of a vector of addresses: of any.
 bool mayBePM(const llvm::Value *Address);

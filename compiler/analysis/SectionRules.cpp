@@ -20,14 +20,19 @@
 //    anything.
 // 6. Where writes are buffered, no function of the library meets PM of which
 //    nobody can tell how much it reads or writes (BufferedAccesses.cpp).
+// 7. Where sections go on behind their last step, they may take and release
+//    locks, load and store words atomically (other threads may read while they
+//    store), and do nothing that does not fit into a frame (ResumeRules.cpp).
 #include "analysis/SectionRules.h"
 #include "analysis/BufferedAccesses.h"
 #include "analysis/Calls.h"
 #include "analysis/Exceptions.h"
 #include "analysis/Names.h"
+#include "analysis/ResumeRules.h"
 #include "analysis/VolatileAddresses.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -37,6 +42,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Support/Path.h"
 
 using namespace llvm;
 
@@ -57,6 +63,49 @@ void reportError(const Function &F, const Twine &Message, DebugLoc Where) {
   // Without line tables the function's own location must do.
   F.getContext().diagnose(
       DiagnosticInfoUnsupported(F, Message, Where, DS_Error));
+}
+
+/// Returns whether the place is in a header that the user did not write: the
+/// standard library's, the compiler's, Holdfast's.
+static bool isLibraryHeader(const DILocation &At) {
+  StringRef Name = At.getFilename();
+  SmallString<128> Path;
+  if (!sys::path::is_absolute(Name))
+    Path = At.getDirectory();
+  sys::path::append(Path, Name);
+  StringRef Whole = Path;
+  return Whole.starts_with("/usr/include/") || Whole.contains("/c++/") ||
+         Whole.contains("/lib/clang/") || Whole.contains("/include/holdfast/");
+}
+
+/// Returns the innermost place around 'At' that the user wrote: where what was
+/// inlined there is called, or null.
+static const DILocation *inlinedIntoUsers(const DILocation *At) {
+  while (At && isLibraryHeader(*At))
+    At = At->getInlinedAt();
+  return At;
+}
+
+DebugLoc usersLine(const SectionFunction &F, const DebugLoc &Where) {
+  if (!Where)
+    return Where;
+  const DILocation *Found = inlinedIntoUsers(Where);
+  for (const SectionFunction *In = &F; !Found && In->CalledIn;
+       In = In->CalledIn)
+    Found = inlinedIntoUsers(In->CalledAt);
+  return Found ? DebugLoc(Found) : Where;
+}
+
+std::string placeInWords(const SectionFunction &F) {
+  StringRef Options =
+      F.ReachedFrom->getFnAttribute(TxfuncAttr).getValueAsString();
+  std::string What = Options.contains("between-locks")
+                         ? "function that takes locks of the pool '"
+                         : "failure-atomic function '";
+  if (F.Original == F.ReachedFrom)
+    return "; in " + What + prettyName(*F.Original) + "'";
+  return "; in '" + prettyName(*F.Original) + "', reached from " + What +
+         prettyName(*F.ReachedFrom) + "'";
 }
 
 const char *whyUnfit(const Function &F) {
@@ -104,7 +153,8 @@ struct Effects {
 class Checker {
 public:
   explicit Checker(const Sections &All)
-      : All(All), IsOnce(All.Options.Engine->Logs == LoggedWrites::buffered) {}
+      : All(All), IsOnce(All.Options.Engine->Logs == LoggedWrites::buffered),
+        Resumes(All.Options.Engine->resumes()) {}
 
   bool run() {
     SmallVector<Function *, 16> Instances;
@@ -129,6 +179,8 @@ public:
     findVolatileAddresses(All, Fresh, Fail);
     if (All.Options.Engine->Logs == LoggedWrites::buffered)
       findUnbufferable(All, Fresh, Fail);
+    if (Resumes)
+      findUnresumable(All, Fail);
     for (const HandledCall &Call : All.Handled)
       if (!Call.Callee || Throwers.contains(Call.Callee)) {
         Current = Call.In;
@@ -144,6 +196,8 @@ private:
   const Sections &All;
   /// Never re-executed, and can be taken back until the end.
   const bool IsOnce;
+  /// Goes on where it was.
+  const bool Resumes;
   const SectionFunction *Current = nullptr;
   FreshFunctions Fresh;
   DenseMap<const Function *, Effects> Does;
@@ -154,19 +208,16 @@ private:
 
   void fail(const Twine &Message, const DebugLoc &Where) {
     Clean = false;
-    std::string Text = Message.str();
-    if (Current->Original != Current->ReachedFrom)
-      Text += "; in '" + prettyName(*Current->Original) +
-              "', reached from failure-atomic function '" +
-              prettyName(*Current->ReachedFrom) + "'";
-    else
-      Text += "; in failure-atomic function '" +
-              prettyName(*Current->Original) + "'";
+    std::string Text = (Message + placeInWords(*Current)).str();
+    DebugLoc Users = usersLine(*Current, Where);
+    if (Users != Where)
+      Text +=
+          (", at " + Where->getFilename() + ":" + Twine(Where.getLine())).str();
     std::string Key = Text;
-    if (Where)
-      Key += (":" + Twine(Where.getLine()) + ":" + Twine(Where.getCol())).str();
+    if (Users)
+      Key += (":" + Twine(Users.getLine()) + ":" + Twine(Users.getCol())).str();
     if (Reported.insert(Key).second)
-      reportError(*Current->Original, Text, Where);
+      reportError(*Current->Original, Text, Users);
   }
 
   void checkInstruction(Instruction &I) {
@@ -179,7 +230,7 @@ private:
         fail("memory fence: take locks before calling the failure-atomic "
              "function",
              Where);
-    } else if (I.isAtomic()) {
+    } else if (I.isAtomic() && !(Resumes && isWordAccess(I))) {
       fail("atomic operation: take locks before calling the failure-atomic "
            "function",
            Where);
@@ -200,7 +251,8 @@ private:
     if (Call) {
       CallMeaning Meaning = classifyCall(*Call);
       if (Meaning.Kind == CallKind::Forbidden ||
-          (Meaning.Kind == CallKind::Unrepeatable && !IsOnce))
+          (Meaning.Kind == CallKind::Unrepeatable && !IsOnce) ||
+          (Meaning.Kind == CallKind::Locks && !Resumes))
         fail(Meaning.Why, Where);
       checkAbort(*Call);
       if (IsOnce)
@@ -213,6 +265,18 @@ private:
         if (const GlobalValue *Global = findMutableGlobal(*C);
             Global && !isPreserved(I, Operand))
           failGlobal(I, *Global);
+  }
+
+  /// An atomic load or store that is one step, or one point behind it.
+  static bool isWordAccess(const Instruction &I) {
+    const auto *Load = dyn_cast<LoadInst>(&I);
+    const auto *Store = dyn_cast<StoreInst>(&I);
+    if (!Load && !Store)
+      return false;
+    Type *T = Load ? Load->getType() : Store->getValueOperand()->getType();
+    uint64_t Bytes = I.getDataLayout().getTypeStoreSize(T);
+    return Bytes <= 8 &&
+           (Load ? Load->getAlign() : Store->getAlign()).value() >= Bytes;
   }
 
   void checkAbort(const CallBase &Call) {

@@ -23,6 +23,13 @@ bool checkSignature(const llvm::Function &F);
 /// Reports a record of arguments that no log takes. Returns whether it fits.
 bool checkArguments(const llvm::Function &F, const ArgumentBlock &Block);
 
+/// Returns what the messages about a function of a section end with.
+std::string placeInWords(const SectionFunction &F);
+
+/// Returns the place that a message about 'Where' in 'F' should name: where the
+/// user's own code comes to it, when it lies in a library's header.
+llvm::DebugLoc usersLine(const SectionFunction &F, const llvm::DebugLoc &Where);
+
 /// Reports an error of the compilation at a line of 'F'; without line tables,
 /// at 'F'.
 void reportError(const llvm::Function &F, const llvm::Twine &Message,

@@ -18,6 +18,10 @@ struct SectionFunction {
   llvm::Function *Instance; ///< our internal copy
   Role As;
   llvm::Function *ReachedFrom; ///< the txfunc that first led here
+  /// The call that first led to a helper, and the function it is in; null of a
+  /// section's own body.
+  const SectionFunction *CalledIn = nullptr;
+  llvm::DebugLoc CalledAt = {};
 };
 
 /// A call under an exception handler that does more than clean up or terminate.

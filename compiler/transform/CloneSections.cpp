@@ -63,7 +63,9 @@ private:
   DenseMap<const Function *, Function *> Helpers;
 
   Function *makeInstance(Function &F, Role As, StringRef Suffix,
-                         Function &ReachedFrom) {
+                         Function &ReachedFrom,
+                         const SectionFunction *CalledIn = nullptr,
+                         DebugLoc CalledAt = {}) {
     ValueToValueMapTy Map;
     Function *Instance = CloneFunction(&F, Map);
     Instance->setName(F.getName() + Suffix);
@@ -74,8 +76,8 @@ private:
     Instance->removeFnAttr(TxfuncAttr);
     Instance->removeFnAttr(NameAttr);
     Instance->removeFnAttr(MayThrowAttr);
-    All.Functions.push_back(std::make_unique<SectionFunction>(
-        SectionFunction{&F, Instance, As, &ReachedFrom}));
+    All.Functions.push_back(std::make_unique<SectionFunction>(SectionFunction{
+        &F, Instance, As, &ReachedFrom, CalledIn, std::move(CalledAt)}));
     return Instance;
   }
 
@@ -94,21 +96,20 @@ private:
         continue;
       dropNoAlias(*Call);
       if (classifyCall(*Call).Kind == CallKind::Body)
-        Call->setCalledOperand(
-            helperFor(*calledFunction(*Call), *F.ReachedFrom));
+        Call->setCalledOperand(helperFor(*calledFunction(*Call), F, *Call));
       if (int Back = calledBack(*Call); Back >= 0)
-        callBackHelper(*Call, unsigned(Back), *F.ReachedFrom);
+        callBackHelper(*Call, unsigned(Back), F);
     }
   }
 
   /// Clones a comparison function of qsort: what it calls runs in the section
   /// as well.
   void callBackHelper(CallBase &Call, unsigned Argument,
-                      Function &ReachedFrom) {
+                      const SectionFunction &In) {
     auto *F =
         dyn_cast<Function>(Call.getArgOperand(Argument)->stripPointerCasts());
     if (F && !F->isDeclaration() && !F->isInterposable())
-      Call.setArgOperand(Argument, helperFor(*F, ReachedFrom));
+      Call.setArgOperand(Argument, helperFor(*F, In, Call));
   }
 
   void expandMasked(Function &F) const {
@@ -154,11 +155,13 @@ private:
     removeUnreachableBlocks(*F.Instance);
   }
 
-  Function *helperFor(Function &F, Function &ReachedFrom) {
+  Function *helperFor(Function &F, const SectionFunction &In,
+                      const CallBase &Call) {
     Function *&Helper = Helpers[&F];
     if (!Helper) {
       ++NumHelpers;
-      Helper = makeInstance(F, Role::Helper, ".hf", ReachedFrom);
+      Helper = makeInstance(F, Role::Helper, ".hf", *In.ReachedFrom, &In,
+                            Call.getDebugLoc());
     }
     return Helper;
   }
@@ -214,21 +217,44 @@ private:
       F.Instance->setPersonalityFn(nullptr);
   }
 
+  /// Whether some catch clause of the program is reached from here, behind cleanups too.
+  /// noexcept has a clause as well, whose way ends in a call that terminates.
   static bool hasHandler(const LandingPadInst &Pad) {
-    for (const Instruction &I : *Pad.getParent())
-      if (const auto *Call = dyn_cast<CallBase>(&I))
-        if (classifyCall(*Call).Kind == CallKind::Terminates)
-          return false;
-    return Pad.getNumClauses() != 0;
+    if (Pad.getNumClauses() == 0)
+      return false;
+    SmallPtrSet<const BasicBlock *, 8> Seen{Pad.getParent()};
+    SmallVector<const BasicBlock *, 8> Ways{Pad.getParent()};
+    while (!Ways.empty()) {
+      const BasicBlock *Block = Ways.pop_back_val();
+      const auto Calls = [&](auto Is) {
+        return any_of(*Block, [&](const Instruction &I) {
+          const auto *Call = dyn_cast<CallBase>(&I);
+          return Call && Is(*Call);
+        });
+      };
+      if (Calls([](const CallBase &Call) {
+            return classifyCall(Call).Kind == CallKind::Terminates;
+          }))
+        continue;
+      if (Calls([](const CallBase &Call) {
+            const Function *Called = Call.getCalledFunction();
+            return Called && (Called->getName() == "__cxa_begin_catch" ||
+                              Called->getName() == "__cxa_call_unexpected");
+          }))
+        return true;
+      for (const BasicBlock *Next : successors(Block))
+        if (Seen.insert(Next).second)
+          Ways.push_back(Next);
+    }
+    return false;
   }
 
   void noteHandled(const SectionFunction &F, CallInst &Call) {
     switch (classifyCall(Call).Kind) {
     case CallKind::Body:
       // prepare() has not redirected it yet; the helper is the same either way.
-      All.Handled.push_back({&F,
-                             helperFor(*calledFunction(Call), *F.ReachedFrom),
-                             Call.getDebugLoc()});
+      All.Handled.push_back(
+          {&F, helperFor(*calledFunction(Call), F, Call), Call.getDebugLoc()});
       break;
     case CallKind::Throws:
       All.Handled.push_back({&F, nullptr, Call.getDebugLoc()});

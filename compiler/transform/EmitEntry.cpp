@@ -38,6 +38,65 @@ namespace holdfast {
 /// pools.
 static constexpr int RegistrationPriority = 1000;
 
+/// Returns the closure that an hf::tx runs, which the body calls or has inlined.
+static const DISubprogram *closureOf(const Function &Txfunc,
+                                     const Function &Body) {
+  if (!Txfunc.hasFnAttribute(ClosureAttr))
+    return nullptr;
+  for (const Instruction &I : instructions(Body)) {
+    const DISubprogram *Found = nullptr;
+    for (const DILocation *At = I.getDebugLoc(); At && At->getInlinedAt();
+         At = At->getInlinedAt())
+      Found = At->getScope()->getSubprogram(); // ends with the outermost
+    if (const auto *Call = dyn_cast<CallBase>(&I); Call && !Found)
+      if (const Function *Callee = calledFunction(*Call))
+        Found = Callee->getSubprogram();
+    if (Found && Found->getName() == "operator()")
+      return Found;
+  }
+  return nullptr;
+}
+
+std::string placeInSource(const Function &Txfunc, const Function &Body) {
+  const DISubprogram *Closure = closureOf(Txfunc, Body);
+  if (const DISubprogram *Program = Closure ? Closure : Txfunc.getSubprogram())
+    return (Program->getFilename() + ":" + Twine(Program->getLine())).str();
+  return Txfunc.getName().str();
+}
+
+Constant *emitText(Function &Txfunc, StringRef Text) {
+  auto *Data = ConstantDataArray::getString(Txfunc.getContext(), Text);
+  auto *Global = new GlobalVariable(*Txfunc.getParent(), Data->getType(), true,
+                                    GlobalValue::PrivateLinkage, Data,
+                                    Txfunc.getName() + ".hf_text");
+  // Equal texts are merged across functions, so it is in no COMDAT group.
+  Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+  return Global;
+}
+
+GlobalVariable *emitDescriptor(Function &Txfunc, const EngineInfo &Engine,
+                               Constant &Contents) {
+  bool Shared = Txfunc.hasComdat() && !Txfunc.hasLocalLinkage();
+  // The engine is part of the symbol: an object built for another one does not
+  // link with this.
+  auto *Descriptor = new GlobalVariable(
+      *Txfunc.getParent(), Contents.getType(), true,
+      Shared ? GlobalValue::LinkOnceODRLinkage : GlobalValue::InternalLinkage,
+      &Contents, Txfunc.getName() + ".hf_" + Engine.Name);
+  if (Shared)
+    Descriptor->setVisibility(GlobalValue::HiddenVisibility);
+  Descriptor->setComdat(Txfunc.getComdat());
+  return Descriptor;
+}
+
+void emptyFunction(Function &F) {
+  GlobalValue::LinkageTypes Linkage = F.getLinkage();
+  DISubprogram *Program = F.getSubprogram();
+  F.deleteBody();
+  F.setLinkage(Linkage);
+  F.setSubprogram(Program);
+}
+
 namespace {
 
 class EntryEmitter {
@@ -51,8 +110,8 @@ public:
         Word32(Type::getInt32Ty(Context)), Word64(Type::getInt64Ty(Context)) {}
 
   GlobalVariable *run(uint64_t Version) {
-    std::string Where = where();
-    GlobalVariable *Descriptor = emitDescriptor(emitThunk(), Version, Where);
+    std::string Where = placeInSource(Txfunc, Body);
+    GlobalVariable *Descriptor = describe(emitThunk(), Version, Where);
     emitEntryBody(*Descriptor);
     if (Comdat *Group = Txfunc.getComdat())
       Body.setComdat(Group);
@@ -68,33 +127,6 @@ private:
   LLVMContext &Context;
   const DataLayout &Layout;
   Type *Void, *Pointer, *Word32, *Word64;
-
-  /// Returns the closure that an hf::tx runs, which the body calls or has
-  /// inlined.
-  const DISubprogram *closure() const {
-    if (!Txfunc.hasFnAttribute(ClosureAttr))
-      return nullptr;
-    for (const Instruction &I : instructions(Body)) {
-      const DISubprogram *Found = nullptr;
-      for (const DILocation *At = I.getDebugLoc(); At && At->getInlinedAt();
-           At = At->getInlinedAt())
-        Found = At->getScope()->getSubprogram(); // ends with the outermost
-      if (const auto *Call = dyn_cast<CallBase>(&I); Call && !Found)
-        if (const Function *Callee = calledFunction(*Call))
-          Found = Callee->getSubprogram();
-      if (Found && Found->getName() == "operator()")
-        return Found;
-    }
-    return nullptr;
-  }
-
-  std::string where() const {
-    const DISubprogram *Closure = closure();
-    if (const DISubprogram *Program =
-            Closure ? Closure : Txfunc.getSubprogram())
-      return (Program->getFilename() + ":" + Twine(Program->getLine())).str();
-    return Txfunc.getName().str();
-  }
 
   /// The recorded block has no alignment to rely on beyond the word's.
   static Align alignIn(uint64_t Offset) {
@@ -169,16 +201,6 @@ private:
       Thunk.removeFnAttr(Kind);
   }
 
-  Constant *emitText(StringRef Text) {
-    auto *Data = ConstantDataArray::getString(Context, Text);
-    auto *Global = new GlobalVariable(M, Data->getType(), true,
-                                      GlobalValue::PrivateLinkage, Data,
-                                      Txfunc.getName() + ".hf_text");
-    // Equal texts are merged across functions, so it is in no COMDAT group.
-    Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
-    return Global;
-  }
-
   /// Lists the arguments in order, without overlaps: an aggregate is cut where
   /// the pointers are that must lead into the pool.
   SmallVector<hf_arg, 8> schema() const {
@@ -219,8 +241,7 @@ private:
     return Global;
   }
 
-  GlobalVariable *emitDescriptor(Function *Thunk, uint64_t Version,
-                                 StringRef Where) {
+  GlobalVariable *describe(Function *Thunk, uint64_t Version, StringRef Where) {
     // Without a v_log there is nothing to re-execute from: that build only
     // measures.
     bool Recorded = Options.Parts != LogParts::ClobberLogOnly;
@@ -240,31 +261,13 @@ private:
                           ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),
                           ConstantInt::get(Word64, xxh3_64bits(Name)),
                           ConstantInt::get(Word64, Version),
-                          emitText(Name),
-                          emitText(Where),
+                          emitText(Txfunc, Name),
+                          emitText(Txfunc, Where),
                           emitSchema(Schema),
                           ConstantInt::get(Word64, Schema.size()),
                           Thunk};
-    bool Shared = Txfunc.hasComdat() && !Txfunc.hasLocalLinkage();
-    // The engine is part of the symbol: an object built for another one does
-    // not link with this.
-    auto *Descriptor = new GlobalVariable(
-        M, T, true,
-        Shared ? GlobalValue::LinkOnceODRLinkage : GlobalValue::InternalLinkage,
-        ConstantStruct::get(T, Fields),
-        Txfunc.getName() + ".hf_" + Options.Engine->Name);
-    if (Shared)
-      Descriptor->setVisibility(GlobalValue::HiddenVisibility);
-    Descriptor->setComdat(Txfunc.getComdat());
-    return Descriptor;
-  }
-
-  void emptyTxfunc() {
-    GlobalValue::LinkageTypes Linkage = Txfunc.getLinkage();
-    DISubprogram *Program = Txfunc.getSubprogram();
-    Txfunc.deleteBody();
-    Txfunc.setLinkage(Linkage);
-    Txfunc.setSubprogram(Program);
+    return emitDescriptor(Txfunc, *Options.Engine,
+                          *ConstantStruct::get(T, Fields));
   }
 
   AllocaInst *pack(IRBuilder<> &Builder) {
@@ -336,7 +339,7 @@ private:
   }
 
   void emitEntryBody(GlobalVariable &Descriptor) {
-    emptyTxfunc();
+    emptyFunction(Txfunc);
     if (isLeftByExceptions())
       Txfunc.removeFnAttr(Attribute::NoUnwind);
     IRBuilder<> Builder(BasicBlock::Create(Context, "", &Txfunc));
@@ -382,14 +385,14 @@ GlobalVariable *emitEntry(Function &Txfunc, Function &Body,
   return EntryEmitter(Txfunc, Body, Arguments, Options).run(Version);
 }
 
-void emitRegistration(Module &M, ArrayRef<GlobalVariable *> Descriptors) {
+void emitRegistration(Module &M, StringRef Name,
+                      ArrayRef<GlobalVariable *> Descriptors) {
   if (Descriptors.empty())
     return;
   LLVMContext &Context = M.getContext();
   Type *Void = Type::getVoidTy(Context);
   FunctionCallee Register = M.getOrInsertFunction(
-      "hf_txfunc_register",
-      FunctionType::get(Void, {PointerType::getUnqual(Context)}, false));
+      Name, FunctionType::get(Void, {PointerType::getUnqual(Context)}, false));
   auto *Constructor = Function::createWithDefaultAttr(
       FunctionType::get(Void, {}, false), GlobalValue::InternalLinkage, 0,
       "hf_register", &M);

@@ -16,9 +16,24 @@ llvm::GlobalVariable *emitEntry(llvm::Function &Txfunc, llvm::Function &Body,
                                 uint64_t Version,
                                 const SectionOptions &Options);
 
-/// Emits the module's constructor that registers 'Descriptors'.
-void emitRegistration(llvm::Module &M,
+/// Emits the module's constructor that calls the runtime's function of this name
+/// with each of 'Descriptors'.
+void emitRegistration(llvm::Module &M, llvm::StringRef Register,
                       llvm::ArrayRef<llvm::GlobalVariable *> Descriptors);
+
+// What descriptors of every kind have.
+
+/// Returns "file:line" of the function, of a closure that it runs if that is what
+/// it is for.
+std::string placeInSource(const llvm::Function &Txfunc,
+                          const llvm::Function &Body);
+llvm::Constant *emitText(llvm::Function &Txfunc, llvm::StringRef Text);
+/// Emits the constant that describes 'Txfunc', for one engine, into its COMDAT group.
+llvm::GlobalVariable *emitDescriptor(llvm::Function &Txfunc,
+                                     const EngineInfo &Engine,
+                                     llvm::Constant &Contents);
+/// Deletes the function's body, and nothing else of it.
+void emptyFunction(llvm::Function &F);
 
 } // namespace holdfast
 

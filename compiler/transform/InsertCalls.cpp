@@ -9,6 +9,8 @@
 //    loads, arithmetic and stores of the same group lies between: no call of
 //    the runtime may come between a note and its stores, since it may already
 //    write back the noted lines.
+// 3. An entry that is made ahead of its write gets hf_log_ahead, behind a copy of
+//    the instructions that compute its address.
 #include "transform/InsertCalls.h"
 
 #include "llvm/ADT/DenseMap.h"
@@ -17,6 +19,7 @@
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/ValueMapper.h"
 
 #define DEBUG_TYPE "holdfast"
 
@@ -64,13 +67,20 @@ public:
   Inserter(Function &F, const EngineInfo &Engine)
       : M(*F.getParent()), LogName(Engine.callee("log")) {}
 
-  void run(Function &F, ArrayRef<LoggedWrite> Writes) {
+  void run(Function &F, ArrayRef<LoggedWrite> Writes,
+           ArrayRef<LogAhead> Ahead) {
     DenseMap<const Instruction *, const LoggedWrite *> At;
     for (const LoggedWrite &W : Writes)
       At[W.Site.At] = &W;
+    DenseMap<const Instruction *, SmallVector<const LogAhead *, 2>> Before;
+    for (const LogAhead &Entry : Ahead)
+      Before[Entry.Before].push_back(&Entry);
     for (BasicBlock &Block : F) {
-      for (Instruction &I : make_early_inc_range(Block))
+      for (Instruction &I : make_early_inc_range(Block)) {
+        if (auto Its = Before.find(&I); Its != Before.end())
+          logAhead(I, Its->second);
         visit(I, At.lookup(&I));
+      }
       flush();
     }
   }
@@ -104,6 +114,30 @@ private:
       return;
     }
     insert("hf_note_store", I, W->Site.Address, length(*W));
+  }
+
+  void logAhead(Instruction &Before, ArrayRef<const LogAhead *> Entries) {
+    flush();
+    IRBuilder<> Builder(&Before);
+    ValueToValueMapTy Copies;
+    for (const LogAhead *Entry : Entries) {
+      for (Instruction *Step : Entry->Base.Steps) {
+        if (Copies.count(Step))
+          continue;
+        Instruction *Copy = Builder.Insert(Step->clone(), Step->getName());
+        RemapInstruction(Copy, Copies,
+                         RF_IgnoreMissingLocals | RF_NoModuleLevelChanges);
+        Copies[Step] = Copy;
+      }
+      Value *Address = Entry->Base.Result;
+      if (Value *Copy = Copies.lookup(Address))
+        Address = Copy;
+      if (Entry->Offset)
+        Address =
+            Builder.CreatePtrAdd(Address, Builder.getInt64(Entry->Offset));
+      insert(LogAheadName, Before, Address,
+             Entry->Length ? Entry->Length : Builder.getInt64(Entry->Bytes));
+    }
   }
 
   void flush() {
@@ -163,10 +197,11 @@ static void insertRegions(const Regions &Found, const EngineInfo &Engine) {
 }
 
 void insertCalls(Function &F, ArrayRef<LoggedWrite> Writes,
-                 const Regions &Found, const EngineInfo &Engine) {
+                 ArrayRef<LogAhead> Ahead, const Regions &Found,
+                 const EngineInfo &Engine) {
   // The calls before a write belong to the region that begins there.
   insertRegions(Found, Engine);
-  Inserter(F, Engine).run(F, Writes);
+  Inserter(F, Engine).run(F, Writes, Ahead);
 }
 
 static const Attribute::AttrKind FunctionPromises[] = {

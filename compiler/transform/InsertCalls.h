@@ -4,13 +4,15 @@
 
 #include "analysis/ClobberWrites.h"
 #include "analysis/IdempotentRegions.h"
+#include "analysis/LogsAhead.h"
 
 namespace holdfast {
 
-/// Inserts the runtime's calls before the writes of 'F', and where its regions
-/// end.
+/// Inserts the runtime's calls before the writes of 'F', the entries made ahead
+/// of them, and calls where its regions end.
 void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes,
-                 const Regions &Found, const EngineInfo &Engine);
+                 llvm::ArrayRef<LogAhead> Ahead, const Regions &Found,
+                 const EngineInfo &Engine);
 
 /// Removes what a function or a call promises about memory.
 void dropPromises(llvm::Function &F);

@@ -6,13 +6,18 @@
 // 2. Resolve indirect calls (ResolveCalls). Clone what their sections run
 //    (CloneSections), check it (SectionRules), lay out arguments and hash
 //    versions.
-// 3. Decide about every write (ClobberWrites), or about every access where writes
-//    are buffered (BufferedAccesses). Every decision falls before the first
+// 3. Decide about every write (ClobberWrites, LogsAhead), or about every access
+//    where writes are buffered (BufferedAccesses). Every decision falls before the first
 //    insertion: they rest on attributes of callees, too.
 // 4. Insert calls (InsertCalls, BufferAccesses), replace the txfuncs by entries
 //    and register them (EmitEntry).
+//
+// Of engines whose sections go on behind their last step, steps 3 and 4 are to put
+// the helpers into their sections (InlineHelpers), and to give these their steps
+// and their frame (MakeResumable).
 #include "transform/Instrument.h"
 #include "analysis/Arguments.h"
+#include "analysis/Calls.h"
 #include "analysis/Captures.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
@@ -20,13 +25,16 @@
 #include "transform/CloneSections.h"
 #include "transform/EmitEntry.h"
 #include "transform/HideBodies.h"
+#include "transform/InlineHelpers.h"
 #include "transform/InsertCalls.h"
+#include "transform/MakeResumable.h"
 #include "transform/MarkFunctions.h"
 #include "transform/ResolveCalls.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Statistic.h"
 #include "llvm/Analysis/TargetLibraryInfo.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 
@@ -51,19 +59,32 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
                       FunctionAnalysisManager &FAM) {
   const EngineInfo &Engine = *All.Options.Engine;
   std::vector<SmallVector<LoggedWrite, 16>> Decisions;
+  std::vector<SmallVector<LogAhead, 8>> Ahead;
   std::vector<Regions> Cut;
   for (const auto &F : All.Functions) {
     auto &Library = FAM.getResult<TargetLibraryAnalysis>(*F->Instance);
     Decisions.push_back(
         decideWrites(*F->Instance, F->As, All.Options, Fresh, Library));
-    Cut.push_back(Engine.Logs == LoggedWrites::regions
-                      ? cutIntoRegions(*F->Instance, Fresh, Library)
-                      : Regions());
+    const bool CutsRegions = Engine.Logs == LoggedWrites::regions;
+    Cut.push_back(CutsRegions ? cutIntoRegions(*F->Instance, Fresh, Library)
+                              : Regions());
+    Ahead.emplace_back();
+    if (All.Options.Batch && !CutsRegions)
+      Ahead.back() = planLogsAhead(*F->Instance, Decisions.back(), Library);
   }
-  for (auto [F, Writes, Its] : zip(All.Functions, Decisions, Cut)) {
-    insertCalls(*F->Instance, Writes, Its, Engine);
+  for (auto [F, Writes, Sooner, Its] :
+       zip(All.Functions, Decisions, Ahead, Cut)) {
+    insertCalls(*F->Instance, Writes, Sooner, Its, Engine);
     dropMemoryPromises(*F->Instance);
   }
+}
+
+/// What is said for another engine.
+static void dropSelections(const Sections &All) {
+  for (const auto &F : All.Functions)
+    for (Instruction &I : make_early_inc_range(instructions(*F->Instance)))
+      if (auto *Call = dyn_cast<CallInst>(&I); Call && isSelection(*Call))
+        Call->eraseFromParent();
 }
 
 static void bufferWrites(const Sections &All, const FreshFunctions &Fresh) {
@@ -80,6 +101,8 @@ static void instrument(ArrayRef<Function *> Txfuncs,
                        SmallVectorImpl<GlobalVariable *> &Descriptors) {
   resolveCalls(Txfuncs);
   Sections All = cloneSections(Txfuncs, Options);
+  if (Options.Engine->Logs != LoggedWrites::selected)
+    dropSelections(All);
   bool Fit = checkSections(All);
 
   SmallVector<Function *, 16> Instances;
@@ -102,6 +125,10 @@ static void instrument(ArrayRef<Function *> Txfuncs,
   if (!Fit)
     return; // the errors fail the compilation
 
+  if (Options.Engine->resumes()) {
+    inlineHelpers(All);
+    return makeResumable(All, Blocks, FAM, Descriptors);
+  }
   if (Options.Engine->Logs == LoggedWrites::buffered)
     bufferWrites(All, Fresh);
   else
@@ -111,6 +138,10 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     Descriptors.push_back(
         emitEntry(*Txfuncs[I], *Instances[I], Blocks[I], Versions[I], Options));
   }
+}
+
+static std::string registrationOf(const EngineInfo &Engine) {
+  return Engine.resumes() ? Engine.callee("register") : "hf_txfunc_register";
 }
 
 PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
@@ -138,10 +169,11 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
     return PreservedAnalyses::all();
 
   auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
-  SmallVector<GlobalVariable *, 8> Descriptors;
-  for (const auto &[Options, Txfuncs] : Groups)
+  for (const auto &[Options, Txfuncs] : Groups) {
+    SmallVector<GlobalVariable *, 8> Descriptors;
     instrument(Txfuncs, Options, FAM, Descriptors);
-  emitRegistration(M, Descriptors);
+    emitRegistration(M, registrationOf(*Options.Engine), Descriptors);
+  }
   return PreservedAnalyses::none();
 }
 
@@ -150,16 +182,25 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
 /// calls.
 static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   auto *AnyType = FunctionType::get(Type::getVoidTy(M.getContext()), false);
-  SmallVector<std::string, 10> Names = {"hf_note_store", "hf_txfunc_register"};
-  for (StringRef Step : {"begin", "commit"})
-    Names.push_back(Engine.callee(Step));
+  SmallVector<std::string, 12> Names = {registrationOf(Engine)};
+  if (Engine.resumes()) {
+    for (StringRef Step : {"enter", "leave", "note", "point", "store", "copy",
+                           "fill", "alloc", "free", "lock", "unlock"})
+      Names.push_back(Engine.callee(Step));
+  } else {
+    for (StringRef Step : {"begin", "commit"})
+      Names.push_back(Engine.callee(Step));
+    Names.push_back("hf_note_store");
+  }
   if (Engine.Logs == LoggedWrites::buffered) {
     Names.push_back(LibraryOverwrite.str());
     for (StringRef Step : {"write", "put", "copy", "fill", "read",
                            "read_string", "commit_or_throw", "abort"})
       Names.push_back(Engine.callee(Step));
-  } else {
+  } else if (!Engine.resumes()) {
     Names.push_back(Engine.callee("log"));
+    if (Engine.Logs != LoggedWrites::regions)
+      Names.push_back(LogAheadName.str());
   }
   SmallVector<Value *, 8> Functions;
   for (const std::string &Name : Names)

@@ -11,7 +11,10 @@
 //    attribute holds its name for the logs.
 // 4. Where writes are buffered, its end may throw unless its source is noexcept.
 // 5. Its body is hidden from its callers until it is instrumented.
+// 6. Where that is asked for, functions that take locks of the pool are marked,
+//    too, and their options say that nobody has marked them.
 #include "transform/MarkFunctions.h"
+#include "analysis/LockedFunctions.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
 #include "transform/HideBodies.h"
@@ -32,6 +35,9 @@ static constexpr std::pair<StringLiteral, LogParts> PartWords[] = {
     {"vlog-only", LogParts::VLogOnly},
     {"clobberlog-only", LogParts::ClobberLogOnly}};
 static constexpr StringLiteral UnrefinedWord = "unrefined";
+static constexpr StringLiteral UnbatchedWord = "unbatched";
+static constexpr StringLiteral BetweenLocksWord = "between-locks";
+static constexpr StringLiteral RegionsWord = "regions";
 
 /// Returns the value of TxfuncAttr: the engine, then words of other options.
 static std::string encode(const SectionOptions &Options) {
@@ -41,6 +47,12 @@ static std::string encode(const SectionOptions &Options) {
       Text += ("," + Word).str();
   if (!Options.Refine)
     Text += ("," + UnrefinedWord).str();
+  if (!Options.Batch)
+    Text += ("," + UnbatchedWord).str();
+  if (Options.BetweenLocks)
+    Text += ("," + BetweenLocksWord).str();
+  if (Options.Regions)
+    Text += ("," + RegionsWord).str();
   return Text;
 }
 
@@ -57,6 +69,12 @@ static Expected<SectionOptions> decode(StringRef Text) {
       Options.Parts = Row->second;
     else if (Word == UnrefinedWord)
       Options.Refine = false;
+    else if (Word == UnbatchedWord)
+      Options.Batch = false;
+    else if (Word == BetweenLocksWord)
+      Options.BetweenLocks = true;
+    else if (Word == RegionsWord)
+      Options.Regions = true;
     else if (!Words.empty())
       return createStringError("unknown option '" + Word + "'");
   }
@@ -142,33 +160,44 @@ static void letCommitThrow(Function &Txfunc) {
       Guard->removeFnAttr(Attribute::NoUnwind);
 }
 
-PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
-  if (!Options.Engine)
-    return PreservedAnalyses::all();
+static void mark(Function &F, const SectionOptions &Options) {
+  F.addFnAttr(NameAttr, recordName(F));
+  F.addFnAttr(TxfuncAttr, encode(Options));
+  F.removeFnAttr(Attribute::AlwaysInline);
+  F.addFnAttr(Attribute::NoInline);
+  if (F.getSection() == UninstrumentedSection)
+    F.setSection("");
+}
+
+/// Returns the entries of the module's annotations.
+static SmallVector<const ConstantStruct *, 8> annotationsOf(const Module &M) {
+  SmallVector<const ConstantStruct *, 8> Found;
   const GlobalVariable *Annotations =
       M.getGlobalVariable("llvm.global.annotations");
   if (!Annotations || !Annotations->hasInitializer())
-    return PreservedAnalyses::all();
-  const auto *Entries = dyn_cast<ConstantArray>(Annotations->getInitializer());
-  if (!Entries)
-    return PreservedAnalyses::all();
+    return Found;
+  if (const auto *Entries =
+          dyn_cast<ConstantArray>(Annotations->getInitializer()))
+    for (const Use &Entry : Entries->operands())
+      Found.push_back(cast<ConstantStruct>(Entry.get()));
+  return Found;
+}
 
+PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
+  if (!Options.Engine)
+    return PreservedAnalyses::all();
+  SectionOptions OfMarked = Options;
+  OfMarked.BetweenLocks = false;
   bool Changed = false;
   SmallVector<Function *, 8> Marked;
-  for (const Use &Entry : Entries->operands()) {
-    const auto *Fields = cast<ConstantStruct>(Entry.get());
+  for (const ConstantStruct *Fields : annotationsOf(M)) {
     auto *F = dyn_cast<Function>(Fields->getOperand(0)->stripPointerCasts());
     StringRef Text = annotationText(Fields->getOperand(1));
     if (!F)
       continue;
     if (Text == TxfuncAttr && !isTxfunc(*F)) {
-      F->addFnAttr(NameAttr, recordName(*F));
+      mark(*F, OfMarked);
       Marked.push_back(F);
-      F->addFnAttr(TxfuncAttr, encode(Options));
-      F->removeFnAttr(Attribute::AlwaysInline);
-      F->addFnAttr(Attribute::NoInline);
-      if (F->getSection() == UninstrumentedSection)
-        F->setSection("");
       Changed = true;
     } else if (Text == ClosureAttr) {
       F->addFnAttr(ClosureAttr);
@@ -180,6 +209,12 @@ PreservedAnalyses MarkFunctionsPass::run(Module &M, ModuleAnalysisManager &) {
       Changed = true;
     }
   }
+  if (Options.BetweenLocks && Options.Engine->resumes())
+    for (Function *F : findLockedFunctions(M)) {
+      mark(*F, Options);
+      Marked.push_back(F);
+      Changed = true;
+    }
   nameLambdas(Marked);
   for (Function *F : Marked)
     if (hideBody(*F) && Options.Engine->Logs == LoggedWrites::buffered)

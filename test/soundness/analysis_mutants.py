@@ -7,8 +7,12 @@ sources; text that is not found exactly once is an error, so that the list canno
 clobber, or the one it names. Its objects are
 compiled by the build's own commands and the plugin is linked from them and the others as they are. The
 adversarial functions (compiler/test/oracle/adversarial.cpp) judge first, at several levels, then 100
-random programs; --all runs both, always, and tells who rejects what. The true plugin comes first: with
-it nothing may fail.
+random programs; --all runs both, always, and tells who rejects what. Before all others comes the one
+function that a mutant names ("by"), compiled alone, which takes a third of the time. The true plugin comes
+first: with it nothing may fail.
+
+What all mutants have in common is made once: LLVM's headers are parsed once for all sources, the
+adversarial functions once for each level, up to the first pass.
 """
 import argparse
 import concurrent.futures
@@ -18,27 +22,30 @@ import pathlib
 import re
 import shlex
 import shutil
-import subprocess
+import signal
 import sys
-import threading
 import time
+
+from soundness import run
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 ORACLE = ROOT / "compiler/test/oracle"
 LEVELS = ["-O2", "-O1", "-O0"]
-RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "redo-O3", "redo-O0"]}
+RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "redo-O3", "redo-O0"], "justdo": []}
+ORACLES = {"justdo": "justdo_oracle.cpp"}  # of the others oracle.cpp
+PLUGIN_FOLDERS = ("compiler/analysis", "compiler/transform")
+DEFINITIONS = {"justdo": ["-DORACLE_ONE_FRAME"]}
+SOURCES = {"justdo": [ROOT / "test/stepping/locks.cpp"]}  # besides adversarial.cpp
 # A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
 FLAGS = ["-O0", "-g0", "-w"]
 LLD = shutil.which("ld.lld-19")
-
-
-def run(command, **options):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)
+PROCESSOR_SECONDS = 20  # the true programs take less than 1
+COMPILER_SECONDS = 300  # likewise 2
 
 
 def checked(command, **options):
-    done = run(command, **options)
+    done = run(command, COMPILER_SECONDS, **options)
     if done.returncode != 0:
         raise RuntimeError(f"{shlex.join(map(str, command))}\n{done.stdout}{done.stderr}")
     return done.stdout
@@ -66,7 +73,7 @@ class Judge:
         self.link = re.sub(r"^.*?&& | && :$", "", link)
         self.cache = ["ccache"] if shutil.which("ccache") and "ccache" not in self.link else []
         self.plain = [options.clang, "-std=c++20", f"-I{ROOT}/include", f"-I{ORACLE}"]
-        self.precompiled, self.lock, self.true_oracle = {}, threading.Lock(), None
+        self.true_oracles, self.unoptimised = {}, {}
 
     def compile(self, file, edits, directory):
         """The mutated object, and the build's own that it stands for."""
@@ -77,28 +84,37 @@ class Judge:
             source.write_text(text)
         words = shlex.split(command["command"])
         original = words[words.index("-o") + 1]
-        with self.lock:
-            if file not in self.precompiled:
-                self.precompiled[file] = self.precompile(file, words)
         object_ = directory / (source.name + ".o")
         words[words.index("-o") + 1] = str(object_)
         words[words.index("-c") + 1] = str(source)
-        checked([*self.cache, *words, *FLAGS, "-include-pch", self.precompiled[file]], cwd=self.build,
+        checked([*self.cache, *words, *FLAGS, "-include-pch", self.precompiled], cwd=self.build,
                 env=os.environ | {"CCACHE_SLOPPINESS": "pch_defines,time_macros"})
         return original, str(object_)
 
-    def precompile(self, file, words):
-        header = self.work / (re.sub(r"\W", "-", file) + ".hpp")
-        header.write_text("".join(re.findall(r"^#include .*\n", (ROOT / file).read_text(), re.M)))
-        flags = words[:words.index("-o")]
-        checked([*flags, *FLAGS, "-fpch-instantiate-templates", "-x", "c++-header", header, "-o",
-                 f"{header}.pch"], cwd=self.build)
-        return f"{header}.pch"
+    def precompile(self, files):
+        """What these sources include; their commands differ in their names only."""
+        lines = {line for file in files for line in re.findall(r"^#include .*\n", (ROOT / file).read_text(), re.M)}
+        header = self.work / "included.hpp"
+        header.write_text("".join(sorted(lines)))
+        words = shlex.split(self.compiles[str(ROOT / files[0])]["command"])
+        self.precompiled = f"{header}.pch"
+        checked([*words[:words.index("-o")], *FLAGS, "-fpch-instantiate-templates", "-x", "c++-header", header, "-o",
+                 self.precompiled], cwd=self.build)
+
+    def parse(self, engines):
+        """The adversarial functions as no pass has seen them, for each engine and level."""
+        for engine in engines:
+            for level in LEVELS:
+                codes = self.unoptimised[engine, level] = []
+                for source in [ORACLE / "adversarial.cpp", *SOURCES.get(engine, [])]:
+                    codes.append(self.work / f"{source.stem}-{engine}{level}.bc")
+                    checked([*self.plain, level, *DEFINITIONS.get(engine, []), "-Xclang", "-disable-llvm-passes",
+                             "-emit-llvm", "-c", source, "-o", codes[-1]])
 
     def make_plugin(self, mutant, directory):
         parts = [mutant, *mutant.get("more", [])]
         objects = dict(self.compile(p["file"], p["edits"], directory) for p in parts
-                       if p["file"].startswith(("compiler/analysis", "compiler/transform")))
+                       if p["file"].startswith(PLUGIN_FOLDERS))
         if not objects:
             return self.plugin
         plugin = directory / "libholdfast-plugin.so"
@@ -107,54 +123,67 @@ class Judge:
         checked([*words, *([f"--ld-path={LLD}"] if LLD else [])], cwd=self.build)
         return plugin
 
-    def make_oracle(self, mutant, directory):
+    def make_oracle(self, mutant, directory, engine):
         own = mutant["file"].endswith("oracle.cpp")
-        if self.true_oracle and not own:
-            return self.true_oracle
-        text = mutated(mutant["file"], mutant["edits"]) if own else (ORACLE / "oracle.cpp").read_text()
+        if engine in self.true_oracles and not own:
+            return self.true_oracles[engine]
+        true = ORACLE / ORACLES.get(engine, "oracle.cpp")
+        text = mutated(mutant["file"], mutant["edits"]) if own else true.read_text()
         (directory / "oracle.cpp").write_text(text)
         checked([*self.plain, "-O2", "-c", directory / "oracle.cpp", "-o", directory / "oracle.o"])
         return directory / "oracle.o"
 
-    def adversarial(self, plugin, oracle, directory, engine):
-        """Functions that fail, with the level."""
+    def failing(self, code, plugin, oracle, directory, engine):
+        """Functions of this code that fail."""
+        program = directory / f"adversarial-{engine}"
+        built = run([self.options.clang, f"-fplugin={plugin}", f"-fpass-plugin={plugin}", "-mllvm", "-holdfast-trace",
+                     "-mllvm", f"-holdfast-engine={engine}", *code, oracle, "-o", program], COMPILER_SECONDS)
+        if built.returncode != 0:
+            raise RuntimeError(f"the mutant does not compile its tests:\n{built.stderr[-2000:]}")
+        done = run([program, "--nested", "2"], PROCESSOR_SECONDS)
+        failed = re.findall(r"^FAIL (\w+):", done.stdout, re.M)
+        # What goes on with wrong values may end anywhere, or never.
+        if done.returncode < 0:
+            failed.append("no end" if done.returncode == -signal.SIGXCPU else "a signal")
+        return failed
+
+    def adversarial(self, plugin, oracle, directory, engine, by=None):
+        """Functions that fail, with the level; 'by' first."""
         failed = {}
+        if by and not self.options.all:
+            code = [*self.plain[1:], LEVELS[0], *DEFINITIONS.get(engine, []), f'-DORACLE_ONLY="{by}"', ORACLE / "adversarial.cpp"]
+            failed = {name: LEVELS[0] for name in self.failing(code, plugin, oracle, directory, engine)}
         for level in LEVELS:
-            program = directory / f"adversarial-{engine}{level}"
-            built = run([*self.plain, level, f"-fplugin={plugin}", f"-fpass-plugin={plugin}", "-mllvm", "-holdfast-trace",
-                         "-mllvm", f"-holdfast-engine={engine}", ORACLE / "adversarial.cpp", oracle, "-o", program])
-            if built.returncode != 0:
-                raise RuntimeError(f"the mutant does not compile its tests:\n{built.stderr[-2000:]}")
-            said = run([program, "--nested", "2"], timeout=300).stdout
-            for name in re.findall(r"^FAIL (\w+):", said, re.M):
-                failed.setdefault(name, level)
             if failed and not self.options.all:
                 break
+            code = [level, *self.unoptimised[engine, level]]
+            for name in self.failing(code, plugin, oracle, directory, engine):
+                failed.setdefault(name, level)
         return failed
 
     def random(self, plugin, directory, engine):
         done = run([sys.executable, HERE / "soundness.py", "--plugin", plugin, "--clang", self.options.clang,
                     "--work", directory / "random", "--seed", self.options.seed, "--programs", self.options.programs,
-                    "--builds", *RANDOM_BUILDS[engine], "--jobs", 1, *([] if self.options.all else ["--stop-at-first"])])
-        return len(set(re.findall(r"^FAIL (\w+)", done.stdout, re.M)))
+                    "--builds", *RANDOM_BUILDS[engine], "--jobs", 1, "--seconds", 3 * PROCESSOR_SECONDS, *([] if self.options.all else ["--stop-at-first"])])
+        return len(set(re.findall(r"^FAIL (\S+)", done.stdout, re.M)))  # "?": what ended otherwise
 
     def judge(self, number, mutant):
         directory = self.work / f"{number:02}"
         directory.mkdir(exist_ok=True)
         plugin = self.make_plugin(mutant, directory)
-        oracle = self.make_oracle(mutant, directory)
         engine = mutant.get("engine", "clobber")
-        functions = self.adversarial(plugin, oracle, directory, engine)
+        oracle = self.make_oracle(mutant, directory, engine)
+        functions = self.adversarial(plugin, oracle, directory, engine, mutant.get("by"))
         programs = 0
-        if plugin != self.plugin and (self.options.all or not functions):
+        if plugin != self.plugin and RANDOM_BUILDS[engine] and (self.options.all or not functions):
             programs = self.random(plugin, directory, engine)
         return mutant, functions, programs
 
-    def check_true_plugin(self):
-        directory = self.work / "true"
-        directory.mkdir(exist_ok=True)
-        oracle = self.true_oracle = self.make_oracle({"file": "", "edits": []}, directory)
-        for engine in RANDOM_BUILDS:
+    def check_true_plugin(self, engines):
+        for engine in engines:
+            directory = self.work / f"true-{engine}"
+            directory.mkdir(exist_ok=True)
+            oracle = self.true_oracles[engine] = self.make_oracle({"file": "", "edits": []}, directory, engine)
             if failed := self.adversarial(self.plugin, oracle, directory, engine):
                 raise RuntimeError(f"the true plugin fails {failed} with engine {engine}")
 
@@ -186,7 +215,11 @@ def main():
     mutants = [m for m in json.loads((HERE / "analysis_mutants.json").read_text())
                if not options.only or options.only in m["name"]]
     judge = Judge(options)
-    judge.check_true_plugin()
+    engines = sorted({m.get("engine", "clobber") for m in mutants})
+    judge.parse(engines)
+    judge.precompile(sorted({p["file"] for m in mutants for p in [m, *m.get("more", [])]
+                             if p["file"].startswith(PLUGIN_FOLDERS)}))
+    judge.check_true_plugin(engines)
     missed, account = 0, []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = [pool.submit(judge.judge, number, mutant) for number, mutant in enumerate(mutants)]

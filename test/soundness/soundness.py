@@ -5,7 +5,10 @@
 Each program (compiler/test/oracle/Inputs/random_programs.py) is compiled for every build below, in trace
 mode, linked with the oracle and explored: every access of an uninterrupted run is judged byte by byte,
 then the section crashes at every store, log entry and allocation, with lines torn and reordered, and is
-recovered. A failure names program and build, and the command that runs it alone.
+recovered. What it makes of the pool, an image, must be what the same program makes of it that no plugin has seen.
+A failure names program and build, and the command that runs it alone.
+
+Engine redo takes exceptions as well: it gets half as many programs more, that throw.
 
 The mix of programs is judged as well: without true clobbers, candidates that refinement removes, loops
 and the like the test shows nothing, and fails.
@@ -32,6 +35,7 @@ BUILDS = {
     "unrefined-O2": ["-O2", "-mllvm", "-holdfast-engine=clobber", "-mllvm", "-holdfast-refine=0"],
     "undo-O2": ["-O2", "-mllvm", "-holdfast-engine=undo"],
     "redo-O0": ["-O0", "-mllvm", "-holdfast-engine=redo"],
+    "redo-O1": ["-O1", "-mllvm", "-holdfast-engine=redo"],
     "redo-O2": ["-O2", "-mllvm", "-holdfast-engine=redo"],
     "redo-O3": ["-O3", "-march=native", "-mllvm", "-holdfast-engine=redo"],
 }
@@ -42,12 +46,17 @@ LEAST = {
     "recursion": 0.15, "memcpy": 0.3, "memmove": 0.15, "memset": 0.15, "switch": 0.1, "early return": 0.08,
     "pointer chasing": 0.4, "allocation": 0.25, "aliasing arguments": 0.4, "preserved input": 0.1,
     "bit-field": 0.2, "type change": 0.1, "pure call": 0.1}
-RAN = re.compile(r"^(random_\d+_\d+) +(\d+) events +(\d+) logged +(\d+) clobbers +(\d+) inputs$")
+LEAST_THROWING = {"throw": 0.5, "catch": 0.3, "left": 0.2}
+WRITERS = {"random": random_programs.Writer, "throwing": random_programs.ThrowingWriter}
+RAN = re.compile(r"^((?:random|throwing)_\d+_\d+) +(\d+) events +(\d+) logged +(\d+) clobbers +(\d+) inputs( left)?$")
 COUNTED = re.compile(r"candidates (\d+) shadowed (\d+) unexposed (\d+)")
 
 
-def run(command, **options):
-    return subprocess.run([str(c) for c in command], capture_output=True, text=True, check=False, **options)
+def run(command, processor_seconds=None, **options):
+    """A program that takes more processor time than that is ended by SIGXCPU: what goes on with wrong values
+    may go on forever."""
+    limit = ["prlimit", f"--cpu={processor_seconds}:{processor_seconds + 1}"] if processor_seconds else []
+    return subprocess.run([*limit, *map(str, command)], capture_output=True, text=True, check=False, **options)
 
 
 def checked(command):
@@ -66,37 +75,57 @@ class Soundness:
         self.oracle = self.work / "oracle.o"
         self.has = collections.defaultdict(set)     # program -> properties
         self.entries = collections.defaultdict(dict)  # program -> build -> log entries
-        self.failures, self.crashes = [], 0
+        self.failures, self.crashes, self.images = [], 0, 0
 
     def compile_oracle(self):
         checked([*self.plain, "-O2", "-c", ORACLE / "oracle.cpp", "-o", self.oracle])
 
-    def batch(self, seed, indices, build):
-        """Compiles and explores some programs in one build; returns what the oracle said."""
-        stem = self.work / f"{seed}_{indices[0]}_{len(indices)}"
-        source, binary = stem.with_suffix(".cpp"), f"{stem}.{build}"
-        compiled = checked([*self.plain, "-w", f"-fplugin={self.options.plugin}", f"-fpass-plugin={self.options.plugin}",
-                            *BUILDS[build], "-mllvm", "-holdfast-trace", "-mllvm", "-holdfast-account",
-                            "-c", source, "-o", f"{binary}.o"])
+    def linked(self, stem, build, options):
+        """One source in one build: the program, and what the compiler said."""
+        binary = f"{stem}.{build}"
+        compiled = checked([*self.plain, "-w", *options, "-c", f"{stem}.cpp", "-o", f"{binary}.o"])
         checked([*self.plain, f"{binary}.o", self.oracle, "-o", binary])
-        explored = run([binary, "--nested", self.options.nested], timeout=1200)
+        return binary, compiled.stderr
+
+    def cleared(self, binary):
         for leftover in (binary, f"{binary}.o"):
             if not self.options.keep:
                 pathlib.Path(leftover).unlink()
-        return build, compiled.stderr, explored
 
-    def learn(self, build, account, explored):
+    def plain_images(self, stem):
+        """What each program makes of the pool without an engine."""
+        binary, _ = self.linked(stem, "plain", ["-O0", "-DHOLDFAST_UNINSTRUMENTED"])
+        said = checked([binary, "--images"]).stdout.splitlines()
+        self.cleared(binary)
+        return said
+
+    def batch(self, stem, build, plain):
+        """Compiles and explores a source's programs in one build; returns what the oracle said, and which images differ."""
+        plugin = [f"-fplugin={self.options.plugin}", f"-fpass-plugin={self.options.plugin}"]
+        binary, account = self.linked(stem, build, [*plugin, *BUILDS[build], "-mllvm", "-holdfast-trace", "-mllvm", "-holdfast-account"])
+        explored = run([binary, "--nested", self.options.nested], self.options.seconds)
+        images = run([binary, "--images"], self.options.seconds).stdout.splitlines()
+        self.cleared(binary)
+        expected = plain.result()
+        differ = [line.split()[0] for line in expected if line not in set(images)]
+        return build, account, explored, len(expected), differ
+
+    def learn(self, build, account, explored, images, differ):
         said = explored.stdout
         failed = {}
-        for name, what in re.findall(r"^FAIL (random_\w+): (.*)$", said, re.M):
+        for name, what in re.findall(r"^FAIL ((?:random|throwing)_\w+): (.*)$", said, re.M):
             failed.setdefault(name, what)
+        for name in differ:
+            failed.setdefault(name, "another image than without an engine")
+        self.images += images
         self.failures += [(name, build, what) for name, what in failed.items()]
         if explored.returncode != 0 and not failed:
             self.failures.append(("?", build, f"the oracle ended with {explored.returncode}: {said[-500:]}{explored.stderr[-500:]}"))
         for line in said.splitlines():
             if found := RAN.match(line):
-                name, (events, logged, clobbers, inputs) = found[1], map(int, found.groups()[1:])
+                name, (events, logged, clobbers, inputs) = found[1], map(int, found.groups()[1:5])
                 self.entries[name][build] = logged
+                self.has[name].update(["left"] if found[6] else [])
                 if build != "clobber-O2":
                     continue
                 properties = {"true clobber": clobbers, "input read": inputs,
@@ -113,18 +142,27 @@ class Soundness:
             if name and counts and (int(counts[2]) or int(counts[3])):
                 self.has[name[0]].add("candidate removed by refinement")
 
-    def all(self):
+    def write(self, kind, programs):
+        """Sources of so many programs."""
         o = self.options
-        batches = []
-        for first in range(o.first, o.first + o.programs, o.batch):
-            indices = list(range(first, min(first + o.batch, o.first + o.programs)))
-            text, features = random_programs.write(o.seed, indices)
-            (self.work / f"{o.seed}_{indices[0]}_{len(indices)}.cpp").write_text(text)
+        for first in range(o.first, o.first + programs, o.batch):
+            indices = list(range(first, min(first + o.batch, o.first + programs)))
+            text, features = random_programs.write(o.seed, indices, WRITERS[kind])
+            stem = self.work / f"{kind}_{o.seed}_{indices[0]}_{len(indices)}"
+            stem.with_suffix(".cpp").write_text(text)
             for name, some in features.items():
                 self.has[name].update(some)
-            batches.append(indices)
+            yield stem
+
+    def all(self):
+        o = self.options
+        redo = [b for b in o.builds if b.startswith("redo")]
+        work = [(stem, o.builds) for stem in self.write("random", o.programs)]
+        if redo:
+            work += [(stem, redo) for stem in self.write("throwing", o.throwing)]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
-            jobs = [pool.submit(self.batch, o.seed, indices, build) for indices in batches for build in o.builds]
+            plain = {stem: pool.submit(self.plain_images, stem) for stem, _ in work} # first: all others wait for them
+            jobs = [pool.submit(self.batch, stem, build, plain[stem]) for stem, builds in work for build in builds]
             for job in concurrent.futures.as_completed(jobs):
                 self.learn(*job.result())
                 if o.stop_at_first and self.failures:
@@ -134,22 +172,29 @@ class Soundness:
             if entries.get("clobber-O2", 0) < entries.get("unrefined-O2", 0):
                 self.has[name].add("fewer entries by refinement")
 
+    def degenerate(self, kind, least):
+        """Prints how many programs of a kind have each property; the properties that too few have."""
+        programs = [properties for name, properties in self.has.items() if name.startswith(kind)]
+        all_builds = set(self.options.builds) == set(BUILDS)
+        low = []
+        for what, share_min in least.items():
+            share = sum(what in properties for properties in programs) / max(len(programs), 1)
+            if len(programs) >= 50 and all_builds and share < share_min:
+                low.append(what)
+            print(f"  {what:28} {share:6.2f} {share_min:6.2f}{'  DEGENERATE' if what in low else ''}")
+        return low
+
     def report(self):
         o = self.options
         for name, build, what in sorted(self.failures):
-            _, seed, index = name.split("_") if name.startswith("random") else (name, o.seed, o.first)
+            kind, seed, index = name.split("_") if "_" in name else ("random", o.seed, o.first)
+            counts = "--programs 1 --throwing 0" if kind == "random" else "--programs 0 --throwing 1"
             print(f"FAIL {name} {build}: {what}\n     alone: {sys.argv[0]} --plugin {o.plugin} --work {o.work} --seed {seed} "
-                  f"--first {index} --programs 1 --builds {build} --keep")
-        count = len(self.has)
-        degenerate = []
+                  f"--first {index} {counts} --builds {build} --keep")
         print(f"{'share of programs':36} {'least':>6}")
-        for what, least in LEAST.items():
-            share = sum(what in properties for properties in self.has.values()) / count
-            low = o.programs >= 100 and set(o.builds) == set(BUILDS) and share < least
-            degenerate += [what] if low else []
-            print(f"  {what:28} {share:6.2f} {least:6.2f}{'  DEGENERATE' if low else ''}")
-        print(f"soundness: seed={o.seed} programs={count} builds={len(o.builds)} crashes={self.crashes} "
-              f"failures={len(self.failures)} degenerate={len(degenerate)}")
+        degenerate = self.degenerate("random", LEAST) + self.degenerate("throwing", LEAST_THROWING)
+        print(f"soundness: seed={o.seed} programs={len(self.has)} builds={len(o.builds)} crashes={self.crashes} "
+              f"images={self.images} failures={len(self.failures)} degenerate={len(degenerate)}")
         return 1 if self.failures or degenerate else 0
 
 
@@ -159,15 +204,21 @@ def parse():
     parser.add_argument("--clang", default="clang++-19")
     parser.add_argument("--work", required=True)
     parser.add_argument("--programs", type=int, default=100)
+    parser.add_argument("--throwing", type=int, help="programs that throw; half as many, if not told")
     parser.add_argument("--first", type=int, default=0, help="index of the first program")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--builds", nargs="+", choices=BUILDS, default=list(BUILDS))
     parser.add_argument("--batch", type=int, default=50, help="programs a source file")
     parser.add_argument("--nested", type=int, default=3, help="crashes tried of each re-execution")
+    parser.add_argument("--seconds", type=int, default=300,
+                        help="processor time of one source's programs, in one build; the true ones take a few")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--keep", action="store_true", help="keep objects and programs")
     parser.add_argument("--stop-at-first", action="store_true")
-    return parser.parse_args()
+    options = parser.parse_args()
+    if options.throwing is None:
+        options.throwing = options.programs // 2
+    return options
 
 
 def main():

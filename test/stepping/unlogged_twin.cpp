@@ -4,3 +4,4 @@
 #include <cstdint>
 
 extern "C" void __wrap_hf_clobber_log(const void*, std::uint64_t) noexcept {}
+extern "C" void __wrap_hf_log_ahead(const void*, std::uint64_t) noexcept {}

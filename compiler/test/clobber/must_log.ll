@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; Writes whose old bytes are inputs, or may be: each must be logged.
-; RUN: %hf_opt -passes=holdfast-instrument %s | FileCheck %s
-; RUN: %hf_opt -passes=holdfast-instrument -holdfast-refine=0 %s | FileCheck %s
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-batch=0 %s | FileCheck %s
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-batch=0 -holdfast-refine=0 %s | FileCheck %s
 
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 
@@ -208,6 +208,44 @@ define internal noalias ptr @take(ptr %list) noinline {
   ret ptr %block
 }
 
+; A called function reads what it promises to, on both sides of its argument.
+define void @reads_argument(ptr %p, ptr %q) #0 {
+; CHECK-LABEL: define internal void @reads_argument.hf_body(
+; CHECK: call void @hf_clobber_log(ptr %before, i64 8)
+; CHECK: call void @hf_clobber_log(ptr %q, i64 8)
+; CHECK: ret void
+  %x = call i64 @reads(ptr %p)
+  %before = getelementptr i8, ptr %p, i64 -64
+  store i64 %x, ptr %before
+  store i64 %x, ptr %q
+  ret void
+}
+define i64 @reads(ptr %p) noinline memory(argmem: read) {
+  %x = load i64, ptr %p
+  ret i64 %x
+}
+
+; Its argument's memory is also what a self-relative pointer leads to: the block is known by its address.
+define void @reads_from_fresh(ptr %p) #0 {
+; CHECK-LABEL: define internal void @reads_from_fresh.hf_body(
+; CHECK: call void @hf_clobber_log(ptr %p, i64 8)
+; CHECK: ret void
+  %block = call ptr @hf_alloc(i64 8)
+  %here = ptrtoint ptr %block to i64
+  %there = ptrtoint ptr %p to i64
+  %way = sub i64 %there, %here
+  store i64 %way, ptr %block
+  %x = call i64 @reads_far(ptr %block)
+  store i64 %x, ptr %p
+  ret void
+}
+define i64 @reads_far(ptr %p) noinline memory(argmem: read) {
+  %way = load i64, ptr %p
+  %far = getelementptr i8, ptr %p, i64 %way
+  %x = load i64, ptr %far
+  ret i64 %x
+}
+
 ; In a helper everything was read before entry, by some caller.
 define void @calls_helper(ptr %p) #0 {
   call void @helper(ptr %p)
@@ -221,6 +259,7 @@ define void @helper(ptr %p) noinline {
 ; CHECK: call void @hf_clobber_log(ptr %p, i64 8)
 ; CHECK-NEXT: store i64 7, ptr %p
 
+declare ptr @hf_alloc(i64)
 declare i64 @strlen(ptr)
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)

@@ -123,6 +123,48 @@ define void @preserved(ptr %p, ptr %v) #0 {
   ret void
 }
 
+; A called function that reads its arguments' memory alone has read nothing but a local, and a fresh block
+; of which nobody has the address as a number.
+define void @reads_local(ptr %p) #0 {
+; CHECK-LABEL: define internal void @reads_local.hf_body(
+; CHECK-NOT: hf_clobber_log
+; CHECK: ret void
+  %local = alloca i64
+  store i64 5, ptr %local
+  %block = call ptr @hf_alloc(i64 8)
+  store i64 5, ptr %block
+  %x = call i64 @reads(ptr %local)
+  %y = call i64 @reads(ptr %block)
+  store i64 %x, ptr %p
+  ret void
+}
+define i64 @reads(ptr nocapture %p) noinline memory(argmem: read) {
+  %x = load i64, ptr %p
+  ret i64 %x
+}
+
+; Or reads nothing: it stores, and through that argument it only stores.
+define void @only_writes(ptr %p, ptr %q) #0 {
+; CHECK-LABEL: define internal void @only_writes.hf_body(
+; CHECK-NOT: hf_clobber_log
+; CHECK: ret void
+  %local = alloca i64
+  store i64 5, ptr %local
+  call void @writes(ptr %p)
+  call void @copies(ptr %p, ptr %local)
+  store i64 7, ptr %q
+  ret void
+}
+define void @writes(ptr %p) noinline memory(argmem: write) {
+  store i64 7, ptr %p
+  ret void
+}
+define void @copies(ptr writeonly %p, ptr nocapture %q) noinline memory(argmem: readwrite) {
+  %x = load i64, ptr %q
+  store i64 %x, ptr %p
+  ret void
+}
+
 declare ptr @hf_alloc(i64)
 declare ptr @hf_vlog_preserve(ptr, i64)
 

@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; The refinement of Clobber Fig. 5, on and off: candidates that can never be the first write to an
 ; input.
-; RUN: %hf_opt -passes=holdfast-instrument %s | FileCheck %s --check-prefixes=CHECK,ON
-; RUN: %hf_opt -passes=holdfast-instrument -holdfast-refine=0 %s | FileCheck %s --check-prefixes=CHECK,OFF
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-batch=0 %s | FileCheck %s --check-prefixes=CHECK,ON
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-batch=0 -holdfast-refine=0 %s | FileCheck %s --check-prefixes=CHECK,OFF
 
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 

@@ -1,8 +1,8 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; A fresh block or a local is known to be one only while the access is shown to be inside: a
 ; self-relative pointer is its own address plus what is stored there.
-; RUN: %hf_opt -passes=holdfast-instrument %s | FileCheck %s
-; RUN: sed s/holdfast.txfunc\"/holdfast.txfunc\"=\"undo\"/ %s | %hf_opt -passes=holdfast-instrument | FileCheck %s --check-prefix=UNDO
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-batch=0 %s | FileCheck %s
+; RUN: sed s/holdfast.txfunc\"/holdfast.txfunc\"=\"undo\"/ %s | %hf_opt -passes=holdfast-instrument -holdfast-batch=0 | FileCheck %s --check-prefix=UNDO
 
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
 

@@ -52,7 +52,7 @@ void uses_global(const hf::pool& pool, list* l) {
     });
 }
 HF_TXFUNC void nested(list* l, const hf::pool* pool) noexcept {
-    // CHECK-DAG: {{closures.cpp:[[@LINE+1]]|tx.hpp:[0-9]+}}:{{.*}}error: hf::tx in a section: call the function itself, it joins the section that is open
+    // CHECK-DAG: closures.cpp:[[@LINE+1]]:{{.*}}error: hf::tx in a section: call the function itself, it joins the section that is open
     hf::tx(*pool, [l] { l->count++; });
 }
 struct wide {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "oracle.hpp"
+#include "shared.hpp"
 #include "redo_model.hpp"
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -14,6 +14,7 @@
 #include <random>
 #include <set>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace oracle {
@@ -21,7 +22,6 @@ namespace {
 
 constexpr int mixes_per_event = 3;
 constexpr int long_run_events = 400; // beyond, one mix per event
-constexpr int never = 1 << 30;
 constexpr std::size_t line_bytes = 64, word_bytes = 8;
 
 using image = std::vector<std::byte>;
@@ -55,6 +55,7 @@ struct byte_state {
     bool input = false; // read before it was written
     bool written = false;
     bool logged = false;
+    bool ahead = false; // by an entry made ahead of its store
     bool announced_ever = false;
     bool announced = false; // noted or logged, and no other call of the runtime since
 };
@@ -66,6 +67,7 @@ struct account {
     long clobbers = 0; // stores that were the first to overwrite an input
     long stores = 0;
     bool traced = false;
+    bool left = false; // by an exception
 };
 
 alignas(64) std::byte storage[pool_bytes];
@@ -73,6 +75,7 @@ open_section section;
 redo_model buffer; // of a section of engine redo
 image start_image;
 std::vector<log_entry> entries;
+std::size_t unfenced = 0; // of them: made ahead, the last ones, and not yet durable
 std::vector<byte_state> bytes_seen(pool_bytes);
 std::vector<std::size_t> announced; // where bytes_seen says so
 std::vector<stored_word> history;   // of the attempt
@@ -80,15 +83,15 @@ account seen;
 bool judging = false; // in the uninterrupted run
 const char* broken_rule = nullptr;
 std::size_t broken_at = 0;
+struct taken_block {
+    std::size_t offset = 0, bytes = 0;
+};
+std::vector<taken_block> taken; // by the attempt
 std::size_t heap_used = 0;
 std::size_t heap_kept = 0; // by the scenario's 'prepare'
 int events = 0;
 int crash_at = never;
 std::jmp_buf crash;
-scenario* scenarios = nullptr;
-int failures = 0;
-long crashes = 0;
-int nested_max = never; // crashes of each re-execution
 
 /// Filled before the constructors of ordinary globals run.
 std::set<const hf_txfunc*>& registered() {
@@ -110,6 +113,8 @@ std::size_t offset_of(const void* address) {
 }
 
 bool is_fresh(std::size_t offset) { return offset >= heap_bytes; }
+/// Whether the section has allocated it, and not the scenario's 'prepare'.
+bool is_own(std::size_t offset) { return offset >= heap_bytes + heap_kept; }
 bool is_redo() { return section.kind == logging::redo; }
 
 void breaks(const char* rule, std::size_t offset) {
@@ -126,6 +131,7 @@ void forget_notes() {
 
 void note(const void* address, std::uint64_t bytes) {
     if (!in_pool(address)) return;
+    if (!is_own(offset_of(address))) unfenced = 0;
     for (std::size_t i = 0; i < bytes; ++i) {
         byte_state& b = bytes_seen.at(offset_of(address) + i);
         b.announced = b.announced_ever = true;
@@ -141,7 +147,25 @@ void log(const void* address, std::uint64_t bytes) {
     entries.push_back({offset_of(address), image(from, from + bytes)});
     ++seen.logged;
     for (std::size_t i = 0; i < bytes; ++i) bytes_seen.at(offset_of(address) + i).logged = true;
+    unfenced = 0;
     note(address, bytes);
+}
+
+/// Durable with the next entry, or the next note of a store in place.
+void log_ahead(const void* address, std::uint64_t bytes) {
+    event();
+    forget_notes();
+    if (!in_pool(address)) return;
+    const auto* from = static_cast<const std::byte*>(address);
+    if (!is_own(offset_of(address))) {
+        entries.push_back({offset_of(address), image(from, from + bytes)});
+        ++unfenced;
+        ++seen.logged;
+    }
+    for (std::size_t i = 0; i < bytes; ++i) {
+        byte_state& b = bytes_seen.at(offset_of(address) + i);
+        b.logged = b.ahead = true;
+    }
 }
 
 /// Rule of the analysis (compiler/README.md, 1): the byte-exact form, whatever the values.
@@ -162,6 +186,8 @@ void judge_store(std::size_t offset, std::size_t bytes) {
         if (is_redo() && buffer.buffers(storage + i))
             breaks("a byte is stored in place before the commit", i);
         if (!b.announced) breaks("a store is neither noted nor logged", i);
+        if (unfenced != 0 && !is_own(i))
+            breaks("a byte is stored in place before an entry made ahead is durable", i);
         const bool undo = section.kind == logging::undo;
         if (!b.written && (b.input || undo) && !is_fresh(i) && !is_redo()) {
             clobbers |= b.input;
@@ -233,6 +259,16 @@ void commit_redo() {
     section.depth = 0;
 }
 
+void abort_redo() {
+    event();
+    judge_places();
+    std::memcpy(storage + heap_bytes + heap_kept, start_image.data() + heap_bytes + heap_kept,
+                pool_bytes - heap_bytes - heap_kept);
+    heap_used = heap_kept;
+    taken.clear();
+    section.depth = 0;
+}
+
 /// A store of engine redo: it notes what it leaves where it is. 'here': and makes it, too.
 void store(const void* address, std::uint64_t bytes, bool here) {
     event();
@@ -254,11 +290,13 @@ void restore(const image& from) { std::memcpy(storage, from.data(), pool_bytes);
 void reset() {
     section = {};
     entries.clear();
+    unfenced = 0;
     bytes_seen.assign(pool_bytes, {});
     announced.clear();
     seen = {};
     broken_rule = nullptr;
     heap_used = heap_kept;
+    taken.clear();
     events = 0;
 }
 
@@ -266,7 +304,9 @@ void reset() {
 template <class Action> bool attempt(int event_number, Action action) {
     events = 0;
     heap_used = heap_kept;
+    taken.clear();
     section.preserve_next = 0;
+    unfenced = 0;
     history.clear();
     crash_at = event_number;
     if (setjmp(crash) != 0) {
@@ -314,6 +354,7 @@ void tear(const image& start, std::mt19937_64& random) {
 /// A legal image of PM after a crash of what began at 'start'.
 void lose(const image& start, int mix, std::mt19937_64& random) {
     if (mix == 0) return;
+    entries.resize(entries.size() - random() % (unfenced + 1));
     if (mix % 2 == 1 && !history.empty()) return tear(start, random);
     lose_some(start, random);
 }
@@ -370,6 +411,9 @@ account judge(const scenario& s) {
     judging = true;
     attempt(never, s.run);
     judging = false;
+    for (std::size_t i = 0; i < pool_bytes && seen.traced; ++i)
+        if (bytes_seen[i].ahead && !bytes_seen[i].written)
+            breaks("an entry made ahead has a byte that is not stored to", i);
     if (section.function == nullptr) fail(s, 0, 0, "no section began: its call was dropped");
     if (broken_rule != nullptr) {
         char what[100];
@@ -413,9 +457,31 @@ void explore(const scenario& s) {
             else
                 check_clobber(s, start, end, at, random);
         }
-    std::printf("%-28s %3d events %3ld logged %3ld clobbers %4ld inputs\n", s.name, length,
-                whole.logged, whole.clobbers, whole.inputs);
+    std::printf("%-28s %3d events %3ld logged %3ld clobbers %4ld inputs%s\n", s.name, length,
+                whole.logged, whole.clobbers, whole.inputs, whole.left ? " left" : "");
 }
+
+std::size_t offset_in(std::size_t at) {
+    std::uint64_t word = 0;
+    std::memcpy(&word, storage + at, word_bytes);
+    return word - reinterpret_cast<std::uintptr_t>(storage);
+}
+
+/// Blocks that the section took and nothing leads to: the compiler need not have filled them in.
+void clear_unreachable() {
+    const auto follow = [](auto& self, std::size_t at, std::size_t end) -> void {
+        for (; at < end; at += word_bytes)
+            for (taken_block& b : taken)
+                if (offset_in(at) - b.offset < b.bytes) {
+                    const taken_block found = std::exchange(b, {});
+                    self(self, found.offset, found.offset + found.bytes);
+                }
+    };
+    follow(follow, 0, heap_bytes + heap_kept);
+    for (const taken_block b : taken) std::memset(storage + b.offset, 0, b.bytes);
+}
+
+} // namespace
 
 /// Prints what the scenario makes of the pool, wherever the pool lies.
 void print_image(const scenario& s) {
@@ -426,23 +492,18 @@ void print_image(const scenario& s) {
     start_image = snapshot();
     reset();
     s.run();
-    std::uint64_t sum = 0;
-    for (std::size_t i = 0; i < pool_bytes; i += word_bytes) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, storage + i, word_bytes);
-        const std::uint64_t offset = word - reinterpret_cast<std::uintptr_t>(storage);
-        sum = (sum ^ (offset < pool_bytes ? offset : word)) * 0x100000001b3 + i;
-    }
-    std::printf("%s %016llx\n", s.name, static_cast<unsigned long long>(sum));
+    clear_unreachable();
+    print_sum(s, storage);
 }
 
-} // namespace
+void try_scenario(const scenario& s) { explore(s); }
 
 std::byte* const pool = storage;
 
-scenario::scenario(const char* name, void (*prepare)(), void (*run)())
-    : name(name), prepare(prepare), run(run), next(scenarios) {
-    scenarios = this;
+void left_by_exception() {
+    seen.left = true;
+    if (section.function == nullptr) restore(start_image);
+    if (section.depth != 0) breaks("an exception leaves the section open", 0);
 }
 
 } // namespace oracle
@@ -468,10 +529,7 @@ int hf_redo_begin(const hf_txfunc* f, const void* packed) noexcept {
 __thread std::uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));
 void hf_redo_commit() noexcept { commit_redo(); }
 void hf_redo_commit_or_throw() { commit_redo(); } // there is room
-void hf_redo_abort() noexcept {
-    std::printf("FAIL hf_redo_abort: no scenario is left by an exception\n");
-    std::exit(1);
-}
+void hf_redo_abort() noexcept { abort_redo(); }
 void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
     store(address, bytes, false);
     return buffer.write(address, bytes);
@@ -495,6 +553,9 @@ const void* hf_redo_read(const void* address, std::uint64_t bytes) noexcept {
 const void* hf_redo_read_string(const void* address) noexcept {
     return buffer.read_string(address);
 }
+void hf_log_ahead(const void* address, std::uint64_t bytes) noexcept {
+    log_ahead(address, bytes);
+}
 void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
     event();
     note(address, bytes);
@@ -504,22 +565,13 @@ void* hf_alloc(std::size_t bytes) noexcept {
     forget_notes();
     bytes = (bytes + 15) / 16 * 16;
     if (heap_used + bytes > pool_bytes - heap_bytes) return nullptr;
+    taken.push_back({heap_bytes + heap_used, bytes});
     void* block = storage + heap_bytes + heap_used;
     heap_used += bytes;
     return block;
 }
 void hf_free(void*) noexcept { forget_notes(); }
 void hf_adopt(void*) noexcept { forget_notes(); }
-void hf_crash_point(const char*) noexcept {}
-
-unsigned long oracle_digest(oracle::digested d) noexcept {
-    return d.x[0] * 3 + (d.x[1] ^ d.x[2]) + d.x[3];
-}
-void* oracle_place(std::size_t offset) noexcept { return storage + offset; }
-oracle::digested oracle_spread(unsigned long from) noexcept {
-    return {{from, from * 3, from * 5, from * 7}};
-}
-
 alignas(64) hf_trace_region hf_trace_watched{reinterpret_cast<std::uintptr_t>(storage), pool_bytes};
 void hf_trace_load(const void* address, std::uint64_t bytes) {
     if (judging) clip(address, bytes, judge_load);
@@ -543,25 +595,7 @@ const void* hf_vlog_preserve(const void* bytes, std::size_t count) noexcept {
 }
 }
 
-/// oracle [--nested N] [--images] [scenario]
 int main(int argc, char** argv) {
-    const char* wanted = nullptr;
-    bool images = false;
-    for (int i = 1; i < argc; ++i) {
-        if (std::strcmp(argv[i], "--nested") == 0 && i + 1 < argc)
-            nested_max = std::atoi(argv[++i]);
-        else if (std::strcmp(argv[i], "--images") == 0)
-            images = true;
-        else
-            wanted = argv[i];
-    }
-    int count = 0;
-    for (scenario* s = scenarios; s != nullptr; s = s->next) {
-        if (wanted != nullptr && std::strcmp(wanted, s->name) != 0) continue;
-        images ? print_image(*s) : explore(*s);
-        ++count;
-    }
-    if (images) return 0;
-    std::printf("oracle: scenarios=%d crashes=%ld failures=%d\n", count, crashes, failures);
-    return failures == 0 && count > 0 ? 0 : 1;
+    nested_max = never;
+    return run(argc, argv);
 }

@@ -22,15 +22,21 @@
 // 6. Engine redo: no store but to fresh memory is made in place before the commit, and no byte that
 //    is in the buffer is read in place.
 // 7. A store is noted or logged, and no other call of the runtime lies between the note and it.
+// 8. An entry made ahead of its stores is durable before anything is stored in place, and each of its bytes
+//    is stored to: what is not may be another section's. Until then a crash may lose it.
 //
-// With --images it prints what each scenario makes of the pool: the same, whichever the engine, and
-// without any.
+// A section that is left by an exception has stored nothing in place, and its memory is as if it had never
+// taken it.
+//
+// With --images it prints what each scenario makes of the pool, and of the blocks that can be reached
+// there: the same, whichever the engine, and without any.
 #pragma once
 
 #include <holdfast/txfunc.hpp>
 
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 extern "C" {
 __attribute__((malloc)) void* hf_alloc(std::size_t bytes) noexcept;
@@ -55,6 +61,9 @@ struct scenario {
     scenario(const char* name, void (*prepare)(), void (*run)());
 };
 
+/// The scenario's section has thrown. Without an engine this takes back what it stored.
+void left_by_exception();
+
 /// Passed and returned in memory, by functions whose bodies the compiler does not see.
 struct digested {
     unsigned long x[4];
@@ -70,4 +79,18 @@ HF_PURE void* oracle_place(std::size_t offset) noexcept;
 }
 
 /// SCENARIO(name, [] { prepare }, [] { run })
+#if !defined(ORACLE_ONLY)
 #define SCENARIO(name, ...) static oracle::scenario scenario_##name{#name, __VA_ARGS__};
+#else
+// The scenario of this name alone: the others, and the sections that only they call, are not compiled.
+#undef HF_TXFUNC
+#define HF_TXFUNC                                                                                  \
+    __attribute__((annotate("holdfast.txfunc"), noinline, section("hf_uninstrumented"))) inline
+#define SCENARIO(name, ...)                                                                        \
+    [[maybe_unused]] static auto scenario_##name = [] {                                            \
+        if constexpr (std::string_view(#name) == ORACLE_ONLY)                                      \
+            return oracle::scenario{#name, __VA_ARGS__};                                           \
+        else                                                                                       \
+            return 0;                                                                              \
+    }();
+#endif

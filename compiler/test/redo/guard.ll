@@ -2,8 +2,8 @@
 ; Link-time optimisation takes from the runtime's archive what the sections of engine redo will call.
 ; RUN: %hf_opt -passes=holdfast-defer -holdfast-engine=redo %s | FileCheck %s
 ; CHECK: call void (...) @holdfast_error_link_with_load_pass_plugin(
-; CHECK-SAME: @hf_note_store
 ; CHECK-SAME: @hf_redo_begin
+; CHECK-SAME: @hf_note_store
 ; CHECK-SAME: @hf_c_overwrite
 ; CHECK-SAME: @hf_redo_write
 ; CHECK-SAME: @hf_redo_put

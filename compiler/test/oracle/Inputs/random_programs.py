@@ -6,11 +6,14 @@ Program INDEX of SEED is the same text whatever else is written with it: its ran
 arrays of words that may be one or overlap, bytes of them, a ring of items (nested structs, arrays,
 bit-fields, packed fields of several widths) reached by two pointers that may be one, fresh blocks, a
 slot whose type changes, and preserved volatile words; in loops whose indices and pointers change,
-branches, switches, early returns, recursion, copies and moves of constant and variable length.
+branches, switches, early returns, recursion, copies and moves of constant and variable length. A throwing
+program, for engine redo, has exceptions besides: thrown anywhere, caught inside, thrown on, or leaving the section. A locking
+program, for engine justdo, takes and releases locks inside, in every way that the standard library has.
 
 'features' says what a program contains, so that a test can see that the mix has not degenerated.
 """
 import random
+import re
 
 PRELUDE = """#include "oracle.hpp"
 
@@ -44,6 +47,9 @@ struct item {
 struct words {
     word x[3];
 };
+struct thrown {
+    word what;
+};
 using oracle::digested;
 
 static constexpr int item_count = 6;
@@ -56,6 +62,12 @@ static void fill() {
         items()[i].next = &items()[(i * 5 + 1) % item_count];
     }
     for (word i = 0; i < 4; ++i) volatile_words[i] = i * 1000003 + 77;
+    for (int i = 0; i < 4; ++i) { // to be taken
+        auto* spare = ::new (at<item>(2048) + i) item;
+        std::memset(static_cast<void*>(spare), 5 * i + 1, sizeof(item));
+        spare->next = *at<item*>(2040);
+        *at<item*>(2040) = spare;
+    }
 }
 static inline void scaled(word* __restrict to, const word* __restrict from) { *to = *from * 3 + 1; }
 __attribute__((noinline)) static word read_two(const word* p) { return p[0] ^ p[1]; }
@@ -80,8 +92,11 @@ __attribute__((noinline)) static item* fresh_or(item* other, word v) {
 
 
 class Writer:
+    KIND = "random"
+    PROMISE = " noexcept"
+
     def __init__(self, seed, index):
-        self.name = f"random_{seed}_{index}"
+        self.name = f"{self.KIND}_{seed}_{index}"
         self.random = random.Random(f"{seed}/{index}")
         self.features = set()
         self.helpers = []   # names of this program's own
@@ -175,8 +190,9 @@ class Writer:
             f"{{ char local[48]; std::memcpy(local, {self.array()} + {self.number(9)}, {length}); "
             f"local[{self.number(48)}] = 'x'; std::memcpy(local + 40, &y, 8); "
             f"std::memcpy({self.array()} + {self.number(9)}, local + 40, 8); }}",
-            f"*reinterpret_cast<words*>({self.array()} + {self.number(13)}) = "
-            f"*reinterpret_cast<words*>({self.array()} + {self.number(13)});",
+            # They may overlap, and one assignment would then mean nothing.
+            f"{{ const words w = *reinterpret_cast<words*>({self.array()} + {self.number(13)}); "
+            f"*reinterpret_cast<words*>({self.array()} + {self.number(13)}) = w; }}",
             f"{here}->in[{self.number(2)}] = {there}->in[{self.number(2)}];",
             f"{here}->t = {there}->t;")
 
@@ -195,7 +211,9 @@ class Writer:
         self.features.add("helper")
         shared = [f"x += read_two({self.array()} + {self.number(14)});",
                   f"write_one(&{self.array()}[{self.index(loops)}], {self.value(loops)});",
-                  f"scaled(&{self.array()}[{self.index(loops)}], &{self.array()}[{self.index(loops)}]);"]
+                  # Of one word they would break what 'restrict' promises.
+                  f"{{ word* to = &{self.array()}[{self.index(loops)}]; word* from = &{self.array()}[{self.index(loops)}]; "
+                  "if (to != from) scaled(to, from); }"]
         own = [f"x += {h}({self.pick('a, b', 'b, a', 'a + 1, b')}, {self.pick('p, q', 'q, p', 'p->next, p')}, "
                f"{self.operand(loops)}, DEPTH);" for h in self.helpers if len(loops) < 2]
         return self.pick(*shared, *own, *own)
@@ -219,7 +237,9 @@ class Writer:
             f"{{ item* f = fresh_or(q, x); f->d = f->d * 5 + y; f->a = static_cast<unsigned>(f->d); }}",
             f"{{ item* f = fresh_item(y); item* m = f != nullptr && {self.condition(loops)} ? f : p; "
             f"m->d += 3; m->many[1] = m->many[0] + x; }}",
-            "{ item* own = take(&q->next); own->d ^= x; own->next = p->next; p->next = own; }")
+            # Of those that no other pointer leads to, as 'malloc' promises.
+            "if (auto** spare = static_cast<item**>(oracle_place(2040)); *spare != nullptr) { item* own = take(spare); "
+            "own->d ^= x; own->next = p->next; p->next = own; }")
 
     def recreate(self, loops):
         self.features.add("type change")
@@ -294,6 +314,9 @@ class Writer:
         return (f"{inline} word {name}(word* a, word* b, item* p, item* q, word x, word depth) {{\n"
                 f"    if (depth > 2) return x;\n    word y = x * 5 + depth;\n{body}    return x + y;\n}}\n")
 
+    def call(self, arguments):
+        return f"{self.name}({arguments});"
+
     def program(self):
         helpers = "".join(self.helper_function(i) for i in range(self.number(3)))
         body = "".join(self.statement(1, []) for _ in range(self.pick(1, 2, 3, 5, 8, 11))).replace("DEPTH", "0")
@@ -308,19 +331,106 @@ class Writer:
         given = f"at<word>({first}), at<word>({second}), items() + {p}, items() + {q}, {1 + self.number(98)}"
         end = "    a[3] += x ^ y;\n}\n"
         if not preserved:
-            return (f"{helpers}HF_TXFUNC void {self.name}({same}) noexcept {{\n    word y = x * 7;\n{body}{end}"
-                    f"SCENARIO({self.name}, [] {{ fill(); }}, [] {{ {self.name}({given}); }})\n\n")
+            return (f"{helpers}HF_TXFUNC void {self.name}({same}){self.PROMISE} {{\n    word y = x * 7;\n{body}{end}"
+                    f"SCENARIO({self.name}, [] {{ fill(); }}, [] {{ {self.call(given)} }})\n\n")
         return (f"{helpers}__attribute__((noinline)) static void {self.name}_body({same}, word y) {{\n{body}{end}"
-                f"HF_TXFUNC void {self.name}({same}, const word* given) noexcept {{\n"
+                f"HF_TXFUNC void {self.name}({same}, const word* given){self.PROMISE} {{\n"
                 f"    const word* kept = hf::vlog_preserve(given, 4);\n    a[1] ^= kept[0] + b[2];\n"
                 f"    {self.name}_body(a, b, p, q, x, kept[1]);\n    b[5] ^= kept[2] + a[3];\n}}\n"
                 f"SCENARIO({self.name}, [] {{ fill(); }}, [] {{ word local[4]; std::memcpy(local, volatile_words, sizeof local); "
-                f"{self.name}({given}, local); std::memset(local, 0, sizeof local); }})\n\n")
+                f"{self.call(given + ', local')} std::memset(local, 0, sizeof local); }})\n\n")
 
 
-def write(seed, indices):
+class ThrowingWriter(Writer):
+    KIND = "throwing"
+    PROMISE = ""
+
+    def throw(self, loops):
+        self.features.add("throw")
+        return f"if ({self.condition(loops)}) throw thrown{{static_cast<word>({self.value(loops)})}};"
+
+    SIMPLE = [*Writer.SIMPLE, (throw, 2)]
+
+    def compound(self, depth, loops, pad):
+        if self.number(3):
+            return super().compound(depth, loops, pad)
+        self.features.add("catch")
+        then = self.pick("", "", f"{pad}    if ({self.condition(loops)}) throw;\n", f"{pad}    throw thrown{{y + t.what}};\n")
+        return (f"{pad}try {{\n{self.block(depth + 1, loops)}{pad}    {self.throw(loops)}\n{pad}}} catch (const thrown& t) {{\n"
+                f"{pad}    x += t.what;\n{self.block(depth + 1, loops, 2)}{then}{pad}}}\n")
+
+    def call(self, arguments):
+        return f"try {{ {self.name}({arguments}); }} catch (const thrown&) {{ oracle::left_by_exception(); }}"
+
+
+class LockingWriter(Writer):
+    """Each lock is taken in one place of the text: no order of calls takes one that is held."""
+    KIND = "locking"
+    LOCKS = 40
+
+    def __init__(self, seed, index):
+        super().__init__(seed, index)
+        self.locks = 1  # the first one is the program's
+
+    def lock(self):
+        self.locks += 1
+        return f"locks()[{self.locks - 1}]", f"held{self.locks - 1}"
+
+    def compound(self, depth, loops, pad):
+        if self.number(2) or self.locks + 2 >= self.LOCKS:
+            return super().compound(depth, loops, pad)
+        self.features.add("lock")
+        (one, held), body = self.lock(), lambda: self.block(depth + 1, loops, 3)
+        kind = self.pick("guard", "several", "tried", "hand over hand", "shared", "asked")
+        self.features.add(f"lock: {kind}")
+        if kind == "several":
+            other, _ = self.lock()
+            return f"{pad}{{\n{pad}    const std::scoped_lock {held}{{{one}, {other}}};\n{body()}{pad}}}\n"
+        if kind == "tried":
+            return (f"{pad}{{\n{pad}    std::unique_lock {held}{{{one}, std::defer_lock}};\n"
+                    f"{pad}    while (!{held}.try_lock()) {{\n{pad}    }}\n{body()}{pad}}}\n")
+        if kind == "hand over hand":
+            other, held_other = self.lock()
+            return (f"{pad}{{\n{pad}    std::unique_lock {held}{{{one}}};\n{body()}{pad}    std::unique_lock {held_other}{{{other}}};\n"
+                    f"{pad}    {held}.unlock();\n{body()}{pad}}}\n")
+        if kind == "asked":  # what is stored where it is free is stored where it is not
+            store = self.store(loops)
+            return (f"{pad}if (std::unique_lock {held}{{{one}, std::try_to_lock}}; {held}.owns_lock()) {{\n{pad}    {store}\n"
+                    f"{pad}}} else {{\n{pad}    {held}.lock();\n{pad}    {store}\n{pad}}}\n")
+        guard = "shared_lock" if kind == "shared" else "unique_lock"
+        return f"{pad}{{\n{pad}    const std::{guard} {held}{{{one}}};\n{body()}{pad}}}\n"
+
+    def program(self):
+        text = super().program()
+        if "vlog_preserve" in text:
+            return text
+        # Its first lock begins the section, where nobody has marked it.
+        return text.replace("{\n    word y = x * 7;\n", "{\n    const std::unique_lock whole{locks()[0]};\n    word y = x * 7;\n")
+
+
+LOCKING_PRELUDE = """#include <holdfast/lock.hpp>
+
+#include <mutex>
+#include <shared_mutex>
+
+#ifdef LOCKS_UNMARKED
+#undef HF_TXFUNC
+#define HF_TXFUNC __attribute__((noinline))
+#endif
+static hf::mutex* locks() { return static_cast<hf::mutex*>(oracle_place(3584)); }
+"""
+
+
+def write(seed, indices, writer=Writer):
     """The text of these programs as one file, and the features of each by name."""
-    writers = [Writer(seed, index) for index in indices]
-    text = f"// Seed {seed}, programs {indices[0]} to {indices[-1]}.\n{PRELUDE}\n"
+    writers = [writer(seed, index) for index in indices]
+    text = f"// Seed {seed}, programs {indices[0]} to {indices[-1]}.\n{PRELUDE}{LOCKING_PRELUDE if writer is LockingWriter else ''}\n"
     text += "".join(w.program() for w in writers)
     return text, {w.name: sorted(w.features) for w in writers}
+
+
+def recurses(seed, index, writer=Writer):
+    """Whether a helper of the program calls itself: engine justdo refuses that."""
+    functions = re.split(r"\n}\n", writer(seed, index).program())
+    names = [re.search(r"(\w+_helper\d+)\(word\* a", f) for f in functions]
+    return any(name and f.count(name.group(1) + "(") > 1 for name, f in zip(names, functions))

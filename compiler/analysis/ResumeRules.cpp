@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A section that resumes is one function with one frame, and runs again from its
+// last step on:
+//
+// 1. It does not recurse: what it calls is put into it.
+// 2. Its locals have places of a fixed size.
+// 3. It calls no function of the library that changes what it has read: run
+//    again, that would find its own results.
+// 4. It adopts no block that was staged before: whether it has been adopted is
+//    not part of a step.
+#include "analysis/ResumeRules.h"
+#include "analysis/Calls.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+namespace {
+
+class Finder {
+public:
+  Finder(const Sections &All, SectionReport Report) : All(All), Report(Report) {
+    for (const auto &F : All.Functions)
+      Owner[F->Instance] = F.get();
+  }
+
+  void run() {
+    for (const auto &F : All.Functions) {
+      for (const Instruction &I : instructions(*F->Instance))
+        visit(*F, I);
+      if (F->As == Role::Entry)
+        findRecursion(*F);
+    }
+  }
+
+private:
+  const Sections &All;
+  SectionReport Report;
+  DenseMap<const Function *, const SectionFunction *> Owner;
+  SmallVector<const Function *, 8> Path;
+  SmallPtrSet<const Function *, 16> Done;
+
+  void visit(const SectionFunction &F, const Instruction &I) {
+    auto Fail = [&](const Twine &What) { Report(F, What, I.getDebugLoc()); };
+    if (const auto *Local = dyn_cast<AllocaInst>(&I);
+        Local && !Local->isStaticAlloca())
+      Fail(
+          "local variable of a size that is not constant, or that is made more "
+          "than once: it has no place in the section's frame");
+    const auto *Call = dyn_cast<CallBase>(&I);
+    if (!Call)
+      return;
+    switch (classifyCall(*Call).Kind) {
+    case CallKind::Logs:
+      Fail("call of '" + nameOf(*Call) +
+           "', which may change what it has read: a section of engine " +
+           All.Options.Engine->Name + " could not go on in the midst of it");
+      break;
+    case CallKind::Writes:
+      if (const RangeWriter *Shape = findRangeWriter(*Call);
+          Shape && !isOneCopy(*Shape))
+        Fail("call of '" + nameOf(*Call) + "', which a section of engine " +
+             All.Options.Engine->Name + " could not go on in the midst of");
+      break;
+    case CallKind::NoAccess:
+      if (const Function *Callee = calledFunction(*Call);
+          Callee && Callee->getName() == "hf_adopt")
+        Fail(
+            "a staged block is adopted, which is not part of what a section of "
+            "engine " +
+            All.Options.Engine->Name + " logs: allocate in the section");
+      break;
+    default:
+      break;
+    }
+  }
+
+  static std::string nameOf(const CallBase &Call) {
+    StringRef Name = calledFunction(Call)->getName();
+    Name.consume_front("hf_c_");
+    return Name.str();
+  }
+
+  /// Whether it copies or fills, and does nothing else.
+  static bool isOneCopy(const RangeWriter &Shape) {
+    return Shape.FixedBytes == 0 && !Shape.Name.contains("strncpy");
+  }
+
+  void findRecursion(const SectionFunction &F) {
+    Path.push_back(F.Instance);
+    for (const Instruction &I : instructions(*F.Instance)) {
+      const auto *Call = dyn_cast<CallBase>(&I);
+      const Function *Callee =
+          Call && classifyCall(*Call).Kind == CallKind::Body
+              ? calledFunction(*Call)
+              : nullptr;
+      auto Known = Owner.find(Callee);
+      if (!Callee || Known == Owner.end())
+        continue;
+      if (is_contained(Path, Callee))
+        Report(F,
+               "recursive call of '" + prettyName(*Known->second->Original) +
+                   "': a section of engine " + All.Options.Engine->Name +
+                   " has one frame; use a loop",
+               I.getDebugLoc());
+      else if (Callee->isVarArg())
+        Report(F,
+               "call of '" + prettyName(*Known->second->Original) +
+                   "', which takes variable arguments: it cannot be put into a "
+                   "section of engine " +
+                   All.Options.Engine->Name,
+               I.getDebugLoc());
+      else if (Done.insert(Callee).second)
+        findRecursion(*Known->second);
+    }
+    Path.pop_back();
+  }
+};
+
+} // namespace
+
+void findUnresumable(const Sections &All, SectionReport Report) {
+  Finder(All, Report).run();
+}
+
+} // namespace holdfast

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#ifndef HOLDFAST_COMPILER_INLINEHELPERS_H
+#define HOLDFAST_COMPILER_INLINEHELPERS_H
+
+#include "analysis/Sections.h"
+
+#include "llvm/IR/PassManager.h"
+
+namespace holdfast {
+
+/// Makes each section one function: what its own function calls is put into it.
+/// Helper instances that nobody calls any more are deleted, and 'All' names the
+/// sections' own functions alone.
+///
+/// Requires: findUnresumable (ResumeRules.h) has reported nothing.
+void inlineHelpers(Sections &All);
+
+/// Brings the locals of 'F' into registers as far as they go, at every
+/// optimisation level: each one that stays in memory is part of the frame.
+void promoteLocals(llvm::Function &F, llvm::FunctionAnalysisManager &FAM);
+
+} // namespace holdfast
+
+#endif
