@@ -12,6 +12,9 @@
 
 #include <structures/search_tree.hpp>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace hf::structures {
 inline namespace HF_STRUCTURES_ENGINE {
 
@@ -21,7 +24,7 @@ struct avl {
         for (; node->parent != nullptr; node = node->parent) {
             tree_node* parent = node->parent;
             const unsigned side = node->side();
-            parent->mark += towards(side);
+            hf::lazy(parent->mark) += towards(side);
             if (parent->mark == 0) return;
             if (parent->mark == 2 * towards(side)) {
                 lower(tree, parent, side);
@@ -35,13 +38,16 @@ struct avl {
         while (node != nullptr) {
             tree_node* parent = node->parent;
             const unsigned side_of_parent = node->side();
-            node->mark -= towards(side);
+            hf::lazy(node->mark) -= towards(side);
             if (node->mark == -towards(side)) return; // as high as before
             if (node->mark != 0 && !lower(tree, node, 1 - side)) return;
             node = parent;
             side = side_of_parent;
         }
     }
+
+    /// Sets marks by the heights.
+    static void restore(tree_root& tree) noexcept { (void)measured(tree.top); }
 
     /// The nodes on the longest way down, or -1.
     static int height(const tree_node* node, int left, int right) noexcept {
@@ -51,6 +57,13 @@ struct avl {
     }
 
 private:
+    static std::int64_t measured(tree_node* top) noexcept {
+        if (top == nullptr) return 0;
+        const std::int64_t left = measured(top->child[0]), right = measured(top->child[1]);
+        hf::lazy(top->mark) = right - left;
+        return 1 + std::max(left, right);
+    }
+
     /// The mark of a node that is higher by one on that side.
     static constexpr std::int64_t towards(unsigned side) { return side == 0 ? -1 : 1; }
 
@@ -64,15 +77,15 @@ private:
             tree_node* inner = child->child[1 - side];
             tree.rotate(child, side);
             tree.rotate(node, 1 - side);
-            node->mark = inner->mark == higher ? -higher : 0;
-            child->mark = inner->mark == -higher ? higher : 0;
-            inner->mark = 0;
+            hf::lazy(node->mark) = inner->mark == higher ? -higher : 0;
+            hf::lazy(child->mark) = inner->mark == -higher ? higher : 0;
+            hf::lazy(inner->mark) = 0;
             return true;
         }
         tree.rotate(node, 1 - side);
         const bool was_even = child->mark == 0;
-        node->mark = was_even ? higher : 0;
-        child->mark = was_even ? -higher : 0;
+        hf::lazy(node->mark) = was_even ? higher : 0;
+        hf::lazy(child->mark) = was_even ? -higher : 0;
         return !was_even;
     }
 };

@@ -30,6 +30,7 @@
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/lock.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstddef>
@@ -59,8 +60,8 @@ public:
     /// Inserts 'key', or gives it another value.
     ///
     /// Cost:     O(log n) nodes read.
-    /// Ordering: redo 2 points, with several threads 3; clobber and undo one more for each word that
-    ///           is overwritten. 1 more for a leaf that is full: finding it so is a section, too.
+    /// Ordering: redo 1 point, or 3 over what another thread has just left; clobber and undo 2, and
+    ///           one more for each word that is overwritten. 1 more for a leaf that is full: finding it so is a section, too.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the keys and values are unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
@@ -160,11 +161,18 @@ private:
         const Entry& at(unsigned position) const noexcept { return entries[order.slot[position]]; }
         Entry& at(unsigned position) noexcept { return entries[order.slot[position]]; }
 
-        /// In a section. Requires: there is room.
+        /// In a section. 'was_free': the slot that it takes was free when the section began, so that nothing
+        /// reads there if it is rolled back. Requires: there is room.
+        template <bool was_free = false>
         void add(unsigned position, const Key& key, const Entry& entry) noexcept {
             const unsigned slot = order.free_slot();
-            keys[slot] = key;
-            entries[slot] = entry;
+            if constexpr (was_free) {
+                hf::log_free(keys[slot]) = key;
+                hf::log_free(entries[slot]) = entry;
+            } else {
+                keys[slot] = key;
+                entries[slot] = entry;
+            }
             order = order.with(position, slot);
         }
     };
@@ -231,14 +239,15 @@ private:
     // ---- sections
 
     HF_TXFUNC static outcome put(leaf* in, Key key, const Value* value) noexcept {
-        return put_in_leaf(in, key, *hf::vlog_preserve(value));
+        return put_in_leaf<true>(in, key, *hf::vlog_preserve(value));
     }
 
     HF_TXFUNC static outcome put_splitting(bptree* tree, Key key, const Value* value) noexcept {
         const Value* kept = hf::vlog_preserve(value);
         leaf* in = tree->roomy_leaf_for(key);
         if (in == nullptr) return outcome::unchanged;
-        const outcome done = put_in_leaf(in, key, *kept);
+        // A split has freed slots of the leaf, whose keys roll back.
+        const outcome done = put_in_leaf<false>(in, key, *kept);
         if (in->order.count == 0) tree->cut_off(key); // a new root, and no room for the value
         return done;
     }
@@ -262,6 +271,7 @@ private:
     }
 
     /// In a section, as what follows.
+    template <bool was_free>
     static outcome put_in_leaf(leaf* in, const Key& key, const Value& value) noexcept {
         const unsigned position = first_from(*in, key);
         if (is_at(*in, position, key)) {
@@ -272,9 +282,9 @@ private:
         if constexpr (value_apart) {
             Value* apart = hf::make<Value>(value);
             if (apart == nullptr) return outcome::unchanged;
-            in->add(position, key, apart);
+            in->template add<was_free>(position, key, apart);
         } else {
-            in->add(position, key, value);
+            in->template add<was_free>(position, key, value);
         }
         return outcome::changed;
     }

@@ -12,6 +12,9 @@
 
 #include <structures/search_tree.hpp>
 
+#include <algorithm>
+#include <cstdint>
+
 namespace hf::structures {
 inline namespace HF_STRUCTURES_ENGINE {
 
@@ -26,10 +29,10 @@ struct red_black {
             tree_node* above = parent->parent; // is there: the top is not red
             const unsigned side = parent->side();
             tree_node* uncle = above->child[1 - side];
-            above->mark = red;
+            hf::lazy(above->mark) = red;
             if (is_red(uncle)) {
-                parent->mark = black;
-                uncle->mark = black;
+                hf::lazy(parent->mark) = black;
+                hf::lazy(uncle->mark) = black;
                 node = above;
                 continue;
             }
@@ -37,11 +40,11 @@ struct red_black {
                 tree.rotate(parent, side);
                 parent = node;
             }
-            parent->mark = black;
+            hf::lazy(parent->mark) = black;
             tree.rotate(above, 1 - side);
             return;
         }
-        if (node->parent == nullptr) node->mark = black;
+        if (node->parent == nullptr) hf::lazy(node->mark) = black;
     }
 
     /// Rebalances where a node of that colour is gone: when it was black, one is missing on the ways
@@ -53,19 +56,27 @@ struct red_black {
         while (parent != nullptr && !is_red(node)) {
             tree_node* sibling = parent->child[1 - side]; // is there: its side is higher
             if (is_red(sibling)) {
-                sibling->mark = black;
-                parent->mark = red;
+                hf::lazy(sibling->mark) = black;
+                hf::lazy(parent->mark) = red;
                 tree.rotate(parent, side);
                 sibling = parent->child[1 - side];
             }
             if (is_red(sibling->child[0]) || is_red(sibling->child[1]))
                 return lend(tree, parent, sibling, side);
-            sibling->mark = red; // now one is missing above, too
+            hf::lazy(sibling->mark) = red; // now one is missing above, too
             node = parent;
             side = node->side();
             parent = node->parent;
         }
-        if (node != nullptr) node->mark = black;
+        if (node != nullptr) hf::lazy(node->mark) = black;
+    }
+
+    /// Finds colours for a tree that may have lost its own. Of a node let m and M be the nodes on the shortest
+    /// and the longest way down. With b black nodes on every way it can be black if M <= 2 b and b <= m, and
+    /// red if M <= 2 b + 1 and b < m; whichever it is, its children can be what they must, since M <= 2 m.
+    static void restore(tree_root& tree) noexcept {
+        if (tree.top == nullptr) return;
+        paint(tree.top, measure(tree.top).shortest, false);
     }
 
     /// The black nodes on a way down, or -1.
@@ -77,6 +88,28 @@ struct red_black {
     }
 
 private:
+    struct ways {
+        std::int64_t shortest, longest;
+    };
+    static constexpr std::int64_t ways_max = 256; // longer than any
+    /// Leaves both in the mark, for paint().
+    static ways measure(tree_node* top) noexcept {
+        if (top == nullptr) return {0, 0};
+        const ways left = measure(top->child[0]), right = measure(top->child[1]);
+        const ways its{1 + std::min(left.shortest, right.shortest),
+                       1 + std::max(left.longest, right.longest)};
+        hf::lazy(top->mark) = its.longest * ways_max + its.shortest;
+        return its;
+    }
+    static void paint(tree_node* top, std::int64_t blacks, bool may_be_red) noexcept {
+        if (top == nullptr) return;
+        const ways its{top->mark % ways_max, top->mark / ways_max};
+        const bool can_be_black = its.longest <= 2 * blacks && blacks <= its.shortest;
+        const bool is_black = can_be_black || !may_be_red;
+        hf::lazy(top->mark) = is_black ? black : red;
+        for (tree_node* child : top->child) paint(child, blacks - is_black, is_black);
+    }
+
     static bool is_red(const tree_node* node) noexcept {
         return node != nullptr && node->mark == red;
     }
@@ -93,9 +126,9 @@ private:
             sibling = near;
         }
         tree.rotate(parent, side);
-        sibling->mark = parent->mark;
-        parent->mark = black;
-        far->mark = black;
+        hf::lazy(sibling->mark) = parent->mark;
+        hf::lazy(parent->mark) = black;
+        hf::lazy(far->mark) = black;
     }
 };
 

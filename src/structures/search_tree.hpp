@@ -7,7 +7,9 @@
 //   (2) A node's children name it as their parent; the top's parent is null.
 //   (3) An operation takes the lock and calls one failure-atomic function, which searches and
 //       changes. The lock is held until that has returned (strong strict two-phase locking).
-//   (4) The lock shares no cache line with what a section stores to: it is never flushed.
+//   (4) Parents, marks and the count follow from the children: rebuild() finds them again, so that engine
+//       selective need not log them (holdfast/selective.hpp).
+//   (5) The lock shares no cache line with what a section stores to: it is never flushed.
 //
 // Source: Cormen, Leiserson, Rivest and Stein, chapters 12 and 13. Differs: children are numbered,
 // so that a case and its mirror image are one; no sentinel stands for a missing child.
@@ -17,6 +19,7 @@
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/lock.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstddef>
@@ -51,7 +54,7 @@ struct tree_root {
     /// Puts 'node' (null: nothing), with what is below it, where 'old' hangs.
     void transplant(tree_node* old, tree_node* node) noexcept {
         *link(old->parent, old->side()) = node;
-        if (node != nullptr) node->parent = old->parent;
+        if (node != nullptr) hf::lazy(node->parent) = old->parent;
     }
 
     /// Lets 'node' sink to 'side' of its child on the other side, which takes its place.
@@ -60,16 +63,16 @@ struct tree_root {
         tree_node* between = rising->child[side];
         transplant(node, rising);
         node->child[1 - side] = between;
-        if (between != nullptr) between->parent = node;
+        if (between != nullptr) hf::lazy(between->parent) = node;
         rising->child[side] = node;
-        node->parent = rising;
+        hf::lazy(node->parent) = rising;
     }
 };
 
 /// Lives in a pool, as its root or as a member of it. Zero-filled is a valid empty tree.
 ///
 /// Balance says what the marks mean: inserted(tree, node) rebalances above a new leaf of mark 0;
-/// erased(tree, parent, side, mark) where a node of that mark has gone, and at most one below it has
+/// restore(tree) sets marks that fit the children; erased(tree, parent, side, mark) where a node of that mark has gone, and at most one below it has
 /// taken its place; height(node, left, right) is the height of a node whose children have these, or
 /// -1 when its mark is wrong; an empty tree's is 0.
 ///
@@ -87,8 +90,8 @@ public:
     /// Inserts 'key', or gives it another value.
     ///
     /// Cost:     O(log n); flushes the lines of the new node and those of the links that change.
-    /// Ordering: redo 2 points, with several threads 3; clobber and undo one more for each link and
-    ///           mark that is overwritten.
+    /// Ordering: redo 1 point, or 3 over what another thread has just left; clobber and undo 2, and
+    ///           one more for each link and mark that is overwritten.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the tree is unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
@@ -157,6 +160,17 @@ public:
         const std::shared_lock held{lock_};
         std::uint64_t nodes = 0;
         return height_of(tree_.top, nullptr, {}, 0, nodes) >= 0 && nodes == tree_.count;
+    }
+
+    /// Finds again what engine selective stores lazily (4), which others do not: for open_options::rebuild, while
+    /// nobody else has the tree. Trusts children as every operation does.
+    ///
+    /// Cost:     O(n).
+    /// Ordering: 2 points.
+    void rebuild() noexcept
+        requires hf::selective::chosen
+    {
+        rebuilt(this);
     }
 
 private:
@@ -247,7 +261,7 @@ private:
         if (fresh == nullptr) return false;
         *in->tree_.link(at.parent, at.side) = fresh;
         Balance::inserted(in->tree_, fresh);
-        ++in->tree_.count;
+        ++hf::lazy(in->tree_.count);
         return true;
     }
 
@@ -264,10 +278,21 @@ private:
         const unsigned side = old->side();
         in->tree_.transplant(old, old->child[old->child[0] == nullptr ? 1 : 0]);
         Balance::erased(in->tree_, old->parent, side, old->mark);
-        --in->tree_.count;
+        --hf::lazy(in->tree_.count);
         if constexpr (value_apart) hf::destroy(value);
         hf::destroy(old);
         return true;
+    }
+
+    HF_TXFUNC static void rebuilt(search_tree* in) noexcept {
+        hf::lazy(in->tree_.count) = adopted(in->tree_.top, nullptr);
+        Balance::restore(in->tree_);
+    }
+    /// Tells what is below 'top' whose children they are; returns how many nodes that is.
+    static std::uint64_t adopted(tree_node* top, tree_node* parent) noexcept {
+        if (top == nullptr) return 0;
+        hf::lazy(top->parent) = parent;
+        return 1 + adopted(top->child[0], top) + adopted(top->child[1], top);
     }
 
     // The keys that a subtree may hold, without the bounds; null: no bound.
@@ -291,7 +316,7 @@ private:
         return right < 0 ? -1 : Balance::height(top, left, right);
     }
 
-    // (4), wherever the tree starts: pools align to 16 bytes only.
+    // (5), wherever the tree starts: pools align to 16 bytes only.
     std::byte before_[48];
     mutable hf::shared_mutex lock_;
     std::byte after_[56];

@@ -52,8 +52,8 @@ public:
     /// Inserts 'key', or gives it another value.
     ///
     /// Cost:     O(log n) nodes read.
-    /// Ordering: redo 2 points, with several threads 3; clobber and undo one more for each word that
-    ///           is overwritten.
+    /// Ordering: redo 1 point, or 3 over what another thread has just left; clobber and undo 2, and
+    ///           one more for each word that is overwritten.
     /// Crash:    the old value, or none, or the new one.
     /// Errors:   false when the pool is full; the list is unchanged.
     bool insert(const Key& key, const Value& value) noexcept {
