@@ -91,6 +91,9 @@ int main(int argc, char** argv) {
         return app.exit(wrong) == 0 ? no_violation : wrong_usage; // 0: --help
     }
     if (a.list) {
+        // Which `holdfast crash` asks for before it believes that this is a crash program.
+        if (std::getenv("HOLDFAST_CRASH_PROGRAM") != nullptr)
+            fmt::print("holdfast crash program\n");
         for (const auto& [name, given] : programs())
             if (a.json) fmt::print("{}\n", listed_json(name, given->threads()));
             else fmt::print("{}\n", name);

@@ -2,6 +2,7 @@
 #include <base/checksum.hpp>
 #include <base/line.hpp>
 #include <check/judge.hpp>
+#include <justdo/inspect.hpp>
 #include <open/pool_impl.hpp>
 
 #include <fmt/format.h>
@@ -119,13 +120,25 @@ void used_chunks::add_changed(const heap& blocks, const std::byte* base, std::si
     }
 }
 
-/// Empty when the allocated blocks are exactly the root and the objects that were named.
+/// Names the blocks in which engine justdo keeps its logs, where the program has not.
+static void name_logs(const pool::impl& pool, std::vector<std::uint64_t>& named) {
+    justdo::superblock* const super = justdo::superblock_of(*pool.file);
+    if (super == nullptr) return;
+    const auto add = [&](std::uint64_t offset) {
+        if (offset != 0 && std::ranges::find(named, offset) == named.end()) named.push_back(offset);
+    };
+    add(pool.offset_of(super));
+    for (const std::uint64_t offset : justdo::thread_words(*super)) add(offset);
+}
+
+/// Empty when the allocated blocks are exactly the root, the objects that were named, and logs.
 std::string judge::compare_blocks(pool& p, const state& seen, const used_chunks* used) {
     pool::impl& pool = p.internals();
     std::vector<std::uint64_t> named;
     if (const root_words* words = pool.file->roots(); words->root_offset != 0)
         named.push_back(words->root_offset);
     for (const void* o : seen.objects_) named.push_back(pool.offset_of(o));
+    name_logs(pool, named);
     std::ranges::sort(named);
     if (const auto twice = std::ranges::adjacent_find(named); twice != named.end())
         return fmt::format("the object at offset {:#x} is reached twice", *twice);

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <utility>
 
 namespace hf::check {
 
@@ -81,7 +82,9 @@ public:
         event();
     }
     void fence() override {
-        if (repeated_ && trace_.events.back().kind == event_kind::fence) return;
+        // Only the fence that the repeated store is, not one of the thread that has the turn then.
+        if (std::exchange(repeated_, false) && trace_.events.back().kind == event_kind::fence)
+            return;
         find_unreported();
         shadows_.fence();
         add(event_kind::fence, 0, 0);

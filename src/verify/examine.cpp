@@ -60,6 +60,7 @@ private:
     void roots();
     void lanes();
     void lane(const lane_image& image);
+    void resumable();
     void tables();
     void prepare_pending_blocks();
     bool settled_by_recovery(std::uint64_t offset, std::uint64_t bytes) const noexcept;
@@ -131,6 +132,7 @@ void examination::structure() {
     find_the_seal();
     roots();
     lanes();
+    resumable();
 }
 
 void examination::find_the_seal() {
@@ -189,14 +191,33 @@ void examination::lane(const lane_image& image) {
     }
     out_.pending.push_back({image.lane, image.begin, image.records.size()});
     const engine_row* engine = engine_of(image.begin.engine);
-    if (engine == nullptr || engine->sections == engine_sections::none)
+    if (engine == nullptr || engine->sections == engine_sections::none ||
+        engine->sections == engine_sections::steps) // it logs in blocks of its own
         wrong(image.offset, where, "a known engine", fmt::format("engine {}", image.begin.engine));
-    for (const lane_record& r : image.records) {
-        if (const char* rule = record_fault(*pool_, r); *rule != 0)
-            wrong(r.at, where, rule,
-                  fmt::format("{} record of {:#x}, {} bytes", name_of(r.kind), r.offset, r.bytes));
-        else if (names_block(r.kind)) pending_blocks_.push_back({r.offset, r.bytes});
+    for (const auto* records : {&image.earlier, &image.records})
+        for (const lane_record& r : *records) {
+            if (const char* rule = record_fault(*pool_, r); *rule != 0)
+                wrong(r.at, where, rule,
+                      fmt::format("{} record of {:#x}, {} bytes", name_of(r.kind), r.offset,
+                                  r.bytes));
+            else if (names_block(r.kind)) pending_blocks_.push_back({r.offset, r.bytes});
+        }
+}
+
+void examination::resumable() {
+    justdo_image found = read_justdo(*pool_);
+    for (justdo_fault& f : found.faults)
+        wrong(f.offset, std::move(f.where), std::move(f.expected), std::move(f.found));
+    if (!clean()) {
+        pending_blocks_.insert(pending_blocks_.end(), found.blocks.begin(), found.blocks.end());
+        out_.resumable = std::move(found.open);
+        return;
     }
+    for (const resumable_section& section : found.open)
+        wrong(section.thread, fmt::format("engine justdo's thread {:#x}", section.thread),
+              "no section open in a pool that was closed cleanly",
+              fmt::format("one at resume point {} of function {:#x}", section.point,
+                          section.function_id));
 }
 
 /// True when a pending section's block touches these bytes. Requires: pending_blocks_ prepared.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <verify/image.hpp>
+#include <verify/resumable.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -58,6 +59,7 @@ struct report {
     std::uint64_t file_bytes = 0;
     seal_state seal = seal_state::absent;
     std::vector<lane_summary> pending;
+    std::vector<resumable_section> resumable; // of engine justdo
     // From depth::tables on:
     std::uint64_t blocks = 0, block_bytes = 0, large_blocks = 0, heap_bytes = 0, metadata_bytes = 0;
     // With depth::deep:

@@ -334,6 +334,48 @@ TEST_F(Examine, WhatASectionKeptIsReadAsRecoveryReadsIt) {
         }
 }
 
+TEST_F(Examine, NewBytesThatWouldBeStoredElsewhereAreFound) {
+    // In the log that is replayed, or in the one before it, which is replayed first.
+    bool earlier = false;
+    const auto find = [&](std::uint64_t from_root, std::uint16_t mask, std::uint64_t cut) {
+        std::filesystem::remove(path);
+        pool p = open_good();
+        pool_file& file = *p.internals().file;
+        const std::uint64_t root = p.offset_of(p.root<list_sections::list>());
+        const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
+        start_lane(file, 0, epoch - 1);
+        for (const std::uint64_t e : {epoch, epoch + 1}) {
+            const begin_payload begin{e, 1, 1, engine_redo, 0, 0};
+            const bool odd = (e == epoch) == earlier;
+            const deferred_store where{(root + (odd ? from_root : 0)) << 16 |
+                                       (odd ? mask : 0xffff)};
+            const std::uint64_t stores[] = {where.where, 7, 8};
+            const std::uint64_t bytes = sizeof stores - (odd ? cut : 0);
+            lane_writer log;
+            log.start(file.medium(), lane_start(file, 0, e));
+            log.append(record_kind::begin, 0, sizeof begin, &begin, sizeof begin);
+            log.append(record_kind::new_bytes, 1, bytes, stores, bytes);
+        }
+        pool::impl::abandon(std::move(p));
+        const auto report = examine(read_all(path), depth::deep);
+        EXPECT_EQ(report.pending.size(), 1U);
+        return lines_of(report).find("whole stores to bytes of the heap") != std::string::npos;
+    };
+    for (const bool before : {false, true}) {
+        earlier = before;
+        EXPECT_FALSE(find(0, 0xffff, 0));
+        EXPECT_FALSE(find(0, 0x80ff, 0));
+        EXPECT_FALSE(find(16, 0x0001, 8));
+        EXPECT_TRUE(find(0, 0xffff, 8)) << "a word is missing";
+        EXPECT_TRUE(find(0, 0x0001, 0)) << "half a store follows";
+        EXPECT_TRUE(find(0, 0, 16)) << "half of a run's head";
+        EXPECT_TRUE(find(0, 0, 0)) << "a run of seven granules that are not there";
+        EXPECT_TRUE(find(8, 0xffff, 0)) << "not at a granule";
+        EXPECT_TRUE(find(1_GiB, 0xffff, 0)) << "behind the heap";
+        EXPECT_TRUE(find(-std::uint64_t{64_KiB}, 0xffff, 0)) << "before it";
+    }
+}
+
 TEST_F(Examine, CleanPoolWithAPendingSectionIsDamaged) {
     bytes file = make_pool();
     const auto h = load<pool_header>(file, 0);

@@ -119,6 +119,7 @@ struct lane_image {
     std::uint64_t announced = 0;
     std::span<const std::byte> args;
     std::vector<lane_record> records; // of the pending section, begin excluded
+    std::vector<lane_record> earlier; // of the one before it, which is replayed first; or none
     const char* damage = "";          // what cannot have been left by who was only killed
     std::uint64_t damaged_at = 0;     // and where, from pool start
 };

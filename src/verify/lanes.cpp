@@ -2,6 +2,7 @@
 //
 // Lanes as docs/format/log.md describes them. Written apart from log/lane.cpp, which reads a
 // mapped pool: this one reads bytes, and the two agree or a test fails.
+#include <base/engines.hpp>
 #include <base/line.hpp>
 #include <verify/image.hpp>
 
@@ -110,9 +111,59 @@ bool read_records(const pool_image& pool, cursor& at, bool with_kept, std::uint6
     }
 }
 
+/// The log of the section before, of an engine that defers stores, where it has to stand for these still; or where that
+/// section may have left its stores to the pending one (log/lane.hpp, 7).
+void read_earlier(const pool_image& pool, cursor at, const begin_payload& begin,
+                  std::uint64_t& budget_bytes, lane_image& found) {
+    const engine_row* const row = engine_of(begin.engine);
+    if (row == nullptr || begin.engine != found.begin.engine ||
+        begin.epoch + 1 != found.begin.epoch || begin.epoch <= found.committed)
+        return;
+    const bool deferred = row->sections == engine_sections::buffered;
+    left_payload left{};
+    if (!deferred && (row->sections != engine_sections::writes || found.args.size() != sizeof left))
+        return;
+    if (!deferred) std::memcpy(&left, found.args.data(), sizeof left);
+    std::vector<lane_record> records;
+    const bool ends = read_records(pool, at, false, budget_bytes, records);
+    const auto is_last = [](const lane_record& r) {
+        return r.kind == record_kind::new_bytes && r.offset == 1;
+    };
+    if (ends && (deferred ? std::ranges::any_of(records, is_last) : at.chain == left.chain))
+        found.earlier = std::move(records);
+}
+
 bool in_heap(const pool_image& pool, std::uint64_t offset, std::uint64_t bytes) noexcept {
     const extent_image* e = pool.extent_of(offset);
     return e != nullptr && bytes <= e->data_offset + e->chunks * pool.chunk_bytes() - offset;
+}
+
+/// Whether a new_bytes record holds whole stores, each to bytes of the heap.
+bool stores_in_heap(const pool_image& pool, std::span<const std::byte> stores) noexcept {
+    while (!stores.empty()) {
+        deferred_store head;
+        if (stores.size() < sizeof head) return false;
+        std::memcpy(&head, stores.data(), sizeof head);
+        if (head.mask() == 0) {
+            deferred_run run;
+            if (stores.size() < sizeof run) return false;
+            std::memcpy(&run, stores.data(), sizeof run);
+            stores = stores.subspan(sizeof run);
+            if (run.granules == 0 || run.granules > stores.size() / granule_bytes ||
+                head.offset() % granule_bytes != 0 ||
+                !in_heap(pool, head.offset(), run.granules * granule_bytes))
+                return false;
+            stores = stores.subspan(run.granules * granule_bytes);
+            continue;
+        }
+        const std::uint64_t words = ((head.mask() & 0xff) != 0) + (head.mask() >> 8 != 0);
+        const std::uint64_t bytes = sizeof head + words * word_bytes;
+        if (bytes > stores.size() || head.offset() % granule_bytes != 0 ||
+            !in_heap(pool, head.offset(), granule_bytes))
+            return false;
+        stores = stores.subspan(bytes);
+    }
+    return true;
 }
 
 } // namespace
@@ -128,15 +179,19 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
     const std::uint64_t witness = pool.word(out.offset + offsetof(lane_header, witness));
     std::uint64_t newest_flags = in_order_bit; // in the offset of the newest begin record
     cursor at{};
+    cursor behind[2]{}; // the halves' begin records
+    begin_payload begins[2]{};
     for (std::uint64_t half = 0; half < 2; ++half) {
         const std::uint64_t start = out.offset + sizeof(lane_header) + half * half_bytes;
         cursor first{start, start + half_bytes, first_chain, start + half_bytes};
-        begin_payload begin;
+        begin_payload& begin = begins[half];
         lane_record record;
         if (!read_begin(pool, first, record, begin) || begin.epoch % 2 != half) {
+            begin = {};
             out.halves[half] = {start, 0, pool.word(start) != ~first_chain};
             continue;
         }
+        behind[half] = first;
         out.halves[half] = {start, begin.epoch, false};
         if (begin.epoch <= out.newest) continue;
         out.newest = begin.epoch;
@@ -151,6 +206,8 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
     const bool with_kept = (h.required_features & feature_kept_bytes) != 0;
     const bool log_ends =
         !out.pending || read_records(pool, at, with_kept, budget_bytes, out.records);
+    const std::uint64_t before = 1 - out.newest % 2;
+    if (out.pending) read_earlier(pool, behind[before], begins[before], budget_bytes, out);
     const auto damaged = [&](const char* what, std::uint64_t where) {
         if (*out.damage != 0) return;
         out.damage = what;
@@ -178,7 +235,8 @@ const char* record_fault(const pool_image& pool, const lane_record& r) noexcept 
     case record_kind::preserve:
     case record_kind::unkept:
     case record_kind::resumed: return "";
-    case record_kind::new_bytes: return ""; // what it holds: src/redo
+    case record_kind::new_bytes:
+        return stores_in_heap(pool, r.payload) ? "" : "whole stores to bytes of the heap";
     case record_kind::overwritten:
     case record_kind::old_bytes: return in_heap(pool, r.offset, r.bytes) ? "" : "bytes of the heap";
     case record_kind::filled: {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <pool/file_checks.hpp>
+#include <pool/holders.hpp>
 #include <verify/read_file.hpp>
 
 #include <fmt/format.h>
@@ -65,6 +66,8 @@ status read_file::map(const std::string& path, int descriptor) {
     bytes_ = {static_cast<const std::byte*>(at), size};
     return {};
 }
+
+std::string read_file::user() const { return holder_of_lock(fd_); }
 
 read_file::read_file(read_file&& other) noexcept
     : fd_(std::exchange(other.fd_, -1)), in_use_(other.in_use_),

@@ -28,6 +28,8 @@ public:
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
     /// True when a process has the pool open: its bytes change while they are read.
     bool in_use() const noexcept { return in_use_; }
+    /// Which: "process 4711 (holdfast-kv)", as far as can be known.
+    std::string user() const;
 
 private:
     read_file() = default;

@@ -18,8 +18,8 @@ steps ascending(std::uint64_t count) {
     for (std::uint64_t i = 1; i <= count; ++i) all.push_back({10 * i, i});
     return all;
 }
-void add(const char* what, steps before, std::vector<steps> of_threads) {
-    add_program<tree>("bptree", what, std::move(before), std::move(of_threads));
+void add(const char* what, steps before, std::vector<steps> of_threads, bool eadr = false) {
+    add_program<tree>("bptree", what, std::move(before), std::move(of_threads), eadr);
 }
 
 [[maybe_unused]] const bool added = [] {
@@ -52,6 +52,7 @@ void add(const char* what, steps before, std::vector<steps> of_threads) {
     add("erase all", only_a_stalk, {{{30, erased}, {20, 7}}});
     add("two threads", with_room, {{{5, 7}}, {{25, 8}}});
     add("two threads in a leaf", ascending(1), {{{20, 7}}, {{10, 8}}});
+    add("two threads in a leaf, eadr", ascending(1), {{{20, 7}}, {{10, 8}}}, true);
     // The key that splits goes to the right half, the other one to the left.
     add("two threads, one splits", roomy_leaves, {{{27, 7}}, {{22, 8}}});
     add("two threads, one erases", two_leaves, {{{10, erased}}, {{5, 8}}});

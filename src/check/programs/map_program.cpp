@@ -14,11 +14,13 @@ using map = hf::structures::hash_map<std::uint64_t, std::uint64_t, 2>;
 
 class map_program : public hf::crash::program {
 public:
+    explicit map_program(bool eadr = false) : eadr_(eadr) {}
     hf::open_options options() const override {
         hf::open_options o;
         o.layout = "crash/map";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
+        o.eadr = eadr_;
         o.max_threads = 2;
         o.engines = hf::engines_of_build();
         return o;
@@ -35,6 +37,9 @@ public:
         }
         m->for_each_block([&](const void* block) { s.object(block); });
     }
+
+private:
+    bool eadr_;
 };
 
 class map_insert final : public map_program {
@@ -81,6 +86,10 @@ class map_reserve final : public map_program {
 };
 
 class map_two_threads final : public map_program {
+public:
+    using map_program::map_program;
+
+private:
     void setup(hf::pool& p) override { p.root<map>()->insert(1, 1); }
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
@@ -91,6 +100,10 @@ class map_two_threads final : public map_program {
 };
 
 class map_same_key final : public map_program {
+public:
+    using map_program::map_program;
+
+private:
     void setup(hf::pool& p) override { p.root<map>()->insert(1, 1); }
     unsigned threads() const override { return 2; }
     unsigned operations(unsigned) const override { return 1; }
@@ -111,6 +124,8 @@ std::string named(const char* what) {
     hf::crash::add(named("reserve"), std::make_unique<map_reserve>());
     hf::crash::add(named("two threads"), std::make_unique<map_two_threads>());
     hf::crash::add(named("same key"), std::make_unique<map_same_key>());
+    hf::crash::add(named("two threads, eadr"), std::make_unique<map_two_threads>(true));
+    hf::crash::add(named("same key, eadr"), std::make_unique<map_same_key>(true));
     return true;
 }();
 

@@ -6,10 +6,15 @@
 #include <base/assert.hpp>
 #include <mod/kinds.hpp>
 
+#include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/mod/vector.hpp>
+#include <holdfast/redo.hpp>
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <memory>
+#include <optional>
 #include <string>
 
 namespace {
@@ -27,7 +32,7 @@ template <class T> T made(u64 from) {
         out.fill(from);
         return out;
     } else {
-        return from;
+        return static_cast<T>(from);
     }
 }
 void add_to(state& s, u64 value) { s.add(value); }
@@ -185,6 +190,168 @@ public:
     }
 };
 
+/// Elements that change places where they are, beside what else is stored in place, and copied.
+template <class T> class exchanged final : public vectors<T> {
+public:
+    using vectors<T>::vectors;
+    unsigned operations(unsigned) const override { return 10; }
+    void run(pool& p, unsigned, unsigned i) override {
+        auto v = this->open(p, "one"), w = this->open(p, "two");
+        if (i == 0) this->expect(v.swap(0, v.size() - 1));
+        if (i == 1) this->expect(v.swap(1, 0));
+        if (i == 2) this->expect(v.swap(2, 1));           // over the first one's record
+        if (i == 3) this->expect(v.set(1, made<T>(100))); // copied: a record names it
+        if (i == 4) this->expect(v.set(1, made<T>(101)));
+        if (i == 5) this->expect(v.swap(0, 2)); // behind what is not durable
+        if (i == 6) this->expect(w.swap(0, 2));
+        if (i == 7) this->expect(v.swap(v.size() / 2, 1));
+        if (i == 8) {
+            const auto held = v.snapshot();
+            const T before = held[1];
+            this->expect(v.swap(1, 3));
+            HF_ASSERT(held[1] == before);
+        }
+        if (i == 9) this->expect(v.swap(2, 1));
+    }
+};
+
+/// Elements change places, or were about to when a reader came; then their nodes are given up and made
+/// anew, as another version's.
+class exchanged_long_ago final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 5 : 1; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto v = open(p, "one");
+        if (thread == 1) return (void)v.snapshot();
+        if (i == 0) return expect(v.swap(0, 1));
+        std::optional<vector::version> held;
+        if (i < 4) held = v.snapshot();
+        expect(v.set(0, 100 + i));
+    }
+};
+
+/// A reader that comes while two elements change places makes both do, and notes, durably, what it saw.
+class seen_exchanged final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(pool& p, unsigned thread, unsigned) override {
+        auto one = open(p, "one"), two = open(p, "two");
+        if (thread == 0) return expect(one.swap(7, 8));
+        const auto held = one.snapshot();
+        const u64 seen = held[7];
+        const bool whole = seen + held[8] == 15;
+        (void)one.snapshot();
+        const bool still = held[7] == seen && held[8] == 15 - seen;
+        if (seen == 8) expect(two.push_back(whole && still ? 100 : 13));
+    }
+    /// What the threads did to different vectors may be lost apart, but for this.
+    void show(pool& p, state& s) override {
+        const vector one = open(p, "one"), two = open(p, "two");
+        s.expect(one[7] + one[8] == 15 && one[7] != one[8], "both have changed places, or neither");
+        for (const u64 value : one) s.add(value);
+        s.expect(two.size() == 3 || (one[7] == 8 && two.back() == 100), "what was seen has stayed");
+    }
+};
+
+/// A reader makes two elements change places that lie in two lines.
+class exchange_helped_along final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return 1 + thread; }
+    /// That the second thread stores to the elements, too, makes the accesses points of turns.
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto v = open(p, "one");
+        if (thread == 1 && i == 0) return (void)v.snapshot();
+        expect(v.swap(7, 8));
+    }
+};
+
+/// Two threads exchange elements of two vectors, by the same two records.
+class exchanged_in_turns final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return 2 - thread; }
+    bool buffered(unsigned thread, unsigned i) const override {
+        return thread == 0 && mod_program::buffered(thread, i);
+    }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto v = open(p, thread == 0 ? "one" : "two");
+        // What is next durable of another thread's other vector may be lost before what came later.
+        if (thread == 1) v.set_durability(mod::durability::on_return);
+        expect(v.swap(i, i + 1));
+    }
+};
+
+/// Two threads exchange elements of one vector, and one stores one.
+class exchanged_between final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return 2 - thread; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto v = open(p, "one");
+        if (thread == 1) return expect(v.swap(1, 2));
+        expect(i == 0 ? v.swap(0, 1) : v.set(1, 100));
+    }
+};
+
+/// Exchanges of two vectors take turns with a commit to both, which has a record of its own, with elements that are
+/// stored alone and with versions that are held; and go on after a recovery, with numbers and records used again.
+class exchanged_again final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned operations(unsigned) const override { return 7; }
+    void run(pool& p, unsigned, unsigned i) override {
+        auto v = open(p, "one"), w = open(p, "two");
+        if (i == 0) return expect(v.swap(0, 1));
+        if (i == 1) return expect(w.swap(0, 1)); // both pending, by both records
+        if (i == 2) return push_to_both(p, v, w);
+        if (i == 3) return expect(w.swap(1, 2));
+        if (i == 4) return expect(v.set(1, 100));
+        const auto held = w.snapshot();
+        const u64 before = held[0];
+        if (i == 5)
+            expect(v.swap(1, 2)); // over the older record, while a version of the other is held
+        if (i == 6) expect(w.swap(0, 1)); // copied
+        HF_ASSERT(held[0] == before);
+    }
+    unsigned operations_after() const override { return 3; }
+    void run_after(pool& p, unsigned i) override {
+        auto v = open(p, "one"), w = open(p, "two");
+        if (i == 0) expect(v.swap(0, 1));
+        if (i == 1) expect(w.swap(0, 1));
+        if (i == 2) expect(v.swap(1, 2));
+        mod::store::of(p).settle();
+    }
+
+private:
+    void use(pool&, state&) override {} // the operations after a recovery are that, and are failed
+    static void push_to_both(pool& p, vector& v, vector& w) {
+        const auto one = v.snapshot().push_back(7), two = w.snapshot().push_back(8);
+        expect(mod::store::of(p).commit({{v.of(), &one}, {w.of(), &two}}));
+    }
+};
+
+/// Two threads: one exchanges elements of two vectors, the other stores elements of both and lets a version go.
+class exchanged_beside final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return 2 - thread; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto v = open(p, "one"), w = open(p, "two");
+        if (thread == 0) return expect(i == 0 ? v.swap(0, 1) : w.swap(0, 1));
+        { const auto held = w.snapshot(); }
+        expect(v.set(1, 100));
+    }
+};
+
 /// Two threads: an element stored in place is in another thread's vector too, or was until a commit
 /// that a failure may undo.
 class in_place_beside final : public vectors<u64> {
@@ -229,6 +396,48 @@ private:
     what how_;
 };
 
+const hf_txfunc counting{HF_ABI_VERSION, 0, 2401, 1, "count", "here", nullptr, 0, nullptr};
+
+/// Updates between sections of engine redo, whose stores wait for the next of them: each goes on from what the other
+/// has left, in either order.
+class between_sections final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    open_options options() const override {
+        open_options o = vectors::options();
+        o.engines = {mod::engine(), redo::engine()};
+        return o;
+    }
+    void setup(pool& p) override {
+        vectors::setup(p);
+        *p.root<u64>() = 1;
+    }
+    unsigned operations(unsigned) const override { return 6; }
+    void run(pool& p, unsigned, unsigned i) override {
+        u64* const count = p.root<u64>();
+        auto v = open(p, "one");
+        if (i == 1) return expect(v.set(0, 100 + *count)); // what a section has just counted
+        if (i == 3) return expect(v.push_back(*count));
+        hf_redo_begin(&counting, nullptr);
+        const u64 next = *count + (i == 4 ? v.back() : 1); // what an update has just stored
+        std::memcpy(hf_redo_write(count, sizeof next), &next, sizeof next);
+        hf_redo_commit();
+    }
+    void show(pool& p, state& s) override {
+        s.add(*p.root<u64>());
+        vectors::show(p, s);
+    }
+};
+/// An update that a section goes on from is durable on return: where the caches are lost, by its choice.
+bool add_between_sections() {
+    for (const mod_variant& v : mod_variants)
+        if (v.mode == mode::process || v.eadr || v.when == mod::durability::on_return)
+            add(std::string("mod/vector/between sections/") + v.name,
+                std::make_unique<between_sections>(
+                    mod_variant{v.name, v.mode, v.eadr, mod::durability::on_return}, 5U));
+    return true;
+}
+
 /// Many elements at once, shared where they can be.
 template <class T> class pieces final : public vectors<T> {
 public:
@@ -259,6 +468,15 @@ public:
     add_variants<stored_in_place<u64>>("vector/in place", 20U) &&
     add_variants<helped_along>("vector/in place, helped along", 20U) &&
     add_variants<seen_in_place>("vector/in place, seen", 20U) &&
+    add_variants<exchanged<u64>>("vector/exchanged/words", 20U) &&
+    add_variants<exchanged<std::uint16_t>>("vector/exchanged/halves", 5U) &&
+    add_variants<exchanged_long_ago>("vector/exchanged, long ago", 5U) &&
+    add_variants<seen_exchanged>("vector/exchanged, seen", 20U) &&
+    add_variants<exchange_helped_along>("vector/exchanged, helped along", 20U) &&
+    add_variants<exchanged_in_turns>("vector/exchanged, in turns", 5U) &&
+    add_variants<exchanged_between>("vector/exchanged, between", 5U) && add_between_sections() &&
+    add_variants<exchanged_again>("vector/exchanged, again", 5U) &&
+    add_variants<exchanged_beside>("vector/exchanged, beside", 5U) &&
     add_variants<in_place_beside>("vector/in place, appended", in_place_beside::appended) &&
     add_variants<in_place_beside>("vector/in place, given up", in_place_beside::given_up) &&
     add_variants<elements<wide>>("vector/wide", 6U) &&

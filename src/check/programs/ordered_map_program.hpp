@@ -26,16 +26,19 @@ inline constexpr std::uint64_t erased = 0;
 template <class Map> class ordered_map_program final : public hf::crash::program {
 public:
     using steps = std::vector<map_step>;
-    ordered_map_program(steps before, std::vector<steps> of_threads)
-        : before_(std::move(before)), of_threads_(std::move(of_threads)) {}
+    ordered_map_program(steps before, std::vector<steps> of_threads, bool eadr)
+        : before_(std::move(before)), of_threads_(std::move(of_threads)), eadr_(eadr) {}
 
     hf::open_options options() const override {
         hf::open_options o;
         o.layout = "crash/ordered map";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
+        o.eadr = eadr_;
         o.max_threads = 2;
         o.engines = engines_of_build();
+        if constexpr (selective::chosen && requires(Map& map) { map.rebuild(); })
+            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(); };
         return o;
     }
     void setup(hf::pool& p) override {
@@ -69,15 +72,16 @@ private:
 
     steps before_;
     std::vector<steps> of_threads_;
+    bool eadr_;
 };
 
 /// Registers "<structure>/<what>/<engine>".
 template <class Map>
 void add_program(const char* structure, const char* what, std::vector<map_step> before,
-                 std::vector<std::vector<map_step>> of_threads) {
+                 std::vector<std::vector<map_step>> of_threads, bool eadr = false) {
     hf::crash::add(
         std::string(structure) + "/" + what + "/" + std::string(engine_of_build()),
-        std::make_unique<ordered_map_program<Map>>(std::move(before), std::move(of_threads)));
+        std::make_unique<ordered_map_program<Map>>(std::move(before), std::move(of_threads), eadr));
 }
 
 } // namespace HF_STRUCTURES_ENGINE

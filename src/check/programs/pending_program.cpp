@@ -12,10 +12,12 @@
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/crash.hpp>
+#include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 
 #include <cstring>
+#include <new>
 #include <sched.h>
 
 namespace {
@@ -332,6 +334,39 @@ private:
     void second(stack*) override {}
 };
 
+/// A staged node's words have a sum in the section's log, and with them the lock behind them: that changes
+/// as soon as the section has ended, or was taken before the sum was and is let go then.
+class locked_after final : public pending_program {
+public:
+    explicit locked_after(bool held) : pending_program(false), held_(held) {}
+
+private:
+    struct locked_node {
+        node words;
+        hf::shared_mutex lock;
+    };
+    void setup(hf::pool& p) override {
+        hf_txfunc_register(&link_desc);
+        pending_program::setup(p);
+    }
+    unsigned threads() const override { return 1; }
+    unsigned operations(unsigned) const override { return 4; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        stack* on = p.root<stack>();
+        if (i % 2 == 1) {
+            if (!held_) made_->lock.lock();
+            return made_->lock.unlock();
+        }
+        made_ = new (*hf::stage(p, sizeof(locked_node))) locked_node{{on->head, i + 7}, {}};
+        if (held_) made_->lock.lock();
+        hf::stage_written(made_, sizeof *made_);
+        section_of(link_desc, link_args{on, &made_->words});
+    }
+    void second(stack*) override {}
+    bool held_;
+    locked_node* made_ = nullptr;
+};
+
 template <class Program> void add_twice(const std::string& name) {
     hf::crash::add(name, std::make_unique<Program>(false));
     hf::crash::add(name + ", lanes exchanged", std::make_unique<Program>(true));
@@ -346,6 +381,8 @@ template <class Program> void add_twice(const std::string& name) {
     hf::crash::add("pending/side by side", std::make_unique<side_by_side>());
     hf::crash::add("pending/settled", std::make_unique<settled>());
     hf::crash::add("pending/changed after", std::make_unique<changed_after>());
+    hf::crash::add("pending/locked after", std::make_unique<locked_after>(false));
+    hf::crash::add("pending/let go after", std::make_unique<locked_after>(true));
     hf::crash::add("pending/torn off", std::make_unique<torn_off>(torn_off::before::none));
     hf::crash::add("pending/torn off, one before",
                    std::make_unique<torn_off>(torn_off::before::stored));

@@ -3,105 +3,24 @@
 // Engine redo, instrumented by hand: blocks taken, adopted, freed and freed again, logs that go on in the
 // heap, bytes of one word under two locks, memory that changes between sections, two threads, sections of
 // other engines before and behind, and sections that end as if they had never begun.
-#include <section/section.hpp>
+#include "redo_sections.hpp"
 
-#include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/lock.hpp>
-#include <holdfast/redo.hpp>
-#include <holdfast/txfunc.hpp>
 
-#include <cstring>
 #include <new>
 #include <sched.h>
 
 namespace {
 
-constexpr std::size_t cell_words = 9; // two lines, and into a granule's middle
-struct cell {
-    std::uint64_t words[cell_words];
-    std::uint64_t before[8];
-    hf::shared_mutex lock; // changes between sections; on a line that no word is on
-    std::uint64_t behind[8];
-};
-// More than a lane holds. With 'count' behind them they are four full records of new bytes and a small one,
-// which would still fit where the fourth does not.
-constexpr std::size_t many_words = 168;
-struct root {
-    cell* slots[2];
-    std::uint64_t count, even;
-    std::uint8_t bytes[8];
-    alignas(64) std::uint64_t many[many_words];
-};
-
-// What the plugin would emit.
-template <class T> T load(const T* from) {
-    T value;
-    std::memcpy(&value, hf_redo_read(from, sizeof value), sizeof value);
-    return value;
-}
-template <class T> void store(T* to, T value) {
-    *static_cast<T*>(hf_redo_write(to, sizeof value)) = value;
-}
-
-const hf_txfunc described{HF_ABI_VERSION, 0, 2201, 1, "redo", "here", nullptr, 0, nullptr};
-template <class Body> void section(Body&& body) {
-    hf_redo_begin(&described, nullptr);
-    body();
-    hf_redo_commit();
-}
-
-cell* made(std::uint64_t value) {
-    auto* fresh = static_cast<cell*>(hf_alloc(sizeof(cell)));
-    hf_note_store(fresh->words, sizeof fresh->words);
-    for (std::uint64_t& word : fresh->words) word = value;
-    return fresh;
-}
-/// A new cell in the slot, one above the old one, which is freed.
-void replace(root* r, unsigned slot) {
-    section([&] {
-        cell* const old = load(&r->slots[slot]);
-        store(&r->slots[slot], made(old == nullptr ? 1 : load(&old->words[3]) + 1));
-        if (old != nullptr) hf_free(old);
-        store(&r->count, load(&r->count) + 1);
-        for (int twice = 0; twice < 2; ++twice) store(&r->even, load(&r->even) + 1);
-    });
-}
-
-class redo_program : public hf::crash::program {
-public:
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/redo";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
-        o.mode = hf::mode::pmem;
-        o.max_threads = 2;
-        o.engines = {hf::redo::engine(), hf::clobber::engine()};
-        return o;
-    }
-    void setup(hf::pool& p) override { replace(p.root<root>(), 0); }
-    unsigned operations(unsigned) const override { return 3; }
-    void describe(hf::pool& p, hf::crash::state& s) override {
-        const root* r = p.root<root>();
-        for (const cell* c : r->slots) {
-            s.add(c == nullptr ? 0 : c->words[0]);
-            if (c == nullptr) continue;
-            s.object(c);
-            for (std::uint64_t word : c->words) s.expect(word == c->words[0], "a cell is whole");
-        }
-        s.add(r->count);
-        s.expect(r->even % 2 == 0, "a section sees what it stored");
-        for (std::uint8_t byte : r->bytes) s.add(byte);
-        s.add(r->many[0]);
-        for (std::uint64_t word : r->many) s.expect(word == r->many[0], "so are many words");
-    }
-};
-
 class replaced final : public redo_program {
     void run(hf::pool& p, unsigned, unsigned i) override { replace(p.root<root>(), i % 2); }
 };
+
+/// The last word first: granule by granule, and no run.
+void add_to_many(root* r) {
+    for (std::size_t w = many_words; w-- > 0;) store(&r->many[w], load(&r->many[w]) + 1);
+}
 
 /// The log continues in the heap; what is read there and then is what was stored.
 class many_stores final : public redo_program {
@@ -109,12 +28,45 @@ class many_stores final : public redo_program {
     void run(hf::pool& p, unsigned, unsigned) override {
         root* r = p.root<root>();
         section([&] {
-            for (std::uint64_t& word : r->many) store(&word, load(&word) + 1);
+            add_to_many(r);
             hf_redo_copy(r->many + 1, r->many, sizeof r->many - 8);
             hf_redo_fill(r->bytes, 7, 3);
         });
     }
 };
+
+/// Words that move: runs of granules, at whose ends are parts of some, and one within that a store made before.
+class moved final : public redo_program {
+    unsigned operations(unsigned) const override {
+        return 5;
+    } // of the last two logs nothing tells of it
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* const r = p.root<root>();
+        section([&] {
+            for (std::size_t w = 0; i == 0 && w < moving; ++w) store(&r->many[w], w + 1);
+            if (i == 1 || i == 2) store(&r->many[moving / 2], std::uint64_t{100} + i);
+            if (i == 1) hf_redo_copy(r->many + 1, r->many, (moving - 1) * 8);
+            if (i == 2) hf_redo_copy(r->many, r->many + 3, (moving - 3) * 8);
+            store(&r->count, load(&r->count) + 1);
+        });
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const root* r = p.root<root>();
+        s.add(r->count);
+        for (std::size_t w = 0; w <= moving; ++w) s.add(r->many[w]);
+        reach_all(p, s);
+    }
+    static constexpr std::size_t moving = 32; // lines that are within a run alone
+};
+
+/// A staged block that holds 'value'.
+cell* staged_with(hf::pool& p, std::uint64_t value) {
+    auto* const staged = static_cast<cell*>(*hf::stage(p, sizeof(cell)));
+    cell words{};
+    for (std::uint64_t& word : words.words) word = value;
+    hf::stage_words(staged, &words, sizeof words);
+    return staged;
+}
 
 /// Staged blocks: one becomes the section's, one it frees again, as it does one of its own.
 class adopted final : public redo_program {
@@ -122,12 +74,7 @@ class adopted final : public redo_program {
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
         cell* staged[2];
-        for (cell*& each : staged) {
-            each = static_cast<cell*>(*hf::stage(p, sizeof(cell)));
-            cell words{};
-            for (std::uint64_t& word : words.words) word = i + 5;
-            hf::stage_words(each, &words, sizeof words);
-        }
+        for (cell*& each : staged) each = staged_with(p, i + 5);
         section([&] {
             for (cell* each : staged) hf_adopt(each);
             if (i == 0)
@@ -140,6 +87,12 @@ class adopted final : public redo_program {
     }
 };
 
+/// The runtime's own stores to a lock are not recorded: the same once more.
+void again(hf::shared_mutex* lock) {
+    auto* word = reinterpret_cast<std::uint64_t*>(lock);
+    *word = *const_cast<volatile std::uint64_t*>(word);
+}
+
 /// What a section has made changes as soon as it has ended: a lock in it, or anything where the section
 /// was settled; and what was not written back of that is still there when the block is somebody else's.
 class changed_between final : public redo_program {
@@ -148,9 +101,7 @@ class changed_between final : public redo_program {
         root* r = p.root<root>();
         if (i == 1) {
             r->slots[0]->lock.lock();
-            // The runtime's own stores to a lock are not recorded: the same once more.
-            auto* word = reinterpret_cast<std::uint64_t*>(&r->slots[0]->lock);
-            *word = *const_cast<volatile std::uint64_t*>(word);
+            again(&r->slots[0]->lock);
             r->slots[0]->lock.unlock();
         } else if (i == 3) {
             hf::settle(p);
@@ -161,14 +112,44 @@ class changed_between final : public redo_program {
     }
 };
 
-/// Two threads' bytes lie in one word.
-class shared_word final : public redo_program {
-    unsigned threads() const override { return 2; }
+/// The same of a lock that was taken before the staged cell that it is in got its sum.
+class staged_locked final : public redo_program {
     unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        auto* const staged = new (*hf::stage(p, sizeof(cell))) cell{};
+        for (std::uint64_t& word : staged->words) word = i + 5;
+        staged->lock.lock();
+        hf::stage_written(staged, sizeof *staged);
+        section([&] {
+            hf_adopt(staged);
+            if (cell* old = load(&r->slots[1])) hf_free(old);
+            store(&r->slots[1], staged);
+        });
+        staged->lock.unlock();
+        again(&staged->lock);
+    }
+};
+
+/// Threads' bytes lie in one word. (None waits for another: of three that did, not every order would be tried.)
+class shared_word final : public redo_program {
+public:
+    shared_word(unsigned threads, unsigned operations)
+        : threads_(threads), operations_(operations) {}
+
+private:
+    hf::open_options options() const override {
+        hf::open_options o = redo_program::options();
+        o.max_threads = threads_;
+        return o;
+    }
+    unsigned threads() const override { return threads_; }
+    unsigned operations(unsigned) const override { return operations_; }
     void run(hf::pool& p, unsigned thread, unsigned i) override {
         std::uint8_t* byte = p.root<root>()->bytes + thread;
         section([&] { store(byte, static_cast<std::uint8_t>(load(byte) + i + 1)); });
     }
+    unsigned threads_, operations_;
 };
 
 /// Two threads, a lock: each goes on from what the other has left, and frees what it made.
@@ -226,34 +207,71 @@ const hf_arg add_schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
 const hf_txfunc add_desc{HF_ABI_VERSION, 8, 2202, 1, "add_one", "here", add_schema, 1, add_one};
 [[maybe_unused]] const bool registered = (hf_txfunc_register(&add_desc), true);
 
+void count_by_clobber(root* r) {
+    std::uint64_t* count = &r->count;
+    hf_clobber_begin(&add_desc, &count);
+    add_one(&count);
+    hf_clobber_commit();
+}
+
 /// Sections of engine clobber before and behind, in one lane.
 class with_clobber final : public redo_program {
     unsigned operations(unsigned) const override { return 4; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
-        if (i % 2 == 1) return replace(r, 0);
-        std::uint64_t* count = &r->count;
-        hf_clobber_begin(&add_desc, &count);
-        add_one(&count);
-        hf_clobber_commit();
+        i % 2 == 1 ? replace(r, 0) : count_by_clobber(r);
     }
 };
 
-/// Blocks that are nowhere count as reached: their number is looked at.
-void reach_all(hf::pool& p, hf::crash::state& s) {
-    struct looking {
-        hf::crash::state* seen;
-        const void* root_block;
-    } looking{&s, p.root<root>()};
-    s.add(hf::account(p).blocks);
-    hf::for_each_block(
-        p,
-        [](void* to, const void* block, std::size_t) {
-            const auto* l = static_cast<struct looking*>(to);
-            if (block != l->root_block) l->seen->object(block);
-        },
-        &looking);
-}
+/// Blocks that go to others outside of sections while a log may be replayed that frees them, or may be
+/// executed again that names them as staged.
+class handed_out : public redo_program {
+protected:
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        s.add(p.root<root>()->count);
+        s.add(p.root<root>()->even);
+        reach_all(p, s);
+    }
+};
+
+/// The section after the one that frees has a fence more, for memory whose sum it cannot log.
+class handed_out_after_two_fences final : public handed_out {
+    unsigned operations(unsigned) const override { return 4; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        if (i == 0)
+            section([&] {
+                hf_free(load(&r->slots[0]));
+                store(&r->slots[0], static_cast<cell*>(nullptr));
+            });
+        else if (i == 1) {
+            cell* const staged = staged_with(p, 5);
+            section([&] {
+                hf_adopt(staged);
+                store(&staged->words[1], std::uint64_t{6});
+                store(&r->slots[1], staged);
+            });
+        } else static_cast<void>(hf_alloc(sizeof(cell)));
+    }
+};
+
+/// A section that changes nothing frees what it has adopted, and another engine's section has named.
+class handed_out_unadopted final : public handed_out {
+    unsigned operations(unsigned) const override { return 4; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        if (i == 0) {
+            staged_ = *hf::stage(p, sizeof(cell));
+            count_by_clobber(r);
+        } else if (i == 1)
+            section([&] {
+                hf_adopt(staged_);
+                hf_free(staged_);
+            });
+        else static_cast<void>(hf_alloc(sizeof(cell)));
+    }
+    void* staged_ = nullptr;
+};
 
 /// Sections that end as if they had never begun, and others that work with what those had taken.
 class aborted : public redo_program {
@@ -299,12 +317,7 @@ private:
     void run(hf::pool& p, unsigned, unsigned) override {
         root* const r = p.root<root>();
         cell* staged[2];
-        for (cell*& each : staged) {
-            each = static_cast<cell*>(*hf::stage(p, sizeof(cell)));
-            cell words{};
-            for (std::uint64_t& word : words.words) word = 5;
-            hf::stage_words(each, &words, sizeof words);
-        }
+        for (cell*& each : staged) each = staged_with(p, 5);
         take_back([&] {
             for (cell* each : staged) hf_adopt(each);
             store(&staged[0]->words[2], std::uint64_t{8});
@@ -402,8 +415,7 @@ class no_room_for_log final : public redo_program {
         hf_redo_begin(&described, nullptr);
         if (i == 0) // what setup had at hand
             while (hf_alloc(4096) != nullptr) {}
-        if (i == 1)
-            for (std::uint64_t& word : r->many) store(&word, load(&word) + 1);
+        if (i == 1) add_to_many(r);
         store(&r->count, load(&r->count) + 1);
         try {
             hf_redo_commit_or_throw();
@@ -421,13 +433,19 @@ class no_room_for_log final : public redo_program {
 [[maybe_unused]] const bool added = [] {
     hf::crash::add("redo/replaced", std::make_unique<replaced>());
     hf::crash::add("redo/many stores", std::make_unique<many_stores>());
+    hf::crash::add("redo/moved", std::make_unique<moved>());
     hf::crash::add("redo/adopted", std::make_unique<adopted>());
     hf::crash::add("redo/changed between", std::make_unique<changed_between>());
-    hf::crash::add("redo/shared word", std::make_unique<shared_word>());
+    hf::crash::add("redo/staged, locked", std::make_unique<staged_locked>());
+    hf::crash::add("redo/shared word", std::make_unique<shared_word>(2U, 2U));
+    hf::crash::add("redo/three threads", std::make_unique<shared_word>(3U, 1U));
     hf::crash::add("redo/by turns", std::make_unique<by_turns>());
     hf::crash::add("redo/beside the next", std::make_unique<beside_the_next>());
     hf::crash::add("redo/side by side", std::make_unique<side_by_side>());
     hf::crash::add("redo/with clobber", std::make_unique<with_clobber>());
+    hf::crash::add("redo/handed out after two fences",
+                   std::make_unique<handed_out_after_two_fences>());
+    hf::crash::add("redo/handed out, unadopted", std::make_unique<handed_out_unadopted>());
     hf::crash::add("redo/aborted", std::make_unique<aborted>(false));
     hf::crash::add("redo/aborted by exception", std::make_unique<aborted>(true));
     hf::crash::add("redo/aborted, staged", std::make_unique<aborted_staged>());

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Programs of two threads once more, engine justdo: the sections that are pending together are resumed the other
+// way round. The programs themselves know no engine.
+#include <check/program.hpp>
+#include <justdo/resume.hpp>
+
+#include <holdfast/crash.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace {
+
+class resumed_backwards final : public hf::crash::program {
+public:
+    explicit resumed_backwards(std::string of) : of_(std::move(of)) {}
+
+    hf::open_options options() const override {
+        hf::justdo::resume_order = [](auto& sections) { std::ranges::reverse(sections); };
+        return of().options();
+    }
+    void setup(hf::pool& p) override { of().setup(p); }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return of().operations(thread); }
+    void run(hf::pool& p, unsigned thread, unsigned operation) override {
+        of().run(p, thread, operation);
+    }
+    unsigned operations_after() const override { return of().operations_after(); }
+    void run_after(hf::pool& p, unsigned operation) override { of().run_after(p, operation); }
+    void describe(hf::pool& p, hf::crash::state& s) override { of().describe(p, s); }
+
+private:
+    hf::crash::program& of() const { return *hf::crash::programs().at(of_); }
+    std::string of_;
+};
+
+// Their names come behind all others': nobody sets the order back.
+[[maybe_unused]] const bool added = [] {
+    for (const char* of :
+         {"map/two threads/justdo", "map/same key/justdo", "bank/two threads/justdo"})
+        hf::crash::add(std::string("resumed backwards/") + of,
+                       std::make_unique<resumed_backwards>(of));
+    return true;
+}();
+
+} // namespace

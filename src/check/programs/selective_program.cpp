@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What structures do not show of engine selective: log-free and lazy stores beside logged ones of one line,
+// over the inputs of a section of another engine whose mark is due, and without a rebuild function.
+// Instrumented by hand, so that each step is where it looks to be.
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/clobber.hpp>
+#include <holdfast/crash.hpp>
+#include <holdfast/selective.hpp>
+
+#include <cstdint>
+#include <map>
+#include <memory>
+
+namespace {
+
+/// Slots below 'used' count, some in its line, some not; their sum and the first slot's double follow from
+/// them.
+struct root {
+    std::uint64_t used, before[5], slots[4];
+    std::uint64_t sum, between[7];
+    std::uint64_t twice, other[7];
+    std::uint64_t input, output;
+};
+
+template <class T> void store(T* to, T value) { *const_cast<volatile T*>(to) = value; }
+
+const hf_txfunc& described(std::uint64_t id, const char* name, void (*again)(const void*)) {
+    static const hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+    static std::map<std::uint64_t, hf_txfunc> all;
+    return all.try_emplace(id, hf_txfunc{HF_ABI_VERSION, 8, id, 1, name, "here", schema, 1, again})
+        .first->second;
+}
+
+/// Uses one slot more.
+void add(root* r, std::uint64_t value) {
+    hf_selective_begin(&described(3001, "add", nullptr), &r);
+    hf_log_free(&r->slots[r->used], 8);
+    store(&r->slots[r->used], value);
+    hf_lazy(&r->sum, 8);
+    store(&r->sum, r->sum + value);
+    hf_lazy(&r->twice, 8);
+    store(&r->twice, 2 * r->slots[0]);
+    hf_selective_log(&r->used, 8);
+    store(&r->used, r->used + 1);
+    hf_selective_commit();
+}
+
+/// Reads 'input', writes it on, and overwrites it: run again, it must find what it has read.
+void copied(root* r) {
+    hf_note_store(&r->output, 8);
+    store(&r->output, 10 * r->input + 1);
+}
+void copy_again(const void* packed) { copied(*static_cast<root* const*>(packed)); }
+void copy(root* r) {
+    const hf_txfunc& function = described(3002, "copy", copy_again);
+    hf_clobber_begin(&function, &r);
+    copied(r);
+    hf_clobber_commit();
+}
+
+/// Stores to that input, log-free: what stood there is nobody's once 'copy' has happened.
+void forget(root* r) {
+    hf_selective_begin(&described(3003, "forget", nullptr), &r);
+    hf_log_free(&r->input, 8);
+    store(&r->input, std::uint64_t{99});
+    hf_selective_commit();
+}
+
+void rebuild(hf::pool& p) {
+    root* r = p.root<root>();
+    std::uint64_t sum = 0;
+    for (std::uint64_t i = 0; i < r->used; ++i) sum += r->slots[i];
+    hf_selective_begin(&described(3004, "rebuild", nullptr), &r);
+    hf_lazy(&r->sum, 8);
+    store(&r->sum, sum);
+    hf_lazy(&r->twice, 8);
+    store(&r->twice, r->used == 0 ? 0 : 2 * r->slots[0]);
+    hf_selective_commit();
+}
+
+class selective_program final : public hf::crash::program {
+public:
+    enum class what : std::uint8_t { adds, mixed };
+    selective_program(what steps, bool rebuilds) : steps_(steps), rebuilds_(rebuilds) {
+        hf_txfunc_register(&described(3002, "copy", copy_again));
+    }
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/selective";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = hf::mode::pmem;
+        o.max_threads = 2;
+        o.engines = {hf::selective::engine(), hf::clobber::engine()};
+        if (rebuilds_) o.rebuild = rebuild;
+        return o;
+    }
+    void setup(hf::pool& p) override {
+        root* r = p.root<root>();
+        r->input = 7;
+    }
+    unsigned operations(unsigned) const override { return steps_ == what::adds ? 3 : 2; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        root* r = p.root<root>();
+        if (steps_ == what::adds) add(r, 5 + i);
+        else if (i == 0) copy(r);
+        else forget(r);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        root* r = p.root<root>();
+        std::uint64_t sum = 0;
+        for (std::uint64_t i = 0; i < r->used; ++i) {
+            s.add(r->slots[i]);
+            sum += r->slots[i];
+        }
+        s.expect(r->sum == sum, "the sum");
+        s.expect(r->twice == (r->used == 0 ? 0 : 2 * r->slots[0]), "the first one's double");
+        s.add(r->output);
+    }
+
+private:
+    const what steps_;
+    const bool rebuilds_;
+};
+
+[[maybe_unused]] const bool added = [] {
+    using what = selective_program::what;
+    const auto with = [](const char* name, what steps, bool rebuilds) {
+        hf::crash::add(name, std::make_unique<selective_program>(steps, rebuilds));
+    };
+    with("selective/log-free and lazy", what::adds, true);
+    with("selective/nothing rebuilds", what::adds, false);
+    with("selective/over another's input", what::mixed, true);
+    return true;
+}();
+
+} // namespace
