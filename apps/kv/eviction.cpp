@@ -60,6 +60,16 @@ item* random_item(structures::hash_table& table) noexcept {
     return nullptr;
 }
 
+/// The same, and where chance finds none in a table of few items, the first that is there.
+item* some_item(structures::hash_table& table) noexcept {
+    if (item* const found = random_item(table); found != nullptr) return found;
+    constexpr unsigned ranges = 64; // of hashes
+    for (std::uint64_t i = 0; i < ranges; ++i)
+        if (auto* node = structures::first_from(&table, i << 58))
+            return reinterpret_cast<item*>(node);
+    return nullptr;
+}
+
 } // namespace
 
 item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
@@ -290,7 +300,7 @@ std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
         const std::uint64_t here = structures::size(&in.table);
         items += here;
         for (unsigned i = 0; i < std::min<std::uint64_t>(here, per_instance); ++i) {
-            const item* const it = random_item(in.table);
+            const item* const it = some_item(in.table);
             if (it == nullptr) continue;
             const std::size_t bytes = item_bytes(it->key_bytes, it->value_bytes);
             auto& c = classes[static_cast<std::size_t>(std::bit_width(bytes - 1))];

@@ -88,8 +88,8 @@ void announce(const service& serving, const listeners& from) {
                      static_cast<unsigned long long>(pool.max_bytes() >> 20));
     fmt::print(
         "holdfast-kv: listening on {}, pool {}, mode {}, recovered {} sections in {:.1f} ms\n",
-        from.where(), pool.path(), pool.mode() == hf::mode::pmem ? "pmem" : "process",
-        pool.recovered().sections_pending, pool.recovered().open_ms);
+        from.where(), pool.path(), hf::name(pool.mode()), pool.recovered().sections_pending,
+        pool.recovered().open_ms);
     std::fflush(stdout);
 }
 

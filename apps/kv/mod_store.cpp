@@ -66,7 +66,7 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     if (!ballast) return ballast.error();
     if (options.look_through)
         if (status s = look_through(*opened); !s.ok()) return s;
-    if (opened->mode() == mode::pmem) {
+    if (opened->mode() != mode::process) {
         items->set_durability(mod::durability::on_return);
         flushes->set_durability(mod::durability::on_return);
     }

@@ -53,9 +53,11 @@ void declare(CLI::App& app, settings& chosen, raw& given) {
     app.add_option("--pool", chosen.store.path, "Pool file with the items; made when missing")
         ->required()
         ->type_name("FILE");
-    app.add_option("--mode", given.mode,
-                   "What items survive: process (kill -9) or pmem (power loss)")
-        ->check(CLI::IsMember({"process", "pmem"}))
+    app.add_option(
+           "--mode", given.mode,
+           "What items survive: process (kill -9), pmem (power loss, on persistent memory) or "
+           "power (power loss, on any disk)")
+        ->check(CLI::IsMember({"process", "pmem", "power"}))
         ->capture_default_str();
     app.add_flag("--salvage", chosen.store.salvage,
                  "Open a process-mode pool that an earlier boot left open and that may be torn");
@@ -146,7 +148,9 @@ command_line parse_command_line(int argc, char** argv) {
         return line;
     }
     line.chosen.store.max_bytes = given.megabytes << 20;
-    line.chosen.store.mode = given.mode == "pmem" ? mode::pmem : mode::process;
+    line.chosen.store.mode = given.mode == "pmem"    ? mode::pmem
+                             : given.mode == "power" ? mode::power
+                                                     : mode::process;
     line.chosen.store.evict = !given.no_evictions;
     return line;
 }

@@ -7,6 +7,7 @@
 #include <event2/event.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -54,6 +55,70 @@ constexpr named_count persistence_counts[] = {
     {"pm_bytes", count::pm_bytes},
 };
 
+// What memcached counts of machinery that is not here: none of it happens. Monitors ask for all of them.
+constexpr std::string_view never_happens[] = {"response_obj_oom",
+                                              "response_obj_count",
+                                              "response_obj_bytes",
+                                              "read_buf_count",
+                                              "read_buf_bytes",
+                                              "read_buf_bytes_free",
+                                              "read_buf_oom",
+                                              "reserved_fds",
+                                              "cmd_meta",
+                                              "auth_cmds",
+                                              "auth_errors",
+                                              "listen_disabled_num",
+                                              "time_in_listen_disabled_us",
+                                              "conn_yields",
+                                              "hash_power_level",
+                                              "hash_bytes",
+                                              "hash_is_expanding",
+                                              "slab_reassign_rescues",
+                                              "slab_reassign_chunk_rescues",
+                                              "slab_reassign_evictions_nomem",
+                                              "slab_reassign_inline_reclaim",
+                                              "slab_reassign_busy_items",
+                                              "slab_reassign_busy_deletes",
+                                              "slab_reassign_running",
+                                              "slabs_moved",
+                                              "lru_crawler_running",
+                                              "lru_crawler_starts",
+                                              "lru_maintainer_juggles",
+                                              "malloc_fails",
+                                              "log_worker_dropped",
+                                              "log_worker_written",
+                                              "log_watcher_skipped",
+                                              "log_watcher_sent",
+                                              "log_watchers",
+                                              "unexpected_napi_ids",
+                                              "round_robin_fallback",
+                                              "slab_global_page_pool",
+                                              "expired_unfetched",
+                                              "evicted_unfetched",
+                                              "evicted_active",
+                                              "crawler_reclaimed",
+                                              "crawler_items_checked",
+                                              "lrutail_reflocked",
+                                              "moves_to_cold",
+                                              "moves_to_warm",
+                                              "moves_within_lru",
+                                              "direct_reclaims",
+                                              "lru_bumps_dropped"};
+// The same of each class of sizes; and what is counted for the server as a whole, not for each.
+constexpr std::string_view never_in_items[] = {
+    "number_hot",        "number_warm",       "age_hot",
+    "age_warm",          "evicted",           "evicted_nonzero",
+    "evicted_time",      "outofmemory",       "tailrepairs",
+    "reclaimed",         "expired_unfetched", "evicted_unfetched",
+    "evicted_active",    "crawler_reclaimed", "crawler_items_checked",
+    "lrutail_reflocked", "moves_to_cold",     "moves_to_warm",
+    "moves_within_lru",  "direct_reclaims",   "hits_to_hot",
+    "hits_to_warm",      "hits_to_cold",      "hits_to_temp"};
+constexpr std::string_view never_in_slabs[] = {
+    "free_chunks", "free_chunks_end", "get_hits", "cmd_set",    "delete_hits",
+    "incr_hits",   "decr_hits",       "cas_hits", "cas_badval", "touch_hits"};
+constexpr std::uint64_t page_bytes = 1 << 20; // memcached's, for those that multiply
+
 std::uint64_t of(const counts& sums, count what) { return sums[static_cast<std::size_t>(what)]; }
 
 std::string seconds(const timeval& t) { return fmt::format("{}.{:06}", t.tv_sec, t.tv_usec); }
@@ -89,6 +154,8 @@ void general(byte_buffer& out, service& s) {
     append_stat(out, "total_items", of(sums, count::total_items));
     append_stat(out, "evictions", of(sums, count::evictions));
     append_stat(out, "reclaimed", of(sums, count::reclaimed));
+    append_stat(out, "connection_structures", s.curr_connections.load());
+    for (const std::string_view name : never_happens) append_stat(out, name, std::uint64_t{0});
 }
 
 void settings_lines(byte_buffer& out, service& s) {
@@ -122,6 +189,9 @@ void items_lines(byte_buffer& out, service& s) {
         append_stat(out, fmt::format("items:{}:number", number), c.items);
         append_stat(out, fmt::format("items:{}:age", number), c.oldest_age_s);
         append_stat(out, fmt::format("items:{}:mem_requested", number), c.item_bytes);
+        append_stat(out, fmt::format("items:{}:number_cold", number), c.items); // there is one list
+        for (const std::string_view name : never_in_items)
+            append_stat(out, fmt::format("items:{}:{}", number, name), std::uint64_t{0});
         ++number;
     }
 }
@@ -132,8 +202,13 @@ void slabs_lines(byte_buffer& out, service& s) {
     for (const auto& c : s.items->sample_classes(bytes)) {
         ++number;
         append_stat(out, fmt::format("{}:chunk_size", number), c.bytes_max);
+        const std::uint64_t a_page = std::max<std::uint64_t>(page_bytes / c.bytes_max, 1);
+        append_stat(out, fmt::format("{}:chunks_per_page", number), a_page);
+        append_stat(out, fmt::format("{}:total_pages", number), (c.items + a_page - 1) / a_page);
+        append_stat(out, fmt::format("{}:total_chunks", number), c.items);
         append_stat(out, fmt::format("{}:used_chunks", number), c.items);
-        append_stat(out, fmt::format("{}:mem_requested", number), c.item_bytes);
+        for (const std::string_view name : never_in_slabs)
+            append_stat(out, fmt::format("{}:{}", number, name), std::uint64_t{0});
     }
     append_stat(out, "active_slabs", number);
     append_stat(out, "total_malloced", s.items->pool().size_bytes());
@@ -145,7 +220,7 @@ void holdfast_lines(byte_buffer& out, service& s) {
     append_stat(out, "pool", pool.path());
     append_stat(out, "pool_bytes", pool.size_bytes());
     append_stat(out, "pool_bytes_max", pool.max_bytes());
-    append_stat(out, "mode", pool.mode() == mode::pmem ? "pmem" : "process");
+    append_stat(out, "mode", name(pool.mode()));
     append_stat(out, "emulated", pool.emulated() ? "yes" : "no");
     append_stat(out, "engine", store::engine_name());
     append_stat(out, "generation", pool.generation());

@@ -166,7 +166,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=11)
     parser.add_argument("--ops", type=int, default=100_000)
     parser.add_argument("--threads", type=int, default=4)
-    parser.add_argument("--mode", default="process", choices=("process", "pmem"))
+    parser.add_argument("--mode", default="process", choices=("process", "pmem", "power"))
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     needs("memcached", "memcaslap")
