@@ -18,11 +18,14 @@ namespace hf::bench {
 namespace {
 
 void add_run_options(CLI::App& to, run_options& options) {
-    to.add_option("--mode", options.mode, "durability: process or pmem")
-        ->check(CLI::IsMember({"process", "pmem"}))
+    to.add_option("--mode", options.mode, "durability: process, pmem or power")
+        ->check(CLI::IsMember({"process", "pmem", "power"}))
         ->capture_default_str();
     to.add_option("--threads", options.threads)->check(CLI::Range(1, 64))->capture_default_str();
     to.add_option("--ops", options.ops, "operations in all")
+        ->check(CLI::PositiveNumber)
+        ->capture_default_str();
+    to.add_option("--batch", options.batch, "operations that are acknowledged together")
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
     to.add_option("--dir", options.map.directory, "where pool files go")->capture_default_str();
@@ -52,6 +55,15 @@ void add_records(CLI::App& to, run_options& options) {
         ->capture_default_str();
 }
 
+void add_durability(CLI::App& to, bool& on_return) {
+    to.add_option_function<std::string>(
+          "--durability", [&on_return](const std::string& when) { on_return = when == "return"; },
+          "an update survives power loss when it returns, or (engines mod and undo; the others on "
+          "return all the same) when the thread's next one does")
+        ->check(CLI::IsMember({"next", "return"}))
+        ->default_str(on_return ? "return" : "next");
+}
+
 // MOD's Table 2: 8-byte keys, 32-byte values, half lookups; 8-byte elements.
 void add_container_options(CLI::App& to, run_options& options) {
     options.engine = "mod";
@@ -60,13 +72,7 @@ void add_container_options(CLI::App& to, run_options& options) {
     options.map.value_bytes = options.name == name_of(structure::map) ? 32 : 0;
     if (options.name == name_of(structure::map)) add_value_bytes(to, options);
     add_records(to, options);
-    to.add_option_function<std::string>(
-          "--durability",
-          [&options](const std::string& when) { options.map.durable_on_return = when == "return"; },
-          "of engine mod: an update survives power loss when it returns, or when the thread's next "
-          "one does")
-        ->check(CLI::IsMember({"next", "return"}))
-        ->default_str("next");
+    add_durability(to, options.map.durable_on_return);
 }
 
 // What differs between filling a structure, a container and a mix.
@@ -76,6 +82,8 @@ void add_named_options(CLI::App& to, run_options& options) {
     if (own != names.end()) options.map.which = own->second;
     if (measures_container(options)) add_container_options(to, options);
     else add_value_bytes(to, options);
+    if (own != names.end() && !measures_container(options))
+        add_durability(to, options.map.sections_on_return);
     if (may_read(options))
         to.add_option("--read-percent", options.read_percent, "share of operations that read")
             ->check(CLI::Range(0, 100))

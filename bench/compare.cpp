@@ -30,6 +30,7 @@ std::vector<std::string> arguments_for(const run_options& run,
     }
     add("--threads", std::to_string(run.threads));
     add("--ops", std::to_string(run.ops));
+    if (!sequence_named(run.name)) add("--batch", std::to_string(run.batch));
     if (!sequence_named(run.name) && run.map.which != structure::set)
         add("--value-bytes", std::to_string(run.map.value_bytes));
     if (run.name.starts_with("ycsb-")) add("--structure", std::string(name_of(run.map.which)));
@@ -42,6 +43,8 @@ std::vector<std::string> arguments_for(const run_options& run,
     if (measures_container(run)) {
         add("--records", std::to_string(run.records));
         add("--durability", run.map.durable_on_return ? "return" : "next");
+    } else if (!run.map.sections_on_return) {
+        add("--durability", "next");
     }
     if (!run.latency.empty()) add("--latency", run.latency);
     if (!run.map.reserve) arguments.emplace_back("--grow");

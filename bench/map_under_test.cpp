@@ -30,6 +30,8 @@ const engine_entry entries[] = {
     {"undo", make_map_undo, filled},
     {"clobber", make_map_clobber, filled},
     {"redo", make_map_redo, filled},
+    {"selective", make_map_selective, filled},
+    {"justdo", make_map_justdo, filled},
     {"ido", make_map_ido, filled},
     {"vlog-only", make_map_vlog_only, filled},
     {"clobberlog-only", make_map_clobberlog_only, filled},
@@ -50,6 +52,7 @@ const engine_entry entries[] = {
     {"bdb-hash-nosync", make_map_bdb_hash_nosync, hashed},
     {"floor-1f", make_map_floor_1f, unordered},
     {"floor-2f", make_map_floor_2f, unordered},
+    {"floor-append", make_map_floor_append, unordered},
     {"volatile", make_map_volatile, every},
 };
 

@@ -45,6 +45,7 @@ struct map_options {
     bool reserve = true;            // our hash map, too, has its buckets before the clock starts
     bool prefault = true;           // touch every page of the file before the clock starts
     bool durable_on_return = false; // of engine mod; else by the thread's next section
+    bool sections_on_return = true; // the same of engine undo
     std::string keep_at;            // the file: opened if it is there, and left there
 };
 
@@ -84,6 +85,9 @@ public:
     /// Copies, one after the other, at most 'count' values from 'key' on in the order of the keys
     /// to 'value'; returns how many. Only where the keys are ordered.
     virtual std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept = 0;
+    /// What a thread does between these two is durable when the second returns, and need not be before.
+    virtual void begin_batch() noexcept {}
+    virtual void end_batch() noexcept {}
     virtual map_facts facts() const = 0;
     /// Where it is known.
     virtual std::optional<memory_use> memory() { return std::nullopt; }

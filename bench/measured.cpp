@@ -15,17 +15,6 @@ persist::counters events_now() {
     return now;
 }
 
-void add_events(persist::counters& to, const persist::counters& before,
-                const persist::counters& now) {
-    to.flushes += now.flushes - before.flushes;
-    to.fences += now.fences - before.fences;
-    to.nt_stores += now.nt_stores - before.nt_stores;
-    to.ordering_points += now.ordering_points - before.ordering_points;
-    to.log_entries += now.log_entries - before.log_entries;
-    to.log_bytes += now.log_bytes - before.log_bytes;
-    to.pm_bytes += now.pm_bytes - before.pm_bytes;
-}
-
 double cpu_seconds() {
     timespec now{};
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);

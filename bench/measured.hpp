@@ -3,6 +3,7 @@
 // The clock and the counters around what is measured, and what every run's JSON says of them.
 #pragma once
 
+#include "events.hpp"
 #include "map_under_test.hpp"
 #include "peers/libpmem_events.hpp"
 #include "temporary_file.hpp"
@@ -20,9 +21,6 @@ namespace hf::bench {
 
 /// Persistence events of the calling thread so far: ours and, where they are counted, libpmem's.
 persist::counters events_now();
-/// 'to' plus what happened between 'before' and 'now'.
-void add_events(persist::counters& to, const persist::counters& before,
-                const persist::counters& now);
 /// Processor time of the process.
 double cpu_seconds();
 

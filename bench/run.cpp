@@ -31,13 +31,18 @@ bool carry_out(map_under_test& map, const operation& what, const noise& values, 
 
 // todo: one list per thread.
 measured measure(map_under_test& map, const std::vector<std::vector<operation>>& todo,
-                 std::size_t value_bytes) {
+                 std::size_t value_bytes, std::uint64_t batch) {
     const noise values(value_bytes);
     return measure_threads(static_cast<unsigned>(todo.size()), [&](unsigned w) {
         std::vector<std::uint64_t> room(value_bytes / 8 + 1);
-        return std::ranges::all_of(todo[w], [&](const operation& one) {
-            return carry_out(map, one, values, room.data());
-        });
+        for (std::size_t at = 0; at < todo[w].size();) {
+            map.begin_batch();
+            for (const std::size_t end = std::min<std::size_t>(at + batch, todo[w].size());
+                 at < end; ++at)
+                if (!carry_out(map, todo[w][at], values, room.data())) return false;
+            map.end_batch();
+        }
+        return true;
     });
 }
 
@@ -62,6 +67,12 @@ std::uint64_t insertions(const std::vector<std::vector<operation>>& lists) {
 }
 
 } // namespace
+
+hf::mode mode_named(std::string_view name) {
+    for (const hf::mode each : {hf::mode::pmem, hf::mode::power})
+        if (name == hf::name(each)) return each;
+    return hf::mode::process;
+}
 
 std::vector<std::string> run_names() {
     std::vector<std::string> names;
@@ -145,14 +156,14 @@ nlohmann::ordered_json run(const run_options& options) {
     map_options sized = options.map;
     sized.keys = std::max<std::uint64_t>(1, planned.records + insertions(todo));
     sized.threads = options.threads;
-    sized.mode = options.mode == "pmem" ? hf::mode::pmem : hf::mode::process;
+    sized.mode = mode_named(options.mode);
     install_latency(options);
     const std::unique_ptr<map_under_test> map = make_map(options.engine, sized);
     if (map == nullptr)
         give_up(options.engine + ": no such engine for " + std::string(name_of(sized.which)));
-    if (!load.empty()) measure(*map, load, sized.value_bytes);
+    if (!load.empty()) measure(*map, load, sized.value_bytes, 1024);
     load.clear();
-    const measured result = measure(*map, todo, sized.value_bytes);
+    const measured result = measure(*map, todo, sized.value_bytes, options.batch);
     const map_facts facts = map->facts();
 
     nlohmann::ordered_json out;
@@ -161,6 +172,7 @@ nlohmann::ordered_json run(const run_options& options) {
     out["mode"] = options.mode;
     out["threads"] = options.threads;
     out["ops"] = options.ops;
+    out["batch"] = options.batch;
     out["ops_per_second"] = static_cast<double>(options.ops) / result.seconds;
     add_counts(out, result, options.ops, facts);
     out["structure"] = name_of(sized.which);

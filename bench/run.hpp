@@ -24,6 +24,7 @@ struct run_options {
     std::uint64_t ops = 1000000;
     std::uint64_t records = 1000000; // loaded before the mixes and in containers
     unsigned threads = 1;
+    std::uint64_t batch = 1;   // operations that become durable together, where that is dear
     std::string latency;       // "": this machine's; optane, cxl, cxl-far (latency.hpp)
     bool count_peers = false;  // libpmem's flushes and fences, too
     unsigned read_percent = 0; // when a structure is filled: share that reads what is there
@@ -50,6 +51,9 @@ void add_machine(nlohmann::ordered_json& out, const run_options& options, const 
 
 /// What must be in the environment when the program starts, for the libraries of some peers.
 std::vector<std::pair<std::string, std::string>> environment_for(const run_options& options);
+
+/// Of the modes' names one.
+hf::mode mode_named(std::string_view name);
 
 /// The processor's name, as the kernel gives it.
 std::string cpu_name();

@@ -12,7 +12,7 @@ import unittest
 HOLDFAST = "holdfast"
 OPS = 2000
 STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
-OURS = ["none", "undo", "clobber", "redo", "ido", "vlog-only", "clobberlog-only", "clobber-unrefined"]
+OURS = ["none", "undo", "clobber", "redo", "justdo", "ido", "vlog-only", "clobberlog-only", "clobber-unrefined"]
 PEERS = ["pmdk", "lmdb", "lmdb-writemap-nosync", "rocksdb", "rocksdb-nosync", "sqlite",
          "sqlite-normal", "bdb", "bdb-nosync", "volatile"]
 HASHED = ["pmdk-outside", "pmdk-actions", "bdb-hash", "bdb-hash-nosync", "floor-1f", "floor-2f"]
@@ -70,6 +70,7 @@ class Benchmarks(unittest.TestCase):
 
     def test_containers_of_ours_fence_as_often_as_their_durability_says(self):
         share = {"map": 0.5, "set": 0.5}        # the other half looks up
+        once = ("vecswap",)                     # durable on return by its record
         for container in CONTAINERS:
             for durability, points in (("next", 1), ("return", 2)):
                 with self.subTest(container=container, durability=durability):
@@ -77,6 +78,8 @@ class Benchmarks(unittest.TestCase):
                                 durability)
                     self.assertEqual(found["durability"], durability)
                     # New memory is taken now and then, and an insertion may find its key.
+                    if container in once:
+                        points = 1
                     self.assertAlmostEqual(found["fences_per_op"], points * share.get(container, 1),
                                            delta=0.05)
                     self.assertGreater(found["bytes_per_element"], 0)

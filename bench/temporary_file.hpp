@@ -38,7 +38,8 @@ private:
     void remove() const {
         std::error_code ignored;
         std::filesystem::remove_all(path_, ignored);
-        std::filesystem::remove(path_ + "-lock", ignored); // lmdb's
+        std::filesystem::remove(path_ + "-lock", ignored);  // lmdb's
+        std::filesystem::remove(path_ + "-power", ignored); // mode power's log
     }
 
     bool keep_;

@@ -60,7 +60,7 @@ nlohmann::ordered_json run_sequence(const run_options& options, sequence which) 
     sequence_options sized{which, options.records, 0, options.map};
     sized.pushes = static_cast<std::uint64_t>(
         std::ranges::count(todo, step::push, [](const planned& one) { return one.what; }));
-    sized.file.mode = options.mode == "pmem" ? hf::mode::pmem : hf::mode::process;
+    sized.file.mode = mode_named(options.mode);
     install_latency(options);
     const std::unique_ptr<sequence_under_test> on = make_sequence(options.engine, sized);
     if (on == nullptr) give_up(options.engine + ": no such engine for " + options.name);

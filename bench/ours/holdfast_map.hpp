@@ -12,6 +12,8 @@
 
 #include <array>
 #include <cstring>
+#include <optional>
+#include <string_view>
 
 // HF_BENCH_BUILD is the build's name as part of an identifier: clobber, vlog_only …
 #define HF_BENCH_BUILD_TEXT HF_ENGINE_TEXT(HF_BENCH_BUILD)
@@ -31,8 +33,9 @@ inline std::string note_of_build(hf::mode mode) {
     if (build == "none") return "not failure-atomic";
     if (build == "ido") return "iDO's log counted, not written: no speed, not failure-atomic";
     if (build == "vlog_only" || build == "clobberlog_only") return "half a log: not failure-atomic";
-    const std::string survives =
-        mode == hf::mode::process ? "survives the process" : "survives power loss on PM";
+    const std::string survives = mode == hf::mode::process ? "survives the process"
+                                 : mode == hf::mode::pmem  ? "survives power loss on PM"
+                                                           : "survives power loss";
     return build == "clobber_unrefined" ? survives + "; refinement off" : survives;
 }
 
@@ -50,7 +53,7 @@ template <class Map, class Key, class Value> class holdfast_map final : public m
 public:
     explicit holdfast_map(const map_options& given)
         : file_(given.directory, HF_BENCH_BUILD_TEXT, given.keep_at), pool_(open(given)),
-          map_(pool_.root<Map>()) {
+          when_durable_(given.sections_on_return ? "return" : "next"), map_(pool_.root<Map>()) {
         if (map_ == nullptr) give_up("the pool is full");
         if constexpr (requires { map_->reserve(given.keys); })
             if (given.reserve && !map_->reserve(given.keys)) give_up("the pool is full");
@@ -75,8 +78,13 @@ public:
             });
         return seen;
     }
+    void begin_batch() noexcept override { together_.emplace(pool_); }
+    void end_batch() noexcept override { together_.reset(); }
     map_facts facts() const override {
-        return {pool_.emulated(), true, true, note_of_build(pool_.mode())};
+        map_facts all{pool_.emulated(), true, true, note_of_build(pool_.mode())};
+        const bool chooses = std::string_view(HF_BENCH_BUILD_TEXT) == "undo";
+        if (chooses && pool_.mode() == hf::mode::pmem) all.durability = when_durable_;
+        return all;
     }
     std::optional<reopened> state() const override {
         return reopened{pool_.recovered().open_ms, pool_.size_bytes(),
@@ -94,14 +102,21 @@ private:
         options.mode = given.mode;
         options.prefault = given.prefault;
         options.engines = engines_of_build();
+        options.sections =
+            given.sections_on_return ? durability::on_return : durability::by_next_section;
+        if constexpr (requires(Map& of) { of.rebuild(); })
+            options.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(); };
         options.seal = false; // nobody opens it again
         auto opened = hf::pool::open(file_.path(), options);
         if (!opened) give_up(opened.error().what());
         return std::move(*opened);
     }
 
+    static inline thread_local std::optional<durable_together> together_;
+
     temporary_file file_;
     hf::pool pool_;
+    std::string when_durable_;
     Map* map_;
 };
 

@@ -19,7 +19,7 @@ make_peer make_map_lmdb, make_map_lmdb_writemap_nosync;
 make_peer make_map_rocksdb, make_map_rocksdb_nosync;
 make_peer make_map_sqlite, make_map_sqlite_normal;
 make_peer make_map_bdb, make_map_bdb_nosync, make_map_bdb_hash, make_map_bdb_hash_nosync;
-make_peer make_map_floor_1f, make_map_floor_2f;
+make_peer make_map_floor_1f, make_map_floor_2f, make_map_floor_append;
 make_peer make_map_volatile;
 make_peer make_volatile_hashmap, make_volatile_ordered_map; // make_map_volatile by structure
 

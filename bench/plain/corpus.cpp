@@ -11,8 +11,12 @@ extern "C" hf::bench::plain::subjects HF_STRUCTURES_JOIN(hf_bench_plain_, HF_BEN
     static const std::vector<subject> all = [] {
         std::vector<subject> found;
         for (const subjects& some :
+#if defined(HF_PLAIN_INTRUSIVE) // those that take no memory by themselves, or by a hook
+             {ut_hash::list(), boost_trees::list()})
+#else
              {textbook::list(), ut_hash::list(), boost_trees::list(), boost_hash::list(),
               libstdcxx::list(), libstdcxx_nodes::list(), libcxx::list()})
+#endif
             found.insert(found.end(), some.first, some.first + some.count);
         return found;
     }();

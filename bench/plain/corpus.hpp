@@ -11,6 +11,7 @@ extern "C" {
 hf::bench::plain::subjects hf_bench_plain_none();
 hf::bench::plain::subjects hf_bench_plain_floor();
 hf::bench::plain::subjects hf_bench_plain_undo();
+hf::bench::plain::subjects hf_bench_plain_justdo();
 hf::bench::plain::subjects hf_bench_plain_clobber();
 hf::bench::plain::subjects hf_bench_plain_redo();
 }

@@ -113,7 +113,7 @@ ordered_json json_of(const std::vector<table_row>& rows, const plain_options& op
 }
 
 bool counts(const std::string& engine) {
-    return engine == "undo" || engine == "clobber" || engine == "redo";
+    return engine.starts_with("undo") || engine == "clobber" || engine == "redo";
 }
 
 std::string line_of(const table_row& row, const std::vector<std::string>& engines) {
@@ -121,8 +121,8 @@ std::string line_of(const table_row& row, const std::vector<std::string>& engine
     for (const std::string& engine : engines) {
         const auto found = row.by_engine.find(engine);
         speeds += found == row.by_engine.end()
-                      ? fmt::format("{:>9}", "-")
-                      : fmt::format("{:>9.0f}", 1e6 / median(found->second.ns));
+                      ? fmt::format("{:>10}", "-")
+                      : fmt::format("{:>10.0f}", 1e6 / median(found->second.ns));
         if (counts(engine)) {
             const auto& last = found->second.last;
             fences += fmt::format("{:>6.2f}", per_section(last, last.events.fences));
@@ -130,9 +130,11 @@ std::string line_of(const table_row& row, const std::vector<std::string>& engine
         }
         if (engine == "redo") continue;
         const auto ratio = redo_over(row, engine);
-        ratios += ratio ? fmt::format("{:>10.2f}", *ratio) : fmt::format("{:>10}", "-");
+        ratios += ratio ? fmt::format("{:>11.2f}", *ratio) : fmt::format("{:>11}", "-");
     }
-    return fmt::format("{:<36}{} {:>20} {:>20} {}\n", row.name, speeds, fences, entries, ratios);
+    const auto wide = 6 * std::max<long>(3, std::ranges::count_if(engines, counts)) + 2;
+    return fmt::format("{:<36}{} {:>{}} {:>{}} {}\n", row.name, speeds, fences, wide, entries, wide,
+                       ratios);
 }
 
 std::string table_of(const std::vector<table_row>& rows, const plain_options& options) {
@@ -141,15 +143,16 @@ std::string table_of(const std::vector<table_row>& rows, const plain_options& op
                                   options.mode, options.run.ops, options.run.records,
                                   options.run.directory, options.rounds);
     out += fmt::format("{:<36}", "1000 operations/s");
-    for (const std::string& engine : options.engines) out += fmt::format("{:>9}", engine);
-    out += fmt::format(" {:>20} {:>20} ", "fences", "log entries");
+    for (const std::string& engine : options.engines) out += fmt::format("{:>10}", engine);
+    const auto wide = 6 * std::max<long>(3, std::ranges::count_if(options.engines, counts)) + 2;
+    out += fmt::format(" {:>{}} {:>{}} ", "fences", wide, "log entries", wide);
     for (const std::string& engine : options.engines)
-        if (engine != "redo") out += fmt::format("{:>10}", "/" + engine);
+        if (engine != "redo") out += fmt::format("{:>11}", "/" + engine);
     out += "\n";
     for (const table_row& each : rows) out += line_of(each, options.engines);
-    return out +
-           "\nfences, log entries: per section, of undo, clobber and redo as far as they ran; "
-           "/X: redo's speed over X's\n";
+    return out + "\nfences, log entries: per section, of undo, undo-next, clobber and redo as far "
+                 "as they ran; "
+                 "/X: redo's speed over X's\n";
 }
 
 } // namespace

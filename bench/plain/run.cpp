@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "run.hpp"
 
+#include "../events.hpp"
 #include "../temporary_file.hpp"
 #include "corpus.hpp"
 #include "floor.hpp"
@@ -27,6 +28,7 @@ struct build {
     memory_of memory;
     const hf::engine* (*engine)() = nullptr;
     floor_fences fences = floor_fences::one;
+    hf::durability sections = hf::durability::on_return;
 };
 const build every[] = {
     {"none", hf_bench_plain_none, memory_of::arena},
@@ -34,6 +36,8 @@ const build every[] = {
     {"floor-2f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::two},
     {"pmdk", of_pmdk, memory_of::pmdk},
     {"undo", hf_bench_plain_undo, memory_of::engine, hf::undo::engine},
+    {"undo-next", hf_bench_plain_undo, memory_of::engine, hf::undo::engine, floor_fences::one,
+     hf::durability::by_next_section},
     {"clobber", hf_bench_plain_clobber, memory_of::engine, hf::clobber::engine},
     {"redo", hf_bench_plain_redo, memory_of::engine, hf::redo::engine},
 };
@@ -51,17 +55,6 @@ std::uint64_t key_of(std::uint64_t number) {
 }
 std::uint64_t value_of(std::uint64_t number) { return number % 128; } // a string's element, too
 
-void add(persist::counters& to, const persist::counters& before, const persist::counters& now) {
-    to.fences += now.fences - before.fences;
-    to.flushes += now.flushes - before.flushes;
-    to.nt_stores += now.nt_stores - before.nt_stores;
-    to.ordering_points += now.ordering_points - before.ordering_points;
-    to.log_entries += now.log_entries - before.log_entries;
-    to.log_bytes += now.log_bytes - before.log_bytes;
-    to.pm_bytes += now.pm_bytes - before.pm_bytes;
-    to.kept_entries += now.kept_entries - before.kept_entries;
-}
-
 /// Of the thread: what else the machine does is not measured.
 double processor_seconds() {
     timespec now{};
@@ -76,7 +69,7 @@ void measure(row& to, std::uint64_t first, std::uint64_t count, const Operation&
     const double start = processor_seconds();
     for (std::uint64_t i = first; i < first + count; ++i) one(i);
     to.seconds += processor_seconds() - start;
-    add(to.events, before, persist::thread_counters());
+    add_events(to.events, before, persist::thread_counters());
     to.sections += count;
 }
 
@@ -137,7 +130,7 @@ bool has(std::string_view name, const subject& one) {
     });
 }
 
-static ran run_in_pool(const subject& of, const hf::engine* engine, const run_options& options) {
+static ran run_in_pool(const subject& of, const build& b, const run_options& options) {
     const temporary_file file(options.directory, "plain");
     hf::open_options how;
     how.layout = "bench/plain/1";
@@ -145,7 +138,8 @@ static ran run_in_pool(const subject& of, const hf::engine* engine, const run_op
     how.max_bytes = 4 * pool_bytes;
     how.mode = options.mode;
     how.prefault = true;
-    how.engines = {engine};
+    how.engines = {b.engine()};
+    how.sections = b.sections;
     how.seal = false; // nobody opens it again
     auto pool = hf::pool::open(file.path(), how);
     if (!pool) give_up(pool.error().what());
@@ -157,7 +151,7 @@ ran run(std::string_view name, const subject& one, const run_options& options) {
     const subjects all = b.all();
     const subject& of = *std::ranges::find(all.first, all.first + all.count,
                                            std::string_view(one.name), &subject::name);
-    if (b.memory == memory_of::engine) return run_in_pool(of, b.engine(), options);
+    if (b.memory == memory_of::engine) return run_in_pool(of, b, options);
     if (b.memory == memory_of::pmdk) {
         const temporary_file file(options.directory, "plain");
         const pmdk_pool pool(file.path(), pool_bytes);
