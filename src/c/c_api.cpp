@@ -3,7 +3,10 @@
 // The C API: hf::pool behind a pointer, a status instead of a result.
 #include <c/pool_handle.hpp>
 
+#include <holdfast/copy.hpp>
 #include <holdfast/engines.hpp>
+#include <holdfast/log.hpp>
+#include <holdfast/statistics.hpp>
 #include <holdfast/tx.hpp>
 
 #include <new>
@@ -17,9 +20,10 @@ static_assert(int(HF_OK) == int(hf::errc::ok) && int(HF_EXISTS) == int(hf::errc:
               int(HF_POISONED) == int(hf::errc::poisoned) &&
               int(HF_CONFLICT) == int(hf::errc::conflict) &&
               int(HF_NOT_INSTRUMENTED) == int(hf::errc::not_instrumented));
-static_assert(int(HF_MODE_PMEM) == int(hf::mode::pmem) &&
+static_assert(int(HF_MODE_POWER) == int(hf::mode::power) &&
               int(HF_CREATE_ALWAYS_NEW) == int(hf::create::always_new) &&
-              int(HF_RECOVERY_ROLL_BACK) == int(hf::recovery_policy::roll_back));
+              int(HF_RECOVERY_ROLL_BACK) == int(hf::recovery_policy::roll_back) &&
+              int(HF_NOTE) == int(hf::severity::note) && int(HF_FATAL) == int(hf::severity::fatal));
 
 namespace {
 
@@ -45,7 +49,7 @@ hf::open_options options_from(const hf_open_options* given) {
 /// Numbers from C that are none of an enumeration's.
 bool in_range(const hf_open_options& o) {
     return o.creation >= HF_CREATE_IF_MISSING && o.creation <= HF_CREATE_ALWAYS_NEW &&
-           o.mode >= HF_MODE_PROCESS && o.mode <= HF_MODE_PMEM &&
+           o.mode >= HF_MODE_PROCESS && o.mode <= HF_MODE_POWER &&
            o.recovery >= HF_RECOVERY_COMPLETE && o.recovery <= HF_RECOVERY_ROLL_BACK;
 }
 
@@ -90,6 +94,43 @@ const void* hf_pool_base(const hf_pool* pool) noexcept { return hf::detail::base
 hf_recovered hf_pool_recovered(const hf_pool* pool) noexcept {
     const hf::recovery_report& r = pool->opened.recovered();
     return {r.sections_pending, r.re_executed, r.rolled_back, r.discarded};
+}
+
+hf_status hf_pool_copy_to(hf_pool* pool, const char* path, hf_copied* copied) noexcept try {
+    if (path == nullptr) return fail(hf::errc::bad_argument, "bad_argument: path: null");
+    const auto made = pool->opened.copy_to(path);
+    if (!made) return fail(made.error().code(), made.error().what());
+    if (copied != nullptr) *copied = {made->bytes, made->pause_ms, made->bytes_in_pause};
+    return HF_OK;
+} catch (const std::bad_alloc&) {
+    return fail(hf::errc::io_error, {});
+}
+
+hf_status hf_pool_statistics(const hf_pool* pool, hf_statistics* found) noexcept try {
+    const hf::statistics s = hf::statistics_of(pool->opened);
+    *found = {s.sections,       s.ordering_points, s.flushes,    s.log_entries,        s.log_bytes,
+              s.pm_bytes,       s.size_bytes,      s.max_bytes,  s.used_bytes,         s.free_bytes,
+              s.metadata_bytes, s.blocks,          s.generation, s.sections_recovered, s.open_ms};
+    return HF_OK;
+} catch (const std::bad_alloc&) {
+    return fail(hf::errc::io_error, "io_error: out of memory");
+}
+
+void hf_set_log(hf_log_function to, void* context) noexcept {
+    struct receiver {
+        hf_log_function to;
+        void* context;
+    };
+    if (to == nullptr) return hf::set_log(nullptr);
+    // Kept for good: another thread may be about to call the one before.
+    auto* const kept = new (std::nothrow) receiver{to, context};
+    if (kept == nullptr) return;
+    hf::set_log(
+        [](void* held, hf::severity level, const char* message) {
+            const auto* const chosen = static_cast<const receiver*>(held);
+            chosen->to(chosen->context, static_cast<hf_severity>(level), message);
+        },
+        kept);
 }
 
 const char* hf_strerror(hf_status status) noexcept {

@@ -162,6 +162,56 @@ static void salvage_opens_a_copy_of_a_pool_in_use(void) {
     hf_pool_close(pool);
 }
 
+static void a_copy_is_a_pool_of_its_own(void) {
+    char twin[sizeof path];
+    struct hf_copied copied = {0};
+    unlink(path);
+    hf_pool* pool = opened((struct hf_open_options){0});
+    *root_of(pool) = 8;
+    snprintf(twin, sizeof twin, "%.4000s.twin", path);
+    CHECK(hf_pool_copy_to(pool, twin, &copied) == HF_OK);
+    CHECK(copied.bytes >= 65536 && copied.pause_ms > 0);
+    CHECK(hf_pool_copy_to(pool, twin, NULL) == HF_EXISTS);
+    CHECK(hf_pool_copy_to(pool, NULL, NULL) == HF_BAD_ARGUMENT);
+    *root_of(pool) = 9;
+    hf_pool_close(pool);
+    unlink(path);
+    CHECK(rename(twin, path) == 0);
+    pool = opened((struct hf_open_options){0});
+    CHECK(*root_of(pool) == 8);
+    hf_pool_close(pool);
+}
+
+static void statistics_count_the_space_and_the_work(void) {
+    struct hf_statistics before, after;
+    unlink(path);
+    hf_pool* pool = opened((struct hf_open_options){0});
+    *root_of(pool) = 0;
+    CHECK(hf_pool_statistics(pool, &before) == HF_OK);
+    CHECK(before.blocks == 1 && before.used_bytes >= 8 && before.size_bytes <= before.max_bytes);
+    CHECK(before.used_bytes + before.free_bytes + before.metadata_bytes <= before.size_bytes);
+    void* block = hf_alloc(1000);
+    CHECK(hf_pool_statistics(pool, &after) == HF_OK);
+    CHECK(after.blocks == 2 && after.used_bytes >= before.used_bytes + 1000);
+    CHECK(after.used_bytes + after.free_bytes == before.used_bytes + before.free_bytes);
+    CHECK(after.ordering_points > before.ordering_points && after.generation == 1);
+    hf_free(block);
+    hf_pool_close(pool);
+}
+
+static void keep_line(void* to, enum hf_severity level, const char* message) {
+    if (level == HF_NOTE) snprintf(to, 200, "%s", message);
+}
+
+static void the_log_gets_what_no_call_returns(void) {
+    char line[200] = "";
+    unlink(path);
+    hf_set_log(keep_line, line);
+    hf_pool_close(opened((struct hf_open_options){0}));
+    hf_set_log(NULL, NULL);
+    CHECK(strstr(line, "opened in") != NULL && strstr(line, path) != NULL);
+}
+
 static void nothing_is_refused_where_something_is_wanted(void) {
     CHECK(refused(NULL, (struct hf_open_options){0}) == HF_BAD_ARGUMENT);
     unlink(path);
@@ -186,6 +236,9 @@ int main(void) {
     max_bytes_raises_the_limit();
     salvage_opens_a_copy_of_a_pool_in_use();
     nothing_is_refused_where_something_is_wanted();
+    a_copy_is_a_pool_of_its_own();
+    statistics_count_the_space_and_the_work();
+    the_log_gets_what_no_call_returns();
 
     unlink(path);
     *strrchr(path, '/') = 0;

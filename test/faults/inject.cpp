@@ -199,6 +199,7 @@ ssize_t __real_read(int, void*, std::size_t);
 int __real_fallocate(int, int, off_t, off_t);
 int __real_ftruncate(int, off_t);
 int __real_fsync(int);
+int __real_fdatasync(int);
 void* __real_mmap(void*, std::size_t, int, int, int, off_t);
 int __real_munmap(void*, std::size_t);
 int __real_msync(void*, std::size_t, int);
@@ -267,6 +268,9 @@ int __wrap_ftruncate(int fd, off_t count) {
 }
 int __wrap_fsync(int fd) {
     return through(call::fsync, -1, [&](bool) { return __real_fsync(fd); });
+}
+int __wrap_fdatasync(int fd) {
+    return through(call::fsync, -1, [&](bool) { return __real_fdatasync(fd); });
 }
 void* __wrap_mmap(void* at, std::size_t count, int access, int flags, int fd, off_t offset) {
     if (pretended == medium::dax && (flags & MAP_SYNC) != 0)

@@ -201,7 +201,8 @@ TEST_F(ModGolden, Vector) {
         v.set_durability(when);
         file.count(when, "set", points, set);
         EXPECT_LE(file.flushes(), 8);
-        file.count(when, "swap", points, swap);
+        swap(0);                           // the first one waits for the set as well
+        file.count(when, "swap", 1, swap); // durable on return, and in place
         file.count(when, "push_back", points, push);
         EXPECT_LE(file.flushes(), 8);
         file.count(when, "pop_back", points, pop);

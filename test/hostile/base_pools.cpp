@@ -3,8 +3,10 @@
 
 #include "mutation.hpp"
 #include "sections.hpp"
+#include <justdo/test_support.hpp>
 
 #include <holdfast/clobber.hpp>
+#include <holdfast/justdo.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
@@ -211,6 +213,90 @@ void add_redo(std::vector<base_pool>& out) {
     });
 }
 
+thread_local std::uint32_t points_left;
+
+/// A section of engine justdo on a thread of its own that stops at its n-th point and stays open.
+void left_resumable(std::uint32_t n, const std::function<void()>& section) {
+    const int before = parked;
+    std::thread([=] {
+        points_left = n;
+        justdo::by_hand::at_point = [](const char*, std::uint32_t) {
+            if (points_left-- == 0) park();
+        };
+        section();
+        park(); // it had fewer points: it has ended
+    }).detach();
+    while (parked == before) std::this_thread::yield();
+}
+
+/// What the sections of engine justdo work on: a block that nothing but their frames name.
+struct alignas(64) resumable {
+    justdo::by_hand::account accounts[4];
+    justdo::by_hand::list lists[2];
+    justdo::by_hand::table words;
+};
+
+/// Sections of engine justdo that were cut short at each of their points: of every action, with frames of one
+/// function and of a recursion, with locks of both sorts; several at a time; beside those of other engines.
+void add_justdo(std::vector<base_pool>& out) {
+    using namespace justdo::by_hand;
+    using work = std::function<void(resumable&)>;
+    const auto add = [&](const std::string& name, const work& leave, bool others = false,
+                         mode m = mode::process) {
+        open_options options = sized(128_KiB, 128_KiB, m);
+        options.engines = {justdo::engine(), clobber::engine(), undo::engine(), redo::engine()};
+        out.push_back(made_by("justdo " + name, options, leave == nullptr, [&](pool& p) {
+            root_object* root = nullptr;
+            resumable* on = nullptr;
+            std::thread([&] { // whose lane, and log, are free again afterwards
+                root = p.root<root_object>();
+                for (auto& c : root->chains)
+                    if ((c = hostile::make_chain()) == nullptr) ::_exit(4);
+                on = static_cast<resumable*>(hf_alloc(1024));
+                if (on == nullptr) ::_exit(4);
+                std::memset(static_cast<void*>(on), 0, 1024);
+                for (auto& a : on->accounts) a.balance = 100;
+                for (std::uint64_t v = 0; v < 40; ++v) on->words.word[v] = v;
+                for (list& l : on->lists) push(&l, 1), push(&l, 2);
+            })
+                .join();
+            if (others)
+                left_open(4, [&] { hostile::push(built_for::clobber, root->chains[0], 4); });
+            if (others) left_open(3, [&] { hostile::push(built_for::undo, root->chains[1], 4); });
+            if (leave != nullptr) leave(*on);
+        }));
+        out.back().justdo = true;
+    };
+    static_assert(sizeof(resumable) <= 1024);
+    const work push_3 = [](resumable& r) { left_resumable(3, [&] { push(&r.lists[0], 3); }); };
+    add("at rest", nullptr);
+    for (std::uint32_t n : {0U, 1U, 2U, 3U})
+        add(fmt::format("push {}", n),
+            [=](resumable& r) { left_resumable(n, [&] { push(&r.lists[0], 3); }); });
+    for (std::uint32_t n : {1U, 3U})
+        add(fmt::format("pop {}", n),
+            [=](resumable& r) { left_resumable(n, [&] { pop(&r.lists[0]); }); });
+    for (std::uint32_t n : {1U, 4U})
+        add(fmt::format("transfer {}", n), [=](resumable& r) {
+            left_resumable(n, [&] { transfer(&r.accounts[0], &r.accounts[1], 7); });
+        });
+    for (std::uint32_t n : {5U, 14U})
+        add(fmt::format("recursion {}", n),
+            [=](resumable& r) { left_resumable(n, [&] { total(&r.words, 2); }); });
+    for (std::uint32_t n : {1U, 2U, 4U})
+        add(fmt::format("copies {}", n),
+            [=](resumable& r) { left_resumable(n, [&] { shift(&r.words); }); });
+    const work four = [=](resumable& r) {
+        push_3(r);
+        left_resumable(1, [&] { pop(&r.lists[1]); });
+        left_resumable(3, [&] { transfer(&r.accounts[2], &r.accounts[1], 7); });
+        left_resumable(9, [&] { total(&r.words, 2); });
+    };
+    add("four", four);
+    add("four, pmem", four, false, mode::pmem);
+    add("beside others", four, true);
+}
+
 /// MOD's structures of every kind: closed cleanly, and left open.
 void add_mod(std::vector<base_pool>& out) {
     for (const mod_shape what : mod_shapes)
@@ -262,6 +348,7 @@ std::vector<base_pool> make_base_pools() {
         left_open(700, [&] { sweep(built_for::undo, r.chains[1], 1); });
     }));
     add_redo(out);
+    add_justdo(out);
     add_mod(out);
     add_mixed(out);
     return out;

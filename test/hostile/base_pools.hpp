@@ -29,6 +29,7 @@ struct base_pool {
     std::vector<std::byte> bytes; // of its file
     bool sealed = false;          // closed cleanly: verify --deep can vouch for every block
     std::optional<mod_shape> mod; // MOD's structures, instead of sections'
+    bool justdo = false;          // logs of engine justdo
     // The server's: opened as the file that it was made in (a copy of a pool that was left open is
     // refused), by its store, and used.
     std::string path;

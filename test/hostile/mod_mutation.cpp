@@ -24,6 +24,8 @@ void pool_map::map_mod(std::span<const std::byte> file) {
     const auto super = load_from<mod::superblock>(file, mod_super);
     if (mod_super == 0 || super.magic != mod::superblock_magic) return;
     add_words(mod_super_words, mod_super, offsetof(mod::superblock, redo) + 12 * word);
+    add_words(mod_super_words, mod_super + offsetof(mod::superblock, exchanges),
+              sizeof super.exchanges);
     for (std::uint64_t i = 0; i < super.cell_count; ++i) {
         const std::uint64_t at = mod_super + sizeof super + i * sizeof(mod::cell);
         mod_cells.push_back(at);
@@ -75,7 +77,7 @@ void mutator::mutate_mod() {
     case 4: return mutate_word(map_->mod_bitmap_words, "bitmap word");
     case 5:
     case 6: return mutate_mod_list();
-    case 7: return forge_mod_record();
+    case 7: return chance(50) ? forge_mod_record() : forge_mod_exchange();
     default: return mutate_mod_node();
     }
 }
@@ -152,6 +154,23 @@ void mutator::forge_mod_record() {
     r.check = mod::redo_check(r);
     store(map_->mod_super + offsetof(mod::superblock, redo), r);
     note("redo record", map_->mod_super, r.count);
+}
+
+/// Two elements that would be about to change places.
+void mutator::forge_mod_exchange() {
+    mod::exchange_record r{};
+    r.number = chance(80) ? 1000 + pick(1000) : interesting(0);
+    const std::uint64_t cells = map_->mod_cells.size();
+    r.cell = static_cast<std::uint32_t>(chance(92) ? pick(cells) : interesting(cells));
+    r.bytes = chance(90) ? 1U << pick(4) : static_cast<std::uint32_t>(interesting(8));
+    for (auto& e : r.elements) {
+        const std::uint64_t node = map_->mod_arenas.empty() ? 0 : one_of(map_->mod_arenas);
+        e.at = chance(70) ? node + pick(512) * 8 : interesting(node);
+        e.value = interesting(0);
+    }
+    r.check = mod::exchange_check(r);
+    store(map_->mod_super + offsetof(mod::superblock, exchanges) + pick(2) * sizeof r, r);
+    note("exchange record", map_->mod_super, r.bytes);
 }
 
 } // namespace hf::hostile

@@ -4,6 +4,7 @@
 #include "sections.hpp"
 #include <base/engines.hpp>
 #include <base/line.hpp>
+#include <log/justdo_format.hpp>
 #include <persist/float_environment.hpp>
 
 #include <fmt/format.h>
@@ -76,6 +77,7 @@ pool_map::pool_map(const base_pool& of) : file_bytes(of.bytes.size()) {
     map_logs(file);
     map_heap(file);
     map_mod(file);
+    map_justdo(file);
     const auto root = load_from<hf::root_words>(file, root_words_offset);
     if (of.served != nullptr) add_words(object_words, root.root_offset, root.root_bytes);
 }
@@ -146,6 +148,24 @@ void pool_map::map_heap(std::span<const std::byte> file) {
     }
 }
 
+void pool_map::map_justdo(std::span<const std::byte> file) {
+    const auto root = load_from<hf::root_words>(file, root_words_offset);
+    if (root.justdo_offset == 0) return;
+    const auto super = load_from<justdo::superblock>(file, root.justdo_offset);
+    add_words(justdo_words, root.justdo_offset, sizeof super + 8 * word);
+    for (std::uint64_t t = 0; t < super.threads_max; ++t) {
+        const auto at =
+            load_from<std::uint64_t>(file, root.justdo_offset + sizeof super + t * word);
+        if (at == 0) continue;
+        justdo_threads.push_back(at);
+        add_words(justdo_words, at, sizeof(justdo::thread_log) + word);
+        add_words(justdo_words, at + offsetof(justdo::thread_block, locks),
+                  6 * sizeof(justdo::lock_place));
+        add_words(justdo_words, at + offsetof(justdo::thread_block, stages), 4 * word);
+        add_words(justdo_words, at + sizeof(justdo::thread_block), 512); // frames
+    }
+}
+
 void mutator::note(const char* what, std::uint64_t at, std::uint64_t value) {
     if (tell) story += fmt::format("  {} at {:#x}: {:#x}\n", what, at, value);
 }
@@ -207,6 +227,7 @@ void mutator::mutate() {
 
 void mutator::mutate_once() {
     if (!map_->mod_nodes.empty() && chance(80)) return mutate_mod();
+    if (!map_->justdo_threads.empty() && chance(75)) return mutate_justdo();
     switch (pick(20)) {
     case 0:
     case 1:
@@ -243,6 +264,47 @@ void mutator::mutate_word(const std::vector<std::uint64_t>& words, const char* w
     note(what, at, load<std::uint64_t>(at));
     if (what[0] == 'l' && chance(85))
         for (const auto& log : map_->logs) mend_log(log);
+}
+
+/// A word of engine justdo's, or a whole log entry, which nothing but bounds protects.
+void mutator::mutate_justdo() {
+    using namespace justdo;
+    if (chance(60)) return mutate_word(map_->justdo_words, "justdo word");
+    const std::uint64_t at = one_of(map_->justdo_threads);
+    auto log = load<thread_log>(at);
+    const program_counter pc{log.counter};
+    const auto place = [&] { return interesting_offset() & ((std::uint64_t{1} << 48) - 1); };
+    const std::uint64_t sizes[] = {0, 1, 2, 3, 4, 8, 8, 127};
+    const auto what = static_cast<action>(pick(10));
+    log_entry& entry = log.entries[chance(85) ? pc.active() : 1 - pc.active()];
+    entry = {log_entry::where_of(what, sizes[pick(8)], place()) |
+                 (chance(20) ? log_entry::before_too : 0),
+             interesting(entry.value), interesting(entry.extra)};
+    if (what == action::copy || what == action::move) {
+        entry.value = place() | (what == action::move ? pick(300) << 48 : 0);
+        if (chance(60)) entry.extra = pick(600) | (chance(50) ? move_rest::from_end : 0);
+    }
+    if (what == action::alloc || what == action::free) {
+        const block b = interesting_block();
+        entry.value = b.offset, entry.extra = b.bytes;
+    }
+    if (what == action::lock || what == action::unlock) {
+        entry.value = lock_word(static_cast<std::uint32_t>(pick(5)), place());
+        entry.extra = pick(lock_places + 2);
+    }
+    if (chance(25))
+        log.counter = program_counter::at(static_cast<unsigned>(pick(2)), pick(6),
+                                          pick(8) | (chance(20) ? 0x800000 : 0))
+                          .word;
+    store(at, log);
+    note("justdo log", at, entry.where);
+    if (!chance(30)) return;
+    const lock_place locks{lock_word(static_cast<std::uint32_t>(pick(5)), place()),
+                           lock_word(static_cast<std::uint32_t>(pick(5)), place())};
+    const std::uint64_t where =
+        at + offsetof(thread_block, locks) + pick(lock_places) * sizeof(lock_place);
+    store(where, locks);
+    note("justdo lock", where, locks.owned);
 }
 
 void mutator::mutate_header() {

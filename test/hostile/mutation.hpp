@@ -51,7 +51,11 @@ public:
     std::vector<std::uint64_t> mod_super_words, mod_cell_words, mod_arena_words, mod_bitmap_words;
     std::vector<block> mod_nodes;
 
+    // Engine justdo's; empty where there is none.
+    std::vector<std::uint64_t> justdo_words, justdo_threads; // the latter: their blocks
+
 private:
+    void map_justdo(std::span<const std::byte> file);
     void map_mod(std::span<const std::byte> file);
     void map_logs(std::span<const std::byte> file);
     void map_heap(std::span<const std::byte> file);
@@ -80,12 +84,14 @@ private:
     void mutate_length();
     void mutate_byte();
     void mend_headers();
+    void mutate_justdo();
     // mod_mutation.cpp
     void mutate_mod();
     void mutate_mod_node();
     void mutate_mod_cell();
     void mutate_mod_list();
     void forge_mod_record();
+    void forge_mod_exchange();
     std::uint32_t interesting_ref(std::uint32_t old);
     void mend_log(const pool_map::log& log);
 

@@ -4,6 +4,8 @@
 #include "sections.hpp"
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <justdo/test_support.hpp>
+#include <log/justdo_format.hpp>
 #include <open/pool_impl.hpp>
 #include <verify/examine.hpp>
 
@@ -44,9 +46,32 @@ public:
         trim(*pool_);
         return wrong_;
     }
+    /// Sections of engine justdo on a list of their own, where the pool has room for them.
+    std::string run_resumable() {
+        using namespace justdo::by_hand;
+        void* const room = hf_alloc(3 * in_bytes_for_log);
+        auto* const on = static_cast<list*>(hf_alloc(sizeof(list)));
+        std::vector<void*> nodes;
+        for (int i = 0; i < 4; ++i) nodes.push_back(hf_alloc(sizeof(by_hand_node)));
+        const bool enough = room != nullptr && on != nullptr && nodes.back() != nullptr;
+        for (void* n : nodes) hf_free(n);
+        hf_free(room);
+        full_ = full_ || !enough;
+        if (enough) {
+            *on = {};
+            push(on, 1), push(on, 2), pop(on);
+            if (on->count != 1 || on->head == nullptr || on->head->value != 1)
+                wrong_ = "a section of engine justdo did something else";
+            pop(on);
+        }
+        hf_free(on);
+        return wrong_;
+    }
     bool full() const noexcept { return full_; }
 
 private:
+    using by_hand_node = justdo::by_hand::node;
+    static constexpr std::size_t in_bytes_for_log = justdo::thread_bytes_min;
     void* at(std::uint64_t offset) const { return pool_->internals().at(offset); }
 
     /// Everything that can be asked without following a pointer of the pool's.
@@ -207,14 +232,15 @@ std::string trial::open_and_use(tally& count) {
     auto opened = pool::impl::open(std::move(*file), options, std::chrono::steady_clock::now());
     if (!opened) {
         ++count.refused[static_cast<std::size_t>(opened.error().code())];
-        executed_ = opened.error().what().find("recovering") != std::string::npos;
+        executed_ = opened.error().what().find("recovering") != std::string::npos ||
+                    opened.error().what().find("resuming") != std::string::npos;
         count.stopped += executed_ ? 1 : 0;
         said_ = opened.error().what();
         return said_.empty() ? "a refusal without a word" : "";
     }
     ++count.opened;
     said_ = "opened";
-    executed_ = opened->recovered().re_executed != 0;
+    executed_ = opened->recovered().re_executed != 0 || opened->recovered().resumed != 0;
     count.sections_pending += opened->recovered().sections_pending;
     if (std::string wrong = use(*opened, count); !wrong.empty()) return wrong;
     { const pool closing = std::move(*opened); }
@@ -243,6 +269,7 @@ std::string trial::use(pool& in, tally& count) const {
     }
     user someone(in);
     std::string wrong = someone.run();
+    if (wrong.empty() && base_->justdo) wrong = someone.run_resumable();
     count.pools_full += someone.full() ? 1 : 0;
     return wrong;
 }

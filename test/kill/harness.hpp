@@ -23,7 +23,8 @@ struct plan {
 
 struct outcome {
     std::uint64_t kills = 0, recovery_kills = 0, acknowledged = 0, lost = 0, failures = 0;
-    std::uint64_t pending = 0, re_executed = 0, rolled_back = 0, discarded = 0, pools = 0;
+    std::uint64_t pending = 0, re_executed = 0, resumed = 0, rolled_back = 0, discarded = 0,
+                  pools = 0;
 
     outcome& operator+=(const outcome& other);
 };

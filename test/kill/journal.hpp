@@ -53,7 +53,7 @@ struct journal {
     // What verification found.
     std::uint64_t lost;     // acknowledged operations without their effect
     std::uint64_t failures; // claims that did not hold, lost ones included
-    std::uint64_t pending, re_executed, rolled_back, discarded;
+    std::uint64_t pending, re_executed, resumed, rolled_back, discarded;
     char text[4096]; // the first failures, in words
     std::array<thread_journal, threads_max> of;
 

@@ -22,7 +22,7 @@ struct request {
 
 int usage() {
     std::fputs("options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] "
-               "[--mode process|pmem]\n"
+               "[--mode process|pmem|power]\n"
                "         [--workload map|bank|blob|grid|containers|mod] [--dir DIRECTORY]\n"
                "N kills, or S seconds, are shared by all combinations chosen.\n",
                stderr);
@@ -41,7 +41,9 @@ bool parse(int argc, char** argv, request& out) {
         else if (name == "--threads") out.each.threads = static_cast<unsigned>(std::atoi(text));
         else if (name == "--dir") out.each.directory = text;
         else if (name == "--mode")
-            out.modes = {std::strcmp(text, "pmem") == 0 ? hf::mode::pmem : hf::mode::process};
+            out.modes = {std::strcmp(text, "pmem") == 0    ? hf::mode::pmem
+                         : std::strcmp(text, "power") == 0 ? hf::mode::power
+                                                           : hf::mode::process};
         else if (name == "--workload")
             std::erase_if(out.workloads,
                           [&](workload* w) { return std::strcmp(w->name(), text) != 0; });
@@ -54,11 +56,12 @@ void print(const char* what, const char* mode, const plan& plan, const outcome& 
     const auto n = [](std::uint64_t value) { return static_cast<unsigned long long>(value); };
     std::printf(
         "kill: %-4s %-7s %-7s threads=%u seed=%llu pools=%llu kills=%llu recovery_kills=%llu "
-        "acknowledged=%llu lost=%llu pending=%llu re_executed=%llu rolled_back=%llu discarded=%llu "
+        "acknowledged=%llu lost=%llu pending=%llu re_executed=%llu resumed=%llu rolled_back=%llu "
+        "discarded=%llu "
         "failures=%llu\n",
         what, engine_name(), mode, plan.threads, n(plan.seed), n(o.pools), n(o.kills),
         n(o.recovery_kills), n(o.acknowledged), n(o.lost), n(o.pending), n(o.re_executed),
-        n(o.rolled_back), n(o.discarded), n(o.failures));
+        n(o.resumed), n(o.rolled_back), n(o.discarded), n(o.failures));
     std::fflush(stdout);
 }
 
@@ -77,7 +80,7 @@ int main(int argc, char** argv) {
             plan one = asked.each;
             one.what = w;
             one.mode = mode;
-            const char* const mode_name = mode == hf::mode::pmem ? "pmem" : "process";
+            const char* const mode_name = hf::name(mode).data();
             const outcome found = run(one);
             print(w->name(), mode_name, one, found);
             if (found.failures != 0)

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Insert, overwrite, erase and find in one hash map, from several threads with keys of their own:
+// Insert, overwrite, erase and find in one hash map, or red-black tree, from several threads with keys of their own:
 // the locks and the allocator are shared. journal: last[k] is 1 + number of the last operation that
 // changed key k, or 0; pending[0] is its value before the unfinished operation, pending[1] the key.
 #include "workload.hpp"
 #include <structures/hash_map.hpp>
+#include <structures/rb_tree.hpp>
+
+#include <holdfast/selective.hpp>
 
 namespace kill_test {
 namespace {
@@ -16,6 +19,7 @@ struct value {
     bool operator==(const value&) const = default;
 };
 using map = hf::structures::hash_map<std::uint64_t, value>;
+using tree = hf::structures::rb_tree<std::uint64_t, value>;
 
 struct operation {
     std::uint64_t key; // within the thread
@@ -39,28 +43,39 @@ value value_of(const journal& log, unsigned thread, std::uint64_t n) {
 }
 
 /// Is the key as operation 'last - 1' left it?
-bool as_left(map& m, const journal& log, unsigned thread, std::uint64_t key, std::uint64_t last) {
+template <class Map>
+bool as_left(Map& m, const journal& log, unsigned thread, std::uint64_t key, std::uint64_t last) {
     value found;
     const bool there = m.find(key_of(thread, key), &found);
     if (last == 0 || operation_of(log, thread, last - 1).erases) return !there;
     return there && found == value_of(log, thread, last - 1);
 }
 
-class map_load final : public workload {
+/// What each kind has of blocks: the map's root names its buckets' segments, too.
+void take_census(map& m, block_census& census, journal& log);
+void take_census(tree& m, block_census& census, journal& log);
+
+template <class Map> class map_load final : public workload {
 public:
-    const char* name() const override { return "map"; }
+    explicit map_load(const char* name) : name_(name) {}
+    const char* name() const override { return name_; }
     void shape(hf::open_options& o, std::uint64_t round) const override {
         o.layout = "kill-map/1";
         o.create_bytes = round % 2 == 0 ? 1 << 20 : 8 << 20; // the small one grows under fire
         o.max_bytes = 64 << 20;
+        if constexpr (hf::selective::chosen && requires(Map& of) { of.rebuild(); })
+            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(); };
     }
     void prepare(hf::pool&, journal&) override {}
     [[noreturn]] void run(hf::pool& pool, journal& log, unsigned thread) override;
     void verify(hf::pool& pool, journal& log) override;
+
+private:
+    const char* name_;
 };
 
-void map_load::run(hf::pool& pool, journal& log, unsigned thread) {
-    map& m = *pool.root<map>();
+template <class Map> void map_load<Map>::run(hf::pool& pool, journal& log, unsigned thread) {
+    Map& m = *pool.root<Map>();
     thread_journal& mine = log.of[thread];
     for (;;) {
         const std::uint64_t n = mine.acked.load(std::memory_order_relaxed);
@@ -84,7 +99,7 @@ void map_load::run(hf::pool& pool, journal& log, unsigned thread) {
     }
 }
 
-void settle(map& m, journal& log, unsigned thread) {
+template <class Map> void settle(Map& m, journal& log, unsigned thread) {
     thread_journal& mine = log.of[thread];
     if (!mine.unfinished()) return;
     const std::uint64_t n = mine.acked.load(), key = mine.pending[1];
@@ -96,8 +111,8 @@ void settle(map& m, journal& log, unsigned thread) {
     mine.settle();
 }
 
-void map_load::verify(hf::pool& pool, journal& log) {
-    map& m = *pool.root<map>();
+template <class Map> void map_load<Map>::verify(hf::pool& pool, journal& log) {
+    Map& m = *pool.root<Map>();
     if (!m.check()) log.fail("the map's invariants do not hold");
     std::uint64_t expected = 0;
     for (unsigned t = 0; t < log.threads; ++t) {
@@ -114,28 +129,43 @@ void map_load::verify(hf::pool& pool, journal& log) {
     if (m.size() != expected)
         log.fail("the map has %llu keys, expected %llu", static_cast<unsigned long long>(m.size()),
                  static_cast<unsigned long long>(expected));
-    block_census census(pool);
     std::uint64_t counted = 0;
+    m.for_each([&](const std::uint64_t&, const value&) { ++counted; });
+    if (counted != expected) log.fail("walking the map finds another number of keys");
+    block_census census(pool);
+    take_census(m, census, log);
+    if (!census.reach(&m, sizeof m)) log.fail("the root is in no block of its own");
+    census.report_leaks(pool, log);
+}
+
+void take_census(map& m, block_census& census, journal& log) {
     m.for_each([&](const std::uint64_t& key, const value&) {
-        ++counted;
         const auto* node =
             reinterpret_cast<const std::byte*>(&key) - sizeof(hf::structures::hash_node);
         if (!census.reach(node, sizeof(hf::structures::hash_node) + sizeof key + sizeof(value)))
             log.fail("the node of key %#llx is in no block of its own",
                      static_cast<unsigned long long>(key));
     });
-    if (counted != expected) log.fail("walking the map finds another number of keys");
     // What is left belongs to the root: itself, and the segments of buckets that its words name.
     const auto* words = reinterpret_cast<void* const*>(&m);
     for (std::size_t i = 0; i < sizeof m / sizeof *words; ++i) census.reach_if_block(words[i]);
-    if (!census.reach(&m, sizeof m)) log.fail("the root is in no block of its own");
-    census.report_leaks(pool, log);
+}
+
+void take_census(tree& m, block_census& census, journal& log) {
+    m.for_each_block([&](const void* block) {
+        if (!census.reach(block, 1)) log.fail("%p is in no block of its own", block);
+    });
 }
 
 } // namespace
 
 workload& map_workload() {
-    static map_load only;
+    static map_load<map> only("map");
+    return only;
+}
+
+workload& tree_workload() {
+    static map_load<tree> only("tree");
     return only;
 }
 

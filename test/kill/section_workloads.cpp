@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "workload.hpp"
 
+#include <holdfast/selective.hpp>
+
 namespace kill_test {
 
 std::vector<workload*> workloads() {
-    return {&map_workload(), &bank_workload(), &blob_workload(), &grid_workload(),
-            &containers_workload()};
+    std::vector<workload*> all{&map_workload(), &bank_workload(), &blob_workload(),
+                               &grid_workload(), &containers_workload()};
+    if (hf::selective::chosen) all.push_back(&tree_workload());
+    return all;
 }
 
 } // namespace kill_test

@@ -4,6 +4,7 @@
 #pragma once
 
 #include "journal.hpp"
+#include <log/justdo_format.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/pool.hpp>
@@ -33,6 +34,7 @@ public:
 std::vector<workload*> workloads();
 
 workload& map_workload();
+workload& tree_workload(); // what it stores lazily with engine selective is rebuilt
 workload& bank_workload();
 workload& blob_workload();
 workload& grid_workload();
@@ -51,6 +53,7 @@ public:
             },
             &blocks_);
         std::ranges::sort(blocks_, {}, &entry::at);
+        for (entry& e : blocks_) e.reached = is_log(e);
     }
     /// False when no block starts at 'at', it is smaller than 'bytes', or it was reached before.
     bool reach(const void* at, std::size_t bytes) {
@@ -88,6 +91,13 @@ private:
         std::size_t bytes;
         bool reached;
     };
+    /// Whether engine justdo keeps its logs there: the block of a thread, or the one that names those.
+    static bool is_log(const entry& e) {
+        namespace jd = hf::justdo;
+        if (e.bytes < sizeof(jd::thread_block)) return false;
+        return reinterpret_cast<const jd::superblock*>(e.at)->magic == jd::superblock_magic ||
+               reinterpret_cast<const jd::thread_block*>(e.at)->magic == jd::thread_magic;
+    }
     entry* find(const void* at) {
         const auto* wanted = static_cast<const std::byte*>(at);
         const auto place = std::ranges::lower_bound(blocks_, wanted, {}, &entry::at);

@@ -253,7 +253,7 @@ TEST_F(aborts, AClosureMayCaptureWhatIsVolatile) {
             hf::pool two = open(second + ".child");
             joined_in(one.root<root>(), two.root<root>());
         },
-        "outside the pool of the arguments before it");
+        "outside the pool of those before it");
     ::unlink((first + ".child").c_str());
     ::unlink((second + ".child").c_str());
 }

@@ -109,7 +109,7 @@ TEST_F(tx, RefusesAPointerIntoAnotherPool) {
             root* r = two.root<root>();
             hf::tx(one, [r] { r->value += 1; });
         },
-        "outside the pool of the arguments before it");
+        "outside the pool of those before it");
 }
 
 TEST_F(tx, LeavesPointersAloneThatItDoesNotFollow) {

@@ -44,7 +44,7 @@ KINDS = [
     "counter rebuilt wrongly", "move loses or duplicates", "capacity before array",
     "early reuse of retired memory", "published memory changed in place"]
 # What a mutant may change, by the directory of the objects in the build.
-RECOMPILED = re.compile(r"/(hf_traced|crash_\w+)\.dir/")
+RECOMPILED = re.compile(r"/(hf_traced|crash_\w+|hf_sim|hf_slpmt)\.dir/")
 # Of a core, for a verdict on a mutant, and on the true code.
 MUTANT_SECONDS_MAX, TRUE_SECONDS_MAX = 30, 200
 # A function's code may be put down to lines around the changed ones.
@@ -93,7 +93,8 @@ class Build:
         if program in self.links:
             return
         commands = self.ninja("commands", program).splitlines()
-        self.links[program] = shlex.split(commands[-1].removeprefix(": && ").removesuffix(" && :"))
+        link = commands[-1].removeprefix(": && ").split(" && ")[0]  # behind it tests are listed
+        self.links[program] = shlex.split(link)
         compiles = [shlex.split(c) for c in commands if " -c " in c and RECOMPILED.search(c)]
         self.compiles[program] = {words[words.index("-o") + 1]: words for words in compiles}
 
