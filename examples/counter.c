@@ -11,7 +11,9 @@
  *   completed what was cut short
  *   15
  */
+// [include]
 #include <holdfast/holdfast.h>
+// [/include]
 
 #include <stdio.h>
 

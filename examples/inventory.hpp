@@ -5,10 +5,9 @@
 // compiler cannot follow it.
 #pragma once
 
-#include <holdfast/alloc.hpp>
-#include <holdfast/allocator.hpp>
-#include <holdfast/lock.hpp>
-#include <holdfast/tx.hpp>
+// [include]
+#include <holdfast/holdfast.hpp>
+// [/include]
 
 #include <cstdint>
 #include <functional>

@@ -9,18 +9,14 @@
 //   Killed
 //   $ example_mod_prices
 //   day 2: tea 3.50, 2 prices known
-#include <holdfast/mod/map.hpp>
-#include <holdfast/mod/ordered_map.hpp>
-#include <holdfast/mod/update.hpp>
-#include <holdfast/pool.hpp>
-#include <holdfast/txfunc.hpp>
+// [program]
+#include <holdfast/holdfast.hpp>
 
 #include <cstdint>
 #include <cstdio>
 #include <string>
 #include <tuple>
 
-// [program]
 int main(int argc, char** argv) {
     auto pool = hf::pool::open(argc > 1 ? argv[1] : "prices.hf",
                                {.layout = "prices/1", .engines = {hf::mod::engine()}});

@@ -8,11 +8,9 @@
 //   then 2, now 3
 //   a conflict, as it must be
 //   moved
-#include <holdfast/mod/map.hpp>
-#include <holdfast/mod/ordered_map.hpp>
-#include <holdfast/mod/store.hpp>
-#include <holdfast/mod/update.hpp>
-#include <holdfast/pool.hpp>
+// [include]
+#include <holdfast/holdfast.hpp>
+// [/include]
 
 #include <cstdint>
 #include <cstdio>

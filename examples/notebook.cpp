@@ -7,11 +7,9 @@
 //   $ example_notebook notes.hf write-long "the whole of a long letter"
 //   $ example_notebook notes.hf tear-out
 //   $ example_notebook notes.hf list
-#include <holdfast/alloc.hpp>
-#include <holdfast/clobber.hpp>
-#include <holdfast/lock.hpp>
-#include <holdfast/pool.hpp>
-#include <holdfast/txfunc.hpp>
+// [include]
+#include <holdfast/holdfast.hpp>
+// [/include]
 
 #include <cstdint>
 #include <cstdio>

@@ -9,16 +9,12 @@
 //   Killed
 //   $ example_numbers
 //   3 numbers, sum 6
-#include <holdfast/alloc.hpp>
-#include <holdfast/clobber.hpp>
-#include <holdfast/lock.hpp>
-#include <holdfast/pool.hpp>
-#include <holdfast/txfunc.hpp>
+// [program]
+#include <holdfast/holdfast.hpp>
 
 #include <cstdio>
 #include <mutex>
 
-// [program]
 struct node { node* next; unsigned long value; };
 struct list { hf::mutex lock; node* head; unsigned long count, sum; };
 
@@ -39,6 +35,7 @@ int main(int argc, char** argv) {
                                {.layout = "numbers/1", .engines = {hf::clobber::engine()}});
     if (!pool) return std::puts(pool.error().what().c_str()), 1;  // open has finished any push that
     list* l = pool->root<list>();                                 // was cut short
+    if (l == nullptr) return 1;                                   // no room; the log has said so
     std::scoped_lock held{l->lock};                               // two-phase: held until the commit
     if (!push(l, l->count + 1)) return std::puts("the pool is full"), 1;
     std::printf("%lu numbers, sum %lu\n", l->count, l->sum);      // durable since push returned

@@ -3,8 +3,9 @@
 // A queue of jobs in a pool: a ring of fixed capacity. Plain code, checked by crash_queue.cpp.
 #pragma once
 
-#include <holdfast/alloc.hpp>
-#include <holdfast/txfunc.hpp>
+// [include]
+#include <holdfast/holdfast.hpp>
+// [/include]
 
 #include <cstdint>
 

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -10,6 +11,7 @@
 #include <poll.h>
 #include <spawn.h>
 #include <string>
+#include <string_view>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -32,19 +34,25 @@ std::vector<char*> argument_list(std::vector<std::string>& words) {
     return out;
 }
 
-/// Whether 'from' ends, having said something, before the time is over.
-bool says_something(int from) {
-    bool said = false;
+/// What a crash program's answer begins with, and no other program's (check/crash_main.cpp).
+constexpr std::string_view answer_begin = "holdfast crash program\n";
+
+/// Whether 'from' ends before the time is over, and began as a crash program's answer does.
+bool answers(int from) {
+    std::string said;
     char bytes[4096];
     for (pollfd ready{from, POLLIN, 0}; ::poll(&ready, 1, answer_ms_max) > 0;) {
         const ssize_t n = ::read(from, bytes, sizeof bytes);
-        if (n <= 0) return said;
-        said = true;
+        if (n <= 0) return said == answer_begin;
+        const std::size_t wanted = answer_begin.size() - said.size();
+        said.append(bytes, std::min(static_cast<std::size_t>(n), wanted));
+        if (!answer_begin.starts_with(said)) return false; // it may go on for ever
     }
     return false;
 }
 
-/// Starts `program --list`, its output in 'to', its input and errors nowhere. Returns errno.
+/// Starts `program --list`, its output in 'to', its input and errors nowhere. Returns errno. The
+/// environment asks for the answer: a program that does not know the option may print anything.
 int start_list(const std::string& program, int to, pid_t& child) {
     posix_spawn_file_actions_t actions;
     ::posix_spawn_file_actions_init(&actions);
@@ -52,8 +60,12 @@ int start_list(const std::string& program, int to, pid_t& child) {
     ::posix_spawn_file_actions_adddup2(&actions, to, STDOUT_FILENO);
     ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
     std::vector<std::string> words{program, "--list"};
+    std::vector<char*> asking;
+    for (char** given = environ; *given != nullptr; ++given) asking.push_back(*given);
+    std::string asked = "HOLDFAST_CRASH_PROGRAM=1";
+    asking.insert(asking.end(), {asked.data(), nullptr});
     const int failed = ::posix_spawnp(&child, program.c_str(), &actions, nullptr,
-                                      argument_list(words).data(), environ);
+                                      argument_list(words).data(), asking.data());
     ::posix_spawn_file_actions_destroy(&actions);
     return failed;
 }
@@ -72,7 +84,7 @@ void require_crash_program(const std::string& program) {
                                : ""));
     if (failed == EACCES) refuse(fmt::format("'{}' is not executable", program));
     if (failed != 0) refuse(fmt::format("'{}': {}", program, std::strerror(failed)));
-    const bool said = says_something(ends[0]);
+    const bool said = answers(ends[0]);
     ::close(ends[0]);
     if (!said) ::kill(child, SIGKILL);
     int status = 0;

@@ -32,7 +32,27 @@ def check_refusals(folder):
     expect(crash(plain), 2, "is not executable")
     expect(crash("/bin/true"), 2, "is not a crash program")
     expect(crash("/bin/false"), 2, "is not a crash program")
+    # They print something, and end well, whatever they are asked: no clean bill for that.
+    expect(crash("/bin/echo"), 2, "is not a crash program", "--list")
+    expect(crash("/usr/bin/env"), 2, "is not a crash program")
+    expect(crash("/usr/bin/yes"), 2, "is not a crash program")
+    deaf = folder / "deaf"
+    deaf.write_text("#!/bin/sh\necho 3 numbers, sum 6\n")
+    deaf.chmod(0o755)
+    expect(crash(deaf), 2, "is not a crash program")
     expect(crash(), 2, "PROGRAM is required")
+
+
+def check_command_line():
+    def holdfast(*arguments):
+        return subprocess.run([PROGRAMS / "holdfast", *arguments], capture_output=True, text=True, timeout=60)
+
+    said = holdfast("--version")
+    expect(said, 0, "holdfast 0.")
+    expect(holdfast("frobnicate"), 2, "no subcommand 'frobnicate'", "holdfast --help")
+    expect(holdfast("verfy", "x.hf"), 2, "no subcommand 'verfy'", "did you mean 'verify'?")
+    expect(holdfast(), 2, "a subcommand is missing", "info", "verify", "crash", "holdfast --help")
+    expect(holdfast("--frobnicate"), 2, "--frobnicate")
 
 
 def check_runs():
@@ -65,6 +85,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="holdfast-crash-") as scratch:
         check_refusals(pathlib.Path(scratch))
         check_without_symbolizer(pathlib.Path(scratch))
+    check_command_line()
     check_runs()
     check_replay()
     print("holdfast crash: refusals, runs, replay and names without a symbolizer are as they should be")

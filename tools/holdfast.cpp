@@ -5,24 +5,79 @@
 #include "pool_commands.hpp"
 
 #include <CLI/CLI.hpp>
+#ifdef HF_WITH_BENCHMARKS
 #include <bench/command.hpp>
+#endif
+
+#include <algorithm>
+#include <cstdio>
+#include <numeric>
+#include <string>
+#include <string_view>
+#include <vector>
 
 namespace {
 
 using add_command = void (*)(CLI::App& app, char** arguments);
 
 constexpr add_command commands[] = {
+#ifdef HF_WITH_BENCHMARKS
     hf::bench::add_command,
+#endif
     hf::tools::add_crash_command,
     hf::tools::add_pool_commands,
 };
+
+/// How many letters are to be added, left out, changed until one word is the other.
+std::size_t distance(std::string_view a, std::string_view b) {
+    std::vector<std::size_t> row(b.size() + 1);
+    std::iota(row.begin(), row.end(), std::size_t{0});
+    for (std::size_t i = 0; i < a.size(); ++i) {
+        std::size_t corner = row[0]++;
+        for (std::size_t j = 0; j < b.size(); ++j) {
+            const std::size_t changed = corner + (a[i] != b[j] ? 1 : 0);
+            corner = row[j + 1];
+            row[j + 1] = std::min({changed, row[j + 1] + 1, row[j] + 1});
+        }
+    }
+    return row.back();
+}
+
+/// Says which subcommand there is none of, or that there is none at all. CLI11 tells neither.
+int refuse_subcommand(const CLI::App& app, const char* found) {
+    std::string names, nearest;
+    std::size_t least = 3; // further away is no misspelling
+    for (const CLI::App* command : app.get_subcommands({})) {
+        const std::string& name = command->get_name();
+        names += (names.empty() ? "" : ", ") + name;
+        if (found == nullptr || distance(found, name) >= least) continue;
+        least = distance(found, name);
+        nearest = name;
+    }
+    if (found == nullptr)
+        std::fprintf(stderr, "holdfast: a subcommand is missing: %s", names.c_str());
+    else if (nearest.empty())
+        std::fprintf(stderr, "holdfast: no subcommand '%s'; there are: %s", found, names.c_str());
+    else
+        std::fprintf(stderr, "holdfast: no subcommand '%s': did you mean '%s'?", found,
+                     nearest.c_str());
+    std::fprintf(stderr, " (holdfast --help)\n");
+    return 2;
+}
 
 } // namespace
 
 int main(int argc, char** argv) {
     CLI::App app{"Failure-atomic persistent memory: pools, checks, measurements", "holdfast"};
     app.require_subcommand(1);
+    app.set_version_flag("--version", "holdfast " HF_VERSION);
     for (const add_command add : commands) add(app, argv);
+    const char* const first = argc > 1 ? argv[1] : nullptr;
+    const auto there = app.get_subcommands({});
+    const bool known = first != nullptr &&
+                       (first[0] == '-' ||
+                        std::ranges::any_of(there, [&](auto* c) { return c->check_name(first); }));
+    if (!known) return refuse_subcommand(app, first);
     try {
         app.parse(argc, argv);
     } catch (const CLI::RuntimeError& ended) {

@@ -2,6 +2,8 @@
 #include "pool_commands.hpp"
 
 #include "pool_report.hpp"
+#include <pool/copying.hpp>
+#include <pool/os_file.hpp>
 #include <verify/mending.hpp>
 #include <verify/read_file.hpp>
 
@@ -21,7 +23,7 @@ using verify::depth;
 using verify::verdict;
 
 struct asked {
-    std::string path, output;
+    std::string path, output, to;
     bool json = false, deep = false, in_place = false, roll_back = false, force = false;
 };
 
@@ -55,15 +57,15 @@ verify::read_file opened(const asked& a) {
 verify::report examined(const verify::read_file& file, depth how) {
     verify::report found = verify::examine(file.bytes(), how);
     if (file.in_use())
-        found.notes.insert(found.notes.begin(), "in use: a process has the pool open");
+        found.notes.insert(found.notes.begin(), "in use: " + file.user() + " has the pool open");
     return found;
 }
 
 void info(const asked& a) {
     const auto file = opened(a);
     const verify::report found = examined(file, depth::structure);
-    print_info(a.path, found, a.json);
     const bool told = found.has_header && found.outcome != verdict::damaged;
+    print_info(a.path, found, told ? space_of(file.bytes(), found) : space{}, a.json);
     leave(told ? verdict::good : found.outcome);
 }
 
@@ -112,6 +114,7 @@ void roll_back(const asked& a) {
         const auto pool = hf::pool::open(a.path, how);
         if (!pool) refuse(pool.error());
         gone = pool->recovered().rolled_back;
+        for (const std::string& warning : pool->warnings()) fmt::print(stderr, "{}\n", warning);
     }
     if (a.json) fmt::print("{{\"rolled_back\": {}}}\n", gone);
     else fmt::print("{}: {} pending sections rolled back\n", a.path, gone);
@@ -132,7 +135,7 @@ void repair(const asked& a) {
         plan = std::move(*done);
     } else {
         const auto file = opened(a);
-        if (file.in_use()) refuse({errc::in_use, a.path + ": in_use: open in another process"});
+        if (file.in_use()) refuse({errc::in_use, a.path + ": in_use: open in " + file.user()});
         plan = verify::plan_repair(file.bytes());
         if (plan.possible && !plan.nothing_to_do())
             if (status done = verify::mend_copy(a.path, changed, plan); !done.ok()) refuse(done);
@@ -143,6 +146,42 @@ void repair(const asked& a) {
     const verify::report found = examined(*after, depth::deep);
     print_repair(made ? changed : a.path, plan, found, a.json);
     leave(found.outcome);
+}
+
+/// Shows how far a copy is, where somebody looks.
+void show_progress(void*, std::uint64_t done, std::uint64_t total) {
+    fmt::print(stderr, "\rcopied {} of {} MiB{}", done >> 20, total >> 20,
+               done == total ? "\n" : "");
+}
+
+/// The copy is examined before it has its name: what holdfast verify would call damaged is none.
+status sound(const std::string& path, const os_file& copy) {
+    const auto file = verify::read_file::of_locked(path, copy.descriptor());
+    if (!file) return file.error();
+    const verify::report found = verify::examine(file->bytes(), depth::tables);
+    if (found.outcome != verdict::damaged && found.has_header) return {};
+    print_verdict(path, found, depth::tables, false);
+    return {errc::corrupt,
+            path +
+                ": corrupt: no copy is made of a damaged pool; holdfast repair makes a mended one"};
+}
+
+void copy(const asked& a) {
+    answer_lost_bytes();
+    copy_options how;
+    if (::isatty(STDERR_FILENO) != 0 && !a.json) how.progress = show_progress;
+    const auto made =
+        copy_pool_file(a.path, a.to, how, [&](const os_file& file) { return sound(a.path, file); });
+    if (!made) refuse(made.error());
+    if (a.json)
+        fmt::print(
+            "{{\"bytes\": {}, \"in_use\": {}, \"pause_ms\": {:.3f}, \"bytes_in_pause\": {}}}\n",
+            made->bytes, made->in_use, made->pause_ms, made->bytes_in_pause);
+    else if (made->in_use)
+        fmt::print("{}: {} bytes, of one moment: its process stood still for {:.1f} ms\n", a.to,
+                   made->bytes, made->pause_ms);
+    else fmt::print("{}: {} bytes\n", a.to, made->bytes);
+    leave(verdict::good);
 }
 
 CLI::App* add(CLI::App& app, const char* name, const char* what, std::shared_ptr<asked> a,
@@ -166,6 +205,11 @@ void add_pool_commands(CLI::App& app, char**) {
             [](const asked& given) { verify_to(given, given.deep ? depth::deep : depth::tables); });
     command->add_flag("--deep", a->deep, "and every block against the seal of the last close");
     add(app, "dump", "every block, every lane with its pending log", a, dump);
+    command = add(app, "copy", "the pool as it is now, while a process works on it", a, copy);
+    command->add_option("TO", a->to, "the copy: a new file")->required();
+    command->footer("A process that has the pool open stands still for as long as the pool is "
+                    "compared with its copy. "
+                    "What it was in the middle of, the copy's first open recovers.");
     command =
         add(app, "repair", "put right what can be known; objects are never changed", a, repair);
     auto* output =

@@ -2,6 +2,7 @@
 #include "pool_report.hpp"
 
 #include <base/engines.hpp>
+#include <base/names.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
 
@@ -18,6 +19,8 @@ using json_object = nlohmann::ordered_json;
 using verify::depth;
 using verify::report;
 using verify::verdict;
+
+constexpr std::size_t sizes_shown_max = 64; // of blocks, to people
 
 /// Text of a stored field, whatever is in it.
 std::string text_in(const char* field, std::size_t capacity) {
@@ -54,7 +57,8 @@ const char* state_of(const report& r) {
 /// "push (list.cpp:7)", when this build has the function.
 std::string function_name(const begin_payload& of) {
     const hf_txfunc* known = registry::find_txfunc(of.function_id, of.function_version);
-    return known == nullptr ? std::string() : fmt::format("{} ({})", known->name, known->where);
+    return known == nullptr ? std::string()
+                            : fmt::format("{} ({})", readable_name(known->name), known->where);
 }
 
 json_object to_json(const pool_header& h) {
@@ -63,7 +67,7 @@ json_object to_json(const pool_header& h) {
                     {"uuid", uuid_of(h)},
                     {"format_version", h.format_version},
                     {"generation", h.generation},
-                    {"mode", h.mode == 0 ? "process" : "pmem"},
+                    {"mode", name(static_cast<hf::mode>(h.mode))},
                     {"open", h.open != 0},
                     {"engines", engine_names(h.engines)},
                     {"base_address", h.base_address},
@@ -101,6 +105,14 @@ json_object to_json(const std::string& path, const report& r, depth how) {
                                   {"name", function_name(l.begin)},
                                   {"epoch", l.begin.epoch},
                                   {"records", l.records}});
+    out["resumable"] = json_object::array();
+    for (const verify::resumable_section& s : r.resumable)
+        out["resumable"].push_back({{"thread", s.thread},
+                                    {"function", s.function_id},
+                                    {"version", s.function_version},
+                                    {"depth", s.depth},
+                                    {"point", s.point},
+                                    {"locks", s.locks}});
     if (how >= depth::tables) {
         out["blocks"] = r.blocks;
         out["block_bytes"] = r.block_bytes;
@@ -125,6 +137,10 @@ void print_findings(const std::string& path, const report& r) {
         fmt::print("{}: lane {}: a pending section of {}, function {:#x} {}, {} records\n", path,
                    l.lane, engine_names(l.begin.engine), l.begin.function_id,
                    function_name(l.begin), l.records);
+    for (const verify::resumable_section& s : r.resumable)
+        fmt::print("{}: thread {:#x}: a section of justdo to be resumed, function {:#x} version "
+                   "{:#x}, resume point {} of frame {}, {} locks\n",
+                   path, s.thread, s.function_id, s.function_version, s.point, s.depth, s.locks);
 }
 
 std::string summary(const report& r, depth how) {
@@ -191,9 +207,33 @@ void print_lane(const verify::lane_image& lane) {
 
 } // namespace
 
-void print_info(const std::string& path, const report& r, bool json) {
+space space_of(std::span<const std::byte> file, const report& found) {
+    struct counting final : verify::table_visitor {
+        space seen;
+        void on_block(block b) override {
+            ++seen.blocks_by_bytes[b.bytes];
+            seen.used_bytes += b.bytes;
+        }
+        void on_fault(const verify::table_fault&) override { ++seen.faults; }
+    } blocks;
+    walk_tables(verify::pool_image(file, found.header), blocks);
+    std::uint64_t heap_bytes = 0;
+    for (std::uint32_t i = 0; i < found.header.extent_count; ++i)
+        heap_bytes += found.header.extents[i].size_bytes;
+    blocks.seen.free_bytes =
+        heap_bytes > blocks.seen.used_bytes ? heap_bytes - blocks.seen.used_bytes : 0;
+    return std::move(blocks.seen);
+}
+
+void print_info(const std::string& path, const report& r, const space& blocks, bool json) {
     if (json) {
-        fmt::print("{}\n", to_json(path, r, depth::structure).dump());
+        json_object out = to_json(path, r, depth::structure);
+        out["used_bytes"] = blocks.used_bytes;
+        out["free_bytes"] = blocks.free_bytes;
+        out["blocks_by_bytes"] = json_object::array();
+        for (const auto& [bytes, count] : blocks.blocks_by_bytes)
+            out["blocks_by_bytes"].push_back({{"block_bytes", bytes}, {"blocks", count}});
+        fmt::print("{}\n", out.dump());
         return;
     }
     print_findings(path, r);
@@ -202,10 +242,18 @@ void print_info(const std::string& path, const report& r, bool json) {
     fmt::print("layout      {} (hash {:#x})\n", text_in(h.layout, sizeof h.layout), h.layout_hash);
     fmt::print("state       {}\n", state_of(r));
     fmt::print("opened      {} times, last in {} mode\n", h.generation,
-               h.mode == 0 ? "process" : "pmem");
+               name(static_cast<hf::mode>(h.mode)));
     fmt::print("size        {} bytes, at most {}; the file has {}\n", pool_bytes(h), h.max_bytes,
                r.file_bytes);
     fmt::print("heap        {} extents, chunks of {} bytes\n", h.extent_count, h.chunk_bytes);
+    fmt::print("used        {} bytes in blocks; {} free, the heap's tables included\n",
+               blocks.used_bytes, blocks.free_bytes);
+    std::size_t shown = 0;
+    for (const auto& [bytes, count] : blocks.blocks_by_bytes)
+        if (++shown <= sizes_shown_max)
+            fmt::print("            {:10} blocks of {} bytes\n", count, bytes);
+    if (shown > sizes_shown_max)
+        fmt::print("            and of {} sizes more\n", shown - sizes_shown_max);
     fmt::print("log lanes   {} of {} bytes\n", h.lane_count, h.lane_bytes);
     fmt::print("address     {:#x}", h.base_address);
     if ((h.required_features & feature_relocated) != 0)

@@ -44,6 +44,43 @@ void bind_pool(nb::module_& to) {
         .def("__init__", &open)
         .def("close", &pool::close)
         .def_prop_ro("closed", &pool::closed)
+        .def("copy_to",
+             [](pool& of, const nb::bytes& path) {
+                 of.await_turn();
+                 hf_pool* const opened = of.get();
+                 hf_copied copied{};
+                 hf_status made;
+                 {
+                     const pool::absence away(of); // reads all of it
+                     made = hf_pool_copy_to(opened, std::string(path.c_str(), path.size()).c_str(),
+                                            &copied);
+                 }
+                 check(made);
+                 return nb::make_tuple(copied.bytes, copied.pause_ms);
+             })
+        .def("stats",
+             [](pool& of) {
+                 hf_statistics s{};
+                 of.await_turn();
+                 check(hf_pool_statistics(of.get(), &s));
+                 nb::dict out;
+                 out["sections"] = s.sections;
+                 out["ordering_points"] = s.ordering_points;
+                 out["flushes"] = s.flushes;
+                 out["log_entries"] = s.log_entries;
+                 out["log_bytes"] = s.log_bytes;
+                 out["pm_bytes"] = s.pm_bytes;
+                 out["size_bytes"] = s.size_bytes;
+                 out["max_bytes"] = s.max_bytes;
+                 out["used_bytes"] = s.used_bytes;
+                 out["free_bytes"] = s.free_bytes;
+                 out["metadata_bytes"] = s.metadata_bytes;
+                 out["blocks"] = s.blocks;
+                 out["generation"] = s.generation;
+                 out["sections_recovered"] = s.sections_recovered;
+                 out["open_ms"] = s.open_ms;
+                 return out;
+             })
         .def("settle", [](pool& of) { hf_mod_settle(of.get()); })
         .def("verify", [](pool& of) {
             of.await_turn();

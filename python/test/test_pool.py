@@ -120,6 +120,46 @@ class PoolTest(Pooled):
         error = pickle.loads(pickle.dumps(holdfast.Error("in_use", "who")))
         self.assertEqual((error.code, error.message), ("in_use", "who"))
 
+    def test_a_copy_has_what_was_committed_when_it_was_made(self):
+        numbers = holdfast.Map(self.pool, "numbers")
+        stop = threading.Event()
+
+        def write():
+            count = 0
+            while not stop.is_set():
+                count += 1
+                numbers.update({"a": str(count), "b": str(count)})
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        copies = []
+        for number in range(3):
+            copies.append(f"{self.pool.path}.copy{number}")
+            size, pause_ms = self.pool.copy_to(copies[-1])
+            self.assertEqual(os.path.getsize(copies[-1]), size)
+            self.assertGreater(pause_ms, 0)
+        self.assertEqual(code_of(lambda: self.pool.copy_to(copies[0])), "exists")
+        stop.set()
+        writer.join()
+        self.pool.close()
+        for copy in copies:
+            with holdfast.open(copy) as pool:
+                pool.verify()
+                found = holdfast.Map(pool, "numbers")
+                self.assertEqual(found.get("a"), found.get("b"))
+            os.unlink(copy)
+
+    def test_stats_count_updates_and_space(self):
+        numbers = holdfast.Map(self.pool, "numbers")
+        before = self.pool.stats()
+        for number in range(100):
+            numbers[str(number)] = "x" * 100
+        after = self.pool.stats()
+        self.assertEqual(after["sections"] - before["sections"], 100)
+        self.assertGreaterEqual(after["pm_bytes"] - before["pm_bytes"], 100 * 100)
+        self.assertLessEqual(after["size_bytes"], after["max_bytes"])
+        self.assertEqual(after["generation"], 1)
+
     def test_verify_finds_what_is_damaged(self):
         a_map = holdfast.Map(self.pool)
         a_map.update({str(n): "x" * n for n in range(100)})
