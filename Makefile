@@ -12,21 +12,29 @@ SEED    ?= $(shell date +%s)
 RUNS    ?= 10000000
 # How many random programs 'make soundness' writes, compiles and explores.
 PROGRAMS ?= 5000
+# In which builds 'make soundness' compiles them (test/soundness/soundness.py): all, or redo-O0 redo-O1 ….
+BUILDS  ?=
 # Of 'make bench': insertions into the hash map (the rest is in proportion), and which experiments:
 # throughput parts counts ycsb latency restart compile; none named: all.
 ROUNDS  ?= 5
 OPS     ?= 1000000
 ONLY    ?=
+# Of the keys that 'make slpmt' inserts.
+SLPMT_SEED ?= 1
 # Further options of 'make crash-report' (scripts/crash_report.py --help).
 REPORT  ?=
 # The system's Python, which the Debian packages of the clients belong to.
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness stepping fuzz bench format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness stepping fuzz bench slpmt format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+# What a slim build leaves out, and what a whole one has again in the same folder.
+SLIM  := -DHOLDFAST_TESTS=OFF -DHOLDFAST_BENCHMARKS=OFF
+WHOLE := -DHOLDFAST_TESTS=ON -DHOLDFAST_BENCHMARKS=ON -DHOLDFAST_PROGRAMS=ON
 
 install: ## install the Debian packages that are missing (packages.txt)
 	@scripts/install-packages
@@ -41,7 +49,7 @@ tsan:  build/tsan    ## build and test under ThreadSanitizer
 
 .PHONY: build/release build/debug build/checked build/asan build/tsan
 build/release build/debug build/checked build/asan build/tsan: install
-	@cmake --preset $(@F) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --preset $(@F) $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset $(@F) -j $(JOBS)
 
 test: build ## build, then run every test; ctest's summary closes the run
@@ -52,20 +60,23 @@ soak: build hostile soundness ## pools, programs, then kills and power failures 
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS)
 
 hostile: install ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
-	@cmake --preset asan -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --preset asan $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset asan -j $(JOBS) --target hostile_pools hostile_server_clobber hostile_server_mod
 	@scripts/with-tmpfs nice build/asan/bin/hostile_pools --count $$(($(COUNT) * 8 / 10)) --seed $(SEED)
 	@for engine in clobber mod; do scripts/with-tmpfs nice build/asan/bin/hostile_server_$$engine \
 	    --count $$(($(COUNT) / 10)) --seed $(SEED) || exit 1; done
 
 soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED or another each time
-	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast-plugin
 	@nice $(PYTHON) test/soundness/soundness.py --plugin build/release/lib/libholdfast-plugin.so \
-	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS)
+	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS) \
+	    $(if $(BUILDS),--builds $(BUILDS))
+	@$(if $(BUILDS),:,nice $(PYTHON) test/soundness/resumption.py --plugin build/release/lib/libholdfast-plugin.so --growth \
+	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS))
 
 stepping: install ## PROGRAMS=5000 random functions killed at every instruction, from SEED
-	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON) -DHOLDFAST_STEPPED_PROGRAMS=$(PROGRAMS) \
+	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON) -DHOLDFAST_STEPPED_PROGRAMS=$(PROGRAMS) \
 	    -DHOLDFAST_STEPPED_SEED=$(SEED)
 	@cmake --build --preset release -j $(JOBS) --target stepping_clobber stepping_undo
 	@cmake --preset release -UHOLDFAST_STEPPED_PROGRAMS -UHOLDFAST_STEPPED_SEED >/dev/null
@@ -73,7 +84,7 @@ stepping: install ## PROGRAMS=5000 random functions killed at every instruction,
 	    scripts/with-tmpfs nice build/release/bin/stepping_$$engine $$mode || exit 1; done; done
 
 fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four over a store
-	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target kv_protocol_fuzz kv_session_fuzz
 	@scripts/with-tmpfs $(PYTHON) apps/kv/fuzz.py \
 	    build/release/bin/kv_protocol_fuzz $$(($(RUNS) * 3 / 4)) \
@@ -86,9 +97,22 @@ bench: build ## everything, engines and peers, ROUNDS=5 interleaved rounds: resu
 	@scripts/with-tmpfs $(PYTHON) bench/report/measure.py --build build/release --out results \
 	    --rounds $(ROUNDS) --ops $(OPS) --only "$(ONLY)"
 
-demo: install ## kill a server under load, over and over, and count what is lost
-	@cmake --preset release -DHOLDFAST_PYTHON=$(PYTHON)
-	@cmake --build --preset release -j $(JOBS) --target holdfast-kv example_bank example_bank_undo
+slpmt: install ## SLPMT's study, simulated, crashed at every persist, from SLPMT_SEED=1: results/slpmt.{json,md}, plots
+	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS) --target slpmt_study
+	@$(PYTHON) -B bench/slpmt/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)
+
+demo: ## kill a server under load, over and over, and count what is lost
+	@echo "demo 1/4: the packages that it needs (the first part of packages.txt), those that are missing"
+	@scripts/install-packages demo
+	@echo "demo 2/4: configure build/release, for the server and the examples"
+	@mkdir -p build
+	@cmake --preset release $(if $(wildcard build/release/CMakeCache.txt),,$(SLIM)) -DHOLDFAST_PYTHON=$(PYTHON) \
+	    >build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
+	@echo "demo 3/4: compile them with $(JOBS) jobs: some minutes the first time; ninja counts"
+	@cmake --build --preset release -j $(JOBS) \
+	    --target holdfast-kv example_bank example_bank_undo example_numbers
+	@echo "demo 4/4: run it"
 	@scripts/with-tmpfs $(PYTHON) scripts/demo.py --bin build/release/bin
 
 FORMATTER ?= clang-format-19
