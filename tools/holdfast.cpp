@@ -74,10 +74,15 @@ int main(int argc, char** argv) {
     for (const add_command add : commands) add(app, argv);
     const char* const first = argc > 1 ? argv[1] : nullptr;
     const auto there = app.get_subcommands({});
-    const bool known = first != nullptr &&
-                       (first[0] == '-' ||
-                        std::ranges::any_of(there, [&](auto* c) { return c->check_name(first); }));
-    if (!known) return refuse_subcommand(app, first);
+    const bool option = first != nullptr && first[0] == '-';
+    if (option && app.get_option_no_throw(first) == nullptr) {
+        std::fprintf(stderr, "holdfast: no option '%s' (holdfast --help)\n", first);
+        return 2;
+    }
+    if (!option &&
+        (first == nullptr ||
+         std::ranges::none_of(there, [&](auto* c) { return c->check_name(first); })))
+        return refuse_subcommand(app, first);
     try {
         app.parse(argc, argv);
     } catch (const CLI::RuntimeError& ended) {

@@ -155,7 +155,6 @@ void thread::resume() {
     const program_counter pc{log.counter};
     if (entry.repeats_before()) redo(log.entries[active_ ^ 1], false);
     redo(entry, false);
-    if (unfenced_ == unfenced::last_step) unfenced_ = unfenced::more;
     if (entry.what() == action::move) move(entry.offset(), {entry.value, entry.extra}, pc.place());
     frames_.clear();
     resuming_ = again_.size();

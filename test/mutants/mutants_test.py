@@ -1,12 +1,23 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every mutant's place is there exactly once, wherever the checkout lies: said in a second, before the
-mutants themselves take minutes."""
+"""Every mutant's place is there exactly once, wherever the checkout lies: of the runtime's, of the analysis's
+and of mode power's. Said in a second, before the mutants themselves take minutes."""
+import json
 import pathlib
 import sys
 import tempfile
 
 import mutants
+
+
+def other_places(root):
+    """(name, file, text that is to be there once) of the lists that have a runner of their own."""
+    for mutant in json.loads((root / "test/power/mutants.json").read_text()):
+        yield mutant["name"], mutant["file"], mutant["old"]
+    for mutant in json.loads((root / "test/soundness/analysis_mutants.json").read_text()):
+        for part in [mutant, *mutant.get("more", [])]:
+            for old, _ in part["edits"]:
+                yield mutant["name"], part["file"], old
 
 
 def main():
@@ -22,7 +33,10 @@ def main():
         assert files == set(mutants.SOURCES), files
         there = mutants.read_mutants(listed, elsewhere)
     assert [m["file"] for m in here] == [m["file"] for m in there]
-    print(f"mutants with a place: {len(here)}")
+    others = list(other_places(root))
+    lost = [f"{name}: {file}:\n{old}" for name, file, old in others if (root / file).read_text().count(old) != 1]
+    assert not lost, "not there exactly once:\n" + "\n".join(lost)
+    print(f"mutants with a place: {len(here)}, and {len(others)} places of others")
 
 
 if __name__ == "__main__":
