@@ -118,6 +118,33 @@ inline void walk(account* first) {
 inline const hf_justdo_function walk_function{
     HF_ABI_VERSION, sizeof(walk_frame), 4007, 1, "walk", "by_hand", 6, 0, [] { walk(nullptr); }};
 
+extern const hf_justdo_function stamp_function;
+struct stamp_frame {
+    account* on; // of four
+    std::uint64_t value;
+};
+/// Stores to lines of their own with nothing in between that is waited for.
+inline void stamp(account* on, std::uint64_t value) {
+    std::uint32_t resumed = 0;
+    auto& f = *static_cast<stamp_frame*>(hf_justdo_enter(&stamp_function, on, &resumed));
+    switch (resumed) {
+    case 0:
+        f = {on, value};
+        hf_justdo_note(&f, sizeof f);
+        hf_justdo_lock(&on->lock, HF_JUSTDO_EXCLUSIVE, 1);
+        [[fallthrough]];
+    case 1: hf_justdo_store(&f.on[0].balance, f.value, 8, 2); [[fallthrough]];
+    case 2: hf_justdo_store(&f.on[1].balance, f.value, 8, 3); [[fallthrough]];
+    case 3: hf_justdo_store(&f.on[2].balance, f.value, 8, 4); [[fallthrough]];
+    case 4: hf_justdo_store(&f.on[3].balance, f.value, 8, 5); [[fallthrough]];
+    case 5: hf_justdo_unlock(&f.on->lock, HF_JUSTDO_EXCLUSIVE, 6);
+    }
+    hf_justdo_leave();
+}
+inline const hf_justdo_function stamp_function{
+    HF_ABI_VERSION,           sizeof(stamp_frame), 4009, 1, "stamp", "by_hand", 6, 0,
+    [] { stamp(nullptr, 0); }};
+
 /// A list under a lock that does not free itself.
 struct node {
     node* next;
@@ -334,7 +361,7 @@ inline const hf_justdo_function shift_function{
 inline const bool registered = [] {
     for (const hf_justdo_function* f :
          {&transfer_function, &push_function, &pop_function, &add_function, &total_function,
-          &shift_function, &walk_function, &twice_function})
+          &shift_function, &walk_function, &twice_function, &stamp_function})
         hf_justdo_register(f);
     hf_justdo_register_lock(&plain_calls);
     return true;

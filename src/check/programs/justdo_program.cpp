@@ -127,6 +127,28 @@ public:
     }
 };
 
+struct row {
+    by_hand::account accounts[4];
+};
+/// Stores in a row: of those that recovery makes again two may have been lost.
+class stamps final : public justdo_program {
+public:
+    using justdo_program::justdo_program;
+    void setup(hf::pool& p) override { p.root<row>(); }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        by_hand::stamp(p.root<row>()->accounts, 7);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const auto& a = p.root<row>()->accounts;
+        for (const auto& one : a) {
+            s.add(one.balance);
+            s.expect(one.balance == a[0].balance, "all bear one stamp");
+        }
+        add_own_blocks(p, s);
+    }
+};
+
 struct branch {
     by_hand::account accounts[3];
 };
@@ -377,6 +399,7 @@ template <class Program> void add(const char* name, unsigned threads) {
     add<copies>("copies", 1);
     add<transfers>("two transfers", 2);
     add<lists>("push and pop", 2);
+    add<stamps>("stores in a row", 1);
     add<walks>("walk", 1);
     add<walks>("two walks", 2);
     add<chain>("chain", 2);
