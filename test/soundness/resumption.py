@@ -77,15 +77,17 @@ class Resumption:
         stem = unmarked if build.startswith("unmarked") else marked
         engine = [*self.plugin, "-gline-tables-only", "-mllvm", "-holdfast-engine=justdo", "-mllvm", "-holdfast-trace"]
         program = self.program(stem, build, [*BUILDS[build], *engine, *(UNMARKED if stem is unmarked else [])])
-        plain = self.program(stem, f"{build}-plain", ["-O0", "-DHOLDFAST_UNINSTRUMENTED"])
+        # At either level: what nobody can reach any more an optimiser need not store.
+        plain = [self.program(stem, f"{build}-plain{level}", [level, "-DHOLDFAST_UNINSTRUMENTED"])
+                 for level in {"-O0", BUILDS[build][0]}]
         done = subprocess.run([program, "--nested", str(self.options.nested)], capture_output=True, text=True, timeout=1200)
         failed = dict(reversed(re.findall(r"^FAIL (\w+): (.*)$", done.stdout, re.M)))
-        images = [checked([p, "--images"]).splitlines() for p in (program, plain)]
-        failed.update({line.split()[0]: "another image than without an engine" for line in set(images[1]) - set(images[0])})
+        image, *others = [set(checked([p, "--images"]).splitlines()) for p in (program, *plain)]
+        failed.update({line.split()[0]: "another image than without an engine" for line in image.difference(*others)})
         total = re.search(r"scenarios=(\d+) crashes=(\d+)", done.stdout)
         if total is None or (done.returncode != 0 and not failed):
             failed["?"] = f"the oracle ended with {done.returncode}: {done.stdout[-300:]}{done.stderr[-300:]}"
-        for made in (program, plain):
+        for made in (program, *plain):
             pathlib.Path(made).unlink()
         return build, failed, int(total[1]) if total else 0, int(total[2]) if total else 0
 
