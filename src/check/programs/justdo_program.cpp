@@ -4,18 +4,14 @@
 // Transfers under two locks, with one thread and with two that go in opposite directions; a list under a lock
 // that does not free itself; a recursion; copies that overlap. Two threads' sections may be pending together,
 // of this engine, and are resumed in either order, or one of them of engine clobber.
-#include <justdo/inspect.hpp>
-#include <justdo/resume.hpp>
+#include "justdo_sections.hpp"
 #include <justdo/test_support.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
-#include <holdfast/justdo.hpp>
 #include <holdfast/redo.hpp>
 
-#include <algorithm>
 #include <string>
 #include <vector>
 
@@ -23,48 +19,7 @@ namespace {
 
 namespace by_hand = hf::justdo::by_hand;
 
-struct variant {
-    const char* name;
-    hf::mode mode;
-    bool eadr;
-    bool backwards; // in which order sections are resumed
-};
-constexpr variant variants[] = {{"adr", hf::mode::pmem, false, false},
-                                {"eadr", hf::mode::pmem, true, false},
-                                {"process", hf::mode::process, false, false}};
-
-class justdo_program : public hf::crash::program {
-public:
-    justdo_program(variant how, unsigned threads) : how_(how), threads_(threads) {}
-
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/justdo";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = how_.mode;
-        o.eadr = how_.eadr;
-        o.max_threads = 2;
-        o.engines = {hf::justdo::engine()};
-        // Asked for by whoever opens the pool next.
-        hf::justdo::resume_order = [backwards = how_.backwards](auto& sections) {
-            if (backwards) std::ranges::reverse(sections);
-        };
-        return o;
-    }
-    unsigned threads() const override { return threads_; }
-
-protected:
-    static void add_own_blocks(hf::pool& p, hf::crash::state& s) {
-        hf::pool::impl& pool = p.internals();
-        auto* const super = hf::justdo::superblock_of(*pool.file);
-        if (super == nullptr) return;
-        s.object(super);
-        for (const std::uint64_t offset : hf::justdo::thread_words(*super))
-            if (offset != 0) s.object(pool.at(offset));
-    }
-    const variant how_;
-    const unsigned threads_;
-};
+using justdo_program = hf::justdo::crash_program;
 
 struct bank {
     by_hand::account accounts[2];
@@ -73,7 +28,7 @@ struct bank {
 /// From the first account to the second; the second thread's go back.
 class transfers final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     void setup(hf::pool& p) override {
         for (auto& a : p.root<bank>()->accounts) a.balance = 100;
         hf::persist::persist(p.domain(), p.root<bank>(), sizeof(bank));
@@ -110,7 +65,7 @@ void describe_list(const by_hand::list& on, hf::crash::state& s) {
 /// Locks hand over hand: a thread may walk behind another one, and be cut short there with it.
 class walks final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     void setup(hf::pool& p) override { p.root<bank>(); }
     unsigned operations(unsigned) const override { return threads_ == 1 ? 2 : 1; }
     void run(hf::pool& p, unsigned, unsigned) override { by_hand::walk(p.root<bank>()->accounts); }
@@ -133,7 +88,7 @@ struct row {
 /// Stores in a row: of those that recovery makes again two may have been lost.
 class stamps final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     void setup(hf::pool& p) override { p.root<row>(); }
     unsigned operations(unsigned) const override { return 1; }
     void run(hf::pool& p, unsigned, unsigned) override {
@@ -156,7 +111,7 @@ struct branch {
 /// be cut short with a lock of its own, and want the other's.
 class chain final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     void setup(hf::pool& p) override {
         for (auto& a : p.root<branch>()->accounts) a.balance = 100;
         hf::persist::persist(p.domain(), p.root<branch>(), sizeof(branch));
@@ -175,7 +130,7 @@ public:
 /// The first thread pushes, the second one pops; one alone does both.
 class lists final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     void setup(hf::pool& p) override { by_hand::push(p.root<by_hand::list>(), 1); }
     unsigned operations(unsigned) const override { return threads_ == 1 ? 3 : 1; }
     void run(hf::pool& p, unsigned thread, unsigned i) override {
@@ -200,7 +155,7 @@ struct alignas(64) two_lists {
 /// both fill first. Or the first one pops, and what it frees is nobody's before its section has gone on.
 template <bool Pop> class apart final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     void setup(hf::pool& p) override {
         auto* const lists = p.root<two_lists>();
         if (Pop) by_hand::push(&lists->of[0].list, 1);
@@ -225,7 +180,7 @@ public:
 /// before the first one's section has gone on.
 class beside_clobber final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     hf::open_options options() const override {
         hf::open_options o = justdo_program::options();
         o.engines.push_back(hf::clobber::engine());
@@ -274,7 +229,7 @@ private:
 /// Sections of engine redo before and behind, under the same locks: their logs stand for their stores until the next one's.
 class behind_redo final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     hf::open_options options() const override {
         hf::open_options o = justdo_program::options();
         o.engines.push_back(hf::redo::engine());
@@ -320,7 +275,7 @@ private:
 /// A lock that does not settle marks itself, in memory of which the log of a section of engine redo has the sum.
 class lock_in_redos final : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     hf::open_options options() const override {
         hf::open_options o = justdo_program::options();
         o.engines.push_back(hf::redo::engine());
@@ -352,7 +307,7 @@ private:
 
 class words : public justdo_program {
 public:
-    using justdo_program::justdo_program;
+    using justdo_program::crash_program;
     void setup(hf::pool& p) override {
         auto* const t = p.root<by_hand::table>();
         for (std::uint64_t i = 0; i < 40; ++i) t->word[i] = i + 1;
@@ -382,7 +337,7 @@ class copies final : public words {
 };
 
 template <class Program> void add(const char* name, unsigned threads) {
-    for (variant how : variants) {
+    for (hf::justdo::variant how : hf::justdo::variants) {
         hf::crash::add(std::string("justdo/") + name + "/" + how.name,
                        std::make_unique<Program>(how, threads));
         how.backwards = true;

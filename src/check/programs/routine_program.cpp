@@ -3,10 +3,7 @@
 // Engine justdo by its library interface (holdfast/justdo/routine.hpp), in every persistence domain: the paper's
 // transfers, with one thread and with two that go in opposite directions; a list, whose nodes are allocated
 // and freed; a loop over calls of another routine. Two threads' sections may be pending together.
-#include <justdo/inspect.hpp>
-
-#include <holdfast/crash.hpp>
-#include <holdfast/justdo.hpp>
+#include "justdo_sections.hpp"
 
 #include <examples/justdo_transfer.hpp>
 
@@ -17,30 +14,11 @@ namespace {
 
 using hf::justdo::object;
 
-struct variant {
-    const char* name;
-    hf::mode mode;
-    bool eadr;
-};
-constexpr variant variants[] = {{"adr", hf::mode::pmem, false},
-                                {"eadr", hf::mode::pmem, true},
-                                {"process", hf::mode::process, false}};
+using hf::justdo::variant;
 
-class routine_program : public hf::crash::program {
+class routine_program : public hf::justdo::crash_program {
 public:
-    routine_program(variant how, unsigned threads) : how_(how), threads_(threads) {}
-
-    hf::open_options options() const override {
-        hf::open_options o;
-        o.layout = "crash/routine";
-        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
-        o.mode = how_.mode;
-        o.eadr = how_.eadr;
-        o.max_threads = 2;
-        o.engines = {hf::justdo::engine()};
-        return o;
-    }
-    unsigned threads() const override { return threads_; }
+    using crash_program::crash_program;
 
 protected:
     static object made(hf::pool& p) {
@@ -50,16 +28,6 @@ protected:
         if (!mine) std::abort();
         return *mine;
     }
-    static void add_own_blocks(hf::pool& p, hf::crash::state& s) {
-        hf::pool::impl& pool = p.internals();
-        auto* const super = hf::justdo::superblock_of(*pool.file);
-        if (super == nullptr) return;
-        s.object(super);
-        for (const std::uint64_t offset : hf::justdo::thread_words(*super))
-            if (offset != 0) s.object(pool.at(offset));
-    }
-    const variant how_;
-    const unsigned threads_;
 };
 
 /// From the first account to the second; the second thread's go back.
@@ -237,7 +205,7 @@ class calls final : public lists {
 };
 
 template <class Program> void add_program(const char* name, unsigned threads) {
-    for (const variant& how : variants)
+    for (const variant& how : hf::justdo::variants)
         hf::crash::add(std::string("routine/") + name + "/" + how.name,
                        std::make_unique<Program>(how, threads));
 }

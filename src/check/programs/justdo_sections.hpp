@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What crash programs of engine justdo have in common: a small pool, in every persistence domain; the engine's
+// own blocks are reachable.
+#pragma once
+
+#include <justdo/inspect.hpp>
+#include <justdo/resume.hpp>
+
+#include <holdfast/crash.hpp>
+#include <holdfast/justdo.hpp>
+
+#include <algorithm>
+#include <string>
+
+namespace hf::justdo {
+
+struct variant {
+    const char* name;
+    hf::mode mode;
+    bool eadr;
+    bool backwards = false; // in which order sections are resumed
+};
+inline constexpr variant variants[] = {{"adr", hf::mode::pmem, false},
+                                       {"eadr", hf::mode::pmem, true},
+                                       {"process", hf::mode::process, false}};
+
+class crash_program : public hf::crash::program {
+public:
+    crash_program(variant how, unsigned threads) : how_(how), threads_(threads) {}
+
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/justdo";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = how_.mode;
+        o.eadr = how_.eadr;
+        o.max_threads = 2;
+        o.engines = {engine()};
+        // Asked for by whoever opens the pool next.
+        resume_order = [backwards = how_.backwards](auto& sections) {
+            if (backwards) std::ranges::reverse(sections);
+        };
+        return o;
+    }
+    unsigned threads() const override { return threads_; }
+
+protected:
+    static void add_own_blocks(hf::pool& p, hf::crash::state& s) {
+        hf::pool::impl& pool = p.internals();
+        auto* const super = superblock_of(*pool.file);
+        if (super == nullptr) return;
+        s.object(super);
+        for (const std::uint64_t offset : thread_words(*super))
+            if (offset != 0) s.object(pool.at(offset));
+    }
+    const variant how_;
+    const unsigned threads_;
+};
+
+} // namespace hf::justdo
