@@ -17,6 +17,7 @@ enum class count : std::uint8_t {
     cmd_set,
     cmd_flush,
     cmd_touch,
+    cmd_meta, // me alone, as memcached
     get_hits,
     get_misses,
     get_expired,

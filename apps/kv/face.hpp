@@ -3,6 +3,8 @@
 // What every store under holdfast-kv has in common: options, answers, and how long items live.
 #pragma once
 
+#include "protocol.hpp"
+
 #include <holdfast/pool.hpp>
 
 #include <algorithm>
@@ -39,11 +41,33 @@ struct store_options {
     void (*on_damage)(const std::string& line) = nullptr;
 };
 
+// What meta commands keep with an item; durable.
+inline constexpr std::uint8_t mark_stale = 1;  // was invalidated
+inline constexpr std::uint8_t mark_sent = 2;   // a client has won the right to renew it
+inline constexpr std::uint8_t mark_binary = 4; // its key was sent in base64
+
+/// What an item takes beside its key and its value.
+inline constexpr std::size_t item_overhead_bytes = 48;
+
 /// What a reader may look at while it is called.
 struct item_view {
     std::string_view value;
     std::uint32_t flags;
     std::uint64_t cas;
+    std::uint32_t exptime; // this and what follows: as before this look
+    std::uint8_t marks;
+    bool fetched;
+    std::uint32_t last_access;
+    bool made = false; // by this request
+    bool won = false;  // the right to renew it, by this request
+};
+
+/// What a call that changes an item tells of it.
+struct change {
+    std::uint64_t cas = 0;     // new
+    std::uint64_t number = 0;  // new
+    std::uint32_t exptime = 0; // old
+    bool made = false;
 };
 
 /// One class of item sizes, as `stats items` and `stats slabs` show it.
@@ -58,14 +82,29 @@ inline std::uint32_t system_clock() {
     return static_cast<std::uint32_t>(now.tv_sec);
 }
 
-/// The second from which an item is gone that a client gave this expiry time; 0: never.
-/// Memcached's rule: up to thirty days it counts from now, beyond that from 1970.
-inline std::uint32_t expiry_of(std::int64_t exptime, std::uint32_t now) noexcept {
-    constexpr std::int64_t relative_max_s = 60 * 60 * 24 * 30;
-    if (exptime == 0) return 0;
-    if (exptime < 0) return 1; // long gone
-    if (exptime <= relative_max_s) return now + static_cast<std::uint32_t>(exptime);
-    return exptime > UINT32_MAX ? UINT32_MAX : static_cast<std::uint32_t>(exptime);
+/// Whether a value of this length can be a number at all, which is asked before anything else is.
+constexpr bool may_be_number(std::size_t value_bytes) noexcept {
+    return value_bytes > 0 && value_bytes <= 20;
+}
+
+/// How a look with consequences (gat, mg) leaves an item: its expiry time, its marks, and who won.
+struct item_state {
+    std::uint32_t exptime;
+    std::uint8_t marks;
+    bool won = false;
+};
+inline item_state state_after(const request& what, item_state is, bool made,
+                              std::uint32_t now) noexcept {
+    item_state next = is;
+    if (made) next.exptime = expiry_of(what.made_exptime, now);
+    else if (what.touches) next.exptime = expiry_of(what.exptime, now);
+    if (what.what != verb::meta_get) return next;
+    const std::uint32_t left = what.recaches_last ? next.exptime : is.exptime;
+    const bool runs_out = what.recaches && left != 0 && left < expiry_of(what.recache_exptime, now);
+    const bool sent = (is.marks & mark_sent) != 0;
+    next.won = made || (!sent && (runs_out || (is.marks & mark_stale) != 0));
+    if (next.won) next.marks |= mark_sent;
+    return next;
 }
 
 enum class life : std::uint8_t { live, expired, flushed };

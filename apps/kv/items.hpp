@@ -3,13 +3,12 @@
 // What holdfast-kv keeps in its pool: 256 hash tables of items, a lock each, and what flush_all
 // left. Ordinary objects and native pointers; docs/guide/kv.md shows the picture.
 //
-// (1) An item is one block, complete before a section links it. Afterwards only 'exptime' and, for
-// a
-//     number that keeps its length, 'cas' and the value change, in a section under the writer's
-//     lock.
+// (1) An item is one block, complete before a section links it. Afterwards only 'exptime', 'marks',
+//     'cas' and, for a number that keeps its length, the value change, in a section under the
+//     writer's lock.
 // (2) The instance of a key is the upper byte of its hash; the table uses the bits below.
-// (3) 'last_access' is a hint for eviction: written by readers outside any section, never logged,
-//     and any value that a crash leaves there is a good one.
+// (3) 'last_access' and 'fetched' are hints, for eviction and for clients that ask: written by readers
+//     outside any section, never logged, and any value that a crash leaves there is a good one.
 // (4) An instance is followed when this process has looked through it (looking.cpp): until then its
 //     pointers, lengths and counts may be anything.
 #pragma once
@@ -34,7 +33,8 @@ struct item {
     std::uint32_t last_access; // Unix second, see (3)
     std::uint32_t value_bytes;
     std::uint16_t key_bytes;
-    std::uint16_t reserved;
+    std::uint8_t marks;   // mark_stale and its like (face.hpp)
+    std::uint8_t fetched; // whether it was read since it was stored, see (3)
     // key bytes, then value bytes
 
     char* bytes() noexcept { return reinterpret_cast<char*>(this + 1); }

@@ -77,6 +77,62 @@ class Folder:
         return os.path.join(self.path, name)
 
 
+class Memcached:
+    """The real one, on a free port, to compare with."""
+
+    def __init__(self):
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.address = probe.getsockname()
+        self.process = subprocess.Popen(["memcached", "-u", "root", "-l", "127.0.0.1",
+                                         "-p", str(self.address[1]), "-U", "0"])
+        while self.process.poll() is None:
+            try:
+                socket.create_connection(self.address).close()
+                return
+            except ConnectionRefusedError:
+                pass
+        sys.exit("memcached did not start")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.kill()
+        self.process.wait()
+
+
+def talk(address, request, bytewise):
+    """What a server says to these bytes until it hangs up."""
+    with socket.create_connection(address) as client:
+        client.settimeout(30)
+        try:
+            if bytewise:
+                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+                for i in range(len(request)):
+                    client.sendall(request[i:i + 1])
+            else:
+                client.sendall(request)
+            client.shutdown(socket.SHUT_WR)
+        except (BrokenPipeError, ConnectionResetError, OSError):
+            pass  # the server hung up first: what it said counts
+        answer = b""
+        try:
+            while piece := client.recv(1 << 16):
+                answer += piece
+        except ConnectionResetError:
+            pass
+        return answer
+
+
+def check_pool(checker, pool):
+    """Opens the pool, recovery included; what was found in it, by name."""
+    run = subprocess.run([checker, pool], stdout=subprocess.PIPE, text=True, timeout=60)
+    words = run.stdout.split()
+    check(run.returncode == 0, f"a whole pool: {run.stdout}")
+    return {name: int(number) for name, number in zip(words[::2], words[1::2])}
+
+
 def needs(*programs):
     """Skips the test (exit status 77) when a program it drives is not installed."""
     for program in programs:

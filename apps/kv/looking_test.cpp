@@ -56,7 +56,8 @@ protected:
         r.key = key;
         const std::string value(100, 'v');
         r.value_bytes = 100;
-        return items_->write(r, value, *counted_);
+        change done;
+        return items_->write(r, value, *counted_, done);
     }
     bool get(const std::string& key) {
         return items_->get(key, *counted_, [](const item_view&) {});
@@ -259,7 +260,8 @@ TEST_F(Looking, ManyThreadsLookAtOnce) {
                 r.what = verb::set;
                 const std::string fresh = "fresh" + std::to_string(i * 4 + t);
                 r.key = fresh;
-                EXPECT_EQ(items_->write(r, {}, counted), outcome::stored);
+                change done;
+                EXPECT_EQ(items_->write(r, {}, counted, done), outcome::stored);
             }
         });
     for (std::thread& each : threads) each.join();

@@ -93,16 +93,29 @@ life store::life_of(const item_head& of, std::uint32_t when) const noexcept {
     return flushed.life_of(of.cas, of.exptime, of.stored, when);
 }
 
-std::atomic<std::uint32_t>& store::used_at(std::string_view key) noexcept {
+std::atomic<std::uint64_t>& store::used_at(std::string_view key) noexcept {
     return used_[apps::hash_of(key.data(), key.size(), 0) % used_slots];
 }
-void store::mark_access(std::string_view key, std::uint32_t when) noexcept {
+void store::mark_access(std::string_view key, std::uint32_t when, use how) noexcept {
     auto& last = used_at(key);
+    const std::uint64_t was = last.load(std::memory_order_relaxed);
+    const std::uint64_t read = how == use::read ? 1 : how == use::stored ? 0 : was & 1;
+    const std::uint64_t is = std::uint64_t{when} << 1 | read;
     // Stored only when it changes: a hot item's line stays shared among the readers.
-    if (last.load(std::memory_order_relaxed) != when) last.store(when, std::memory_order_relaxed);
+    if (was != is) last.store(is, std::memory_order_relaxed);
 }
 std::uint32_t store::last_access(std::string_view key, const item_head& of) noexcept {
-    return std::max(of.stored, used_at(key).load(std::memory_order_relaxed));
+    const std::uint64_t used = used_at(key).load(std::memory_order_relaxed);
+    return std::max(of.stored, static_cast<std::uint32_t>(used >> 1));
+}
+item_view store::view_of(std::string_view key, const item& it) noexcept {
+    return {.value = it.value,
+            .flags = it.head.flags,
+            .cas = it.head.cas,
+            .exptime = it.head.exptime,
+            .marks = static_cast<std::uint8_t>(it.head.marks),
+            .fetched = (used_at(key).load(std::memory_order_relaxed) & 1) != 0,
+            .last_access = last_access(key, it.head)};
 }
 
 void store::count_dead(life how, thread_counts& counted) {
@@ -259,7 +272,8 @@ bool store::make_room(std::size_t bytes, thread_counts& counted) {
     return true;
 }
 
-outcome store::write(const request& what, std::string_view value, thread_counts& counted) {
+outcome store::write(const request& what, std::string_view value, thread_counts& counted,
+                     change& done) {
     counted.add(count::cmd_set);
     const std::lock_guard held(lock_);
     const std::uint32_t when = now();
@@ -267,20 +281,27 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     const bool present = find_live(what.key, when, old);
     const bool extends = what.what == verb::append || what.what == verb::prepend;
     if (what.what == verb::add && present) {
-        mark_access(what.key, when);
+        mark_access(what.key, when, use::other);
         return outcome::not_stored;
     }
     if ((what.what == verb::replace || extends) && !present) return outcome::not_stored;
+    if (extends && refuses(old, what)) return outcome::exists;
     if (extends && too_large(what.key.size(), old.value.size() + value.size()))
         return outcome::not_stored;
+    bool outlives = false;
     if (what.what == verb::cas) {
         const bool differs = present && old.head.cas != what.cas;
         counted.add(!present ? count::cas_misses : differs ? count::cas_badval : count::cas_hits);
         if (!present) return outcome::not_found;
-        if (differs) return outcome::exists;
+        // An older content may yet be kept, as one that is stale.
+        outlives = differs && what.invalidates && what.cas < old.head.cas;
+        if (differs && !outlives) return outcome::exists;
     }
-    begin_value({next_cas(), extends ? old.head.flags : what.flags,
-                 extends ? old.head.exptime : expiry_of(what.exptime, when), when, 0});
+    item_head head{next_cas(), extends ? old.head.flags : what.flags,
+                   extends || outlives ? old.head.exptime : expiry_of(what.exptime, when), when,
+                   !extends && what.binary_key ? mark_binary : 0U};
+    if (outlives) head.marks |= mark_stale | (old.head.marks & mark_sent);
+    begin_value(head);
     if (what.what == verb::append) value_ += old.value;
     value_ += value;
     if (what.what == verb::prepend) value_ += old.value;
@@ -289,65 +310,107 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
         counted.add(count::store_no_memory);
         return outcome::no_memory;
     }
-    mark_access(what.key, when);
+    mark_access(what.key, when, use::stored);
     counted.add(count::total_items);
+    done.cas = head.cas;
     return outcome::stored;
 }
 
-outcome store::change_number(const request& what, thread_counts& counted, std::uint64_t& number) {
+outcome store::change_number(const request& what, thread_counts& counted, change& done) {
     const bool up = what.what == verb::incr;
     const std::lock_guard held(lock_);
     const std::uint32_t when = now();
     item old{};
-    if (!find_live(what.key, when, old)) {
+    const bool live = find_live(what.key, when, old);
+    if (!live && !what.vivifies) {
         counted.add(up ? count::incr_misses : count::decr_misses);
         return outcome::not_found;
     }
-    if (!parse_number(old.value, number)) return outcome::not_a_number;
-    if (up) number += what.delta;
-    else number = number < what.delta ? 0 : number - what.delta;
+    item_head head{0, 0, 0, when, 0};
+    done.made = !live;
+    done.number = what.initial;
+    if (live) {
+        if (!may_be_number(old.value.size())) return outcome::not_a_number;
+        if (refuses(old, what)) return outcome::exists;
+        if (!parse_number(old.value, done.number)) return outcome::not_a_number;
+        if (up) done.number += what.delta;
+        else done.number = done.number < what.delta ? 0 : done.number - what.delta;
+        head = old.head;
+    }
     char digits[20];
-    const std::size_t length = format_number(digits, number);
+    const std::size_t length = format_number(digits, done.number);
     const std::size_t padding = old.value.size() > length ? old.value.size() - length : 0;
-    item_head head = old.head;
-    head.cas = next_cas();
+    done.exptime = head.exptime;
+    if (!live) head.exptime = expiry_of(what.made_exptime, when);
+    else if (what.touches) head.exptime = expiry_of(what.exptime, when);
+    head.cas = done.cas = next_cas();
     begin_value(head);
-    value_.append(digits, length).append(padding, ' '); // as memcached: no number gets shorter
+    // As memcached: no number gets shorter. One that is made follows nothing.
+    value_.append(digits, length).append(live ? padding : 0, ' ');
     if (!keep(what.key, counted)) return outcome::no_memory;
-    mark_access(what.key, when);
-    counted.add(up ? count::incr_hits : count::decr_hits);
+    mark_access(what.key, when, live ? use::other : use::stored);
+    if (live) counted.add(up ? count::incr_hits : count::decr_hits);
+    else counted.add(count::total_items);
     return outcome::done;
 }
 
-bool store::touch_locked(std::string_view key, std::int64_t exptime, thread_counts& counted) {
+// Changes the item as state_after() says, or makes it; false: there is none. 'seen' is the item as it
+// was, but for its value, which moves, and what is said of the change.
+bool store::change_locked(const request& what, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();
-    counted.add(count::cmd_touch);
     item it{};
-    bool done = find_live(key, when, it);
-    if (done) {
+    const bool live = find_live(what.key, when, it);
+    if (!live && !what.vivifies) return false;
+    if (!live) it = {{next_cas(), 0, 0, when, 0}, {}};
+    seen = view_of(what.key, it);
+    if (!live) seen.fetched = false;
+    const item_state next = state_after(what, {seen.exptime, seen.marks}, !live, when);
+    if (!live || next.exptime != seen.exptime || next.marks != seen.marks) {
         item_head head = it.head;
-        head.exptime = expiry_of(exptime, when);
-        if (head.exptime != it.head.exptime) {
-            begin_value(head);
-            value_ += it.value;
-            done = keep(key, counted);
-        }
+        head.exptime = next.exptime;
+        head.marks = next.marks;
+        begin_value(head);
+        value_ += it.value;
+        if (!keep(what.key, counted)) return false;
     }
-    if (done) mark_access(key, when);
-    counted.add(done ? count::touch_hits : count::touch_misses);
-    return done;
+    if (!live) mark_access(what.key, when, use::stored);
+    if (!live) counted.add(count::total_items);
+    if (!what.unseen) mark_access(what.key, when, use::read);
+    seen.made = !live;
+    seen.won = next.won;
+    return true;
 }
 
 outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
-    const std::lock_guard held(lock_);
-    return touch_locked(key, exptime, counted) ? outcome::done : outcome::not_found;
+    request what;
+    what.key = key;
+    what.touches = true;
+    what.exptime = exptime;
+    counted.add(count::cmd_touch);
+    const bool there = get_and_change(what, counted, [](const item_view&) {});
+    counted.add(there ? count::touch_hits : count::touch_misses);
+    return there ? outcome::done : outcome::not_found;
 }
 
-outcome store::remove(std::string_view key, thread_counts& counted) {
+outcome store::remove(const request& what, thread_counts& counted) {
     const std::lock_guard held(lock_);
+    const std::uint32_t when = now();
     item it{};
-    const bool live = find_live(key, now(), it);
-    if (items_.contains(key) && !give_up(key)) return outcome::no_memory;
+    const bool live = find_live(what.key, when, it);
+    if (live && what.compares && it.head.cas != what.cas) {
+        counted.add(count::delete_misses);
+        return outcome::exists;
+    }
+    if (live && what.invalidates) {
+        item_head head = it.head;
+        head.cas = next_cas();
+        head.marks = (head.marks | mark_stale) & ~std::uint32_t{mark_sent};
+        if (what.touches) head.exptime = expiry_of(what.exptime, when);
+        begin_value(head);
+        value_ += it.value;
+        return keep(what.key, counted) ? outcome::done : outcome::no_memory;
+    }
+    if (items_.contains(what.key) && !give_up(what.key)) return outcome::no_memory;
     counted.add(live ? count::delete_hits : count::delete_misses);
     return live ? outcome::done : outcome::not_found;
 }

@@ -39,20 +39,27 @@ public:
     store& operator=(const store&) = delete;
 
     /// Calls visit(item_view) and returns true when the key is there. Ordering: 0 points.
-    template <class Visit> bool get(std::string_view key, thread_counts& counted, Visit&& visit);
     template <class Visit>
-    bool get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
-                       Visit&& visit);
+    bool get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen = false);
+    template <class Visit>
+    bool get_and_change(const request& what, thread_counts& counted, Visit&& visit);
 
     /// set, add, replace, cas, append, prepend. Ordering: 1 point, 2 in mode pmem; so below.
-    outcome write(const request& what, std::string_view value, thread_counts& counted);
-    outcome change_number(const request& what, thread_counts& counted, std::uint64_t& number);
+    outcome write(const request& what, std::string_view value, thread_counts& counted,
+                  change& done);
+    outcome change_number(const request& what, thread_counts& counted, change& done);
     outcome touch(std::string_view key, std::int64_t exptime, thread_counts& counted);
-    outcome remove(std::string_view key, thread_counts& counted);
+    outcome remove(const request& what, thread_counts& counted);
+    outcome remove(std::string_view key, thread_counts& counted) {
+        request plain;
+        plain.key = key;
+        return remove(plain, counted);
+    }
     void flush_all(std::int64_t delay_s);
 
     bool too_large(std::size_t key_bytes, std::size_t value_bytes) const noexcept {
-        return 48 + key_bytes + value_bytes + 2 > item_bytes_max_; // as in the other engines
+        return item_overhead_bytes + key_bytes + value_bytes + 2 >
+               item_bytes_max_; // as in the other engines
     }
 
     counter_board& counted() noexcept { return counters_; }
@@ -79,7 +86,7 @@ private:
         std::uint32_t flags;
         std::uint32_t exptime; // Unix second from which the item is gone; 0: never
         std::uint32_t stored;
-        std::uint32_t reserved;
+        std::uint32_t marks; // mark_stale and its like (face.hpp)
     };
     static_assert(sizeof(item_head) == 24 && std::is_trivially_copyable_v<item_head>);
     struct item {
@@ -98,8 +105,13 @@ private:
     store(hf::pool opened, const store_options& options, item_map items, flush_map flushes,
           item_map ballast);
     life life_of(const item_head& of, std::uint32_t when) const noexcept;
-    std::atomic<std::uint32_t>& used_at(std::string_view key) noexcept;
-    void mark_access(std::string_view key, std::uint32_t when) noexcept;
+    enum class use : std::uint8_t { stored, read, other };
+    std::atomic<std::uint64_t>& used_at(std::string_view key) noexcept;
+    void mark_access(std::string_view key, std::uint32_t when, use how) noexcept;
+    item_view view_of(std::string_view key, const item& it) noexcept;
+    static bool refuses(const item& it, const request& what) noexcept {
+        return what.compares && what.cas != 0 && it.head.cas != what.cas;
+    }
     std::uint32_t last_access(std::string_view key, const item_head& of) noexcept;
     std::uint64_t next_cas() noexcept { return cas_.fetch_add(1, std::memory_order_relaxed); }
     void count_dead(life how, thread_counts& counted);
@@ -115,7 +127,7 @@ private:
     bool evict_run(thread_counts& counted);
     bool evict_some(std::size_t bytes, thread_counts& counted);
     void fill_ballast();
-    bool touch_locked(std::string_view key, std::int64_t exptime, thread_counts& counted);
+    bool change_locked(const request& what, item_view& seen, thread_counts& counted);
     void forget_dead(std::string_view key, thread_counts& counted);
     template <class Visit> void walk(unsigned count, Visit&& visit);
 
@@ -129,7 +141,8 @@ private:
     std::atomic<std::uint64_t> cas_;
     // What flushes_ says, published after its commit.
     std::atomic<std::uint64_t> flush_cas_{0}, flush_times_{0};
-    std::vector<std::atomic<std::uint32_t>> used_; // by the key's hash: seconds, see (4)
+    // By the key's hash: [seconds:63][read since it was stored:1], see (4).
+    std::vector<std::atomic<std::uint64_t>> used_;
     std::mutex lock_;
     std::string hand_;  // where the next walk through the items begins
     std::string value_; // the bytes that keep() stores
@@ -137,7 +150,7 @@ private:
 };
 
 template <class Visit>
-bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
+bool store::get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen) {
     const std::uint32_t when = clock_();
     life how = life::live;
     bool there = false;
@@ -148,8 +161,8 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
             there = true;
             how = life_of(it.head, when);
             if (how == life::live) {
-                mark_access(key, when);
-                visit(item_view{it.value, it.head.flags, it.head.cas});
+                visit(view_of(key, it));
+                if (!unseen) mark_access(key, when, use::read);
                 counted.add(count::get_hits);
                 return true;
             }
@@ -164,14 +177,14 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
 }
 
 template <class Visit>
-bool store::get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
-                          Visit&& visit) {
+bool store::get_and_change(const request& what, thread_counts& counted, Visit&& visit) {
     const std::lock_guard held(lock_);
-    if (!touch_locked(key, exptime, counted)) return false;
-    const auto bytes = items_.get(key);
+    item_view view{};
+    if (!change_locked(what, view, counted)) return false;
+    const auto bytes = items_.get(what.key);
     if (!bytes) return false; // damaged
-    const item it = item_in(*bytes);
-    visit(item_view{it.value, it.head.flags, it.head.cas});
+    view.value = item_in(*bytes).value;
+    visit(view);
     return true;
 }
 

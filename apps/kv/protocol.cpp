@@ -59,7 +59,7 @@ request parse_storage(verb what, const words& w) noexcept {
     r.noreply = ends_in_noreply(w);
     r.key = w.at[1];
     std::int32_t value_bytes = 0;
-    if (r.key.size() > key_bytes_max || !parse_integer(w.at[2], r.flags) ||
+    if (r.key.size() > key_bytes_max || !parse_flags(w.at[2], r.flags) ||
         !parse_integer(w.at[3], r.exptime) || !parse_integer(w.at[4], value_bytes) ||
         (what == verb::cas && !parse_integer(w.at[5], r.cas)) || value_bytes < 0 ||
         value_bytes > std::numeric_limits<std::int32_t>::max() - 2)
@@ -163,6 +163,12 @@ request parse_rare(std::string_view command, std::string_view line,
     if (command == "verbosity") return parse_verbosity(w);
     if (command == "mn") return answer("MN\r\n");
     request r;
+    if (command.size() == 2 && command[0] == 'm' &&
+        std::string_view("gsdae").find(command[1]) != std::string_view::npos) {
+        r.what = verb::meta;
+        r.keys = line;
+        return r;
+    }
     if (command == "stats") {
         r.what = verb::stats;
         r.keys = rest;
@@ -233,6 +239,17 @@ bool may_be_long(std::string_view input) noexcept {
 
 bool parse_number(std::string_view text, std::uint64_t& number) noexcept {
     return parse_integer(text, number);
+}
+
+bool parse_signed(std::string_view text, std::int64_t& number) noexcept {
+    return parse_integer(text, number);
+}
+
+bool parse_flags(std::string_view text, std::uint32_t& flags) noexcept {
+    std::uint64_t all = 0;
+    if (!parse_integer(text, all)) return false;
+    flags = static_cast<std::uint32_t>(all);
+    return true;
 }
 
 std::size_t format_number(char* to, std::uint64_t number) noexcept {

@@ -31,10 +31,15 @@ enum class verb : std::uint8_t {
     incr,
     decr,
     touch,
-    remove,    // delete
-    flush_all, // 'exptime' is the delay
-    stats,     // 'keys' holds the words after the command
-    verbosity, // 'delta' is the level
+    remove,      // delete
+    flush_all,   // 'exptime' is the delay
+    stats,       // 'keys' holds the words after the command
+    verbosity,   // 'delta' is the level
+    meta_get,    // mg
+    meta_delete, // md
+    meta_delta,  // ma
+    meta_debug,  // me
+    meta,        // one of these or ms: 'keys' holds the line, parse_meta() understands it
     version,
     quit,
     close, // not our protocol (HTTP): hang up without an answer
@@ -53,6 +58,18 @@ struct request {
     std::string_view key;
     std::string_view keys; // retrieve: separated by spaces, none longer than the limit
     std::string_view reply;
+
+    // Said by meta commands only (meta.hpp).
+    bool compares = false;      // append, prepend, delete, incr, decr: the item must have 'cas'
+    bool invalidates = false;   // keep what is older, or is to be deleted, and mark it stale
+    bool vivifies = false;      // on a miss, make an item that lives 'made_exptime'
+    bool recaches = false;      // who meets less than 'recache_exptime' left wins
+    bool recaches_last = false; // counted after 'touches' has had its effect
+    bool unseen = false;        // this look is none that counts
+    bool binary_key = false;    // was sent in base64, and is to be sent back so
+    std::int64_t made_exptime = 0;
+    std::int64_t recache_exptime = 0;
+    std::uint64_t initial = 0; // of a number that is made
 };
 
 /// Whether a value follows the request's line.
@@ -76,6 +93,20 @@ std::string_view next_word(std::string_view& words) noexcept;
 
 /// A number as memcached reads one from a value: digits, then nothing or white space.
 bool parse_number(std::string_view text, std::uint64_t& number) noexcept;
+/// The same with a sign.
+bool parse_signed(std::string_view text, std::int64_t& number) noexcept;
+/// A client's flags: memcached takes any 64 bits and keeps the lower half.
+bool parse_flags(std::string_view text, std::uint32_t& flags) noexcept;
+
+/// The second from which an item is gone that a client gave this expiry time; 0: never.
+/// Memcached's rule: up to thirty days it counts from now, beyond that from 1970.
+inline std::uint32_t expiry_of(std::int64_t exptime, std::uint32_t now) noexcept {
+    constexpr std::int64_t relative_max_s = 60 * 60 * 24 * 30;
+    if (exptime == 0) return 0;
+    if (exptime < 0) return 1; // long gone
+    if (exptime <= relative_max_s) return now + static_cast<std::uint32_t>(exptime);
+    return exptime > UINT32_MAX ? UINT32_MAX : static_cast<std::uint32_t>(exptime);
+}
 
 /// "VALUE key flags bytes[ cas]\r\n" with the value and its line end.
 void append_value(byte_buffer& out, std::string_view key, std::uint32_t flags,

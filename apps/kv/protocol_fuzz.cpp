@@ -11,7 +11,7 @@
 // (3) A number that was parsed is printed and parsed again as itself, and a VALUE block has the
 //     length its parts add up to.
 #include "fuzz_pieces.hpp"
-#include "protocol.hpp"
+#include "meta.hpp"
 
 #include <cstdio>
 #include <cstdlib>
@@ -59,6 +59,23 @@ bool inside(std::string_view part, std::string_view whole) noexcept {
                             part.data() + part.size() <= whole.data() + whole.size());
 }
 
+// A key in base64 may have any bytes; its flags are the line's words all the same.
+void check_meta(std::string_view line) {
+    meta_request m;
+    parse_meta(line, m);
+    const request& r = m.asks;
+    require(r.key.size() <= key_bytes_max, "(2) a meta key beyond the limit");
+    require(m.passed_over_bytes <= 0x7fffffffU, "(2) a length beyond the limit");
+    require(r.what == verb::reply ? r.reply.ends_with("\r\n") : r.reply.empty(),
+            "(2) a meta request without an answer, or with one too early");
+    require(r.what == verb::reply || !r.key.empty(), "(2) a meta key is missing");
+    for (std::size_t i = m.first_flag; i < m.word_count; ++i)
+        require(inside(m.words[i], line), "(2) a flag outside the line");
+    byte_buffer out;
+    append_meta_flags(out, m, "stcflhOk", {.key = r.key, .binary_key = r.binary_key});
+    require(r.what == verb::reply || out.size() < 1024, "(3) flags of a reply without a limit");
+}
+
 void check_request(const request& r, std::string_view line) {
     require(inside(r.key, line) && inside(r.keys, line), "(2) a view outside the line");
     require(r.key.size() <= key_bytes_max, "(2) a key beyond the limit");
@@ -70,6 +87,7 @@ void check_request(const request& r, std::string_view line) {
                        r.what == verb::touch || r.what == verb::remove;
     require(r.what == verb::reply || named == !r.key.empty(), "(2) the key is missing");
     require(r.value_bytes <= 0x7fffffff - 2, "(2) a length beyond the limit");
+    if (r.what == verb::meta) check_meta(r.keys);
     if (r.what != verb::retrieve) return;
     std::string_view rest = r.keys;
     for (auto key = next_word(rest); !key.empty(); key = next_word(rest))

@@ -57,11 +57,16 @@ TEST(Protocol, WrongNumberOfWordsIsAnError) {
 TEST(Protocol, BadNumbersAreBadFormat) {
     for (const char* line :
          {"set k x 0 1", "set k 0 x 1", "set k 0 0 x", "set k 0 0 -1", "set k -1 0 1",
-          "set k 4294967296 0 1", "set k 0 0 2147483646", "cas k 0 0 1 x"})
+          "set k 18446744073709551616 0 1", "set k 0 0 2147483646", "cas k 0 0 1 x"})
         EXPECT_EQ(parse(line).reply, reply::bad_format) << line;
     EXPECT_EQ(parse("incr k x").reply, reply::bad_delta);
     EXPECT_EQ(parse("touch k x").reply, reply::bad_exptime);
     EXPECT_EQ(parse("delete k 1").reply, reply::bad_delete);
+}
+
+TEST(Protocol, FlagsKeepTheLowerHalfOf64Bits) {
+    EXPECT_EQ(parse("set k 4294967295 0 1").flags, 4294967295U);
+    EXPECT_EQ(parse("set k 4294967297 0 1").flags, 1U);
 }
 
 TEST(Protocol, KeysEndAt250Bytes) {

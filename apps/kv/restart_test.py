@@ -15,7 +15,7 @@ import subprocess
 import sys
 import threading
 
-from kv_testing import Folder, Server, check
+from kv_testing import Folder, Server, check, check_pool
 
 try:
     from pymemcache.client.base import Client
@@ -122,14 +122,6 @@ def write_and_kill(server, writers, count):
         thread.join()
     check(enough, f"{count} acknowledgements in time")
     return acknowledgements.count
-
-
-def check_pool(checker, pool):
-    """Opens the pool, recovery included; what was found in it, by name."""
-    run = subprocess.run([checker, pool], stdout=subprocess.PIPE, text=True, timeout=60)
-    words = run.stdout.split()
-    check(run.returncode == 0, f"a whole pool: {run.stdout}")
-    return {name: int(number) for name, number in zip(words[::2], words[1::2])}
 
 
 def die_in_sections(program, checker, folder):

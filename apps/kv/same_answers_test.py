@@ -7,11 +7,9 @@ the same. CAS numbers differ by design and are replaced before the comparison.
 """
 
 import re
-import socket
-import subprocess
 import sys
 
-from kv_testing import Folder, Server, check, needs
+from kv_testing import Folder, Memcached, Server, check, needs, talk
 
 K250, K251 = b"k" * 250, b"k" * 251
 
@@ -19,6 +17,8 @@ CONVERSATIONS = [
     b"set a 1 0 3\r\nabc\r\nget a\r\ngets a\r\nget a b a\r\n",
     b"set a 0 0 3\nabc\r\nget a\n",
     b"set a 4294967295 0 0\r\n\r\nget a\r\n",
+    b"set a 4294967296 0 1\r\nx\r\nget a\r\n", b"set a 18446744073709551615 0 1\r\nx\r\nget a\r\n",
+    b"set a 18446744073709551616 0 1\r\nx\r\nget a\r\n",
     b"set a -1 0 1\r\nx\r\n", b"set a x 0 1\r\n", b"set a 0 x 1\r\n", b"set a 0 0 x\r\n",
     b"set a 0 0 -1\r\n", b"set a 0 0\r\n", b"set a 0 0 1 2 3\r\n", b"set\r\n", b"set a\r\n",
     b"set a 0 0 3\r\nabcd\r\nget a\r\n", b"set a 0 0 3\r\nabcXXget a\r\n",
@@ -66,28 +66,6 @@ CONVERSATIONS = [
 ]
 
 
-def talk(address, request, bytewise):
-    with socket.create_connection(address) as client:
-        client.settimeout(30)
-        try:
-            if bytewise:
-                client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                for i in range(len(request)):
-                    client.sendall(request[i:i + 1])
-            else:
-                client.sendall(request)
-            client.shutdown(socket.SHUT_WR)
-        except (BrokenPipeError, ConnectionResetError, OSError):
-            pass  # the server hung up first: what it said counts
-        answer = b""
-        try:
-            while piece := client.recv(1 << 16):
-                answer += piece
-        except ConnectionResetError:
-            pass
-        return answer
-
-
 def comparable(answer):
     return re.sub(rb"(VALUE \S+ \d+ \d+) \d+\r\n", rb"\1 CAS\r\n", answer)
 
@@ -98,43 +76,25 @@ def answer_of(address, request, bytewise):
     return comparable(talk(address, request, bytewise))
 
 
-def start_memcached():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    process = subprocess.Popen(["memcached", "-u", "root", "-l", "127.0.0.1", "-p", str(port), "-U", "0"])
-    while process.poll() is None:
-        try:
-            socket.create_connection(("127.0.0.1", port)).close()
-            return process, ("127.0.0.1", port)
-        except ConnectionRefusedError:
-            pass
-    sys.exit("memcached did not start")
-
-
 def main():
     needs("memcached")
     different = 0
-    memcached, reference = start_memcached()
-    try:
-        with Folder() as folder, Server(sys.argv[1], folder / "pool.hf") as server:
-            for request in CONVERSATIONS:
-                for bytewise in (False, True) if len(request) < 200 else (False,):
-                    ours = answer_of(server.address, request, bytewise)
-                    # memcached's answers vary: a number that an earlier response still holds is
-                    # made anew by 'decr', shorter, where it is otherwise padded in place.
-                    theirs = [answer_of(reference, request, bytewise)]
-                    while theirs[-1] != ours and len(theirs) < 10:
-                        theirs.append(answer_of(reference, request, bytewise))
-                    if theirs[-1] == ours:
-                        continue
-                    different += 1
-                    print(f"to {request[:120]!r}{' bytewise' if bytewise else ''}\n"
-                          f"  memcached   {theirs[0][:300]!r}\n  holdfast-kv {ours[:300]!r}")
-            check(server.process.poll() is None, "the server lives")
-    finally:
-        memcached.kill()
-        memcached.wait()
+    with Memcached() as memcached, Folder() as folder, \
+            Server(sys.argv[1], folder / "pool.hf") as server:
+        for request in CONVERSATIONS:
+            for bytewise in (False, True) if len(request) < 200 else (False,):
+                ours = answer_of(server.address, request, bytewise)
+                # memcached's answers vary: a number that an earlier response still holds is
+                # made anew by 'decr', shorter, where it is otherwise padded in place.
+                theirs = [answer_of(memcached.address, request, bytewise)]
+                while theirs[-1] != ours and len(theirs) < 10:
+                    theirs.append(answer_of(memcached.address, request, bytewise))
+                if theirs[-1] == ours:
+                    continue
+                different += 1
+                print(f"to {request[:120]!r}{' bytewise' if bytewise else ''}\n"
+                      f"  memcached   {theirs[0][:300]!r}\n  holdfast-kv {ours[:300]!r}")
+        check(server.process.poll() is None, "the server lives")
     print(f"{len(CONVERSATIONS)} conversations, {different} answered differently")
     check(different == 0, "same answers")
 

@@ -30,7 +30,16 @@ HF_TXFUNC void remove_item(structures::hash_table* table, item* old) noexcept {
 
 HF_TXFUNC void set_exptime(item* of, std::uint32_t exptime) noexcept { of->exptime = exptime; }
 
-HF_TXFUNC void set_number(item* of, std::uint64_t number, std::uint64_t cas) noexcept {
+HF_TXFUNC void set_state(item* of, std::uint32_t exptime, std::uint8_t marks,
+                         std::uint64_t cas) noexcept {
+    of->exptime = exptime;
+    of->marks = marks;
+    hf::crash_point("kv_state");
+    of->cas = cas;
+}
+
+HF_TXFUNC void set_number(item* of, std::uint64_t number, std::uint64_t cas,
+                          std::uint32_t exptime) noexcept {
     char* const digits = of->bytes() + of->key_bytes;
     const std::uint32_t room = of->value_bytes;
     std::uint32_t length = 1;
@@ -40,6 +49,7 @@ HF_TXFUNC void set_number(item* of, std::uint64_t number, std::uint64_t cas) noe
     for (std::uint32_t at = length; at < room; ++at) digits[at] = ' ';
     hf::crash_point("kv_number");
     of->cas = cas;
+    if (of->exptime != exptime) of->exptime = exptime;
 }
 
 HF_TXFUNC void set_flush(kv_root* root, std::uint64_t cas, std::uint64_t times) noexcept {

@@ -24,10 +24,14 @@ HF_TXFUNC void replace_item(structures::hash_table* table, item* old, item* fres
 HF_TXFUNC void remove_item(structures::hash_table* table, item* old) noexcept;
 
 HF_TXFUNC void set_exptime(item* of, std::uint32_t exptime) noexcept;
+/// What meta commands change of an item that keeps its value.
+HF_TXFUNC void set_state(item* of, std::uint32_t exptime, std::uint8_t marks,
+                         std::uint64_t cas) noexcept;
 /// Writes 'number' in digits over the value, padded with spaces to its length.
 ///
 /// Requires: the value has room for the digits.
-HF_TXFUNC void set_number(item* of, std::uint64_t number, std::uint64_t cas) noexcept;
+HF_TXFUNC void set_number(item* of, std::uint64_t number, std::uint64_t cas,
+                          std::uint32_t exptime) noexcept;
 
 /// No lock of an instance is needed; callers of this one exclude each other.
 HF_TXFUNC void set_flush(kv_root* root, std::uint64_t cas, std::uint64_t times) noexcept;

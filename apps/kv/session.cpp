@@ -35,7 +35,9 @@ session::progress session::run(std::string_view input, byte_buffer& out,
         if (serving_->verbosity.load(std::memory_order_relaxed) > 1)
             std::fprintf(stderr, "<%d %.*s\n", number_, static_cast<int>(line.size()), line.data());
         if (carries_value(r.what)) {
-            if (!value_request(r, rest, length, out, p)) return p;
+            if (!value_request(r, nullptr, rest, length, out, p)) return p;
+        } else if (r.what == verb::meta) {
+            if (!meta_command(rest, r.keys, length, out, p)) return p;
         } else if (r.what == verb::retrieve) {
             if (!retrieve(r, line, out, out_bytes_max)) {
                 p.paused = true;
@@ -53,13 +55,32 @@ session::progress session::run(std::string_view input, byte_buffer& out,
 }
 
 // False: the value has not fully arrived.
-bool session::value_request(const request& r, std::string_view rest, std::size_t line,
-                            byte_buffer& out, progress& p) {
+bool session::meta_command(std::string_view rest, std::string_view line, std::size_t length,
+                           byte_buffer& out, progress& p) {
+    meta_request m;
+    parse_meta(line, m);
+    if (carries_value(m.asks.what)) return value_request(m.asks, &m, rest, length, out, p);
+    p.consumed += length;
+    switch (m.asks.what) {
+    case verb::meta_get: meta_get(m, out); break;
+    case verb::meta_delete: meta_delete(m, out); break;
+    case verb::meta_delta: meta_delta(m, out); break;
+    case verb::meta_debug: meta_debug(m, out); break;
+    default: // errors are never quiet
+        out.append(m.asks.reply);
+        swallow_ = m.passed_over_bytes;
+    }
+    return true;
+}
+
+// False: the value has not fully arrived.
+bool session::value_request(const request& r, const meta_request* meta, std::string_view rest,
+                            std::size_t line, byte_buffer& out, progress& p) {
     store& items = *serving_->items;
     if (items.too_large(r.key.size(), r.value_bytes)) {
         counted_->add(count::store_too_large);
         // A client that cannot store the new value must not read the old one.
-        if (r.what == verb::set) items.remove(r.key, *counted_);
+        if (r.what == verb::set || meta != nullptr) items.remove(r.key, *counted_);
         if (!r.noreply) out.append(reply::too_large);
         swallow_ = std::size_t{r.value_bytes} + 2;
         p.consumed += line;
@@ -72,16 +93,31 @@ bool session::value_request(const request& r, std::string_view rest, std::size_t
     }
     p.consumed += whole;
     const std::string_view value = rest.substr(line, r.value_bytes);
-    std::string_view answer = reply::bad_chunk;
+    std::string_view answer = reply::bad_chunk; // also when a meta command is to be quiet
     if (rest.substr(line + r.value_bytes, 2) == "\r\n") {
-        const outcome result = items.write(r, value, *counted_);
-        if (result == outcome::no_memory && r.what == verb::set) items.remove(r.key, *counted_);
+        change done;
+        const outcome result = items.write(r, value, *counted_, done);
+        if (result == outcome::no_memory && (r.what == verb::set || meta != nullptr))
+            items.remove(r.key, *counted_);
+        if (meta != nullptr) {
+            meta_set_reply(*meta, result, done, out);
+            return true;
+        }
         answer = words_for(result, r);
     } else {
         counted_->add(count::cmd_set);
     }
     if (!r.noreply) out.append(answer);
     return true;
+}
+
+template <class Visit>
+bool session::touch(std::string_view key, const request& r, Visit&& visit) {
+    request one = r;
+    one.key = key;
+    const bool there = serving_->items->get_and_change(one, *counted_, visit);
+    counted_->add(there ? count::touch_hits : count::touch_misses);
+    return there;
 }
 
 // False: the output is full, more keys are to be served.
@@ -93,9 +129,8 @@ bool session::retrieve(const request& r, std::string_view line, byte_buffer& out
         const auto visit = [&](const item_view& found) {
             append_value(out, key, found.flags, found.value, r.with_cas ? &found.cas : nullptr);
         };
-        if (!r.touches) counted_->add(count::cmd_get);
-        const bool there = r.touches ? items.get_and_touch(key, r.exptime, *counted_, visit)
-                                     : items.get(key, *counted_, visit);
+        counted_->add(r.touches ? count::cmd_touch : count::cmd_get);
+        const bool there = r.touches ? touch(key, r, visit) : items.get(key, *counted_, visit);
         if (!there && items.damaged(key)) { // no miss: nobody knows
             served_ = 0;
             out.append(reply::damaged);
@@ -118,11 +153,11 @@ void session::simple_request(const request& r, byte_buffer& out, progress& p) {
     switch (r.what) {
     case verb::incr:
     case verb::decr: {
-        std::uint64_t number = 0;
-        const outcome result = items.change_number(r, *counted_, number);
+        change done;
+        const outcome result = items.change_number(r, *counted_, done);
         answer = words_for(result, r);
         if (result == outcome::done) {
-            const std::size_t digits = format_number(number_text, number);
+            const std::size_t digits = format_number(number_text, done.number);
             number_text[digits] = '\r';
             number_text[digits + 1] = '\n';
             answer = {number_text, digits + 2};
@@ -130,7 +165,7 @@ void session::simple_request(const request& r, byte_buffer& out, progress& p) {
         break;
     }
     case verb::touch: answer = words_for(items.touch(r.key, r.exptime, *counted_), r); break;
-    case verb::remove: answer = words_for(items.remove(r.key, *counted_), r); break;
+    case verb::remove: answer = words_for(items.remove(r, *counted_), r); break;
     case verb::flush_all:
         counted_->add(count::cmd_flush);
         items.flush_all(r.exptime);

@@ -8,6 +8,7 @@
 //     the output never exceeds the limit by more than one item.
 #pragma once
 
+#include "meta.hpp"
 #include "service.hpp"
 #include "store.hpp"
 
@@ -35,10 +36,21 @@ public:
     bool swallowing() const noexcept { return swallow_ > 0; }
 
 private:
-    bool value_request(const request& r, std::string_view rest, std::size_t line, byte_buffer& out,
-                       progress& p);
+    /// 'meta' when the request is one; its answers have other words.
+    bool value_request(const request& r, const meta_request* meta, std::string_view rest,
+                       std::size_t line, byte_buffer& out, progress& p);
+    bool meta_command(std::string_view rest, std::string_view line, std::size_t length,
+                      byte_buffer& out, progress& p);
+    // session_meta.cpp
+    void meta_get(const meta_request& m, byte_buffer& out);
+    static void meta_set_reply(const meta_request& m, outcome result, const change& done,
+                               byte_buffer& out);
+    void meta_delete(const meta_request& m, byte_buffer& out);
+    void meta_delta(const meta_request& m, byte_buffer& out);
+    void meta_debug(const meta_request& m, byte_buffer& out);
     bool retrieve(const request& r, std::string_view line, byte_buffer& out,
                   std::size_t out_bytes_max);
+    template <class Visit> bool touch(std::string_view key, const request& r, Visit&& visit);
     void simple_request(const request& r, byte_buffer& out, progress& p);
     static std::string_view words_for(outcome result, const request& r) noexcept;
 

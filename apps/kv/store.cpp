@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <random>
+#include <utility>
 
 namespace hf::kv {
 namespace {
@@ -27,7 +28,7 @@ void fill(item& it, std::string_view key, std::uint64_t hash, std::uint32_t now)
     it.stored = it.last_access = now;
     it.value_bytes = 0;
     it.key_bytes = static_cast<std::uint16_t>(key.size());
-    it.reserved = 0;
+    it.marks = it.fetched = 0;
     std::memcpy(it.bytes(), key.data(), key.size());
 }
 
@@ -117,6 +118,28 @@ void store::mark_access(item& it, std::uint32_t now) noexcept {
     if (last.load(std::memory_order_relaxed) != now) last.store(now, std::memory_order_relaxed);
 }
 
+void store::mark_fetched(item& it, std::uint32_t now) noexcept {
+    mark_access(it, now);
+    const std::atomic_ref<std::uint8_t> fetched(it.fetched);
+    if (fetched.load(std::memory_order_relaxed) == 0) fetched.store(1, std::memory_order_relaxed);
+}
+
+item_view store::view_of(const item& it) noexcept {
+    // Readers of the same item may be writing the hints.
+    auto& hints = const_cast<item&>(it);
+    return {.value = it.value(),
+            .flags = it.flags,
+            .cas = it.cas,
+            .exptime = it.exptime,
+            .marks = it.marks,
+            .fetched = std::atomic_ref(hints.fetched).load(std::memory_order_relaxed) != 0,
+            .last_access = std::atomic_ref(hints.last_access).load(std::memory_order_relaxed)};
+}
+
+void store::unstage_unused(item* fresh) noexcept {
+    if (fresh != nullptr) unstage(pool_, fresh);
+}
+
 void store::count_dead(life how, thread_counts& counted) {
     counted.add(how == life::expired ? count::get_expired : count::get_flushed);
 }
@@ -159,10 +182,26 @@ void store::forget_dead(std::string_view key, std::uint64_t hash, thread_counts&
     counted.add(count::reclaimed);
 }
 
-outcome store::write(const request& what, std::string_view value, thread_counts& counted) {
+// cas. An older content may yet be kept, as one that is stale: then the client that is renewing the
+// item is not disturbed.
+outcome store::decide_cas(const request& what, const item* old, item& fresh,
+                          thread_counts& counted) {
+    const bool equal = old != nullptr && old->cas == what.cas;
+    counted.add(old == nullptr ? count::cas_misses : equal ? count::cas_hits : count::cas_badval);
+    if (old == nullptr) return outcome::not_found;
+    if (equal) return outcome::stored;
+    if (!what.invalidates || what.cas > old->cas) return outcome::exists;
+    fresh.exptime = old->exptime;
+    fresh.marks = static_cast<std::uint8_t>(fresh.marks | mark_stale | (old->marks & mark_sent));
+    stage_persist(pool_, &fresh, sizeof fresh);
+    return outcome::stored;
+}
+
+outcome store::write(const request& what, std::string_view value, thread_counts& counted,
+                     change& done) {
     counted.add(count::cmd_set);
     if (what.what == verb::append || what.what == verb::prepend)
-        return extend(what, value, counted);
+        return extend(what, value, counted, done);
     item* const fresh = stage(what.key.size(), value.size(), counted);
     if (fresh == nullptr) {
         counted.add(count::store_no_memory);
@@ -173,6 +212,7 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     fill(*fresh, what.key, hash, when);
     fresh->flags = what.flags;
     fresh->exptime = expiry_of(what.exptime, when);
+    fresh->marks = what.binary_key ? mark_binary : 0;
     fresh->value_bytes = static_cast<std::uint32_t>(value.size());
     stage_copy(pool_, fresh->bytes() + what.key.size(), value.data(), value.size());
     fresh->cas = next_cas();
@@ -191,14 +231,10 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     outcome decided = outcome::stored;
     if (what.what == verb::add && present) decided = outcome::not_stored;
     if (what.what == verb::replace && !present) decided = outcome::not_stored;
-    if (what.what == verb::cas) {
-        if (!present) decided = outcome::not_found;
-        else if (old->cas != what.cas) decided = outcome::exists;
-        counted.add(!present                     ? count::cas_misses
-                    : decided == outcome::exists ? count::cas_badval
-                                                 : count::cas_hits);
-    }
+    if (what.what == verb::cas)
+        decided = decide_cas(what, present ? old : nullptr, *fresh, counted);
     if (decided == outcome::stored) {
+        done.cas = fresh->cas;
         link(in, old, fresh, counted);
         return decided;
     }
@@ -210,7 +246,8 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
 
 // The block's size depends on the value it extends: look, stage without the lock (upholds 2), and
 // start again when the value has changed its length meanwhile.
-outcome store::extend(const request& what, std::string_view value, thread_counts& counted) {
+outcome store::extend(const request& what, std::string_view value, thread_counts& counted,
+                      change& done) {
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
     for (;;) {
@@ -219,7 +256,9 @@ outcome store::extend(const request& what, std::string_view value, thread_counts
         const item* seen = find(in, what.key, hash);
         const bool live = seen != nullptr && life_of(*seen, now()) == life::live;
         const std::size_t old_bytes = live ? seen->value_bytes : 0;
+        const bool refused = live && refuses(*seen, what);
         looking.unlock();
+        if (refused) return outcome::exists;
         if (!live || too_large(what.key.size(), old_bytes + value.size()))
             return outcome::not_stored;
         item* const fresh = stage(what.key.size(), old_bytes + value.size(), counted);
@@ -228,7 +267,8 @@ outcome store::extend(const request& what, std::string_view value, thread_counts
         const std::uint32_t when = now();
         std::unique_lock held(in.lock);
         item* const old = find(in, what.key, hash);
-        if (old == nullptr || life_of(*old, when) != life::live || old->value_bytes != old_bytes) {
+        if (old == nullptr || life_of(*old, when) != life::live || old->value_bytes != old_bytes ||
+            refuses(*old, what)) {
             held.unlock();
             unstage(pool_, fresh);
             continue;
@@ -243,91 +283,144 @@ outcome store::extend(const request& what, std::string_view value, thread_counts
         std::memcpy(behind ? to : to + value.size(), old->value().data(), old_bytes);
         std::memcpy(behind ? to + old_bytes : to, value.data(), value.size());
         stage_persist(pool_, fresh, item_bytes(fresh->key_bytes, fresh->value_bytes));
+        done.cas = fresh->cas;
         link(in, old, fresh, counted);
         return outcome::stored;
     }
 }
 
-outcome store::change_number(const request& what, thread_counts& counted, std::uint64_t& number) {
+// Stores done.number, where 'old' has it or in 'fresh', which is then used up. Null: the digits need a
+// block that was not staged.
+item* store::number_in(const request& what, item* old, item*& fresh, std::uint32_t when,
+                       thread_counts& counted, change& done) {
+    char digits[20];
+    const std::size_t length = format_number(digits, done.number);
+    const std::uint64_t hash = hash_of(what.key);
+    done.made = old == nullptr || life_of(*old, when) != life::live;
+    done.exptime = done.made ? 0 : old->exptime;
+    const std::uint32_t exptime = done.made      ? expiry_of(what.made_exptime, when)
+                                  : what.touches ? expiry_of(what.exptime, when)
+                                                 : old->exptime;
+    if (!done.made && length <= old->value_bytes) {
+        done.cas = next_cas();
+        set_number(old, done.number, done.cas, exptime);
+        mark_access(*old, when);
+        return old;
+    }
+    if (fresh == nullptr) return nullptr;
+    item* const made = std::exchange(fresh, nullptr);
+    fill(*made, what.key, hash, when);
+    if (!done.made) {
+        made->flags = old->flags;
+        made->marks = old->marks;
+        made->fetched = std::atomic_ref(old->fetched).load(std::memory_order_relaxed);
+    }
+    made->exptime = exptime;
+    made->cas = done.cas = next_cas();
+    made->value_bytes = static_cast<std::uint32_t>(length);
+    std::memcpy(made->bytes() + what.key.size(), digits, length);
+    stage_persist(pool_, made, item_bytes(what.key.size(), length));
+    link(at(hash), old, made, counted);
+    return made;
+}
+
+outcome store::change_number(const request& what, thread_counts& counted, change& done) {
     const bool up = what.what == verb::incr;
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
     item* fresh = nullptr; // staged when the digits turn out to need more room
     for (;;) {
-        const std::uint32_t when = now();
         std::unique_lock held(in.lock);
         if (!believed(in)) return outcome::damaged;
         item* const old = find(in, what.key, hash);
+        const std::uint32_t when = now();
+        const bool live = old != nullptr && life_of(*old, when) == life::live;
         outcome decided = outcome::done;
-        if (old == nullptr || life_of(*old, when) != life::live) decided = outcome::not_found;
-        else if (!parse_number(old->value(), number)) decided = outcome::not_a_number;
-        char digits[20];
-        std::size_t length = 0;
-        if (decided == outcome::done) {
-            if (up) number += what.delta;
-            else number = number < what.delta ? 0 : number - what.delta;
-            length = format_number(digits, number);
-            if (length <= old->value_bytes) {
-                set_number(old, number, next_cas());
-                mark_access(*old, when);
-            } else if (fresh == nullptr) { // (2): stage without the lock, then look again
-                held.unlock();
-                fresh = stage(what.key.size(), sizeof digits, counted);
-                if (fresh == nullptr) return outcome::no_memory;
-                continue;
-            } else {
-                fill(*fresh, what.key, hash, when);
-                fresh->flags = old->flags;
-                fresh->exptime = old->exptime;
-                fresh->cas = next_cas();
-                fresh->value_bytes = static_cast<std::uint32_t>(length);
-                std::memcpy(fresh->bytes() + what.key.size(), digits, length);
-                stage_persist(pool_, fresh, item_bytes(what.key.size(), length));
-                link(in, old, fresh, counted);
-                fresh = nullptr;
-            }
-        }
+        if (!live && what.vivifies) done.number = what.initial;
+        else if (!live) decided = outcome::not_found;
+        else if (!may_be_number(old->value_bytes)) decided = outcome::not_a_number;
+        else if (refuses(*old, what)) decided = outcome::exists;
+        else if (!parse_number(old->value(), done.number)) decided = outcome::not_a_number;
+        else if (up) done.number += what.delta;
+        else done.number = done.number < what.delta ? 0 : done.number - what.delta;
+        const bool stored =
+            decided == outcome::done && number_in(what, old, fresh, when, counted, done) != nullptr;
         held.unlock();
-        if (fresh != nullptr) unstage(pool_, fresh);
-        if (decided == outcome::done) counted.add(up ? count::incr_hits : count::decr_hits);
+        if (decided == outcome::done && !stored) { // (2): stage without the lock, then look again
+            fresh = stage(what.key.size(), 20, counted);
+            if (fresh == nullptr) return outcome::no_memory;
+            continue;
+        }
+        unstage_unused(fresh);
+        if (live && decided == outcome::done) counted.add(up ? count::incr_hits : count::decr_hits);
         if (decided == outcome::not_found)
             counted.add(up ? count::incr_misses : count::decr_misses);
         return decided;
     }
 }
 
-item* store::touch_locked(instance& in, std::string_view key, std::uint64_t hash,
-                          std::int64_t exptime, thread_counts& counted) {
+// The item, changed as state_after() says; made of 'fresh' when there is none, which is then used up.
+// Null: there is none. 'seen' is the item as it was, but for what it says of the change.
+item* store::change_locked(instance& in, const request& what, std::uint64_t hash, item*& fresh,
+                           item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();
-    counted.add(count::cmd_touch);
-    item* const it = find(in, key, hash);
-    if (it == nullptr || life_of(*it, when) != life::live) {
-        counted.add(count::touch_misses);
-        return nullptr;
+    item* it = find(in, what.key, hash);
+    const bool live = it != nullptr && life_of(*it, when) == life::live;
+    if (!live && fresh == nullptr) return nullptr;
+    item* const old = it;
+    if (!live) {
+        it = std::exchange(fresh, nullptr);
+        fill(*it, what.key, hash, when);
+        it->cas = next_cas();
     }
-    const std::uint32_t until = expiry_of(exptime, when);
-    if (it->exptime != until) set_exptime(it, until);
-    mark_access(*it, when);
-    counted.add(count::touch_hits);
+    seen = view_of(*it);
+    const item_state next = state_after(what, {it->exptime, it->marks}, !live, when);
+    if (!live) {
+        it->exptime = next.exptime;
+        it->marks = next.marks;
+        stage_persist(pool_, it, item_bytes(what.key.size(), 0));
+        link(in, old, it, counted);
+    } else if (next.marks != it->marks) {
+        set_state(it, next.exptime, next.marks, it->cas);
+    } else if (next.exptime != it->exptime) {
+        set_exptime(it, next.exptime);
+    }
+    seen.made = !live;
+    seen.won = next.won;
+    if (!what.unseen) mark_fetched(*it, when);
     return it;
 }
 
 outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
-    const std::uint64_t hash = hash_of(key);
-    instance& in = at(hash);
-    const std::lock_guard held(in.lock);
-    if (!believed(in)) return outcome::damaged;
-    return touch_locked(in, key, hash, exptime, counted) != nullptr ? outcome::done
-                                                                    : outcome::not_found;
+    request what;
+    what.key = key;
+    what.touches = true;
+    what.exptime = exptime;
+    counted.add(count::cmd_touch);
+    const bool there = get_and_change(what, counted, [](const item_view&) {});
+    counted.add(there ? count::touch_hits : count::touch_misses);
+    if (there) return outcome::done;
+    return damaged(key) ? outcome::damaged : outcome::not_found;
 }
 
-outcome store::remove(std::string_view key, thread_counts& counted) {
-    const std::uint64_t hash = hash_of(key);
+outcome store::remove(const request& what, thread_counts& counted) {
+    const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
     if (!believed(in)) return outcome::damaged;
-    item* const it = find(in, key, hash);
-    const bool live = it != nullptr && life_of(*it, now()) == life::live;
+    item* const it = find(in, what.key, hash);
+    const std::uint32_t when = now();
+    const bool live = it != nullptr && life_of(*it, when) == life::live;
+    if (live && what.compares && it->cas != what.cas) {
+        counted.add(count::delete_misses);
+        return outcome::exists;
+    }
+    if (live && what.invalidates) {
+        const auto marks = static_cast<std::uint8_t>((it->marks | mark_stale) & ~mark_sent);
+        set_state(it, what.touches ? expiry_of(what.exptime, when) : it->exptime, marks,
+                  next_cas());
+        return outcome::done;
+    }
     if (it != nullptr) unlink(in, it);
     counted.add(live ? count::delete_hits : count::delete_misses);
     return live ? outcome::done : outcome::not_found;

@@ -46,22 +46,30 @@ public:
     /// 'counted' is the calling thread's.
     ///
     /// Ordering: 0 points.
-    template <class Visit> bool get(std::string_view key, thread_counts& counted, Visit&& visit);
-    /// get, and touch in the same step.
-    ///
-    /// Ordering: those of one section.
     template <class Visit>
-    bool get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
-                       Visit&& visit);
+    bool get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen = false);
+    /// get, with what the request says of expiry times, of making an item on a miss and of winning
+    /// (state_after()), in the same step.
+    ///
+    /// Ordering: those of one section, none when nothing changes; one more for an item that is made.
+    /// Counts:   no hit and no miss; the caller knows which.
+    template <class Visit>
+    bool get_and_change(const request& what, thread_counts& counted, Visit&& visit);
 
     /// set, add, replace, cas, append, prepend.
     ///
     /// Ordering: those of one section, and one to make the item durable (pmem mode).
-    outcome write(const request& what, std::string_view value, thread_counts& counted);
-    /// incr, decr: 'number' is the result.
-    outcome change_number(const request& what, thread_counts& counted, std::uint64_t& number);
+    outcome write(const request& what, std::string_view value, thread_counts& counted,
+                  change& done);
+    /// incr, decr.
+    outcome change_number(const request& what, thread_counts& counted, change& done);
     outcome touch(std::string_view key, std::int64_t exptime, thread_counts& counted);
-    outcome remove(std::string_view key, thread_counts& counted);
+    outcome remove(const request& what, thread_counts& counted);
+    outcome remove(std::string_view key, thread_counts& counted) {
+        request plain;
+        plain.key = key;
+        return remove(plain, counted);
+    }
     /// Everything stored before now, or before 'delay_s' from now, is gone from then on.
     void flush_all(std::int64_t delay_s);
 
@@ -123,14 +131,24 @@ private:
     static item* find(const instance& in, std::string_view key, std::uint64_t hash) noexcept;
     life life_of(const item& it, std::uint32_t now) const noexcept;
     static void mark_access(item& it, std::uint32_t now) noexcept;
+    static void mark_fetched(item& it, std::uint32_t now) noexcept;
+    static item_view view_of(const item& it) noexcept;
+    static bool refuses(const item& it, const request& what) noexcept {
+        return what.compares && what.cas != 0 && it.cas != what.cas;
+    }
     std::uint64_t next_cas() noexcept { return cas_.fetch_add(1, std::memory_order_relaxed); }
     void renew_if_flushed(item& fresh);
     void forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted);
     void count_dead(life how, thread_counts& counted);
 
-    item* touch_locked(instance& in, std::string_view key, std::uint64_t hash, std::int64_t exptime,
-                       thread_counts& counted);
-    outcome extend(const request& what, std::string_view value, thread_counts& counted);
+    item* change_locked(instance& in, const request& what, std::uint64_t hash, item*& fresh,
+                        item_view& seen, thread_counts& counted);
+    outcome decide_cas(const request& what, const item* old, item& fresh, thread_counts& counted);
+    outcome extend(const request& what, std::string_view value, thread_counts& counted,
+                   change& done);
+    item* number_in(const request& what, item* old, item*& fresh, std::uint32_t when,
+                    thread_counts& counted, change& done);
+    void unstage_unused(item* fresh) noexcept;
     void link(instance& in, item* old, item* fresh, thread_counts& counted);
     void insert(instance& in, item* fresh);
     static void unlink(instance& in, item* old);
@@ -184,7 +202,7 @@ private:
 
 // A reader copies under the lock, so that no block it looks at is freed meanwhile.
 template <class Visit>
-bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
+bool store::get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen) {
     const std::uint64_t hash = hash_of(key);
     instance& in = at(hash);
     const std::uint32_t when = clock_();
@@ -192,8 +210,8 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
     std::shared_lock held(in.lock); // also when 'visit' finds no memory and throws
     item* const it = believed(in) ? find(in, key, hash) : nullptr;
     if (it != nullptr && (how = life_of(*it, when)) == life::live) {
-        mark_access(*it, when);
-        visit(item_view{it->value(), it->flags, it->cas});
+        visit(view_of(*it));
+        if (!unseen) mark_fetched(*it, when);
         held.unlock();
         counted.add(count::get_hits);
         return true;
@@ -208,15 +226,23 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit) {
 }
 
 template <class Visit>
-bool store::get_and_touch(std::string_view key, std::int64_t exptime, thread_counts& counted,
-                          Visit&& visit) {
-    const std::uint64_t hash = hash_of(key);
+bool store::get_and_change(const request& what, thread_counts& counted, Visit&& visit) {
+    const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
-    const std::lock_guard held(in.lock);
-    item* const it = believed(in) ? touch_locked(in, key, hash, exptime, counted) : nullptr;
-    if (it == nullptr) return false;
-    visit(item_view{it->value(), it->flags, it->cas});
-    return true;
+    item* fresh = nullptr; // staged when there turns out to be none
+    for (;;) {
+        std::unique_lock held(in.lock);
+        const bool seen = believed(in);
+        item_view view{};
+        item* const it = seen ? change_locked(in, what, hash, fresh, view, counted) : nullptr;
+        if (it != nullptr) visit(view);
+        held.unlock();
+        const bool again = it == nullptr && seen && what.vivifies && fresh == nullptr;
+        if (again) fresh = stage(what.key.size(), 0, counted); // (2): then look again
+        if (again && fresh != nullptr) continue;
+        if (!again) unstage_unused(fresh);
+        return it != nullptr;
+    }
 }
 
 } // namespace hf::kv

@@ -340,19 +340,19 @@ TEST_F(Store, ThreadsSeeWholeItems) {
                 const std::string value(1 + random() % 200, static_cast<char>('a' + t));
                 request r;
                 r.key = key;
+                change done;
                 switch (random() % 6) {
                 case 0:
                 case 1:
                     r.what = verb::set;
-                    EXPECT_EQ(items_->write(r, value, mine), outcome::stored);
+                    EXPECT_EQ(items_->write(r, value, mine, done), outcome::stored);
                     break;
                 case 2: items_->remove(key, mine); break;
                 case 3: {
-                    std::uint64_t number = 0;
                     r.what = verb::incr;
                     r.key = "sum";
                     r.delta = 1 + random() % 1000;
-                    EXPECT_EQ(items_->change_number(r, mine, number), outcome::done);
+                    EXPECT_EQ(items_->change_number(r, mine, done), outcome::done);
                     added += r.delta;
                     break;
                 }
