@@ -5,7 +5,9 @@
 bool use(kernels::hashtable::table* in, kernels::word key) {
     return kernels::hashtable::create(in) && kernels::hashtable::insert(in, key, 32);
 }
-bool use(kernels::rbtree::tree* in, kernels::word key) { return kernels::rbtree::insert(in, key, 32); }
+bool use(kernels::rbtree::tree* in, kernels::word key) {
+    return kernels::rbtree::insert(in, key, 32);
+}
 bool use(kernels::heap::all* in, kernels::word key) {
     return kernels::heap::create(in) && kernels::heap::insert(in, key, 32);
 }
