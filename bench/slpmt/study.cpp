@@ -4,6 +4,7 @@
 // finds, the area. The same seed gives the same bytes; how long it took goes to stderr.
 #include <slpmt/marks.hpp>
 #include <slpmt/mutants.hpp>
+#include <slpmt/workloads/found_by_compiler.hpp>
 
 #include <CLI/CLI.hpp>
 #include <bench/slpmt/cells.hpp>
@@ -106,13 +107,14 @@ json area() {
 json to_json(std::string_view workload, const search_result& got) {
     return {{"workload", workload},
             {"by_hand", got.by_hand},
+            {"by_compiler", count_by_compiler(workload)},
             {"by_freshness", got.fresh_of_hand},
             {"by_injection", got.found_of_hand},
             {"beyond_hand", got.beyond_hand},
             {"crashes", got.points}};
 }
 
-/// Fig. 13: annotations by freshness, and by injection.
+/// Fig. 13: annotations by the compiler, by freshness, and by injection.
 void add_found(std::vector<cell>& all, json& account, std::uint64_t seed, unsigned jobs) {
     std::vector<search_result> found(kernel_names.size());
     in_parallel(found.size(), jobs,
@@ -130,6 +132,8 @@ void add_found(std::vector<cell>& all, json& account, std::uint64_t seed, unsign
         };
         add(fg, "none", {});
         add(slpmt, "by hand", {});
+        const auto compiled = annotations_by_compiler(kernel_names[i]);
+        add(slpmt, "by the compiler", {compiled.begin(), compiled.end()});
         add(slpmt, "by freshness", found[i].fresh);
         add(slpmt, "by injection", found[i].found);
     }

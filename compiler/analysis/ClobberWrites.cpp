@@ -136,9 +136,10 @@ public:
     for (const Write &W : Found.Writes) {
       if (isSelected(W))
         continue; // the call that says so has noted it
-      bool Log = mustLog(W);
+      Verdict Why = judge(W);
+      bool Log = Why == Verdict::Logged;
       Count.Logged += Log;
-      Result.push_back({W, Log});
+      Result.push_back({W, Log, Why});
     }
     return Result;
   }
@@ -199,35 +200,35 @@ private:
     return true;
   }
 
-  bool mustLog(const Write &W) {
+  Verdict judge(const Write &W) {
     const LoggedWrites Logs = Options.Engine->Logs;
     if (Logs == LoggedWrites::regions)
-      return true; // counted, fresh or not
+      return Verdict::Logged; // counted, fresh or not
     if (W.From == Origin::Fresh) {
       ++Count.Fresh;
-      return false;
+      return Verdict::Fresh;
     }
     if (Logs == LoggedWrites::inputs && Options.Parts == LogParts::VLogOnly)
-      return false;
+      return Verdict::NoInput;
     bool Blanket = Logs == LoggedWrites::writes ||
                    Logs == LoggedWrites::selected || As == Role::Helper;
     if (!Blanket &&
         none_of(Found.Reads, [&](const Read &R) { return mayClobber(W, R); }))
-      return false;
+      return Verdict::NoInput;
     ++Count.Candidates;
     if (!Options.Refine)
-      return true;
+      return Verdict::Logged;
     if (isShadowed(W)) {
       ++Count.Shadowed;
-      return false;
+      return Verdict::Covered;
     }
     if (Blanket)
-      return true;
+      return Verdict::Logged;
     bool Exposed = any_of(Found.Reads, [&](const Read &R) {
       return mayClobber(W, R) && !isUnexposed(W, R) && !isClobberedBefore(W, R);
     });
     Count.Unexposed += !Exposed;
-    return Exposed;
+    return Exposed ? Verdict::Logged : Verdict::NoInput;
   }
 
   /// Step 2: 'W' may overwrite what 'R' has read.

@@ -12,9 +12,18 @@
 
 namespace holdfast {
 
+/// What was found about a write.
+enum class Verdict {
+  Fresh,   ///< needs no log: to memory that the section has allocated
+  Covered, ///< an earlier write of the section covers it
+  NoInput, ///< what it overwrites was never an input
+  Logged,
+};
+
 struct LoggedWrite {
   Write Site;
   bool Log; ///< else the store is only noted
+  Verdict Why = Verdict::Logged;
 };
 
 /// What the function is for decides what was read before it began.

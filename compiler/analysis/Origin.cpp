@@ -16,8 +16,10 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
+#include "llvm/IR/PatternMatch.h"
 
 using namespace llvm;
+using namespace llvm::PatternMatch;
 
 namespace holdfast {
 
@@ -169,6 +171,18 @@ private:
   const Place &Where;
 };
 
+/// Whether the condition, if it holds or does not, says that 'V' is not null.
+static bool saysNotNull(const Value *Condition, bool Holds, const Value &V) {
+  ICmpInst::Predicate Is;
+  if (match(Condition, m_ICmp(Is, m_Specific(&V), m_Zero())))
+    return Is == (Holds ? ICmpInst::ICMP_NE : ICmpInst::ICMP_EQ);
+  const Value *One, *Other;
+  if (Holds ? !match(Condition, m_LogicalAnd(m_Value(One), m_Value(Other)))
+            : !match(Condition, m_LogicalOr(m_Value(One), m_Value(Other))))
+    return false;
+  return saysNotNull(One, Holds, V) || saysNotNull(Other, Holds, V);
+}
+
 /// Follows an address down to its objects, and adds up how far from them it may
 /// be.
 class Strayer {
@@ -234,6 +248,30 @@ private:
     return Sum;
   }
 
+  /// Whether the program has looked, on every way to the access: what
+  /// hf::make_array returns is null or a block. REQUIRES: no join lies between
+  /// this one and the access, so that check and access use the same instance
+  /// (ClobberWrites.cpp, I).
+  bool isNotNull(const Value &Join) const {
+    if (!Where.At || !Where.Tree)
+      return false;
+    const BasicBlock *Here = Where.At->getParent();
+    for (const auto *Node = Where.Tree->getNode(Here); Node && Node->getIDom();
+         Node = Node->getIDom()) {
+      const BasicBlock *Block = Node->getIDom()->getBlock();
+      const auto *Branch = dyn_cast<BranchInst>(Block->getTerminator());
+      if (!Branch || !Branch->isConditional())
+        continue;
+      for (bool Holds : {true, false}) {
+        BasicBlockEdge Edge(Block, Branch->getSuccessor(Holds ? 0 : 1));
+        if (saysNotNull(Branch->getCondition(), Holds, Join) &&
+            Where.Tree->dominates(Edge, Here))
+          return true;
+      }
+    }
+    return false;
+  }
+
   template <class Values>
   bool mayStrayAny(const Value &Join, const ConstantRange &Offset,
                    Values &&Incoming) {
@@ -244,8 +282,11 @@ private:
       It->second = anywhere(); // it moves from one iteration to the next
     }
     ConstantRange From = It->second;
-    return any_of(Incoming,
-                  [&](const Use &U) { return mayStray(U.get(), From); });
+    const bool NotNull = New && Seen.size() == 1 && isNotNull(Join);
+    return any_of(Incoming, [&](const Use &U) {
+      return !(NotNull && isa<ConstantPointerNull>(U.get())) &&
+             mayStray(U.get(), From);
+    });
   }
 
   /// Returns the object's size; none where it is not known.

@@ -21,6 +21,7 @@
 #include "analysis/Captures.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
+#include "analysis/WriteRemarks.h"
 #include "transform/BufferAccesses.h"
 #include "transform/CloneSections.h"
 #include "transform/EmitEntry.h"
@@ -65,6 +66,7 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
     auto &Library = FAM.getResult<TargetLibraryAnalysis>(*F->Instance);
     Decisions.push_back(
         decideWrites(*F->Instance, F->As, All.Options, Fresh, Library));
+    remarkOnWrites(*F->Instance, Decisions.back(), Engine);
     const bool CutsRegions = Engine.Logs == LoggedWrites::regions;
     Cut.push_back(CutsRegions ? cutIntoRegions(*F->Instance, Fresh, Library)
                               : Regions());

@@ -4,6 +4,7 @@
 // and the structure. Method: crash_proof.hpp, with the caches of Table III and with tiny ones.
 #include <slpmt/crash_proof.hpp>
 #include <slpmt/mutants.hpp>
+#include <slpmt/workloads/found_by_compiler.hpp>
 
 #include <gtest/gtest.h>
 
@@ -64,6 +65,22 @@ INSTANTIATE_TEST_SUITE_P(Radix, Proof,
                                             ::testing::Values(slpmt, fg, ede, slpmt_redo),
                                             ::testing::Bool()),
                          case_name);
+
+/// The annotations that the compiler finds, and no others.
+class FoundByCompiler : public ::testing::TestWithParam<std::tuple<const char*, bool>> {};
+
+TEST_P(FoundByCompiler, EveryAcceptanceCanBeTheLast) {
+    const auto& [name, small] = GetParam();
+    proof_case what{.workload = name,
+                    .insertions = name == std::string_view("hashtable") ? 160U : 60U,
+                    .interrupt_every = 20,
+                    .annotations = annotations_by_compiler(name)};
+    if (small) what.parts = small_caches();
+    expect_proved(what);
+}
+
+INSTANTIATE_TEST_SUITE_P(Kernels, FoundByCompiler,
+                         ::testing::Combine(::testing::ValuesIn(kernel_names), ::testing::Bool()));
 
 TEST(Mutants, EveryOneIsRejected) {
     std::size_t rejected = 0;

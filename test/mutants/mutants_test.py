@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every mutant's place is there exactly once, wherever the checkout lies: of the runtime's, of the analysis's
-and of mode power's. Said in a second, before the mutants themselves take minutes."""
+and of mode power's. Said in seconds, before the mutants themselves take minutes. And a mutant that never ends is
+told from one that is rejected."""
 import json
 import pathlib
 import sys
@@ -36,6 +37,8 @@ def main():
     others = list(other_places(root))
     lost = [f"{name}: {file}:\n{old}" for name, file, old in others if (root / file).read_text().count(old) != 1]
     assert not lost, "not there exactly once:\n" + "\n".join(lost)
+    status, seconds, said = mutants.check("/bin/sh", ["-c", "while :; do :; done"], seconds_max=1)
+    assert status not in (0, 1) and said == "no verdict in time" and seconds < 60, (status, seconds, said)
     print(f"mutants with a place: {len(here)}, and {len(others)} places of others")
 
 

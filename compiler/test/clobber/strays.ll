@@ -135,6 +135,97 @@ define i64 @local_table(ptr %p, i64 %i, i64 %j) #0 {
   ret i64 %r
 }
 
+; An array is a block or null. Where the program has looked, it is a block ...
+define void @looked(i64 %n, i64 %i, i1 %fits, i1 %other) #0 {
+; CHECK-LABEL: define internal void @looked.hf_body(
+; CHECK-NOT: hf_clobber_log
+; CHECK: store i64 7, ptr %at
+; UNDO-LABEL: define internal void @looked.hf_body(
+; UNDO-NOT: hf_undo_log
+; UNDO: store i64 7, ptr %at
+  br i1 %fits, label %take, label %have
+take:
+  %new = call noalias ptr @hf_alloc(i64 %n)
+  br label %have
+have:
+  %array = phi ptr [ null, %0 ], [ %new, %take ]
+  %none = icmp eq ptr %array, null
+  %stop = or i1 %none, %other
+  br i1 %stop, label %done, label %store
+store:
+  %at = getelementptr i64, ptr %array, i64 %i
+  store i64 7, ptr %at
+  br label %done
+done:
+  ret void
+}
+
+; ... elsewhere the index may be an address ...
+define void @did_not_look(i64 %n, i64 %i, i1 %fits, i1 %other) #0 {
+; CHECK-LABEL: define internal void @did_not_look.hf_body(
+; UNDO-LABEL: define internal void @did_not_look.hf_body(
+; UNDO: call void @hf_undo_log(ptr %at, i64 8)
+  br i1 %fits, label %take, label %have
+take:
+  %new = call noalias ptr @hf_alloc(i64 %n)
+  br label %have
+have:
+  %array = phi ptr [ null, %0 ], [ %new, %take ]
+  %none = icmp eq ptr %array, null
+  %stop = and i1 %none, %other
+  br i1 %stop, label %done, label %store
+store:
+  %at = getelementptr i64, ptr %array, i64 %i
+  store i64 7, ptr %at
+  br label %done
+done:
+  ret void
+}
+
+; ... and where it is null, too.
+define void @looked_the_other_way(i64 %n, i64 %i, i1 %fits) #0 {
+; UNDO-LABEL: define internal void @looked_the_other_way.hf_body(
+; UNDO: call void @hf_undo_log(ptr %at, i64 8)
+  br i1 %fits, label %take, label %have
+take:
+  %new = call noalias ptr @hf_alloc(i64 %n)
+  br label %have
+have:
+  %array = phi ptr [ null, %0 ], [ %new, %take ]
+  %none = icmp ne ptr %array, null
+  br i1 %none, label %done, label %store
+store:
+  %at = getelementptr i64, ptr %array, i64 %i
+  store i64 7, ptr %at
+  br label %done
+done:
+  ret void
+}
+
+; What was looked at is this round's array, what is stored to the last one's.
+define void @looked_at_another(i64 %n, i64 %i, i1 %fits, i1 %more) #0 {
+; UNDO-LABEL: define internal void @looked_at_another.hf_body(
+; UNDO: call void @hf_undo_log(ptr %last, i64 8)
+  %first = call noalias ptr @hf_alloc(i64 8)
+  br label %loop
+loop:
+  %last = phi ptr [ %first, %0 ], [ %at, %have ], [ %at, %store ]
+  br i1 %fits, label %take, label %have
+take:
+  %new = call noalias ptr @hf_alloc(i64 %n)
+  br label %have
+have:
+  %array = phi ptr [ null, %loop ], [ %new, %take ]
+  %at = getelementptr i64, ptr %array, i64 %i
+  %none = icmp eq ptr %array, null
+  br i1 %none, label %loop, label %store
+store:
+  store i64 7, ptr %last
+  br i1 %more, label %loop, label %done
+done:
+  ret void
+}
+
 declare noalias ptr @hf_alloc(i64)
 declare void @opaque() #1
 

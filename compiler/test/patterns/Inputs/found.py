@@ -1,0 +1,41 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Counts the stores of test/slpmt/kernels.hpp that the compiler needs no log for, or calls lazy, by the remarks of
+-Rpass=holdfast (standard input), and compares them with what the simulator proves and measures.
+
+usage: found.py KERNELS FOUND_BY_COMPILER_HPP <REMARKS
+
+A store is found if that is said of every line that bears its name, and of every instance of the line in the code.
+"""
+import collections
+import pathlib
+import re
+import sys
+
+LOG_FREE, LOGGED, LAZY = "needs no log", "its old bytes are logged", "could be hf::lazy"
+
+
+def main():
+    kernels, table = map(pathlib.Path, sys.argv[1:])
+    said = collections.defaultdict(set)     # by line
+    for line in sys.stdin:
+        if found := re.search(rf"{re.escape(kernels.name)}:(\d+):\d+: remark: ({LOG_FREE}|{LOGGED}|{LAZY})", line):
+            said[int(found[1])].add(found[2])
+    lines = collections.defaultdict(list)   # by structure and name
+    for number, line in enumerate(kernels.read_text().splitlines(), 1):
+        if found := re.search(r"// (hashtable|rbtree|heap|avl): (.+)$", line):
+            lines[found[1], found[2]].append(number)
+    assert len(lines) == 39, len(lines)
+    log_free = [store for store, at in lines.items() if all(said[n] == {LOG_FREE} for n in at)]
+    lazy = [store for store, at in lines.items() if all(said[n] == {LOGGED, LAZY} for n in at)]
+    rows = [f'    {{"{structure}", "{name}", {how}}},' for how, stores in (("log_free", log_free), ("lazy_logged", lazy))
+            for structure, name in stores]
+    written = re.findall(r'^    \{".*\},$', table.read_text(), re.M)
+    print(*rows, sep="\n")
+    if rows != written:
+        sys.exit(f"{table} says something else; the compiler finds the rows above")
+    print(f"{len(log_free)} log-free, {len(lazy)} lazy")
+
+
+if __name__ == "__main__":
+    main()
