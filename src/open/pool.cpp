@@ -86,7 +86,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     if (!s.ok()) {
         opened->states.clear();
         registry::remove(opened.get());
-        pool_file::abandon(std::move(opened->file)); // as it was, or still marked open
+        pool_file::give_up(std::move(opened->file)); // as it was, still marked open, or gone
         return s;
     }
     opened->report.open_ms = ms_since(start);

@@ -92,7 +92,8 @@ struct pool_header {
     std::uint64_t mapped_address; // with feature_relocated: the mapping that logs may name; else 0
     std::uint64_t file_inode;     // while open: of the file it is open in; 0: not known
     std::uint64_t file_birth_ns;  // while open: when that file was made; 0: not known
-    std::uint64_t reserved[222];  // zero
+    std::uint64_t power_salt;     // of the last log of mode power; 0: there was none
+    std::uint64_t reserved[221];  // zero
     std::uint64_t checksum;       // XXH3-64 of all bytes before it, seeded with header_magic
 };
 static_assert(sizeof(extent) == 16);
@@ -105,7 +106,8 @@ static_assert(offsetof(pool_header, base_address) == 64 &&
 static_assert(offsetof(pool_header, boot_id) == 128 && offsetof(pool_header, layout) == 168);
 static_assert(offsetof(pool_header, extent_count) == 232 && offsetof(pool_header, extents) == 240);
 static_assert(offsetof(pool_header, mapped_address) == 2288 &&
-              offsetof(pool_header, file_inode) == 2296 && offsetof(pool_header, checksum) == 4088);
+              offsetof(pool_header, file_inode) == 2296 &&
+              offsetof(pool_header, power_salt) == 2312 && offsetof(pool_header, checksum) == 4088);
 
 inline std::uint64_t header_checksum(const pool_header& h) noexcept {
     return checksum(&h, offsetof(pool_header, checksum), header_magic);

@@ -15,7 +15,9 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <sys/stat.h>
@@ -28,6 +30,7 @@ namespace hf {
 namespace {
 
 constexpr unsigned new_names_max = 100;
+constexpr std::string_view new_prefix = ".holdfast-new.";
 
 /// Ends with a slash.
 std::string directory_of(const std::string& path) {
@@ -112,6 +115,37 @@ status lock_whole(const std::string& path, int fd, bool read_only) {
     if (fcntl(fd, F_OFD_GETLK, &holder) == 0 && holder.l_type != F_UNLCK && holder.l_pid > 0)
         return refusal(path, errc::in_use, fmt::format("open in process {}", holder.l_pid));
     return refusal(path, errc::in_use, "open in " + holder_of_lock(fd));
+}
+
+/// 0 where a file that was made under 'new_prefix' is this process's now: locked, and with a name. Else why not.
+int make_ours(int fd) noexcept {
+    struct flock lock{};
+    lock.l_type = F_WRLCK;
+    lock.l_whence = SEEK_SET;
+    if (restarted([&] { return ::fcntl(fd, F_OFD_SETLK, &lock); }) != 0 &&
+        (errno == EAGAIN || errno == EACCES))
+        return errno;
+    struct stat about{};
+    return ::fstat(fd, &about) != 0 || about.st_nlink != 0 ? 0 : EAGAIN; // adopt() says what failed
+}
+
+/// Removes what creations that were killed have left in a directory: nobody has it locked.
+void remove_abandoned(const std::string& directory) {
+    const auto close = [](DIR* d) { ::closedir(d); };
+    const std::unique_ptr<DIR, decltype(close)> all(::opendir(directory.c_str()));
+    if (all == nullptr) return;
+    while (const dirent* entry = ::readdir(all.get())) {
+        if (!std::string_view(entry->d_name).starts_with(new_prefix)) continue;
+        const std::string path = directory + entry->d_name;
+        struct stat about{};
+        if (::lstat(path.c_str(), &about) != 0 || !S_ISREG(about.st_mode)) continue;
+        const int fd = restarted([&] {
+            return ::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+        });
+        if (fd < 0) continue;
+        if (make_ours(fd) == 0) ::unlink(path.c_str());
+        ::close(fd);
+    }
 }
 
 /// What stands for a boot identifier where there is none to read: when the machine was started.
@@ -245,23 +279,30 @@ status os_file::open_new() {
     struct stat about{};
     const bool linkable = ::lstat("/proc/self/fd", &about) == 0;
     const std::scoped_lock held{table_lock};
-    int fd = -1, failed = EOPNOTSUPP;
+    int fd = -1, failed = EOPNOTSUPP, taken = 0;
     if (linkable) {
         fd = restarted(
             [&] { return ::open(directory.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, 0600); });
         failed = errno;
     }
     const bool unknown = failed == EOPNOTSUPP || failed == EISDIR || failed == EINVAL;
+    if (fd < 0 && unknown) remove_abandoned(directory);
     for (unsigned n = 0; fd < 0 && unknown && n < new_names_max; ++n) {
-        own_name_ = fmt::format("{}.holdfast-new.{}.{}", directory, ::getpid(), n);
+        own_name_ = fmt::format("{}{}{}.{}", directory, new_prefix, ::getpid(), n);
         fd = restarted([&] {
             return ::open(own_name_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW,
                           0600);
         });
         failed = errno;
+        taken = fd >= 0 ? make_ours(fd) : 0; // for abandoned, before it was locked
+        if (taken != 0) {
+            unlink();
+            ::close(std::exchange(fd, -1));
+        }
         if (fd < 0) own_name_.clear();
-        if (fd < 0 && failed != EEXIST) break;
+        if (fd < 0 && taken == 0 && failed != EEXIST) break;
     }
+    if (taken != 0) return system_error("lock", taken);
     if (fd < 0) return system_error("create", failed);
     return adopt(path_, fd);
 }
@@ -269,6 +310,7 @@ status os_file::open_new() {
 status os_file::publish() {
     HF_ASSERT_SLOW(fd_ >= 0);
     HF_ASSERT_SLOW(own_name_ != path_); // once
+    std::string published = path_;      // without memory it has no name yet
     int failed = 0;
     if (own_name_.empty()) {
         const std::string self = fmt::format("/proc/self/fd/{}", fd_);
@@ -284,7 +326,7 @@ status os_file::publish() {
         } else if (unknown) failed = errno;
     }
     if (failed != 0) return system_error("link", failed);
-    own_name_ = path_;
+    own_name_ = std::move(published);
     return {};
 }
 

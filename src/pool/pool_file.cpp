@@ -417,7 +417,10 @@ status pool_file::mark_open() {
     if (mode_ == hf::mode::power)
         if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
     h.required_features &= ~feature_power_log;
-    if (mode_ == hf::mode::power) h.required_features |= feature_power_log;
+    if (mode_ == hf::mode::power) {
+        h.required_features |= feature_power_log;
+        h.power_salt = power_->lines().salt();
+    }
     h.generation += 1;
     h.mode = static_cast<std::uint32_t>(mode_);
     h.engines = engines_;
@@ -583,5 +586,13 @@ pool_file::~pool_file() {
 }
 
 void pool_file::abandon(std::unique_ptr<pool_file> file) { file->marked_open_ = false; }
+
+void pool_file::give_up(std::unique_ptr<pool_file> file) {
+    if (file->created_) {
+        file->file_.unlink(); // still locked, so nobody else has it
+        if (file->power_ != nullptr) file->power_->remove_log();
+    }
+    abandon(std::move(file));
+}
 
 } // namespace hf

@@ -80,6 +80,8 @@ public:
     pool_file& operator=(const pool_file&) = delete;
     /// Unmaps and unlocks without marking the pool closed: what a crash leaves (tests).
     static void abandon(std::unique_ptr<pool_file> file);
+    /// abandon() of an open that has failed: a new pool goes, with its log.
+    static void give_up(std::unique_ptr<pool_file> file);
 
     std::byte* base() const noexcept { return base_; }
     /// Whether that is elsewhere than the canonical address.

@@ -290,35 +290,6 @@ TEST_F(PoolFile, PoolOnADiskComesBackToo) {
     std::filesystem::remove(path);
 }
 
-TEST_F(PoolFile, ClosingRemovesNoOtherLogOfItsName) {
-    options.mode = mode::power;
-    const std::string log = path + "-power";
-    auto file = open_good();
-    ASSERT_NE(file, nullptr);
-    ASSERT_TRUE(file->mark_open().ok());
-    std::filesystem::rename(log, log + "-moved");
-    write_file(log, "of a new pool of this name");
-    file.reset();
-    EXPECT_EQ(contents(log), "of a new pool of this name");
-}
-
-TEST_F(PoolFile, ClosingElsewhereRemovesItsOwnLogAlone) {
-    options.mode = mode::power;
-    std::filesystem::create_directory(directory + "/elsewhere");
-    write_file(directory + "/elsewhere/pool.hf-power", "another pool's");
-    const auto before = std::filesystem::current_path();
-    std::filesystem::current_path(directory);
-    path = "pool.hf";
-    auto file = open_good();
-    const bool marked = file != nullptr && file->mark_open().ok();
-    std::filesystem::current_path(directory + "/elsewhere");
-    file.reset();
-    std::filesystem::current_path(before);
-    EXPECT_TRUE(marked);
-    EXPECT_TRUE(std::filesystem::exists(directory + "/elsewhere/pool.hf-power"));
-    EXPECT_FALSE(std::filesystem::exists(directory + "/pool.hf-power"));
-}
-
 TEST_F(PoolFile, PrefaultChangesNoByte) {
     make_pool();
     const std::string before = contents(path);

@@ -31,16 +31,10 @@ power::owner owner_of(const pool_header& h) noexcept {
     power::owner whose{};
     std::memcpy(whose.uuid, h.uuid, sizeof whose.uuid);
     whose.generation = h.generation;
+    whose.salt = h.power_salt;
     whose.first_line = root_words_offset / line_bytes;
     whose.end_line = end_of(h) / line_bytes;
     return whose;
-}
-
-/// As it is given where there is no directory to be in.
-std::string absolute(const std::string& path) {
-    std::error_code none;
-    const auto from_root = std::filesystem::absolute(path, none);
-    return none ? path : from_root.string();
 }
 
 /// Which pages of this process's memory may differ from the file they were mapped from, as far as the kernel
@@ -87,8 +81,16 @@ status power_files::blocks::write(std::uint64_t at, const void* from, std::size_
 }
 
 power_files::power_files(const std::string& pool_path, os_file& home)
-    : path_(log_path_of(pool_path)), removed_as_(absolute(path_)), home_(home),
-      log_file_(std::in_place), log_blocks_(*log_file_), log_(path_) {}
+    : path_(log_path_of(pool_path)), home_(home), log_file_(std::in_place), log_blocks_(*log_file_),
+      log_(path_) {}
+
+std::string power_files::log_path_of(const std::string& pool_path) {
+    std::error_code unknown; // there is no directory to be in, or none that may be read
+    auto file = std::filesystem::absolute(pool_path, unknown);
+    if (!unknown) file = std::filesystem::weakly_canonical(file, unknown);
+    if (unknown) file = pool_path;
+    return file.string() + "-power";
+}
 
 status power_files::open_log(bool read_only) {
     auto opened = os_file::open_existing(path_, false, read_only);
@@ -110,6 +112,13 @@ status power_files::find(const pool_header& h, bool read_only) {
     return {};
 }
 
+std::uint64_t power_files::found_lines() const noexcept {
+    return found_ ? found_->lines().size() : 0;
+}
+std::uint64_t power_files::found_batches() const noexcept {
+    return found_ && !found_->lines().empty() ? found_->last() - found_->header().applied : 0;
+}
+
 void power_files::put_over(std::byte* base) const noexcept {
     if (!found_) return;
     for (const power::logged_line& line : found_->lines())
@@ -119,6 +128,22 @@ void power_files::put_over(std::byte* base) const noexcept {
 void power_files::watch(std::byte* base, const pool_header& h) {
     sizes_ = found_ ? found_->header() : power::log::sized_for(end_of(h));
     log_.watch(base, sizes_);
+}
+
+/// ok where a log that is in the way holds nothing that anybody may look for: it served the pool's last open in
+/// mode power, which was closed, or an open that did not come to say so in the pool.
+status power_files::is_void(const pool_header& h, const power::log_header& old,
+                            std::uint64_t size_bytes) {
+    if (old.salt == h.power_salt) return {};
+    power::owner before = owner_of(h);
+    before.generation = old.generation - 1;
+    auto found = power::found_log::read(path_, log_blocks_, size_bytes, before);
+    if (found) return {};
+    return refusal(path_, errc::exists,
+                   fmt::format("expected no log that somebody else's pool, or a copy of this one, "
+                               "may need, found {:#x} after {:#x}, and the pool's last is {:#x}: "
+                               "move it away",
+                               old.salt, old.follows, h.power_salt));
 }
 
 /// Takes a log that an earlier open of this pool has left, or makes one that has no name yet.
@@ -136,6 +161,8 @@ status power_files::make_log(const pool_header& h) {
             return refusal(path_, errc::exists,
                            "expected the log of this pool, or no file of this name, found another: "
                            "move it away");
+        if (!found_)
+            if (status ok = is_void(h, old, *size); !ok.ok()) return ok;
         sizes_.writes = old.writes;
         if (old.version == power::log_version && power::numbers_wrong(old, *size).empty() &&
             old.segment_bytes == sizes_.segment_bytes &&
@@ -160,22 +187,31 @@ status power_files::make_log(const pool_header& h) {
     return ok.ok() ? log_file_->sync() : ok;
 }
 
-status power_files::start(const pool_header& h, std::uint64_t generation) try {
-    if (found_) {
-        if (status ok = power::bring_home(home_, found_->lines()); !ok.ok()) return ok;
+/// Without memory a new file must go as after any other failure.
+status power_files::start(const pool_header& h, std::uint64_t generation) {
+    status ok;
+    try {
+        ok = begin_log(h, generation);
+    } catch (const std::bad_alloc&) {
+        ok = out_of_memory(path_);
     }
-    if (status ok = make_log(h); !ok.ok()) return ok;
-    std::memcpy(sizes_.uuid, h.uuid, sizeof sizes_.uuid);
-    sizes_.generation = generation;
-    status ok = log_.start(log_blocks_, home_, sizes_, true);
-    found_.reset();
-    if (ok.ok() && !named_) ok = log_file_->publish(); // upholds (2)
-    if (ok.ok() && !named_) ok = log_file_->sync_directory();
     if (!ok.ok() && !named_) log_file_->unlink();
     named_ = true;
     return ok;
-} catch (const std::bad_alloc&) {
-    return out_of_memory(path_);
+}
+
+status power_files::begin_log(const pool_header& h, std::uint64_t generation) {
+    if (found_)
+        if (status ok = power::bring_home(home_, found_->lines()); !ok.ok()) return ok;
+    if (status ok = make_log(h); !ok.ok()) return ok;
+    std::memcpy(sizes_.uuid, h.uuid, sizeof sizes_.uuid);
+    sizes_.generation = generation;
+    sizes_.follows = h.power_salt;
+    if (status ok = log_.start(log_blocks_, home_, sizes_, true); !ok.ok()) return ok;
+    found_.reset();
+    if (named_) return {};
+    if (status ok = log_file_->publish(); !ok.ok()) return ok; // upholds (2)
+    return log_file_->sync_directory();
 }
 
 status power_files::bring_image_home(const std::byte* base, std::uint64_t first,
@@ -192,13 +228,13 @@ status power_files::bring_image_home(const std::byte* base, std::uint64_t first,
     return home_.sync();
 }
 
-/// By then the name may be another log's: the pool was renamed, or the process has changed its directory, for
-/// which 'removed_as_' is absolute.
+/// By then the name may be another log's: the pool was renamed.
 void power_files::remove_log() noexcept {
+    if (log_.salt() == 0) return; // none was begun: what has the name is another's
     struct stat ours{}, named{};
-    if (::fstat(log_file_->descriptor(), &ours) == 0 && ::lstat(removed_as_.c_str(), &named) == 0 &&
+    if (::fstat(log_file_->descriptor(), &ours) == 0 && ::lstat(path_.c_str(), &named) == 0 &&
         ours.st_dev == named.st_dev && ours.st_ino == named.st_ino)
-        ::unlink(removed_as_.c_str());
+        ::unlink(path_.c_str());
 }
 
 } // namespace hf

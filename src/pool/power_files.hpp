@@ -25,12 +25,16 @@ public:
     /// Requires: 'home', the pool's file, outlives it. Throws std::bad_alloc.
     power_files(const std::string& pool_path, os_file& home);
 
-    static std::string log_path_of(const std::string& pool_path) { return pool_path + "-power"; }
+    /// Beside the file itself, whichever of its names is a link to it or leads through one.
+    static std::string log_path_of(const std::string& pool_path);
 
     /// Reads what an open that did not close has left; writes nothing.
     ///
     /// Errors:   torn (missing, or not this open's), corrupt, truncated, wrong_version, in_use …
     status find(const pool_header& h, bool read_only);
+    /// Of what was found, and is not home.
+    std::uint64_t found_lines() const noexcept;
+    std::uint64_t found_batches() const noexcept;
     /// Puts the lines found over the image.
     void put_over(std::byte* base) const noexcept;
     /// Takes what is stored to the image from here on.
@@ -41,7 +45,7 @@ public:
     status start(const pool_header& h, std::uint64_t generation);
     /// Brings home all of the image that differs, [first, end) of it. What the log holds is durable before.
     status bring_image_home(const std::byte* base, std::uint64_t first, std::uint64_t end);
-    /// The pool is closed: nobody needs the log any more. Another log that has its name by now is left alone.
+    /// The pool is closed, or gone: nobody needs the log any more. Another log that has its name by now is left alone.
     void remove_log() noexcept;
 
     power::log& lines() noexcept { return log_; }
@@ -59,10 +63,11 @@ private:
     };
     status open_log(bool read_only);
     bool log_is_open() const noexcept { return log_file_->descriptor() >= 0; }
+    status is_void(const pool_header& h, const power::log_header& old, std::uint64_t size_bytes);
     status make_log(const pool_header& h);
+    status begin_log(const pool_header& h, std::uint64_t generation);
 
-    std::string path_; // of the log
-    std::string removed_as_;
+    std::string path_; // of the log, from the root of all directories where that is known
     blocks home_;
     std::optional<os_file> log_file_; // always one, open or not
     blocks log_blocks_;

@@ -20,12 +20,18 @@ namespace hf::power::test {
 using bytes = std::vector<std::byte>;
 
 /// What the device did, in order, and how much had been promised and said when it was asked to.
+/// What a pool's header says of its log.
+struct known_log {
+    std::uint64_t generation = 0, salt = 0;
+};
+
 struct device_event {
-    enum kind : std::uint8_t { write, sync, generation } what;
+    enum kind : std::uint8_t { write, sync, header } what;
     std::size_t file;
     std::uint64_t at;
     bytes content;
     std::size_t promised; // states promised before it
+    known_log log = {};   // of a header
 };
 
 struct recorded_device {
@@ -68,21 +74,20 @@ private:
     std::size_t file_;
 };
 
-/// Calls 'visit(files, generation, promised)' for what may be there after each event.
+/// Calls 'visit(files, log, promised)' for what may be there after each event.
 class failures {
 public:
-    failures(std::vector<bytes> before, std::uint64_t generation, std::uint64_t sector_bytes)
-        : durable_(std::move(before)), generation_(generation), sector_bytes_(sector_bytes) {}
+    failures(std::vector<bytes> before, const known_log& log, std::uint64_t sector_bytes)
+        : durable_(std::move(before)), log_(log), sector_bytes_(sector_bytes) {}
 
-    using visitor = std::function<void(const std::vector<bytes>&, std::uint64_t, std::size_t)>;
+    using visitor = std::function<void(const std::vector<bytes>&, const known_log&, std::size_t)>;
     void after_each(const std::vector<device_event>& events, std::size_t promised_at_end,
                     const visitor& visit) {
         for (std::size_t i = 0; i < events.size(); ++i) {
             take(events[i]);
             const std::size_t promised =
                 i + 1 < events.size() ? events[i + 1].promised : promised_at_end;
-            enumerate(
-                [&](const std::vector<bytes>& there) { visit(there, generation_, promised); });
+            enumerate([&](const std::vector<bytes>& there) { visit(there, log_, promised); });
         }
     }
     std::size_t sampled() const { return sampled_; }
@@ -95,8 +100,8 @@ private:
     };
 
     void take(const device_event& e) {
-        if (e.what == device_event::generation) {
-            generation_ = e.at;
+        if (e.what == device_event::header) {
+            log_ = e.log;
         } else if (e.what == device_event::sync) {
             for (const sector& s : pending_)
                 if (s.file == e.file) put(durable_, s, s.versions.back());
@@ -163,7 +168,7 @@ private:
     static constexpr std::uint64_t exhaustive_max = 256;
 
     std::vector<bytes> durable_;
-    std::uint64_t generation_;
+    known_log log_;
     std::uint64_t sector_bytes_;
     std::vector<sector> pending_;
     std::mt19937 random_{1};

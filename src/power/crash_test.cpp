@@ -32,7 +32,9 @@ enum file : std::size_t { log_file, home_file };
 
 std::uint64_t sum_of(const std::byte* of) { return checksum(of, pool_bytes, 0); }
 
-owner owner_at(std::uint64_t generation) { return {{1, 2, 3}, generation, first_line, line_count}; }
+owner owner_of(const known_log& log) {
+    return {{1, 2, 3}, log.generation, log.salt, first_line, line_count};
+}
 
 struct alignas(64) image {
     std::byte content[pool_bytes];
@@ -41,19 +43,23 @@ struct alignas(64) image {
 /// A log, and beside it what a pool would be to whom every fence is durable.
 class run {
 public:
-    run(recorded_device& on, const std::byte* content, std::uint64_t generation, unsigned seed)
+    /// 'before': of the pool as it is opened.
+    run(recorded_device& on, const std::byte* content, const known_log& before, unsigned seed)
         : random_(seed), on_(on), files_{{on, log_file}, {on, home_file}},
           image_(std::make_unique<image>()), fenced_(content, content + pool_bytes), log_("log") {
         std::memcpy(image_->content, content, pool_bytes);
         log_header sizes = log::sized_for(sizes_for);
         log_header old{};
         if (*read_header(files_[log_file], old) == header_state::valid) sizes.writes = old.writes;
-        std::memcpy(sizes.uuid, owner_at(0).uuid, sizeof sizes.uuid);
-        sizes.generation = generation;
+        std::memcpy(sizes.uuid, owner_of(before).uuid, sizeof sizes.uuid);
+        sizes.generation = before.generation + 1;
+        sizes.follows = before.salt;
         log_.watch(image_->content, sizes);
         states.push_back(sum_of(fenced_.data()));
         started = log_.start(files_[log_file], files_[home_file], sizes, false).ok();
-        if (started) on.events.push_back({device_event::generation, 0, generation, {}, 0});
+        if (started)
+            on.events.push_back(
+                {device_event::header, 0, 0, {}, 0, {sizes.generation, log_.salt()}});
     }
     /// Stores here and there, some of it flushed, and a fence that may be a promise. False: the disk failed.
     bool step(std::uint64_t lines_max) {
@@ -97,9 +103,9 @@ std::vector<bytes> new_files() {
 }
 
 /// What the next open would find. Adds a failure where it would find nothing.
-bytes recovered(recorded_device& device, std::uint64_t generation, bool brings_home = false) {
+bytes recovered(recorded_device& device, const known_log& known, bool brings_home = false) {
     const device_file log(device, log_file);
-    auto found = found_log::read("log", log, device.files[log_file].size(), owner_at(generation));
+    auto found = found_log::read("log", log, device.files[log_file].size(), owner_of(known));
     bytes content = device.files[home_file];
     if (!found) {
         ADD_FAILURE() << found.error().what();
@@ -120,20 +126,20 @@ struct explored {
 
 /// Every failure after each event of the run that 'device' recorded. 'further': of so many states one is
 /// recovered, worked on, and explored again; 0: none.
-void explore(const std::vector<bytes>& before, std::uint64_t generation_before,
+void explore(const std::vector<bytes>& before, const known_log& known_before,
              const recorded_device& device, const std::vector<std::uint64_t>& states,
              std::uint64_t sector_bytes, std::size_t further, explored& sum) {
-    failures may(before, generation_before, sector_bytes);
+    failures may(before, known_before, sector_bytes);
     recorded_device there;
     may.after_each(
         device.events, device.promised,
-        [&](const std::vector<bytes>& files, std::uint64_t generation, std::size_t promised) {
+        [&](const std::vector<bytes>& files, const known_log& known, std::size_t promised) {
             // The pool of generation 0 is closed: nobody looks for its log.
-            if (::testing::Test::HasFailure() || generation == 0) return;
+            if (::testing::Test::HasFailure() || known.generation == 0) return;
             ++sum.states;
             there.files = files;
             there.events.clear();
-            const bytes content = recovered(there, generation);
+            const bytes content = recovered(there, known);
             const auto from = states.begin() + static_cast<std::ptrdiff_t>(promised);
             EXPECT_NE(std::find(from, states.end(), sum_of(content.data())), states.end())
                 << "after a failure with " << promised << " of " << states.size()
@@ -142,10 +148,10 @@ void explore(const std::vector<bytes>& before, std::uint64_t generation_before,
             ++sum.nested;
             recorded_device again;
             again.files = files;
-            EXPECT_EQ(recovered(again, generation, true), content);
-            run next(again, content.data(), generation + 1, static_cast<unsigned>(sum.states));
+            EXPECT_EQ(recovered(again, known, true), content);
+            run next(again, content.data(), known, static_cast<unsigned>(sum.states));
             for (int n = 0; n < 4; ++n) EXPECT_TRUE(next.step(4));
-            explore(files, generation, again, next.states, 4096, 0, sum);
+            explore(files, known, again, next.states, 4096, 0, sum);
         });
     sum.sampled += may.sampled();
 }
@@ -164,11 +170,11 @@ TEST_P(Crash, EveryStateIsOneThatAFenceHasNamed) {
         const std::vector<bytes> before = new_files();
         recorded_device device;
         device.files = before;
-        run first(device, before[home_file].data(), 1, seed);
+        run first(device, before[home_file].data(), {}, seed);
         ASSERT_TRUE(first.started);
         // Of few lines, so that a batch is a block; past the end of both segments, and round again.
         for (int n = 0; n < 60; ++n) ASSERT_TRUE(first.step(5));
-        explore(before, 0, device, first.states, GetParam(), 997, sum);
+        explore(before, {}, device, first.states, GetParam(), 997, sum);
     }
     std::printf("%zu states of the device, %zu cuts sampled, %zu states worked on and torn again\n",
                 sum.states, sum.sampled, sum.nested);
@@ -180,9 +186,9 @@ TEST_P(Crash, LongBatchesAreThereInWholeOrNotAtAll) {
     const std::vector<bytes> before = new_files();
     recorded_device device;
     device.files = before;
-    run first(device, before[home_file].data(), 1, 7);
+    run first(device, before[home_file].data(), {}, 7);
     for (int n = 0; n < 16; ++n) ASSERT_TRUE(first.step(100));
-    explore(before, 0, device, first.states, GetParam(), 0, sum);
+    explore(before, {}, device, first.states, GetParam(), 0, sum);
     std::printf("%zu states of the device, %zu cuts sampled\n", sum.states, sum.sampled);
 }
 
@@ -200,7 +206,7 @@ TEST(Disk, PromisesNothingOnceItHasFailed) {
             device.files = before;
             device.fails_at = fails_at;
             device.half = half;
-            run first(device, before[home_file].data(), 1, 3);
+            run first(device, before[home_file].data(), {}, 3);
             ASSERT_TRUE(first.started);
             bool works = true;
             for (int n = 0; n < 70 && works; ++n) works = first.step(5);
@@ -210,7 +216,7 @@ TEST(Disk, PromisesNothingOnceItHasFailed) {
             device.fails_at = SIZE_MAX; // and would work again
             EXPECT_FALSE(first.works());
             EXPECT_EQ(device.events.size(), done) << "something was written after an error";
-            explore(before, 0, device, first.states, 4096, 0, sum);
+            explore(before, {}, device, first.states, 4096, 0, sum);
         }
     EXPECT_GT(sum.states, 500U);
 }

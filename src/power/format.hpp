@@ -36,7 +36,8 @@ struct log_header {
     std::uint64_t batch_bytes_max; // longest batch
     std::uint64_t applied;         // batches up to this one are durable in the pool's file
     std::uint64_t writes;          // grows by one with every header write; the higher copy counts
-    std::uint64_t reserved[5];     // zero
+    std::uint64_t follows;         // salt of the pool's log before this one; 0: there was none
+    std::uint64_t reserved[4];     // zero
     std::uint64_t checksum;        // XXH3-64 of all bytes before it, seeded with log_magic
 };
 static_assert(sizeof(log_header) == 128 && offsetof(log_header, checksum) == 120);

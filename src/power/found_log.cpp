@@ -139,6 +139,13 @@ result<found_log> found_log::read(const std::string& name, const block_file& fil
                        fmt::format("the log is another open's: expected that of open {}, found "
                                    "that of {}",
                                    whose.generation, h.generation));
+    // A copy of the pool has its uuid, and may have been opened as often.
+    const bool next = h.generation == whose.generation + 1;
+    if (const std::uint64_t of = next ? h.follows : h.salt; of != whose.salt)
+        return refusal(errc::torn,
+                       fmt::format("the log is that of a copy of the pool, or of another open: "
+                                   "expected {} {:#x}, found {:#x}",
+                                   next ? "one that follows" : "salt", whose.salt, of));
     for (unsigned segment = 0; segment < segment_count; ++segment)
         if (const std::string wrong = log.read_run(file, segment, whose, log.runs_[segment]);
             !wrong.empty())

@@ -31,6 +31,7 @@ struct logged_line {
 struct owner {
     std::uint8_t uuid[16];
     std::uint64_t generation;
+    std::uint64_t salt; // of the last log that the pool knows of
     std::uint64_t first_line, end_line;
 };
 
@@ -44,7 +45,7 @@ class found_log {
 public:
     /// Reads and checks a log of 'whose', in a file of 'size_bytes'; writes nothing. 'name' is for messages.
     ///
-    /// Errors:   not_a_pool (no log), wrong_version, corrupt, torn (another pool's log, or another open's),
+    /// Errors:   not_a_pool (no log), wrong_version, corrupt, torn (the log of another pool, of its copy, or of another open),
     ///           truncated, io_error.
     static result<found_log> read(const std::string& name, const block_file& file,
                                   std::uint64_t size_bytes, const owner& whose);

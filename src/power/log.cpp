@@ -92,7 +92,8 @@ status log::start(block_file& file, block_file& home, const log_header& header, 
     header_.version = log_version;
     header_.header_bytes = sizeof header_;
     header_.applied = 0;
-    for (ssize_t got = 0; got != sizeof header_.salt;) {
+    // Zero stands for no log.
+    for (ssize_t got = 0; got != sizeof header_.salt || header_.salt == 0;) {
         got = ::getrandom(&header_.salt, sizeof header_.salt, 0);
         if (got < 0 && errno != EINTR)
             return {errc::io_error,

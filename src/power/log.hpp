@@ -64,6 +64,8 @@ public:
     /// Everything that was ordered is durable, and the log's thread has ended. No line is taken any more.
     status finish();
     log_counts counts() const;
+    /// Chosen by start().
+    std::uint64_t salt() const noexcept { return header_.salt; }
 
 private:
     struct noted_lines;

@@ -7,6 +7,7 @@
 #include <power/found_log.hpp>
 #include <power/log.hpp>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -24,15 +25,18 @@ constexpr std::uint64_t first_line = 2, line_count = 512;
 struct alignas(64) image {
     std::byte content[line_count * line_bytes];
 };
-owner owner_at(std::uint64_t generation) { return {{1, 2, 3}, generation, first_line, line_count}; }
+owner owner_at(std::uint64_t generation, std::uint64_t salt) {
+    return {{1, 2, 3}, generation, salt, first_line, line_count};
+}
 
 class PowerLog : public ::testing::Test {
 protected:
     void SetUp() override {
         log_header sizes = log::sized_for(1);
         device.files = {bytes(file_bytes(sizes)), bytes(sizeof(image))};
-        std::memcpy(sizes.uuid, owner_at(0).uuid, sizeof sizes.uuid);
+        std::memcpy(sizes.uuid, owner_at(0, 0).uuid, sizeof sizes.uuid);
         sizes.generation = 5;
+        sizes.follows = 44;
         power::log log("log");
         log.watch(content->content, sizes);
         device_file file(device, 0), home(device, 1);
@@ -47,7 +51,7 @@ protected:
     }
     result<found_log> read(std::uint64_t generation = 5) {
         return found_log::read("p.hf-power", device_file(device, 0), device.files[0].size(),
-                               owner_at(generation));
+                               owner_at(generation, generation == 5 ? header.salt : 44));
     }
     /// What read() says of it; the code in front.
     std::string refused(std::uint64_t generation = 5) {
@@ -136,6 +140,21 @@ TEST_F(PowerLog, RefusesAnotherVersionPoolOrOpen) {
     // The next open's log, of which the pool does not know yet, is empty.
     EXPECT_EQ(refused(4),
               "p.hf-power: torn: the log is that of open 5, and the pool knows only of open 4");
+}
+
+// A copy of the pool has its uuid, and may have been opened as often.
+TEST_F(PowerLog, RefusesTheLogOfACopy) {
+    edit_header([](log_header& h) { h.salt ^= 1; });
+    EXPECT_EQ(refused(),
+              fmt::format("p.hf-power: torn: the log is that of a copy of the pool, or of another "
+                          "open: expected salt {:#x}, found {:#x}",
+                          header.salt, header.salt ^ 1));
+    // Also where it is empty, as that of the next open.
+    std::memset(batch(0), 0, 3 * block_bytes);
+    edit_header([](log_header&) {});
+    EXPECT_TRUE(read(4));
+    edit_header([](log_header& h) { h.follows = 45; });
+    EXPECT_NE(refused(4).find("expected one that follows 0x2c, found 0x2d"), std::string::npos);
 }
 
 TEST_F(PowerLog, RefusesNumbersOutOfBounds) {
@@ -232,8 +251,8 @@ TEST(PowerGroup, ThreadsShareTheWaitsForTheDisk) {
         });
     for (std::thread& t : all) t.join();
     EXPECT_LT(slow.syncs, threads * rounds);
-    const auto found =
-        found_log::read("log", file, device.files[0].size(), {{}, 0, first_line, line_count});
+    const auto found = found_log::read("log", file, device.files[0].size(),
+                                       {{}, 0, log.salt(), first_line, line_count});
     ASSERT_TRUE(found) << found.error().what();
     bytes there = device.files[1];
     for (const logged_line& line : found->lines())

@@ -112,7 +112,8 @@ std::vector<std::string_view> words_of(call which) {
     case call::link:
     case call::linkat: return {"link", "already there"};
     case call::stat: return {"stat"};
-    case call::fcntl: return {"lock", "open in another process"};
+    case call::fcntl: return {"lock", "open in another process", "open in process"};
+    case call::fsync: return {"fsync", "fdatasync"};
     case call::pread: return {"read"};
     case call::read: return {"boot identifier"};
     case call::pwrite: return {"write"};
@@ -130,7 +131,8 @@ bool says_one_of(std::string_view text, const std::vector<std::string_view>& wor
 
 /// Upholds (2).
 void check_refusal(const plan& given, std::string_view text, errc code) {
-    const std::string head = fmt::format("{}: {}: ", path, name(code));
+    const bool of_log = text.starts_with(path + "-power");
+    const std::string head = fmt::format("{}{}: {}: ", path, of_log ? "-power" : "", name(code));
     const bool memory = given.what == action::fail_allocation;
     // Without memory that lasts not even the path can be named.
     if (!text.starts_with(head) && !(memory && given.lasting && text == "out of memory"))
@@ -151,13 +153,15 @@ void check_refusal(const plan& given, std::string_view text, errc code) {
 }
 
 bool documented(std::string_view fatal) {
-    return says_one_of(fatal, {"out of memory", "no room for the log of"});
+    return says_one_of(fatal, {"out of memory", "no room for the log of",
+                               "nothing is promised that is not on the disk"});
 }
 
-/// Whether something lies beside the pool.
-bool anything_beside() {
+/// Whether something lies beside the pool, and beside its log where it may have one.
+bool anything_beside(mode open_in) {
     for (const auto& entry : std::filesystem::directory_iterator(directory))
-        if (entry.path() != path) return true;
+        if (entry.path() != path && (open_in != mode::power || entry.path() != path + "-power"))
+            return true;
     return false;
 }
 
@@ -173,6 +177,9 @@ const char* verify() {
         note_wrong(p.error().what());
         return "the pool does not open any more";
     }
+    if (options.creation == create::if_missing && s.on == medium::named &&
+        anything_beside(options.mode))
+        return "a creation that was killed has left something";
     model found{};
     if (const char* wrong = examine(*p, found)) return wrong;
     for (const bool begun_too : {false, true})
@@ -223,7 +230,10 @@ void check_end(const plan& given, std::size_t descriptors, std::size_t ranges) {
     }
     check_refusal(given, said->refusal, said->code);
     const bool name_stays = said->counts.injected && said->counts.injected_into == call::unlink;
-    if (anything_beside() && !name_stays) note_wrong("another name is kept");
+    // The log of a pool whose header may ask for it stays; the next open takes it.
+    const bool log_stays = !s.from.bytes.empty();
+    if (anything_beside(log_stays ? s.options.mode : mode::process) && !name_stays)
+        note_wrong("another name is kept");
     if (s.from.bytes.empty()) return;
     if (!file_is(s.from.bytes) && !said->changed_before)
         note_wrong("refused before anything was written, and yet the file has changed");

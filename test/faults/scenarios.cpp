@@ -170,11 +170,12 @@ std::vector<scenario> all_scenarios(const std::string& path) {
     pending_plain.salvage = pending_in_pmem.salvage = true;
     pending_in_pmem.mode = mode::pmem;
     open_options pmem = plain, always_new = plain, prefault = plain, small = plain,
-                 unsealed = plain;
+                 unsealed = plain, power = plain;
     pmem.mode = mode::pmem;
     always_new.creation = create::always_new;
     prefault.prefault = true;
     unsealed.seal = false;
+    power.mode = mode::power;
     small.max_bytes = small.create_bytes; // cannot grow: allocations find the pool full
 
     const origin nothing;
@@ -190,6 +191,9 @@ std::vector<scenario> all_scenarios(const std::string& path) {
     add({"create_named", nothing, always_new, true, medium::named, "Rp", errc::ok, true});
     add({"create_linked", nothing, plain, true, medium::linked, "Rp", errc::ok, true});
     add({"create_prefault", nothing, prefault, true, medium::tmpfs, "R"});
+    add({"power_create", nothing, power, true, medium::disk, "Rp", errc::ok, true});
+    add({"power_create_named", nothing, power, true, medium::named, "Rp", errc::ok, true});
+    add({"power_open", clean, power, true, medium::disk, "Rpo", errc::ok, true});
     add({"open", clean, plain, true, medium::tmpfs, "Rp", errc::ok, true});
     add({"open_disk", clean, plain, true, medium::disk, "Rp", errc::ok, true});
     add({"open_and_die", clean, plain, true, medium::tmpfs, "RpK"});
