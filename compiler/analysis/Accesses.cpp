@@ -107,7 +107,8 @@ private:
   /// Aggregates go in and out through memory, and the optimiser elides copies:
   /// the call itself then reads or writes PM, whatever the callee promises.
   void visitPassedInMemory(CallBase &Call) {
-    bool IsVisible = classifyCall(Call).Kind == CallKind::Body;
+    bool IsVisible = is_contained({CallKind::Body, CallKind::Indirect},
+                                  classifyCall(Call).Kind);
     for (unsigned A = 0; A != Call.arg_size(); ++A) {
       if (Type *Passed = Call.getParamByValType(A))
         read(Call, Call.getArgOperand(A), storeBytes(Passed), nullptr);

@@ -86,9 +86,11 @@ static BufferedAccesses accessesOf(Function &F, const FreshFunctions &Fresh) {
   return Found;
 }
 
-/// Whether the call runs an instance that may store: directly, or by a function
-/// of the library that calls it back.
+/// Whether the call runs an instance that may store: directly, by a function
+/// of the library that calls it back, or nobody knows which.
 static bool callsStorer(const CallBase &Call, const Storers &Known) {
+  if (classifyCall(Call).Kind == CallKind::Indirect)
+    return true;
   if (Known.contains(calledFunction(Call)))
     return true;
   int Back = calledBack(Call);

@@ -4,8 +4,8 @@
 //
 // 1. Inline assembly passes when it is empty and has no output but what went in
 //    (a compiler barrier), else it is forbidden.
-// 2. An indirect call is forbidden: nobody can tell what it would do when
-//    re-executed.
+// 2. What an indirect call would do when re-executed nobody can tell: it is for
+//    sections that are never, where what it reaches is looked up when it is made.
 // 3. The runtime's own functions, functions promised pure and a short list of C
 //    and C++ library functions pass by name. Of library functions that write
 //    where nobody could log before, or whose result depends on the locale, the
@@ -530,11 +530,11 @@ static bool isVirtual(const CallBase &Call) {
 static std::string whyUnresolved(const CallBase &Call) {
   if (isVirtual(Call))
     return "virtual call that is not resolved here: make the class or the "
-           "function final, name the class (object.type::function()), or keep "
-           "alternatives in a std::variant";
+           "function final, name the class (object.type::function()), keep "
+           "alternatives in a std::variant, or use engine redo";
   return "indirect call: what it reaches cannot be checked or logged; make the "
-         "function a template argument, or choose among calls of known "
-         "functions";
+         "function a template argument, choose among calls of known functions, "
+         "or use engine redo";
 }
 
 /// Empty assembly is no instruction: a register that it claims to write, and
@@ -555,7 +555,7 @@ CallMeaning classifyCall(const CallBase &Call) {
     return classifyAssembly(*Asm);
   const Function *Callee = calledFunction(Call);
   if (!Callee)
-    return {CallKind::Forbidden, whyUnresolved(Call)};
+    return {CallKind::Indirect, whyUnresolved(Call)};
   if (const auto *Intrinsic = dyn_cast<IntrinsicInst>(&Call))
     return classifyIntrinsic(*Intrinsic);
 

@@ -29,12 +29,14 @@ enum class CallKind {
   Unrepeatable, ///< touches no memory of the application, but may do something
                 ///< else when it is run again, or throw: only for sections that
                 ///< are never re-executed and can be taken back; Why says it
-  Forbidden,    ///< cannot be re-executed; Why says it to the user
+  Indirect, ///< of whatever an address leads to: only where the runtime finds the
+            ///< instance of it (DispatchCalls.h); Why says it to others
+  Forbidden, ///< cannot be re-executed; Why says it to the user
 };
 
 struct CallMeaning {
   CallKind Kind;
-  std::string Why; ///< of a Forbidden, Unrepeatable or Locks call
+  std::string Why; ///< of a Forbidden, Unrepeatable, Indirect or Locks call
 };
 
 CallMeaning classifyCall(const llvm::CallBase &Call);

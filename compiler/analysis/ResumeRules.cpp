@@ -42,11 +42,11 @@ public:
 private:
   const Sections &All;
   SectionReport Report;
-  DenseMap<const Function *, const SectionFunction *> Owner;
+  DenseMap<const Function *, SectionFunction *> Owner;
   SmallVector<const Function *, 8> Path;
   SmallPtrSet<const Function *, 16> Done;
 
-  void visit(const SectionFunction &F, const Instruction &I) {
+  void visit(SectionFunction &F, const Instruction &I) {
     auto Fail = [&](const Twine &What) { Report(F, What, I.getDebugLoc()); };
     if (const auto *Local = dyn_cast<AllocaInst>(&I);
         Local && !Local->isStaticAlloca())
@@ -92,7 +92,7 @@ private:
     return Shape.FixedBytes == 0 && !Shape.Name.contains("strncpy");
   }
 
-  void findRecursion(const SectionFunction &F) {
+  void findRecursion(SectionFunction &F) {
     Path.push_back(F.Instance);
     for (const Instruction &I : instructions(*F.Instance)) {
       const auto *Call = dyn_cast<CallBase>(&I);

@@ -6,7 +6,7 @@
 // 1. A section calls nothing forbidden (Calls.cpp says what and why).
 //    What is only forbidden because a section is re-executed, and cannot be taken
 //    back, is allowed where writes are buffered: exceptions, clocks, volatile
-//    reads, and globals (3); so is preserving late (5).
+//    reads, indirect calls, and globals (3); so is preserving late (5).
 // 2. It makes no volatile or atomic access, no fence between threads and no
 //    computed goto, and throws no exception that a handler inside it would
 //    catch.
@@ -171,7 +171,7 @@ public:
       if (!IsOnce)
         checkPreserveOrder();
     }
-    auto Fail = [&](const SectionFunction &F, const Twine &Message,
+    auto Fail = [&](SectionFunction &F, const Twine &Message,
                     const DebugLoc &Where) {
       Current = &F;
       fail(Message, Where);
@@ -183,7 +183,7 @@ public:
       findUnresumable(All, Fail);
     for (const HandledCall &Call : All.Handled)
       if (!Call.Callee || Throwers.contains(Call.Callee)) {
-        Current = Call.In;
+        Current = const_cast<SectionFunction *>(Call.In);
         fail("exception handler in a section: what it catches is thrown inside "
              "the section, which "
              "can only go forward",
@@ -198,7 +198,7 @@ private:
   const bool IsOnce;
   /// Goes on where it was.
   const bool Resumes;
-  const SectionFunction *Current = nullptr;
+  SectionFunction *Current = nullptr;
   FreshFunctions Fresh;
   DenseMap<const Function *, Effects> Does;
   SmallPtrSet<const Function *, 4> Throwers;
@@ -207,6 +207,8 @@ private:
   bool Clean = true;
 
   void fail(const Twine &Message, const DebugLoc &Where) {
+    if (Current->Possible)
+      return remember(Message, Where);
     Clean = false;
     std::string Text = (Message + placeInWords(*Current)).str();
     DebugLoc Users = usersLine(*Current, Where);
@@ -218,6 +220,16 @@ private:
       Key += (":" + Twine(Users.getLine()) + ":" + Twine(Users.getCol())).str();
     if (Reported.insert(Key).second)
       reportError(*Current->Original, Text, Users);
+  }
+
+  /// No section may ever call it: the runtime says the first reason if one does.
+  void remember(const Twine &Message, const DebugLoc &Where) {
+    if (!Current->Unfit.empty())
+      return;
+    Current->Unfit = Message.str();
+    if (DebugLoc Users = usersLine(*Current, Where))
+      Current->Unfit +=
+          (", at " + Users->getFilename() + ":" + Twine(Users.getLine())).str();
   }
 
   void checkInstruction(Instruction &I) {
@@ -252,6 +264,7 @@ private:
       CallMeaning Meaning = classifyCall(*Call);
       if (Meaning.Kind == CallKind::Forbidden ||
           (Meaning.Kind == CallKind::Unrepeatable && !IsOnce) ||
+          (Meaning.Kind == CallKind::Indirect && !IsOnce) ||
           (Meaning.Kind == CallKind::Locks && !Resumes))
         fail(Meaning.Why, Where);
       checkAbort(*Call);

@@ -10,7 +10,8 @@
 namespace holdfast {
 
 /// Reports every violation through the module's context, as errors at their
-/// source lines. Returns whether there was none.
+/// source lines, but for functions that no section may ever call: those keep
+/// what is wrong with them. Returns whether it reported none.
 bool checkSections(const Sections &All);
 
 /// Returns why 'F' cannot be a section's own function; null when it can.

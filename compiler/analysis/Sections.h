@@ -22,6 +22,17 @@ struct SectionFunction {
   /// section's own body.
   const SectionFunction *CalledIn = nullptr;
   llvm::DebugLoc CalledAt = {};
+  /// Whether only indirect calls lead here: what is wrong with it is no error
+  /// unless one does, and then 'Unfit' says it.
+  bool Possible = false;
+  std::string Unfit = {};
+};
+
+/// A function whose address is taken, which an indirect call may reach.
+struct Callee {
+  llvm::Function *Original;
+  llvm::Function *Instance; ///< null: unfit for sections
+  std::string Why;          ///< it is unfit
 };
 
 /// A call under an exception handler that does more than clean up or terminate.
@@ -35,6 +46,7 @@ struct HandledCall {
 struct Sections {
   SectionOptions Options;
   std::vector<std::unique_ptr<SectionFunction>> Functions;
+  std::vector<Callee> Callees;
   llvm::SmallVector<HandledCall, 4> Handled;
   /// Instances that called std::__throw_*.
   llvm::SmallPtrSet<const llvm::Function *, 4> Throwers;
@@ -42,7 +54,7 @@ struct Sections {
 
 /// Receives what is wrong in a section's function, and where.
 using SectionReport = llvm::function_ref<void(
-    const SectionFunction &, const llvm::Twine &, const llvm::DebugLoc &)>;
+    SectionFunction &, const llvm::Twine &, const llvm::DebugLoc &)>;
 
 /// Returns the function's name as the source spells it.
 std::string prettyName(const llvm::Function &F);

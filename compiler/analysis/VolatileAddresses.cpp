@@ -102,11 +102,11 @@ private:
   SectionReport Report;
   DenseMap<const Function *, Summary> Known;
   DenseMap<const Value *, Source> Sources; // of the function visited
-  const SectionFunction *Current = nullptr;
+  SectionFunction *Current = nullptr;
   bool Changed = false;
   bool Reporting = false;
 
-  void visit(const SectionFunction &F) {
+  void visit(SectionFunction &F) {
     Current = &F;
     Sources.clear();
     Source Returned{Source::Neutral};

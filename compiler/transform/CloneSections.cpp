@@ -16,6 +16,8 @@
 // 4. Every call to a visible body goes to that function's helper instance, made
 //    on first use, which also ends recursion. A txfunc called here is a helper
 //    like any other: it joins the section.
+// 5. What only indirect calls may reach comes last, so that an instance is
+//    Possible just when no direct calls lead from a section to it.
 #include "transform/CloneSections.h"
 #include "analysis/Calls.h"
 #include "transform/ReplaceLibraryCalls.h"
@@ -54,12 +56,21 @@ public:
   }
 
   void finish() {
-    for (size_t Next = 0; Next < All.Functions.size();
-         ++Next) // makeInstance appends
-      prepare(*All.Functions[Next]);
+    for (; Prepared < All.Functions.size(); ++Prepared) // makeInstance appends
+      prepare(*All.Functions[Prepared]);
+  }
+
+  void addCallee(Function &F) {
+    Possible = true;
+    Function *&Helper = Helpers[&F];
+    if (!Helper)
+      Helper = makeInstance(F, Role::Helper, ".hf", F);
+    All.Callees.push_back({&F, Helper, ""});
   }
 
 private:
+  size_t Prepared = 0;
+  bool Possible = false;
   DenseMap<const Function *, Function *> Helpers;
 
   Function *makeInstance(Function &F, Role As, StringRef Suffix,
@@ -76,8 +87,9 @@ private:
     Instance->removeFnAttr(TxfuncAttr);
     Instance->removeFnAttr(NameAttr);
     Instance->removeFnAttr(MayThrowAttr);
-    All.Functions.push_back(std::make_unique<SectionFunction>(SectionFunction{
-        &F, Instance, As, &ReachedFrom, CalledIn, std::move(CalledAt)}));
+    All.Functions.push_back(std::make_unique<SectionFunction>(
+        SectionFunction{&F, Instance, As, &ReachedFrom, CalledIn,
+                        std::move(CalledAt), Possible}));
     return Instance;
   }
 
@@ -268,15 +280,57 @@ private:
 } // namespace
 
 Sections cloneSections(ArrayRef<Function *> Txfuncs,
+                       ArrayRef<Function *> Callees,
                        const SectionOptions &Options) {
   Cloner C(Options);
   for (Function *F : Txfuncs)
     C.addEntry(*F);
   C.finish();
+  for (Function *F : Callees)
+    C.addCallee(*F);
+  C.finish();
   // Results of helpers: nothing is promised about them either.
   for (const auto &F : C.All.Functions)
     F->Instance->removeRetAttr(Attribute::NoAlias);
   return std::move(C.All);
+}
+
+void dropUnfit(Sections &All) {
+  DenseMap<const Value *, SectionFunction *> Of;
+  for (const auto &F : All.Functions)
+    Of[F->Instance] = F.get();
+  // Calls it, or has it called back.
+  auto UsesUnfit = [&](const Instruction &I) -> const SectionFunction * {
+    for (const Value *Operand : I.operand_values())
+      if (const SectionFunction *F = Of.lookup(Operand); F && !F->Unfit.empty())
+        return F;
+    return nullptr;
+  };
+  for (bool Changed = true; Changed;) {
+    Changed = false;
+    for (const auto &F : All.Functions)
+      for (const Instruction &I : instructions(*F->Instance))
+        if (const SectionFunction *Used =
+                F->Unfit.empty() ? UsesUnfit(I) : nullptr) {
+          F->Unfit = Used->Unfit;
+          Changed = true;
+        }
+  }
+  for (Callee &C : All.Callees)
+    if (const SectionFunction &F = *Of[C.Instance]; !F.Unfit.empty()) {
+      C.Why = F.Unfit;
+      C.Instance = nullptr;
+    }
+  SmallVector<Function *, 8> Dropped;
+  erase_if(All.Functions, [&](const std::unique_ptr<SectionFunction> &F) {
+    if (!F->Unfit.empty())
+      Dropped.push_back(F->Instance);
+    return !F->Unfit.empty();
+  });
+  for (Function *F : Dropped)
+    F->dropAllReferences();
+  for (Function *F : Dropped)
+    F->eraseFromParent();
 }
 
 } // namespace holdfast

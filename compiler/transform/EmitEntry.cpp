@@ -403,4 +403,33 @@ void emitRegistration(Module &M, StringRef Name,
   appendToGlobalCtors(M, Constructor, RegistrationPriority);
 }
 
+void emitWeakRegistration(Module &M, StringRef Name, Constant &Table,
+                          uint64_t Rows) {
+  LLVMContext &Context = M.getContext();
+  Type *Void = Type::getVoidTy(Context);
+  FunctionCallee Register = M.getOrInsertFunction(
+      Name,
+      FunctionType::get(
+          Void, {PointerType::getUnqual(Context), Type::getInt64Ty(Context)},
+          false));
+  auto *Declared = cast<Function>(Register.getCallee());
+  if (Declared->isDeclaration())
+    Declared->setLinkage(GlobalValue::ExternalWeakLinkage);
+  auto *Constructor = Function::createWithDefaultAttr(
+      FunctionType::get(Void, {}, false), GlobalValue::InternalLinkage, 0,
+      "hf_register", &M);
+  BasicBlock *Entry = BasicBlock::Create(Context, "", Constructor);
+  BasicBlock *Call = BasicBlock::Create(Context, "there", Constructor);
+  BasicBlock *Done = BasicBlock::Create(Context, "done", Constructor);
+  IRBuilder<> Builder(Entry);
+  Builder.CreateCondBr(Builder.CreateIsNotNull(Declared), Call, Done);
+  Builder.SetInsertPoint(Call);
+  Builder.CreateCall(Register, {&Table, Builder.getInt64(Rows)})
+      ->setDoesNotThrow();
+  Builder.CreateBr(Done);
+  Builder.SetInsertPoint(Done);
+  Builder.CreateRetVoid();
+  appendToGlobalCtors(M, Constructor, RegistrationPriority);
+}
+
 } // namespace holdfast

@@ -21,6 +21,11 @@ llvm::GlobalVariable *emitEntry(llvm::Function &Txfunc, llvm::Function &Body,
 void emitRegistration(llvm::Module &M, llvm::StringRef Register,
                       llvm::ArrayRef<llvm::GlobalVariable *> Descriptors);
 
+/// Emits a constructor that calls the runtime's function of this name, if the
+/// program has it, with a table and how many rows that has.
+void emitWeakRegistration(llvm::Module &M, llvm::StringRef Register,
+                          llvm::Constant &Table, uint64_t Rows);
+
 // What descriptors of every kind have.
 
 /// Returns "file:line" of the function, of a closure that it runs if that is what

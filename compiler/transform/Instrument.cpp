@@ -4,7 +4,8 @@
 //
 // 1. Collect the txfuncs this module defines, by their options.
 // 2. Resolve indirect calls (ResolveCalls). Clone what their sections run
-//    (CloneSections), check it (SectionRules), lay out arguments and hash
+//    (CloneSections), and what they may call by address, here or in another
+//    module (DispatchCalls); check it (SectionRules), lay out arguments and hash
 //    versions.
 // 3. Decide about every write (ClobberWrites, LogsAhead), or about every access
 //    where writes are buffered (BufferedAccesses). Every decision falls before the first
@@ -24,6 +25,7 @@
 #include "analysis/WriteRemarks.h"
 #include "transform/BufferAccesses.h"
 #include "transform/CloneSections.h"
+#include "transform/DispatchCalls.h"
 #include "transform/EmitEntry.h"
 #include "transform/HideBodies.h"
 #include "transform/InlineHelpers.h"
@@ -31,6 +33,7 @@
 #include "transform/MakeResumable.h"
 #include "transform/MarkFunctions.h"
 #include "transform/ResolveCalls.h"
+#include "transform/SplitCopies.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Statistic.h"
@@ -82,6 +85,10 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
 }
 
 /// What is said for another engine.
+static bool buffers(const SectionOptions &Options) {
+  return Options.Engine && Options.Engine->Logs == LoggedWrites::buffered;
+}
+
 static void dropSelections(const Sections &All) {
   for (const auto &F : All.Functions)
     for (Instruction &I : make_early_inc_range(instructions(*F->Instance)))
@@ -98,14 +105,17 @@ static void bufferWrites(const Sections &All, const FreshFunctions &Fresh) {
 }
 
 static void instrument(ArrayRef<Function *> Txfuncs,
+                       ArrayRef<Function *> Callees,
                        const SectionOptions &Options,
                        FunctionAnalysisManager &FAM,
                        SmallVectorImpl<GlobalVariable *> &Descriptors) {
-  resolveCalls(Txfuncs);
-  Sections All = cloneSections(Txfuncs, Options);
+  const bool Buffers = buffers(Options);
+  resolveCalls(Txfuncs, /*CanDispatch=*/Buffers);
+  Sections All = cloneSections(Txfuncs, Callees, Options);
   if (Options.Engine->Logs != LoggedWrites::selected)
     dropSelections(All);
   bool Fit = checkSections(All);
+  dropUnfit(All);
 
   SmallVector<Function *, 16> Instances;
   for (const auto &F : All.Functions)
@@ -119,7 +129,7 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     Blocks.push_back(layOutArguments(*Instances[I]));
     Fit &= checkArguments(*Txfuncs[I], Blocks[I]);
     // What is never re-executed may be given what dies with the process.
-    if (Options.Engine->Logs != LoggedWrites::buffered)
+    if (!Buffers)
       Fit &= checkCaptures(*Txfuncs[I], *Instances[I], Blocks[I]);
     Versions.push_back(hashVersion(*Instances[I], Blocks[I], Options));
   }
@@ -131,15 +141,19 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     inlineHelpers(All);
     return makeResumable(All, Blocks, FAM, Descriptors);
   }
-  if (Options.Engine->Logs == LoggedWrites::buffered)
+  if (Buffers) {
     bufferWrites(All, Fresh);
-  else
+    dispatchCalls(All);
+  } else {
     logWrites(All, Fresh, FAM);
+  }
   for (size_t I = 0; I != Txfuncs.size(); ++I) {
     dropMemoryPromises(*Txfuncs[I]);
     Descriptors.push_back(
         emitEntry(*Txfuncs[I], *Instances[I], Blocks[I], Versions[I], Options));
   }
+  if (!All.Callees.empty())
+    emitCallees(*Callees.front()->getParent(), All.Callees, *Options.Engine);
 }
 
 static std::string registrationOf(const EngineInfo &Engine) {
@@ -167,13 +181,23 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
       Group = &Groups.emplace_back(*Options, SmallVector<Function *, 8>());
     Group->second.push_back(&F);
   }
-  if (Groups.empty())
+  // What another module's sections call by address may be here.
+  if (SectionOptions Ours = commandLineOptions();
+      Groups.empty() && buffers(Ours) && !isRelocatable(M))
+    Groups.push_back({Ours, {}});
+  SmallVector<Function *, 8> Callees;
+  if (any_of(Groups, [](const auto &G) { return buffers(G.first); }))
+    Callees = findCallees(M);
+  if (Groups.empty() || (Groups.front().second.empty() && Callees.empty()))
     return PreservedAnalyses::all();
 
   auto &FAM = MAM.getResult<FunctionAnalysisManagerModuleProxy>(M).getManager();
   for (const auto &[Options, Txfuncs] : Groups) {
     SmallVector<GlobalVariable *, 8> Descriptors;
-    instrument(Txfuncs, Options, FAM, Descriptors);
+    SmallVector<Function *, 8> Its; // the first group's serve all of them
+    if (buffers(Options))
+      std::swap(Its, Callees);
+    instrument(Txfuncs, Its, Options, FAM, Descriptors);
     emitRegistration(M, registrationOf(*Options.Engine), Descriptors);
   }
   return PreservedAnalyses::none();
@@ -197,7 +221,7 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   if (Engine.Logs == LoggedWrites::buffered) {
     Names.push_back(LibraryOverwrite.str());
     for (StringRef Step : {"write", "put", "copy", "fill", "read",
-                           "read_string", "commit_or_throw", "abort"})
+                           "read_string", "commit_or_throw", "abort", "callee"})
       Names.push_back(Engine.callee(Step));
   } else if (!Engine.resumes()) {
     Names.push_back(Engine.callee("log"));

@@ -94,7 +94,8 @@ bool collectTargets(const Value *Called, Targets &Found,
 
 class Resolver {
 public:
-  explicit Resolver(Function &Txfunc) : Txfunc(Txfunc) {}
+  Resolver(Function &Txfunc, bool CanDispatch)
+      : Txfunc(Txfunc), CanDispatch(CanDispatch) {}
 
   void run() {
     for (unsigned Round = 0; Round != RoundsMax; ++Round) {
@@ -113,6 +114,7 @@ public:
 
 private:
   Function &Txfunc;
+  const bool CanDispatch;
   SmallSetVector<Function *, 16> Reached;
 
   static bool hasUnresolved(const Function *F) {
@@ -132,7 +134,7 @@ private:
   }
 
   /// Takes step 1, in helpers, too: they call the same functions elsewhere.
-  static bool promote(Function &F) {
+  bool promote(Function &F) const {
     SmallVector<std::pair<CallBase *, Targets>, 4> Known;
     for (Instruction &I : instructions(F)) {
       auto *Call = dyn_cast<CallBase>(&I);
@@ -145,6 +147,9 @@ private:
             [&](Function *T) { return !isLegalToPromote(*Call, T); });
       else
         Found.clear();
+      if (CanDispatch &&
+          any_of(Found, [](Function *T) { return T->isDeclaration(); }))
+        Found.clear(); // another file may have its instance
       if (!Found.empty() && Found.size() <= TargetsMax)
         Known.push_back({Call, std::move(Found)});
     }
@@ -227,9 +232,9 @@ private:
 
 } // namespace
 
-void resolveCalls(ArrayRef<Function *> Txfuncs) {
+void resolveCalls(ArrayRef<Function *> Txfuncs, bool CanDispatch) {
   for (Function *F : Txfuncs)
-    Resolver(*F).run();
+    Resolver(*F, CanDispatch).run();
 }
 
 } // namespace holdfast

@@ -10,8 +10,9 @@
 namespace holdfast {
 
 /// Makes direct calls of the indirect ones that the sections of 'Txfuncs' run,
-/// where it is known what they may reach.
-void resolveCalls(llvm::ArrayRef<llvm::Function *> Txfuncs);
+/// where it is known what they may reach: all of it seen, if the others can be
+/// dispatched.
+void resolveCalls(llvm::ArrayRef<llvm::Function *> Txfuncs, bool CanDispatch);
 
 } // namespace holdfast
 

@@ -22,6 +22,7 @@ RUNTIME = ("_Unwind_", "__cxa_", "_setjmp", "__sigsetjmp", "__gxx_personality_v0
            "__errno_location", "__tls_get_addr", "__udivti3", "__stack_chk_fail", "_Z",
            "_GLOBAL_OFFSET_TABLE_" "__asan", "__ubsan", "__tsan", "__sanitizer")
 CANNOT_FAIL = {
+    "dladdr": "last words before abort()",
     "getpid": "", "gettid": "", "sched_yield": "", "clock_gettime": "of clocks that there are",
     "pthread_atfork": "when the program starts",
     "pthread_mutex_lock": "a plain mutex", "pthread_mutex_unlock": "a plain mutex",

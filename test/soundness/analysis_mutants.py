@@ -36,7 +36,7 @@ RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "r
 ORACLES = {"justdo": "justdo_oracle.cpp"}  # of the others oracle.cpp
 PLUGIN_FOLDERS = ("compiler/analysis", "compiler/transform")
 DEFINITIONS = {"justdo": ["-DORACLE_ONE_FRAME"]}
-SOURCES = {"justdo": [ROOT / "test/stepping/locks.cpp"]}  # besides adversarial.cpp
+SOURCES = {"justdo": [ROOT / "test/stepping/locks.cpp"], "redo": [ORACLE / "indirect.cpp"]}  # besides adversarial.cpp
 # A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
 FLAGS = ["-O0", "-g0", "-w"]
 LLD = shutil.which("ld.lld-19")

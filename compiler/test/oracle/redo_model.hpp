@@ -9,6 +9,8 @@
 // 3. Where a store goes is another place each time, which is looked at when the next call comes.
 #pragma once
 
+#include "callees_model.hpp"
+
 #include <holdfast/abi/holdfast_abi.h>
 
 #include <array>

@@ -95,6 +95,17 @@ const void* hf_redo_read(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // The same up to a terminating zero, which is among them.
 const void* hf_redo_read_string(const void* address) HF_NOEXCEPT;
 #define HF_REDO_READS 8
+// The instance for sections of the function that an indirect call would reach, at 'where' in the source.
+// Ends the process when there is none: nothing of the section has happened.
+const void* hf_redo_callee(const void* function, const char* where) HF_NOEXCEPT;
+// What indirect calls may reach: each module tells of the functions whose addresses it takes.
+struct hf_redo_callees_row {
+    const void* function; // the address that others know
+    const void* instance; // null: it may not run in a section
+    const char* name;     // linker name
+    const char* why;      // it may not; null where it may
+};
+void hf_redo_register_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
 // Whether 'address' may be in the buffer: bit (address / 64) % 64. 0: the bytes of its line are read
 // where they are.
 extern __thread uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));

@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Dispatching:
+//
+// 1. Each module tells the runtime, when it is loaded, of every function whose
+//    address is taken in it and whose body it sees: the address, and the
+//    instance of it for sections, or why there is none.
+// 2. Where a section calls an address, it asks the runtime for the instance and
+//    calls that. A function that no module has told of ends the process; the
+//    section has changed nothing by then.
+//
+// The table is given to the runtime by a weak symbol: a program without such
+// calls has no need of it, nor of the runtime's part.
+#include "transform/DispatchCalls.h"
+#include "analysis/Calls.h"
+#include "analysis/SectionRules.h"
+#include "transform/EmitEntry.h"
+
+#include "llvm/ADT/Statistic.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Module.h"
+
+#define DEBUG_TYPE "holdfast"
+
+using namespace llvm;
+
+STATISTIC(NumDispatched, "Indirect calls whose instance is looked up");
+
+namespace holdfast {
+
+/// Whether what is called throws, or ends the program: none of it calls what it
+/// is given in a section.
+static bool isLanguages(const CallBase &Call) {
+  const Function *Callee = calledFunction(Call);
+  return Callee && Callee->getName().starts_with("__cxa_");
+}
+
+/// Whether some use tells the address to anybody: not the callee of a call, the
+/// lists of the compiler's own, or a function's personality.
+static bool tellsAddress(const Value &V) {
+  return any_of(V.uses(), [](const Use &U) {
+    const User *By = U.getUser();
+    if (const auto *Call = dyn_cast<CallBase>(By))
+      return !Call->isCallee(&U) && !isLanguages(*Call);
+    if (const auto *Variable = dyn_cast<GlobalVariable>(By))
+      return !Variable->getName().starts_with("llvm.");
+    if (isa<Function>(By) || isa<BlockAddress>(By))
+      return false;
+    return !isa<Constant>(By) || tellsAddress(*By);
+  });
+}
+
+SmallVector<Function *, 8> findCallees(Module &M) {
+  SmallVector<Function *, 8> Found;
+  for (Function &F : M) {
+    // A local symbol of a group that the linker discards cannot be named.
+    bool Nameable = !(F.hasComdat() && F.hasLocalLinkage());
+    if (!F.isDeclaration() && !F.isInterposable() && Nameable &&
+        !F.hasFnAttribute(Attribute::Naked) &&
+        !F.hasFnAttribute(Attribute::PresplitCoroutine) && tellsAddress(F))
+      Found.push_back(&F);
+  }
+  return Found;
+}
+
+static std::string placeOf(const SectionFunction &F, const CallBase &Call) {
+  if (DebugLoc Users = usersLine(F, Call.getDebugLoc()))
+    return (Users->getFilename() + ":" + Twine(Users.getLine())).str();
+  return "'" + prettyName(*F.Original) + "'";
+}
+
+static Constant *emitText(Module &M, StringRef Text) {
+  auto *Data = ConstantDataArray::getString(M.getContext(), Text);
+  auto *Global =
+      new GlobalVariable(M, Data->getType(), true, GlobalValue::PrivateLinkage,
+                         Data, "hf_callee_text");
+  Global->setUnnamedAddr(GlobalValue::UnnamedAddr::Global);
+  return Global;
+}
+
+static void dispatch(CallBase &Call, StringRef Find, StringRef Where) {
+  ++NumDispatched;
+  IRBuilder<> Builder(&Call);
+  Module &M = *Call.getModule();
+  FunctionCallee Finder = M.getOrInsertFunction(
+      Find, FunctionType::get(Builder.getPtrTy(),
+                              {Builder.getPtrTy(), Builder.getPtrTy()}, false));
+  CallInst *Instance =
+      Builder.CreateCall(Finder, {Call.getCalledOperand(), emitText(M, Where)});
+  Instance->setDoesNotThrow();
+  Call.setCalledOperand(Instance);
+}
+
+void dispatchCalls(const Sections &All) {
+  for (const auto &F : All.Functions) {
+    SmallVector<CallBase *, 8> Calls;
+    for (Instruction &I : instructions(*F->Instance))
+      if (auto *Call = dyn_cast<CallBase>(&I);
+          Call && classifyCall(*Call).Kind == CallKind::Indirect)
+        Calls.push_back(Call);
+    for (CallBase *Call : Calls)
+      dispatch(*Call, All.Options.Engine->callee("callee"), placeOf(*F, *Call));
+  }
+}
+
+/// struct hf_redo_callees_row of the ABI header, field by field.
+static Constant *emitRow(Module &M, const Callee &C) {
+  Constant *None =
+      ConstantPointerNull::get(PointerType::getUnqual(M.getContext()));
+  return ConstantStruct::getAnon({C.Original, C.Instance ? C.Instance : None,
+                                  emitText(M, C.Original->getName()),
+                                  C.Instance ? None : emitText(M, C.Why)});
+}
+
+void emitCallees(Module &M, ArrayRef<Callee> Callees,
+                 const EngineInfo &Engine) {
+  SmallVector<Constant *, 16> Rows;
+  for (const Callee &C : Callees)
+    Rows.push_back(emitRow(M, C));
+  auto *T = ArrayType::get(Rows.front()->getType(), Rows.size());
+  auto *Table = new GlobalVariable(M, T, true, GlobalValue::InternalLinkage,
+                                   ConstantArray::get(T, Rows), "hf_callees");
+  emitWeakRegistration(M, Engine.callee("register_callees"), *Table,
+                       Rows.size());
+}
+
+} // namespace holdfast

@@ -1,0 +1,100 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What indirect and virtual calls of sections reach (holdfast_abi.h): the instances, by the addresses of
+// the functions they were made of. Modules tell of them when they are loaded; one that is loaded where
+// another was takes its addresses over.
+#include <base/assert.hpp>
+#include <base/names.hpp>
+#include <section/section.hpp>
+#include <section/thread.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <dlfcn.h>
+#include <mutex>
+#include <new>
+#include <unordered_map>
+
+namespace hf::redo {
+namespace {
+
+using row = hf_redo_callees_row;
+
+struct callees {
+    std::mutex lock;
+    std::unordered_map<const void*, const row*> by_address; // under 'lock'
+};
+callees& all() {
+    static callees table;
+    return table;
+}
+/// How often a module has told of some: what a thread remembers from before may be another's by now.
+constinit std::atomic<std::uint64_t> generation{0};
+
+/// What this thread has called of late.
+struct remembered {
+    const void* function = nullptr;
+    const void* instance = nullptr;
+    std::uint64_t generation = 0;
+};
+constexpr std::size_t remembered_count = 64;
+constexpr std::uintptr_t alignment_of_functions = 16;
+constinit thread_local std::array<remembered, remembered_count> recent{};
+
+const row* find(const void* function) {
+    callees& table = all();
+    std::scoped_lock held{table.lock};
+    const auto found = table.by_address.find(function);
+    return found == table.by_address.end() ? nullptr : found->second;
+}
+
+[[noreturn]] void refuse(const void* function, const char* where, const row* known) {
+    if (function == nullptr) fatal("%s: a section calls a function by a null pointer", where);
+    if (known != nullptr)
+        fatal("%s: a section calls %s by its address, which cannot run in a section: %s", where,
+              readable_name(known->name), known->why);
+    Dl_info found{};
+    const char* const symbol = ::dladdr(function, &found) != 0 ? found.dli_sname : nullptr;
+    fatal("%s: a section calls %s (%p) by its address, of which there is no version for sections: "
+          "its body "
+          "must be in a source of this program that is built for engine redo",
+          where, symbol != nullptr ? readable_name(symbol) : "a function", function);
+}
+
+} // namespace
+} // namespace hf::redo
+
+extern "C" {
+
+void hf_redo_register_callees(const hf_redo_callees_row* rows, std::uint64_t count) noexcept {
+    hf::redo::callees& table = hf::redo::all();
+    std::scoped_lock held{table.lock};
+    try {
+        for (std::uint64_t i = 0; i < count; ++i) {
+            const hf_redo_callees_row*& known = table.by_address[rows[i].function];
+            // An inline function comes from several modules; one may have seen less of what it calls.
+            if (known == nullptr || rows[i].instance != nullptr) known = &rows[i];
+        }
+    } catch (const std::bad_alloc&) {
+        hf::fatal("out of memory in hf_redo_register_callees");
+    }
+    hf::redo::generation.fetch_add(1, std::memory_order_release);
+}
+
+const void* hf_redo_callee(const void* function, const char* where) noexcept {
+    using namespace hf::redo;
+    remembered& last = recent[reinterpret_cast<std::uintptr_t>(function) / alignment_of_functions %
+                              remembered_count];
+    const std::uint64_t now = generation.load(std::memory_order_acquire);
+    if (last.function == function && last.generation == now && function != nullptr) [[likely]]
+        return last.instance;
+    const row* const found = find(function);
+    if (found == nullptr || found->instance == nullptr) refuse(function, where, found);
+    last = {function, found->instance, now};
+    return found->instance;
+}
+
+} // extern "C"
