@@ -201,8 +201,6 @@ private:
 
   bool mustLog(const Write &W) {
     const LoggedWrites Logs = Options.Engine->Logs;
-    if (Logs == LoggedWrites::regions)
-      return true; // counted, fresh or not
     if (W.From == Origin::Fresh) {
       ++Count.Fresh;
       return false;
