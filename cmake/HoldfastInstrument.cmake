@@ -6,9 +6,9 @@
 # HF_ENGINE=<engine> for them. Without ENGINE, or with ENGINE auto, it is redo: no other is right for
 # any code, and none waits for fewer fences (docs/guide/choosing-an-engine.md). Call it when the target has all its sources. The engines are those of
 # the table (holdfast/abi/engines.def) that have sections, and none. Options, without their leading
-# dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engine ido counts what iDO
-# logging would log, for comparison: nothing is recovered. Engine justdo makes sections that go on where a crash has
-# stopped them, and take pool locks inside. Engine none leaves the functions plain, and
+# dash: holdfast-refine=0, holdfast-parts=vlog-only|clobberlog-only. Engines justdo and ido make
+# sections that go on where a crash has stopped them, and take pool locks inside; ido's stores share
+# resume points. Pools are opened with hf::justdo::engine() for both. Engine none leaves the functions plain, and
 # defines HOLDFAST_UNINSTRUMENTED: without it, or an engine, pools refuse such a program.
 #
 # holdfast_trace(<target>)

@@ -79,10 +79,6 @@ static cl::opt<bool> BetweenLocks(
     "holdfast-between-locks",
     cl::desc("Sections without a mark, from the first lock to the last unlock"),
     cl::init(false));
-static cl::opt<bool> Regions(
-    "holdfast-regions",
-    cl::desc("One resume point for stores that can be made again together"),
-    cl::init(false));
 
 static cl::opt<bool>
     Trace("holdfast-trace",
@@ -96,7 +92,7 @@ static cl::opt<bool>
                 cl::init(false));
 
 SectionOptions holdfast::commandLineOptions() {
-  return {Engine, Parts, Refine, Batch, BetweenLocks, Regions};
+  return {Engine, Parts, Refine, Batch, BetweenLocks};
 }
 
 namespace {
@@ -130,8 +126,7 @@ struct RelocatePass : PassInfoMixin<RelocatePass> {
       return PreservedAnalyses::all();
     }
     if (Engine &&
-        is_contained({LoggedWrites::buffered, LoggedWrites::steps},
-                     Engine->Logs) &&
+        (Engine->Logs == LoggedWrites::buffered || Engine->resumes()) &&
         any_of(ArrayRef<StringRef>{"begin", "enter"}, [&](StringRef Step) {
           return M.getFunction(Engine->callee(Step));
         })) {

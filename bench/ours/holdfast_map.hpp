@@ -31,7 +31,6 @@ std::unique_ptr<map_under_test> make_avl(const map_options& given);
 inline std::string note_of_build(hf::mode mode) {
     const std::string_view build = HF_BENCH_BUILD_TEXT;
     if (build == "none") return "not failure-atomic";
-    if (build == "ido") return "iDO's log counted, not written: no speed, not failure-atomic";
     if (build == "vlog_only" || build == "clobberlog_only") return "half a log: not failure-atomic";
     const std::string survives = mode == hf::mode::process ? "survives the process"
                                  : mode == hf::mode::pmem  ? "survives power loss on PM"

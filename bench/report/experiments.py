@@ -62,7 +62,7 @@ def parts(sizes):
 
 
 def counts(sizes):
-    """Figs 7 and 8: what libpmemobj and iDO log and flush; these runs' speed counts for nothing."""
+    """Figs 7 and 8: what libpmemobj and iDO log and flush; the speed of libpmemobj's runs counts for nothing."""
     for structure in STRUCTURES:
         yield cell(structure, "ido", "pmem", sizes.of(structure))
         for engine in ["pmdk"] + (["pmdk-outside", "pmdk-actions"] if structure == "hashmap" else []):

@@ -202,8 +202,6 @@ private:
 
   Verdict judge(const Write &W) {
     const LoggedWrites Logs = Options.Engine->Logs;
-    if (Logs == LoggedWrites::regions)
-      return Verdict::Logged; // counted, fresh or not
     if (W.From == Origin::Fresh) {
       ++Count.Fresh;
       return Verdict::Fresh;

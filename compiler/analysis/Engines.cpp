@@ -33,7 +33,12 @@ ArrayRef<EngineInfo> engines() { return Table; }
 const EngineInfo *defaultEngine() { return find_if(Table, hasSections); }
 
 std::string EngineInfo::callee(StringRef Step) const {
-  return ("hf_" + Name + "_" + Step).str();
+  const EngineInfo *Runtime = this;
+  if (Logs == LoggedWrites::regions)
+    Runtime = find_if(Table, [](const EngineInfo &E) {
+      return E.Logs == LoggedWrites::steps;
+    });
+  return ("hf_" + Runtime->Name + "_" + Step).str();
 }
 
 /// Returns the names in words: "clobber, undo or ido".

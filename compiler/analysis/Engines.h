@@ -17,19 +17,22 @@ enum class LoggedWrites {
   inputs,   ///< those that may overwrite what the section has read
   writes,   ///< every one, but of fresh memory
   selected, ///< the same, but of what the program says needs none
-  regions,  ///< every one, and where an idempotent region ends
   buffered, ///< none: they go to the section's write buffer, where reads look
   steps,    ///< none: every one is a step, behind which the section goes on
+  regions,  ///< as steps, but one for writes that can be made again together
 };
 
 struct EngineInfo {
   llvm::StringLiteral Name;
-  unsigned Bit; ///< in durable formats; 0: the engine keeps nothing in a pool
+  unsigned Bit; ///< in durable formats; 0: it has the runtime of another row
   LoggedWrites Logs;
 
   /// Whether its sections go on where they were.
-  bool resumes() const { return Logs == LoggedWrites::steps; }
-  /// Names the runtime's function for 'Step' of a section: hf_NAME_STEP.
+  bool resumes() const {
+    return Logs == LoggedWrites::steps || Logs == LoggedWrites::regions;
+  }
+  /// Names the runtime's function for 'Step' of a section: hf_NAME_STEP, of the
+  /// row whose runtime it is.
   std::string callee(llvm::StringRef Step) const;
 };
 

@@ -72,9 +72,6 @@ struct SectionOptions {
   /// (LockedFunctions.h); of a function: whether it is one, its sections being what
   /// lies between its locks.
   bool BetweenLocks = false;
-  /// Whether stores that read nothing of each other's share a resume point: iDO's
-  /// idempotent regions (CutSteps.cpp). Of engines whose sections resume.
-  bool Regions = false;
 
   bool operator==(const SectionOptions &) const = default;
 };

@@ -249,8 +249,8 @@ uint64_t hashVersion(const Function &Body, const ArgumentBlock &Arguments,
   Stream.add(HF_ABI_VERSION);
   Stream.add(Options.Engine->Bit);
   Stream.add(uint64_t(Options.Parts));
-  if (Options.BetweenLocks || Options.Regions)
-    Stream.add(uint64_t(Options.BetweenLocks) | uint64_t(Options.Regions) << 1);
+  if (Options.BetweenLocks)
+    Stream.add(1);
   Stream.add(Arguments.Bytes);
   for (const PackedArgument &A : Arguments.Arguments) {
     Stream.add(A.OffsetBytes);

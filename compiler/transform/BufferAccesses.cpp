@@ -193,7 +193,7 @@ void bufferAccesses(Function &F, const BufferedAccesses &Found,
   Rewriter Rewrite(Found, Engine);
   for (Instruction *I : All)
     Rewrite.run(*I);
-  insertCalls(F, Found.Notes, {}, {}, Engine);
+  insertCalls(F, Found.Notes, {}, Engine);
 }
 
 } // namespace holdfast

@@ -83,8 +83,9 @@ class Cutter {
 public:
   Cutter(Function &F, const SectionOptions &Options, TargetLibraryInfo &Library,
          function_ref<void(const Twine &, const DebugLoc &)> Report)
-      : F(F), BetweenLocks(Options.BetweenLocks), Regions(Options.Regions),
-        Report(Report), Tree(F), Loops(Tree), Assumptions(F),
+      : F(F), BetweenLocks(Options.BetweenLocks),
+        Regions(Options.Engine->Logs == LoggedWrites::regions), Report(Report),
+        Tree(F), Loops(Tree), Assumptions(F),
         Basic(F.getDataLayout(), F, Library, Assumptions), Aliases(Library),
         Batch(queries()) {
     Batch.enableCrossIterationMode();

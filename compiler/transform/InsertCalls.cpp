@@ -180,27 +180,8 @@ private:
 
 } // namespace
 
-static void insertRegions(const Regions &Found, const EngineInfo &Engine) {
-  auto Insert = [](StringRef Name, Instruction &Before, Value *Bytes) {
-    IRBuilder<> Builder(&Before);
-    FunctionCallee Callee = Before.getModule()->getOrInsertFunction(
-        Name,
-        FunctionType::get(Builder.getVoidTy(), {Builder.getInt64Ty()}, false));
-    Builder.CreateCall(Callee, Bytes)->setDoesNotThrow();
-  };
-  for (const RegionCut &Cut : Found.Cuts)
-    Insert(Engine.callee("region"), *Cut.Before,
-           ConstantInt::get(Type::getInt64Ty(Cut.Before->getContext()),
-                            Cut.Bytes));
-  for (CallBase *Call : Found.Preserves)
-    Insert(Engine.callee("preserve"), *Call, Call->getArgOperand(1));
-}
-
 void insertCalls(Function &F, ArrayRef<LoggedWrite> Writes,
-                 ArrayRef<LogAhead> Ahead, const Regions &Found,
-                 const EngineInfo &Engine) {
-  // The calls before a write belong to the region that begins there.
-  insertRegions(Found, Engine);
+                 ArrayRef<LogAhead> Ahead, const EngineInfo &Engine) {
   Inserter(F, Engine).run(F, Writes, Ahead);
 }
 

@@ -3,16 +3,14 @@
 #define HOLDFAST_COMPILER_INSERTCALLS_H
 
 #include "analysis/ClobberWrites.h"
-#include "analysis/IdempotentRegions.h"
 #include "analysis/LogsAhead.h"
 
 namespace holdfast {
 
-/// Inserts the runtime's calls before the writes of 'F', the entries made ahead
-/// of them, and calls where its regions end.
+/// Inserts the runtime's calls before the writes of 'F', and the entries made
+/// ahead of them.
 void insertCalls(llvm::Function &F, llvm::ArrayRef<LoggedWrite> Writes,
-                 llvm::ArrayRef<LogAhead> Ahead, const Regions &Found,
-                 const EngineInfo &Engine);
+                 llvm::ArrayRef<LogAhead> Ahead, const EngineInfo &Engine);
 
 /// Removes what a function or a call promises about memory.
 void dropPromises(llvm::Function &F);

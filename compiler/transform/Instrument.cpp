@@ -64,22 +64,17 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
   const EngineInfo &Engine = *All.Options.Engine;
   std::vector<SmallVector<LoggedWrite, 16>> Decisions;
   std::vector<SmallVector<LogAhead, 8>> Ahead;
-  std::vector<Regions> Cut;
   for (const auto &F : All.Functions) {
     auto &Library = FAM.getResult<TargetLibraryAnalysis>(*F->Instance);
     Decisions.push_back(
         decideWrites(*F->Instance, F->As, All.Options, Fresh, Library));
     remarkOnWrites(*F->Instance, Decisions.back(), Engine);
-    const bool CutsRegions = Engine.Logs == LoggedWrites::regions;
-    Cut.push_back(CutsRegions ? cutIntoRegions(*F->Instance, Fresh, Library)
-                              : Regions());
     Ahead.emplace_back();
-    if (All.Options.Batch && !CutsRegions)
+    if (All.Options.Batch)
       Ahead.back() = planLogsAhead(*F->Instance, Decisions.back(), Library);
   }
-  for (auto [F, Writes, Sooner, Its] :
-       zip(All.Functions, Decisions, Ahead, Cut)) {
-    insertCalls(*F->Instance, Writes, Sooner, Its, Engine);
+  for (auto [F, Writes, Sooner] : zip(All.Functions, Decisions, Ahead)) {
+    insertCalls(*F->Instance, Writes, Sooner, Engine);
     dropMemoryPromises(*F->Instance);
   }
 }
@@ -225,8 +220,7 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
       Names.push_back(Engine.callee(Step));
   } else if (!Engine.resumes()) {
     Names.push_back(Engine.callee("log"));
-    if (Engine.Logs != LoggedWrites::regions)
-      Names.push_back(LogAheadName.str());
+    Names.push_back(LogAheadName.str());
   }
   SmallVector<Value *, 8> Functions;
   for (const std::string &Name : Names)

@@ -37,7 +37,6 @@ static constexpr std::pair<StringLiteral, LogParts> PartWords[] = {
 static constexpr StringLiteral UnrefinedWord = "unrefined";
 static constexpr StringLiteral UnbatchedWord = "unbatched";
 static constexpr StringLiteral BetweenLocksWord = "between-locks";
-static constexpr StringLiteral RegionsWord = "regions";
 
 /// Returns the value of TxfuncAttr: the engine, then words of other options.
 static std::string encode(const SectionOptions &Options) {
@@ -51,8 +50,6 @@ static std::string encode(const SectionOptions &Options) {
     Text += ("," + UnbatchedWord).str();
   if (Options.BetweenLocks)
     Text += ("," + BetweenLocksWord).str();
-  if (Options.Regions)
-    Text += ("," + RegionsWord).str();
   return Text;
 }
 
@@ -73,8 +70,6 @@ static Expected<SectionOptions> decode(StringRef Text) {
       Options.Batch = false;
     else if (Word == BetweenLocksWord)
       Options.BetweenLocks = true;
-    else if (Word == RegionsWord)
-      Options.Regions = true;
     else if (!Words.empty())
       return createStringError("unknown option '" + Word + "'");
   }

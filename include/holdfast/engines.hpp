@@ -27,11 +27,17 @@ std::vector<const engine*> all_engines();
 }
 
 /// What open_options::engines should be for a program of this build. Empty: none.
+/// Whether sections of this build go on where a crash has stopped them. One engine does that, justdo, compiled
+/// in two ways.
+[[maybe_unused]] static constexpr bool resumes_sections() {
+    return engine_of_build() == "justdo" || engine_of_build() == "ido";
+}
+
 [[maybe_unused]] static inline std::vector<const hf::engine*> engines_of_build() {
     if (engine_of_build() == "clobber") return {hf::clobber::engine()};
     if (engine_of_build() == "undo") return {hf::undo::engine()};
     if (engine_of_build() == "redo") return {hf::redo::engine()};
-    if (engine_of_build() == "justdo") return {hf::justdo::engine()};
+    if (resumes_sections()) return {hf::justdo::engine()};
     if (engine_of_build() == "selective") return {hf::selective::engine()};
     return {};
 }

@@ -29,14 +29,14 @@ enum class engine_sections : std::uint8_t {
     inputs,
     writes,
     selected,
-    regions,
     buffered,
-    steps
+    steps,
+    regions
 };
 
 struct engine_row {
     const char* name;
-    std::uint32_t bit; // 0: it keeps nothing in a pool
+    std::uint32_t bit; // 0: another row's engine, compiled differently
     engine_sections sections;
     recovery_verb verb;
 };

@@ -138,7 +138,7 @@ protected:
     /// Engine justdo keeps its logs in blocks (docs/format/justdo.md).
     static bool is_of_engine(const void* block, std::size_t bytes) {
         const auto* text = static_cast<const char*>(block);
-        return engine_of_build() == "justdo" && bytes >= 128 &&
+        return resumes_sections() && bytes >= 128 &&
                (std::memcmp(text, "HFSTJDO1", 8) == 0 ||
                 std::memcmp(text + 64, "JDTHREAD", 8) == 0);
     }

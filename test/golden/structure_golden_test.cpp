@@ -124,7 +124,7 @@ TEST(HF_GOLDEN_TEST, CostsWhatTheFileSays) {
     std::vector<std::pair<hf::mode, std::string_view>> all{{hf::mode::process, "process"},
                                                            {hf::mode::pmem, "pmem"}};
     // Where caches persist: the paper's own domain.
-    if (hf::engine_of_build() == "justdo") all.emplace_back(hf::mode::pmem, "eadr");
+    if (hf::resumes_sections()) all.emplace_back(hf::mode::pmem, "eadr");
     for (const auto& [mode, name] : all)
         for (const std::string& one : run(mode, name)) {
             std::size_t end = 0;

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Random programs with locks against engine justdo's resumption.
+"""Random programs with locks against the resumption of engines justdo and ido.
 
 Each program (compiler/test/oracle/Inputs/random_programs.py, those that recurse left out) is compiled for every build
 below, in trace mode, linked with the oracle of engine justdo and explored: it is stopped at every event, goes on in what
@@ -26,7 +26,7 @@ import random_programs  # noqa: E402
 
 BUILDS = {"O0": ["-O0"], "O1": ["-O1"], "O2": ["-O2"], "O3": ["-O3", "-march=native"],
           "unmarked-O0": ["-O0"], "unmarked-O2": ["-O2"],
-          "regions-O0": ["-O0", "-mllvm", "-holdfast-regions"], "regions-O2": ["-O2", "-mllvm", "-holdfast-regions"]}
+          "ido-O0": ["-O0"], "ido-O2": ["-O2"]}
 UNMARKED = ["-DLOCKS_UNMARKED", "-mllvm", "-holdfast-between-locks"]
 WRITER = random_programs.LockingWriter
 LEAST = {"lock": 0.4, "lock: guard": 0.05, "lock: several": 0.05, "lock: tried": 0.05, "lock: hand over hand": 0.05,
@@ -75,7 +75,8 @@ class Resumption:
 
     def explore(self, marked, unmarked, build):
         stem = unmarked if build.startswith("unmarked") else marked
-        engine = [*self.plugin, "-gline-tables-only", "-mllvm", "-holdfast-engine=justdo", "-mllvm", "-holdfast-trace"]
+        name = "ido" if build.startswith("ido") else "justdo"
+        engine = [*self.plugin, "-gline-tables-only", "-mllvm", f"-holdfast-engine={name}", "-mllvm", "-holdfast-trace"]
         program = self.program(stem, build, [*BUILDS[build], *engine, *(UNMARKED if stem is unmarked else [])])
         # At either level: what nobody can reach any more an optimiser need not store.
         plain = [self.program(stem, f"{build}-plain{level}", [level, "-DHOLDFAST_UNINSTRUMENTED"])

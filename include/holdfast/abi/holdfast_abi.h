@@ -110,15 +110,6 @@ void hf_redo_register_callees(const struct hf_redo_callees_row* rows, uint64_t c
 // where they are.
 extern __thread uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));
 
-// Engine ido, a comparator that only counts (src/ido/README.md): log before every store, region where
-// an idempotent region ends, with the bytes of the registers it has set for later ones; preserve before
-// hf_vlog_preserve, with its bytes.
-int hf_ido_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
-void hf_ido_commit(void) HF_NOEXCEPT;
-void hf_ido_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
-void hf_ido_region(uint64_t output_bytes) HF_NOEXCEPT;
-void hf_ido_preserve(uint64_t bytes) HF_NOEXCEPT;
-
 // Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which the section
 // will store to, are in the log, and durable when the next of those two has returned. Notes no store.
 void hf_log_ahead(const void* address, uint64_t bytes) HF_NOEXCEPT;

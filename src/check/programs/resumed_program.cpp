@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Programs of two threads once more, engine justdo: the sections that are pending together are resumed the other
+// Programs of two threads once more, engines justdo and ido: the sections that are pending together are resumed the other
 // way round. The programs themselves know no engine.
 #include <check/program.hpp>
 #include <justdo/resume.hpp>
 
 #include <holdfast/crash.hpp>
+#include <holdfast/engines.hpp>
 
 #include <algorithm>
 #include <string>
@@ -37,10 +38,10 @@ private:
 
 // Their names come behind all others': nobody sets the order back.
 [[maybe_unused]] const bool added = [] {
-    for (const char* of :
-         {"map/two threads/justdo", "map/same key/justdo", "bank/two threads/justdo"})
-        hf::crash::add(std::string("resumed backwards/") + of,
-                       std::make_unique<resumed_backwards>(of));
+    for (const char* what : {"map/two threads/", "map/same key/", "bank/two threads/"}) {
+        const std::string of = what + std::string(hf::engine_of_build());
+        hf::crash::add("resumed backwards/" + of, std::make_unique<resumed_backwards>(of));
+    }
     return true;
 }();
 

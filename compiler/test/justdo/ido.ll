@@ -1,7 +1,7 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-; Regions: writes that change nothing which was read since the last step are made in place, and noted.
-; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=justdo -holdfast-regions %s | FileCheck %s
-; RUN: %hf_opt -passes=holdfast-instrument,verify -holdfast-engine=justdo -holdfast-regions -disable-output %s
+; Engine ido: writes that change nothing which was read since the last step are made in place, and noted.
+; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=ido %s | FileCheck %s
+; RUN: %hf_opt -passes=holdfast-instrument,verify -holdfast-engine=ido -disable-output %s
 
 ; Three stores, and the section's begin and end.
 ; CHECK-LABEL: define void @fills(
