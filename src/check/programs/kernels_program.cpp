@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The kernels of SLPMT's study as plain code, built with engine selective: what the compiler takes for new memory is
+// not logged, and no crash may show it. (The simulated machine proves the same of the same stores: src/slpmt.)
+#include "kernels.hpp"
+
+#include <holdfast/crash.hpp>
+#include <holdfast/selective.hpp>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace kernels {
+namespace {
+
+constexpr word value_words = 2;
+
+void describe_value(word key, const word* value, hf::crash::state& s) {
+    s.object(value);
+    s.add(key);
+    for (word i = 0; i < value_words; ++i)
+        s.expect(value[i] == value_word(key, i), "a value is its key's");
+}
+void describe_pair(const pair* one, hf::crash::state& s) {
+    s.object(one);
+    describe_value(one->key, one->value, s);
+}
+
+/// Names the table's own blocks; with 'pairs' what they lead to as well.
+void describe_slots(hashtable::chain** slots, word count, bool pairs, hf::crash::state& s) {
+    s.object(slots);
+    s.object(slots[0]); // the headers are one block
+    for (word i = 0; i < count; ++i) {
+        word length = 0;
+        for (const auto* at = slots[i]->first; at != nullptr; at = at->next, ++length) {
+            s.object(at);
+            if (pairs) describe_pair(at->data, s);
+        }
+        s.expect(slots[i]->size == length, "a chain's size");
+    }
+}
+void describe(hashtable::table& in, hf::crash::state& s) {
+    s.add(in.size);
+    describe_slots(in.slots, in.slot_count, true, s);
+    if (in.old_slots != nullptr) describe_slots(in.old_slots, in.old_count, false, s);
+}
+
+void describe(heap::all& in, hf::crash::state& s) {
+    s.object(in.elements);
+    for (word i = 0; i < in.size; ++i) {
+        describe_pair(in.elements[i], s);
+        s.expect(i == 0 || in.elements[(i - 1) / 2]->key >= in.elements[i]->key, "the order");
+    }
+}
+
+/// The black nodes on every way down.
+word describe(const rbtree::node* at, const rbtree::node* parent, hf::crash::state& s) {
+    if (at == nullptr) return 0;
+    s.object(at);
+    s.expect(at->parent == parent, "a parent");
+    s.expect(at->colour == rbtree::black || (parent != nullptr && parent->colour == rbtree::black),
+             "a red node has a black parent");
+    const word left = describe(at->left, at, s);
+    describe_value(at->key, at->value, s);
+    s.expect(left == describe(at->right, at, s), "as many black nodes on either side");
+    return left + (at->colour == rbtree::black);
+}
+void describe(rbtree::tree& in, hf::crash::state& s) { describe(in.root, nullptr, s); }
+
+word describe(const avl::node* at, hf::crash::state& s) {
+    if (at == nullptr) return 0;
+    s.object(at);
+    const word left = describe(at->left, s);
+    describe_value(at->key, at->value, s);
+    const word right = describe(at->right, s);
+    s.expect(left <= right + 1 && right <= left + 1, "the balance");
+    s.expect(at->height == 1 + std::max(left, right), "a height");
+    return at->height;
+}
+void describe(avl::tree& in, hf::crash::state& s) { describe(in.root, s); }
+
+bool create(rbtree::tree*) { return true; }
+bool create(avl::tree*) { return true; }
+
+template <class Root> class insertions final : public hf::crash::program {
+public:
+    insertions(std::vector<word> before, std::vector<word> keys)
+        : before_(std::move(before)), keys_(std::move(keys)) {}
+    hf::open_options options() const override {
+        hf::open_options o;
+        o.layout = "crash/kernels";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
+        o.mode = hf::mode::pmem;
+        o.engines = {hf::selective::engine()};
+        return o;
+    }
+    void setup(hf::pool& p) override {
+        done_ = create(p.root<Root>());
+        for (const word key : before_) done_ = done_ && insert(p.root<Root>(), key, value_words);
+    }
+    unsigned operations(unsigned) const override { return static_cast<unsigned>(keys_.size()); }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        done_ = insert(p.root<Root>(), keys_[i], value_words) && done_;
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        s.expect(done_, "there is room");
+        kernels::describe(*p.root<Root>(), s);
+    }
+
+private:
+    const std::vector<word> before_, keys_;
+    bool done_ = true;
+};
+
+std::vector<word> upwards(word count) {
+    std::vector<word> keys;
+    for (word key = 1; key <= count; ++key) keys.push_back(key);
+    return keys;
+}
+
+template <class Root>
+void add(const std::string& name, std::vector<word> before, std::vector<word> keys) {
+    hf::crash::add("kernels/" + name,
+                   std::make_unique<insertions<Root>>(std::move(before), std::move(keys)));
+}
+
+[[maybe_unused]] const bool added = [] {
+    add<hashtable::table>("hashtable", upwards(3), {7, 8});
+    add<hashtable::table>("hashtable resized", upwards(48), {49});
+    add<heap::all>("heap", upwards(3), {9, 2, 10});
+    add<rbtree::tree>("rbtree", upwards(7), {8});
+    add<rbtree::tree>("rbtree inside", {40, 30, 50, 60}, {20, 25, 55});
+    add<avl::tree>("avl", {4, 2, 5}, {1, 3, 6, 7});
+    add<avl::tree>("avl inside", {40, 30}, {35, 60, 50});
+    return true;
+}();
+
+} // namespace
+} // namespace kernels
