@@ -17,6 +17,8 @@
 namespace hf::bench {
 namespace {
 
+constexpr std::uint64_t batch_max = std::uint64_t{1} << 32;
+
 void add_run_options(CLI::App& to, run_options& options) {
     to.add_option("--mode", options.mode, "durability: process, pmem or power")
         ->check(CLI::IsMember({"process", "pmem", "power"}))
@@ -26,7 +28,7 @@ void add_run_options(CLI::App& to, run_options& options) {
         ->check(CLI::PositiveNumber)
         ->capture_default_str();
     to.add_option("--batch", options.batch, "operations that are acknowledged together")
-        ->check(CLI::PositiveNumber)
+        ->check(CLI::Range(std::uint64_t{1}, batch_max))
         ->capture_default_str();
     to.add_option("--dir", options.map.directory, "where pool files go")->capture_default_str();
     to.add_option("--latency", options.latency, "in mode pmem: fences as long as on other memory")

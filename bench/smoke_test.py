@@ -69,6 +69,11 @@ class Benchmarks(unittest.TestCase):
                         self.check_face(found, container, container, engine, mode, 1)
                         self.assertEqual(found["records"], 1000)
 
+    def test_a_batch_of_no_operations_is_refused_in_words(self):
+        code, _, err = bench("map", "--mode", "power", "--batch", 0)
+        self.assertNotEqual(code, 0)
+        self.assertIn("--batch: Value 0 not in range 1 to 4294967296", err)
+
     def test_containers_of_ours_fence_as_often_as_their_durability_says(self):
         share = {"map": 0.5, "set": 0.5}        # the other half looks up
         once = ("vecswap",)                     # durable on return by its record

@@ -5,6 +5,7 @@
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
 #include <verify/mending.hpp>
+#include <verify/power_log.hpp>
 #include <verify/read_file.hpp>
 
 #include <holdfast/engines.hpp>
@@ -54,31 +55,31 @@ verify::read_file opened(const asked& a) {
     return std::move(*file);
 }
 
-verify::report examined(const verify::read_file& file, depth how) {
-    verify::report found = verify::examine(file.bytes(), how);
+verify::report examined(const asked& a, verify::read_file& file, depth how) {
+    verify::report found = verify::examine_with_log(a.path, file, how);
     if (file.in_use())
         found.notes.insert(found.notes.begin(), "in use: " + file.user() + " has the pool open");
     return found;
 }
 
 void info(const asked& a) {
-    const auto file = opened(a);
-    const verify::report found = examined(file, depth::structure);
+    auto file = opened(a);
+    const verify::report found = examined(a, file, depth::structure);
     const bool told = found.has_header && found.outcome != verdict::damaged;
     print_info(a.path, found, told ? space_of(file.bytes(), found) : space{}, a.json);
     leave(told ? verdict::good : found.outcome);
 }
 
 void verify_to(const asked& a, depth how) {
-    const auto file = opened(a);
-    const verify::report found = examined(file, how);
+    auto file = opened(a);
+    const verify::report found = examined(a, file, how);
     print_verdict(a.path, found, how, a.json);
     leave(found.outcome);
 }
 
 void dump(const asked& a) {
-    const auto file = opened(a);
-    const verify::report found = examined(file, depth::structure);
+    auto file = opened(a);
+    const verify::report found = examined(a, file, depth::structure);
     if (!found.has_header) {
         print_verdict(a.path, found, depth::structure, a.json);
         leave(found.outcome);
@@ -94,8 +95,8 @@ void dump(const asked& a) {
 void roll_back(const asked& a) {
     open_options how;
     {
-        const auto file = opened(a);
-        const verify::report found = examined(file, depth::structure);
+        auto file = opened(a);
+        const verify::report found = examined(a, file, depth::structure);
         if (!found.has_header) {
             print_verdict(a.path, found, depth::structure, a.json);
             leave(found.outcome);
@@ -128,6 +129,7 @@ void repair(const asked& a) {
     const std::string changed = a.in_place         ? a.path
                                 : a.output.empty() ? a.path + ".repaired"
                                                    : a.output;
+    if (const status may = verify::repairable(a.path, opened(a)); !may.ok()) refuse(may);
     verify::repair_plan plan;
     if (a.in_place) {
         auto done = verify::mend_in_place(a.path, a.path + ".repair-journal");
@@ -141,9 +143,9 @@ void repair(const asked& a) {
             if (status done = verify::mend_copy(a.path, changed, plan); !done.ok()) refuse(done);
     }
     const bool made = plan.possible && !plan.nothing_to_do();
-    const auto after = verify::read_file::open(made ? changed : a.path);
+    auto after = verify::read_file::open(made ? changed : a.path);
     if (!after) refuse(after.error());
-    const verify::report found = examined(*after, depth::deep);
+    const verify::report found = verify::examine(after->bytes(), depth::deep);
     print_repair(made ? changed : a.path, plan, found, a.json);
     leave(found.outcome);
 }

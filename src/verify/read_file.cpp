@@ -67,6 +67,13 @@ status read_file::map(const std::string& path, int descriptor) {
     return {};
 }
 
+result<std::span<std::byte>> read_file::own_bytes() {
+    auto* const first = const_cast<std::byte*>(bytes_.data());
+    if (::mprotect(first, bytes_.size(), PROT_READ | PROT_WRITE) != 0) // it is private
+        return status{errc::io_error, fmt::format("mprotect: {}", std::strerror(errno))};
+    return std::span(first, bytes_.size());
+}
+
 std::string read_file::user() const { return holder_of_lock(fd_); }
 
 read_file::read_file(read_file&& other) noexcept

@@ -26,6 +26,10 @@ public:
     ~read_file();
 
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    /// The same, to be changed for this reader alone: the file stays as it is.
+    ///
+    /// Errors:   io_error.
+    result<std::span<std::byte>> own_bytes();
     /// True when a process has the pool open: its bytes change while they are read.
     bool in_use() const noexcept { return in_use_; }
     /// Which: "process 4711 (holdfast-kv)", as far as can be known.
