@@ -79,9 +79,8 @@ int main(int argc, char** argv) {
         std::fprintf(stderr, "holdfast: no option '%s' (holdfast --help)\n", first);
         return 2;
     }
-    if (!option &&
-        (first == nullptr ||
-         std::ranges::none_of(there, [&](auto* c) { return c->check_name(first); })))
+    if (!option && (first == nullptr ||
+                    std::ranges::none_of(there, [&](auto* c) { return c->check_name(first); })))
         return refuse_subcommand(app, first);
     try {
         app.parse(argc, argv);

@@ -50,7 +50,8 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
         frame_head& head = head_of(f);
         if (resuming_ == 0) { // right before a call, perhaps, that is made again from there
             put(head.call_place, program_counter{block_->log.counter}.place());
-            dirty(&head.call_place, word_bytes); // two stores made again are waited for with it: (1)
+            dirty(&head.call_place,
+                  word_bytes); // two stores made again are waited for with it: (1)
         }
         resumed = static_cast<std::uint32_t>(head.call_place);
         return &head + 1;
