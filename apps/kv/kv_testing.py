@@ -80,12 +80,12 @@ class Folder:
 class Memcached:
     """The real one, on a free port, to compare with."""
 
-    def __init__(self):
+    def __init__(self, *options):
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             self.address = probe.getsockname()
         self.process = subprocess.Popen(["memcached", "-u", "root", "-l", "127.0.0.1",
-                                         "-p", str(self.address[1]), "-U", "0"])
+                                         "-p", str(self.address[1]), "-U", "0", *options])
         while self.process.poll() is None:
             try:
                 socket.create_connection(self.address).close()

@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 
 #include <cerrno>
+#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <netdb.h>
@@ -162,6 +163,26 @@ status listeners::listen(std::uint32_t backlog) {
     for (int socket : sockets_)
         if (::listen(socket, static_cast<int>(backlog)) != 0)
             return failed("cannot listen on " + where());
+    return {};
+}
+
+status listeners::write_ports(const std::string& path) const {
+    std::string lines;
+    for (const int socket : sockets_) {
+        sockaddr_storage address{};
+        socklen_t bytes = sizeof address;
+        if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) continue;
+        if (address.ss_family == AF_UNIX) continue;
+        lines += fmt::format("TCP INET{}: {}\n", address.ss_family == AF_INET6 ? "6" : "",
+                             port_of(socket));
+    }
+    // Who waits for the file finds all of it.
+    const std::string unfinished = path + ".lck";
+    std::FILE* const file = std::fopen(unfinished.c_str(), "w");
+    if (file == nullptr) return failed("cannot write " + unfinished);
+    const bool written = std::fwrite(lines.data(), 1, lines.size(), file) == lines.size();
+    if (std::fclose(file) != 0 || !written || std::rename(unfinished.c_str(), path.c_str()) != 0)
+        return failed("cannot write " + path);
     return {};
 }
 

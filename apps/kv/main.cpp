@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // holdfast-kv: a memcached-protocol server whose items survive kill -9.
+#include "daemon_start.hpp"
 #include "options.hpp"
 #include "server.hpp"
 
@@ -9,6 +10,7 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <grp.h>
@@ -40,6 +42,17 @@ hf::status raise_descriptor_limit(std::uint32_t connections) {
     if (limit.rlim_max < needed) limit.rlim_max = needed;
     if (::setrlimit(RLIMIT_NOFILE, &limit) != 0)
         return failed(fmt::format("cannot allow {} connections (-c)", connections));
+    return {};
+}
+
+hf::status allow_core_files() {
+    const rlimit all{RLIM_INFINITY, RLIM_INFINITY};
+    if (::setrlimit(RLIMIT_CORE, &all) == 0) return {};
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_CORE, &limit) != 0) return failed("cannot read the core file limit");
+    limit.rlim_cur = limit.rlim_max;
+    if (::setrlimit(RLIMIT_CORE, &limit) != 0 || limit.rlim_cur == 0)
+        return failed("cannot allow core files (-r)");
     return {};
 }
 
@@ -104,11 +117,19 @@ int main(int argc, char** argv) {
     serving.chosen = line.chosen;
     serving.verbosity = line.verbosity;
     const settings& chosen = serving.chosen;
+    for (const std::string& warning : line.warnings)
+        std::fprintf(stderr, "holdfast-kv: %s\n", warning.c_str());
     ::signal(SIGPIPE, SIG_IGN);
+    ::signal(SIGHUP, SIG_IGN); // memcached reads passwords again, of which there are none here
     block_stop_signals();
 
     // In this order so that whatever is refused leaves the pool's file untouched.
     listeners from;
+    daemon_start background;
+    if (chosen.daemon)
+        if (auto done = background.begin(); !done.ok()) return refuse(done.what());
+    if (chosen.core_files)
+        if (auto done = allow_core_files(); !done.ok()) return refuse(done.what());
     if (auto done = raise_descriptor_limit(chosen.connections_max); !done.ok())
         return refuse(done.what());
     if (chosen.unix_path.empty())
@@ -124,7 +145,10 @@ int main(int argc, char** argv) {
     if (auto done = write_pid(chosen.pid_file); !done.ok()) return refuse(done.what());
     if (auto done = from.listen(chosen.backlog); !done.ok()) return refuse(done.what());
 
+    if (const char* const ports = std::getenv("MEMCACHED_PORT_FILENAME"))
+        if (auto done = from.write_ports(ports); !done.ok()) return refuse(done.what());
     announce(serving, from);
+    background.serves(serving.verbosity > 0);
     serve(serving, from);
     from.close();
     if (!chosen.pid_file.empty()) ::unlink(chosen.pid_file.c_str());

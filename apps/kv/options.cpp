@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "options.hpp"
 
+#include "memcached_options.hpp"
+
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
@@ -75,7 +77,7 @@ void declare(CLI::App& app, settings& chosen, raw& given) {
     app.add_option("-l,--listen", chosen.addresses, "Addresses to listen on, separated by commas")
         ->type_name("ADDR");
     app.add_option("-m,--memory-limit", given.megabytes,
-                   "Megabytes the pool may grow to, fixed when it is made")
+                   "Megabytes the pool may grow to; a pool's own limit is raised, not lowered")
         ->check(CLI::Range(std::uint64_t{4}, std::uint64_t{1} << 20))
         ->capture_default_str();
     app.add_flag("-M,--disable-evictions", given.no_evictions,
@@ -115,7 +117,9 @@ command_line parse_command_line(int argc, char** argv) {
     command_line line;
     raw given;
     CLI::App app("A memcached-protocol server whose items survive kill -9", "holdfast-kv");
+    memcached_options others;
     declare(app, line.chosen, given);
+    others.declare(app, line.chosen);
     app.add_option("--engine", line.engine,
                    "What makes changes failure-atomic: the logs of clobber or undo, or the durable "
                    "map of mod. Pools of mod are not those of the others")
@@ -123,6 +127,7 @@ command_line parse_command_line(int argc, char** argv) {
     app.add_flag("-v,--verbose", line.verbosity, "Say what happens; -vv: also what clients send");
     try {
         app.parse(argc, argv);
+        line.warnings = others.judge(line.chosen);
         if (given.udp_port != 0)
             throw CLI::ValidationError("-U: there is no UDP here; only 0 is accepted");
         const std::uint64_t item_bytes_max = parse_bytes(given.item_max);

@@ -3,6 +3,9 @@
 
 #include "service.hpp"
 
+#include <string>
+#include <vector>
+
 namespace hf::kv {
 
 /// What the command line asks for. When 'exit_code' is not negative there is nothing to serve: help
@@ -11,6 +14,7 @@ struct command_line {
     std::string engine; // empty: this program's
     settings chosen;
     int verbosity = 0;
+    std::vector<std::string> warnings; // for people, when it serves
     int exit_code = -1;
 };
 command_line parse_command_line(int argc, char** argv);

@@ -174,6 +174,11 @@ request parse_rare(std::string_view command, std::string_view line,
         r.keys = rest;
         return r;
     }
+    if (command == "shutdown") {
+        r.what = verb::shutdown;
+        r.keys = rest;
+        return r;
+    }
     if (command == "version") r.what = verb::version;
     else if (command == "quit") r.what = verb::quit;
     else if (w.count > 1 && w.at[w.count - 1].starts_with("HTTP/")) r.what = verb::close;

@@ -35,6 +35,7 @@ enum class verb : std::uint8_t {
     flush_all,   // 'exptime' is the delay
     stats,       // 'keys' holds the words after the command
     verbosity,   // 'delta' is the level
+    shutdown,    // 'keys' holds the words after the command
     meta_get,    // mg
     meta_delete, // md
     meta_delta,  // ma
@@ -142,6 +143,9 @@ inline constexpr std::string_view no_memory = "SERVER_ERROR out of memory storin
 inline constexpr std::string_view no_memory_delta = "SERVER_ERROR out of memory\r\n";
 inline constexpr std::string_view no_memory_request =
     "SERVER_ERROR out of memory reading request\r\n";
+inline constexpr std::string_view flush_refused = "CLIENT_ERROR flush_all not allowed\r\n";
+inline constexpr std::string_view shutdown_refused = "ERROR: shutdown not enabled\r\n";
+inline constexpr std::string_view bad_shutdown = "CLIENT_ERROR invalid shutdown mode\r\n";
 inline constexpr std::string_view damaged =
     "SERVER_ERROR the part of the pool that holds this key is damaged\r\n";
 inline constexpr std::string_view too_many_connections = "ERROR Too many open connections\r\n";

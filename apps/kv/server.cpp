@@ -49,7 +49,7 @@ acceptor::acceptor(service& serving, const listeners& from,
         accepting_.push_back(event_new(base_, socket, EV_READ | EV_PERSIST, on_connection, this));
         event_add(accepting_.back(), nullptr);
     }
-    for (int signal : {SIGTERM, SIGINT}) {
+    for (int signal : {SIGTERM, SIGINT, SIGUSR1}) {
         others_.push_back(event_new(base_, signal, EV_SIGNAL | EV_PERSIST, on_signal, this));
         event_add(others_.back(), nullptr);
     }
@@ -110,6 +110,7 @@ sigset_t stop_signals() {
     sigemptyset(&stops);
     sigaddset(&stops, SIGTERM);
     sigaddset(&stops, SIGINT);
+    sigaddset(&stops, SIGUSR1); // memcached's graceful end
     return stops;
 }
 

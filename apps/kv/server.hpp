@@ -38,6 +38,8 @@ public:
     void close();
 
     const std::vector<int>& sockets() const noexcept { return sockets_; }
+    /// Writes the ports as memcached does for MEMCACHED_PORT_FILENAME, a line each.
+    status write_ports(const std::string& path) const;
     /// "127.0.0.1:11211, [::]:11211" for people.
     std::string where() const;
     bool tcp() const noexcept { return unix_path_.empty(); }
@@ -51,7 +53,7 @@ private:
 /// Keeps SIGTERM and SIGINT from ending the process before there is something to end cleanly.
 void block_stop_signals();
 
-/// Serves until SIGTERM or SIGINT; returns when all connections are closed and all threads joined.
+/// Serves until SIGTERM, SIGINT or SIGUSR1; returns when all connections are closed and all threads joined.
 ///
 /// Requires: block_stop_signals() was called, so that an early signal waits for its handler.
 void serve(service& serving, const listeners& from);

@@ -29,6 +29,10 @@ struct settings {
     std::string unix_path; // set: no TCP
     std::uint32_t unix_mask = 0700;
     std::string pid_file;
+    bool daemon = false;
+    bool core_files = false;
+    bool shutdown_enabled = false;
+    bool flush_disabled = false;
     std::string user;
 };
 

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "session.hpp"
 
+#include <csignal>
 #include <cstdio>
+#include <unistd.h>
 
 namespace hf::kv {
 
@@ -146,6 +148,17 @@ bool session::retrieve(const request& r, std::string_view line, byte_buffer& out
     return true;
 }
 
+// The signal that a person would send: the loops end as they do for that.
+std::string_view session::shut_down(std::string_view words, progress& p) const {
+    if (!serving_->chosen.shutdown_enabled) return reply::shutdown_refused;
+    const std::string_view how = next_word(words);
+    if ((!how.empty() && how != "graceful") || !next_word(words).empty())
+        return reply::bad_shutdown;
+    p.close = true;
+    (void)::kill(::getpid(), SIGTERM);
+    return {};
+}
+
 void session::simple_request(const request& r, byte_buffer& out, progress& p) {
     store& items = *serving_->items;
     std::string_view answer = r.reply;
@@ -166,7 +179,12 @@ void session::simple_request(const request& r, byte_buffer& out, progress& p) {
     }
     case verb::touch: answer = words_for(items.touch(r.key, r.exptime, *counted_), r); break;
     case verb::remove: answer = words_for(items.remove(r, *counted_), r); break;
+    case verb::shutdown: answer = shut_down(r.keys, p); break;
     case verb::flush_all:
+        if (serving_->chosen.flush_disabled) {
+            answer = reply::flush_refused;
+            break;
+        }
         counted_->add(count::cmd_flush);
         items.flush_all(r.exptime);
         answer = reply::ok;

@@ -51,6 +51,7 @@ private:
     bool retrieve(const request& r, std::string_view line, byte_buffer& out,
                   std::size_t out_bytes_max);
     template <class Visit> bool touch(std::string_view key, const request& r, Visit&& visit);
+    std::string_view shut_down(std::string_view words, progress& p) const;
     void simple_request(const request& r, byte_buffer& out, progress& p);
     static std::string_view words_for(outcome result, const request& r) noexcept;
 

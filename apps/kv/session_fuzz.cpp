@@ -223,6 +223,7 @@ std::string_view model::execute(const request& r, std::string& number, bool& is_
         return reply::deleted;
     case verb::flush_all: flush(r.exptime); return reply::ok;
     case verb::verbosity: return reply::ok;
+    case verb::shutdown: return reply::shutdown_refused;
     case verb::version: number = "VERSION " + std::string(version_text) + "\r\n"; return number;
     case verb::stats: {
         std::string_view words = r.keys;

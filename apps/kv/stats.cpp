@@ -176,7 +176,8 @@ void settings_lines(byte_buffer& out, service& s) {
     append_stat(out, "binding_protocol", "ascii");
     append_stat(out, "item_size_max", s.items->item_bytes_max());
     append_stat(out, "maxconns_fast", "yes");
-    append_stat(out, "flush_enabled", "yes");
+    append_stat(out, "flush_enabled", c.flush_disabled ? "no" : "yes");
+    append_stat(out, "shutdown_command", c.shutdown_enabled ? "yes" : "no");
     append_stat(out, "idle_timeout", c.idle_timeout_s);
     append_stat(out, "request_timeout", c.request_timeout_s);
     append_stat(out, "buffer_limit", c.connection_bytes_max);

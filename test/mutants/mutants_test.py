@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every mutant's place is there exactly once, wherever the checkout lies: of the runtime's, of the analysis's
-and of mode power's. Said in seconds, before the mutants themselves take minutes. And a mutant that never ends is
-told from one that is rejected."""
+"""Every mutant's place is there exactly once, wherever the checkout lies: of the runtime's, of the analysis's,
+of mode power's and of copying's. Said in seconds, before the mutants themselves take minutes. And a mutant that never
+ends is told from one that is rejected."""
 import json
 import pathlib
 import sys
@@ -13,8 +13,9 @@ import mutants
 
 def other_places(root):
     """(name, file, text that is to be there once) of the lists that have a runner of their own."""
-    for mutant in json.loads((root / "test/power/mutants.json").read_text()):
-        yield mutant["name"], mutant["file"], mutant["old"]
+    for listed in ("test/power/mutants.json", "test/sections/copying_mutants.json"):
+        for mutant in json.loads((root / listed).read_text()):
+            yield mutant["name"], mutant["file"], mutant["old"]
     for mutant in json.loads((root / "test/soundness/analysis_mutants.json").read_text()):
         for part in [mutant, *mutant.get("more", [])]:
             for old, _ in part["edits"]:

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "memcached_options.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdlib>
+#include <string_view>
+
+namespace hf::kv {
+namespace {
+
+// Of -o. Here they mean what is so anyway, or nothing that a client could tell.
+constexpr std::array<std::string_view, 6> granted = {
+    "maxconns_fast", "modern", "no_modern", "lru_maintainer", "track_sizes", "lru_crawler"};
+constexpr std::array<std::string_view, 46> without_meaning = {"no_maxconns_fast",
+                                                              "hashpower",
+                                                              "tail_repair_time",
+                                                              "hash_algorithm",
+                                                              "no_lru_crawler",
+                                                              "lru_crawler_sleep",
+                                                              "lru_crawler_tocrawl",
+                                                              "read_buf_mem_limit",
+                                                              "no_lru_maintainer",
+                                                              "hot_lru_pct",
+                                                              "warm_lru_pct",
+                                                              "hot_max_factor",
+                                                              "warm_max_factor",
+                                                              "temporary_ttl",
+                                                              "slab_chunk_max",
+                                                              "watcher_logbuf_size",
+                                                              "worker_logbuf_size",
+                                                              "no_hashexpand",
+                                                              "slab_reassign",
+                                                              "no_slab_reassign",
+                                                              "slab_automove",
+                                                              "no_slab_automove",
+                                                              "slab_automove_ratio",
+                                                              "slab_automove_window",
+                                                              "slab_automove_freeratio",
+                                                              "slab_sizes",
+                                                              "no_inline_ascii_resp",
+                                                              "inline_ascii_resp",
+                                                              "no_chunked_items",
+                                                              "resp_obj_mem_limit",
+                                                              "ext_page_size",
+                                                              "ext_wbuf_size",
+                                                              "ext_threads",
+                                                              "ext_item_size",
+                                                              "ext_item_age",
+                                                              "ext_low_ttl",
+                                                              "ext_drop_unread",
+                                                              "ext_recache_rate",
+                                                              "ext_compact_under",
+                                                              "ext_drop_under",
+                                                              "ext_max_frag",
+                                                              "ext_max_sleep",
+                                                              "ext_path",
+                                                              "no_drop_privileges",
+                                                              "drop_privileges",
+                                                              "sock_cookie_id"};
+
+template <class Names> bool has(const Names& names, std::string_view name) {
+    return std::ranges::find(names, name) != names.end();
+}
+
+// All of the text, or nothing.
+template <class Number> bool read(std::string_view text, Number& number) {
+    const char* const last = text.data() + text.size();
+    const auto parsed = std::from_chars(text.data(), last, number);
+    return parsed.ec == std::errc() && parsed.ptr == last;
+}
+
+// One word of -o; what it lacks a meaning for, or nothing.
+std::string judge_word(std::string_view word, settings& chosen) {
+    const auto equals = word.find('=');
+    const std::string_view name = word.substr(0, equals);
+    if (name == "idle_timeout") {
+        if (equals == std::string_view::npos)
+            throw CLI::ValidationError("-o: Missing numeric argument for idle_timeout");
+        if (!read(word.substr(equals + 1), chosen.idle_timeout_s))
+            throw CLI::ValidationError("-o: idle_timeout: not a number of seconds");
+        return {};
+    }
+    if (has(granted, name)) return {};
+    if (has(without_meaning, name)) return fmt::format("-o {} means nothing here", name);
+    throw CLI::ValidationError(fmt::format("-o: Illegal suboption \"{}\"", name));
+}
+
+} // namespace
+
+void memcached_options::declare(CLI::App& app, settings& chosen) {
+    app.add_flag("-d,--daemon", chosen.daemon,
+                 "Serve from the background, once clients can connect");
+    app.add_flag("-r,--enable-coredumps", chosen.core_files, "Allow core files of any size");
+    app.add_flag("-A,--enable-shutdown", chosen.shutdown_enabled, "Obey the command shutdown");
+    app.add_flag("-F,--disable-flush-all", chosen.flush_disabled, "Refuse the command flush_all");
+    app.add_option("-o,--extended", extended_,
+                   "memcached's: idle_timeout=SECONDS, and others that mean nothing")
+        ->delimiter(',')
+        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+        ->allow_extra_args(false);
+    const std::string group = "Accepted as memcached does, without an effect";
+    const auto word = [&](const char* names, std::string& to) {
+        app.add_option(names, to)->group(group);
+    };
+    app.add_flag("-C,--disable-cas", no_cas_)->group(group);
+    app.add_flag("-k,--lock-memory", lock_memory_)->group(group);
+    app.add_flag("-L,--enable-largepages", large_pages_)->group(group);
+    app.add_flag("-X,--disable-dumping,-W,--disable-watch", quiet_)->group(group);
+    word("-R,--max-reqs-per-event", requests_);
+    word("-B,--protocol", protocol_);
+    word("-f,--slab-growth-factor", factor_);
+    word("-n,--slab-min-size", chunk_);
+    word("-D", delimiter_);
+}
+
+std::vector<std::string> memcached_options::judge(settings& chosen) const {
+    std::vector<std::string> warnings;
+    const auto none = [&](bool given, const char* what) {
+        if (given) warnings.emplace_back(what);
+    };
+    std::uint32_t whole = 0;
+    if (!requests_.empty() && (!read(requests_, whole) || whole == 0))
+        throw CLI::ValidationError("-R: Number of requests per event must be greater than 0");
+    if (!chunk_.empty() && (!read(chunk_, whole) || whole == 0))
+        throw CLI::ValidationError("-n: Chunk size must be greater than 0");
+    if (!factor_.empty() && !(std::strtod(factor_.c_str(), nullptr) > 1))
+        throw CLI::ValidationError("-f: Factor must be greater than 1");
+    if (!protocol_.empty() && protocol_ != "auto" && protocol_ != "ascii" && protocol_ != "binary")
+        throw CLI::ValidationError("-B: should be one of auto, binary, or ascii, not " + protocol_);
+    none(no_cas_, "-C: CAS numbers are always kept");
+    none(lock_memory_, "-k: the pool's pages are the file system's, and stay unlocked");
+    none(large_pages_, "-L: the file system decides on the size of the pool's pages");
+    none(!requests_.empty(), "-R: turns are by bytes here, not by requests");
+    none(!factor_.empty(), "-f: there are no slabs here");
+    none(!chunk_.empty(), "-n: there are no slabs here");
+    none(!delimiter_.empty(), "-D: there are no statistics of prefixes here");
+    none(protocol_ == "binary", "-B binary: there is only the text protocol here");
+    for (const std::string& word : extended_)
+        if (std::string warning = judge_word(word, chosen); !warning.empty())
+            warnings.push_back(std::move(warning));
+    return warnings;
+}
+
+} // namespace hf::kv

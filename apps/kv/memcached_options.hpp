@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The options of memcached 1.6.18 beside those that options.cpp has, so that its command lines start this server: those
+// that mean something here do it, and the others are said to mean nothing. What memcached refuses is refused. Not among
+// them are those that promise protection which is not here (-S, -Y, -Z), or another way to keep items (-e).
+#pragma once
+
+#include "service.hpp"
+
+#include <CLI/CLI.hpp>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace hf::kv {
+
+class memcached_options {
+public:
+    /// 'app' keeps references to this.
+    void declare(CLI::App& app, settings& chosen);
+    /// What was given and means nothing here, a line each; -o's words go to 'chosen'.
+    ///
+    /// Errors: throws CLI::ValidationError for what memcached does not start with.
+    std::vector<std::string> judge(settings& chosen) const;
+
+private:
+    bool no_cas_ = false, lock_memory_ = false, large_pages_ = false, quiet_ = false;
+    std::string requests_, protocol_, factor_, chunk_, delimiter_;
+    std::vector<std::string> extended_;
+};
+
+} // namespace hf::kv

@@ -1,0 +1,89 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Broken twins of the copying of a pool in use: the tests in copying_test.cpp must reject every one.
+
+usage: copying_mutants.py --source DIRECTORY --build DIRECTORY --work DIRECTORY [--only TEXT]
+
+A mutant (copying_mutants.json beside this) replaces one place of a file; a place that is not found exactly once is an
+error. The changed file is compiled by the finished build's own command and linked before its libraries. The true code
+comes first: it must pass. Another process is copied, which the crash checker cannot play: hence not in test/mutants.
+"""
+import argparse
+import json
+import os
+import pathlib
+import shlex
+import subprocess
+import sys
+
+COPIES = "20"  # of each kind: a copy that is torn now and then is torn in one of them
+SECONDS_MAX = 120
+
+
+class Build:
+    def __init__(self, directory):
+        self.directory = directory
+        listed = subprocess.run(["ninja", "-C", directory, "-t", "commands", "engines_test"], check=True,
+                                capture_output=True, text=True).stdout
+        self.commands = [line for line in listed.splitlines() if " -o " in line]
+
+    def one(self, ends):
+        found = [line for line in self.commands if ends in line]
+        if len(found) != 1:
+            sys.exit(f"copying mutants: {len(found)} commands with {ends}")
+        return shlex.split(found[0].removeprefix(": && ").split(" && ")[0])
+
+    def run(self, words, output, before=()):
+        at = words.index("-o")
+        words = [*words[:at], "-o", str(output), *map(str, before), *words[at + 2:]]
+        subprocess.run(words, cwd=self.directory, check=True)
+
+
+def passes(program):
+    try:
+        done = subprocess.run([program, "--gtest_filter=Copying.*", "--gtest_fail_fast", "--gtest_brief"], timeout=SECONDS_MAX,
+                              stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                              env={**os.environ, "HOLDFAST_COPIES": COPIES})
+    except subprocess.TimeoutExpired:
+        return True  # no verdict
+    return done.returncode == 0
+
+
+def main():
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("--source", type=pathlib.Path, required=True)
+    options.add_argument("--build", type=pathlib.Path, required=True)
+    options.add_argument("--work", type=pathlib.Path, required=True)
+    options.add_argument("--only", default="")
+    given = options.parse_args()
+    work = given.work.resolve()
+    work.mkdir(parents=True, exist_ok=True)
+    source = given.source.resolve()
+    build = Build(given.build.resolve())
+
+    def linked(file, text):
+        changed, made, program = work / pathlib.Path(file).name, work / "changed.o", work / "copying_test"
+        changed.write_text(text)
+        words = [str(changed) if w.endswith("/" + file) else w for w in build.one(f"/{file}")]
+        first = words.index("-MD")  # what it depends on is the build's to know
+        build.run(words[:first] + words[first + 5:], made)
+        build.run(build.one("-o bin/engines_test"), program, [made])
+        return program
+
+    survivors, judged = 0, set()
+    for mutant in json.loads((pathlib.Path(__file__).parent / "copying_mutants.json").read_text()):
+        text = (source / mutant["file"]).read_text()
+        if text.count(mutant["old"]) != 1:
+            sys.exit(f"{mutant['name']}: its place is there {text.count(mutant['old'])} times")
+        if given.only not in mutant["name"]:
+            continue
+        if mutant["file"] not in judged and not passes(linked(mutant["file"], text)):
+            sys.exit("copying mutants: the true code does not pass")
+        judged.add(mutant["file"])
+        lives = passes(linked(mutant["file"], text.replace(mutant["old"], mutant["new"])))
+        survivors += lives
+        print(f"{'SURVIVES' if lives else 'rejected'}: {mutant['name']}", flush=True)
+    sys.exit(1 if survivors else 0)
+
+
+main()
