@@ -3,7 +3,7 @@
 // Slots of the frame:
 //
 // 1. Saved behind a point is what is read behind it and was set before, by
-//    ordinary liveness; but not what only the result is made of, nor addresses at
+//    ordinary liveness; but not what only a section's result is made of, nor addresses at
 //    constant offsets and casts, which are computed again of their operand.
 // 2. A register that is saved behind a point, and may be set again before the next
 //    one, is doubled: until that next point counts, resumption needs its former
@@ -41,7 +41,8 @@ namespace {
 
 class Planner {
 public:
-  Planner(Function &F, ArrayRef<ResumePoint> Points) : F(F), Points(Points) {
+  Planner(Function &F, ArrayRef<ResumePoint> Points, bool Returns)
+      : F(F), Points(Points), Returns(Returns) {
     for (Argument &A : F.args())
       if (!A.hasStructRetAttr())
         number(A);
@@ -77,6 +78,7 @@ private:
 
   Function &F;
   ArrayRef<ResumePoint> Points;
+  const bool Returns;
   std::vector<Value *> Values;
   DenseMap<const Value *, unsigned> Numbers;
   DenseMap<const BasicBlock *, const ResumePoint *> PointBefore;
@@ -105,6 +107,7 @@ private:
       else if (const auto *Memory = dyn_cast<MemIntrinsic>(&I))
         Result = Memory->getRawDest();
       bool OfResult = isa<ReturnInst>(I) || (Result && isOfResult(Result));
+      OfResult &= !Returns;
       if ((I.isTerminator() || I.mayHaveSideEffects()) && !OfResult)
         Left.push_back(&I);
     }
@@ -234,8 +237,9 @@ private:
 
 } // namespace
 
-ResumePlan planResumption(Function &F, ArrayRef<ResumePoint> Points) {
-  return Planner(F, Points).run();
+ResumePlan planResumption(Function &F, ArrayRef<ResumePoint> Points,
+                          bool Returns) {
+  return Planner(F, Points, Returns).run();
 }
 
 } // namespace holdfast

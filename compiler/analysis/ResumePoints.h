@@ -25,7 +25,7 @@ struct ResumeNeeds {
   /// Of these the ones that are to be written before it.
   llvm::SmallVector<llvm::Value *, 8> Written;
   /// Registers that are read behind it: Saved, or computed again of these, or
-  /// wanted for the result alone, which nobody wants any more.
+  /// wanted for the result alone, if nobody wants it any more.
   llvm::SmallVector<llvm::Value *, 8> Live;
 };
 
@@ -36,8 +36,9 @@ struct ResumePlan {
   llvm::MapVector<llvm::Value *, bool> Doubled;
 };
 
-ResumePlan planResumption(llvm::Function &F,
-                          llvm::ArrayRef<ResumePoint> Points);
+/// 'Returns': to a function that is resumed as well, and wants the result.
+ResumePlan planResumption(llvm::Function &F, llvm::ArrayRef<ResumePoint> Points,
+                          bool Returns);
 
 /// Whether the register is computed again, of constants, locals' addresses and
 /// one other register, rather than saved.

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A section that resumes is one function with one frame, and runs again from its
-// last step on:
+// A section that resumes is one function with one frame, but for what recurses in
+// it, and runs again from its last step on:
 //
-// 1. It does not recurse: what it calls is put into it.
+// 1. What it calls is put into it, or has a frame: neither takes variable arguments.
 // 2. Its locals have places of a fixed size.
 // 3. It calls no function of the library that changes what it has read: run
 //    again, that would find its own results.
@@ -12,7 +12,6 @@
 #include "analysis/ResumeRules.h"
 #include "analysis/Calls.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
@@ -25,26 +24,18 @@ namespace {
 
 class Finder {
 public:
-  Finder(const Sections &All, SectionReport Report) : All(All), Report(Report) {
-    for (const auto &F : All.Functions)
-      Owner[F->Instance] = F.get();
-  }
+  Finder(const Sections &All, SectionReport Report)
+      : All(All), Report(Report) {}
 
   void run() {
-    for (const auto &F : All.Functions) {
+    for (const auto &F : All.Functions)
       for (const Instruction &I : instructions(*F->Instance))
         visit(*F, I);
-      if (F->As == Role::Entry)
-        findRecursion(*F);
-    }
   }
 
 private:
   const Sections &All;
   SectionReport Report;
-  DenseMap<const Function *, SectionFunction *> Owner;
-  SmallVector<const Function *, 8> Path;
-  SmallPtrSet<const Function *, 16> Done;
 
   void visit(SectionFunction &F, const Instruction &I) {
     auto Fail = [&](const Twine &What) { Report(F, What, I.getDebugLoc()); };
@@ -57,6 +48,13 @@ private:
     if (!Call)
       return;
     switch (classifyCall(*Call).Kind) {
+    case CallKind::Body:
+      if (const Function *Callee = calledFunction(*Call); Callee->isVarArg())
+        Fail("call of '" + prettyName(*originalOf(*Callee)) +
+             "', which takes variable arguments: it cannot be put into a "
+             "section of engine " +
+             All.Options.Engine->Name);
+      break;
     case CallKind::Logs:
       Fail("call of '" + nameOf(*Call) +
            "', which may change what it has read: a section of engine " +
@@ -81,6 +79,13 @@ private:
     }
   }
 
+  const Function *originalOf(const Function &Instance) const {
+    for (const auto &F : All.Functions)
+      if (F->Instance == &Instance)
+        return F->Original;
+    return &Instance;
+  }
+
   static std::string nameOf(const CallBase &Call) {
     StringRef Name = calledFunction(Call)->getName();
     Name.consume_front("hf_c_");
@@ -90,36 +95,6 @@ private:
   /// Whether it copies or fills, and does nothing else.
   static bool isOneCopy(const RangeWriter &Shape) {
     return Shape.FixedBytes == 0 && !Shape.Name.contains("strncpy");
-  }
-
-  void findRecursion(SectionFunction &F) {
-    Path.push_back(F.Instance);
-    for (const Instruction &I : instructions(*F.Instance)) {
-      const auto *Call = dyn_cast<CallBase>(&I);
-      const Function *Callee =
-          Call && classifyCall(*Call).Kind == CallKind::Body
-              ? calledFunction(*Call)
-              : nullptr;
-      auto Known = Owner.find(Callee);
-      if (!Callee || Known == Owner.end())
-        continue;
-      if (is_contained(Path, Callee))
-        Report(F,
-               "recursive call of '" + prettyName(*Known->second->Original) +
-                   "': a section of engine " + All.Options.Engine->Name +
-                   " has one frame; use a loop",
-               I.getDebugLoc());
-      else if (Callee->isVarArg())
-        Report(F,
-               "call of '" + prettyName(*Known->second->Original) +
-                   "', which takes variable arguments: it cannot be put into a "
-                   "section of engine " +
-                   All.Options.Engine->Name,
-               I.getDebugLoc());
-      else if (Done.insert(Callee).second)
-        findRecursion(*Known->second);
-    }
-    Path.pop_back();
   }
 };
 

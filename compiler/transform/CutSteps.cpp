@@ -23,6 +23,10 @@
 //    whether a lock was free, have a point behind them. Else a run of what
 //    comes behind could take another way than the one before it, which has written
 //    to the frame.
+// 6. A function that keeps its frame is called behind a point: while it runs, this one
+//    goes on there, and calls it again. The call reads whatever it may, and its callee's
+//    last step comes before what is behind it. It has no section of its own, and everything of
+//    it is inside.
 #include "transform/CutSteps.h"
 #include "analysis/Accesses.h"
 #include "analysis/Calls.h"
@@ -81,9 +85,10 @@ namespace {
 
 class Cutter {
 public:
-  Cutter(Function &F, const SectionOptions &Options, TargetLibraryInfo &Library,
+  Cutter(Function &F, Role As, const SectionOptions &Options,
+         TargetLibraryInfo &Library,
          function_ref<void(const Twine &, const DebugLoc &)> Report)
-      : F(F), BetweenLocks(Options.BetweenLocks),
+      : F(F), IsCalled(As == Role::Helper), BetweenLocks(Options.BetweenLocks),
         Regions(Options.Engine->Logs == LoggedWrites::regions), Report(Report),
         Tree(F), Loops(Tree), Assumptions(F),
         Basic(F.getDataLayout(), F, Library, Assumptions), Aliases(Library),
@@ -106,7 +111,8 @@ public:
         }
     for (Instruction *I : Certain)
       cut(*I);
-    if (Regions && !BetweenLocks && !(Found.All.empty() && InPool.empty()))
+    if (Regions && !IsCalled && !BetweenLocks &&
+        !(Found.All.empty() && InPool.empty()))
       notePlainOutside(Plain, *enclose(InPool));
     for (Instruction *I : Plain)
       if (readsBefore(*I)) {
@@ -115,7 +121,10 @@ public:
         ++NumPlain;
         Found.Noted.push_back(I);
       }
-    if (Found.All.empty() || (BetweenLocks && InPool.empty() && onlyLocks()))
+    if (IsCalled)
+      checkNothingPreserved();
+    else if (Found.All.empty() ||
+             (BetweenLocks && InPool.empty() && onlyLocks()))
       Found = Steps();
     else if (BetweenLocks)
       checkPreservedOutside();
@@ -128,6 +137,7 @@ public:
 
 private:
   Function &F;
+  const bool IsCalled;     // by sections: (6)
   const bool BetweenLocks; // without a mark: (4)
   const bool Regions;
   function_ref<void(const Twine &, const DebugLoc &)> Report;
@@ -186,10 +196,12 @@ private:
   bool isStep(Instruction &I) const {
     if (isAsked(I))
       return true;
+    auto *Call = dyn_cast<CallBase>(&I);
+    if (Call && callStep(*Call) == Step::Call)
+      return true;
     if (Value *Address = writtenAddress(I))
       return !isOfResult(Address) && met(I, Address).From != Origin::Local &&
              mayBePM(Address);
-    auto *Call = dyn_cast<CallBase>(&I);
     return Call && callStep(*Call) != Step::Point;
   }
 
@@ -197,6 +209,8 @@ private:
   static Step::Kind callStep(const CallBase &Call) {
     const Function *Callee = calledFunction(Call);
     switch (classifyCall(Call).Kind) {
+    case CallKind::Body:
+      return Step::Call;
     case CallKind::Alloc:
       return Step::Alloc;
     case CallKind::Locks:
@@ -254,6 +268,14 @@ private:
     Found.Noted.push_back(&I);
   }
 
+  /// (6)
+  void cutCall(Instruction &I) {
+    BasicBlock *Before = I.getParent(), *Behind = split(I);
+    add(Step::Call, nullptr, Before, Behind);
+    if (writtenAddress(I)) // its result
+      Found.Noted.push_back(&I);
+  }
+
   /// (5) Where the lock is held, and where it is not, are two places.
   void cutTry(Instruction &I) {
     LLVMContext &Context = F.getContext();
@@ -285,9 +307,11 @@ private:
       return copiesWithinPool(*Copy) ? cutBehind(Step::Copy, I) : cutBefore(I);
     if (isa<MemSetInst>(&I))
       return cutBehind(Step::Fill, I);
+    Step::Kind What = callStep(cast<CallBase>(I));
+    if (What == Step::Call)
+      return cutCall(I);
     if (writtenAddress(I))
       return cutBefore(I); // a call that returns its result in memory
-    Step::Kind What = callStep(cast<CallBase>(I));
     What == Step::TryLock ? cutTry(I) : cutBehind(What, I);
   }
 
@@ -358,6 +382,13 @@ private:
       return S.What == Step::Lock || S.What == Step::TryLock ||
              S.What == Step::Unlock || S.What == Step::Point;
     });
+  }
+
+  void checkNothingPreserved() {
+    for (CallInst *Mark : preserveMarks())
+      Report("hf_vlog_preserve in a function that recurses: preserve before it "
+             "is called",
+             Mark->getDebugLoc());
   }
 
   /// What is read of volatile memory is read before the first lock.
@@ -468,10 +499,10 @@ private:
 
 } // namespace
 
-Steps cutSteps(Function &F, const SectionOptions &Options,
+Steps cutSteps(Function &F, Role As, const SectionOptions &Options,
                TargetLibraryInfo &Library,
                function_ref<void(const Twine &, const DebugLoc &)> Report) {
-  return Cutter(F, Options, Library, Report).run();
+  return Cutter(F, As, Options, Library, Report).run();
 }
 
 } // namespace holdfast

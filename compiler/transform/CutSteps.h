@@ -23,6 +23,7 @@ struct Step {
     Lock,    ///< At
     TryLock, ///< At: Before ends with a branch, to Behind if the lock is held
     Unlock,  ///< At
+    Call,    ///< of a function with a frame, at the begin of Behind
     End      ///< the section ends here
   };
   Kind What;
@@ -41,10 +42,10 @@ struct Steps {
   llvm::SmallPtrSet<const llvm::BasicBlock *, 32> Behind;
 };
 
-/// Cuts the section's function 'F', its blocks included. 'Report' receives what
-/// is wrong with it. No steps: it changes nothing.
+/// Cuts the section's function 'F', its blocks included, or a function that
+/// sections call. 'Report' receives what is wrong with it. No steps: it changes nothing.
 Steps cutSteps(
-    llvm::Function &F, const SectionOptions &Options,
+    llvm::Function &F, Role As, const SectionOptions &Options,
     llvm::TargetLibraryInfo &Library,
     llvm::function_ref<void(const llvm::Twine &, const llvm::DebugLoc &)>
         Report);

@@ -89,15 +89,18 @@ private:
   }
 };
 
-/// Whether the pointer may lead to a constant, or to a function.
-bool mayBeFixed(const Value &V) {
+/// Whether the pointer may lead to a constant, or to a function. Callers may pass
+/// one, if they are sections, and may be given one.
+bool mayBeFixed(const Value &V, bool IsCalled) {
   if (!V.getType()->isPointerTy())
     return false;
   SmallVector<const Value *, 4> Objects;
   getUnderlyingObjects(&V, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
-  return any_of(Objects, [](const Value *Object) {
-    if (isa<GlobalValue>(Object))
+  return any_of(Objects, [&](const Value *Object) {
+    if (isa<GlobalValue>(Object) || (IsCalled && isa<Argument>(Object)))
       return true;
+    if (const auto *Call = dyn_cast<CallBase>(Object))
+      return classifyCall(*Call).Kind == CallKind::Body;
     const auto *Load = dyn_cast<LoadInst>(Object);
     return Load && isa<GlobalVariable>(getUnderlyingObject(
                        Load->getPointerOperand(), /*MaxLookup=*/0));
@@ -106,7 +109,7 @@ bool mayBeFixed(const Value &V) {
 
 class Resumer {
 public:
-  Resumer(Function &F, const SectionOptions &Options,
+  Resumer(Function &F, Role As, const SectionOptions &Options,
           GlobalVariable &Descriptor, const Steps &Cut, const ResumePlan &Plan,
           FrameLayout Frame)
       : F(F), M(*F.getParent()), Context(F.getContext()),
@@ -114,7 +117,7 @@ public:
         BetweenLocks(Options.BetweenLocks), Descriptor(Descriptor), Cut(Cut),
         Plan(Plan), Frame(std::move(Frame)), Builder(Context) {
     for (auto [V, Doubled] : Plan.Doubled)
-      if (mayBeFixed(*V))
+      if (mayBeFixed(*V, As == Role::Helper))
         Fixed.insert(V);
   }
 
@@ -338,6 +341,8 @@ private:
     case Step::Point:
       call("point", Point);
       return;
+    case Step::Call:
+      return announceCall(S, Point);
     case Step::Store: {
       auto *Store = cast<StoreInst>(S.At);
       call("store",
@@ -384,6 +389,15 @@ private:
       return tryLock(S, Point);
     }
     S.At->eraseFromParent();
+  }
+
+  /// What the callee writes in place, its result among it, this function may have read
+  /// since its last step.
+  void announceCall(const Step &S, Value *Point) {
+    if (Engine.Logs == LoggedWrites::regions ||
+        cast<CallBase>(S.Behind->front()).hasStructRetAttr())
+      call("point", Point);
+    call("call", Point);
   }
 
   static Value *lockKind(const Instruction &I) {
@@ -546,11 +560,12 @@ FrameLayout layOutFrame(Function &F, const ResumePlan &Plan,
   return FramePlanner(F).run(Plan, Points);
 }
 
-void emitResumption(Function &F, const SectionOptions &Options,
+void emitResumption(Function &F, Role As, const SectionOptions &Options,
                     GlobalVariable &Descriptor, const Steps &Cut,
                     const ResumePlan &Plan, FrameLayout Frame,
                     const ArgumentBlock &Arguments) {
-  Resumer(F, Options, Descriptor, Cut, Plan, std::move(Frame)).run(Arguments);
+  Resumer(F, As, Options, Descriptor, Cut, Plan, std::move(Frame))
+      .run(Arguments);
 }
 
 } // namespace holdfast

@@ -25,7 +25,7 @@ FrameLayout layOutFrame(llvm::Function &F, const ResumePlan &Plan,
 
 /// Rewrites 'F', whose steps, needs and frame these are: it enters, saves, calls the
 /// runtime for its steps, and goes on behind them. 'Descriptor': its own.
-void emitResumption(llvm::Function &F, const SectionOptions &Options,
+void emitResumption(llvm::Function &F, Role As, const SectionOptions &Options,
                     llvm::GlobalVariable &Descriptor, const Steps &Cut,
                     const ResumePlan &Plan, FrameLayout Frame,
                     const ArgumentBlock &Arguments);

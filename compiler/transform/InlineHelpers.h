@@ -8,9 +8,9 @@
 
 namespace holdfast {
 
-/// Makes each section one function: what its own function calls is put into it.
-/// Helper instances that nobody calls any more are deleted, and 'All' names the
-/// sections' own functions alone.
+/// Puts what a section's own function calls into it, but for helpers that
+/// recurse: these stay, and have frames of their own. The other helpers' instances
+/// are deleted, and 'All' does not name them any more.
 ///
 /// Requires: findUnresumable (ResumeRules.h) has reported nothing.
 void inlineHelpers(Sections &All);

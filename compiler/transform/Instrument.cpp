@@ -206,7 +206,7 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   SmallVector<std::string, 12> Names = {registrationOf(Engine)};
   if (Engine.resumes()) {
     for (StringRef Step : {"enter", "leave", "note", "point", "store", "copy",
-                           "fill", "alloc", "free", "lock", "unlock"})
+                           "fill", "alloc", "free", "lock", "unlock", "call"})
       Names.push_back(Engine.callee(Step));
   } else {
     for (StringRef Step : {"begin", "commit"})

@@ -3,7 +3,8 @@
 // A txfunc whose section resumes is one function, which the runtime calls again to
 // let it go on (EmitResumption.cpp). Its descriptor has what that takes: its
 // name, its version, how large its frame is, and a function without arguments that
-// calls it.
+// calls it. A helper that recurses has a frame, too, and a descriptor; those that call it
+// call it again.
 #include "transform/MakeResumable.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
@@ -20,6 +21,8 @@
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/xxhash.h"
+
+#include <functional>
 
 using namespace llvm;
 
@@ -113,42 +116,42 @@ static StructType *descriptorType(LLVMContext &Context) {
 
 namespace {
 
-/// One txfunc on its way.
+/// One txfunc, or one helper with a frame, on its way.
 class Maker {
 public:
   Maker(const SectionFunction &Of, const ArgumentBlock &Arguments,
         const SectionOptions &Options, FunctionAnalysisManager &FAM)
-      : Of(Of), Txfunc(*Of.Original), F(*Of.Instance), Arguments(Arguments),
-        Options(Options), FAM(FAM) {}
+      : Of(Of), Txfunc(Of.As == Role::Entry ? *Of.Original : *Of.Instance),
+        F(*Of.Instance), Arguments(Arguments), Options(Options), FAM(FAM) {}
+
+  /// First of all of them: what a function's version is includes what it calls.
+  void prepare() {
+    promoteLocals(F, FAM); // lengths show as constants
+    makeFrameLocals(F, refuse());
+    promoteLocals(F, FAM);
+  }
+  void setVersion() { Version = hashVersion(F, Arguments, Options); }
 
   /// Returns its descriptor; null if it needs none, or is refused.
   GlobalVariable *run() {
-    auto Refuse = [&](const Twine &What, const DebugLoc &Where) {
-      Refused = true;
-      reportError(Txfunc, What + placeInWords(Of), Where);
-    };
-    promoteLocals(F, FAM); // lengths show as constants
-    makeFrameLocals(F, Refuse);
-    promoteLocals(F, FAM);
-    uint64_t Version = hashVersion(F, Arguments, Options);
-    Steps Cut =
-        cutSteps(F, Options, FAM.getResult<TargetLibraryAnalysis>(F), Refuse);
+    Steps Cut = cutSteps(F, Of.As, Options,
+                         FAM.getResult<TargetLibraryAnalysis>(F), refuse());
     if (Refused || Cut.All.empty()) {
-      putBack(Txfunc, F);
+      putBack();
       return nullptr;
     }
     SmallVector<ResumePoint, 16> Points;
     for (const Step &S : Cut.All)
       Points.push_back({S.Before, S.Behind, S.What == Step::End,
                         S.What == Step::Alloc ? S.At : nullptr});
-    ResumePlan Plan = planResumption(F, Points);
+    ResumePlan Plan = planResumption(F, Points, Of.As == Role::Helper);
     FrameLayout Frame = layOutFrame(F, Plan, Points);
     if (Frame.Bytes > HF_JUSTDO_FRAME_BYTES_MAX)
-      Refuse("the frame takes " + Twine(Frame.Bytes) + " bytes, at most " +
-                 Twine(HF_JUSTDO_FRAME_BYTES_MAX) +
-                 " are possible: keep large locals in the pool",
-             {});
-    return emit(Cut, Plan, Frame, Version);
+      refuse()("the frame takes " + Twine(Frame.Bytes) + " bytes, at most " +
+                   Twine(HF_JUSTDO_FRAME_BYTES_MAX) +
+                   " are possible: keep large locals in the pool",
+               {});
+    return emit(Cut, Plan, Frame);
   }
 
 private:
@@ -158,19 +161,35 @@ private:
   const ArgumentBlock &Arguments;
   const SectionOptions &Options;
   FunctionAnalysisManager &FAM;
+  uint64_t Version = 0;
   bool Refused = false;
 
+  std::function<void(const Twine &, const DebugLoc &)> refuse() {
+    return [this](const Twine &What, const DebugLoc &Where) {
+      Refused = true;
+      reportError(*Of.Original, What + placeInWords(Of), Where);
+    };
+  }
+
+  void putBack() {
+    if (Of.As == Role::Entry)
+      holdfast::putBack(Txfunc, F);
+    else
+      dropMemoryPromises(F);
+  }
+
   GlobalVariable *emit(const Steps &Cut, const ResumePlan &Plan,
-                       const FrameLayout &Frame, uint64_t Version) {
+                       const FrameLayout &Frame) {
     LLVMContext &Context = F.getContext();
     Type *Word32 = Type::getInt32Ty(Context);
     Type *Word64 = Type::getInt64Ty(Context);
     auto *T = descriptorType(Context);
     GlobalVariable *Descriptor =
         emitDescriptor(Txfunc, *Options.Engine, *ConstantAggregateZero::get(T));
-    std::string Where = placeInSource(Txfunc, F), Name = recordName(Txfunc);
-    emitResumption(F, Options, *Descriptor, Cut, Plan, Frame, Arguments);
-    putBack(Txfunc, F);
+    std::string Where = placeInSource(*Of.Original, F),
+                Name = recordName(Txfunc);
+    emitResumption(F, Of.As, Options, *Descriptor, Cut, Plan, Frame, Arguments);
+    putBack();
     Constant *Fields[] = {
         ConstantInt::get(Word32, HF_ABI_VERSION),
         ConstantInt::get(Word32, std::max<uint64_t>(Frame.Bytes, 1)),
@@ -180,7 +199,9 @@ private:
         emitText(Txfunc, Where),
         ConstantInt::get(Word32, Cut.All.size()),
         ConstantInt::get(Word32, 0),
-        emitResume(Txfunc)};
+        Of.As == Role::Entry
+            ? (Constant *)emitResume(Txfunc)
+            : ConstantPointerNull::get(PointerType::getUnqual(Context))};
     Descriptor->setInitializer(ConstantStruct::get(T, Fields));
     return Descriptor;
   }
@@ -191,8 +212,17 @@ private:
 void makeResumable(const Sections &All, ArrayRef<ArgumentBlock> Blocks,
                    FunctionAnalysisManager &FAM,
                    SmallVectorImpl<GlobalVariable *> &Descriptors) {
-  for (auto [F, Block] : zip(All.Functions, Blocks))
-    if (GlobalVariable *Descriptor = Maker(*F, Block, All.Options, FAM).run())
+  static const ArgumentBlock None; // of a helper: its callers pass them again
+  std::vector<Maker> Makers;
+  for (size_t I = 0; I != All.Functions.size(); ++I)
+    Makers.emplace_back(*All.Functions[I], I < Blocks.size() ? Blocks[I] : None,
+                        All.Options, FAM);
+  for (Maker &Each : Makers)
+    Each.prepare();
+  for (Maker &Each : Makers)
+    Each.setVersion();
+  for (Maker &Each : Makers)
+    if (GlobalVariable *Descriptor = Each.run())
       Descriptors.push_back(Descriptor);
 }
 

@@ -12,9 +12,9 @@
 
 namespace holdfast {
 
-/// Gives each section's own function of 'All', into which its helpers have been put, its
-/// steps, its frame and its entry, and makes it the body of its txfunc.
-/// 'Blocks': their arguments. Appends their descriptors.
+/// Gives each function of 'All', into which its helpers have been put, its
+/// steps, its frame and its entry, and makes a section's own function the body of its
+/// txfunc. 'Blocks': their arguments, those of the sections first. Appends their descriptors.
 void makeResumable(const Sections &All, llvm::ArrayRef<ArgumentBlock> Blocks,
                    llvm::FunctionAnalysisManager &FAM,
                    llvm::SmallVectorImpl<llvm::GlobalVariable *> &Descriptors);

@@ -41,7 +41,8 @@ void thread::release_freed() noexcept {
 void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) {
     if (resuming_ != 0) {
         const frame& f = again_[frames_.size()];
-        if (f.function != &function)
+        // Each source that calls a function with a frame has one of its own.
+        if (f.function->id != function.id || f.function->version != function.version)
             fatal("%s (%s) diverged when it was resumed: it called %s, now it calls %s",
                   frames_.empty() ? f.function->name : frames_.back().function->name,
                   f.function->where, f.function->name, function.name);
@@ -50,8 +51,8 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
         frame_head& head = head_of(f);
         if (resuming_ == 0) { // right before a call, perhaps, that is made again from there
             put(head.call_place, program_counter{block_->log.counter}.place());
-            dirty(&head.call_place,
-                  word_bytes); // two stores made again are waited for with it: (1)
+            // Two stores that were made again are waited for with it: (1).
+            dirty(&head.call_place, word_bytes);
         }
         resumed = static_cast<std::uint32_t>(head.call_place);
         return &head + 1;

@@ -35,9 +35,9 @@ LEVELS = ["-O2", "-O1", "-O0"]
 RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "redo-O3", "redo-O0"], "justdo": [], "ido": []}
 ORACLES = {"justdo": "justdo_oracle.cpp", "ido": "justdo_oracle.cpp"}  # of the others oracle.cpp
 PLUGIN_FOLDERS = ("compiler/analysis", "compiler/transform")
-DEFINITIONS = {"justdo": ["-DORACLE_ONE_FRAME"], "ido": ["-DORACLE_ONE_FRAME"]}
-SOURCES = {"justdo": [ROOT / "test/stepping/locks.cpp"], "ido": [ROOT / "test/stepping/locks.cpp"],
-           "redo": [ORACLE / "indirect.cpp"]}  # besides adversarial.cpp
+DEFINITIONS = {"justdo": ["-DORACLE_FRAMES"], "ido": ["-DORACLE_FRAMES"]}
+RESUMED = [ROOT / "test/stepping/locks.cpp", ROOT / "test/stepping/recursion.cpp"]
+SOURCES = {"justdo": RESUMED, "ido": RESUMED, "redo": [ORACLE / "indirect.cpp"]}  # besides adversarial.cpp
 # A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
 FLAGS = ["-O0", "-g0", "-w"]
 LLD = shutil.which("ld.lld-19")

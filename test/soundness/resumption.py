@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Random programs with locks against the resumption of engines justdo and ido.
 
-Each program (compiler/test/oracle/Inputs/random_programs.py, those that recurse left out) is compiled for every build
+Each program (compiler/test/oracle/Inputs/random_programs.py) is compiled for every build
 below, in trace mode, linked with the oracle of engine justdo and explored: it is stopped at every event, goes on in what
 survives, is stopped again, and must leave what it would have left. What it makes of the pool must be
 what it makes of it where no plugin has seen it. In the builds 'unmarked' the compiler finds the sections itself.
@@ -30,7 +30,7 @@ BUILDS = {"O0": ["-O0"], "O1": ["-O1"], "O2": ["-O2"], "O3": ["-O3", "-march=nat
 UNMARKED = ["-DLOCKS_UNMARKED", "-mllvm", "-holdfast-between-locks"]
 WRITER = random_programs.LockingWriter
 LEAST = {"lock": 0.4, "lock: guard": 0.05, "lock: several": 0.05, "lock: tried": 0.05, "lock: hand over hand": 0.05,
-         "lock: shared": 0.05, "lock: asked": 0.05, "loop": 0.2, "allocation": 0.15, "helper": 0.15}
+         "lock: shared": 0.05, "lock: asked": 0.05, "loop": 0.2, "allocation": 0.15, "helper": 0.15, "recursion": 0.05}
 
 
 def checked(command, **options):
@@ -53,7 +53,7 @@ class Resumption:
     def sources(self):
         """Stems of sources, the unmarked ones without programs that preserve."""
         o = self.options
-        indices = [i for i in range(o.first, o.first + o.programs) if not random_programs.recurses(o.seed, i, WRITER)]
+        indices = list(range(o.first, o.first + o.programs))
         for at in range(0, len(indices), o.batch):
             some = indices[at:at + o.batch]
             text, features = random_programs.write(o.seed, some, WRITER)
@@ -136,7 +136,7 @@ def main():
     parser.add_argument("--plugin", required=True)
     parser.add_argument("--clang", default="clang++-19")
     parser.add_argument("--work", required=True)
-    parser.add_argument("--programs", type=int, default=40, help="of which those that recurse are left out")
+    parser.add_argument("--programs", type=int, default=40)
     parser.add_argument("--first", type=int, default=0, help="index of the first program")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--builds", nargs="+", choices=BUILDS, default=list(BUILDS))

@@ -26,11 +26,6 @@ struct tree {
 long counter;
 
 #ifdef ERRORS
-__attribute__((noinline)) static long add_up(tree* t) {
-    // CHECK-DAG: justdo.cpp:[[@LINE+1]]:{{[0-9]+}}: error: recursive call of 'add_up(tree*)': a section of engine justdo has one frame; use a loop; in 'add_up(tree*)', reached from failure-atomic function 'recurses(tree*)'
-    return t == nullptr ? 0 : t->sum += add_up(t->left) + add_up(t->right);
-}
-HF_TXFUNC void recurses(tree* t) noexcept { add_up(t); }
 HF_TXFUNC void prints(char* text, long x) noexcept {
     // CHECK-DAG: justdo.cpp:[[@LINE+1]]:5: error: call of 'snprintf', which may change what it has read: {{.*}}; in failure-atomic function 'prints(char*, long)'
     std::snprintf(text, 8, "%ld", x);
@@ -67,10 +62,20 @@ HF_TXFUNC void chooses(long* p, const long* a, const long* b, bool which) noexce
         p[0] = *hf::vlog_preserve(a);
         p[1] = 1;
     } else {
-        // LATE: error: hf_vlog_preserve in a loop, or where the section has begun
+        // LATE-DAG: error: hf_vlog_preserve in a loop, or where the section has begun
         p[1] = *hf::vlog_preserve(b);
         p[0] = 2;
     }
+}
+// Called again it would be read again.
+__attribute__((noinline)) static long add_up(const tree* t, const long* volatile_word) {
+    if (t == nullptr) return 0;
+    // LATE-DAG: error: hf_vlog_preserve in a function that recurses: preserve before it is called; in 'add_up(tree const*, long const*)', reached from failure-atomic function 'recurses(tree*, long const*)'
+    const long* const kept = hf::vlog_preserve(volatile_word);
+    return t->sum + add_up(t->left, volatile_word) + add_up(t->right, volatile_word) + *kept;
+}
+HF_TXFUNC void recurses(tree* t, const long* volatile_word) noexcept {
+    t->sum = add_up(t, volatile_word);
 }
 #endif
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Functions written against the analysis: each could lose a log entry by one plausible mistake, and
-// says by which. With ORACLE_ONE_FRAME without those that recurse, or preserve they do not say how
-// many bytes.
+// says by which. With ORACLE_FRAMES without those that preserve they do not say how many bytes.
 #include "oracle.hpp"
 
 #include <algorithm>
@@ -490,7 +489,6 @@ struct tree {
     tree *left, *right;
     long key, sum;
 };
-#if !defined(ORACLE_ONE_FRAME)
 __attribute__((noinline)) static long add_up(tree* t) {
     if (t == nullptr) return 0;
     t->sum = t->sum + add_up(t->left) + add_up(t->right) + t->key;
@@ -514,7 +512,6 @@ HF_TXFUNC void count_down(long* a, int n) noexcept {
     a[n - 1] += a[n];
 }
 SCENARIO(count_down, [] { fill(at<long>(0), 7, 1); }, [] { count_down(at<long>(0), 6); })
-#endif
 
 HF_TXFUNC void nested(list* l, long* total) noexcept {
     *total += l->count;
@@ -531,13 +528,7 @@ SCENARIO(
     [] { nested(at<list>(0), at<long>(64)); })
 
 __attribute__((noinline)) static void sort_local(long* values, int n) {
-#if !defined(ORACLE_ONE_FRAME)
     std::sort(values, values + n);
-#else // it recurses
-    for (int i = 1; i < n; ++i)
-        for (int j = i; j > 0 && values[j] < values[j - 1]; --j)
-            std::swap(values[j], values[j - 1]);
-#endif
 }
 HF_TXFUNC void local_array(long* p) noexcept {
     long local[6];
@@ -946,7 +937,6 @@ SCENARIO(
     },
     [] { bubble_sort(at<int>(0), 6); })
 
-#if !defined(ORACLE_ONE_FRAME)
 HF_TXFUNC void library_sort(long* a, int n) noexcept { std::sort(a, a + n); }
 SCENARIO(
     library_sort,
@@ -954,7 +944,6 @@ SCENARIO(
         for (int i = 0; i < 20; ++i) at<long>(0)[i] = (i * 13 + 3) % 23;
     },
     [] { library_sort(at<long>(0), 20); })
-#endif
 
 HF_TXFUNC void library_rotate(int* a, int n) noexcept { std::rotate(a, a + 3, a + n); }
 SCENARIO(library_rotate, [] { fill(at<int>(0), 11, 4); }, [] { library_rotate(at<int>(0), 11); })
@@ -1013,7 +1002,7 @@ SCENARIO(
         by_value(b, at<long>(0), true, 2.5f, __int128(77) << 70, 'x');
     })
 
-#if !defined(ORACLE_ONE_FRAME)
+#if !defined(ORACLE_FRAMES)
 // In a re-execution the caller's bytes are gone; only the record has them.
 HF_TXFUNC void store_bytes(array* a, const char* bytes, std::size_t count) noexcept {
     const char* kept = hf::vlog_preserve(bytes, count);
@@ -1111,8 +1100,12 @@ HF_TXFUNC void vectors(four* v, half_aligned* u) noexcept {
     *v += u->v[0];
     u[1] = u[0];
 }
-SCENARIO(vectors, [] { for (int i = 0; i < 32; ++i) at<long>(0)[i] = i; },
-         [] { vectors(at<four>(64), at<half_aligned>(72)); })
+SCENARIO(
+    vectors,
+    [] {
+        for (int i = 0; i < 32; ++i) at<long>(0)[i] = i;
+    },
+    [] { vectors(at<four>(64), at<half_aligned>(72)); })
 
 // --- Entries made ahead of their writes ----------------------------------------------------------
 
@@ -1163,8 +1156,7 @@ HF_TXFUNC void follow_aimed(node* x, node* to) noexcept {
     x->next = to;
     (**p)->value += 2;
 }
-SCENARIO(
-    follow_aimed, [] { make_list(0, 8, 4); }, [] { follow_aimed(at<node>(8), at<node>(56)); })
+SCENARIO(follow_aimed, [] { make_list(0, 8, 4); }, [] { follow_aimed(at<node>(8), at<node>(56)); })
 
 // Over a called function that reads, and over one that stores, also to what comes behind it.
 __attribute__((noinline)) void put_two(long* to, long by) noexcept {

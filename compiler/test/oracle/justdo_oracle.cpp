@@ -37,7 +37,8 @@ namespace {
 
 constexpr std::size_t line_bytes = 64, word_bytes = 8;
 constexpr int mixes = 3;
-constexpr std::size_t frame_bytes = 8192;
+constexpr std::size_t frame_bytes = 8192; // of all of them
+constexpr int depth_max = 32;
 
 enum class action { none, store, copy, move, fill, alloc, lock, unlock };
 
@@ -47,9 +48,16 @@ struct entry {
     std::uint64_t value =
         0; // stored; of a copy its source; of a fill its byte; of an allocation the block
     std::uint64_t bytes = 0;
-    int holds = 0; // locks more
+    int holds = 0;                      // locks more
     bool before_too = false;            // the store before is made again, too
     std::array<std::byte, 512> moved{}; // what a copy that overlaps itself has found
+};
+
+/// A function that has entered and not left.
+struct frame_of {
+    const hf_justdo_function* function = nullptr;
+    std::uint64_t from = 0, upto = 0; // its bytes
+    std::uint32_t called_at = 0;      // the point where it goes on while one above it has not left
 };
 
 /// All that survives.
@@ -60,7 +68,8 @@ struct persistent {
     entry entries[2];
     std::uint64_t heap_used = 0;
     int held = 0; // locks
-    const hf_justdo_function* function = nullptr;
+    std::array<frame_of, depth_max> frames;
+    int depth = 0; // of the function that the counter is of
 };
 constexpr std::uint64_t open_bit = std::uint64_t{1} << 62, second_bit = std::uint64_t{1} << 63;
 
@@ -77,8 +86,9 @@ std::set<const hf_justdo_function*>& registered() {
 }
 int entered = 0; // functions
 unsigned tries = 0;
-bool marked = false; // the function: its section has no lock that begins it
-bool resuming = false, judging = false, traced = false;
+bool marked = false;   // the function: its section has no lock that begins it
+int left_to_enter = 0; // of the functions that are resumed
+bool judging = false, traced = false;
 int events = 0, crash_at = never;
 std::jmp_buf crash;
 long steps = 0;
@@ -153,13 +163,14 @@ void step(const entry& e, std::uint32_t point) {
     event();
     if (judging) {
         if (!is_open() && e.what != action::lock) breaks("a step outside of the section");
-        if (entered != 1) breaks("a step outside of a function that has entered");
+        if (entered < 1) breaks("a step outside of a function that has entered");
         if (e.to != nullptr && !survives(e.to, written_bytes(e)))
             breaks("a step stores outside of the pool");
         if ((e.what == action::copy || e.what == action::move) &&
             !survives(reinterpret_cast<const void*>(e.value), e.bytes))
             breaks("a step copies from outside of the pool");
-        if ((point & ~HF_JUSTDO_SNAPSHOT) - 1 >= now.function->points) breaks("no such point");
+        if ((point & ~HF_JUSTDO_SNAPSHOT) - 1 >= now.frames[entered - 1].function->points)
+            breaks("no such point");
         judge_notes();
     }
     const unsigned next = is_open() ? (now.counter & second_bit) == 0 : 0;
@@ -179,7 +190,8 @@ void step(const entry& e, std::uint32_t point) {
     now.counter = open_bit | (next != 0 ? second_bit : 0) | point;
     durable.counter = now.counter;
     durable.held = now.held += e.holds;
-    durable.function = now.function;
+    durable.frames = now.frames;
+    durable.depth = now.depth = entered;
     event();
     if (before_too) make_durable(now.entries[1 - next].to, written_bytes(now.entries[1 - next]));
     do_entry(e);
@@ -206,7 +218,7 @@ template <class Run> bool attempt(int event_number, Run run) {
     crash_at = event_number;
     if (setjmp(crash) != 0) {
         crash_at = never;
-        resuming = false;
+        left_to_enter = 0;
         entered = 0;
         noted.clear();
         unnoted.clear();
@@ -241,9 +253,8 @@ void resume() {
         now.counter = durable.counter = 0;
         return;
     }
-    resuming = true;
-    now.function->resume();
-    resuming = false;
+    left_to_enter = now.depth;
+    now.frames[0].function->resume();
 }
 
 void fail(const scenario& s, int first, int mix, int second, const char* what) {
@@ -322,7 +333,7 @@ void explore(const scenario& s, int before) {
             if (!resume_all(s, crashed, end, at, mix, random)) return;
         }
     std::printf("%-28s %3d events %3ld steps %5u bytes of frame\n", s.name, length, made,
-                end.function != nullptr ? end.function->frame_bytes : 0);
+                end.frames[0].function != nullptr ? end.frames[0].function->frame_bytes : 0);
 }
 
 void* block_for(std::uint64_t& bytes) {
@@ -358,23 +369,34 @@ void hf_justdo_register(const hf_justdo_function* function) noexcept {
 
 void* hf_justdo_enter(const hf_justdo_function* function, const void* in,
                       std::uint32_t* resumed) noexcept {
-    if (!registered().contains(function) || function->frame_bytes > sizeof now.frame) std::abort();
-    ++entered;
+    if (!registered().contains(function) || entered == depth_max) std::abort();
+    frame_of& frame = now.frames[std::size_t(entered++)];
     *resumed = 0;
-    if (resuming) {
-        *resumed = static_cast<std::uint32_t>(now.counter);
-        return now.frame;
+    if (left_to_enter != 0) {
+        if (frame.function != function) std::abort();
+        if (--left_to_enter == 0) frame.called_at = static_cast<std::uint32_t>(now.counter);
+        *resumed = frame.called_at;
+        return now.frame + frame.from;
     }
     if (judging && in != nullptr && !survives(in, 1)) breaks("the pool's address is none");
-    now.function = function;
-    std::memset(now.frame, 0xa5, sizeof now.frame);
-    return now.frame;
+    if (is_open() && now.depth >= entered) breaks("a frame is made over one that counts");
+    const std::uint64_t from = entered == 1 ? 0 : now.frames[std::size_t(entered - 2)].upto;
+    const std::uint64_t upto =
+        from + (function->frame_bytes + line_bytes - 1) / line_bytes * line_bytes;
+    if (upto > sizeof now.frame) std::abort();
+    frame = {function, from, upto, 0};
+    std::memset(now.frame + from, 0xa5, upto - from);
+    return now.frame + from;
 }
 void hf_justdo_argument(const void* pointer, std::uint32_t) noexcept {
     if (judging && pointer != nullptr && !survives(pointer, 1)) breaks("an argument leads nowhere");
 }
 void hf_justdo_leave() noexcept { --entered; }
-void hf_justdo_call(std::uint32_t) noexcept { std::abort(); }
+void hf_justdo_call(std::uint32_t point) noexcept {
+    if (left_to_enter != 0) std::abort(); // it goes on behind this
+    if (is_open() && now.depth > entered) hf_justdo_point(point);
+    now.frames[std::size_t(entered - 1)].called_at = point;
+}
 void hf_justdo_note(const void* address, std::uint64_t bytes) noexcept {
     if (judging && !survives(address, bytes)) breaks("a note of volatile memory");
     noted.push_back({static_cast<const std::byte*>(address), bytes});

@@ -13,7 +13,6 @@ program, for engine justdo, takes and releases locks inside, in every way that t
 'features' says what a program contains, so that a test can see that the mix has not degenerated.
 """
 import random
-import re
 
 PRELUDE = """#include "oracle.hpp"
 
@@ -427,10 +426,3 @@ def write(seed, indices, writer=Writer):
     text = f"// Seed {seed}, programs {indices[0]} to {indices[-1]}.\n{PRELUDE}{LOCKING_PRELUDE if writer is LockingWriter else ''}\n"
     text += "".join(w.program() for w in writers)
     return text, {w.name: sorted(w.features) for w in writers}
-
-
-def recurses(seed, index, writer=Writer):
-    """Whether a helper of the program calls itself: engine justdo refuses that."""
-    functions = re.split(r"\n}\n", writer(seed, index).program())
-    names = [re.search(r"(\w+_helper\d+)\(word\* a", f) for f in functions]
-    return any(name and f.count(name.group(1) + "(") > 1 for name, f in zip(names, functions))
