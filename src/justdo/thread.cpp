@@ -49,9 +49,10 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
         frames_.push_back(f);
         --resuming_;
         frame_head& head = head_of(f);
-        if (resuming_ == 0) { // right before a call, perhaps, that is made again from there
+        if (resuming_ == 0) {
+            // Right before a call, perhaps, that is made again from there. Upholds (1), too: two stores
+            // that were made again are waited for with it.
             put(head.call_place, program_counter{block_->log.counter}.place());
-            // Two stores that were made again are waited for with it: (1).
             dirty(&head.call_place, word_bytes);
         }
         resumed = static_cast<std::uint32_t>(head.call_place);
