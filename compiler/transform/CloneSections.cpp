@@ -321,6 +321,12 @@ void dropUnfit(Sections &All) {
       C.Why = F.Unfit;
       C.Instance = nullptr;
     }
+  for (const auto &F : All.Functions)
+    if (F->CalledIn && !F->CalledIn->Unfit.empty()) {
+      F->CalledIn =
+          nullptr; // others lead here as well, from where nobody knows
+      F->CalledAt = {};
+    }
   SmallVector<Function *, 8> Dropped;
   erase_if(All.Functions, [&](const std::unique_ptr<SectionFunction> &F) {
     if (!F->Unfit.empty())
