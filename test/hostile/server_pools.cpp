@@ -66,12 +66,12 @@ public:
             (void)of_->remove(key, *counted_);
             (void)write(kv::verb::append, key_of(n + 1), "more");
             (void)of_->touch(key_of(n + 3), 100, *counted_);
-            std::uint64_t number = 0;
+            kv::change done;
             gone.what = kv::verb::incr;
             gone.delta = 1;
             const std::string counter = n == 0 ? "number" : key_of(n + 4);
             gone.key = counter;
-            (void)of_->change_number(gone, *counted_, number);
+            (void)of_->change_number(gone, *counted_, done);
         }
         for (unsigned n = keys; n < keys + 40; ++n) set(n);
         for (unsigned n = 0; n < 20; ++n) of_->reap(*counted_);
@@ -85,7 +85,8 @@ private:
         r.what = what;
         r.key = key;
         r.value_bytes = static_cast<std::uint32_t>(value.size());
-        return of_->write(r, value, *counted_);
+        kv::change done;
+        return of_->write(r, value, *counted_, done);
     }
     kv::store* of_;
     kv::thread_counts* counted_;
