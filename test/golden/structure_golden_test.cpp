@@ -72,6 +72,7 @@ std::vector<std::string> run(hf::mode mode, std::string_view name) {
     options.layout = "golden/1";
     options.mode = mode;
     options.eadr = name == "eadr";
+    if (name == "next") options.sections = hf::durability::by_next_section;
     options.creation = hf::create::always_new;
     options.engines = hf::engines_of_build();
     options.rebuild = rebuild_of<map>();
@@ -125,6 +126,8 @@ TEST(HF_GOLDEN_TEST, CostsWhatTheFileSays) {
                                                            {hf::mode::pmem, "pmem"}};
     // Where caches persist: the paper's own domain.
     if (hf::resumes_sections()) all.emplace_back(hf::mode::pmem, "eadr");
+    // Where the option changes something.
+    if (hf::engine_of_build() == "undo") all.emplace_back(hf::mode::pmem, "next");
     for (const auto& [mode, name] : all)
         for (const std::string& one : run(mode, name)) {
             std::size_t end = 0;
