@@ -104,8 +104,11 @@ void thread::leave() noexcept {
 void thread::call(std::uint32_t place) {
     HF_ASSERT(!frames_.empty());
     if (resuming_ != 0) return; // the call is under way
-    // The frame above counts until the program counter has left it.
-    if (open_ && logged_depth_ > frames_.size()) move_to(place);
+    // The frame above counts until the program counter has left it, and of this frame what was saved for the
+    // step before: a callee may come back without a step, and the next point of this frame saves over that.
+    const bool is_there =
+        logged_depth_ == frames_.size() && program_counter{block_->log.counter}.place() == place;
+    if (open_ && logged_depth_ >= frames_.size() && !is_there) move_to(place);
     frame_head& head = head_of(frames_.back());
     put(head.call_place, place);
     dirty(&head.call_place, word_bytes);

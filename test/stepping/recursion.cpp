@@ -106,4 +106,27 @@ SCENARIO(
     },
     [] { reads_first(at<long>(0)); })
 
+// In a loop, calls of what comes back without a step: what the next step saves must not take the place of what the
+// step before it has saved.
+struct branch {
+    long n, sum;
+    branch* child[4];
+};
+__attribute__((noinline)) void spread(branch* b, long by) {
+    if (b == nullptr) return;
+    for (long i = 0; i < b->n; ++i) {
+        b->sum += by + i;
+        spread(b->child[i], by * 2);
+    }
+}
+HF_TXFUNC void without_a_step(branch* b) noexcept { spread(b, 1); }
+SCENARIO(
+    without_a_step,
+    [] {
+        branch* const b = at<branch>(0);
+        b[0] = {4, 0, {nullptr, nullptr, &b[1], nullptr}};
+        b[1] = {4, 0, {}};
+    },
+    [] { without_a_step(at<branch>(0)); })
+
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A section that recurses, of engines justdo and ido: a tree is built and summed, each call with a frame
+// Sections that recurse, of engines justdo and ido: a tree is built, summed and added to, each call with a frame
 // of its own.
 #include <holdfast/alloc.hpp>
 #include <holdfast/crash.hpp>
@@ -35,9 +35,18 @@ __attribute__((noinline)) std::uint64_t add_up(node* n) noexcept {
     n->key ^= n->sum;
     return n->sum;
 }
+// Of what it calls in its loop, some comes back without having stored anything.
+__attribute__((noinline)) void spread(node* n, std::uint64_t by, std::uint64_t times) noexcept {
+    if (n == nullptr) return;
+    for (std::uint64_t i = 0; i < times; ++i) {
+        n->sum += by + i;
+        spread(i % 2 == 0 ? n->left : n->right, by * 2, times);
+    }
+}
 
 HF_TXFUNC void plant(forest* in, std::uint64_t depth) noexcept { in->root = build(in, depth, 1); }
 HF_TXFUNC void count(forest* in) noexcept { in->count = add_up(in->root); }
+HF_TXFUNC void add_to_all(forest* in, std::uint64_t times) noexcept { spread(in->root, 1, times); }
 
 class recursion final : public hf::crash::program {
 public:
@@ -53,10 +62,11 @@ public:
         return o;
     }
     void setup(hf::pool& p) override { p.root<forest>(); }
-    unsigned operations(unsigned) const override { return 2; }
+    unsigned operations(unsigned) const override { return 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         if (i == 0) plant(p.root<forest>(), 2);
-        else count(p.root<forest>());
+        else if (i == 1) count(p.root<forest>());
+        else add_to_all(p.root<forest>(), 4);
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
         const forest* const in = p.root<forest>();
