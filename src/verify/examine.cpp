@@ -121,11 +121,15 @@ void examination::copies_agree(const header_copies& copies) {
     if (a.sequence == b.sequence)
         wrong(header_b_offset, "header copies", "the same page twice, or another sequence number",
               fmt::format("different pages, both of sequence number {}", a.sequence));
-    else if (b.sequence < a.sequence || std::memcmp(a.uuid, b.uuid, sizeof a.uuid) != 0)
-        wrong(header_a_offset, "header copies", "B the same as A, or written after it",
-              fmt::format("A of sequence number {}, B of {}", a.sequence, b.sequence));
-    else
-        out_.notes.emplace_back("a header write was cut short between copy B and copy A; B counts");
+    else if (std::memcmp(a.uuid, b.uuid, sizeof a.uuid) != 0)
+        wrong(header_a_offset, "header copies", "two of one pool",
+              fmt::format(
+                  "A and B with the identity of different ones, of sequence numbers {} and {}",
+                  a.sequence, b.sequence));
+    else // which is written first depends on which counted
+        out_.notes.push_back(
+            fmt::format("a header write was cut short between the copies; {} counts",
+                        a.sequence > b.sequence ? 'A' : 'B'));
 }
 
 void examination::structure() {

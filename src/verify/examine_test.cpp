@@ -392,8 +392,17 @@ TEST_F(Examine, HeaderWriteCutShortBetweenTheCopiesIsNoDamage) {
     const auto report = examine(file, depth::deep);
     EXPECT_EQ(report.outcome, verdict::good) << lines_of(report);
     EXPECT_EQ(report.notes.size(), 1U);
+    EXPECT_NE(lines_of(report).find("B counts"), std::string::npos) << lines_of(report);
+    // Where B counts, as after such a cut, the next header write begins with A: and may be cut short again.
     std::swap_ranges(file.begin(), file.begin() + 4096, file.begin() + 4096);
-    EXPECT_EQ(verdict_of(file), verdict::damaged) << "A is never written before B";
+    const auto again = examine(file, depth::deep);
+    EXPECT_EQ(again.outcome, verdict::good) << lines_of(again);
+    EXPECT_NE(lines_of(again).find("A counts"), std::string::npos) << lines_of(again);
+    auto foreign = load<pool_header>(file, header_b_offset);
+    foreign.uuid[0] ^= 1;
+    foreign.checksum = header_checksum(foreign);
+    store(file, header_b_offset, foreign);
+    EXPECT_EQ(verdict_of(file), verdict::damaged);
 }
 
 TEST_F(Examine, SmallPoolTakesMicroseconds) {
