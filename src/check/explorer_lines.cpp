@@ -77,9 +77,14 @@ void explorer::fenced(frame& f, unsigned thread) {
 /// Recovery has looked at the line: it was this content.
 void explorer::decided(frame& f, std::size_t line, const std::byte* data) {
     ++f.epoch;
-    unknown_line& u = f.unknown.at(line);
     line_content content;
     std::memcpy(content.data(), data, line_bytes);
+    const auto found = f.unknown.find(line);
+    if (found == f.unknown.end()) { // certain; but new to the run before, so that the look counts
+        HF_ASSERT_SLOW(possible(f, line) == std::vector{content});
+        return;
+    }
+    unknown_line& u = found->second;
     const auto base = std::ranges::find(u.bases, content) - u.bases.begin();
     HF_ASSERT(static_cast<std::size_t>(base) < u.bases.size());
     if (u.stored_over.empty()) {
