@@ -13,12 +13,12 @@
 
 namespace hf::check {
 
-result<pool_image> pool_image::make(const open_options& options,
+result<pool_image> pool_image::make(const open_options& options, const open_options& made_with,
                                     const std::function<void(pool&)>& setup) {
     pool_image out(options);
     const std::string path = fmt::format("/dev/shm/holdfast_image.{}", ::getpid());
     ::unlink(path.c_str());
-    open_options creating = options;
+    open_options creating = made_with;
     creating.creation = create::always_new;
     {
         auto p = pool::open(path, creating);

@@ -17,9 +17,9 @@ namespace hf::check {
 
 class pool_image {
 public:
-    /// Makes a pool by 'options' in a file on tmpfs, runs 'setup' on it, closes it, and takes the
-    /// file's bytes over.
-    static result<pool_image> make(const open_options& options,
+    /// Makes a pool by 'made_with' in a file on tmpfs, runs 'setup' on it, closes it, and takes the
+    /// file's bytes over, to be opened by 'options'.
+    static result<pool_image> make(const open_options& options, const open_options& made_with,
                                    const std::function<void(pool&)>& setup);
     ~pool_image();
     pool_image(pool_image&&) noexcept;

@@ -37,7 +37,8 @@ public:
     }
 
     checked_program run() {
-        auto image = pool_image::make(given_.options(), [&](pool& p) { given_.setup(p); });
+        auto image = pool_image::make(given_.options(), given_.made_with(),
+                                      [&](pool& p) { given_.setup(p); });
         if (!image) {
             out_.trouble.push_back(image.error().what());
             return out_;
