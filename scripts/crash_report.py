@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-PROGRAMS = "crash_clobber,crash_undo,crash_ordered_clobber,crash_ordered_undo,crash_trees_clobber,crash_trees_undo,crash_redo,crash_ordered_redo,crash_trees_redo,crash_plain_redo,crash_selective,crash_ordered_selective,crash_trees_selective,crash_kernels,crash_sections,crash_mod_store,crash_mod_structures"
+PROGRAMS = "crash_clobber,crash_undo,crash_ordered_clobber,crash_ordered_undo,crash_trees_clobber,crash_trees_undo,crash_redo,crash_ordered_redo,crash_trees_redo,crash_plain_redo,crash_selective,crash_ordered_selective,crash_trees_selective,crash_kernels,crash_sections,crash_migration,crash_mod_store,crash_mod_structures"
 # Of programs with several threads: failures in a row, preemptions of a schedule. One that locks is
 # explored with each pair.
 TWO_THREADS = "1:2,2:1"

@@ -76,6 +76,10 @@ json_object to_json(const pool_header& h) {
                     {"chunk_bytes", h.chunk_bytes},
                     {"lane_count", h.lane_count},
                     {"lane_bytes", h.lane_bytes}};
+    if (is_migrating(h)) {
+        out["next_layout"] = text_in(h.next_layout, sizeof h.next_layout);
+        out["next_layout_hash"] = h.next_layout_hash;
+    }
     for (std::uint32_t i = 0; i < h.extent_count; ++i)
         out["extents"].push_back(
             {{"offset", h.extents[i].offset_bytes}, {"bytes", h.extents[i].size_bytes}});
@@ -240,6 +244,9 @@ void print_info(const std::string& path, const report& r, const space& blocks, b
     if (!r.has_header) return;
     const pool_header& h = r.header;
     fmt::print("layout      {} (hash {:#x})\n", text_in(h.layout, sizeof h.layout), h.layout_hash);
+    if (is_migrating(h))
+        fmt::print("migrating   to {} (hash {:#x})\n", text_in(h.next_layout, sizeof h.next_layout),
+                   h.next_layout_hash);
     fmt::print("state       {}\n", state_of(r));
     fmt::print("opened      {} times, last in {} mode\n", h.generation,
                name(static_cast<hf::mode>(h.mode)));

@@ -55,6 +55,7 @@ enum class durability : std::uint8_t {
 
 struct copy_options; // <holdfast/copy.hpp>
 struct copy_report;
+class migration; // <holdfast/migration.hpp>
 
 struct open_options {
     std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
@@ -94,6 +95,10 @@ struct open_options {
     /// (hf::persist). Cut short it is called again by the next open. Pools are not opened without it that had it when
     /// a crash left them open. Null: lazy stores are stores like any other.
     std::function<void(pool&)> rebuild = {};
+    /// Brings a pool of another layout, or layout hash, to this one, before open() returns; without, it is refused. Called
+    /// when all sections are recovered, and again by the next open where it was cut short or has returned an error, which
+    /// open() passes on. The engines, and the functions of pending sections, are those that the pool was left with.
+    std::function<status(migration&)> migrate = {};
     bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
     /// Of engine undo, in pmem mode: by_next_section takes two ordering points from a section, while one
     /// thread alone has begun any. clobber's and redo's are durable on return whatever it says.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <open/migration.hpp>
 #include <open/pending.hpp>
 #include <pool/file_checks.hpp>
 
@@ -189,6 +190,8 @@ status put_blocks_back(pool::impl& pool, std::span<const pending_section> pendin
                 pm.flush(blocks.word_of(lane->at_once), word_bytes);
         }
         pm.flush(pool.file->roots(), sizeof(root_words));
+        if (const migration_record* const record = migration_of(pool))
+            pm.flush(record, sizeof *record);
     }
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
     // What sections took becomes free, what they freed becomes allocated; then both are claimed.

@@ -3,6 +3,7 @@
 // The public face of a pool: opened, asked, closed.
 #include <base/assert.hpp>
 #include <base/log.hpp>
+#include <open/migration.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <open/sealing.hpp>
@@ -79,10 +80,11 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     opened->map_ms = map_ms;
     const auto checking = std::chrono::steady_clock::now();
     status s = opened->can_rebuild(options);
-    if (s.ok()) s = opened->check_root(options.root_bytes);
+    if (s.ok() && !opened->file->migrates()) s = opened->check_root(options.root_bytes);
     if (s.ok())
         s = opened->check_and_recover(order, [&] { opened->check_ms = ms_since(checking); });
     if (s.ok()) s = opened->attach_engines();
+    if (s.ok() && !opened->file->migrating()) s = finish_migration(*opened);
     if (!s.ok()) {
         opened->states.clear();
         registry::remove(opened.get());
@@ -94,6 +96,8 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     if (!opened->file->in_memory()) opened->say_opened();
     HF_ASSERT_SLOW(opened->valid(true));
     pool whole(std::move(opened));
+    if (whole.impl_->file->migrates())
+        if (status migrated = impl::migrate(whole, options); !migrated.ok()) return migrated;
     if (!whole.impl_->file->left_lazy() || options.rebuild == nullptr) return whole;
     try {
         options.rebuild(whole); // durable with the close; until then a crash brings us here again
@@ -194,25 +198,37 @@ pool::~pool() {
     impl_->close();
 }
 
+std::string pool::impl::open_section::name() const {
+    return lane != lane_set::no_lane ? fmt::format("a section in lane {}", lane)
+                                     : fmt::format("a section of engine {}", of->name());
+}
+
+pool::impl::open_section pool::impl::find_open_section() noexcept {
+    lanes.store_due_marks();
+    open_section busy{lanes.in_section()};
+    for (std::size_t i = 0; i < states.size(); ++i)
+        if (states[i] != nullptr && states[i]->in_section()) busy.of = engines[i];
+    return busy;
+}
+
+/// Marks, and what engines have left to be done later, are durable when it returns.
+/// Requires: no open section.
+void pool::impl::settle_states() noexcept {
+    for (auto& state : states)
+        if (state != nullptr) state->settle();
+    lanes.flush_lazy(file->medium());
+    file->medium().fence();
+}
+
 void pool::impl::close() noexcept {
     HF_ASSERT_SLOW(valid(true));
     HF_ASSERT_SLOW(!registry::is_added(this)); // no thread finds it any more
-    struct {
-        std::uint32_t lane = lane_set::no_lane;
-        const engine* of = nullptr;
-    } busy;
+    open_section busy;
     const auto settle = [this,
                          &busy] { // two words: what they are given to needs no memory for them
-        lanes.store_due_marks();
-        busy.lane = lanes.in_section();
-        for (std::size_t i = 0; i < states.size(); ++i)
-            if (states[i] != nullptr && states[i]->in_section()) busy.of = engines[i];
-        if (busy.lane != lane_set::no_lane || busy.of != nullptr) return;
-        for (auto& state : states)
-            if (state != nullptr) state->settle();
-        lanes.flush_lazy(file->medium());
-        // Marks and states are durable before the header says that nothing is pending.
-        file->medium().fence();
+        busy = find_open_section();
+        if (busy) return;
+        settle_states(); // before the header says that nothing is pending
         HF_ASSERT_SLOW(lanes.valid());
         seal(*this);
     };
@@ -223,16 +239,10 @@ void pool::impl::close() noexcept {
     else if (s.ok())
         if (const auto how = fault_guard::run(fault_guard::against::cut_files, settle); how.stopped)
             s = {how.code, fmt::format("{}: {}: {}", file->path(), name(how.code), how.why)};
-    if (busy.lane != lane_set::no_lane)
-        s = refusal(file->path(), errc::in_use,
-                    fmt::format("closed while a section is open in lane {}, which the next open "
-                                "recovers",
-                                busy.lane));
-    else if (busy.of != nullptr)
-        s = refusal(file->path(), errc::in_use,
-                    fmt::format("closed while a section of engine {} is open, which the next open "
-                                "recovers",
-                                busy.of->name()));
+    if (busy)
+        s = refusal(
+            file->path(), errc::in_use,
+            fmt::format("closed while {} is open, which the next open recovers", busy.name()));
     if (s.ok()) return;
     // A destructor has no caller to return it to.
     say(severity::error, (s.what() + "; the pool stays marked open").c_str());

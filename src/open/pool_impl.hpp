@@ -34,12 +34,25 @@ public:
     /// Whether the parts of an open pool belong together: a lane for each of the header's, each
     /// engine once, and its state at its place. 'attached': engines' states are there.
     bool valid(bool attached) const noexcept;
-    /// ok, or wrong_layout: the root is there and has another size. 0 is any size.
+    /// ok, or wrong_layout: the root, or the new one of a migration, is there and has another size. 0 is any size.
     status check_root(std::uint64_t bytes) const;
     /// 'checked' is called when nothing but sections is left to recover.
     status check_and_recover(const recovery_order& order, const std::function<void()>& checked);
     status attach_engines();
     void say_opened() const noexcept;
+    /// Runs open_options::migrate, and gives the pool its new layout.
+    static status migrate(pool& whole, const open_options& options);
+    /// The lane of a section that is open, or the engine of one; neither: there is none.
+    struct open_section {
+        std::uint32_t lane = lane_set::no_lane;
+        const engine* of = nullptr;
+        explicit operator bool() const noexcept {
+            return lane != lane_set::no_lane || of != nullptr;
+        }
+        std::string name() const; // for people
+    };
+    open_section find_open_section() noexcept;
+    void settle_states() noexcept;
     status can_rebuild(const open_options& options) const;
     /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
     /// open, stay marked open.
@@ -97,6 +110,12 @@ public:
         return file->base() + offset;
     }
 };
+
+/// Makes a zero-filled block of 'bytes' that '*offset' names, and '*size', unless that is null, has the size of.
+/// 3 ordering points. After a crash the word names nothing, or the block, which settle_anchors() makes allocated.
+/// Errors: pool_full. Throws std::bad_alloc before anything is stored.
+result<void*> make_anchored(pool::impl& pool, const char* what, std::uint64_t bytes,
+                            std::uint64_t* offset, std::uint64_t* size);
 
 /// The mask of engines given to an open.
 std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept;

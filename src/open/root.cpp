@@ -3,6 +3,7 @@
 // The words that name a pool's first blocks: the root object, superblocks of engines.
 #include <base/assert.hpp>
 #include <base/log.hpp>
+#include <open/migration.hpp>
 #include <open/pool_impl.hpp>
 #include <pool/file_checks.hpp>
 
@@ -52,12 +53,16 @@ struct anchor {
     const char* what;
     std::uint64_t offset, bytes;
 };
-std::array<anchor, 3> anchors(const pool::impl& pool) noexcept {
+std::array<anchor, 6> anchors(const pool::impl& pool) noexcept {
     const root_words* const words = pool.file->roots();
     const std::uint64_t chunk = pool.file->shape().chunk_bytes;
-    return {{{"root object", words->root_offset, words->root_bytes},
+    const named_object root = root_of(pool), next = next_root_of(pool), old = old_root_of(pool);
+    return {{{"root object", root.offset, root.bytes},
              {"MOD's superblock", words->mod_offset, chunk},
-             {"engine justdo's superblock", words->justdo_offset, chunk}}};
+             {"engine justdo's superblock", words->justdo_offset, chunk},
+             {"the record of a migration", words->migration_offset, sizeof(migration_record)},
+             {"the new root object", next.offset, next.bytes},
+             {"the old root object", old.offset, old.bytes}}}; // freed again, for certain
 }
 
 } // namespace
@@ -76,14 +81,37 @@ static std::string root_differs(std::uint64_t expected, std::uint64_t found) {
     return fmt::format(
         "the root object: expected {} bytes, found {}: its type is not what it was when the "
         "pool was made; open the pool with the build that made it, or give the "
-        "changed type another open_options::layout and convert",
+        "changed type another open_options::layout and give open_options::migrate",
         expected, found);
 }
 
 status pool::impl::check_root(std::uint64_t bytes) const {
-    const root_words* words = file->roots();
-    if (bytes == 0 || words->root_offset == 0 || words->root_bytes == bytes) return {};
-    return refusal(file->path(), errc::wrong_layout, root_differs(bytes, words->root_bytes));
+    named_object root = next_root_of(*this);
+    if (root.offset == 0) root = root_of(*this);
+    if (bytes == 0 || root.offset == 0 || root.bytes == bytes) return {};
+    return refusal(file->path(), errc::wrong_layout, root_differs(bytes, root.bytes));
+}
+
+result<void*> make_anchored(pool::impl& pool, const char* what, std::uint64_t bytes,
+                            std::uint64_t* offset, std::uint64_t* size) {
+    HF_ASSERT_SLOW(bytes != 0);
+    HF_ASSERT_SLOW(*offset == 0);
+    const hf::medium pm = pool.file->medium();
+    thread_cache cache;
+    const block b = pool.blocks.reserve(cache, bytes);
+    pool.blocks.release_all(cache); // what came with it
+    if (b.offset == 0)
+        return refusal(pool.file->path(), errc::pool_full, fmt::format("no room for {}", what));
+    std::memset(pool.at(b.offset), 0, b.bytes);
+    pm.flush(pool.at(b.offset), b.bytes);
+    if (size != nullptr) pm.store_word(size, bytes);
+    pm.fence(); // it reads as zeros before anything names it
+    pm.store_word(offset, b.offset);
+    pm.fence(); // named before it is allocated: settle_anchors cures a crash in between
+    pool.blocks.durable().publish(b, [&](const void* word) { pm.flush(word, word_bytes); });
+    pm.fence();
+    HF_ASSERT_SLOW(pool.blocks.durable().allocated_at(*offset).bytes == b.bytes);
+    return pool.at(b.offset);
 }
 
 void* pool::root_or_say(std::size_t bytes) noexcept {
@@ -98,28 +126,13 @@ result<void*> pool::root_bytes(std::size_t bytes) try {
     if (status here = pool.usable(); !here.ok()) return here;
     std::scoped_lock held{pool.root_lock};
     root_words* words = pool.file->roots();
-    const hf::medium pm = pool.file->medium();
     if (words->root_offset != 0) {
         if (words->root_bytes != bytes)
             return refusal(pool.file->path(), errc::wrong_layout,
                            root_differs(bytes, words->root_bytes));
         return pool.at(words->root_offset);
     }
-    HF_ASSERT_SLOW(bytes != 0);
-    thread_cache cache;
-    const block b = pool.blocks.reserve(cache, bytes);
-    pool.blocks.release_all(cache); // what came with it
-    if (b.offset == 0) return refusal(path(), errc::pool_full, "no room for the root object");
-    std::memset(pool.at(b.offset), 0, b.bytes);
-    pm.flush(pool.at(b.offset), b.bytes);
-    pm.store_word(&words->root_bytes, bytes);
-    pm.fence(); // the root reads as zeros before anything names it
-    pm.store_word(&words->root_offset, b.offset);
-    pm.fence(); // named before it is allocated: settle_anchors cures a crash in between
-    pool.blocks.durable().publish(b, [&](const void* word) { pm.flush(word, word_bytes); });
-    pm.fence();
-    HF_ASSERT_SLOW(pool.blocks.durable().allocated_at(words->root_offset).bytes == b.bytes);
-    return pool.at(b.offset);
+    return make_anchored(pool, "the root object", bytes, &words->root_offset, &words->root_bytes);
 } catch (const std::bad_alloc&) { // thrown before anything was stored
     return out_of_memory(path());
 }

@@ -94,7 +94,8 @@ std::string number_out_of_bounds(const pool_header& h) {
         return out_of_bounds("sequence", h.sequence, 1, counter_max);
     if (h.generation > counter_max)
         return out_of_bounds("generation", h.generation, 0, counter_max);
-    if (h.layout[sizeof h.layout - 1] != 0 || h.boot_id[sizeof h.boot_id - 1] != 0)
+    if (h.layout[sizeof h.layout - 1] != 0 || h.boot_id[sizeof h.boot_id - 1] != 0 ||
+        h.next_layout[sizeof h.next_layout - 1] != 0)
         return "header text without an end";
     if (h.extent_count < 1 || h.extent_count > extents_max)
         return out_of_bounds("extent_count", h.extent_count, 1, extents_max);
@@ -209,16 +210,60 @@ bool copied_while_open(const pool_header& h, const file_identity& here) noexcept
     return h.open != 0 && !here.may_be({h.file_inode, h.file_birth_ns});
 }
 
-status check_use(const std::string& path, const pool_header& h, const open_options& options,
-                 std::uint32_t engines, std::string_view boot_id) {
+bool has_layout(const pool_header& h, const open_options& options) noexcept {
+    return !is_migrating(h) && options.layout == h.layout && options.layout_hash == h.layout_hash;
+}
+
+namespace {
+
+std::string layout_text(const char* name, std::size_t capacity, std::uint64_t hash) {
+    return fmt::format("\"{}\" (hash {:#x})", printable(name, capacity), hash);
+}
+
+/// A pool that is under way has no layout that a program could use, but to look at what there is.
+status check_migration(const std::string& path, const pool_header& h, const open_options& options) {
+    const bool to_there =
+        options.layout == h.next_layout && options.layout_hash == h.next_layout_hash;
+    const bool from_there = options.layout == h.layout && options.layout_hash == h.layout_hash;
+    if (options.read_only ? options.salvage && (to_there || from_there)
+                          : options.migrate != nullptr && to_there)
+        return {};
+    return refusal(
+        path, errc::wrong_layout,
+        fmt::format("a migration from layout {} to {} is under way: expected "
+                    "open_options::migrate and that layout, found {}{}; read-only with salvage "
+                    "shows it as it is",
+                    layout_text(h.layout, sizeof h.layout, h.layout_hash),
+                    layout_text(h.next_layout, sizeof h.next_layout, h.next_layout_hash),
+                    layout_text(options.layout.data(), options.layout.size(), options.layout_hash),
+                    options.migrate == nullptr ? " without one"
+                    : options.read_only        ? " and a read-only open"
+                                               : ""));
+}
+
+status check_layout(const std::string& path, const pool_header& h, const open_options& options) {
+    if (has_layout(h, options)) return {};
+    if (is_migrating(h)) return check_migration(path, h, options);
+    if (options.migrate != nullptr && !options.read_only) {
+        if (h.open == 0 || (h.required_features & feature_lazy) == 0) return {};
+        return refusal(path, errc::wrong_layout,
+                       "a crash left it open with lazy stores (engine selective), which no "
+                       "migration can read: open it once with the build that made it");
+    }
     if (options.layout != std::string_view(h.layout))
         return refusal(path, errc::wrong_layout,
                        fmt::format("expected layout \"{}\", found \"{}\"", options.layout,
                                    printable(h.layout, sizeof h.layout)));
-    if (options.layout_hash != h.layout_hash)
-        return refusal(path, errc::wrong_layout,
-                       fmt::format("layout \"{}\": expected hash {:#x}, found {:#x}",
-                                   options.layout, options.layout_hash, h.layout_hash));
+    return refusal(path, errc::wrong_layout,
+                   fmt::format("layout \"{}\": expected hash {:#x}, found {:#x}", options.layout,
+                               options.layout_hash, h.layout_hash));
+}
+
+} // namespace
+
+status check_use(const std::string& path, const pool_header& h, const open_options& options,
+                 std::uint32_t engines, std::string_view boot_id) {
+    if (status ok = check_layout(path, h, options); !ok.ok()) return ok;
     if (const std::uint32_t missing = h.engines & ~engines; missing != 0)
         return refusal(path, errc::missing_engine,
                        fmt::format("the pool holds state of {}, given to open: {}",

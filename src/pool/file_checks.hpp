@@ -69,6 +69,8 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
 /// Errors:   wrong_layout, missing_engine, torn.
 status check_use(const std::string& path, const pool_header& h, const open_options& options,
                  std::uint32_t engines, std::string_view boot_id);
+/// Whether the pool has the layout that is asked for, and is not on its way to another one.
+bool has_layout(const pool_header& h, const open_options& options) noexcept;
 /// Whether the pool was left open in another file than this: then this is a copy of a pool in use,
 /// of which nobody knows what came when.
 bool copied_while_open(const pool_header& h, const file_identity& here) noexcept;

@@ -43,9 +43,11 @@ inline constexpr std::uint64_t feature_left_stores = 8;
 inline constexpr std::uint64_t feature_lazy = 16;
 /// Left open in mode power: what its log holds is not in the file (docs/format/power.md).
 inline constexpr std::uint64_t feature_power_log = 32;
+/// On the way from 'layout' to 'next_layout' (open_options::migrate), open or closed.
+inline constexpr std::uint64_t feature_migrating = 64;
 inline constexpr std::uint64_t known_required_features =
     feature_relocated | feature_kept_bytes | feature_caches_persist | feature_left_stores |
-    feature_lazy | feature_power_log;
+    feature_lazy | feature_power_log | feature_migrating;
 
 inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;
@@ -93,8 +95,10 @@ struct pool_header {
     std::uint64_t file_inode;     // while open: of the file it is open in; 0: not known
     std::uint64_t file_birth_ns;  // while open: when that file was made; 0: not known
     std::uint64_t power_salt;     // of the last log of mode power; 0: there was none
-    std::uint64_t reserved[221];  // zero
-    std::uint64_t checksum;       // XXH3-64 of all bytes before it, seeded with header_magic
+    char next_layout[64];         // with feature_migrating: what 'layout' will be; else zero
+    std::uint64_t next_layout_hash; // and 'layout_hash'
+    std::uint64_t reserved[212];    // zero
+    std::uint64_t checksum;         // XXH3-64 of all bytes before it, seeded with header_magic
 };
 static_assert(sizeof(extent) == 16);
 static_assert(sizeof(pool_header) == 4096);
@@ -107,7 +111,13 @@ static_assert(offsetof(pool_header, boot_id) == 128 && offsetof(pool_header, lay
 static_assert(offsetof(pool_header, extent_count) == 232 && offsetof(pool_header, extents) == 240);
 static_assert(offsetof(pool_header, mapped_address) == 2288 &&
               offsetof(pool_header, file_inode) == 2296 &&
-              offsetof(pool_header, power_salt) == 2312 && offsetof(pool_header, checksum) == 4088);
+              offsetof(pool_header, power_salt) == 2312 &&
+              offsetof(pool_header, next_layout) == 2320 &&
+              offsetof(pool_header, checksum) == 4088);
+
+inline bool is_migrating(const pool_header& h) noexcept {
+    return (h.required_features & feature_migrating) != 0;
+}
 
 inline std::uint64_t header_checksum(const pool_header& h) noexcept {
     return checksum(&h, offsetof(pool_header, checksum), header_magic);

@@ -154,6 +154,9 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     const auto boot_id = kernel_boot_id(path_);
     if (!boot_id) return boot_id.error();
     if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;
+    migrates_ = !options.read_only && !has_layout(h, options);
+    next_layout_ = options.layout;
+    next_layout_hash_ = options.layout_hash;
     if (status ok = find_power_log(h, options); !ok.ok()) return ok;
     if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
     if (status ok = find_doubts(h, options, *boot_id); !ok.ok()) return ok;
@@ -393,124 +396,6 @@ status pool_file::whole() const {
                                size_bytes(), *present));
 }
 
-status pool_file::mark_open() {
-    HF_ASSERT(!marked_open_);
-    HF_ASSERT_SLOW(valid());
-    if (read_only_) {
-        generation_ = header_->generation + 1; // frees the locks that its copy shows as taken
-        return {};
-    }
-    // A copy of a pool may have holes, which would fault when the disk is full. Upholds (3).
-    // The whole file is asked: the blocks of a seal must not be counted for the pool's.
-    const auto present = file_.size_bytes();
-    if (!present) return present.error();
-    if (file_.has_holes(std::max(size_bytes(), *present)))
-        if (status ok = file_.allocate(0, size_bytes()); !ok.ok()) return ok;
-    const auto boot_id = kernel_boot_id(path_);
-    if (!boot_id) return boot_id.error();
-    pool_header& h = *header_;
-    // Nobody has written back what a process left in the caches: from here on mode pmem would
-    // vouch for it.
-    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) &&
-        mode_ != mode::process)
-        if (status ok = file_.sync(); !ok.ok()) return ok;
-    if (mode_ == hf::mode::power)
-        if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
-    h.required_features &= ~feature_power_log;
-    if (mode_ == hf::mode::power) {
-        h.required_features |= feature_power_log;
-        h.power_salt = power_->lines().salt();
-    }
-    h.generation += 1;
-    h.mode = static_cast<std::uint32_t>(mode_);
-    h.engines = engines_;
-    h.open = 1;
-    // What was lost stays lost, whoever looks next.
-    note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
-    h.optional_features &= ~feature_whole; // of this file nobody has said it
-    h.required_features &= ~(feature_caches_persist | feature_lazy);
-    if (stores_lazily_) h.required_features |= feature_lazy;
-    if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
-    // What the open before this one left is recovered first: it stays till the pool is closed.
-    if (leaves_stores_) h.required_features |= feature_left_stores;
-    note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
-    std::memset(h.boot_id, 0, sizeof h.boot_id);
-    std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
-    const file_identity here = file_.identity();
-    h.file_inode = here.inode;
-    h.file_birth_ns = here.birth_ns;
-    if (status ok = write_headers(); !ok.ok()) return ok;
-    generation_ = h.generation;
-    marked_open_ = true;
-    HF_ASSERT_SLOW(h.open == 1);
-    HF_ASSERT_SLOW(generation_ > 0);
-    return {};
-}
-
-/// Notes that whatever is, or will be, pending keeps what it overwrites, unless this open does not
-/// want that. 'all': nothing is pending that does not.
-void pool_file::note_kept(bool all) noexcept {
-    header_->required_features &= ~feature_kept_bytes;
-    if (all && keep_bytes_) header_->required_features |= feature_kept_bytes;
-}
-
-void pool_file::note_place(std::uint64_t base) noexcept {
-    pool_header& h = *header_;
-    const bool elsewhere = base != h.base_address;
-    h.required_features &= ~feature_relocated;
-    if (elsewhere) h.required_features |= feature_relocated;
-    h.mapped_address = elsewhere ? base : 0;
-}
-
-status pool_file::settle_place() {
-    const auto here = reinterpret_cast<std::uint64_t>(base_);
-    const bool noted = kept_bytes_ == keep_bytes_ && !stores_in_doubt_;
-    HF_ASSERT_SLOW(marked_open_ || read_only_);
-    if (was_clean_ || read_only_ || (logged_base_ == here && noted)) return {};
-    note_kept(true);
-    note_place(here);
-    logged_base_ = here;
-    return write_headers();
-}
-
-/// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power
-/// failure the pool must be known to have been open.
-status pool_file::write_headers() {
-    HF_ASSERT(!read_only_);
-    HF_ASSERT_SLOW(valid());
-    header_->sequence += 1;
-    header_->checksum = header_checksum(*header_);
-    if (mode_ == hf::mode::power) return write_headers_past_image();
-    const bool needs_msync = !map_sync_ && !file_.on_tmpfs();
-    const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
-    for (std::uint64_t copy : {other, counting_copy_}) {
-        // Only the parts that change: few do.
-        constexpr std::size_t part = 512;
-        const auto* from = reinterpret_cast<const std::byte*>(header_.get());
-        for (std::size_t at = 0; at < sizeof *header_; at += part)
-            if (std::memcmp(base_ + copy + at, from + at, part) != 0)
-                medium_.copy(base_ + copy + at, from + at, part);
-        medium_.fence();
-        if (needs_msync && ::msync(base_ + copy, sizeof *header_, MS_SYNC) != 0)
-            return refusal(path_, errc::io_error,
-                           fmt::format("msync of the header: {}", error_text(errno)));
-        counting_copy_ = copy;
-    }
-    return {};
-}
-
-/// Mode power: the header says where to look for the log, and is not in it.
-status pool_file::write_headers_past_image() {
-    const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
-    for (std::uint64_t copy : {other, counting_copy_}) {
-        if (status ok = file_.write_at(copy, header_.get(), sizeof *header_); !ok.ok()) return ok;
-        if (status ok = file_.sync_data(); !ok.ok()) return ok;
-        std::memcpy(base_ + copy, header_.get(), sizeof *header_);
-        counting_copy_ = copy;
-    }
-    return {};
-}
-
 bool pool_file::valid() const noexcept {
     const pool_header& h = *header_;
     if (counting_copy_ != header_a_offset && counting_copy_ != header_b_offset) return false;
@@ -539,19 +424,6 @@ pool::log_written pool_file::logged() const noexcept {
 
 root_words* pool_file::roots() const noexcept {
     return reinterpret_cast<root_words*>(base_ + root_words_offset);
-}
-
-pool_header pool_file::closing_header() const noexcept {
-    pool_header closing = *header_;
-    closing.open = 0;
-    closing.required_features &= ~(feature_relocated | feature_kept_bytes | feature_caches_persist |
-                                   feature_left_stores | feature_lazy | feature_power_log);
-    closing.mapped_address = 0;
-    closing.file_inode = closing.file_birth_ns = 0;
-    closing.engines = 0;
-    closing.sequence += 1;
-    closing.checksum = header_checksum(closing);
-    return closing;
 }
 
 const os_file* pool_file::file_to_seal() const noexcept {

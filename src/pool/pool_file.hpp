@@ -50,13 +50,27 @@ struct geometry {
 
 /// The durable words outside headers, lanes and heap; at root_words_offset, a line of their own.
 struct root_words {
-    std::uint64_t root_offset;   // root object, from pool start; 0: none yet
-    std::uint64_t root_bytes;    // its size, written before root_offset
-    std::uint64_t mod_offset;    // MOD's superblock, one chunk, from pool start; 0: none yet
-    std::uint64_t justdo_offset; // engine justdo's superblock, one chunk; 0: none yet
-    std::uint64_t reserved[4];
+    std::uint64_t root_offset;      // root object, from pool start; 0: none yet
+    std::uint64_t root_bytes;       // its size, written before root_offset
+    std::uint64_t mod_offset;       // MOD's superblock, one chunk, from pool start; 0: none yet
+    std::uint64_t justdo_offset;    // engine justdo's superblock, one chunk; 0: none yet
+    std::uint64_t migration_offset; // migration_record; 0: none
+    std::uint64_t reserved[3];
 };
 static_assert(sizeof(root_words) == 64);
+
+/// A block that root_words::migration_offset names while a pool is on its way to another layout, and until what that leaves
+/// to be done is done (open/migration.hpp).
+struct migration_record {
+    std::uint64_t cursor; // the application's
+    std::uint64_t
+        next_offset; // root object of the new layout, from pool start; 0: the old one stays
+    std::uint64_t next_bytes; // its size, written before next_offset
+    std::uint64_t old_offset; // of the root that it has replaced, noted before it does
+    std::uint64_t old_bytes;  // written before old_offset
+    std::uint64_t reserved[3];
+};
+static_assert(sizeof(migration_record) == 64);
 
 struct pool_header; // header.hpp
 class power_files;  // power_files.hpp
@@ -126,6 +140,13 @@ public:
     /// one did, and has left something to be rebuilt.
     bool stores_lazily() const noexcept { return stores_lazily_; }
     bool left_lazy() const noexcept { return left_lazy_; }
+    /// Whether the pool is on its way to another layout; whether this open brings it there.
+    bool migrating() const noexcept;
+    bool migrates() const noexcept { return migrates_; }
+    /// The layout that the pool has, until end_migration() gives it this open's. 2 ordering points.
+    std::string layout() const;
+    std::uint64_t layout_hash() const noexcept;
+    status end_migration();
     /// True when it is mapped privately, and nothing is ever written to the file.
     bool read_only() const noexcept { return read_only_; }
     /// True when creation made the file in this open.
@@ -208,6 +229,9 @@ private:
     bool leaves_stores_ = false; // open_options::sections: by_next_section
     bool stores_lazily_ = false; // open_options::rebuild is there
     bool left_lazy_ = false;
+    bool migrates_ = false;
+    std::string next_layout_; // of the options, as is the hash
+    std::uint64_t next_layout_hash_ = 0;
     std::atomic<bool> seal_ = true; // open_options::seal, until somebody finds damage
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.

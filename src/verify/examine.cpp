@@ -164,11 +164,27 @@ void examination::roots() {
         wrong(root_words_offset, "root words", said(seal_.head.roots) + " (the seal)",
               same ? "other reserved words" : said(words));
     }
-    if (words.root_offset == 0) return;
-    const block b{words.root_offset, pool_->rounded(words.root_bytes)};
-    if (!pool_->well_formed(b))
-        wrong(root_words_offset, "root words", "a block of the heap", said(words));
-    else if (!clean()) pending_blocks_.push_back(b); // named before it is allocated
+    const auto named = [&](std::uint64_t place, const char* what, std::uint64_t offset,
+                           std::uint64_t bytes) {
+        if (offset == 0) return false;
+        const block b{offset, pool_->rounded(bytes)};
+        const bool sound = pool_->well_formed(b);
+        if (!sound)
+            wrong(place, what, "a block of the heap",
+                  fmt::format("{:#x}, {} bytes", offset, bytes));
+        else if (!clean()) pending_blocks_.push_back(b); // named before it is allocated
+        return sound;
+    };
+    const std::uint64_t record_at = words.migration_offset;
+    migration_record record{};
+    if (named(root_words_offset, "the record of a migration", record_at, sizeof record) &&
+        pool_->has(record_at, sizeof record)) {
+        std::memcpy(&record, file_.data() + record_at, sizeof record);
+        named(record_at, "the new root object", record.next_offset, record.next_bytes);
+    }
+    // Cut short behind the header write that gave it the new layout, a migration has left the root words torn.
+    const bool replaced = record.next_offset != 0 && !is_migrating(header());
+    if (!replaced) named(root_words_offset, "root words", words.root_offset, words.root_bytes);
 }
 
 void examination::lanes() {

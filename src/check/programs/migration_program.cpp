@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A pool of an older layout comes to a newer one when it is opened: elements move from the old root to the new
+// one, or are changed where they stand and counted by the cursor. Instrumented by hand.
+#include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/alloc.hpp>
+#include <holdfast/crash.hpp>
+#include <holdfast/migration.hpp>
+#include <holdfast/undo.hpp>
+
+#include <cstdint>
+
+namespace {
+
+constexpr std::uint64_t elements = 2;
+
+struct node {
+    std::uint64_t value;
+    node* next;
+};
+struct old_root {
+    node* first;
+    std::uint64_t values[elements];
+};
+struct new_root {
+    node* first;
+    std::uint64_t sum, count, room[32];
+};
+
+template <class T> void store(T* to, T value) {
+    hf_undo_log(to, sizeof *to);
+    *const_cast<volatile T*>(to) = value;
+}
+
+const hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+const hf_txfunc function{HF_ABI_VERSION, 8, 5101, 1, "migrate", "here", schema, 1, nullptr};
+
+template <class F> void section(void* about, F&& stores) {
+    hf_undo_begin(&function, &about);
+    stores();
+    hf_undo_commit();
+}
+
+void push(old_root* to, std::uint64_t value) {
+    section(to, [&] {
+        auto* n = static_cast<node*>(hf_alloc(sizeof(node)));
+        store(&n->value, value);
+        store(&n->next, to->first);
+        store(&to->first, n);
+    });
+}
+
+class migration_program : public hf::crash::program {
+public:
+    explicit migration_program(hf::durability sections) : sections_(sections) {}
+    hf::open_options options() const override {
+        hf::open_options o = made_with();
+        o.layout = "crash/migration/2";
+        o.migrate = [this](hf::migration& m) { return migrate(m); };
+        return o;
+    }
+    hf::open_options made_with() const override {
+        hf::open_options o;
+        o.layout = "crash/migration/1";
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
+        o.mode = hf::mode::pmem;
+        o.max_threads = 2;
+        o.sections = sections_;
+        o.engines = {hf::undo::engine()};
+        return o;
+    }
+    unsigned operations(unsigned) const override { return 0; }
+    void run(hf::pool&, unsigned, unsigned) override {}
+
+protected:
+    virtual hf::status migrate(hf::migration& m) const = 0;
+
+private:
+    const hf::durability sections_;
+};
+
+/// Each section takes an element from the old list and gives it to the new one.
+class moved final : public migration_program {
+public:
+    using migration_program::migration_program;
+    void setup(hf::pool& p) override {
+        auto* r = p.root<old_root>();
+        for (std::uint64_t i = 1; i <= elements; ++i) push(r, i);
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const auto* r = p.root<new_root>();
+        std::uint64_t sum = 0;
+        for (const node* n = r->first; n != nullptr; n = n->next) {
+            s.object(n);
+            s.add(n->value);
+            sum += n->value;
+        }
+        s.expect(r->count == elements && r->sum == sum, "count and sum of the new root");
+    }
+
+private:
+    hf::status migrate(hf::migration& m) const override {
+        auto* from = m.in().root<old_root>();
+        auto made = m.new_root<new_root>();
+        if (!made) return made.error();
+        new_root* to = *made;
+        while (from->first != nullptr)
+            section(to, [&] {
+                node* n = from->first;
+                store(&from->first, n->next);
+                store(&n->next, to->first);
+                store(&to->first, n);
+                store(&to->sum, to->sum + n->value);
+                store(&to->count, to->count + 1);
+            });
+        return {};
+    }
+};
+
+/// The root stays, and nothing but the cursor tells which of its values are new already.
+class in_place final : public migration_program {
+public:
+    using migration_program::migration_program;
+    void setup(hf::pool& p) override {
+        auto* r = p.root<old_root>();
+        for (std::uint64_t i = 0; i < elements; ++i)
+            section(r, [&] { store(&r->values[i], i + 1); });
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const auto* r = p.root<old_root>();
+        for (std::uint64_t i = 0; i < elements; ++i)
+            s.expect(r->values[i] == 10 * (i + 1), "each value changed once");
+    }
+
+private:
+    hf::status migrate(hf::migration& m) const override {
+        auto* r = m.in().root<old_root>();
+        for (std::uint64_t* i = m.cursor(); *i < elements;)
+            section(r, [&] {
+                store(&r->values[*i], 10 * r->values[*i]);
+                store(i, *i + 1);
+            });
+        return {};
+    }
+};
+
+[[maybe_unused]] const bool added = [] {
+    using hf::durability;
+    hf::crash::add("migration/moved", std::make_unique<moved>(durability::on_return));
+    hf::crash::add("migration/moved, by the next section",
+                   std::make_unique<moved>(durability::by_next_section));
+    hf::crash::add("migration/in place", std::make_unique<in_place>(durability::on_return));
+    return true;
+}();
+
+} // namespace
