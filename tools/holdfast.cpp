@@ -3,6 +3,7 @@
 // The holdfast command: a table of subcommands, each added by the library that implements it.
 #include "crash_command.hpp"
 #include "pool_commands.hpp"
+#include "top_command.hpp"
 
 #include <CLI/CLI.hpp>
 #ifdef HF_WITH_BENCHMARKS
@@ -26,6 +27,7 @@ constexpr add_command commands[] = {
 #endif
     hf::tools::add_crash_command,
     hf::tools::add_pool_commands,
+    hf::tools::add_top_command,
 };
 
 /// How many letters are to be added, left out, changed until one word is the other.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool_commands.hpp"
 
+#include "lost_bytes.hpp"
 #include "pool_report.hpp"
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
@@ -9,12 +10,13 @@
 #include <verify/read_file.hpp>
 
 #include <holdfast/engines.hpp>
+#include <holdfast/migration.hpp>
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>
 
-#include <csignal>
 #include <memory>
+#include <optional>
 #include <unistd.h>
 
 namespace hf::tools {
@@ -35,19 +37,6 @@ struct asked {
     leave(verdict::unreadable);
 }
 
-/// The file is mapped: reading what somebody cuts off meanwhile, or what the disk has lost, is a
-/// signal.
-void answer_lost_bytes() {
-    struct sigaction action{};
-    action.sa_handler = [](int) {
-        constexpr char text[] =
-            "holdfast: the file was cut, or its disk failed, while it was read\n";
-        (void)!::write(STDERR_FILENO, text, sizeof text - 1);
-        ::_exit(static_cast<int>(verdict::unreadable));
-    };
-    ::sigaction(SIGBUS, &action, nullptr);
-}
-
 verify::read_file opened(const asked& a) {
     answer_lost_bytes();
     auto file = verify::read_file::open(a.path);
@@ -66,7 +55,8 @@ void info(const asked& a) {
     auto file = opened(a);
     const verify::report found = examined(a, file, depth::structure);
     const bool told = found.has_header && found.outcome != verdict::damaged;
-    print_info(a.path, found, told ? space_of(file.bytes(), found) : space{}, a.json);
+    print_info(a.path, found,
+               told ? space_of(verify::pool_image(file.bytes(), found.header)) : space{}, a.json);
     leave(told ? verdict::good : found.outcome);
 }
 
@@ -94,6 +84,7 @@ void dump(const asked& a) {
 /// Opens the pool, whosever it is, and closes it: what was pending is gone.
 void roll_back(const asked& a) {
     open_options how;
+    std::optional<std::uint32_t> gone;
     {
         auto file = opened(a);
         const verify::report found = examined(a, file, depth::structure);
@@ -104,21 +95,30 @@ void roll_back(const asked& a) {
         how.layout = found.header.layout;
         how.layout_hash = found.header.layout_hash;
         how.mode = static_cast<hf::mode>(found.header.mode);
+        if (is_migrating(found.header)) { // and stays so: it is the program's
+            how.layout = found.header.next_layout;
+            how.layout_hash = found.header.next_layout_hash;
+            how.migrate = [&gone](migration& m) {
+                gone = m.in().recovered().rolled_back;
+                return status{errc::conflict, "left under way"};
+            };
+        }
     }
     how.engines = all_engines();
     how.creation = create::never;
     how.relocate = relocation::if_taken;
     how.recovery = recovery_policy::roll_back;
     how.salvage = a.force;
-    std::uint32_t gone = 0;
     {
         const auto pool = hf::pool::open(a.path, how);
-        if (!pool) refuse(pool.error());
-        gone = pool->recovered().rolled_back;
-        for (const std::string& warning : pool->warnings()) fmt::print(stderr, "{}\n", warning);
+        if (!pool && !gone) refuse(pool.error());
+        if (pool) {
+            gone = pool->recovered().rolled_back;
+            for (const std::string& warning : pool->warnings()) fmt::print(stderr, "{}\n", warning);
+        }
     }
-    if (a.json) fmt::print("{{\"rolled_back\": {}}}\n", gone);
-    else fmt::print("{}: {} pending sections rolled back\n", a.path, gone);
+    if (a.json) fmt::print("{{\"rolled_back\": {}}}\n", *gone);
+    else fmt::print("{}: {} pending sections rolled back\n", a.path, *gone);
     leave(verdict::good);
 }
 

@@ -211,7 +211,7 @@ void print_lane(const verify::lane_image& lane) {
 
 } // namespace
 
-space space_of(std::span<const std::byte> file, const report& found) {
+space space_of(const verify::pool_image& pool) {
     struct counting final : verify::table_visitor {
         space seen;
         void on_block(block b) override {
@@ -220,10 +220,10 @@ space space_of(std::span<const std::byte> file, const report& found) {
         }
         void on_fault(const verify::table_fault&) override { ++seen.faults; }
     } blocks;
-    walk_tables(verify::pool_image(file, found.header), blocks);
+    walk_tables(pool, blocks);
     std::uint64_t heap_bytes = 0;
-    for (std::uint32_t i = 0; i < found.header.extent_count; ++i)
-        heap_bytes += found.header.extents[i].size_bytes;
+    for (std::uint32_t i = 0; i < pool.header().extent_count; ++i)
+        heap_bytes += pool.header().extents[i].size_bytes;
     blocks.seen.free_bytes =
         heap_bytes > blocks.seen.used_bytes ? heap_bytes - blocks.seen.used_bytes : 0;
     return std::move(blocks.seen);

@@ -17,8 +17,7 @@ struct space {
     std::map<std::uint64_t, std::uint64_t> blocks_by_bytes;
     std::uint64_t used_bytes = 0, free_bytes = 0, faults = 0;
 };
-/// Requires: the report has a header, and no damage.
-space space_of(std::span<const std::byte> file, const verify::report& found);
+space space_of(const verify::pool_image& pool);
 void print_info(const std::string& path, const verify::report& found, const space& blocks,
                 bool json);
 void print_verdict(const std::string& path, const verify::report& found, verify::depth how,

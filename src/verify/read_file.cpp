@@ -25,26 +25,30 @@ status failed(const std::string& path, const char* call) {
     return refusal(path, code_of(errno), fmt::format("{}: {}", call, std::strerror(errno)));
 }
 
-/// A lock for reading, which excludes the lock of an open pool; given back with the descriptor.
-bool lock_for_reading(int fd) noexcept {
+/// A lock for reading, which excludes the lock of an open pool; given back with the descriptor. 'command': whether
+/// to take it, or only to ask.
+bool lock_for_reading(int fd, int command) noexcept {
     struct flock lock{};
     lock.l_type = F_RDLCK;
     lock.l_whence = SEEK_SET;
     int done = -1;
-    do done = ::fcntl(fd, F_OFD_SETLK, &lock);
+    do done = ::fcntl(fd, command, &lock);
     while (done != 0 && errno == EINTR);
-    return done == 0;
+    return done == 0 && (command == F_OFD_SETLK || lock.l_type == F_UNLCK);
 }
 
 } // namespace
 
-result<read_file> read_file::open(const std::string& path) {
+result<read_file> read_file::open(const std::string& path) { return open(path, F_OFD_SETLK); }
+result<read_file> read_file::look(const std::string& path) { return open(path, F_OFD_GETLK); }
+
+result<read_file> read_file::open(const std::string& path, int command) {
     read_file file;
     // Non-blocking, and looked at afterwards: the name may be a FIFO's.
     do file.fd_ = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     while (file.fd_ < 0 && errno == EINTR);
     if (file.fd_ < 0) return failed(path, "open");
-    file.in_use_ = !lock_for_reading(file.fd_);
+    file.in_use_ = !lock_for_reading(file.fd_, command);
     if (status ok = file.map(path, file.fd_); !ok.ok()) return ok;
     return file;
 }

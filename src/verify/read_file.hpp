@@ -19,6 +19,9 @@ class read_file {
 public:
     /// Errors:   not_found, permission, not_a_pool (no regular file), io_error.
     static result<read_file> open(const std::string& path);
+    /// The same without a lock: for who looks again and again, and is in nobody's way. What is read may change at any
+    /// time.
+    static result<read_file> look(const std::string& path);
     /// The same for a file that the caller has open and locked. Takes no lock and no ownership.
     static result<read_file> of_locked(const std::string& path, int descriptor);
     read_file(read_file&&) noexcept;
@@ -37,6 +40,7 @@ public:
 
 private:
     read_file() = default;
+    static result<read_file> open(const std::string& path, int command);
     status map(const std::string& path, int descriptor);
     int fd_ = -1;
     bool in_use_ = false;

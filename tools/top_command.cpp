@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "top_command.hpp"
+
+#include "lost_bytes.hpp"
+#include "pool_report.hpp"
+#include <verify/read_file.hpp>
+
+#include <holdfast/pool.hpp>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <thread>
+#include <vector>
+
+namespace hf::tools {
+namespace {
+
+struct asked {
+    std::string path;
+    double interval_s = 1;
+    std::uint64_t count = 0; // of lines; 0: until somebody ends it
+    bool json = false;
+};
+
+/// What the file says at one moment. A writer changes it meanwhile: each number is one that it had.
+struct sample {
+    std::chrono::steady_clock::time_point at;
+    std::uint64_t generation = 0, pool_bytes = 0;
+    std::vector<std::uint64_t> committed; // by lane: its last section known to be committed
+    space blocks;
+    hf::mode mode = hf::mode::process;
+    bool in_use = false;
+    std::string user;
+};
+
+/// The process that has the pool open is looked for once: 'before' knows it.
+result<sample> take(const std::string& path, const sample* before) {
+    auto file = verify::read_file::look(path);
+    if (!file) return file.error();
+    const std::span<const std::byte> bytes = file->bytes();
+    const header_copies copies = verify::read_headers(bytes);
+    if (!copies.any_valid())
+        return refusal(path, copies.any_pool() ? errc::corrupt : errc::not_a_pool,
+                       copies.any_pool() ? "no header copy verifies"
+                                         : "the file does not start with a pool header");
+    const pool_header& header = copies.chosen();
+    if (status s = check_header(path, header, bytes.size()); !s.ok()) return s;
+    sample now;
+    now.at = std::chrono::steady_clock::now();
+    now.generation = header.generation;
+    now.mode = static_cast<hf::mode>(header.mode);
+    const verify::pool_image pool(bytes, header);
+    now.pool_bytes = pool.pool_bytes();
+    for (std::uint32_t lane = 0; lane < header.lane_count; ++lane)
+        now.committed.push_back(pool.word(header.lanes_offset + lane * header.lane_bytes));
+    now.blocks = space_of(pool);
+    now.in_use = file->in_use();
+    const bool same = before != nullptr && before->in_use && before->generation == now.generation;
+    if (now.in_use) now.user = same ? before->user : file->user();
+    return now;
+}
+
+struct rates {
+    double sections_per_second = 0;
+    std::uint64_t lanes = 0; // in which sections have ended
+};
+
+/// Of another opening, or a smaller number: nothing is known of what was between.
+rates between(const sample& a, const sample& b) {
+    rates out;
+    if (a.generation != b.generation || a.committed.size() != b.committed.size()) return out;
+    std::uint64_t sections = 0;
+    for (std::size_t lane = 0; lane < a.committed.size(); ++lane) {
+        if (b.committed[lane] <= a.committed[lane]) continue;
+        sections += b.committed[lane] - a.committed[lane];
+        ++out.lanes;
+    }
+    out.sections_per_second =
+        static_cast<double>(sections) / std::chrono::duration<double>(b.at - a.at).count();
+    return out;
+}
+
+void print_heading() {
+    fmt::print("{:>12} {:>6} {:>10} {:>12} {:>12} {:>12}  {}\n", "sections/s", "lanes", "blocks",
+               "used MiB", "free MiB", "pool MiB", "open in");
+}
+
+void print(const sample& now, const rates& r, bool json) {
+    std::uint64_t blocks = 0;
+    for (const auto& [bytes, count] : now.blocks.blocks_by_bytes) blocks += count;
+    if (json) {
+        const nlohmann::ordered_json out{{"sections_per_second", r.sections_per_second},
+                                         {"lanes", r.lanes},
+                                         {"blocks", blocks},
+                                         {"used_bytes", now.blocks.used_bytes},
+                                         {"free_bytes", now.blocks.free_bytes},
+                                         {"pool_bytes", now.pool_bytes},
+                                         {"generation", now.generation},
+                                         {"mode", name(now.mode)},
+                                         {"in_use", now.in_use},
+                                         {"user", now.user}};
+        fmt::print("{}\n", out.dump());
+    } else {
+        const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
+        fmt::print("{:>12.0f} {:>6} {:>10} {:>12.2f} {:>12.2f} {:>12.2f}  {}\n",
+                   r.sections_per_second, r.lanes, blocks, mib(now.blocks.used_bytes),
+                   mib(now.blocks.free_bytes), mib(now.pool_bytes),
+                   now.in_use ? now.user : "nobody");
+    }
+    std::fflush(stdout);
+}
+
+[[noreturn]] void refuse(const status& why) {
+    fmt::print(stderr, "{}\n", why.what());
+    throw CLI::RuntimeError(2);
+}
+
+void top(const asked& a) {
+    answer_lost_bytes();
+    constexpr std::uint64_t lines_a_heading = 20;
+    auto before = take(a.path, nullptr);
+    if (!before) refuse(before.error());
+    if (before->mode == mode::power && before->in_use)
+        fmt::print(stderr, "{}: open in mode power: shown is its file, as of the last checkpoint\n",
+                   a.path);
+    for (std::uint64_t line = 0; a.count == 0 || line < a.count; ++line) {
+        std::this_thread::sleep_for(std::chrono::duration<double>(a.interval_s));
+        auto now = take(a.path, &*before);
+        if (!now) refuse(now.error());
+        if (!a.json && line % lines_a_heading == 0) print_heading();
+        print(*now, between(*before, *now), a.json);
+        *before = std::move(*now);
+    }
+}
+
+} // namespace
+
+void add_top_command(CLI::App& app, char**) {
+    const auto a = std::make_shared<asked>();
+    CLI::App* command = app.add_subcommand("top", "a pool at work: sections a second, space");
+    command->add_option("POOL", a->path, "the pool's file")->required();
+    command->add_option("--interval", a->interval_s, "seconds between two lines")
+        ->check(CLI::Range(0.01, 86400.0))
+        ->capture_default_str();
+    command->add_option("--count", a->count, "how many lines; 0: until it is ended")
+        ->check(CLI::NonNegativeNumber);
+    command->add_flag("--json", a->json, "print one JSON object a line");
+    command->footer("Sections that have ended are counted, in engines that have log lanes: not "
+                    "MOD's updates, nor "
+                    "justdo's. Nobody waits for it.");
+    command->callback([a] { top(*a); });
+}
+
+} // namespace hf::tools
