@@ -4,6 +4,7 @@
 #include "daemon_start.hpp"
 #include "options.hpp"
 #include "server.hpp"
+#include "notify_socket.hpp"
 
 #include <fmt/format.h>
 
@@ -149,7 +150,9 @@ int main(int argc, char** argv) {
         if (auto done = from.write_ports(ports); !done.ok()) return refuse(done.what());
     announce(serving, from);
     background.serves(serving.verbosity > 0);
+    tell_service_manager("READY=1");
     serve(serving, from);
+    tell_service_manager("STOPPING=1");
     from.close();
     if (!chosen.pid_file.empty()) ::unlink(chosen.pid_file.c_str());
     return 0;
