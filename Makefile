@@ -27,7 +27,7 @@ REPORT  ?=
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness stepping fuzz bench slpmt format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness stepping fuzz bench slpmt packages format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -101,6 +101,11 @@ slpmt: install ## SLPMT's study, simulated, crashed at every persist, from SLPMT
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target slpmt_study
 	@$(PYTHON) -B bench/slpmt/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)
+
+packages: install ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv
+	@cmake --preset packages $(SLIM) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset packages -j $(JOBS)
+	@cd build/packages && rm -f *.deb && cpack
 
 demo: ## kill a server under load, over and over, and count what is lost
 	@echo "demo 1/4: the packages that it needs (the first part of packages.txt), those that are missing"
