@@ -52,12 +52,13 @@ struct anchor {
     const char* what;
     std::uint64_t offset, bytes;
 };
-std::array<anchor, 3> anchors(const pool::impl& pool) noexcept {
+std::array<anchor, 4> anchors(const pool::impl& pool) noexcept {
     const root_words* const words = pool.file->roots();
     const std::uint64_t chunk = pool.file->shape().chunk_bytes;
     return {{{"root object", words->root_offset, words->root_bytes},
              {"MOD's superblock", words->mod_offset, chunk},
-             {"engine justdo's superblock", words->justdo_offset, chunk}}};
+             {"engine justdo's superblock", words->justdo_offset, chunk},
+             {"SIMPO's superblock", words->simpo_offset, chunk}}};
 }
 
 } // namespace

@@ -54,7 +54,8 @@ struct root_words {
     std::uint64_t root_bytes;    // its size, written before root_offset
     std::uint64_t mod_offset;    // MOD's superblock, one chunk, from pool start; 0: none yet
     std::uint64_t justdo_offset; // engine justdo's superblock, one chunk; 0: none yet
-    std::uint64_t reserved[4];
+    std::uint64_t simpo_offset;  // SIMPO's superblock, one chunk; 0: none yet
+    std::uint64_t reserved[3];
 };
 static_assert(sizeof(root_words) == 64);
 
