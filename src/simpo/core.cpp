@@ -111,12 +111,14 @@ std::byte* core::copy(unsigned which) const noexcept {
     return reinterpret_cast<std::byte*>(head_) + layout_.copy_offset(which);
 }
 
-/// The lock. Functions of an object use no handle on it.
+/// The lock.
 struct core::held {
     explicit held(core& of) : of_(of) {
-        if (of.owner_.load(std::memory_order_relaxed) == std::this_thread::get_id())
-            fatal("a function of the persistent object \"%s\" uses a handle on it", of.head_->name);
         of.lock_.lock();
+        of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    }
+    /// Of a lock that has been taken already.
+    held(core& of, std::adopt_lock_t) : of_(of) {
         of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     }
     ~held() {
@@ -130,6 +132,9 @@ struct core::held {
 void core::check_usable(const char* what) const {
     if (pool_->file->is_parents()) registry::refuse_parents(nullptr, what);
     if (destroyed) fatal("%s: the persistent object was destroyed", what);
+    if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id())
+        fatal("%s: a function of the persistent object \"%s\" uses a handle on it", what,
+              head_->name);
 }
 
 void core::begin(object_head& at) noexcept {
@@ -180,10 +185,19 @@ void core::defer(const function& f, const std::uint64_t* arguments) {
     if (pool_->file->read_only())
         fatal("%s: defer: the pool is open read-only", pool_->file->path().c_str());
     while (!log_.append(record_kind::deferred, &f, arguments)) {
-        const held here(*this); // no room: this thread serves the others, and truncates
-        if (!all_done()) make_calls(commit(nullptr, nullptr));
-        make_resilient();
+        const held here(*this); // no room: this thread serves, or waits for the one that does
+        serve();
     }
+    if (log_.crowded() && lock_.try_lock()) {
+        const held here(*this, std::adopt_lock);
+        serve();
+    }
+}
+
+/// Commits and makes what is logged, and truncates. Requires: the lock.
+void core::serve() {
+    if (!all_done()) make_calls(commit(nullptr, nullptr));
+    make_resilient();
 }
 
 /// Ends the group; everything logged so far is durable when it returns. Requires: the lock.
@@ -222,15 +236,13 @@ void core::sync() {
 void core::checkpoint() {
     check_usable("checkpoint");
     const held here(*this);
-    if (!all_done()) make_calls(commit(nullptr, nullptr));
-    make_resilient();
+    serve();
 }
 
 void core::settle() noexcept {
     if (pool_->file->read_only() || destroyed) return;
     const held here(*this);
-    if (!all_done()) make_calls(commit(nullptr, nullptr));
-    make_resilient();
+    serve();
 }
 
 /// The calls so far are in the pool, and their records are needed no more. Requires: the lock; all that

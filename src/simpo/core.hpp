@@ -66,6 +66,7 @@ private:
     position commit(const function* f, const std::uint64_t* arguments);
     void replay(position end);
     void make_calls(position below);
+    void serve();
     void make_resilient();
     void write_copy(unsigned which) noexcept;
     void store_resilient(position at, unsigned which) noexcept;

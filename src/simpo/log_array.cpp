@@ -40,7 +40,8 @@ void log_array::for_each_piece(position from, position to, Visit&& visit) const 
 
 std::optional<position> log_array::append(record_kind kind, const detail::function* what,
                                           const std::uint64_t* arguments) noexcept {
-    record r{};
+    record r; // of which only its own lines are ever written
+    r.head = {};
     if (what != nullptr) {
         r.head.function = what->id;
         r.head.schema = what->schema;
@@ -49,6 +50,8 @@ std::optional<position> log_array::append(record_kind kind, const detail::functi
         std::memcpy(r.arguments, arguments, what->words * word_bytes);
     }
     r.head.kind = static_cast<std::uint8_t>(kind);
+    const std::uint64_t used = sizeof r.head + r.head.words * word_bytes;
+    std::memset(reinterpret_cast<std::byte*>(&r) + used, 0, r.lines() * line_bytes - used);
     const auto at = reserve(r.lines(), kind == record_kind::deferred ? record_lines_max : 0);
     if (!at) return at; // (5)
     r.head.position = *at;

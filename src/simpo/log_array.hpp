@@ -34,7 +34,10 @@ public:
     position head() const noexcept { return head_.load(std::memory_order_acquire); }
     position done() const noexcept { return done_; }
     position tail() const noexcept { return tail_.load(std::memory_order_acquire); }
+    /// It is time for a checkpoint. Requires: the object's lock.
     bool half_full() const noexcept { return done_ - tail() >= lines_ / 2; }
+    /// It is time that somebody serves: the other threads have a quarter left meanwhile.
+    bool crowded() const noexcept { return head() - tail() >= lines_ / 4 * 3; }
     record_state state_of(position p) const noexcept {
         return p >= done_           ? record_state::fresh
                : p >= checkpointed_ ? record_state::done
