@@ -131,7 +131,7 @@ struct core::held {
 
 void core::check_usable(const char* what) const {
     if (pool_->file->is_parents()) registry::refuse_parents(nullptr, what);
-    if (destroyed) fatal("%s: the persistent object was destroyed", what);
+    if (destroyed_) fatal("%s: the persistent object was destroyed", what);
     if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id())
         fatal("%s: a function of the persistent object \"%s\" uses a handle on it", what,
               head_->name);
@@ -141,6 +141,12 @@ void core::begin(object_head& at) noexcept {
     head_ = &at;
     log_.lie_at(reinterpret_cast<std::byte*>(&at) + layout_.log_offset);
     durable_ = {true, false};
+}
+
+void core::end() noexcept {
+    destroyed_ = true;
+    working_.reset();
+    log_.end();
 }
 
 void core::recover(engine_recovery& done) {
@@ -240,7 +246,7 @@ void core::checkpoint() {
 }
 
 void core::settle() noexcept {
-    if (pool_->file->read_only() || destroyed) return;
+    if (pool_->file->read_only() || destroyed_) return;
     const held here(*this);
     serve();
 }

@@ -56,7 +56,9 @@ public:
     std::string_view name() const noexcept { return head_->name; }
     void* working() const noexcept { return working_.get(); }
     const log_array& log() const noexcept { return log_; }
-    bool destroyed = false; // by destroy(); handles may still be there
+    /// The object is destroyed: what is left is for handles that are still there.
+    void end() noexcept;
+    bool destroyed() const noexcept { return destroyed_; }
 
 private:
     struct held; // the lock, taken and given back
@@ -82,8 +84,9 @@ private:
     log_array log_;
     std::mutex lock_;
     std::atomic<std::thread::id> owner_{}; // of the lock
-    unsigned resilient_;                   // which copy
-    std::array<bool, 2> durable_{};        // (3), by copy: what it holds survives
+    bool destroyed_ = false;
+    unsigned resilient_;            // which copy
+    std::array<bool, 2> durable_{}; // (3), by copy: what it holds survives
 };
 
 template <class Visit> void core::look(Visit&& visit) {

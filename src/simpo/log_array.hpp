@@ -62,6 +62,8 @@ public:
 
     /// Moves its lines, before anything is logged.
     void lie_at(std::byte* lines) noexcept { at_ = lines; }
+    /// Nothing is logged any more.
+    void end() noexcept { slots_.reset(); }
     /// Begins empty there, before anything is logged.
     void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }
 

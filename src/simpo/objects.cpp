@@ -76,7 +76,7 @@ status objects::usable(bool writing) const {
 
 std::vector<std::unique_ptr<detail::core>>::iterator objects::place_of(std::string_view name) {
     return std::ranges::find_if(
-        all_, [&](const auto& each) { return !each->destroyed && each->name() == name; });
+        all_, [&](const auto& each) { return !each->destroyed() && each->name() == name; });
 }
 
 /// A block that fill() completes, named by 'word': (1). Null: the pool is full.
@@ -217,7 +217,7 @@ status objects::destroy(std::string_view name, const detail::class_shape& what) 
     auto words = object_words(*superblock_of(*pool_->file));
     const auto word = std::ranges::find(words, b.offset);
     HF_ASSERT(b.bytes != 0 && word != words.end());
-    (*found)->destroyed = true;
+    (*found)->end();
     heap.clear_bit(b, [&](const void* at) { pm.flush(at, word_bytes); });
     pm.order(); // named and free is what an open cures: (1)
     pm.store_word(&*word, 0);

@@ -168,6 +168,17 @@ TEST(SimpoRefusal, ForgedWordsAreCorrupt) {
     }
 }
 
+TEST(SimpoRefusal, AHandleOnWhatWasDestroyedIsStopped) {
+    const auto use = [](auto&& how) { // in the process that dies
+        test_pool in;
+        in.open();
+        auto d = in.make<digits>();
+        if (object<digits>::destroy(in.pool(), "it").ok()) how(d);
+    };
+    EXPECT_DEATH(use([](auto& d) { d.template defer<&digits::append>(1); }), "was destroyed");
+    EXPECT_DEATH(use([](auto& d) { d.sync(); }), "was destroyed");
+}
+
 TEST(SimpoRefusal, AFunctionThatUsesAHandleOnItsObjectIsStopped) {
     static object<digits>* self = nullptr;
     test_pool in;
@@ -179,7 +190,7 @@ TEST(SimpoRefusal, AFunctionThatUsesAHandleOnItsObjectIsStopped) {
             d.internals(), nullptr, nullptr,
             [](void*, void*) { (void)self->call<&digits::number>(); }, nullptr);
     };
-    EXPECT_DEATH(inside(), "uses a handle on it");
+    EXPECT_DEATH(inside(), "call: a function of the persistent object \"it\" uses a handle on it");
 }
 
 } // namespace

@@ -173,6 +173,19 @@ class two_threads final : public simpo_program {
     }
 };
 
+/// Two defer, a third one calls.
+class one_commits final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned threads() const override { return 3; }
+    unsigned operations(unsigned) const override { return 1; }
+    bool buffered(unsigned thread, unsigned) const override { return thread != 2; }
+    void run(pool& p, unsigned thread, unsigned) override {
+        auto it = get(p);
+        if (thread == 2) (void)it.call<&digits::append_and_get>(3U);
+        else it.defer<&digits::append>(thread + 1);
+    }
+};
+
 /// One that takes the place of another one, and of its log: of whole chunks, the first that are free.
 class come_and_go final : public simpo_program {
     using simpo_program::simpo_program;
@@ -195,6 +208,7 @@ template <class Program> bool add_variants(const std::string& what) {
 [[maybe_unused]] const bool added =
     (add_variants<groups>("groups"), add_variants<checkpoints>("checkpoints"),
      add_variants<full_log>("full log"), add_variants<round_trip>("round trip"),
-     add_variants<two_threads>("two threads"), add_variants<come_and_go>("come and go"));
+     add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
+     add_variants<come_and_go>("come and go"));
 
 } // namespace
