@@ -69,6 +69,22 @@ class Benchmarks(unittest.TestCase):
                         self.check_face(found, container, container, engine, mode, 1)
                         self.assertEqual(found["records"], 1000)
 
+    def test_persistent_objects_wait_as_often_as_they_commit(self):
+        for name in ("allinc", "rowinc"):
+            for threads in (1, 2):
+                with self.subTest(name=name, threads=threads):
+                    code, out, err = bench(name, "--engine", "none", "--ops", OPS, "--threads", threads, "--json")
+                    self.assertEqual(code, 0, err)
+                    self.assertGreater(json.loads(out)["ops_per_second"], 0)
+                    code, out, err = bench(name, "--engine", "simpo", "--ops", OPS, "--threads", threads, "--mode",
+                                           "pmem", "--calls-a-sync", 10, "--log-bytes", 1 << 20, "--json")
+                    self.assertEqual(code, 0, err)
+                    found = json.loads(out)
+                    for key in COUNTS:
+                        self.assertIsInstance(found[key], float, key)
+                    self.assertLessEqual(found["ordering_points_per_op"], 0.11)
+                    self.assertGreaterEqual(found["log_entries_per_op"], 1)
+
     def test_a_batch_of_no_operations_is_refused_in_words(self):
         code, _, err = bench("map", "--mode", "power", "--batch", 0)
         self.assertNotEqual(code, 0)

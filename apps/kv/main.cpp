@@ -2,9 +2,9 @@
 //
 // holdfast-kv: a memcached-protocol server whose items survive kill -9.
 #include "daemon_start.hpp"
+#include "notify_socket.hpp"
 #include "options.hpp"
 #include "server.hpp"
-#include "notify_socket.hpp"
 
 #include <fmt/format.h>
 

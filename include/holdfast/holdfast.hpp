@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The front header: pools, failure-atomic functions, memory, locks and durable containers, all that a program of
+// The front header: pools, failure-atomic functions, memory, locks, durable containers and persistent objects, all that a program of
 // users' own structures includes. Apart stay <holdfast/crash.hpp>, for crash programs, <holdfast/libstdcxx.hpp>, for
 // libstdc++'s node containers in sections, and the C headers. The parts may be included alone: what a program
 // that minds its compile time does.
@@ -28,5 +28,6 @@
 #include <holdfast/mod/update.hpp>
 #include <holdfast/mod/vector.hpp>
 #include <holdfast/pool.hpp>
+#include <holdfast/simpo.hpp>
 #include <holdfast/statistics.hpp>
 #endif

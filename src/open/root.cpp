@@ -53,13 +53,14 @@ struct anchor {
     const char* what;
     std::uint64_t offset, bytes;
 };
-std::array<anchor, 6> anchors(const pool::impl& pool) noexcept {
+std::array<anchor, 7> anchors(const pool::impl& pool) noexcept {
     const root_words* const words = pool.file->roots();
     const std::uint64_t chunk = pool.file->shape().chunk_bytes;
     const named_object root = root_of(pool), next = next_root_of(pool), old = old_root_of(pool);
     return {{{"root object", root.offset, root.bytes},
              {"MOD's superblock", words->mod_offset, chunk},
              {"engine justdo's superblock", words->justdo_offset, chunk},
+             {"SIMPO's superblock", words->simpo_offset, chunk},
              {"the record of a migration", words->migration_offset, sizeof(migration_record)},
              {"the new root object", next.offset, next.bytes},
              {"the old root object", old.offset, old.bytes}}}; // freed again, for certain

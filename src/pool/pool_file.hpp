@@ -55,7 +55,8 @@ struct root_words {
     std::uint64_t mod_offset;       // MOD's superblock, one chunk, from pool start; 0: none yet
     std::uint64_t justdo_offset;    // engine justdo's superblock, one chunk; 0: none yet
     std::uint64_t migration_offset; // migration_record; 0: none
-    std::uint64_t reserved[3];
+    std::uint64_t simpo_offset;     // SIMPO's superblock, one chunk; 0: none yet
+    std::uint64_t reserved[2];
 };
 static_assert(sizeof(root_words) == 64);
 

@@ -267,7 +267,9 @@ outcome run(const plan& plan) {
     return session(plan).run();
 }
 
-const char* engine_name() { return has_sections() ? hf::engine_of_build().data() : "mod"; }
+const char* engine_name() {
+    return has_sections() ? hf::engine_of_build().data() : workloads().front()->name();
+}
 bool has_sections() { return !hf::engines_of_build().empty(); }
 
 std::uint64_t kill_between_debit_and_credit(const plan& plan) {

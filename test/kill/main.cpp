@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// kill_clobber, kill_undo, kill_redo, kill_mod: the kill test of one engine.  test/kill/README.md
+// kill_clobber, kill_undo, kill_redo, kill_mod, kill_simpo: the kill test of one engine.  test/kill/README.md
 #include "harness.hpp"
 
 #include <cstdio>
@@ -23,7 +23,7 @@ struct request {
 int usage() {
     std::fputs("options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] "
                "[--mode process|pmem|power]\n"
-               "         [--workload map|bank|blob|grid|containers|mod] [--dir DIRECTORY]\n"
+               "         [--workload map|bank|blob|grid|containers|mod|simpo] [--dir DIRECTORY]\n"
                "N kills, or S seconds, are shared by all combinations chosen.\n",
                stderr);
     return 2;

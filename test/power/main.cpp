@@ -13,6 +13,7 @@
 #include <holdfast/engines.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/pool.hpp>
+#include <holdfast/simpo.hpp>
 
 #include <array>
 #include <cstdio>
@@ -37,7 +38,24 @@ using section_map = structures::hash_map<std::uint64_t, value>;
 using mod_map = mod::map<std::uint64_t, value>;
 
 constexpr unsigned updates = 14;
-constexpr bool uses_mod = engine_of_build() == "none";
+#if defined(HF_POWER_SIMPO)
+constexpr bool uses_simpo = true;
+#else
+constexpr bool uses_simpo = false;
+#endif
+constexpr bool uses_mod = engine_of_build() == "none" && !uses_simpo;
+
+/// A persistent object.
+class table {
+public:
+    static constexpr simpo::class_name simpo_class{"table", 1};
+    void set(std::uint64_t key, value to) noexcept { cells_[key % cells_.size()] = to; }
+    void erase(std::uint64_t key) noexcept { cells_[key % cells_.size()] = {}; }
+    value get(std::uint64_t key) const { return cells_[key]; }
+
+private:
+    std::array<value, 5> cells_{};
+};
 
 std::string directory, path;
 std::uint64_t states = 0, nested = 0, violations = 0;
@@ -68,6 +86,7 @@ public:
         options.guard_signals = false;
         options.engines = engines_of_build();
         if constexpr (uses_mod) options.engines = {mod::engine()};
+        if constexpr (uses_simpo) options.engines = {simpo::engine()};
         auto made = pool::open(path, options);
         if (!made) {
             why = made.error().what();
@@ -79,6 +98,12 @@ public:
             if (!map) why = map.error().what();
             else mod_.emplace(std::move(*map));
             if (map) mod_->set_durability(mod::durability::on_return);
+        } else if constexpr (uses_simpo) {
+            auto there = simpo::object<table>::find(*pool_, "table");
+            if (!there) // with a log so short that checkpoints come of themselves
+                there = simpo::object<table>::create(*pool_, "table", simpo::object_options{1_KiB});
+            if (!there) why = there.error().what();
+            else object_.emplace(*there);
         } else {
             section_ = pool_->root<section_map>();
             if (section_ == nullptr) why = "the pool is full";
@@ -89,7 +114,12 @@ public:
         if constexpr (uses_mod)
             return erases(n) ? mod_->erase(key_of(n)).operator bool()
                              : mod_->insert_or_assign(key_of(n), value_of(n)).operator bool();
-        else if (erases(n)) return section_->erase(key_of(n)), true;
+        else if constexpr (uses_simpo) {
+            if (erases(n)) object_->defer<&table::erase>(key_of(n));
+            else object_->defer<&table::set>(key_of(n), value_of(n));
+            object_->sync();
+            return true;
+        } else if (erases(n)) return section_->erase(key_of(n)), true;
         else return section_->insert(key_of(n), value_of(n));
     }
     volatile_map content() {
@@ -103,6 +133,9 @@ public:
             for (std::uint64_t key = 0; key < 5; ++key)
                 if (const value* v = mod_->get(key)) add(key, *v);
             if (found.size() != mod_->size()) why = "the map's size is wrong";
+        } else if constexpr (uses_simpo) {
+            for (std::uint64_t key = 0; key < 5; ++key)
+                if (const value v = object_->call<&table::get>(key); v != value{}) add(key, v);
         } else {
             section_->for_each(add);
             if (!section_->check()) why = "the map is damaged";
@@ -121,6 +154,7 @@ public:
 private:
     std::optional<pool> pool_;
     std::optional<mod_map> mod_;
+    std::optional<simpo::object<table>> object_;
     section_map* section_ = nullptr;
 };
 
@@ -250,7 +284,9 @@ int main(int argc, char** argv) {
     }
     ::rmdir(directory.c_str());
     std::printf("engine %s: %llu states, %llu recovered and torn again, %llu violations\n",
-                uses_mod ? "mod" : std::string(engine_of_build()).c_str(),
+                uses_mod     ? "mod"
+                : uses_simpo ? "simpo"
+                             : std::string(engine_of_build()).c_str(),
                 static_cast<unsigned long long>(states), static_cast<unsigned long long>(nested),
                 static_cast<unsigned long long>(violations));
     return violations == 0 && nested != 0 ? 0 : 1;

@@ -23,13 +23,13 @@ CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
 
 # One direction: a module includes itself and lower levels only; equals never meet.
 LEVEL = {"base": 0, "trace": 1, "persist": 2, "power": 2.5, "pool": 3, "alloc": 4, "log": 5, "open": 6, "section": 7,
-         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "verify": 8, "sim": 2, "slpmt": 3, "engines": 9, "structures": 9, "c": 10,
+         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8, "sim": 2, "slpmt": 3, "engines": 9, "structures": 9, "c": 10,
          "crash": 10,       # what a crash program is written against; the checker implements it
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
          "check": 12}        # for tests: no module may include it
 PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "libstdcxx": "section",
-          "clobber": "clobber", "undo": "undo", "selective": "selective", "redo": "redo", "justdo": "justdo", "mod": "mod", "engines": "engines", "holdfast": "c",
+          "clobber": "clobber", "undo": "undo", "selective": "selective", "redo": "redo", "justdo": "justdo", "mod": "mod", "simpo": "simpo", "engines": "engines", "holdfast": "c",
           "mod.h": "c", "mark": "base", "crash": "crash"}
 
 

@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Persistent objects whose calls are logged, not their stores.  SIMPO §3  docs/guide/simpo.md
+//
+//     class row {
+//     public:
+//         static constexpr hf::simpo::class_name simpo_class{"row", 1};
+//         void add(std::int64_t n) noexcept { for (auto& c : cells_) c += n; }
+//         std::int64_t sum() const { return std::reduce(cells_.begin(), cells_.end()); }
+//     private:
+//         std::array<std::int64_t, 1024> cells_{};
+//     };
+//     auto r = hf::simpo::object<row>::create(pool, "r");
+//     r->defer<&row::add>(10);             // logged, not run, and lost with a crash
+//     auto total = r->call<&row::sum>();   // from here on the calls above survive; runs them; sums
+//
+// An object works in volatile memory. The pool holds a log of the calls that change it, and two copies of
+// it, one whole while the other is written. After a crash an object is its whole copy, and the calls of
+// committed groups behind it made again in their order.
+//
+// (1) Calls of one object are made one at a time, in the order in which they were logged.
+// (2) A group is every call logged since the last one was committed, by whichever thread. It
+//     survives wholly or not at all, and no group without those before it.
+// (3) What a logged function does depends on the object and its arguments alone: recovery calls it again.
+// (4) Functions are called again by name: their class's and their own, their parameters' kinds and
+//     sizes, and a version. A build that has no such function refuses the pool.
+#pragma once
+
+#include <holdfast/pool.hpp>
+#include <holdfast/result.hpp>
+
+#include <array>
+#include <bit>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <functional>
+#include <new>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+
+namespace hf::simpo {
+
+/// Given to pool::open.
+const hf::engine* engine() noexcept;
+
+/// What a persistent class calls itself, as its static member 'simpo_class'.
+struct class_name {
+    const char* text;      // 1 to 63 bytes
+    std::uint32_t version; // changed with what its members mean
+};
+
+/// Changed when a function comes to do something else, by specialising it:
+///     template <> inline constexpr std::uint16_t hf::simpo::function_version<&row::add> = 2;
+template <auto Function> inline constexpr std::uint16_t function_version = 1;
+
+/// What creation fixes for an object.
+struct object_options {
+    /// Its log: rounded up to a power of two from 1 KiB to 1 GiB. A log that is half full makes the next
+    /// checkpoint.
+    std::uint64_t log_bytes = 64ULL << 10;
+};
+
+/// Words of 8 bytes that the arguments of one call may take; each begins at one.
+inline constexpr std::size_t argument_words_max = 60;
+
+namespace detail {
+
+constexpr std::uint64_t hash(std::string_view text, std::uint64_t from = 0xcbf29ce484222325ULL) {
+    for (const char c : text) from = (from ^ static_cast<unsigned char>(c)) * 0x100000001b3ULL;
+    return from;
+}
+
+/// "add" of &some::row::add, as the compiler writes it.
+template <auto F> constexpr std::string_view function_text() {
+    std::string_view text = __PRETTY_FUNCTION__;
+    text.remove_prefix(text.find("F = ") + 4);
+    text = text.substr(0, text.find_first_of(";]"));
+    text.remove_prefix(text.rfind("::") + 2);
+    return text.substr(0, text.find(')'));
+}
+
+template <class T> inline constexpr bool holds_address = std::is_pointer_v<T>;
+template <class T> inline constexpr bool holds_address<std::basic_string_view<T>> = true;
+template <class T, std::size_t N> inline constexpr bool holds_address<std::span<T, N>> = true;
+template <class T> inline constexpr bool holds_address<std::reference_wrapper<T>> = true;
+
+template <class P> inline constexpr bool changes_its_argument =
+    std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
+
+/// A call's arguments as words of a record.
+template <class... P> struct packed {
+    static constexpr std::size_t words = (std::size_t{0} + ... + ((sizeof(P) + 7) / 8));
+    static constexpr bool fits = words <= argument_words_max;
+    static constexpr bool copyable = (std::is_trivially_copyable_v<P> && ...);
+    static constexpr bool no_address =
+        ((!holds_address<P> && !std::is_member_pointer_v<P> && !std::is_null_pointer_v<P>) && ...);
+    static constexpr std::uint32_t schema() {
+        std::uint64_t h = hash("arguments");
+        const auto add = [&](char kind, std::size_t bytes) {
+            h = hash(std::string_view(&kind, 1), h ^ bytes);
+        };
+        (add(std::is_floating_point_v<P>                    ? 'f'
+             : std::is_same_v<P, bool>                      ? 'b'
+             : std::is_enum_v<P>                            ? 'e'
+             : std::is_integral_v<P> && std::is_signed_v<P> ? 'i'
+             : std::is_integral_v<P>                        ? 'u'
+                                                            : 'c',
+             sizeof(P)),
+         ...);
+        return static_cast<std::uint32_t>(h ^ h >> 32);
+    }
+    using array = std::array<std::uint64_t, words == 0 ? 1 : words>;
+    static array store(const P&... given) {
+        array to{};
+        [[maybe_unused]] std::size_t at = 0;
+        ((std::memcpy(to.data() + at, &given, sizeof given), at += (sizeof(P) + 7) / 8), ...);
+        return to;
+    }
+    template <class Q> static Q load(const std::uint64_t*& from) {
+        std::array<std::byte, sizeof(Q)> bytes;
+        std::memcpy(bytes.data(), from, sizeof(Q));
+        from += (sizeof(Q) + 7) / 8;
+        return std::bit_cast<Q>(bytes);
+    }
+    /// Calls 'f' with 'first' and the arguments.
+    template <class Self, class F>
+    static decltype(auto) apply(Self& first, F f, [[maybe_unused]] const std::uint64_t* from) {
+        const std::tuple<P...> given{load<P>(from)...}; // braces: from left to right
+        return std::apply([&](const P&... p) -> decltype(auto) { return (first.*f)(p...); }, given);
+    }
+};
+
+template <class M> struct member_function;
+template <class C, class R, bool N, class... P>
+struct member_function<R (C::*)(P...) noexcept(N)> {
+    using returns = R;
+    using arguments = packed<std::remove_cvref_t<P>...>;
+    static constexpr bool is_const = false, is_noexcept = N;
+    static constexpr bool by_value = (!changes_its_argument<P> && ...);
+};
+template <class C, class R, bool N, class... P>
+struct member_function<R (C::*)(P...) const noexcept(N)>
+    : member_function<R (C::*)(P...) noexcept(N)> {
+    static constexpr bool is_const = true;
+};
+
+/// A function that recovery can call again.
+struct function {
+    std::uint64_t id; // of its class's name and its own
+    std::uint32_t schema;
+    std::uint16_t version;
+    std::uint8_t words; // of arguments
+    const char* class_text;
+    std::string_view text;
+    void (*run)(void* object, const std::uint64_t* arguments) noexcept;
+};
+void add_function(const function* f) noexcept;
+
+template <class T, auto F> struct registered {
+    using traits = member_function<decltype(F)>;
+    static void run(void* object, const std::uint64_t* arguments) noexcept {
+        traits::arguments::apply(*std::launder(static_cast<T*>(object)), F, arguments);
+    }
+    static inline const function entry{
+        hash(function_text<F>(), hash("::", hash(T::simpo_class.text))),
+        traits::arguments::schema(),
+        function_version<F>,
+        static_cast<std::uint8_t>(traits::arguments::words),
+        T::simpo_class.text,
+        function_text<F>(),
+        run};
+    static inline const bool done = (add_function(&entry), true);
+};
+
+/// What a class's objects must have in common.
+struct class_shape {
+    const char* text;
+    std::uint32_t version;
+    std::uint64_t bytes;
+};
+
+using body = void (*)(void* object, void* context);
+class core; // of one object (src/simpo/core.hpp)
+result<core*> create(pool& in, std::string_view name, const class_shape& what,
+                     const object_options& how, body construct, void* context);
+result<core*> find(pool& in, std::string_view name, const class_shape& what);
+status destroy(pool& in, std::string_view name, const class_shape& what);
+void defer(core& on, const function& f, const std::uint64_t* arguments);
+/// 'f' is logged, or, where it is null, nothing but the end of the group; then 'run' is called.
+void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context);
+void sync(core& on);
+void checkpoint(core& on);
+
+} // namespace detail
+
+/// Whose objects can be persistent.
+template <class T>
+concept persistent_class = std::is_trivially_copyable_v<T> && alignof(T) <= 64 && requires {
+    { T::simpo_class } -> std::convertible_to<class_name>;
+};
+
+/// A handle on an object of a pool; copies are handles on the same one. Valid until the pool is closed
+/// or the object destroyed.
+///
+/// Threads:  any, at once. Functions of one object never run side by side.
+/// Requires: no function of an object uses a handle on it.
+/// Source:   SIMPO §3.1. Differs: src/simpo/README.md.
+template <class T> class object {
+    static_assert(
+        std::is_trivially_copyable_v<T>,
+        "a persistent object is one block of bytes: its class is trivially copyable, without "
+        "virtual functions, and holds no containers that allocate");
+    static_assert(persistent_class<T>,
+                  "a persistent class names itself: static constexpr hf::simpo::class_name "
+                  "simpo_class{\"row\", 1}; and is aligned to 64 bytes at most");
+
+public:
+    /// Makes an object of this name, T(args...).
+    ///
+    /// Ordering: 3 points; durable on return.
+    /// Crash:    there is no such object, or the whole of it.
+    /// Errors:   exists, pool_full, limit_reached, bad_argument (names have 1 to 63 bytes; log_bytes),
+    ///           permission (the pool is open read-only), missing_engine, in_use (a child of the
+    ///           process that opened the pool).
+    template <class... Args>
+        requires std::is_constructible_v<T, const Args&...>
+    static result<object> create(pool& in, std::string_view name, const Args&... args) {
+        return create(in, name, object_options{}, args...);
+    }
+    template <class... Args>
+        requires std::is_constructible_v<T, const Args&...>
+    static result<object> create(pool& in, std::string_view name, const object_options& how,
+                                 const Args&... args) {
+        const auto construct = [&](void* at) { ::new (at) T(args...); };
+        return handle(detail::create(in, name, shape, how, invoke<decltype(construct)>,
+                                     const_cast<void*>(static_cast<const void*>(&construct))));
+    }
+    /// Errors: not_found; wrong_layout: the object's class, its version or its size is another one;
+    ///         missing_engine, in_use.
+    static result<object> find(pool& in, std::string_view name) {
+        return handle(detail::find(in, name, shape));
+    }
+    /// Ends the object; its memory is free again.
+    ///
+    /// Requires: nobody uses a handle on it any more.
+    /// Ordering: 2 points.
+    /// Crash:    the object as it was, or none.
+    /// Errors:   as find; permission.
+    static status destroy(pool& in, std::string_view name) {
+        return detail::destroy(in, name, shape);
+    }
+
+    /// Logs a call of F, a member function that returns nothing. It is made before any later call of the object.
+    ///
+    /// Cost:     one record of 64 bytes, or more where the arguments take more than four words.
+    /// Ordering: 0 points. When the log has no room the caller ends the group and makes the next checkpoint.
+    /// Crash:    lost, unless its group was committed since.
+    /// Errors:   none: on a pool that is open read-only, or in a child of the process that opened it, the
+    ///           process ends with a message.
+    /// Source:   SIMPO Fig. 4b.
+    template <auto F, class... Args> void defer(Args&&... args) {
+        using traits = detail::member_function<decltype(F)>;
+        check_logged<F>();
+        static_assert(std::is_void_v<typename traits::returns>,
+                      "a deferred function returns nothing: use call for one that does");
+        static_assert(!traits::is_const, "a deferred function changes the object");
+        const auto words = traits::arguments::store(std::forward<Args>(args)...);
+        detail::defer(*core_, detail::registered<T, F>::entry, words.data());
+    }
+
+    /// Commits the group, makes its calls, calls F, and returns what F returns. A const F is not logged, may
+    /// take anything, and waits for nothing if no call is pending.
+    ///
+    /// Cost:     flushes the lines of the group's records.
+    /// Ordering: 1 point; a const F without a group 0. A checkpoint, each time half the log is full, has 2.
+    /// Crash:    all of the group, this call included, or nothing of it; durable on return.
+    /// Errors:   as defer.
+    /// Source:   SIMPO Fig. 4c. Differs: one point, as records carry checksums; F runs alone.
+    template <auto F, class... Args> auto call(Args&&... args) {
+        using traits = detail::member_function<decltype(F)>;
+        using returns = typename traits::returns;
+        static_assert(
+            !std::is_reference_v<returns> && !std::is_pointer_v<returns>,
+            "what a call returns outlives the moment in which the object stands still: no "
+            "references, no pointers");
+        if constexpr (traits::is_const) {
+            return run<returns>(nullptr, nullptr, [&](void* object) -> returns {
+                return (std::launder(static_cast<const T*>(object))->*F)(
+                    std::forward<Args>(args)...);
+            });
+        } else {
+            check_logged<F>();
+            const auto words = traits::arguments::store(std::forward<Args>(args)...);
+            return run<returns>(&detail::registered<T, F>::entry, words.data(),
+                                [&](void* object) -> returns {
+                                    return traits::arguments::apply(
+                                        *std::launder(static_cast<T*>(object)), F, words.data());
+                                });
+        }
+    }
+
+    /// Commits the group and makes its calls. Ordering: 1 point; 0 if no call is pending. SIMPO's empty instant.
+    void sync() { detail::sync(*core_); }
+    /// As sync; then makes the object itself durable, so that recovery makes no call again. Ordering: 2 more.
+    void checkpoint() { detail::checkpoint(*core_); }
+
+    detail::core& internals() const noexcept { return *core_; }
+
+private:
+    static constexpr detail::class_shape shape{T::simpo_class.text, T::simpo_class.version,
+                                               sizeof(T)};
+
+    explicit object(detail::core* of) noexcept : core_(of) {}
+    static result<object> handle(result<detail::core*> found) {
+        if (!found) return found.error();
+        return object(*found);
+    }
+    template <class Body> static void invoke(void* object, void* context) {
+        (*static_cast<Body*>(context))(object);
+    }
+    template <class Returns, class Body>
+    Returns run(const detail::function* f, const std::uint64_t* words, Body&& body) {
+        if constexpr (std::is_void_v<Returns>) {
+            detail::call(*core_, f, words, invoke<std::remove_reference_t<Body>>, &body);
+        } else {
+            std::optional<Returns> out;
+            auto keep = [&](void* object) { out.emplace(body(object)); };
+            detail::call(*core_, f, words, invoke<decltype(keep)>, &keep);
+            return std::move(*out);
+        }
+    }
+    template <auto F> static void check_logged() {
+        using traits = detail::member_function<decltype(F)>;
+        static_assert(traits::is_noexcept,
+                      "a logged function is noexcept: recovery calls it again, and nobody catches");
+        static_assert(traits::by_value,
+                      "a logged function takes values: what it does to an argument "
+                      "of the caller's would not happen in recovery");
+        static_assert(
+            traits::arguments::copyable,
+            "an argument of a logged function is kept as bytes: a trivially copyable type");
+        static_assert(
+            traits::arguments::no_address,
+            "an argument of a logged function is no address: it means nothing to the next "
+            "process");
+        static_assert(traits::arguments::fits,
+                      "the arguments of a logged function take at most 60 words of 8 bytes");
+        (void)detail::registered<T, F>::done;
+    }
+
+    detail::core* core_;
+};
+
+} // namespace hf::simpo

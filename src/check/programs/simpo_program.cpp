@@ -1,0 +1,214 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Persistent objects (holdfast/simpo.hpp), in every persistence domain: groups, checkpoints into both copies, a
+// log that goes round and runs full, threads that defer while another one commits, objects that come and
+// go. Calls append digits, so that their order shows. What is deferred is buffered; the uncommitted tail must
+// not come back with what is logged where it stood.
+#include <simpo/objects.hpp>
+
+#include <holdfast/crash.hpp>
+#include <holdfast/simpo.hpp>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+
+namespace {
+
+using namespace hf;
+using namespace hf::crash;
+
+using far = std::array<std::uint64_t, 55>; // makes a record of eight lines
+
+/// Several lines, of which a call changes two.
+class digits {
+public:
+    static constexpr simpo::class_name simpo_class{"digits", 1};
+    void append(std::uint64_t digit) noexcept {
+        number_ = number_ * 10 + digit;
+        sums_[digit % sums_.size()] += digit;
+    }
+    void append_far(std::uint64_t digit, far filling) noexcept { append(digit + filling[54]); }
+    std::uint64_t append_and_get(std::uint64_t digit) noexcept { return append(digit), number_; }
+    std::uint64_t number() const { return number_; }
+    std::uint64_t sum() const {
+        std::uint64_t all = 0;
+        for (const std::uint64_t s : sums_) all += s;
+        return all;
+    }
+
+private:
+    std::uint64_t number_ = 0;
+    std::array<std::uint64_t, 20> sums_{};
+};
+
+struct variant {
+    const char* name;
+    hf::mode mode = hf::mode::pmem;
+    bool eadr = false;
+};
+constexpr variant variants[] = {
+    {"adr"}, {"eadr", hf::mode::pmem, true}, {"process", hf::mode::process}};
+
+class simpo_program : public program {
+public:
+    explicit simpo_program(const variant& v) : variant_(v) {}
+    open_options options() const override {
+        open_options o;
+        o.layout = "crash/simpo";
+        o.create_bytes = o.max_bytes = 64_KiB;
+        o.mode = variant_.mode;
+        o.eadr = variant_.eadr;
+        o.max_threads = 2;
+        o.engines = {simpo::engine()};
+        return o;
+    }
+    void setup(pool& p) override { (void)make(p, "it"); }
+    unsigned operations_after() const override { return 1; }
+    void run_after(pool& p, unsigned) override { append_and_sync(p, 9); }
+    void describe(pool& p, state& s) override {
+        const auto all = simpo::objects_of(p);
+        s.expect(static_cast<bool>(all), "the engine is there");
+        for (const char* name : {"it", "other"}) {
+            const auto found = simpo::object<digits>::find(p, name);
+            s.add(static_cast<bool>(found));
+            if (!found) continue;
+            found->internals().look([&](const void* at) {
+                const auto& d = *static_cast<const digits*>(at);
+                s.add(d.number());
+                std::uint64_t sum = 0;
+                for (std::uint64_t n = d.number(); n != 0; n /= 10) sum += n % 10;
+                s.expect(d.sum() == sum, "all of a call has happened, or nothing of it");
+            });
+            s.expect(found->internals().log().valid(), "cursors are in their order");
+        }
+        (*all)->for_each_block([&](const void* block) { s.object(block); });
+    }
+
+protected:
+    static simpo::object<digits> make(pool& p, const char* name, std::uint64_t log_bytes = 1_KiB) {
+        auto made = simpo::object<digits>::create(p, name, simpo::object_options{log_bytes});
+        if (!made) std::abort();
+        return *made;
+    }
+    static simpo::object<digits> get(pool& p, const char* name = "it") {
+        auto found = simpo::object<digits>::find(p, name);
+        if (!found) std::abort();
+        return *found;
+    }
+    static void append_and_sync(pool& p, std::uint64_t digit) {
+        auto it = get(p);
+        it.defer<&digits::append>(digit);
+        it.sync();
+    }
+
+private:
+    variant variant_;
+};
+
+/// An operation is a group of several records, or one deferred call.
+class groups final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned operations(unsigned) const override { return 3; }
+    bool buffered(unsigned, unsigned i) const override { return i == 2; }
+    void run(pool& p, unsigned, unsigned i) override {
+        auto it = get(p);
+        it.defer<&digits::append>(3 * i + 1);
+        if (i == 2) return;
+        it.defer<&digits::append>(3 * i + 2);
+        if (i == 0) (void)it.call<&digits::append_and_get>(3U);
+        else (void)it.call<&digits::number>();
+    }
+};
+
+/// Into one copy, into the other, and into the first again.
+class checkpoints final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned operations(unsigned) const override { return 3; }
+    void run(pool& p, unsigned, unsigned i) override {
+        append_and_sync(p, i + 1);
+        get(p).checkpoint();
+    }
+    void run_after(pool& p,
+                   unsigned i) override { // the copy of before the failure is written again
+        simpo_program::run_after(p, i);
+        get(p).checkpoint();
+    }
+};
+
+/// Records as long as half the log: each that is deferred commits the one before it, and truncates.
+class full_log final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned operations(unsigned) const override { return 3; }
+    bool buffered(unsigned, unsigned) const override { return true; }
+    void run(pool& p, unsigned, unsigned i) override {
+        get(p).defer<&digits::append_far>(i + 1, far{});
+    }
+};
+
+/// Small records, often enough to pass the log's end.
+class round_trip final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned operations(unsigned) const override { return 9; }
+    void run(pool& p, unsigned, unsigned i) override { append_and_sync(p, i % 8 + 1); }
+};
+
+/// Both threads defer, one of them commits whatever is there. A record of the other one goes round the
+/// log's end: it is written in two pieces.
+class two_threads final : public simpo_program {
+    using simpo_program::simpo_program;
+    void setup(pool& p) override {
+        auto it = make(p, "it", 2_KiB); // of 32 lines
+        for (int i = 0; i < 14; ++i) append_and_sync(p, 0);
+        it.checkpoint();
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return thread + 1; }
+    bool buffered(unsigned, unsigned i) const override { return i == 0; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto it = get(p);
+        if (i == 0 && thread == 0) it.defer<&digits::append_far>(1, far{});
+        else if (i == 0) it.defer<&digits::append>(2);
+        else (void)it.call<&digits::append_and_get>(3U);
+    }
+};
+
+/// Two defer, a third one calls.
+class one_commits final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned threads() const override { return 3; }
+    unsigned operations(unsigned) const override { return 1; }
+    bool buffered(unsigned thread, unsigned) const override { return thread != 2; }
+    void run(pool& p, unsigned thread, unsigned) override {
+        auto it = get(p);
+        if (thread == 2) (void)it.call<&digits::append_and_get>(3U);
+        else it.defer<&digits::append>(thread + 1);
+    }
+};
+
+/// One that takes the place of another one, and of its log: of whole chunks, the first that are free.
+class come_and_go final : public simpo_program {
+    using simpo_program::simpo_program;
+    void setup(pool&) override {}
+    unsigned operations(unsigned) const override { return 4; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 0) (void)make(p, "it", 4_KiB);
+        if (i == 1) append_and_sync(p, 1);
+        if (i == 2 && !simpo::object<digits>::destroy(p, "it").ok()) std::abort();
+        if (i == 3) (void)make(p, "other", 4_KiB);
+    }
+    unsigned operations_after() const override { return 0; }
+};
+
+template <class Program> bool add_variants(const std::string& what) {
+    for (const variant& v : variants)
+        add("simpo/" + what + "/" + v.name, std::make_unique<Program>(v));
+    return true;
+}
+[[maybe_unused]] const bool added =
+    (add_variants<groups>("groups"), add_variants<checkpoints>("checkpoints"),
+     add_variants<full_log>("full log"), add_variants<round_trip>("round trip"),
+     add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
+     add_variants<come_and_go>("come and go"));
+
+} // namespace

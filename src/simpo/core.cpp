@@ -1,0 +1,294 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <open/registry.hpp>
+#include <pool/file_checks.hpp>
+#include <simpo/core.hpp>
+#include <simpo/functions.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace hf::simpo {
+
+status corrupt(const pool_file& file, const std::string& what) {
+    return refusal(file.path(), errc::corrupt, "SIMPO: " + what);
+}
+
+namespace {
+
+object_head& head_at(const pool::impl& in, std::uint64_t offset) {
+    return *static_cast<object_head*>(in.at(offset));
+}
+const std::byte* log_at(const object_head& h) {
+    return reinterpret_cast<const std::byte*>(&h) +
+           layout_of(h.object_bytes, h.log_lines).log_offset;
+}
+
+/// What of a log counts, and can be replayed by this build.
+struct found_log {
+    position end; // of the last group, of which every function is known
+    std::uint32_t groups = 0;
+    std::string unknown; // why the group behind is none of them; empty: it is no group
+};
+
+found_log read_log(const object_head& h) {
+    found_log found{h.resilient >> 1, 0, {}};
+    record r;
+    std::string unknown;
+    for (position p = found.end; log_array::read(log_at(h), h.log_lines, h.salt, p, r);) {
+        p += r.lines();
+        if (r.head.function != 0 && unknown.empty()) (void)find_function(r.head, &unknown);
+        if (r.head.kind != std::uint8_t(record_kind::instant)) continue;
+        if (found.unknown = unknown; !unknown.empty()) break;
+        found.end = p;
+        ++found.groups;
+    }
+    return found;
+}
+
+bool zero_ended(const char (&text)[text_bytes_max + 1]) {
+    return text[0] != 0 && text[text_bytes_max] == 0;
+}
+
+} // namespace
+
+block block_of(const pool::impl& in, std::uint64_t offset) {
+    const object_head& h = head_at(in, offset);
+    const std::uint64_t bytes = layout_of(h.object_bytes, h.log_lines).block_bytes;
+    return {offset, in.blocks.durable().rounded(bytes)};
+}
+
+status check_head(const pool::impl& in, std::uint64_t offset) {
+    const auto wrong = [&](const char* what) {
+        return corrupt(*in.file, fmt::format("the object at offset {:#x}: {}", offset, what));
+    };
+    const heap& blocks = in.blocks.durable();
+    if (offset % line_bytes != 0 || !blocks.covers(offset, sizeof(object_head)))
+        return wrong("no block of the heap");
+    const object_head& h = head_at(in, offset);
+    if (h.magic != object_magic) return wrong("its magic number is another one");
+    if (h.check != head_check(h)) return wrong("its head's checksum does not hold");
+    const std::uint64_t log_bytes = h.log_lines * line_bytes;
+    if (h.object_bytes == 0 || h.object_bytes > object_bytes_max ||
+        !std::has_single_bit(h.log_lines) || h.log_lines > log_bytes_max / line_bytes ||
+        log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name))
+        return wrong("its head says what cannot be");
+    if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
+    if (h.resilient >> 1 > position_max) return wrong("its resilient index is out of bounds");
+    return {};
+}
+
+status check_log(const pool::impl& in, std::uint64_t offset) {
+    const object_head& h = head_at(in, offset);
+    const std::string unknown = read_log(h).unknown;
+    if (unknown.empty()) return {};
+    return refusal(in.file->path(), errc::function_changed,
+                   fmt::format("object \"{}\" of class {}: its log calls {}{}", h.name,
+                               h.class_text, unknown, ways_out));
+}
+
+namespace detail {
+
+void core::free_memory::operator()(std::byte* memory) const noexcept {
+    ::operator delete(memory, std::align_val_t{line_bytes});
+}
+
+core::core(pool::impl& in, object_head& head)
+    : pool_(&in), head_(&head), layout_(layout_of(head.object_bytes, head.log_lines)),
+      working_(static_cast<std::byte*>(
+          ::operator new(layout_.copy_bytes, std::align_val_t{line_bytes}))),
+      log_(in.file->medium(), reinterpret_cast<std::byte*>(&head) + layout_.log_offset,
+           head.log_lines, head.salt, head.resilient >> 1),
+      resilient_(head.resilient & 1) {
+    std::memset(working_.get(), 0, layout_.copy_bytes);
+}
+
+std::byte* core::copy(unsigned which) const noexcept {
+    return reinterpret_cast<std::byte*>(head_) + layout_.copy_offset(which);
+}
+
+/// The lock.
+struct core::held {
+    explicit held(core& of) : of_(of) {
+        of.lock_.lock();
+        of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    }
+    /// Of a lock that has been taken already.
+    held(core& of, std::adopt_lock_t) : of_(of) {
+        of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
+    }
+    ~held() {
+        of_.owner_.store(std::thread::id(), std::memory_order_relaxed);
+        of_.lock_.unlock();
+    }
+    held(const held&) = delete;
+    core& of_;
+};
+
+void core::check_usable(const char* what) const {
+    if (pool_->file->is_parents()) registry::refuse_parents(nullptr, what);
+    if (destroyed_) fatal("%s: the persistent object was destroyed", what);
+    if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id())
+        fatal("%s: a function of the persistent object \"%s\" uses a handle on it", what,
+              head_->name);
+}
+
+void core::begin(object_head& at) noexcept {
+    head_ = &at;
+    log_.lie_at(reinterpret_cast<std::byte*>(&at) + layout_.log_offset);
+    durable_ = {true, false};
+}
+
+void core::end() noexcept {
+    destroyed_ = true;
+    working_.reset();
+    log_.end();
+}
+
+void core::recover(engine_recovery& done) {
+    resilient_ = head_->resilient & 1;
+    std::memcpy(working_.get(), copy(resilient_), head_->object_bytes);
+    if (pool_->file->was_clean()) {
+        durable_ = {true, true};
+        return;
+    }
+    durable_[resilient_] = true;
+    const found_log found = read_log(*head_);
+    if (!found.unknown.empty()) // by the policy: check_log refuses
+        pool_->file->warn(
+            fmt::format("{}: rolled back: object \"{}\" to what it was before a call of {}",
+                        pool_->file->path(), head_->name, found.unknown));
+    replay(found.end);
+    if (found.groups != 0) {
+        write_copy(1 - resilient_);
+        resilient_ = 1 - resilient_;
+    }
+    // Of a process that was killed the index may only be stored; then no group is behind it, and nothing
+    // that an older one needs was written before this makes it durable.
+    const position anew = found.end + head_->log_lines; // upholds (4)
+    store_resilient(anew, resilient_);
+    log_.start_at(anew);
+    done.sections_pending += found.groups;
+    done[recovery_verb::replay] += found.groups;
+}
+
+/// Makes the calls again that are in the log behind the resilient copy, and below 'end'.
+void core::replay(position end) {
+    record r;
+    for (position p = head_->resilient >> 1; p < end; p += r.lines()) {
+        const bool read = log_array::read(log_at(*head_), head_->log_lines, head_->salt, p, r);
+        HF_ASSERT(read); // as read_log did
+        if (r.head.function != 0) find_function(r.head)->run(working(), r.arguments);
+    }
+}
+
+void core::defer(const function& f, const std::uint64_t* arguments) {
+    check_usable("defer");
+    if (pool_->file->read_only())
+        fatal("%s: defer: the pool is open read-only", pool_->file->path().c_str());
+    while (!log_.append(record_kind::deferred, &f, arguments)) {
+        const held here(*this); // no room: this thread serves, or waits for the one that does
+        serve();
+    }
+    if (log_.crowded() && lock_.try_lock()) {
+        const held here(*this, std::adopt_lock);
+        serve();
+    }
+}
+
+/// Commits and makes what is logged, and truncates. Requires: the lock.
+void core::serve() {
+    if (!all_done()) make_calls(commit(nullptr, nullptr));
+    make_resilient();
+}
+
+/// Ends the group; everything logged so far is durable when it returns. Requires: the lock.
+position core::commit(const function* f, const std::uint64_t* arguments) {
+    const auto at = log_.append(record_kind::instant, f, arguments);
+    HF_ASSERT(at.has_value()); // deferred calls leave room, and calls checkpoint
+    const position end = *at + record_lines(f == nullptr ? 0 : f->words);
+    log_.commit(end);
+    return end;
+}
+
+/// Makes the deferred calls below. Requires: the lock; they are durable.
+void core::make_calls(position below) {
+    record r;
+    for (position p = log_.done(), next = p; p < below; p = next) {
+        const function* const f = log_.call_at(p, r, next);
+        if (r.head.kind == std::uint8_t(record_kind::deferred)) f->run(working(), r.arguments);
+    }
+    log_.set_done(below);
+}
+
+void core::call(const function* f, const std::uint64_t* arguments, body run, void* context) {
+    check_usable("call");
+    if (f != nullptr && pool_->file->read_only())
+        fatal("%s: call: the pool is open read-only", pool_->file->path().c_str());
+    const held here(*this);
+    if (f != nullptr || !all_done()) make_calls(commit(f, arguments));
+    run(working(), context);
+    if (log_.half_full()) make_resilient();
+}
+
+void core::sync() {
+    call(nullptr, nullptr, [](void*, void*) {}, nullptr);
+}
+
+void core::checkpoint() {
+    check_usable("checkpoint");
+    const held here(*this);
+    serve();
+}
+
+void core::settle() noexcept {
+    if (pool_->file->read_only() || destroyed_) return;
+    const held here(*this);
+    serve();
+}
+
+/// The calls so far are in the pool, and their records are needed no more. Requires: the lock; all that
+/// is committed is done.
+void core::make_resilient() {
+    const position done = log_.done();
+    if (done == head_->resilient >> 1) return;
+    write_copy(1 - resilient_);
+    resilient_ = 1 - resilient_;
+    store_resilient(done, resilient_);
+    log_.set_resilient(done);
+}
+
+/// The working copy, into this one. Durable on return.
+void core::write_copy(unsigned which) noexcept {
+    constexpr std::uint64_t piece = 4 * line_bytes;
+    for (std::uint64_t at = 0; at < layout_.copy_bytes; at += piece) {
+        const std::uint64_t bytes = std::min(piece, layout_.copy_bytes - at);
+        const std::byte* const from = working_.get() + at;
+        std::byte* const to = copy(which) + at;
+        if (durable_[which] && std::memcmp(to, from, bytes) == 0) continue; // (3)
+        pm().copy(to, from, bytes);
+        persist::thread_counters().pm_bytes += bytes;
+    }
+    pm().order(); // upholds (2)
+    durable_[which] = true;
+}
+
+void core::store_resilient(position at, unsigned which) noexcept {
+    HF_ASSERT(at <= 2 * position_max);
+    pm().store_word(&head_->resilient, at << 1 | which);
+    pm().order(); // upholds (2)
+}
+
+void defer(core& on, const function& f, const std::uint64_t* arguments) { on.defer(f, arguments); }
+void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context) {
+    on.call(f, arguments, run, context);
+}
+void sync(core& on) { on.sync(); }
+void checkpoint(core& on) { on.checkpoint(); }
+
+} // namespace detail
+} // namespace hf::simpo

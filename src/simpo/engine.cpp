@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What SIMPO gives pool::open. Its logs are in no lane: they are its own state, found by inspect(), and
+// replayed when everything else is recovered.
+#include <base/assert.hpp>
+#include <simpo/objects.hpp>
+
+#include <new>
+
+namespace hf::simpo {
+namespace {
+
+class simpo_engine final : public hf::engine {
+public:
+    const engine_row& row() const noexcept override { return engine_rows::simpo; }
+    status inspect(const pool::impl& in) const override { return simpo::inspect(in); }
+    void withdraw(pool::impl& in) const override;
+    status settle(pool::impl& in) const override;
+    result<std::unique_ptr<engine_state>> attach(pool::impl& in) const override;
+};
+
+/// Calls visit(block) for each object.
+template <class Visit> void for_each_object(pool::impl& in, Visit&& visit) {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr) return;
+    for (const std::uint64_t offset : object_words(*super))
+        if (offset != 0) visit(block_of(in, offset));
+}
+
+/// None is claimed before all are withdrawn: the bit of one may stand in another one's chunk alone.
+void simpo_engine::withdraw(pool::impl& in) const {
+    for_each_object(in, [&](block b) { withdraw_anchor(in, b.offset, b.bytes); });
+}
+
+status simpo_engine::settle(pool::impl& in) const {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr) return {};
+    // A process that was killed may only have stored the words: durable before their blocks are settled.
+    in.file->medium().persist(super, in.file->shape().chunk_bytes);
+    status first;
+    for_each_object(in, [&](block b) {
+        if (first.ok()) first = settle_anchor(in, "SIMPO: an object", b.offset, b.bytes);
+    });
+    return first;
+}
+
+result<std::unique_ptr<engine_state>> simpo_engine::attach(pool::impl& in) const {
+    auto all = std::make_unique<objects>(in);
+    engine_recovery done{name()};
+    all->recover(done);
+    if (done.sections_pending != 0) in.report.add(done);
+    return std::unique_ptr<engine_state>(std::move(all));
+}
+
+} // namespace
+
+const hf::engine* engine() noexcept {
+    static const simpo_engine only;
+    return &only;
+}
+
+} // namespace hf::simpo

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: whatever stands where SIMPO keeps its state, open returns or refuses, and what it returns can be used.
+// Method: a pool that was left with groups pending; each word of its superblock, heads and logs is replaced by
+// values that are likely to hurt, with the sums over it as they were and made to fit again.
+#include <pool/header.hpp>
+#include <simpo/test_support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+#include <vector>
+
+namespace hf::simpo {
+namespace {
+
+using test::digits;
+
+class SimpoForged : public ::testing::Test {
+protected:
+    void SetUp() override {
+        in_.open();
+        auto first = in_.make<digits>(object_options{1_KiB});
+        auto second = *object<digits>::create(in_.pool(), "second", object_options{1_KiB});
+        for (unsigned n = 0; n < 4; ++n) { // too few for a checkpoint
+            first.defer<&digits::append>(n);
+            if (n % 2 == 1) first.sync();
+            (void)second.call<&digits::append_and_get>(n);
+        }
+        const hf::pool& pool = in_.pool();
+        super_ = pool.offset_of(superblock_of(*pool.internals().file));
+        heads_ = {pool.offset_of(&first.internals().head()),
+                  pool.offset_of(&second.internals().head())};
+        in_.let_go();
+        std::ifstream file(in_.path(), std::ios::binary);
+        whole_ = {std::istreambuf_iterator<char>(file), {}};
+    }
+    std::uint64_t word(std::uint64_t at) const {
+        std::uint64_t found = 0;
+        std::memcpy(&found, whole_.data() + at, word_bytes);
+        return found;
+    }
+    static void put(std::string& to, std::uint64_t at, std::uint64_t value) {
+        std::memcpy(to.data() + at, &value, word_bytes);
+    }
+    /// Sums over heads and records hold again.
+    void sum(std::string& forged) const {
+        for (const std::uint64_t at : heads_) {
+            object_head head;
+            std::memcpy(&head, forged.data() + at, sizeof head);
+            head.check = head_check(head);
+            std::memcpy(forged.data() + at, &head, sizeof head);
+            const std::uint64_t log = at + layout_of(sizeof(digits), 16).log_offset;
+            for (std::uint64_t line = 0; line < 16; ++line) {
+                record r{};
+                std::memcpy(&r, forged.data() + log + line * line_bytes, line_bytes);
+                if (r.head.words > 4) continue; // of more than one line, or none
+                r.head.check = r.sum(head.salt);
+                std::memcpy(forged.data() + log + line * line_bytes, &r, sizeof r.head);
+            }
+        }
+    }
+    void try_with(const std::string& forged) {
+        std::ofstream(in_.path(), std::ios::binary | std::ios::trunc)
+            .write(forged.data(), forged.size());
+        for (const auto policy : {recovery_policy::complete, recovery_policy::roll_back}) {
+            in_.how.recovery = policy;
+            const status opened = in_.try_open();
+            if (!opened.ok()) {
+                ++refused_;
+                EXPECT_FALSE(opened.what().empty());
+                continue;
+            }
+            ++accepted_;
+            for (const char* name : {"it", "second"}) {
+                auto found = object<digits>::find(in_.pool(), name);
+                if (!found) continue;
+                found->defer<&digits::append>(1);
+                (void)found->call<&digits::number>();
+                found->checkpoint();
+            }
+            (void)object<digits>::create(in_.pool(), "third");
+            (void)object<digits>::destroy(in_.pool(), "second");
+            in_.close();
+            return; // the file is another one now
+        }
+    }
+    /// Every word of [from, to).
+    void forge(std::uint64_t from, std::uint64_t to) {
+        for (std::uint64_t at = from; at < to; at += word_bytes) {
+            const std::uint64_t was = word(at);
+            for (const std::uint64_t value :
+                 {std::uint64_t{0}, std::uint64_t{1}, ~std::uint64_t{0}, was ^ 1, was + line_bytes,
+                  was * 2, was | 1UL << 40, was | 1UL << 63, heads_[1], super_}) {
+                if (value == was) continue;
+                for (const bool summed : {false, true}) {
+                    std::string forged = whole_;
+                    put(forged, at, value);
+                    if (summed) sum(forged);
+                    try_with(forged);
+                }
+            }
+        }
+    }
+
+    test::test_pool in_;
+    std::string whole_;
+    std::uint64_t super_ = 0;
+    std::vector<std::uint64_t> heads_;
+    std::uint64_t refused_ = 0, accepted_ = 0;
+};
+
+TEST_F(SimpoForged, WordsOfTheSuperblock) {
+    forge(super_, super_ + sizeof(superblock) + 3 * word_bytes);
+    const std::uint64_t named = root_words_offset + offsetof(root_words, simpo_offset);
+    forge(named, named + word_bytes);
+    EXPECT_GT(refused_, 0U);
+    EXPECT_GT(accepted_, 0U);
+}
+
+TEST_F(SimpoForged, WordsOfAHead) {
+    forge(heads_[0], heads_[0] + sizeof(object_head));
+    EXPECT_GT(refused_, 0U);
+    EXPECT_GT(accepted_, 0U);
+}
+
+TEST_F(SimpoForged, WordsOfALog) {
+    const std::uint64_t log = heads_[0] + layout_of(sizeof(digits), 16).log_offset;
+    forge(log, log + 16 * line_bytes);
+    EXPECT_GT(refused_, 0U);
+    EXPECT_GT(accepted_, 0U);
+}
+
+} // namespace
+} // namespace hf::simpo

@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What SIMPO keeps in a pool.  docs/format/simpo.md
+//
+//   root_words.simpo_offset ──> superblock, then offsets of blocks            (one chunk of the heap)
+//   a block ──> head, copy 0, copy 1, log array                             (an object; from a line on each)
+//
+// (1) A block that a word names is an object, whole; it is allocated, or an open allocates it.
+// (2) 'resilient' names one of the copies: the object after all calls below a position. It and the log
+//     from that position on are the object; the other copy is nothing until 'resilient' names it.
+// (3) A record counts when its check holds at its position. Positions are never used twice in the life of
+//     an object, and 'salt' is the object's own: what else stood at a place of the log is no record.
+// (4) Committed are the records from 'resilient' on, without a gap, to the last one that ends a group.
+#pragma once
+
+#include <base/checksum.hpp>
+#include <base/line.hpp>
+
+#include <holdfast/simpo.hpp>
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+namespace hf::simpo {
+
+inline constexpr std::uint64_t superblock_magic = 0x504d495354534648ULL; // "HFSTSIMP" in the file
+inline constexpr std::uint64_t object_magic = 0x4a424f504d495348ULL;     // "HSIMPOBJ" in the file
+inline constexpr std::size_t text_bytes_max = 63;
+inline constexpr std::uint64_t log_bytes_min = 1ULL << 10, log_bytes_max = 1ULL << 30;
+inline constexpr std::uint64_t object_bytes_max = 1ULL << 38;
+
+/// Where a record begins, in lines since the object was made; its place in the log is the rest by the
+/// log's lines.
+using position = std::uint64_t;
+inline constexpr position position_max = 1ULL << 60;
+
+struct superblock {
+    std::uint64_t magic;       // superblock_magic
+    std::uint64_t objects_max; // words that follow
+    std::uint64_t reserved[6]; // zero
+};
+static_assert(sizeof(superblock) == line_bytes && std::is_trivially_copyable_v<superblock>);
+constexpr std::uint64_t objects_max_for(std::uint64_t chunk_bytes) {
+    return (chunk_bytes - sizeof(superblock)) / word_bytes;
+}
+
+struct object_head {
+    std::uint64_t magic;         // object_magic
+    std::uint64_t check;         // of all that follows up to 'resilient'
+    std::uint64_t salt;          // seeds the checks of records; of no other object of the pool
+    std::uint64_t object_bytes;  // of the class
+    std::uint64_t log_lines;     // a power of two
+    std::uint32_t class_version; // of class_name
+    std::uint32_t reserved[5];   // zero
+    char class_text[text_bytes_max + 1]; // zero-padded
+    char name[text_bytes_max + 1];       // zero-padded
+    std::uint64_t resilient;             // the resilient index: position << 1 | which copy
+    std::uint64_t reserved_words[7];     // zero
+};
+static_assert(sizeof(object_head) == 4 * line_bytes && offsetof(object_head, resilient) == 192);
+static_assert(offsetof(object_head, class_text) == line_bytes);
+static_assert(std::is_trivially_copyable_v<object_head>);
+static_assert(std::has_unique_object_representations_v<object_head>, "no padding");
+
+inline std::uint64_t head_check(const object_head& h) noexcept {
+    return checksum(&h.salt, offsetof(object_head, resilient) - offsetof(object_head, salt),
+                    object_magic);
+}
+
+/// Parts of an object's block, from its start.
+struct object_layout {
+    std::uint64_t copy_bytes, log_offset, block_bytes;
+    std::uint64_t copy_offset(unsigned which) const noexcept {
+        return sizeof(object_head) + which * copy_bytes;
+    }
+};
+/// Requires: object_bytes and log_lines within their bounds.
+constexpr object_layout layout_of(std::uint64_t object_bytes, std::uint64_t log_lines) {
+    const std::uint64_t copy = round_up(object_bytes, line_bytes);
+    const std::uint64_t log = sizeof(object_head) + 2 * copy;
+    return {copy, log, log + log_lines * line_bytes};
+}
+
+enum class record_kind : std::uint8_t { deferred = 1, instant = 2 }; // the latter ends a group
+
+/// First half of a record's first line; its arguments follow.
+struct record_head {
+    std::uint64_t check;    // of all that follows, seeded with the object's salt
+    std::uint64_t position; // where it begins
+    std::uint64_t function; // identifier; 0: none, the group's end alone
+    std::uint32_t schema;   // of the function's parameters
+    std::uint16_t version;  // of the function
+    std::uint8_t words;     // of arguments
+    std::uint8_t kind;      // record_kind
+};
+static_assert(sizeof(record_head) == 32 && std::has_unique_object_representations_v<record_head>);
+
+constexpr std::uint64_t record_lines(std::uint64_t words) {
+    return (sizeof(record_head) + words * word_bytes + line_bytes - 1) / line_bytes;
+}
+inline constexpr std::uint64_t record_lines_max = record_lines(argument_words_max);
+static_assert(2 * record_lines_max * line_bytes <= log_bytes_min);
+
+/// A record as it is written and read: whole lines.
+struct alignas(line_bytes) record {
+    record_head head;
+    std::uint64_t
+        arguments[record_lines_max * line_bytes / word_bytes - sizeof(record_head) / word_bytes];
+
+    std::uint64_t lines() const noexcept { return record_lines(head.words); }
+    std::uint64_t sum(std::uint64_t salt) const noexcept {
+        return checksum(&head.position, sizeof head - sizeof head.check + head.words * word_bytes,
+                        salt);
+    }
+};
+static_assert(sizeof(record) == record_lines_max * line_bytes);
+
+} // namespace hf::simpo

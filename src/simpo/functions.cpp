@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <simpo/functions.hpp>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <mutex>
+#include <new>
+
+namespace hf::simpo {
+namespace {
+
+struct functions {
+    std::mutex lock;
+    std::multimap<std::uint64_t, const detail::function*> by_id; // overloads have one identifier
+};
+functions& known() {
+    static functions all;
+    return all;
+}
+
+} // namespace
+
+const detail::function* find_function(const record_head& r, std::string* why) {
+    functions& all = known();
+    std::scoped_lock held{all.lock};
+    const auto [first, end] = all.by_id.equal_range(r.function);
+    for (auto it = first; it != end; ++it) {
+        const detail::function& f = *it->second;
+        if (f.schema == r.schema && f.version == r.version && f.words == r.words) return &f;
+    }
+    if (why == nullptr) return nullptr;
+    if (first == end)
+        *why = fmt::format("a function of identifier {:#x}: this build registers none", r.function);
+    else
+        *why = fmt::format(
+            "{}::{} of version {}, schema {:#x}: this build has version {}, schema {:#x}",
+            first->second->class_text, first->second->text, r.version, r.schema,
+            first->second->version, first->second->schema);
+    return nullptr;
+}
+
+void detail::add_function(const function* f) noexcept try {
+    functions& all = known();
+    std::scoped_lock held{all.lock};
+    const auto [first, end] = all.by_id.equal_range(f->id);
+    for (auto it = first; it != end;
+         ++it) // the same inline function may come from several libraries
+        if (it->second->schema == f->schema && it->second->version == f->version) return;
+    all.by_id.emplace(f->id, f);
+} catch (const std::bad_alloc&) {
+    fatal("out of memory in hf::simpo::detail::add_function");
+}
+
+} // namespace hf::simpo

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An object's log: an array of lines, used in a circle, with four cursors.  SIMPO §3.1.2, Fig. 3
+//
+//        tail            checkpointed          done                   head
+//   free  │   RESILIENT        │      DONE       │         NEW          │  free
+//
+// (1) A record is written only to lines below tail + lines: those that no failure needs any more.
+// (2) It is published behind its last byte; a thread that commits waits for all that is reserved below.
+// (3) Lines below 'done' are durable. Calls are made behind that, in order; then 'done' passes them.
+// (4) tail <= checkpointed <= done <= head. The first three move under the object's lock, 'head' without any.
+// (5) Deferred calls leave room for one record more: the one that ends their group.
+//
+// Cursors are volatile: positions in records, their checks and the resilient index say the same.
+#pragma once
+
+#include <pool/medium.hpp>
+#include <simpo/format.hpp>
+
+#include <atomic>
+#include <memory>
+#include <optional>
+
+namespace hf::simpo {
+
+enum class record_state : std::uint8_t { fresh, done, resilient }; // NEW, DONE, RESILIENT
+
+class log_array {
+public:
+    /// Begins empty, at 'start'. 'lines' is a power of two. Throws std::bad_alloc.
+    log_array(hf::medium pm, std::byte* at, std::uint64_t lines, std::uint64_t salt,
+              position start);
+
+    position head() const noexcept { return head_.load(std::memory_order_acquire); }
+    position done() const noexcept { return done_; }
+    position tail() const noexcept { return tail_.load(std::memory_order_acquire); }
+    /// It is time for a checkpoint. Requires: the object's lock.
+    bool half_full() const noexcept { return done_ - tail() >= lines_ / 2; }
+    /// It is time that somebody serves: the other threads have a quarter left meanwhile.
+    bool crowded() const noexcept { return head() - tail() >= lines_ / 4 * 3; }
+    record_state state_of(position p) const noexcept {
+        return p >= done_           ? record_state::fresh
+               : p >= checkpointed_ ? record_state::done
+                                    : record_state::resilient;
+    }
+    bool valid() const noexcept {
+        return tail() <= checkpointed_ && checkpointed_ <= done_ && done_ <= head() &&
+               head() - tail() <= lines_;
+    }
+
+    /// Logs a call; nothing when there is no room for it. Lock-free; flushes nothing.
+    std::optional<position> append(record_kind kind, const detail::function* what,
+                                   const std::uint64_t* arguments) noexcept;
+    /// Everything below 'end' is durable on return. 1 ordering point. Requires: the object's lock.
+    void commit(position end) const noexcept;
+    /// The call at 'at', which is published; 'next' is where the next one begins.
+    const detail::function* call_at(position at, record& out, position& next) const noexcept;
+    /// Calls below have been made. Requires: they are committed.
+    void set_done(position below) noexcept;
+    /// The object is durable as calls below left it: truncates the log. Requires: resilient index durable.
+    void set_resilient(position below) noexcept;
+
+    /// Moves its lines, before anything is logged.
+    void lie_at(std::byte* lines) noexcept { at_ = lines; }
+    /// Nothing is logged any more.
+    void end() noexcept { slots_.reset(); }
+    /// Begins empty there, before anything is logged.
+    void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }
+
+    /// Reads a log that was left; false where there is no record. (3) of format.hpp.
+    static bool read(const std::byte* lines_at, std::uint64_t lines, std::uint64_t salt,
+                     position at, record& out) noexcept;
+
+private:
+    struct slot {                           // of a record's first line
+        std::atomic<position> published{0}; // its position + 1
+        const detail::function* what = nullptr;
+    };
+    slot& slot_of(position at) const noexcept { return slots_[at & (lines_ - 1)]; }
+    std::optional<position> reserve(std::uint64_t count, std::uint64_t left_free) noexcept;
+    /// Calls visit(address, bytes from 'from', bytes) for each contiguous piece of [from, to).
+    template <class Visit> void for_each_piece(position from, position to, Visit&& visit) const;
+    void wait_until_published(position below) const noexcept;
+
+    hf::medium pm_;
+    std::byte* at_;
+    std::uint64_t lines_, salt_;
+    std::unique_ptr<slot[]> slots_;
+    std::atomic<position> head_, tail_;
+    position done_, checkpointed_;
+};
+
+} // namespace hf::simpo

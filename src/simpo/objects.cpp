@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <pool/file_checks.hpp>
+#include <simpo/objects.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <new>
+
+namespace hf::simpo {
+
+superblock* superblock_of(const pool_file& file) {
+    const std::uint64_t at = file.roots()->simpo_offset;
+    return at == 0 ? nullptr : reinterpret_cast<superblock*>(file.base() + at);
+}
+
+std::span<std::uint64_t> object_words(superblock& super) {
+    return {reinterpret_cast<std::uint64_t*>(&super + 1), super.objects_max};
+}
+
+status inspect(const pool::impl& in) {
+    const std::uint64_t at = in.file->roots()->simpo_offset, chunk = in.file->shape().chunk_bytes;
+    if (at == 0) return {};
+    if (!in.blocks.durable().well_formed({at, chunk}))
+        return corrupt(*in.file, fmt::format("the superblock at offset {:#x} is no chunk", at));
+    superblock& super = *superblock_of(*in.file);
+    if (super.magic != superblock_magic || super.objects_max != objects_max_for(chunk))
+        return corrupt(*in.file,
+                       fmt::format("the superblock: expected magic {:#x}, {} objects, found "
+                                   "{:#x}, {}",
+                                   superblock_magic, objects_max_for(chunk), super.magic,
+                                   super.objects_max));
+    std::vector<block> blocks{{at, chunk}};
+    for (const std::uint64_t offset : object_words(super)) {
+        if (offset == 0) continue;
+        if (status s = check_head(in, offset); !s.ok()) return s;
+        blocks.push_back(block_of(in, offset));
+    }
+    std::ranges::sort(blocks, {}, &block::offset);
+    for (std::size_t i = 1; i < blocks.size(); ++i)
+        if (blocks[i].offset - blocks[i - 1].offset < blocks[i - 1].bytes)
+            return corrupt(*in.file, fmt::format("the object at offset {:#x} lies in another one",
+                                                 blocks[i].offset));
+    if (in.file->was_clean() || in.recovery == recovery_policy::roll_back) return {};
+    for (const std::uint64_t offset : object_words(super))
+        if (offset != 0)
+            if (status s = check_log(in, offset); !s.ok()) return s;
+    return {};
+}
+
+void objects::recover(engine_recovery& done) {
+    superblock* const super = superblock_of(*pool_->file);
+    if (super == nullptr) return;
+    for (const std::uint64_t offset : object_words(*super)) {
+        if (offset == 0) continue;
+        auto& head = *static_cast<object_head*>(pool_->at(offset));
+        all_.push_back(std::make_unique<detail::core>(*pool_, head));
+        all_.back()->recover(done);
+    }
+}
+
+void objects::settle() noexcept {
+    if (!pool_->usable().ok()) return;
+    for (const auto& each : all_) each->settle();
+}
+
+status objects::usable(bool writing) const {
+    if (status here = pool_->usable(); !here.ok()) return here;
+    if (writing && pool_->file->read_only())
+        return refusal(pool_->file->path(), errc::permission, "the pool is open read-only");
+    return {};
+}
+
+std::vector<std::unique_ptr<detail::core>>::iterator objects::place_of(std::string_view name) {
+    return std::ranges::find_if(
+        all_, [&](const auto& each) { return !each->destroyed() && each->name() == name; });
+}
+
+/// A block that fill() completes, named by 'word': (1). Null: the pool is full.
+template <class Fill>
+void* objects::make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill) {
+    const hf::medium pm = pool_->file->medium();
+    thread_cache none;
+    const block b = pool_->blocks.reserve(none, bytes);
+    pool_->blocks.release_all(none); // what came with it
+    if (b.offset == 0) return nullptr;
+    void* const made = pool_->at(b.offset);
+    fill(made, b.bytes);
+    pm.order();
+    pm.store_word(&word, b.offset);
+    pm.order(); // upholds (1)
+    pool_->blocks.durable().publish(b, [&](const void* at) { pm.flush(at, word_bytes); });
+    pm.fence();
+    return made;
+}
+
+/// Where the next object is named.
+result<std::uint64_t*> objects::free_word() {
+    const std::string& path = pool_->file->path();
+    const hf::medium pm = pool_->file->medium();
+    const std::uint64_t chunk = pool_->file->shape().chunk_bytes;
+    superblock* super = superblock_of(*pool_->file);
+    if (super == nullptr)
+        super = static_cast<superblock*>(make_block(
+            chunk, pool_->file->roots()->simpo_offset, [&](void* at, std::uint64_t bytes) {
+                std::memset(at, 0, bytes);
+                ::new (at) superblock{superblock_magic, objects_max_for(chunk), {}};
+                pm.flush(at, bytes);
+            }));
+    if (super == nullptr) return refusal(path, errc::pool_full, "no room for SIMPO's superblock");
+    const auto words = object_words(*super);
+    const auto word = std::ranges::find(words, std::uint64_t{0});
+    if (word == words.end())
+        return refusal(path, errc::limit_reached,
+                       fmt::format("more than {} persistent objects", words.size()));
+    return &*word;
+}
+
+/// Of no other object, this one's block may have been: the pool's generation grows with each open.
+std::uint64_t objects::new_salt() noexcept {
+    const std::uint64_t parts[] = {pool_->file->generation(), ++made_};
+    return checksum(parts, sizeof parts, object_magic);
+}
+
+namespace {
+
+status bad(const pool_file& file, const std::string& why) {
+    return refusal(file.path(), errc::bad_argument, why);
+}
+bool is_text(std::string_view text) {
+    return !text.empty() && text.size() <= text_bytes_max && text.find('\0') == text.npos;
+}
+
+status check_shape(const pool_file& file, const object_head& h, const detail::class_shape& what) {
+    if (what.text == std::string_view(h.class_text) && what.version == h.class_version &&
+        what.bytes == h.object_bytes)
+        return {};
+    return refusal(
+        file.path(), errc::wrong_layout,
+        fmt::format("object \"{}\": expected class {} of version {}, {} bytes; found {} of "
+                    "version {}, {} bytes",
+                    h.name, what.text, what.version, what.bytes, h.class_text, h.class_version,
+                    h.object_bytes));
+}
+
+} // namespace
+
+result<detail::core*> objects::create(std::string_view name, const detail::class_shape& what,
+                                      const object_options& how, detail::body construct,
+                                      void* context) {
+    const pool_file& file = *pool_->file;
+    if (status s = usable(true); !s.ok()) return s;
+    if (!is_text(name)) return bad(file, "an object's name has 1 to 63 bytes");
+    if (!is_text(what.text)) return bad(file, "a persistent class's name has 1 to 63 bytes");
+    if (how.log_bytes < log_bytes_min || how.log_bytes > log_bytes_max)
+        return bad(file, fmt::format("object_options::log_bytes: expected {} to {}, found {}",
+                                     log_bytes_min, log_bytes_max, how.log_bytes));
+    if (what.bytes > object_bytes_max)
+        return refusal(file.path(), errc::pool_full, "no object is as large");
+    std::scoped_lock held{lock_};
+    if (place_of(name) != all_.end())
+        return refusal(file.path(), errc::exists, fmt::format("an object \"{}\" is there", name));
+    const result<std::uint64_t*> word = free_word();
+    if (!word) return word.error();
+
+    object_head head{};
+    head.magic = object_magic;
+    head.salt = new_salt();
+    head.object_bytes = what.bytes;
+    head.log_lines = std::bit_ceil(how.log_bytes) / line_bytes;
+    head.class_version = what.version;
+    std::memcpy(head.class_text, what.text, std::strlen(what.text));
+    name.copy(head.name, name.size());
+    head.check = head_check(head);
+    auto made = std::make_unique<detail::core>(*pool_, head); // on a head that moves into the pool
+    construct(made->working(), context);
+    all_.reserve(all_.size() + 1);
+    const object_layout layout = layout_of(head.object_bytes, head.log_lines);
+    const hf::medium pm = file.medium();
+    void* const at = make_block(layout.block_bytes, **word, [&](void* to, std::uint64_t) {
+        std::memcpy(to, &head, sizeof head);
+        std::memcpy(static_cast<std::byte*>(to) + layout.copy_offset(0), made->working(),
+                    layout.copy_bytes);
+        pm.flush(to, sizeof head + layout.copy_bytes);
+    });
+    if (at == nullptr)
+        return refusal(file.path(), errc::pool_full,
+                       fmt::format("no room for an object of {} bytes with a log of {}: {} bytes",
+                                   what.bytes, head.log_lines * line_bytes, layout.block_bytes));
+    made->begin(*static_cast<object_head*>(at));
+    all_.push_back(std::move(made));
+    return all_.back().get();
+}
+
+result<detail::core*> objects::find(std::string_view name, const detail::class_shape& what) {
+    if (status s = usable(false); !s.ok()) return s;
+    std::scoped_lock held{lock_};
+    const auto it = place_of(name);
+    if (it == all_.end())
+        return refusal(pool_->file->path(), errc::not_found,
+                       fmt::format("there is no persistent object \"{}\"", name));
+    if (status s = check_shape(*pool_->file, (*it)->head(), what); !s.ok()) return s;
+    return it->get();
+}
+
+status objects::destroy(std::string_view name, const detail::class_shape& what) {
+    if (status s = usable(true); !s.ok()) return s;
+    const result<detail::core*> found = find(name, what);
+    if (!found) return found.error();
+    std::scoped_lock held{lock_};
+    const hf::medium pm = pool_->file->medium();
+    heap& heap = pool_->blocks.durable();
+    const block b = pool_->blocks.find(pool_->offset_of(&(*found)->head()));
+    auto words = object_words(*superblock_of(*pool_->file));
+    const auto word = std::ranges::find(words, b.offset);
+    HF_ASSERT(b.bytes != 0 && word != words.end());
+    (*found)->end();
+    heap.clear_bit(b, [&](const void* at) { pm.flush(at, word_bytes); });
+    pm.order(); // named and free is what an open cures: (1)
+    pm.store_word(&*word, 0);
+    pm.fence(); // before the block is anything else
+    thread_cache none;
+    pool_->blocks.release(none, b);
+    pool_->blocks.release_all(none);
+    return {};
+}
+
+result<objects*> objects_of(const pool& in) {
+    if (status here = in.internals().usable(); !here.ok()) return here;
+    engine_state* const state = in.internals().state_of(engine());
+    if (state == nullptr)
+        return refusal(in.path(), errc::missing_engine,
+                       "the pool was opened without engine simpo: give open_options::engines "
+                       "hf::simpo::engine()");
+    return static_cast<objects*>(state);
+}
+
+namespace detail {
+
+result<core*> create(pool& in, std::string_view name, const class_shape& what,
+                     const object_options& how, body construct, void* context) try {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->create(name, what, how, construct, context) : all.error();
+} catch (const std::bad_alloc&) {
+    return out_of_memory(in.path());
+}
+
+result<core*> find(pool& in, std::string_view name, const class_shape& what) {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->find(name, what) : all.error();
+}
+
+status destroy(pool& in, std::string_view name, const class_shape& what) try {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->destroy(name, what) : all.error();
+} catch (const std::bad_alloc&) {
+    return out_of_memory(in.path());
+}
+
+} // namespace detail
+} // namespace hf::simpo

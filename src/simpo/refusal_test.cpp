@@ -1,0 +1,197 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: what does not fit is refused, with what was expected and what was found, and the file stays as it
+// was. Method: pools made by classes and functions that have changed, and forged ones.
+#include <simpo/test_support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <string>
+
+namespace hf::simpo {
+namespace {
+
+using test::digits;
+using test::test_pool;
+
+struct digits_2 { // the class as a later build has it
+    static constexpr class_name simpo_class{"digits", 2};
+    std::array<std::uint64_t, 202> cells;
+};
+struct short_digits {
+    static constexpr class_name simpo_class{"digits", 1};
+    std::uint64_t cell;
+};
+
+std::string content(const std::string& path) {
+    std::ifstream in(path, std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void expect_refused(const status& s, errc code, std::initializer_list<const char*> parts) {
+    EXPECT_EQ(s.code(), code) << s.what();
+    for (const char* part : parts) EXPECT_NE(s.what().find(part), std::string::npos) << s.what();
+}
+
+TEST(SimpoRefusal, AnotherClassVersionOrSizeIsToldApart) {
+    test_pool in;
+    in.open();
+    in.make<digits>();
+    const auto newer = object<digits_2>::find(in.pool(), "it");
+    ASSERT_FALSE(newer);
+    expect_refused(newer.error(), errc::wrong_layout,
+                   {"expected class digits of version 2, 1616 bytes",
+                    "found digits of version 1, 1616 bytes"});
+    const auto smaller = object<short_digits>::find(in.pool(), "it");
+    ASSERT_FALSE(smaller);
+    expect_refused(smaller.error(), errc::wrong_layout, {"8 bytes", "1616 bytes"});
+    EXPECT_EQ(object<short_digits>::destroy(in.pool(), "it").code(), errc::wrong_layout);
+    expect_refused(object<digits>::find(in.pool(), "other").error(), errc::not_found,
+                   {"\"other\""});
+}
+
+TEST(SimpoRefusal, NamesAndLogsHaveBounds) {
+    test_pool in;
+    in.open();
+    for (const std::string& name : {std::string(), std::string(64, 'x'), std::string("a\0b", 3)})
+        EXPECT_EQ(object<digits>::create(in.pool(), name).error().code(), errc::bad_argument);
+    EXPECT_TRUE(object<digits>::create(in.pool(), std::string(63, 'x')));
+    for (const std::uint64_t bytes : {std::uint64_t{1023}, 2_GiB})
+        expect_refused(object<digits>::create(in.pool(), "it", object_options{bytes}).error(),
+                       errc::bad_argument, {"expected 1024 to 1073741824, found"});
+}
+
+TEST(SimpoRefusal, APoolWithoutTheEngineIsRefusedAndNoObjectIsMadeWithoutIt) {
+    test_pool in;
+    in.how.engines.clear();
+    in.open();
+    expect_refused(object<digits>::create(in.pool(), "it").error(), errc::missing_engine,
+                   {"hf::simpo::engine()"});
+    in.how.engines = {engine()};
+    in.open();
+    auto d = in.make<digits>();
+    d.defer<&digits::append>(1);
+    d.sync();
+    in.let_go();
+    in.how.engines.clear();
+    const std::string before = content(in.path());
+    expect_refused(in.try_open(), errc::missing_engine, {"simpo"});
+    EXPECT_EQ(content(in.path()), before);
+}
+
+/// Changes a committed record of the one object so that its check holds again.
+template <class Change> void forge_record(test_pool& in, position at, Change&& change) {
+    auto d = in.get<digits>();
+    const object_head& h = d.internals().head();
+    auto* const lines = const_cast<std::byte*>(reinterpret_cast<const std::byte*>(&h)) +
+                        layout_of(h.object_bytes, h.log_lines).log_offset;
+    record r{};
+    std::memcpy(&r, lines + at % h.log_lines * line_bytes, line_bytes);
+    change(r);
+    r.head.check = r.sum(h.salt);
+    std::memcpy(lines + at % h.log_lines * line_bytes, &r, line_bytes);
+}
+
+TEST(SimpoRefusal, ALogWithAFunctionThatThisBuildHasNotIsRefusedAndThePoolUntouched) {
+    const struct {
+        void (*change)(record&);
+        const char* said;
+    } cases[] = {{[](record& r) { r.head.function ^= 1; }, "this build registers none"},
+                 {[](record& r) { r.head.version = 7; }, "digits::append of version 7"},
+                 {[](record& r) { r.head.schema ^= 1; }, "this build has version 1, schema"},
+                 {[](record& r) { r.head.words = 2; }, "digits::append of version 1"}};
+    for (const auto& each : cases) {
+        test_pool in;
+        in.open();
+        auto d = in.make<digits>();
+        d.defer<&digits::append>(1);
+        d.sync();
+        const position second = d.internals().log().head();
+        d.defer<&digits::append>(2);
+        d.sync();
+        forge_record(in, second, each.change);
+        in.let_go();
+        const std::string before = content(in.path());
+        expect_refused(in.try_open(), errc::function_changed, {"object \"it\"", each.said});
+        EXPECT_EQ(content(in.path()), before);
+        in.how.recovery = recovery_policy::roll_back; // keeps the group before it
+        in.open();
+        EXPECT_EQ(in.get<digits>().call<&digits::number>(), 1U);
+        EXPECT_EQ(in.pool().warnings().size(), 1U);
+    }
+}
+
+TEST(SimpoRefusal, AForgedHeadIsCorrupt) {
+    const struct {
+        void (*change)(object_head&);
+        bool sum;
+        const char* said;
+    } cases[] = {
+        {[](object_head& h) { h.magic = 1; }, true, "magic"},
+        {[](object_head& h) { h.log_lines *= 2; }, false, "checksum"},
+        {[](object_head& h) { h.log_lines = 48; }, true, "cannot be"},
+        {[](object_head& h) { h.log_lines = 0; }, true, "cannot be"},
+        {[](object_head& h) { h.object_bytes = 0; }, true, "cannot be"},
+        {[](object_head& h) { h.object_bytes = ~std::uint64_t{0}; }, true, "cannot be"},
+        {[](object_head& h) { h.object_bytes = 1ULL << 37; }, true, "no block"},
+        {[](object_head& h) { std::memset(h.name, 'x', sizeof h.name); }, true, "cannot be"},
+        {[](object_head& h) { h.class_text[0] = 0; }, true, "cannot be"},
+        {[](object_head& h) { h.resilient = ~std::uint64_t{0}; }, true, "resilient index"}};
+    for (const auto& each : cases) {
+        test_pool in;
+        in.open();
+        auto& h = const_cast<object_head&>(in.make<digits>().internals().head());
+        each.change(h);
+        if (each.sum) h.check = head_check(h);
+        in.let_go();
+        const std::string before = content(in.path());
+        expect_refused(in.try_open(), errc::corrupt, {"SIMPO", each.said});
+        EXPECT_EQ(content(in.path()), before);
+    }
+}
+
+TEST(SimpoRefusal, ForgedWordsAreCorrupt) {
+    test_pool in;
+    in.open();
+    in.make<digits>();
+    const std::uint64_t first = object_words(*superblock_of(*in.pool().internals().file))[0];
+    for (const std::uint64_t word : {first, std::uint64_t{8}, first + 64, ~std::uint64_t{0}}) {
+        test_pool forged;
+        forged.open();
+        forged.make<digits>();
+        object_words(*superblock_of(*forged.pool().internals().file))[1] = word;
+        forged.let_go();
+        EXPECT_EQ(forged.try_open().code(), errc::corrupt) << word;
+    }
+}
+
+TEST(SimpoRefusal, AHandleOnWhatWasDestroyedIsStopped) {
+    const auto use = [](auto&& how) { // in the process that dies
+        test_pool in;
+        in.open();
+        auto d = in.make<digits>();
+        if (object<digits>::destroy(in.pool(), "it").ok()) how(d);
+    };
+    EXPECT_DEATH(use([](auto& d) { d.template defer<&digits::append>(1); }), "was destroyed");
+    EXPECT_DEATH(use([](auto& d) { d.sync(); }), "was destroyed");
+}
+
+TEST(SimpoRefusal, AFunctionThatUsesAHandleOnItsObjectIsStopped) {
+    static object<digits>* self = nullptr;
+    test_pool in;
+    const auto inside = [&] { // in the process that dies
+        in.open();
+        auto d = in.make<digits>();
+        self = &d;
+        detail::call(
+            d.internals(), nullptr, nullptr,
+            [](void*, void*) { (void)self->call<&digits::number>(); }, nullptr);
+    };
+    EXPECT_DEATH(inside(), "call: a function of the persistent object \"it\" uses a handle on it");
+}
+
+} // namespace
+} // namespace hf::simpo

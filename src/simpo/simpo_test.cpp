@@ -1,0 +1,184 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: objects are found again as the calls on them left them; what a handle promises of order, of waiting
+// and of room holds. Method: calls that do not commute, in every mode, beside what they must leave.
+#include <simpo/test_support.hpp>
+
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+namespace hf::simpo {
+namespace {
+
+using test::digits;
+
+class Simpo : public test::PoolTest {};
+INSTANTIATE_TEST_SUITE_P(Modes, Simpo, ::testing::Values(mode::process, mode::pmem, mode::power),
+                         [](const auto& each) { return std::string(name(each.param)); });
+
+TEST_P(Simpo, DeferredCallsAreMadeInTheirOrderBeforeTheNextInstantOne) {
+    in.open();
+    auto d = in.make<digits>();
+    for (const unsigned n : {1U, 2U, 3U}) d.defer<&digits::append>(n);
+    EXPECT_EQ(d.call<&digits::append_and_get>(4U), 1234U);
+    d.defer<&digits::append>(5);
+    EXPECT_EQ(d.call<&digits::number>(), 12345U);
+    EXPECT_TRUE(d.call<&digits::sums_to>(15U));
+}
+
+TEST_P(Simpo, AnObjectIsFoundAgainByItsNameAndWhatACloseFindsLoggedIsKept) {
+    in.open();
+    in.make<digits>(std::uint64_t{7}).defer<&digits::append>(1);
+    in.open();
+    EXPECT_EQ(in.get<digits>().call<&digits::number>(), 71U);
+    EXPECT_EQ(in.pool().recovered().replayed, 0U);
+}
+
+TEST_P(Simpo, HandlesOfOneNameAreOfOneObject) {
+    in.open();
+    auto one = in.make<digits>();
+    auto other = in.get<digits>();
+    one.defer<&digits::append>(1);
+    other.defer<&digits::append>(2);
+    EXPECT_EQ(one.call<&digits::number>(), 12U);
+    EXPECT_EQ(object<digits>::create(in.pool(), "it").error().code(), errc::exists);
+}
+
+TEST_P(Simpo, ArgumentsOfManyWordsGoRoundTheLogAndAreWhole) {
+    in.open();
+    auto d = in.make<digits>(object_options{1_KiB});
+    std::array<std::uint8_t, 100> all{};
+    for (std::size_t i = 0; i < all.size(); ++i) all[i] = static_cast<std::uint8_t>(i % 10);
+    std::uint64_t calls = 0;
+    for (; calls < 500; ++calls) {
+        d.defer<&digits::append_all>(all);
+        d.defer<&digits::append>(1);
+    }
+    EXPECT_TRUE(d.call<&digits::sums_to>(calls * 451));
+    d.defer<&digits::append_all>(all);
+    EXPECT_TRUE(d.call<&digits::sums_to>(calls * 451 + 450));
+    in.crash();
+    EXPECT_TRUE(in.get<digits>().call<&digits::sums_to>(calls * 451 + 450));
+}
+
+TEST_P(Simpo, DeferredCallsWaitForNothingAndInstantOnesOnce) {
+    in.open();
+    auto d = in.make<digits>();
+    const auto points = [] { return persist::thread_counters().ordering_points; };
+    const std::uint64_t before = points();
+    d.defer<&digits::append>(1);
+    d.defer<&digits::append>(2);
+    EXPECT_EQ(points(), before);
+    (void)d.call<&digits::number>();
+    EXPECT_EQ(points(), before + 1);
+    (void)d.call<&digits::number>(); // nothing is pending
+    d.sync();
+    EXPECT_EQ(points(), before + 1);
+    (void)d.call<&digits::append_and_get>(3U);
+    EXPECT_EQ(points(), before + 2);
+}
+
+TEST_P(Simpo, ThreadsDeferSideBySideAndNoCallIsLostOrMadeTwice) {
+    in.open();
+    auto d = in.make<digits>(object_options{2_KiB}); // full again and again
+    constexpr unsigned threads = 4, calls = 2'000;
+    std::vector<std::thread> all;
+    for (unsigned t = 0; t < threads; ++t)
+        all.emplace_back([&, t] {
+            for (unsigned i = 0; i < calls; ++i) {
+                d.defer<&digits::append>(t + 1);
+                if (i % 97 == t) (void)d.call<&digits::number>();
+            }
+        });
+    for (std::thread& each : all) each.join();
+    EXPECT_EQ(d.call<&digits::count>(), threads * calls);
+    EXPECT_TRUE(d.call<&digits::sums_to>(calls * 10));
+    in.crash();
+    EXPECT_TRUE(in.get<digits>().call<&digits::sums_to>(calls * 10));
+}
+
+TEST_P(Simpo, RecordsAreNewThenDoneThenResilient) {
+    in.open();
+    auto d = in.make<digits>();
+    const log_array& log = d.internals().log();
+    const position at = log.head();
+    d.defer<&digits::append>(1);
+    EXPECT_EQ(log.state_of(at), record_state::fresh);
+    d.sync();
+    EXPECT_EQ(log.state_of(at), record_state::done);
+    d.checkpoint();
+    EXPECT_EQ(log.state_of(at), record_state::resilient);
+    EXPECT_EQ(log.tail(), log.head());
+}
+
+TEST_P(Simpo, ACheckpointWritesOnlyPiecesThatChanged) {
+    in.open();
+    auto d = in.make<digits>();
+    const auto bytes_of_next = [&] {
+        d.defer<&digits::append>(1);
+        d.sync();
+        const std::uint64_t before = persist::thread_counters().pm_bytes;
+        d.checkpoint();
+        return persist::thread_counters().pm_bytes - before;
+    };
+    const std::uint64_t whole = bytes_of_next(); // the other copy holds nothing yet
+    EXPECT_GE(whole, sizeof(digits));
+    EXPECT_LE(bytes_of_next(), 512U);
+}
+
+TEST_P(Simpo, ADestroyedObjectsMemoryAndNameAreFreeAgain) {
+    in.open();
+    std::set<const void*> places;
+    for (int i = 0; i < 20; ++i) {
+        auto d = in.make<digits>(std::uint64_t{1});
+        places.insert(&d.internals().head());
+        d.defer<&digits::append>(2);
+        if (i % 2 == 0) d.sync();
+        ASSERT_TRUE(object<digits>::destroy(in.pool(), "it").ok());
+        EXPECT_EQ(object<digits>::find(in.pool(), "it").error().code(), errc::not_found);
+        if (i % 5 == 4) in.crash();
+    }
+    EXPECT_LT(places.size(), 20U);
+    EXPECT_EQ(in.make<digits>().call<&digits::number>(), 0U); // nothing of the others' logs
+    in.crash();
+    EXPECT_EQ(in.get<digits>().call<&digits::number>(), 0U);
+}
+
+struct large {
+    static constexpr class_name simpo_class{"large", 1};
+    void set(std::uint32_t at, std::uint64_t to) noexcept { cells[at % cells.size()] = to; }
+    std::uint64_t at(std::uint32_t i) const { return cells[i % cells.size()]; }
+    std::array<std::uint64_t, 1 << 17> cells; // of 1 MiB
+};
+
+TEST_P(Simpo, LargeObjectsLieInRunsOfChunks) {
+    in.open();
+    for (int round = 0; round < 3; ++round) {
+        auto big = in.make<large>();
+        for (std::uint32_t i = 0; i < 4'000; ++i) big.defer<&large::set>(i * 31, i + 1);
+        big.sync();
+        in.crash();
+        EXPECT_EQ(in.get<large>().call<&large::at>(31U * 3'999), 4'000U);
+        ASSERT_TRUE(object<large>::destroy(in.pool(), "it").ok());
+    }
+}
+
+TEST_P(Simpo, AFullPoolRefusesAnObjectAndKeepsTheOthers) {
+    in.how.max_bytes = in.how.create_bytes = 4_MiB;
+    in.open();
+    auto d = in.make<digits>();
+    d.defer<&digits::append>(4);
+    const auto refused = object<large>::create(in.pool(), "second", object_options{2_MiB});
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), errc::pool_full) << refused.error().what();
+    EXPECT_EQ(d.call<&digits::number>(), 4U);
+    in.crash();
+    EXPECT_EQ(in.get<digits>().call<&digits::number>(), 4U);
+}
+
+} // namespace
+} // namespace hf::simpo

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Goal: a deferred call waits for nothing and flushes nothing, a group waits once, a checkpoint twice; and
+// no flushed line and no byte of log comes or goes unnoticed.
+// Method: a fixed sequence of operations on a new pool; what each kind cost in all is compared with
+// golden/simpo.txt.
+// When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <holdfast/persist.hpp>
+#include <holdfast/pool.hpp>
+#include <holdfast/simpo.hpp>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <map>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using namespace hf;
+using namespace hf::literals;
+using u64 = std::uint64_t;
+constexpr u64 operations = 100;
+
+struct row {
+    static constexpr simpo::class_name simpo_class{"row", 1};
+    void add(u64 n) noexcept {
+        for (u64& c : cells) c += n;
+    }
+    void set(std::uint32_t at, std::array<u64, 32> to) noexcept {
+        for (std::size_t i = 0; i < to.size(); ++i) cells[(at + i) % cells.size()] = to[i];
+    }
+    u64 add_and_get(u64 n) noexcept { return add(n), cells[0]; }
+    u64 get() const { return cells[0]; }
+    std::array<u64, 1000> cells{};
+};
+
+class golden {
+public:
+    golden() {
+        std::ifstream file(HF_GOLDEN_FILE);
+        for (std::string one; std::getline(file, one);)
+            if (!one.empty() && one[0] != '#') expected_[one.substr(0, one.find(' '))] = one;
+    }
+    ~golden() {
+        if (!writing()) {
+            EXPECT_EQ(seen_.size(), expected_.size()) << "there are lines that nothing counts";
+            return;
+        }
+        std::ofstream file(HF_GOLDEN_FILE);
+        file << "# simpo::object of 8000 bytes, mode pmem: events per " << operations
+             << " operations.\n# operation flushes fences ordering_points log_bytes pm_bytes\n";
+        for (const auto& one : seen_) file << one.second << '\n';
+    }
+    /// Counts calls of each(i), with what 'before' does not counted. 'points': ordering points that one promises.
+    template <class Before, class Each>
+    void count(const char* what, u64 points, Before&& before, Each&& each) {
+        persist::counters spent{};
+        for (u64 i = 0; i < operations; ++i) {
+            before(i);
+            const persist::counters from = persist::thread_counters();
+            each(i);
+            const persist::counters& to = persist::thread_counters();
+            EXPECT_EQ(to.ordering_points - from.ordering_points, points) << what << i;
+            spent.flushes += to.flushes - from.flushes;
+            spent.fences += to.fences - from.fences;
+            spent.ordering_points += to.ordering_points - from.ordering_points;
+            spent.log_bytes += to.log_bytes - from.log_bytes;
+            spent.pm_bytes += to.pm_bytes - from.pm_bytes;
+        }
+        const std::string line =
+            fmt::format("{} {} {} {} {} {}", what, spent.flushes, spent.fences,
+                        spent.ordering_points, spent.log_bytes, spent.pm_bytes);
+        seen_[what] = line;
+        if (!writing()) EXPECT_EQ(expected_[what], line);
+    }
+
+private:
+    static bool writing() { return std::getenv("HOLDFAST_GOLDEN_WRITE") != nullptr; }
+    std::map<std::string, std::string> expected_, seen_;
+};
+
+TEST(SimpoGolden, Row) {
+    const std::string path = fmt::format("/dev/shm/holdfast-simpo-golden.{}", getpid());
+    open_options o;
+    o.layout = "golden/1";
+    o.mode = mode::pmem;
+    o.creation = create::always_new;
+    o.seal = false;
+    o.engines = {simpo::engine()};
+    auto opened = pool::open(path, o);
+    std::remove(path.c_str());
+    ASSERT_TRUE(opened) << opened.error().what();
+    auto made = simpo::object<row>::create(*opened, "row", simpo::object_options{1_MiB});
+    ASSERT_TRUE(made) << made.error().what();
+    simpo::object<row> r = *made;
+    golden file;
+    const auto nothing = [](u64) {};
+    const auto defer = [&](u64 n) { r.defer<&row::add>(n); };
+    const auto defer_10 = [&](u64 n) {
+        for (u64 i = 0; i < 10; ++i) defer(n);
+    };
+    file.count("defer", 0, nothing, defer);
+    r.checkpoint();
+    file.count("defer-wide", 0, nothing,
+               [&](u64 n) { r.defer<&row::set>(std::uint32_t(n), std::array<u64, 32>{}); });
+    r.checkpoint();
+    file.count("call", 1, nothing, [&](u64 n) { (void)r.call<&row::add_and_get>(n); });
+    file.count("call-of-10", 1, defer_10, [&](u64 n) { (void)r.call<&row::add_and_get>(n); });
+    file.count("const-call-of-10", 1, defer_10, [&](u64) { (void)r.call<&row::get>(); });
+    file.count("const-call", 0, nothing, [&](u64) { (void)r.call<&row::get>(); });
+    file.count("sync-of-10", 1, defer_10, [&](u64) { r.sync(); });
+    file.count("sync", 0, nothing, [&](u64) { r.sync(); });
+    file.count(
+        "checkpoint", 2, [&](u64 n) { (void)r.call<&row::add_and_get>(n); },
+        [&](u64) { r.checkpoint(); });
+    file.count(
+        "checkpoint-of-256-bytes", 2,
+        [&](u64 n) {
+            std::array<u64, 32> to;
+            to.fill(n + 1'000'000);
+            r.defer<&row::set>(0, to);
+            r.sync();
+        },
+        [&](u64) { r.checkpoint(); });
+    file.count("checkpoint-of-nothing", 0, nothing, [&](u64) { r.checkpoint(); });
+    file.count("create-and-destroy", 5, nothing, [&](u64) {
+        ASSERT_TRUE(simpo::object<row>::create(*opened, "other"));
+        ASSERT_TRUE(simpo::object<row>::destroy(*opened, "other").ok());
+    });
+}
+
+} // namespace
