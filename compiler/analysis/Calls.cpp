@@ -16,6 +16,7 @@
 //    re-executed and can be taken back.
 // 6. Everything else is forbidden, with the most helpful reason we know.
 #include "analysis/Calls.h"
+#include "analysis/CallReasons.h"
 #include "analysis/Names.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -274,18 +275,6 @@ static bool isLibraryThrow(const CallBase &Call, StringRef Name) {
   return Scope && Scope->getName().starts_with("__throw_");
 }
 
-static std::string whyHidden(StringRef Name, const std::string &Pretty) {
-  if (Name.contains("_Rb_tree_") || Name.contains("15_List_node_base"))
-    return "call of " + Pretty +
-           ", by which libstdc++'s containers change their nodes out of sight: "
-           "include <holdfast/libstdcxx.hpp>, which has a body for it, build "
-           "with -stdlib=libc++, whose containers are all in headers, or use a "
-           "container of hf::structures";
-  return "call of " + Pretty +
-         ", whose body is not visible here: define it in a header, mark it "
-         "HF_PURE, or use link-time optimisation";
-}
-
 /// The language's own functions for exceptions.
 static bool isExceptionRuntime(StringRef Name) {
   return StringSwitch<bool>(Name)
@@ -387,10 +376,13 @@ static std::string whyForbidden(StringRef Name) {
       "scanf",        "fscanf",        "getchar", "fgets",    "perror",
       "__printf_chk", "__fprintf_chk", "syscall", "system"};
   std::string Pretty = "'" + demangle(Name) + "'";
+  if (std::string Why = whyVolatileMemory(Name); !Why.empty())
+    return Why;
   if (Io.contains(Name) || Name.starts_with("_ZNSo") ||
       Name.starts_with("_ZStls") || Name.starts_with("_ZSt16__ostream_insert"))
     return "input or output by " + Pretty +
-           " would happen again when the section is re-executed";
+           " would happen again if the section must be run again, and is not "
+           "taken back with it: do it before the section or after it";
   if (isVarying(Name))
     return "nondeterministic call of " + Pretty +
            ": call it before the section and pass the result as an argument, "
@@ -413,12 +405,7 @@ static std::string whyForbidden(StringRef Name) {
   if (Name.starts_with("_ZN2hf6detail7base_of") || Name == "hf_pool_base")
     return "hf::tx in a section: call the function itself, it joins the "
            "section that is open";
-  if (Name == "malloc" || Name == "calloc" || Name == "realloc" ||
-      Name == "free" || Name.starts_with("_Znw") || Name.starts_with("_Zna") ||
-      Name.starts_with("_Zdl") || Name.starts_with("_Zda"))
-    return "volatile allocation by " + Pretty +
-           " is not atomic with the section: use hf::make and hf::destroy";
-  return whyHidden(Name, Pretty);
+  return whyHidden(Name);
 }
 
 /// A member function of hf::shared_mutex.
@@ -453,7 +440,7 @@ static std::string whyMachineState(Intrinsic::ID Id) {
   case Intrinsic::x86_sse_ldmxcsr:
   case Intrinsic::x86_sse_stmxcsr:
     return "access of the floating-point environment: set it before the "
-           "section, which is re-executed in the same one";
+           "section, which keeps it to its end";
   default:
     return "";
   }

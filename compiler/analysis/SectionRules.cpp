@@ -183,7 +183,7 @@ public:
       findUnresumable(All, Fail);
     for (const HandledCall &Call : All.Handled)
       if (!Call.Callee || Throwers.contains(Call.Callee)) {
-        Current = const_cast<SectionFunction *>(Call.In);
+        Current = Call.In;
         fail("exception handler in a section: what it catches is thrown inside "
              "the section, which "
              "can only go forward",

@@ -37,7 +37,7 @@ struct Callee {
 
 /// A call under an exception handler that does more than clean up or terminate.
 struct HandledCall {
-  const SectionFunction *In;
+  SectionFunction *In;
   llvm::Function *Callee; ///< instance called; null when the call itself throws
   llvm::DebugLoc Where;
 };

@@ -93,7 +93,7 @@ private:
     return Instance;
   }
 
-  void prepare(const SectionFunction &F) {
+  void prepare(SectionFunction &F) {
     if (All.Options.Engine->Logs == LoggedWrites::buffered) {
       keepUnwinding(*F.Instance);
     } else {
@@ -208,7 +208,7 @@ private:
     removeUnreachableBlocks(F);
   }
 
-  void removeUnwinding(const SectionFunction &F) {
+  void removeUnwinding(SectionFunction &F) {
     // Unoptimised code has blocks that nothing leads to, handlers among them.
     removeUnreachableBlocks(*F.Instance);
     bool Any = false;
@@ -261,7 +261,7 @@ private:
     return false;
   }
 
-  void noteHandled(const SectionFunction &F, CallInst &Call) {
+  void noteHandled(SectionFunction &F, CallInst &Call) {
     switch (classifyCall(Call).Kind) {
     case CallKind::Body:
       // prepare() has not redirected it yet; the helper is the same either way.

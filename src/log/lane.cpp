@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/engines.hpp>
+#include <base/words.hpp>
 #include <log/lane.hpp>
 #include <pool/believed.hpp>
 
@@ -165,18 +166,14 @@ std::uint64_t kept_word_at(const lane_position& at) noexcept {
     return word;
 }
 
-/// Word by word: the bytes have just been stored as words, and a wider load would wait until these have left
-/// the processor, behind every flush before them. The last word is filled up with zeros.
-void copy_words(std::uint64_t* to, const void* from, std::uint64_t bytes) noexcept {
-    const auto* next = static_cast<const std::byte*>(from);
-#if defined(__clang__)
-#pragma clang loop vectorize(disable) unroll(disable)
-#endif
-    for (; bytes >= word_bytes; bytes -= word_bytes, next += word_bytes)
-        std::memcpy(to++, next, word_bytes);
-    if (bytes == 0) return;
-    *to = 0;
-    std::memcpy(to, next, bytes);
+/// Copies a payload; its last word is filled up with zeros.
+void copy_payload(std::uint64_t* to, const void* from, std::uint64_t bytes) noexcept {
+    const std::uint64_t whole = round_down(bytes, word_bytes);
+    copy_words(to, from, whole);
+    if (whole == bytes) return;
+    std::uint64_t last = 0;
+    std::memcpy(&last, static_cast<const std::byte*>(from) + whole, bytes - whole);
+    to[whole / word_bytes] = last;
 }
 
 } // namespace
@@ -250,9 +247,9 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
     std::uint64_t together[32];
     if (total <= sizeof together) {
         together[0] = head.check;
-        together[1] = head.what;
-        together[2] = head.bytes;
-        copy_words(together + 3, payload, payload_bytes);
+        together[1] = as_word(head.what);
+        together[2] = as_word(head.bytes);
+        copy_payload(together + 3, payload, payload_bytes);
         medium_.copy(at_.next + later, reinterpret_cast<std::byte*>(together) + later,
                      total - later);
     } else {

@@ -9,6 +9,7 @@
 // (4) A latency model only makes fences longer: the instructions are the same with it and without.
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/words.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/persist.hpp>
@@ -49,6 +50,9 @@ void clflush_lines(std::uintptr_t first, std::uintptr_t end) noexcept {
     for (std::uintptr_t l = first; l < end; l += line_bytes)
         _mm_clflush(reinterpret_cast<void*>(l));
 }
+
+// Small records, which have just been put together. What is longer has waited for long.
+constexpr std::size_t copied_by_words = 256;
 
 // The latency model in the processor's ticks, and the lines that the thread's next fence waits for.
 // Only looked at where a model is installed.
@@ -146,7 +150,8 @@ void copy(domain d, void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT_SLOW(bytes % word_bytes == 0 &&
                    reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
     if (d != domain::adr) {
-        std::memcpy(to, from, bytes);
+        if (bytes <= copied_by_words) copy_words(to, from, bytes);
+        else std::memcpy(to, from, bytes);
         std::atomic_signal_fence(std::memory_order_seq_cst);
         return;
     }

@@ -27,6 +27,7 @@ namespace {
 class deferred_section {
 public:
     void start() noexcept {
+        of_ = current_section;
         base_ = open().pool().file->base();
         max_bytes_ = open().pool().file->shape().max_bytes;
         buffer_.clear();
@@ -43,7 +44,10 @@ public:
     void abort();
 
 private:
-    static section& open() noexcept { return *current_section; }
+    section& open() const noexcept {
+        HF_ASSERT_SLOW(of_ == current_section);
+        return *of_;
+    }
     std::uint64_t offset_of(const void* address) const noexcept {
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
     }
@@ -51,13 +55,15 @@ private:
     void settle();
     void* write_across(std::byte* address, std::uint64_t bytes);
     buffered_granule& granule_of(std::uint64_t offset, bool in_blocks = false);
+    [[noreturn]] void refuse(std::uint64_t offset) const noexcept;
     std::size_t run_at(std::size_t number, std::size_t most) const noexcept;
     bool waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept;
     void merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept;
     std::vector<std::byte>& next_copy(std::uint64_t bytes);
     void log_stores();
 
-    std::byte* base_ = nullptr; // of the section's pool
+    section* of_ = nullptr;
+    std::byte* base_ = nullptr; // of its pool
     std::uint64_t max_bytes_ = 0;
     write_buffer buffer_;
     // A store across granules that hf_redo_write was asked for: the next call finds its bytes here.
@@ -92,6 +98,17 @@ void note_in_filter(const std::byte* granule) noexcept {
         hf_redo_filter |= std::uint64_t{1} << (line - 1) % 64;
 }
 
+/// Whether the filter says that some of these bytes may wait: in the buffer, or because they were stored across
+/// granules. Requires: there are some.
+inline bool may_wait(const void* address, std::uint64_t bytes) noexcept {
+    constexpr std::uint64_t looked_at = 4 * line_bytes; // of more the filter knows little
+    if (bytes > looked_at) return true;
+    const auto first = reinterpret_cast<std::uintptr_t>(address);
+    for (auto line = first / line_bytes; line <= (first + bytes - 1) / line_bytes; ++line)
+        if ((hf_redo_filter >> line % 64 & 1) != 0) return true;
+    return false;
+}
+
 /// Puts what was stored across granules where it belongs.
 void deferred_section::settle() {
     if (straddling_.to == nullptr) [[likely]]
@@ -105,7 +122,6 @@ void deferred_section::settle() {
 /// The compiler believes a pointer's type. Code that does not keep to it runs on this processor all the
 /// same, and so it does here.
 void* deferred_section::write_across(std::byte* address, std::uint64_t bytes) {
-    std::memcpy(straddling_.stored, read(address, bytes), bytes);
     straddling_.to = address;
     straddling_.bytes = bytes;
     note_in_filter(address);
@@ -114,17 +130,22 @@ void* deferred_section::write_across(std::byte* address, std::uint64_t bytes) {
 }
 
 /// 'in_blocks': it is known to be.
-buffered_granule& deferred_section::granule_of(std::uint64_t offset, bool in_blocks) {
+inline buffered_granule& deferred_section::granule_of(std::uint64_t offset, bool in_blocks) {
     buffered_granule& g = buffer_.at(offset);
+    if (g.mask != 0) return g;
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
-    if (!in_blocks && g.mask == 0 && !open().pool().blocks.durable().covers(offset, granule_bytes))
-        fatal("%s (%s) stores at offset %#llx, where no block is: the "
-              "pointer leads into freed memory or none of the pool's, or the pool is damaged "
-              "(holdfast verify)",
-              readable_name(open().function()->name), open().function()->where,
-              static_cast<unsigned long long>(offset));
+    if (!in_blocks && !open().pool().blocks.durable().covers(offset, granule_bytes)) [[unlikely]]
+        refuse(offset);
     note_in_filter(base_ + offset);
     return g;
+}
+
+void deferred_section::refuse(std::uint64_t offset) const noexcept {
+    fatal("%s (%s) stores at offset %#llx, where no block is: the "
+          "pointer leads into freed memory or none of the pool's, or the pool is damaged "
+          "(holdfast verify)",
+          readable_name(open().function()->name), open().function()->where,
+          static_cast<unsigned long long>(offset));
 }
 
 void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
@@ -135,12 +156,7 @@ void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
     if (first + bytes > granule_bytes) [[unlikely]]
         return write_across(address, bytes);
     buffered_granule& g = granule_of(offset - first);
-    const std::uint16_t mask = mask_of(first, bytes);
-    if ((g.mask & mask) == 0) std::memcpy(g.bytes + first, address, bytes);
-    else if ((g.mask & mask) != mask)
-        for (std::uint64_t i = first; i < first + bytes; ++i)
-            if ((g.mask >> i & 1) == 0) g.bytes[i] = address[i - first];
-    g.mask |= mask;
+    g.mask |= mask_of(first, bytes);
     return g.bytes + first;
 }
 
@@ -232,6 +248,30 @@ std::size_t deferred_section::run_at(std::size_t number, std::size_t most) const
     return count;
 }
 
+/// 0xff in each byte of a word that has its bit in 'mask'.
+constexpr std::uint64_t bytes_of(unsigned mask) noexcept {
+    constexpr std::uint64_t each = 0x0101010101010101;
+    const std::uint64_t a_bit = mask * each & 0x8040201008040201; // the byte's own
+    return ((a_bit + 0x7f * each) & 0x80 * each) / 0x80 * 0xff;
+}
+static_assert(bytes_of(0) == 0 && bytes_of(0xff) == ~std::uint64_t{0});
+static_assert(bytes_of(0x81) == 0xff000000000000ff && bytes_of(0x40) == 0x00ff000000000000);
+
+/// Writes those words of the granule behind each other that have bytes to be stored; 0 for bytes that are not,
+/// never what was here before. Returns how many bytes. Without a jump: which word it is nobody can foretell.
+std::uint64_t put_words(std::byte* to, const buffered_granule& g) noexcept {
+    std::uint64_t used = 0;
+    for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
+        const unsigned mask = g.mask >> w & 0xff;
+        std::uint64_t word = 0;
+        std::memcpy(&word, g.bytes + w, word_bytes);
+        word &= bytes_of(mask);
+        std::memcpy(to + used, &word, word_bytes);
+        used += mask != 0 ? word_bytes : 0;
+    }
+    return used;
+}
+
 /// Writes what waits as new_bytes records.
 void deferred_section::log_stores() {
     alignas(8) std::byte entries[512];
@@ -256,13 +296,7 @@ void deferred_section::log_stores() {
         const deferred_store head{g.offset << 16 | g.mask};
         std::memcpy(entries + used, &head, sizeof head);
         used += sizeof head;
-        for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
-            if ((g.mask & mask_of(w, word_bytes)) == 0) continue;
-            std::memcpy(entries + used, g.bytes + w, word_bytes);
-            for (std::uint64_t b = w; b < w + word_bytes; ++b) // never what was here before
-                if ((g.mask >> b & 1) == 0) entries[used + b - w] = std::byte{0};
-            used += word_bytes;
-        }
+        used += put_words(entries + used, g);
     }
     open().log_new_bytes(entries, used, true);
 }
@@ -377,6 +411,9 @@ void hf_redo_fill(void* to, int byte, std::uint64_t bytes) noexcept {
 }
 
 const void* hf_redo_read(const void* address, std::uint64_t bytes) noexcept {
+    if (hf_redo_filter == 0) return address; // nothing has been stored yet: as in most of a search
+    // Most words have asked the filter before they came.
+    if (bytes > hf::word_bytes && !hf::redo::may_wait(address, bytes)) return address;
     return hf::without_exceptions("hf_redo_read",
                                   [&] { return mine.read(bytes_at(address), bytes); });
 }

@@ -77,9 +77,7 @@ void change(std::mt19937_64& random, std::byte* area, std::vector<std::byte>& mo
     case 0: {
         const std::size_t size = std::size_t{1} << below(5), at = to / size * size;
         std::vector<std::byte> value(size, static_cast<std::byte>(random()));
-        void* const place = hf_redo_write(area + at, size);
-        ASSERT_EQ(std::memcmp(place, model.data() + at, size), 0) << "what an exchange would read";
-        std::memcpy(place, value.data(), size);
+        std::memcpy(hf_redo_write(area + at, size), value.data(), size);
         std::memcpy(model.data() + at, value.data(), size);
         break;
     }
@@ -150,7 +148,6 @@ TEST_P(Redo, StoresAndLoadsNeedNoAlignment) {
                 hf_redo_fill(r->area + 160, static_cast<int>(at), 8); // not lost by it
                 std::memset(model.data() + 160, static_cast<int>(at), 8);
                 void* const place = hf_redo_write(r->area + at, size);
-                ASSERT_EQ(std::memcmp(place, model.data() + at, size), 0);
                 std::memset(place, static_cast<int>(at + size), size);
                 std::memset(model.data() + at, static_cast<int>(at + size), size);
                 for (std::size_t from = at < 16 ? 0 : at - 16; from < at + 16; ++from) {

@@ -17,23 +17,32 @@ std::uint32_t& write_buffer::slot_of(std::uint64_t offset) noexcept {
     return slots_[i];
 }
 
-buffered_granule* write_buffer::find(std::uint64_t offset) noexcept {
-    HF_ASSERT_SLOW(offset % granule_bytes == 0);
-    if (size_ == 0) return nullptr;
+buffered_granule* write_buffer::find_by_table(std::uint64_t offset) noexcept {
     const std::uint32_t number = slot_of(offset);
     return number == 0 ? nullptr : &(*parts_[(number - 1) / part_size])[(number - 1) % part_size];
 }
 
-buffered_granule& write_buffer::at(std::uint64_t offset) {
-    HF_ASSERT_SLOW(offset % granule_bytes == 0);
-    if (2 * (size_ + 1) > slots_.size()) grow_table();
-    std::uint32_t& slot = slot_of(offset);
-    if (slot != 0) return (*parts_[(slot - 1) / part_size])[(slot - 1) % part_size];
-    if (size_ == parts_.size() * part_size) parts_.push_back(std::make_unique<part>());
+/// Requires: it is not there.
+buffered_granule& write_buffer::add(std::uint64_t offset) {
+    if (size_ == parts_.size() * part_size) {
+        parts_.push_back(std::make_unique<part>());
+        first_part_ = parts_.front()->data();
+    }
     buffered_granule& made = (*parts_[size_ / part_size])[size_ % part_size];
     made.offset = offset;
     made.mask = 0;
-    slot = static_cast<std::uint32_t>(++size_);
+    ++size_;
+    return made;
+}
+
+/// Requires: all are in the table; or none, it is the first that is more than a few, and not there.
+buffered_granule& write_buffer::at_by_table(std::uint64_t offset) {
+    if (2 * (size_ + 1) > slots_.size()) grow_table();
+    else if (size_ == few) index_all();
+    std::uint32_t& slot = slot_of(offset);
+    if (slot != 0) return (*parts_[(slot - 1) / part_size])[(slot - 1) % part_size];
+    buffered_granule& made = add(offset);
+    slot = static_cast<std::uint32_t>(size_);
     HF_ASSERT_SLOW(find(offset) == &made);
     return made;
 }
@@ -41,17 +50,21 @@ buffered_granule& write_buffer::at(std::uint64_t offset) {
 void write_buffer::grow_table() {
     std::vector<std::uint32_t> larger(std::max(slots_min, 2 * slots_.size()));
     slots_.swap(larger);
+    index_all();
+}
+
+void write_buffer::index_all() noexcept {
     for (std::size_t i = 0; i < size_; ++i)
         slot_of((*this)[i].offset) = static_cast<std::uint32_t>(i + 1);
 }
 
 void write_buffer::clear() noexcept {
-    if (size_ * 8 < slots_.size())
-        while (size_ > 0) { // the newest first: an older one may stand in its way
-            slot_of((*this)[size_ - 1].offset) = 0;
-            --size_;
-        }
-    else std::ranges::fill(slots_, 0);
+    if (size_ > few && size_ * 8 >= slots_.size()) {
+        std::ranges::fill(slots_, 0);
+    } else if (size_ > few) {
+        // The newest first: an older one may stand in its way.
+        for (std::size_t i = size_; i-- > 0;) slot_of((*this)[i].offset) = 0;
+    }
     size_ = 0;
     if (parts_.size() > kept_parts) {
         parts_.resize(kept_parts);

@@ -15,17 +15,6 @@ constexpr std::uint64_t summed_bytes_max = 64 << 10;
 constexpr std::uint64_t left_bytes_max = 16 * line_bytes;
 } // namespace
 
-std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
-    const std::uint64_t offset = checked_offset(address, bytes);
-    if (offset == outside || bytes == 0) return outside;
-    if (!fresh(offset)) {
-        refilled_ = refilled_ || in_filled(offset, bytes);
-        return offset;
-    }
-    store_to_own(address, bytes);
-    return outside;
-}
-
 /// No line is noted: all of such memory is written back.
 void section::store_to_own(const void* address, std::uint64_t bytes) {
     persist::thread_counters().pm_bytes += bytes;
@@ -174,6 +163,11 @@ void section::store_deferred(deferred_store where, const std::byte* granule) {
         for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes)
             store_word(to + w, granule + w);
         return;
+    }
+    if (where.mask() == 0xff || where.mask() == 0xff00) { // which of them nobody can foretell
+        const std::uint64_t w = where.mask() & 1 ? 0 : word_bytes;
+        will_store(to + w, word_bytes);
+        return store_word(to + w, granule + w);
     }
     for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
         const unsigned bytes = where.mask() >> w & 0xff;

@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <base/names.hpp>
+#include <base/words.hpp>
 #include <open/registry.hpp>
 #include <persist/float_environment.hpp>
 #include <section/section.hpp>
@@ -146,18 +147,30 @@ bool section::begins_where_left(const engine_row& next) {
     return true;
 }
 
+/// Word by word: its check is taken of words.
+inline void store_begin(std::byte* to, const begin_payload& head) noexcept {
+    static_assert(offsetof(begin_payload, engine) == 24 && offsetof(begin_payload, floats) == 26 &&
+                  offsetof(begin_payload, args_bytes) == 28);
+    const std::uint64_t words[] = {head.epoch, head.function_id, head.function_version,
+                                   as_word(std::uint64_t{head.args_bytes} << 32 |
+                                           std::uint64_t{head.floats} << 16 | head.engine)};
+    static_assert(sizeof words == sizeof head);
+    copy_words(to, words, sizeof words);
+}
+
 void section::start_log(const void* args, std::uint64_t args_bytes) {
     const hf_txfunc& function = *function_;
     log_.start(medium_, lane_start(*pool_->file, lane_, epoch_));
-    const begin_payload head{epoch_,
-                             function.id,
-                             function.version,
-                             static_cast<std::uint16_t>(engine_->bit),
-                             persist::float_environment::current().bits(),
-                             static_cast<std::uint32_t>(args_bytes)};
+    // Looked at where the function may run again: it takes as long as a small log record.
+    const std::uint16_t floats = engine_->verb == recovery_verb::re_execute
+                                     ? persist::float_environment::current().bits()
+                                     : std::uint16_t{0};
+    const begin_payload head{epoch_,           function.id,
+                             function.version, static_cast<std::uint16_t>(engine_->bit),
+                             floats,           static_cast<std::uint32_t>(args_bytes)};
     alignas(8) std::byte together[sizeof head + args_bytes_max];
     const std::uint64_t bytes = sizeof head + args_bytes;
-    std::memcpy(together, &head, sizeof head);
+    store_begin(together, head);
     if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
     if (args_bytes > 0 && args != &left_log_) clear_gaps(function, together + sizeof head);
     if (relocated_) [[unlikely]]
@@ -499,6 +512,7 @@ void section::settle_blocks() {
     std::ranges::for_each(allocs_, note_named);
     std::ranges::for_each(adopted_, note_named);
     const auto give_back = [&](auto& done) {
+        if (done.empty()) return;
         freed_.insert(freed_.end(), done.begin(), done.end());
         done.clear();
     };

@@ -320,6 +320,17 @@ inline bool section::in_filled(std::uint64_t offset, std::uint64_t bytes) const 
     return false;
 }
 
+inline std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = checked_offset(address, bytes);
+    if (offset == outside || bytes == 0) return outside;
+    if (allocs_.covers(offset)) {
+        store_to_own(address, bytes);
+        return outside;
+    }
+    refilled_ = refilled_ || in_filled(offset, bytes);
+    return offset;
+}
+
 inline void section::will_store(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(bytes != 0);
     HF_ASSERT_SLOW(pool_->contains(address));

@@ -8,7 +8,8 @@ then the section crashes at every store, log entry and allocation, with lines to
 recovered. What it makes of the pool, an image, must be what the same program makes of it that no plugin has seen.
 A failure names program and build, and the command that runs it alone.
 
-Engine redo takes exceptions as well: it gets half as many programs more, that throw.
+Engine redo takes exceptions as well, and calls by address: it gets half as many programs more that throw, and half as many that
+throw and call by address.
 
 The mix of programs is judged as well: without true clobbers, candidates that refinement removes, loops
 and the like the test shows nothing, and fails.
@@ -47,8 +48,11 @@ LEAST = {
     "pointer chasing": 0.4, "allocation": 0.25, "aliasing arguments": 0.4, "preserved input": 0.1,
     "bit-field": 0.2, "type change": 0.1, "pure call": 0.1}
 LEAST_THROWING = {"throw": 0.5, "catch": 0.3, "left": 0.2}
-WRITERS = {"random": random_programs.Writer, "throwing": random_programs.ThrowingWriter}
-RAN = re.compile(r"^((?:random|throwing)_\d+_\d+) +(\d+) events +(\d+) logged +(\d+) clobbers +(\d+) inputs( left)?$")
+LEAST_CALLING = {"call by address": 0.5, "virtual call": 0.5, "virtual call, local": 0.35, "virtual call, member": 0.35, "throw": 0.5,
+                 "left": 0.2}
+WRITERS = {"random": random_programs.Writer, "throwing": random_programs.ThrowingWriter, "calling": random_programs.CallingWriter}
+COUNTS = {"programs": "random", "throwing": "throwing", "calling": "calling"} # option -> kind
+RAN = re.compile(r"^((?:random|throwing|calling)_\d+_\d+) +(\d+) events +(\d+) logged +(\d+) clobbers +(\d+) inputs( left)?$")
 COUNTED = re.compile(r"candidates (\d+) shadowed (\d+) unexposed (\d+)")
 
 
@@ -113,7 +117,7 @@ class Soundness:
     def learn(self, build, account, explored, images, differ):
         said = explored.stdout
         failed = {}
-        for name, what in re.findall(r"^FAIL ((?:random|throwing)_\w+): (.*)$", said, re.M):
+        for name, what in re.findall(r"^FAIL ((?:random|throwing|calling)_\w+): (.*)$", said, re.M):
             failed.setdefault(name, what)
         for name in differ:
             failed.setdefault(name, "another image than without an engine")
@@ -159,7 +163,7 @@ class Soundness:
         redo = [b for b in o.builds if b.startswith("redo")]
         work = [(stem, o.builds) for stem in self.write("random", o.programs)]
         if redo:
-            work += [(stem, redo) for stem in self.write("throwing", o.throwing)]
+            work += [(stem, redo) for kind, programs in (("throwing", o.throwing), ("calling", o.calling)) for stem in self.write(kind, programs)]
         with concurrent.futures.ThreadPoolExecutor(o.jobs) as pool:
             plain = {stem: pool.submit(self.plain_images, stem) for stem, _ in work} # first: all others wait for them
             jobs = [pool.submit(self.batch, stem, build, plain[stem]) for stem, builds in work for build in builds]
@@ -188,11 +192,11 @@ class Soundness:
         o = self.options
         for name, build, what in sorted(self.failures):
             kind, seed, index = name.split("_") if "_" in name else ("random", o.seed, o.first)
-            counts = "--programs 1 --throwing 0" if kind == "random" else "--programs 0 --throwing 1"
+            counts = " ".join(f"--{option} {int(kind == its)}" for option, its in COUNTS.items())
             print(f"FAIL {name} {build}: {what}\n     alone: {sys.argv[0]} --plugin {o.plugin} --work {o.work} --seed {seed} "
                   f"--first {index} {counts} --builds {build} --keep")
         print(f"{'share of programs':36} {'least':>6}")
-        degenerate = self.degenerate("random", LEAST) + self.degenerate("throwing", LEAST_THROWING)
+        degenerate = self.degenerate("random", LEAST) + self.degenerate("throwing", LEAST_THROWING) + self.degenerate("calling", LEAST_CALLING)
         print(f"soundness: seed={o.seed} programs={len(self.has)} builds={len(o.builds)} crashes={self.crashes} "
               f"images={self.images} failures={len(self.failures)} degenerate={len(degenerate)}")
         return 1 if self.failures or degenerate else 0
@@ -205,6 +209,7 @@ def parse():
     parser.add_argument("--work", required=True)
     parser.add_argument("--programs", type=int, default=100)
     parser.add_argument("--throwing", type=int, help="programs that throw; half as many, if not told")
+    parser.add_argument("--calling", type=int, help="programs that throw and call by address; half as many, if not told")
     parser.add_argument("--first", type=int, default=0, help="index of the first program")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--builds", nargs="+", choices=BUILDS, default=list(BUILDS))
@@ -218,6 +223,8 @@ def parse():
     options = parser.parse_args()
     if options.throwing is None:
         options.throwing = options.programs // 2
+    if options.calling is None:
+        options.calling = options.programs // 2
     return options
 
 

@@ -53,11 +53,6 @@ HF_TXFUNC void reads_counter(unsigned long* p) noexcept {
     *p = __builtin_readcyclecounter();
 }
 
-HF_TXFUNC void allocates(long** p) noexcept {
-    // CHECK-DAG: calls.cpp:[[@LINE+1]]:{{.*}}error: volatile allocation by 'malloc'
-    *p = static_cast<long*>(std::malloc(64));
-}
-
 HF_TXFUNC void locks(pthread_mutex_t* m, long* p) noexcept {
     // CHECK-DAG: calls.cpp:[[@LINE+1]]:{{.*}}error: synchronisation by 'pthread_mutex_lock': take locks before calling the failure-atomic function
     pthread_mutex_lock(m);

@@ -6,7 +6,7 @@
 // 1. Every byte of the pool that is not fresh is read from a copy, stored or not. The copy is at an
 //    odd address, and spoilt as soon as it may be.
 // 2. The filter says of every other line that it may be in the buffer, whether it is or not.
-// 3. Where a store goes is another place each time, which is looked at when the next call comes.
+// 3. Where a store goes is spoilt, and is looked at when the next call comes.
 #pragma once
 
 #include "callees_model.hpp"
@@ -56,8 +56,6 @@ public:
         pending_ = {address, bytes};
         place_.fill(spoilt);
         auto* at_place = place_.data() + at % write_bytes_max;
-        for (std::size_t i = 0; i < bytes; ++i)
-            at_place[i] = value(static_cast<std::byte*>(address) + i);
         for (std::size_t i = 0; i < bytes; ++i) mark(static_cast<std::byte*>(address) + i);
         return at_place;
     }

@@ -82,8 +82,8 @@ int hf_redo_begin(const struct hf_txfunc* function, const void* packed_args) HF_
 void hf_redo_commit(void) HF_NOEXCEPT;
 void hf_redo_commit_or_throw(void);
 void hf_redo_abort(void) HF_NOEXCEPT;
-// Where to store 'bytes' bytes, all of them and before anything else is called; they hold what a load
-// from 'address' would see. Requires: 'bytes' <= 16.
+// Where to store 'bytes' bytes, all of them and before anything else is called; what stands there until
+// then says nothing. Requires: 'bytes' <= 16.
 void* hf_redo_write(void* address, uint64_t bytes) HF_NOEXCEPT;
 // Stores bytes from volatile memory; copies, as memmove does; fills.
 void hf_redo_put(void* to, const void* from, uint64_t bytes) HF_NOEXCEPT;

@@ -53,6 +53,9 @@ class moved final : public redo_program {
     void describe(hf::pool& p, hf::crash::state& s) override {
         const root* r = p.root<root>();
         s.add(r->count);
+        // A move reads what its section has stored just before, lines behind the first.
+        s.expect(r->count != 3 || r->many[moving / 2 + 1] == 101, "moved up with what was stored");
+        s.expect(r->count != 4 || r->many[moving / 2 - 3] == 102, "moved down the same");
         for (std::size_t w = 0; w <= moving; ++w) s.add(r->many[w]);
         reach_all(p, s);
     }

@@ -7,7 +7,9 @@ arrays of words that may be one or overlap, bytes of them, a ring of items (nest
 bit-fields, packed fields of several widths) reached by two pointers that may be one, fresh blocks, a
 slot whose type changes, and preserved volatile words; in loops whose indices and pointers change,
 branches, switches, early returns, recursion, copies and moves of constant and variable length. A throwing
-program, for engine redo, has exceptions besides: thrown anywhere, caught inside, thrown on, or leaving the section. A locking
+program, for engine redo, has exceptions besides: thrown anywhere, caught inside, thrown on, or leaving the section. A calling
+program, for engine redo, has those, and calls functions by their addresses: of tables that others might change, of virtual functions,
+of members. A locking
 program, for engine justdo, takes and releases locks inside, in every way that the standard library has.
 
 'features' says what a program contains, so that a test can see that the mix has not degenerated.
@@ -362,6 +364,50 @@ class ThrowingWriter(Writer):
         return f"try {{ {self.name}({arguments}); }} catch (const thrown&) {{ oracle::left_by_exception(); }}"
 
 
+class CallingWriter(ThrowingWriter):
+    """What is called is chosen when it is called. Helpers call each other through their table outside of loops
+    only: each may call all, as deep as 'depth' lets them."""
+    KIND = "calling"
+
+    def table_call(self, loops):
+        self.features.add("call by address")
+        arguments = f"{self.pick('a, b', 'b, a', 'a + 1, b')}, {self.pick('p, q', 'q, p', 'p->next, p')}, {self.operand(loops)}, DEPTH"
+        return self.pick(f"x += {self.name}_table[({self.value(loops)}) & 3]({arguments});",
+                         f"{{ helper_type* const f = {self.condition(loops)} ? {self.name}_table[x & 3] : twice; y ^= f({arguments}); }}",
+                         f"write_by({self.array()} + {self.number(14)}, {self.operand(loops)});")
+
+    def virtual_call(self, loops):
+        arguments = f"{self.array()} + {self.number(12)}, {self.pick('p', 'q', 'p->next')}, {self.operand(loops)}"
+        kind = self.pick("shared", "shared", "local", "member")
+        self.features.add("virtual call" if kind == "shared" else f"virtual call, {kind}")
+        if kind == "local":
+            return (f"{{ adder one; mover other; one.kept = {self.operand(loops)}; changer* const both[] = {{&one, &other}}; "
+                    f"x ^= both[({self.value(loops)}) & 1]->change({arguments}); }}")
+        if kind == "member":
+            return f"y += (changers[({self.operand(loops)}) % 3]->*members[x & 1])({arguments});"
+        return f"x += changers[({self.value(loops)}) % 3]->change({arguments});"
+
+    def by_address(self, loops):
+        # 'depth' counts as a loop of a helper.
+        return self.virtual_call(loops) if len(loops) > 1 or self.number(2) else self.table_call(loops)
+
+    SIMPLE = [*ThrowingWriter.SIMPLE, (by_address, 7)]
+
+    def helper_function(self, which):
+        text = super().helper_function(which)
+        self.made.append(f"{self.name}_helper{which}")
+        return text
+
+    def program(self):
+        self.made = []
+        text = super().program()
+        filled = (self.made + ["twice", "crossed", "links"])[:3] + ["quiet"]
+        table = f"extern helper_type* {self.name}_table[4];\n"
+        defined = f"helper_type* {self.name}_table[4] = {{{', '.join(filled)}}};\n"
+        where = text.index("SCENARIO(")
+        return table + text[:where] + defined + text[where:]
+
+
 class LockingWriter(Writer):
     """Each lock is taken in one place of the text: no order of calls takes one that is held."""
     KIND = "locking"
@@ -407,6 +453,75 @@ class LockingWriter(Writer):
         return text.replace("{\n    word y = x * 7;\n", "{\n    const std::unique_lock whole{locks()[0]};\n    word y = x * 7;\n")
 
 
+# What other files might change keeps the compiler from knowing what is called.
+CALLING_PRELUDE = """
+using helper_type = word(word*, word*, item*, item*, word, word);
+static word twice(word* a, word* b, item*, item* q, word x, word) {
+    q->d += *a * 2;
+    return b[x & 7];
+}
+static word crossed(word* a, word* b, item* p, item* q, word x, word) {
+    const word kept = a[1];
+    a[1] = b[2] + x;
+    p->a = q->a + static_cast<unsigned>(kept);
+    return a[1] ^ kept;
+}
+static word links(word* a, word*, item* p, item*, word x, word) {
+    item* const f = fresh_item(x);
+    if (f == nullptr) return 0;
+    f->next = p->next;
+    p->next = f;
+    f->many[x & 3] = *a;
+    return f->d;
+}
+static word quiet(word* a, word* b, item*, item*, word x, word) { return a[x & 7] + b[3]; }
+void (*write_by)(word*, word) = write_one;
+
+class changer {
+public:
+    virtual ~changer() = default;
+    virtual word change(word* a, item* p, word x) = 0;
+    virtual word other(word* a, item* p, word x) {
+        *a += x;
+        return *a ^ p->d;
+    }
+    word kept = 5;
+};
+class adder : public changer {
+public:
+    word change(word* a, item* p, word x) override {
+        a[x & 3] += p->d;
+        p->c = static_cast<unsigned short>(p->c + 1);
+        return other(a, p, kept);
+    }
+};
+class mover final : public changer {
+public:
+    word change(word* a, item* p, word x) override {
+        std::memmove(a + 1, a, 24);
+        p->many[x & 3] ^= a[1];
+        return changer::other(a + 2, p, x);
+    }
+    word other(word* a, item* p, word x) override {
+        p->next->t.w = a[1];
+        return a[x & 3] = p->t.w;
+    }
+};
+class thrower final : public adder {
+public:
+    word other(word* a, item* p, word x) override {
+        a[2] = p->d;
+        if (((p->d ^ x) & 7) == 3) throw thrown{a[2]};
+        return x;
+    }
+};
+static adder one_changer;
+static mover other_changer;
+static thrower throwing_changer;
+changer* changers[] = {&one_changer, &other_changer, &throwing_changer};
+word (changer::*members[])(word*, item*, word) = {&changer::change, &changer::other};
+"""
+
 LOCKING_PRELUDE = """#include <holdfast/lock.hpp>
 
 #include <mutex>
@@ -423,6 +538,7 @@ static hf::mutex* locks() { return static_cast<hf::mutex*>(oracle_place(3584)); 
 def write(seed, indices, writer=Writer):
     """The text of these programs as one file, and the features of each by name."""
     writers = [writer(seed, index) for index in indices]
-    text = f"// Seed {seed}, programs {indices[0]} to {indices[-1]}.\n{PRELUDE}{LOCKING_PRELUDE if writer is LockingWriter else ''}\n"
+    more = {LockingWriter: LOCKING_PRELUDE, CallingWriter: CALLING_PRELUDE}.get(writer, "")
+    text = f"// Seed {seed}, programs {indices[0]} to {indices[-1]}.\n{PRELUDE}{more}\n"
     text += "".join(w.program() for w in writers)
     return text, {w.name: sorted(w.features) for w in writers}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "analysis/CallReasons.h"
+
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Demangle/Demangle.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+std::string whyVolatileMemory(StringRef Name) {
+  bool Takes =
+      StringSwitch<bool>(Name)
+          .Cases("malloc", "calloc", "realloc", "reallocarray", true)
+          .Cases("aligned_alloc", "posix_memalign", "memalign", true)
+          .Cases("valloc", "strdup", "strndup", "__strdup", true)
+          .Default(Name.starts_with("_Znw") || Name.starts_with("_Zna"));
+  bool GivesBack =
+      Name == "free" || Name.starts_with("_Zdl") || Name.starts_with("_Zda");
+  std::string Demangled = demangle(Name);
+  std::string Written = "'" + StringRef(Demangled).split('(').first.str() + "'";
+  if (Takes)
+    return "volatile allocation by " + Written +
+           ": a crash takes that memory away, and not the pointers to it in "
+           "the pool; use hf::make or hf_alloc, and in a container "
+           "hf::allocator";
+  if (GivesBack)
+    return "volatile memory given back by " + Written +
+           ", which is not taken back with the section: use hf::destroy or "
+           "hf_free for blocks of the pool, and in a container hf::allocator";
+  return "";
+}
+
+std::string whyHidden(StringRef Name) {
+  std::string Pretty = "'" + demangle(Name) + "'";
+  if (Name.contains("_Rb_tree_") || Name.contains("15_List_node_base"))
+    return "call of " + Pretty +
+           ", by which libstdc++'s containers change their nodes out of sight: "
+           "include <holdfast/libstdcxx.hpp>, which has a body for it, build "
+           "with -stdlib=libc++, whose containers are all in headers, or use a "
+           "container of hf::structures";
+  return "call of " + Pretty +
+         ", whose body is not visible here: define it in a header, mark it "
+         "HF_PURE, or use link-time optimisation";
+}
+
+} // namespace holdfast
