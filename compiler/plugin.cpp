@@ -11,6 +11,7 @@
 // not inlined yet and the analysis sees accesses that the machine will not
 // make.
 #include "transform/Instrument.h"
+#include "transform/LazyMembers.h"
 #include "transform/MarkFunctions.h"
 #include "transform/RelocateAccesses.h"
 #include "transform/SplitCopies.h"
@@ -160,6 +161,7 @@ void registerPasses(PassBuilder &Builder) {
       [](ModulePassManager &Passes, OptimizationLevel) {
         if (Relocatable)
           Passes.addPass(SplitCopiesPass());
+        Passes.addPass(LazyMembersPass());
         Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         if (Trace)
           Passes.addPass(KeepUntracedApartPass());
@@ -182,6 +184,8 @@ void registerPasses(PassBuilder &Builder) {
          ArrayRef<PassBuilder::PipelineElement>) {
         if (Name == "holdfast-mark")
           Passes.addPass(MarkFunctionsPass(commandLineOptions()));
+        else if (Name == "holdfast-lazy-members")
+          Passes.addPass(LazyMembersPass());
         else if (Name == "holdfast-instrument")
           Passes.addPass(InstrumentPass());
         else if (Name == "holdfast-split-copies")

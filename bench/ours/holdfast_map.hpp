@@ -103,8 +103,8 @@ private:
         options.engines = engines_of_build();
         options.sections =
             given.sections_on_return ? durability::on_return : durability::by_next_section;
-        if constexpr (requires(Map& of) { of.rebuild(); })
-            options.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(); };
+        if constexpr (requires(Map& of, hf::pool& in) { of.rebuild(in); })
+            options.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
         options.seal = false; // nobody opens it again
         auto opened = hf::pool::open(file_.path(), options);
         if (!opened) give_up(opened.error().what());

@@ -37,6 +37,10 @@ inline constexpr llvm::StringLiteral LogAheadName = "hf_log_ahead";
 inline constexpr llvm::StringLiteral LogFreeName = "hf_log_free";
 inline constexpr llvm::StringLiteral LazyName = "hf_lazy";
 
+/// Called where the program tells of a member that recovery finds again
+/// (holdfast/derived.hpp). Nobody defines it (transform/LazyMembers.h).
+inline constexpr llvm::StringLiteral DerivedMemberName = "hf_derived_member";
+
 /// The runtime's function that is told of what the C library overwrites.
 inline constexpr llvm::StringLiteral LibraryOverwrite = "hf_c_overwrite";
 

@@ -13,7 +13,9 @@ config.test_source_root = os.path.dirname(__file__)
 config.environment["PATH"] = os.pathsep.join(
     [config.llvm_tools, config.bin_dir, os.environ["PATH"]])
 
-plugin = config.plugin
+# Mutants of the plugin are judged by the same tests, each in a place of its own (test/soundness/analysis_mutants.py).
+plugin = lit_config.params.get("plugin", config.plugin)
+config.test_exec_root = lit_config.params.get("exec_root", config.test_exec_root)
 config.substitutions += [
     # The passes alone, on IR.
     ("%hf_opt", f"opt -load {plugin} -load-pass-plugin={plugin} -S"),

@@ -8,6 +8,7 @@
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/derived.hpp>
 #include <holdfast/selective.hpp>
 
 namespace hf::selective {
@@ -38,6 +39,19 @@ const hf::engine* engine() noexcept {
 }
 
 } // namespace hf::selective
+
+namespace hf::derived::detail {
+namespace {
+const hf_arg root_pointer[] = {{0, 8, HF_ARG_POOL_POINTER}};
+/// For reports: recovery of this engine calls no function.
+const hf_txfunc rebuild{
+    HF_ABI_VERSION, 8, 1,      1, "hf::derived::recovery::rebuild", "holdfast/derived.hpp",
+    root_pointer,   1, nullptr};
+} // namespace
+
+finding::finding(const void* first) noexcept { hf_selective_begin(&rebuild, &first); }
+finding::~finding() { hf_selective_commit(); }
+} // namespace hf::derived::detail
 
 extern "C" {
 

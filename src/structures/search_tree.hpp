@@ -8,7 +8,8 @@
 //   (3) An operation takes the lock and calls one failure-atomic function, which searches and
 //       changes. The lock is held until that has returned (strong strict two-phase locking).
 //   (4) Parents, marks and the count follow from the children: rebuild() finds them again, so that engine
-//       selective need not log them (holdfast/selective.hpp).
+//       selective need not log them. Of parents and the count that is said once (tree_recovery), of marks,
+//       which each balance has its own of, where they are stored (holdfast/selective.hpp).
 //   (5) The lock shares no cache line with what a section stores to: it is never flushed.
 //
 // Source: Cormen, Leiserson, Rivest and Stein, chapters 12 and 13. Differs: children are numbered,
@@ -18,6 +19,7 @@
 #include <structures/namespace.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/derived.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
@@ -54,7 +56,7 @@ struct tree_root {
     /// Puts 'node' (null: nothing), with what is below it, where 'old' hangs.
     void transplant(tree_node* old, tree_node* node) noexcept {
         *link(old->parent, old->side()) = node;
-        if (node != nullptr) hf::lazy(node->parent) = old->parent;
+        if (node != nullptr) node->parent = old->parent;
     }
 
     /// Lets 'node' sink to 'side' of its child on the other side, which takes its place.
@@ -63,11 +65,17 @@ struct tree_root {
         tree_node* between = rising->child[side];
         transplant(node, rising);
         node->child[1 - side] = between;
-        if (between != nullptr) hf::lazy(between->parent) = node;
+        if (between != nullptr) between->parent = node;
         rising->child[side] = node;
-        hf::lazy(node->parent) = rising;
+        node->parent = rising;
     }
 };
+
+/// (4)
+template <class Balance>
+using tree_recovery = hf::derived::recovery<
+    hf::derived::links<&tree_root::top, &tree_node::child>, hf::derived::parent<&tree_node::parent>,
+    hf::derived::count<&tree_root::count>, hf::derived::also<Balance::restore>>;
 
 /// Lives in a pool, as its root or as a member of it. Zero-filled is a valid empty tree.
 ///
@@ -163,14 +171,14 @@ public:
     }
 
     /// Finds again what engine selective stores lazily (4), which others do not: for open_options::rebuild, while
-    /// nobody else has the tree. Trusts children as every operation does.
+    /// nobody else has the tree, which is in the pool 'in'. Trusts children as every operation does.
     ///
     /// Cost:     O(n).
     /// Ordering: 2 points.
-    void rebuild() noexcept
+    void rebuild(pool& in)
         requires hf::selective::chosen
     {
-        rebuilt(this);
+        tree_recovery<Balance>::rebuild_of(in, tree_);
     }
 
 private:
@@ -261,7 +269,7 @@ private:
         if (fresh == nullptr) return false;
         *in->tree_.link(at.parent, at.side) = fresh;
         Balance::inserted(in->tree_, fresh);
-        ++hf::lazy(in->tree_.count);
+        ++in->tree_.count;
         return true;
     }
 
@@ -278,21 +286,10 @@ private:
         const unsigned side = old->side();
         in->tree_.transplant(old, old->child[old->child[0] == nullptr ? 1 : 0]);
         Balance::erased(in->tree_, old->parent, side, old->mark);
-        --hf::lazy(in->tree_.count);
+        --in->tree_.count;
         if constexpr (value_apart) hf::destroy(value);
         hf::destroy(old);
         return true;
-    }
-
-    HF_TXFUNC static void rebuilt(search_tree* in) noexcept {
-        hf::lazy(in->tree_.count) = adopted(in->tree_.top, nullptr);
-        Balance::restore(in->tree_);
-    }
-    /// Tells what is below 'top' whose children they are; returns how many nodes that is.
-    static std::uint64_t adopted(tree_node* top, tree_node* parent) noexcept {
-        if (top == nullptr) return 0;
-        hf::lazy(top->parent) = parent;
-        return 1 + adopted(top->child[0], top) + adopted(top->child[1], top);
     }
 
     // The keys that a subtree may hold, without the bounds; null: no bound.

@@ -200,7 +200,7 @@ void open_and_play(const plan& given) {
         auto p = pool::open(path, s.options);
         if (p) {
             said->opened = true;
-            perform(*p, s.clobber, s.script, said->made);
+            perform(*p, s.engine, s.script, said->made);
         } else {
             said->code = p.error().code();
             copy_text(said->refusal, p.error().what());

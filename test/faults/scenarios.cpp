@@ -5,6 +5,7 @@
 #include <pool/header.hpp>
 
 #include <holdfast/clobber.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/undo.hpp>
 
 #include <fmt/format.h>
@@ -32,6 +33,15 @@ open_options usual() {
     return options;
 }
 
+/// Engine selective has what it stores lazily found again.
+open_options given_to(by engine, open_options options) {
+    if (engine == by::selective) {
+        options.engines = {selective::engine(), clobber::engine()};
+        options.rebuild = rebuild;
+    }
+    return options;
+}
+
 [[noreturn]] void give_up(const std::string& why) {
     std::fprintf(stderr, "faults: cannot prepare: %s\n", why.c_str());
     ::_exit(2);
@@ -46,14 +56,14 @@ void killed(const std::function<void()>& body) {
     if (!WIFSIGNALED(how) || WTERMSIG(how) != SIGKILL) give_up("the child was not killed");
 }
 
-origin made_by(const std::string& path, const open_options& options, bool clobber,
+origin made_by(const std::string& path, const open_options& options, by engine,
                std::string_view script) {
     ::unlink(path.c_str());
     const int how = in_child([&] {
         progress came;
         auto p = pool::open(path, options);
         if (!p) give_up(p.error().what());
-        perform(*p, clobber, script, came);
+        perform(*p, engine, script, came);
         for (std::size_t i = 0; i < script.size(); ++i)
             if (came.operations[i] != outcome::done)
                 give_up(fmt::format("operation {}", script[i]));
@@ -69,9 +79,9 @@ origin made_by(const std::string& path, const open_options& options, bool clobbe
 }
 
 /// Two sections of two threads, both cut short: a renumbering or a pop, and a push.
-origin with_pending(const std::string& path, const open_options& options, bool clobber,
+origin with_pending(const std::string& path, const open_options& options, by engine,
                     char operation) {
-    origin made = made_by(path, options, clobber, "Rppqs");
+    origin made = made_by(path, options, engine, "Rppqs");
     put_in_place(made, path);
     killed([&] {
         auto p = pool::open(path, options);
@@ -79,14 +89,14 @@ origin with_pending(const std::string& path, const open_options& options, bool c
         std::thread other{[&] {
             wait_at_the_end = true;
             steps_left = 3;
-            push(clobber, &w->lists[1]);
+            push(engine, &w->lists[1]);
         }};
         while (!one_waits) std::this_thread::yield();
         steps_left = operation == 'n' ? 500 : 4;
-        if (operation == 'n') renumber(clobber, w);
-        else pop(clobber, &w->lists[0]);
+        if (operation == 'n') renumber(engine, w);
+        else pop(engine, &w->lists[0]);
     });
-    if (clobber) {
+    if (engine == by::clobber) { // it completes them
         ++made.holds.list_count[1];
         if (operation == 'n') ++made.holds.version;
         else --made.holds.list_count[0];
@@ -121,6 +131,45 @@ std::vector<scenario> refusals(const origin& clean, const origin& pending) {
     add("truncated", edited(clean, [](std::string& b) { b.resize(100'000); }), errc::truncated);
     add("zeros", edited(clean, [](std::string& b) { b.assign(b.size(), '\0'); }), errc::not_a_pool);
     add("damaged", edited(clean, [](std::string& b) { b[100] = b[4196] = 'x'; }), errc::corrupt);
+    return all;
+}
+
+/// What a section's engine has to do with: everything, and what a kill leaves of it.
+std::vector<scenario> work_of(by engine, const std::string& path, const origin& clean,
+                              const origin& full) {
+    std::vector<scenario> all;
+    const auto add = [&](scenario one) { all.push_back(std::move(one)); };
+    const open_options plain = given_to(engine, usual());
+    // Left open, a pool's bytes are put into another file: a copy.
+    open_options pending_plain = plain, pmem = plain, small = plain;
+    pending_plain.salvage = true;
+    pmem.mode = mode::pmem;
+    small.max_bytes = small.create_bytes; // cannot grow: allocations find the pool full
+    open_options pending_in_pmem = pmem;
+    pending_in_pmem.salvage = true;
+    const origin nothing;
+    const std::string suffix = engine == by::clobber ? "_clobber"
+                               : engine == by::undo  ? "_undo"
+                                                     : "_selective";
+    add({"work" + suffix, nothing, plain, engine, medium::tmpfs, everything});
+    add({"work_pmem" + suffix, clean, pmem, engine, medium::tmpfs, everything});
+    // Engine clobber must complete a section, and could not without room for its log.
+    add({"work_full" + suffix, nothing, small, engine, medium::tmpfs,
+         engine == by::clobber ? "Rphplhaqfo" : "Rphplhaqfon"});
+    add({"grow" + suffix, clean, plain, engine, medium::tmpfs, filling, errc::ok, true});
+    add({"grow_disk" + suffix, clean, plain, engine, medium::disk, filling, errc::ok, true});
+    add({"grow_slab" + suffix, full, plain, engine, medium::tmpfs, "Rausuqp", errc::ok, true});
+    add({"grow_slab_disk" + suffix, full, plain, engine, medium::disk, "Rausuqp", errc::ok, true});
+    add({"grow_dax" + suffix, clean, pmem, engine, medium::dax, filling});
+    for (const char operation : {'o', 'n'}) {
+        const std::string of = operation == 'o' ? "pending_pop" : "pending_renumber";
+        const origin pending = with_pending(path, plain, engine, operation);
+        add({of + suffix, pending, pending_plain, engine, medium::tmpfs, "Rp", errc::ok, true});
+        if (operation == 'n')
+            add({of + "_disk" + suffix, pending, pending_plain, engine, medium::disk, "Rp"});
+    }
+    add({"pending_pmem" + suffix, with_pending(path, pmem, engine, 'n'), pending_in_pmem, engine,
+         medium::tmpfs, "Rp"});
     return all;
 }
 
@@ -165,66 +214,41 @@ std::vector<scenario> all_scenarios(const std::string& path) {
     std::vector<scenario> all;
     const auto add = [&](scenario one) { all.push_back(std::move(one)); };
     const open_options plain = usual();
-    // Left open, a pool's bytes are put into another file: a copy.
-    open_options pending_plain = plain, pending_in_pmem = plain;
-    pending_plain.salvage = pending_in_pmem.salvage = true;
-    pending_in_pmem.mode = mode::pmem;
-    open_options pmem = plain, always_new = plain, prefault = plain, small = plain,
-                 unsealed = plain, power = plain;
+    open_options pmem = plain, always_new = plain, prefault = plain, unsealed = plain,
+                 power = plain;
     pmem.mode = mode::pmem;
     always_new.creation = create::always_new;
     prefault.prefault = true;
     unsealed.seal = false;
     power.mode = mode::power;
-    small.max_bytes = small.create_bytes; // cannot grow: allocations find the pool full
 
     const origin nothing;
-    const origin clean = made_by(path, plain, true, "Rppqnsl");
+    const origin clean = made_by(path, plain, by::clobber, "Rppqnsl");
     // No chunk is free: the first slab that is needed makes it grow, and stands where the seal was.
-    const origin full = made_by(path, plain, true, "Rpnsthll");
-    origin holed = made_by(path, unsealed, true, "Rppq");
+    const origin full = made_by(path, plain, by::clobber, "Rpnsthll");
+    origin holed = made_by(path, unsealed, by::clobber, "Rppq");
     holed.with_hole = true;
 
-    add({"create", nothing, plain, true, medium::tmpfs, "Rp", errc::ok, true});
-    add({"create_disk", nothing, always_new, true, medium::disk, "Rp", errc::ok, true});
-    add({"create_dax", nothing, pmem, true, medium::dax, "Rp", errc::ok, true});
-    add({"create_named", nothing, always_new, true, medium::named, "Rp", errc::ok, true});
-    add({"create_linked", nothing, plain, true, medium::linked, "Rp", errc::ok, true});
-    add({"create_prefault", nothing, prefault, true, medium::tmpfs, "R"});
-    add({"power_create", nothing, power, true, medium::disk, "Rp", errc::ok, true});
-    add({"power_create_named", nothing, power, true, medium::named, "Rp", errc::ok, true});
-    add({"power_open", clean, power, true, medium::disk, "Rpo", errc::ok, true});
-    add({"open", clean, plain, true, medium::tmpfs, "Rp", errc::ok, true});
-    add({"open_disk", clean, plain, true, medium::disk, "Rp", errc::ok, true});
-    add({"open_and_die", clean, plain, true, medium::tmpfs, "RpK"});
-    add({"create_and_die", nothing, plain, true, medium::tmpfs, "RpK"});
-    add({"open_pmem", clean, pmem, true, medium::tmpfs, "Rp"});
-    add({"open_holes", holed, plain, true, medium::disk, "Rp", errc::ok, true});
-    for (const bool clobber : {true, false}) {
-        const std::string suffix = clobber ? "_clobber" : "_undo";
-        add({"work" + suffix, nothing, plain, clobber, medium::tmpfs, everything});
-        add({"work_pmem" + suffix, clean, pmem, clobber, medium::tmpfs, everything});
-        // Engine clobber must complete a section, and could not without room for its log.
-        add({"work_full" + suffix, nothing, small, clobber, medium::tmpfs,
-             clobber ? "Rphplhaqfo" : "Rphplhaqfon"});
-        add({"grow" + suffix, clean, plain, clobber, medium::tmpfs, filling, errc::ok, true});
-        add({"grow_disk" + suffix, clean, plain, clobber, medium::disk, filling, errc::ok, true});
-        add({"grow_slab" + suffix, full, plain, clobber, medium::tmpfs, "Rausuqp", errc::ok, true});
-        add({"grow_slab_disk" + suffix, full, plain, clobber, medium::disk, "Rausuqp", errc::ok,
-             true});
-        add({"grow_dax" + suffix, clean, pmem, clobber, medium::dax, filling});
-        for (const char operation : {'o', 'n'}) {
-            const std::string of = operation == 'o' ? "pending_pop" : "pending_renumber";
-            const origin pending = with_pending(path, plain, clobber, operation);
-            add({of + suffix, pending, pending_plain, clobber, medium::tmpfs, "Rp", errc::ok,
-                 true});
-            if (operation == 'n')
-                add({of + "_disk" + suffix, pending, pending_plain, clobber, medium::disk, "Rp"});
-        }
-        add({"pending_pmem" + suffix, with_pending(path, pmem, clobber, 'n'), pending_in_pmem,
-             clobber, medium::tmpfs, "Rp"});
-    }
-    const origin pending = with_pending(path, plain, true, 'o');
+    add({"create", nothing, plain, by::clobber, medium::tmpfs, "Rp", errc::ok, true});
+    add({"create_disk", nothing, always_new, by::clobber, medium::disk, "Rp", errc::ok, true});
+    add({"create_dax", nothing, pmem, by::clobber, medium::dax, "Rp", errc::ok, true});
+    add({"create_named", nothing, always_new, by::clobber, medium::named, "Rp", errc::ok, true});
+    add({"create_linked", nothing, plain, by::clobber, medium::linked, "Rp", errc::ok, true});
+    add({"create_prefault", nothing, prefault, by::clobber, medium::tmpfs, "R"});
+    add({"power_create", nothing, power, by::clobber, medium::disk, "Rp", errc::ok, true});
+    add({"power_create_named", nothing, power, by::clobber, medium::named, "Rp", errc::ok, true});
+    add({"power_open", clean, power, by::clobber, medium::disk, "Rpo", errc::ok, true});
+    add({"power_open_selective", clean, given_to(by::selective, power), by::selective, medium::disk,
+         "Rpo", errc::ok, true});
+    add({"open", clean, plain, by::clobber, medium::tmpfs, "Rp", errc::ok, true});
+    add({"open_disk", clean, plain, by::clobber, medium::disk, "Rp", errc::ok, true});
+    add({"open_and_die", clean, plain, by::clobber, medium::tmpfs, "RpK"});
+    add({"create_and_die", nothing, plain, by::clobber, medium::tmpfs, "RpK"});
+    add({"open_pmem", clean, pmem, by::clobber, medium::tmpfs, "Rp"});
+    add({"open_holes", holed, plain, by::clobber, medium::disk, "Rp", errc::ok, true});
+    for (const by engine : {by::clobber, by::undo, by::selective})
+        for (scenario& one : work_of(engine, path, clean, full)) add(std::move(one));
+    const origin pending = with_pending(path, plain, by::clobber, 'o');
     for (scenario& one : refusals(clean, pending)) add(std::move(one));
     return all;
 }

@@ -27,7 +27,7 @@ struct scenario {
     std::string name;
     origin from;
     open_options options;
-    bool clobber = true;
+    by engine = by::clobber;
     medium on = medium::tmpfs;
     std::string_view script;
     errc refused_with = errc::ok; // what opening says even without a fault

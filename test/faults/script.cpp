@@ -37,7 +37,7 @@ void apply(char operation, model& m) {
 
 class player {
 public:
-    player(pool& in, bool clobber, progress& made) : in_(in), clobber_(clobber), made_(made) {}
+    player(pool& in, by engine, progress& made) : in_(in), engine_(engine), made_(made) {}
 
     outcome play(char operation) {
         if (operation == 'R') return all((w_ = in_.root<world>()) != nullptr);
@@ -48,12 +48,12 @@ public:
         case 'Q': return pushed_elsewhere();
         case 'o':
             if (w_->lists[0].count == 0) return outcome::refused;
-            pop(clobber_, &w_->lists[0]);
+            pop(engine_, &w_->lists[0]);
             return outcome::done;
-        case 'n': renumber(clobber_, w_); return outcome::done;
+        case 'n': renumber(engine_, w_); return outcome::done;
         case 'd':
             if (w_->blob_count == 0) return outcome::refused;
-            drop(clobber_, w_);
+            drop(engine_, w_);
             return outcome::done;
         case 'a': return all((loose_ = hf_alloc(loose_bytes)) != nullptr);
         case 'f':
@@ -70,7 +70,7 @@ public:
         return with_staged(bytes, [&](void* blob) {
             std::memset(blob, static_cast<int>(w_->blob_count + 1), bytes);
             stage_persist(in_, blob, bytes);
-            adopt(clobber_, w_, blob, bytes);
+            adopt(engine_, w_, blob, bytes);
         });
     }
 
@@ -79,7 +79,7 @@ private:
 
     outcome pushed(list& l) {
         const std::uint64_t before = l.count;
-        push(clobber_, &l);
+        push(engine_, &l);
         return all(l.count == before + 1);
     }
 
@@ -113,7 +113,7 @@ private:
     }
 
     pool& in_;
-    bool clobber_;
+    by engine_;
     progress& made_;
     world* w_ = nullptr;
     void* loose_ = nullptr;
@@ -149,8 +149,8 @@ model replay(model m, std::string_view script, const progress& made, bool begun_
     return m;
 }
 
-void perform(pool& in, bool clobber, std::string_view script, progress& made) {
-    player plays{in, clobber, made};
+void perform(pool& in, by engine, std::string_view script, progress& made) {
+    player plays{in, engine, made};
     for (std::size_t i = 0; i < script.size(); ++i) {
         made.operations[i] = outcome::begun;
         made.operations[i] = plays.play(script[i]);

@@ -9,6 +9,8 @@
 //   K the process is killed
 #pragma once
 
+#include "world.hpp"
+
 #include <holdfast/pool.hpp>
 
 #include <array>
@@ -41,7 +43,7 @@ struct model {
 model replay(model start, std::string_view script, const progress& made, bool begun_too);
 
 /// Runs the operations. Allocates nothing of its own.
-void perform(pool& in, bool clobber, std::string_view script, progress& made);
+void perform(pool& in, by engine, std::string_view script, progress& made);
 
 /// Reads what the pool holds, the allocator's account included. Null when every value, text and
 /// byte is whole and no block is lost or leaked, else what is wrong.

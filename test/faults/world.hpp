@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What the scenarios keep in their pools, and the sections that change it: as the compiler plugin
-// would instrument them, written by hand for both engines. Every section copes with an allocation
-// that finds no room by changing nothing.
+// would instrument them, written by hand for each engine. Every section copes with an allocation
+// that finds no room by changing nothing. With engine selective the sums follow from the lists, and an
+// adopted blob's slot is free.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -51,12 +52,28 @@ inline void step() {
     for (;;) ::pause();
 }
 
-template <bool Clobber, class T> void store_over_input(T* to, T value) {
+enum class by : std::uint8_t { clobber, undo, selective };
+
+template <class T> void store_between_steps(T* to, T value,
+                                            void (*note)(const void*, std::uint64_t)) {
     step();
-    if (Clobber) hf_clobber_log(to, sizeof(T));
-    else hf_undo_log(to, sizeof(T));
+    note(to, sizeof(T));
     *const_cast<volatile T*>(to) = value;
     step();
+}
+template <by Engine> constexpr auto logs = Engine == by::clobber ? hf_clobber_log
+                                           : Engine == by::undo  ? hf_undo_log
+                                                                 : hf_selective_log;
+template <by Engine, class T> void store_over_input(T* to, T value) {
+    store_between_steps(to, value, logs<Engine>);
+}
+/// To what rebuild() finds again.
+template <by Engine, class T> void store_derived(T* to, T value) {
+    store_between_steps(to, value, Engine == by::selective ? hf_lazy : logs<Engine>);
+}
+/// To what nobody reads if the section has not happened.
+template <by Engine, class T> void store_in_free_slot(T* to, T value) {
+    store_between_steps(to, value, Engine == by::selective ? hf_log_free : logs<Engine>);
 }
 template <class T> void store_fresh(T* to, T value) {
     hf_note_store(to, sizeof(T));
@@ -67,7 +84,7 @@ struct push_args {
     list* l;
     const char* text;
 };
-template <bool Clobber> void push_body(const push_args& a) {
+template <by Engine> void push_body(const push_args& a) {
     const char* text = vlog_preserve(a.text, sizeof(node::text));
     auto* n = static_cast<node*>(hf_alloc(sizeof(node)));
     if (n == nullptr) return;
@@ -75,25 +92,25 @@ template <bool Clobber> void push_body(const push_args& a) {
     store_fresh(&n->value, a.l->count + 1);
     hf_note_store(n->text, sizeof n->text);
     std::memcpy(n->text, text, sizeof n->text);
-    store_over_input<Clobber>(&a.l->head, n);
-    store_over_input<Clobber>(&a.l->count, a.l->count + 1);
-    store_over_input<Clobber>(&a.l->sum, a.l->sum + a.l->count);
+    store_over_input<Engine>(&a.l->head, n);
+    store_over_input<Engine>(&a.l->count, a.l->count + 1);
+    store_derived<Engine>(&a.l->sum, a.l->sum + a.l->count);
 }
 
-template <bool Clobber> void pop_body(list* const& l) {
+template <by Engine> void pop_body(list* const& l) {
     node* n = l->head;
     if (n == nullptr) return;
-    store_over_input<Clobber>(&l->count, l->count - 1);
-    store_over_input<Clobber>(&l->sum, l->sum - n->value);
-    store_over_input<Clobber>(&l->head, n->next);
+    store_over_input<Engine>(&l->count, l->count - 1);
+    store_derived<Engine>(&l->sum, l->sum - n->value);
+    store_over_input<Engine>(&l->head, n->next);
     hf_free(n);
     step();
 }
 
-template <bool Clobber> void renumber_body(world* const& w) {
+template <by Engine> void renumber_body(world* const& w) {
     for (std::uint64_t i = 0; i < numbers_count; ++i)
-        store_over_input<Clobber>(&w->numbers[i], w->numbers[i] + i + 1);
-    store_over_input<Clobber>(&w->version, w->version + 1);
+        store_over_input<Engine>(&w->numbers[i], w->numbers[i] + i + 1);
+    store_over_input<Engine>(&w->version, w->version + 1);
 }
 
 struct adopt_args {
@@ -101,18 +118,18 @@ struct adopt_args {
     unsigned char* blob;
     std::uint64_t bytes;
 };
-template <bool Clobber> void adopt_body(const adopt_args& a) {
+template <by Engine> void adopt_body(const adopt_args& a) {
     const std::uint64_t i = a.w->blob_count;
     hf_adopt(a.blob);
-    store_over_input<Clobber>(&a.w->blobs[i], a.blob);
-    store_over_input<Clobber>(&a.w->blob_bytes[i], a.bytes);
-    store_over_input<Clobber>(&a.w->blob_count, i + 1);
+    store_in_free_slot<Engine>(&a.w->blobs[i], a.blob);
+    store_in_free_slot<Engine>(&a.w->blob_bytes[i], a.bytes);
+    store_over_input<Engine>(&a.w->blob_count, i + 1);
 }
 
-template <bool Clobber> void drop_body(world* const& w) {
+template <by Engine> void drop_body(world* const& w) {
     const std::uint64_t i = w->blob_count - 1;
     hf_free(w->blobs[i]);
-    store_over_input<Clobber>(&w->blob_count, i);
+    store_over_input<Engine>(&w->blob_count, i);
 }
 
 template <class Args, void Body(const Args&)> void again(const void* packed) {
@@ -129,7 +146,7 @@ inline const hf_txfunc push_desc{HF_ABI_VERSION,
                                  "world.hpp",
                                  list_schema,
                                  2,
-                                 again<push_args, push_body<true>>};
+                                 again<push_args, push_body<by::clobber>>};
 inline const hf_txfunc pop_desc{HF_ABI_VERSION,
                                 sizeof(list*),
                                 2002,
@@ -138,7 +155,7 @@ inline const hf_txfunc pop_desc{HF_ABI_VERSION,
                                 "world.hpp",
                                 list_schema,
                                 1,
-                                again<list*, pop_body<true>>};
+                                again<list*, pop_body<by::clobber>>};
 inline const hf_txfunc renumber_desc{HF_ABI_VERSION,
                                      sizeof(world*),
                                      2003,
@@ -147,7 +164,7 @@ inline const hf_txfunc renumber_desc{HF_ABI_VERSION,
                                      "world.hpp",
                                      list_schema,
                                      1,
-                                     again<world*, renumber_body<true>>};
+                                     again<world*, renumber_body<by::clobber>>};
 inline const hf_txfunc adopt_desc{HF_ABI_VERSION,
                                   sizeof(adopt_args),
                                   2004,
@@ -156,7 +173,7 @@ inline const hf_txfunc adopt_desc{HF_ABI_VERSION,
                                   "world.hpp",
                                   adopt_schema,
                                   3,
-                                  again<adopt_args, adopt_body<true>>};
+                                  again<adopt_args, adopt_body<by::clobber>>};
 inline const hf_txfunc drop_desc{HF_ABI_VERSION,
                                  sizeof(world*),
                                  2005,
@@ -165,19 +182,25 @@ inline const hf_txfunc drop_desc{HF_ABI_VERSION,
                                  "world.hpp",
                                  list_schema,
                                  1,
-                                 again<world*, drop_body<true>>};
+                                 again<world*, drop_body<by::clobber>>};
 
 /// Runs a section of the engine asked for.
-template <class Args, void Clobbering(const Args&), void Undoing(const Args&)>
-void in_section(bool clobber, const hf_txfunc& function, const Args& args) {
-    if (clobber) {
+template <class Args, void Clobbering(const Args&), void Undoing(const Args&),
+          void Selecting(const Args&)>
+void in_section(by engine, const hf_txfunc& function, const Args& args) {
+    switch (engine) {
+    case by::clobber:
         hf_clobber_begin(&function, &args);
         Clobbering(args);
-        hf_clobber_commit();
-    } else {
+        return hf_clobber_commit();
+    case by::undo:
         hf_undo_begin(&function, &args);
         Undoing(args);
-        hf_undo_commit();
+        return hf_undo_commit();
+    case by::selective:
+        hf_selective_begin(&function, &args);
+        Selecting(args);
+        return hf_selective_commit();
     }
 }
 
@@ -185,23 +208,41 @@ inline void text_of(std::uint64_t value, char (&text)[sizeof(node::text)]) {
     for (std::size_t i = 0; i < sizeof text; ++i)
         text[i] = static_cast<char>('a' + (value + i) % 26);
 }
-inline void push(bool clobber, list* l) {
+inline void push(by engine, list* l) {
     char text[sizeof(node::text)];
     text_of(l->count + 1, text);
-    in_section<push_args, push_body<true>, push_body<false>>(clobber, push_desc, {l, text});
+    in_section<push_args, push_body<by::clobber>, push_body<by::undo>, push_body<by::selective>>(
+        engine, push_desc, {l, text});
 }
-inline void pop(bool clobber, list* l) {
-    in_section<list*, pop_body<true>, pop_body<false>>(clobber, pop_desc, l);
+inline void pop(by engine, list* l) {
+    in_section<list*, pop_body<by::clobber>, pop_body<by::undo>, pop_body<by::selective>>(
+        engine, pop_desc, l);
 }
-inline void renumber(bool clobber, world* w) {
-    in_section<world*, renumber_body<true>, renumber_body<false>>(clobber, renumber_desc, w);
+inline void renumber(by engine, world* w) {
+    in_section<world*, renumber_body<by::clobber>, renumber_body<by::undo>,
+               renumber_body<by::selective>>(engine, renumber_desc, w);
 }
-inline void adopt(bool clobber, world* w, void* blob, std::uint64_t bytes) {
-    in_section<adopt_args, adopt_body<true>, adopt_body<false>>(
-        clobber, adopt_desc, {w, static_cast<unsigned char*>(blob), bytes});
+inline void adopt(by engine, world* w, void* blob, std::uint64_t bytes) {
+    in_section<adopt_args, adopt_body<by::clobber>, adopt_body<by::undo>,
+               adopt_body<by::selective>>(engine, adopt_desc,
+                                          {w, static_cast<unsigned char*>(blob), bytes});
 }
-inline void drop(bool clobber, world* w) {
-    in_section<world*, drop_body<true>, drop_body<false>>(clobber, drop_desc, w);
+inline void drop(by engine, world* w) {
+    in_section<world*, drop_body<by::clobber>, drop_body<by::undo>, drop_body<by::selective>>(
+        engine, drop_desc, w);
+}
+/// Finds the sums again: for open_options::rebuild.
+inline void rebuild(pool& in) {
+    world* const w = in.root<world>();
+    if (w == nullptr) return;
+    hf_selective_begin(&renumber_desc, &w);
+    for (list& l : w->lists) {
+        std::uint64_t sum = 0;
+        for (const node* n = l.head; n != nullptr; n = n->next) sum += n->value;
+        hf_lazy(&l.sum, sizeof l.sum);
+        l.sum = sum;
+    }
+    hf_selective_commit();
 }
 inline const bool registered = (hf_txfunc_register(&push_desc), hf_txfunc_register(&pop_desc),
                                 hf_txfunc_register(&renumber_desc), hf_txfunc_register(&adopt_desc),

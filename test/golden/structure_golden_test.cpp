@@ -61,8 +61,8 @@ template <class F> std::string measured(std::string_view mode, std::string_view 
 
 /// What the structure stores lazily with engine selective, it can find again.
 template <class Map> std::function<void(hf::pool&)> rebuild_of() {
-    if constexpr (requires(Map& of) { of.rebuild(); })
-        return [](hf::pool& p) { p.root<Map>()->rebuild(); };
+    if constexpr (requires(Map& of, hf::pool& in) { of.rebuild(in); })
+        return [](hf::pool& p) { p.root<Map>()->rebuild(p); };
     else return nullptr;
 }
 

@@ -63,8 +63,8 @@ public:
         o.layout = "kill-map/1";
         o.create_bytes = round % 2 == 0 ? 1 << 20 : 8 << 20; // the small one grows under fire
         o.max_bytes = 64 << 20;
-        if constexpr (hf::selective::chosen && requires(Map& of) { of.rebuild(); })
-            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(); };
+        if constexpr (hf::selective::chosen && requires(Map& of, hf::pool& in) { of.rebuild(in); })
+            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
     }
     void prepare(hf::pool&, journal&) override {}
     [[noreturn]] void run(hf::pool& pool, journal& log, unsigned thread) override;

@@ -8,7 +8,8 @@ clobber, or the one it names. Its objects are
 compiled by the build's own commands and the plugin is linked from them and the others as they are. The
 adversarial functions (compiler/test/oracle/adversarial.cpp) judge first, at several levels, then 100
 random programs; --all runs both, always, and tells who rejects what. Before all others comes the one
-function that a mutant names ("by"), compiled alone, which takes a third of the time. The true plugin comes
+function that a mutant names ("by"), compiled alone, which takes a third of the time. What changes no log is
+judged by the test of the compiler that a mutant names ("lit", a file in compiler/test). The true plugin comes
 first: with it nothing may fail.
 
 What all mutants have in common is made once: LLVM's headers are parsed once for all sources, the
@@ -36,6 +37,7 @@ RANDOM_BUILDS = {"clobber": ["clobber-O2", "clobber-O1"], "redo": ["redo-O2", "r
 ORACLES = {"justdo": "justdo_oracle.cpp", "ido": "justdo_oracle.cpp"}  # of the others oracle.cpp
 PLUGIN_FOLDERS = ("compiler/analysis", "compiler/transform")
 DEFINITIONS = {"justdo": ["-DORACLE_FRAMES"], "ido": ["-DORACLE_FRAMES"]}
+LIT = pathlib.Path("/usr/lib/llvm-19/build/utils/lit/lit.py")
 RESUMED = [ROOT / "test/stepping/locks.cpp", ROOT / "test/stepping/recursion.cpp"]
 SOURCES = {"justdo": RESUMED, "ido": RESUMED, "redo": [ORACLE / "indirect.cpp"]}  # besides adversarial.cpp
 # A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
@@ -168,10 +170,20 @@ class Judge:
                     "--builds", *RANDOM_BUILDS[engine], "--jobs", 1, "--seconds", 3 * PROCESSOR_SECONDS, *([] if self.options.all else ["--stop-at-first"])])
         return len(set(re.findall(r"^FAIL (\S+)", done.stdout, re.M)))  # "?": what ended otherwise
 
+    def lit(self, test, plugin, directory):
+        """The test's name if it fails."""
+        done = run([sys.executable, LIT, "--param", f"plugin={plugin}", "--param", f"exec_root={directory}",
+                    self.build / "compiler/test", "--filter", re.escape(test) + "$"], COMPILER_SECONDS)
+        if not re.search(r"^(  )?(Passed|Failed) *: *1 ", done.stdout, re.M):
+            raise RuntimeError(f"not one test is called {test}:\n{done.stdout}{done.stderr}")
+        return {test: "lit"} if done.returncode != 0 else {}
+
     def judge(self, number, mutant):
         directory = self.work / f"{number:02}"
         directory.mkdir(exist_ok=True)
         plugin = self.make_plugin(mutant, directory)
+        if "lit" in mutant:
+            return mutant, self.lit(mutant["lit"], plugin, directory), 0
         engine = mutant.get("engine", "clobber")
         oracle = self.make_oracle(mutant, directory, engine)
         functions = self.adversarial(plugin, oracle, directory, engine, mutant.get("by"))
@@ -180,7 +192,12 @@ class Judge:
             programs = self.random(plugin, directory, engine)
         return mutant, functions, programs
 
-    def check_true_plugin(self, engines):
+    def check_true_plugin(self, engines, lit_tests):
+        for number, test in enumerate(lit_tests):
+            directory = self.work / f"true-lit-{number}"
+            directory.mkdir(exist_ok=True)
+            if self.lit(test, self.plugin, directory):
+                raise RuntimeError(f"the true plugin fails {test}")
         for engine in engines:
             directory = self.work / f"true-{engine}"
             directory.mkdir(exist_ok=True)
@@ -216,11 +233,11 @@ def main():
     mutants = [m for m in json.loads((HERE / "analysis_mutants.json").read_text())
                if not options.only or options.only in m["name"]]
     judge = Judge(options)
-    engines = sorted({m.get("engine", "clobber") for m in mutants})
+    engines = sorted({m.get("engine", "clobber") for m in mutants if "lit" not in m})
     judge.parse(engines)
     judge.precompile(sorted({p["file"] for m in mutants for p in [m, *m.get("more", [])]
                              if p["file"].startswith(PLUGIN_FOLDERS)}))
-    judge.check_true_plugin(engines)
+    judge.check_true_plugin(engines, sorted({m["lit"] for m in mutants if "lit" in m}))
     missed, account = 0, []
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
         jobs = [pool.submit(judge.judge, number, mutant) for number, mutant in enumerate(mutants)]

@@ -29,7 +29,7 @@ LEVEL = {"base": 0, "trace": 1, "persist": 2, "power": 2.5, "pool": 3, "alloc": 
          "check": 12}        # for tests: no module may include it
 PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "libstdcxx": "section",
-          "clobber": "clobber", "undo": "undo", "selective": "selective", "redo": "redo", "justdo": "justdo", "mod": "mod", "simpo": "simpo", "engines": "engines", "holdfast": "c",
+          "clobber": "clobber", "undo": "undo", "selective": "selective", "derived": "selective", "redo": "redo", "justdo": "justdo", "mod": "mod", "simpo": "simpo", "engines": "engines", "holdfast": "c",
           "mod.h": "c", "mark": "base", "crash": "crash"}
 
 

@@ -52,10 +52,51 @@ done:
   ret void
 }
 
+; Where there is a parent nothing links: where there is none, what is linked is linked elsewhere.
+define void @of_none(ptr %p, ptr %c, i64 %side) #0 {
+  %parent = getelementptr %node, ptr %c, i64 0, i32 2
+  store ptr %p, ptr %parent
+  %top = icmp eq ptr %p, null
+  br i1 %top, label %above, label %done
+above:
+  %link = getelementptr ptr, ptr %p, i64 %side
+  store ptr %c, ptr %link
+  br label %done
+done:
+  ret void
+}
+
+; What is linked in the next iteration is another one.
+define void @next_one(ptr %p, ptr %a, ptr %b, i64 %side) #0 {
+  br label %loop
+loop:
+  %c = phi ptr [ %a, %0 ], [ %b, %back ]
+  %first = phi i1 [ true, %0 ], [ false, %back ]
+  br i1 %first, label %set, label %linked
+set:
+  %parent = getelementptr %node, ptr %c, i64 0, i32 2
+  store ptr %p, ptr %parent
+  br label %back
+back:
+  br label %loop
+linked:
+  %link = getelementptr ptr, ptr %p, i64 %side
+  store ptr %c, ptr %link
+  ret void
+}
+
 ; Another object is linked, or from another.
 define void @others(ptr %p, ptr %q, ptr %c, ptr %d, i64 %side) #0 {
   %one = getelementptr ptr, ptr %p, i64 %side
   store ptr %d, ptr %one
+  %other = getelementptr ptr, ptr %q, i64 %side
+  store ptr %c, ptr %other
+  %parent = getelementptr %node, ptr %c, i64 0, i32 2
+  store ptr %p, ptr %parent
+  ret void
+}
+
+define void @from_another(ptr %p, ptr %q, ptr %c, i64 %side) #0 {
   %other = getelementptr ptr, ptr %q, i64 %side
   store ptr %c, ptr %other
   %parent = getelementptr %node, ptr %c, i64 0, i32 2

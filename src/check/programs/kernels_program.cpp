@@ -2,9 +2,12 @@
 //
 // The kernels of SLPMT's study as plain code, built with engine selective: what the compiler takes for new memory is
 // not logged, and no crash may show it. (The simulated machine proves the same of the same stores: src/slpmt.)
+// Parents and heights it is told of (derived.hpp), and takes their plain stores for lazy ones; what is lost of them
+// the function finds again that is made of the same words. Without that function they are logged.
 #include "kernels.hpp"
 
 #include <holdfast/crash.hpp>
+#include <holdfast/derived.hpp>
 #include <holdfast/selective.hpp>
 
 #include <algorithm>
@@ -85,16 +88,35 @@ void describe(avl::tree& in, hf::crash::state& s) { describe(in.root, s); }
 bool create(rbtree::tree*) { return true; }
 bool create(avl::tree*) { return true; }
 
+/// What finds again what follows from the links; of structures that have such members.
+template <class Root> struct found_again {};
+template <>
+struct found_again<rbtree::tree>
+    : hf::derived::recovery<
+          hf::derived::links<&rbtree::tree::root, &rbtree::node::left, &rbtree::node::right>,
+          hf::derived::parent<&rbtree::node::parent>> {};
+
+word height(const avl::node& of) {
+    return 1 + std::max(avl::height_of(of.left), avl::height_of(of.right));
+}
+template <>
+struct found_again<avl::tree>
+    : hf::derived::recovery<
+          hf::derived::links<&avl::tree::root, &avl::node::left, &avl::node::right>,
+          hf::derived::value<&avl::node::height, height>> {};
+
 template <class Root> class insertions final : public hf::crash::program {
 public:
-    insertions(std::vector<word> before, std::vector<word> keys)
-        : before_(std::move(before)), keys_(std::move(keys)) {}
+    insertions(std::vector<word> before, std::vector<word> keys, bool rebuilds)
+        : before_(std::move(before)), keys_(std::move(keys)), rebuilds_(rebuilds) {}
     hf::open_options options() const override {
         hf::open_options o;
         o.layout = "crash/kernels";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
         o.mode = hf::mode::pmem;
         o.engines = {hf::selective::engine()};
+        if constexpr (requires { &found_again<Root>::rebuild; })
+            if (rebuilds_) o.rebuild = found_again<Root>::rebuild;
         return o;
     }
     void setup(hf::pool& p) override {
@@ -112,6 +134,7 @@ public:
 
 private:
     const std::vector<word> before_, keys_;
+    const bool rebuilds_;
     bool done_ = true;
 };
 
@@ -122,9 +145,10 @@ std::vector<word> upwards(word count) {
 }
 
 template <class Root>
-void add(const std::string& name, std::vector<word> before, std::vector<word> keys) {
-    hf::crash::add("kernels/" + name,
-                   std::make_unique<insertions<Root>>(std::move(before), std::move(keys)));
+void add(const std::string& name, std::vector<word> before, std::vector<word> keys,
+         bool rebuilds = false) {
+    hf::crash::add("kernels/" + name, std::make_unique<insertions<Root>>(
+                                          std::move(before), std::move(keys), rebuilds));
 }
 
 [[maybe_unused]] const bool added = [] {
@@ -135,6 +159,12 @@ void add(const std::string& name, std::vector<word> before, std::vector<word> ke
     add<rbtree::tree>("rbtree inside", {40, 30, 50, 60}, {20, 25, 55});
     add<avl::tree>("avl", {4, 2, 5}, {1, 3, 6, 7});
     add<avl::tree>("avl inside", {40, 30}, {35, 60, 50});
+    constexpr bool rebuilds = true;
+    add<rbtree::tree>("rbtree, parents found again", upwards(7), {8}, rebuilds);
+    add<rbtree::tree>("rbtree inside, parents found again", {40, 30, 50, 60}, {20, 25, 55},
+                      rebuilds);
+    add<avl::tree>("avl, heights found again", {4, 2, 5}, {1, 3, 6, 7}, rebuilds);
+    add<avl::tree>("avl inside, heights found again", {40, 30}, {35, 60, 50}, rebuilds);
     return true;
 }();
 

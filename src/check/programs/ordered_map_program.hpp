@@ -37,8 +37,8 @@ public:
         o.eadr = eadr_;
         o.max_threads = 2;
         o.engines = engines_of_build();
-        if constexpr (selective::chosen && requires(Map& map) { map.rebuild(); })
-            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(); };
+        if constexpr (selective::chosen && requires(Map& map, hf::pool& in) { map.rebuild(in); })
+            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
         return o;
     }
     void setup(hf::pool& p) override {

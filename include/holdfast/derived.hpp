@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What follows from a structure's links: parents, heights, a count. A type says so once. From that, with engine
+// selective, the compiler takes the members' plain stores for lazy ones (hf::lazy), and this header makes the
+// function that finds the members again after a crash.
+//
+//   struct node { node *left, *right, *parent; long height; };
+//   struct tree { node* top; unsigned long count; };
+//   long height_of(const node& n); // from those of n.left and n.right
+//
+//   using recovery = hf::derived::recovery<
+//       hf::derived::links<&tree::top, &node::left, &node::right>, hf::derived::parent<&node::parent>,
+//       hf::derived::value<&node::height, height_of>, hf::derived::count<&tree::count>>;
+//   options.rebuild = recovery::rebuild;
+//
+//   (1) A member is found again from links alone, and from members that are found before it: parents from the
+//       top down, then values, those of a node's children before its own, then counts.
+//   (2) rebuild() stores lazily what it has found, in one section, and to no link: cut short, it is run again.
+//
+// Source: SLPMT IV-B, pattern 2. Differs: not from one transaction's records but from the structure, since
+// whichever sections are durable, their links are; docs/guide/selective-logging.md.
+#pragma once
+
+#include <holdfast/pool.hpp>
+#include <holdfast/selective.hpp>
+
+#include <cstddef>
+#include <memory>
+#include <ranges>
+#include <stdexcept>
+#include <type_traits>
+#include <vector>
+
+/// Tells the compiler of a member whose stores are lazy; no such function is ever called. 'next' is one object
+/// behind the member's.
+extern "C" void hf_derived_member(const void* next, const void* member,
+                                  unsigned long bytes) noexcept;
+
+namespace hf::derived {
+
+namespace detail {
+template <class> struct member_of;
+template <class T, class Object> struct member_of<T Object::*> {
+    using object = Object;
+    using type = T;
+};
+template <auto Member> using object_of = typename member_of<decltype(Member)>::object;
+template <auto Member> using type_of = typename member_of<decltype(Member)>::type;
+template <auto> struct constant {};
+template <auto A, auto B> inline constexpr bool same = std::is_same_v<constant<A>, constant<B>>;
+
+/// Instantiated, it has said of the member what hf_derived_member() says.
+template <auto Member> [[gnu::used]] void declare(object_of<Member>* at) noexcept {
+    if constexpr (selective::chosen)
+        hf_derived_member(at + 1, std::addressof(at->*Member), sizeof(type_of<Member>));
+}
+
+/// A section of engine selective that calls of hf_lazy() come in; 'first' is in its pool.
+class finding {
+public:
+    explicit finding(const void* first) noexcept;
+    finding(const finding&) = delete;
+    finding& operator=(const finding&) = delete;
+    ~finding();
+};
+
+template <class Node> struct visited {
+    Node* at;
+    Node* above; // null of what the root leads to
+};
+
+/// Calls f(node) for what a link, or an array of links, leads to.
+template <class Link, class F> void each_target(const Link& link, F f) {
+    if constexpr (std::is_array_v<Link>) {
+        for (const auto& one : link) each_target(one, f);
+    } else {
+        static_assert(std::is_pointer_v<Link>, "a link is a pointer, or an array of them");
+        if (link != nullptr) f(link);
+    }
+}
+} // namespace detail
+
+/// The member of a root that leads to its nodes, and the members of a node that lead to further ones: pointers,
+/// or arrays of them. By them, each node is reached in one way.
+template <auto Top, auto... Links> struct links {
+    using root = detail::object_of<Top>;
+    using node = std::remove_pointer_t<std::remove_all_extents_t<detail::type_of<Top>>>;
+    template <auto Member>
+    static constexpr bool have = (detail::same<Top, Member> || ... || detail::same<Links, Member>);
+
+    /// All nodes, each behind the one above it.
+    /// Errors: std::length_error if there are more than would fit into 'in': links lead in a circle.
+    static std::vector<detail::visited<node>> nodes_of(const pool& in, const root& of) {
+        std::vector<detail::visited<node>> found;
+        const auto add = [&](node* above) {
+            return [&, above](node* at) { found.push_back({at, above}); };
+        };
+        detail::each_target(of.*Top, add(nullptr));
+        for (std::size_t i = 0; i < found.size(); ++i) {
+            if (found.size() > in.size_bytes() / sizeof(node))
+                throw std::length_error("hf::derived: links lead in a circle");
+            node* const at = found[i].at;
+            (detail::each_target(at->*Links, add(at)), ...);
+        }
+        return found;
+    }
+};
+
+/// A node's member that names the node whose link leads to it; null where the root leads.
+template <auto Member> struct parent {
+    static constexpr auto member = Member;
+    template <class Node, class Put> static void down(detail::visited<Node> v, Put put) {
+        put(v.at->*Member, v.above);
+    }
+};
+
+/// A node's member that is Of(node), which reads the node's parents, and such members of the nodes below it.
+template <auto Member, auto Of> struct value {
+    static constexpr auto member = Member;
+    template <class Node, class Put> static void up(detail::visited<Node> v, Put put) {
+        const Node& node = *v.at;
+        put(v.at->*Member, static_cast<detail::type_of<Member>>(Of(node)));
+    }
+};
+
+/// A root's member that is the number of its nodes.
+template <auto Member> struct count {
+    static constexpr auto member = Member;
+    template <class Root, class Put> static void all(Root& root, std::size_t nodes, Put put) {
+        put(root.*Member, static_cast<detail::type_of<Member>>(nodes));
+    }
+};
+
+/// What no node's neighbours say by themselves: Find(root) stores it by hf::lazy() when all other members are found, in
+/// the same section.
+template <auto Find> struct also {
+    template <class Root> static void rest(Root& root) { Find(root); }
+};
+
+/// A structure's links, and what follows from them. The compiler sees that where a translation unit uses
+/// rebuild() or holds(); elsewhere the members' stores are stores like any other, which is right, too.
+///
+/// Requires: whenever a section ends, the members say what follows. Stores to them name them (n->parent = p).
+template <class Links, class... Members> class recovery {
+    template <class Member> static constexpr bool is_link() {
+        if constexpr (requires { Member::member; }) return Links::template have<Member::member>;
+        else return false;
+    }
+    static_assert((!is_link<Members>() && ...), "what follows from the links is none of them");
+
+public:
+    using root = typename Links::root;
+    using node = typename Links::node;
+
+    /// Finds the members again, of the pool's root if it has one: for open_options::rebuild.
+    static void rebuild(pool& in) {
+        if (root* of = in.root<root>()) rebuild_of(in, *of);
+    }
+    /// The same, of a structure anywhere in the pool.
+    ///
+    /// Requires: nobody else has the structure. Links are trusted, as by every operation.
+    /// Cost:     O(nodes), and 16 bytes of volatile memory for each.
+    /// Ordering: 2 points; with other engines, where nothing is lazy, it does nothing.
+    /// Crash:    members are as before, or found; run it again.
+    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; nothing is stored then.
+    static void rebuild_of(pool& in, root& of) {
+        if constexpr (selective::chosen) {
+            const auto nodes = Links::nodes_of(in, of);
+            const detail::finding section(std::addressof(of));
+            find(nodes, of, [](auto& place, auto found) {
+                if (place != found) lazy(place) = found;
+            });
+            (rest<Members>(of), ...);
+        }
+    }
+
+    /// Whether the members say what follows: for checks.
+    static bool holds(const pool& in, root& of) {
+        bool all = true;
+        find(Links::nodes_of(in, of), of,
+             [&](const auto& place, auto found) { all = all && place == found; });
+        return all;
+    }
+
+private:
+    using nodes_found = std::vector<detail::visited<node>>;
+
+    template <class Put> static void find(const nodes_found& nodes, root& of, Put put) {
+        (declare<Members>(), ...);
+        for (const auto& each : nodes) (down<Members>(each, put), ...);
+        for (const auto& each : nodes | std::views::reverse) (up<Members>(each, put), ...);
+        (all<Members>(of, nodes.size(), put), ...);
+    }
+    template <class Member, class Put> static void down(detail::visited<node> each, Put put) {
+        if constexpr (requires { Member::down(each, put); }) Member::down(each, put);
+    }
+    template <class Member, class Put> static void up(detail::visited<node> each, Put put) {
+        if constexpr (requires { Member::up(each, put); }) Member::up(each, put);
+    }
+    template <class Member> static void rest(root& of) {
+        if constexpr (requires { Member::rest(of); }) Member::rest(of);
+    }
+    template <class Member> static void declare() {
+        if constexpr (requires { Member::member; })
+            static_cast<void>(&detail::declare<Member::member>);
+    }
+    template <class Member, class Put> static void all(root& of, std::size_t nodes, Put put) {
+        if constexpr (requires { Member::all(of, nodes, put); }) Member::all(of, nodes, put);
+    }
+};
+
+} // namespace hf::derived
