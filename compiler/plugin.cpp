@@ -160,6 +160,8 @@ void registerPasses(PassBuilder &Builder) {
       [](ModulePassManager &Passes, OptimizationLevel) {
         if (Relocatable)
           Passes.addPass(SplitCopiesPass());
+        else if (Engine && Engine->resumes())
+          Passes.addPass(SplitWordCopiesPass());
         Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         if (Trace)
           Passes.addPass(KeepUntracedApartPass());
