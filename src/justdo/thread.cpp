@@ -305,6 +305,8 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
         pm_.flush(&log.owned, word_bytes);
         if (pm_.loses_caches()) unfenced_ = unfenced::last_step;
     }
+    // As in acquire(): of a block that was staged with the lock held, a log may have the sum with it.
+    if (kind >= HF_JUSTDO_KINDS) pool_->lanes.settle_sums_of(lock, false);
     calls->unlock(lock);
     forget_intention(*calls, lock, log);
     if (party_ == nullptr) [[likely]]
