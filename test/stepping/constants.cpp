@@ -111,6 +111,13 @@ HF_TXFUNC void numbers_of_addresses(long* p) noexcept {
     p[2] = *reinterpret_cast<const long*>(word);
     p[3] = *reinterpret_cast<const long*>(words[(p[0] + p[2]) & 1]);
     p[4] = static_cast<long>(word % alignof(long));
+    // Of an address that is not known before.
+    const kind* const which = &kinds[p[5] % 3];
+    words[p[0] & 1] = reinterpret_cast<std::uintptr_t>(which) + (p[4] << 3);
+    const std::uintptr_t kept = reinterpret_cast<std::uintptr_t>(which->name) ^ 1;
+    p[5] += 1;
+    p[6] = reinterpret_cast<const kind*>(words[p[0] & 1])->factor;
+    p[7] = *reinterpret_cast<const char*>(kept ^ 1);
 }
 SCENARIO(numbers_of_addresses, count_up, [] { numbers_of_addresses(at<long>(0)); })
 
