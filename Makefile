@@ -5,6 +5,8 @@
 JOBS    ?= $(shell nproc)
 # How long 'make soak' runs.
 SECONDS ?= 1800
+# And its last part, the sections that resume (scripts/soak-resumed).
+RESUMED_SECONDS ?= 3600
 # How many pools 'make hostile' mutates, a fifth of them the servers', and the seed.
 COUNT   ?= 1000000
 SEED    ?= $(shell date +%s)
@@ -56,8 +58,8 @@ test: build ## build, then run every test; ctest's summary closes the run
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
 	@scripts/with-tmpfs ctest --preset release -j $(JOBS)
 
-soak: build hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, another seed each time
-	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS)
+soak: build hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time
+	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS) $(RESUMED_SECONDS)
 
 hostile: install ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
 	@cmake --preset asan $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)

@@ -161,6 +161,8 @@ void registerPasses(PassBuilder &Builder) {
       [](ModulePassManager &Passes, OptimizationLevel) {
         if (Relocatable)
           Passes.addPass(SplitCopiesPass());
+        else if (Engine && Engine->resumes())
+          Passes.addPass(SplitWordCopiesPass());
         Passes.addPass(LazyMembersPass());
         Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         if (Trace)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A section that resumes is one function with one frame, but for what recurses in
-// it, and runs again from its last step on:
+// it or is large, and runs again from its last step on:
 //
 // 1. What it calls is put into it, or has a frame: neither takes variable arguments.
 // 2. Its locals have places of a fixed size.

@@ -121,10 +121,12 @@ public:
         ++NumPlain;
         Found.Noted.push_back(I);
       }
-    if (IsCalled)
+    if (IsCalled) {
       checkNothingPreserved();
-    else if (Found.All.empty() ||
-             (BetweenLocks && InPool.empty() && onlyLocks()))
+      if (Found.All.empty() && !InPool.empty())
+        cutForNotes(*InPool.front());
+    } else if (Found.All.empty() ||
+               (BetweenLocks && InPool.empty() && onlyLocks()))
       Found = Steps();
     else if (BetweenLocks)
       checkPreservedOutside();
@@ -266,6 +268,12 @@ private:
     BasicBlock *Before = I.getParent(), *Behind = split(I);
     add(Step::Point, nullptr, Before, Behind);
     Found.Noted.push_back(&I);
+  }
+
+  /// Without a step it would have no frame, and nobody would note what it writes.
+  void cutForNotes(Instruction &I) {
+    BasicBlock *Before = I.getParent(), *Behind = split(I);
+    add(Step::Point, nullptr, Before, Behind);
   }
 
   /// (6)

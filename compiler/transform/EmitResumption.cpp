@@ -10,15 +10,14 @@
 // 3. Before each step it writes what is needed behind it, doubled registers to
 //    the snapshot that does not count yet, and notes that. The step, a call of the runtime,
 //    makes that snapshot count by the point's number.
-// 4. Addresses of constants are others in the next process: where a register
-//    may hold one, its distance from a constant of this program is kept.
+// 4. Addresses of constants are others in the next process: a slot that may hold one
+//    is encoded, as is memory (ConstantAddresses.cpp).
 #include "transform/EmitResumption.h"
 #include "analysis/Calls.h"
 
 #include "holdfast/abi/justdo_abi.h"
 
 #include "llvm/ADT/Statistic.h"
-#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/Dominators.h"
@@ -89,35 +88,18 @@ private:
   }
 };
 
-/// Whether the pointer may lead to a constant, or to a function. Callers may pass
-/// one, if they are sections, and may be given one.
-bool mayBeFixed(const Value &V, bool IsCalled) {
-  if (!V.getType()->isPointerTy())
-    return false;
-  SmallVector<const Value *, 4> Objects;
-  getUnderlyingObjects(&V, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
-  return any_of(Objects, [&](const Value *Object) {
-    if (isa<GlobalValue>(Object) || (IsCalled && isa<Argument>(Object)))
-      return true;
-    if (const auto *Call = dyn_cast<CallBase>(Object))
-      return classifyCall(*Call).Kind == CallKind::Body;
-    const auto *Load = dyn_cast<LoadInst>(Object);
-    return Load && isa<GlobalVariable>(getUnderlyingObject(
-                       Load->getPointerOperand(), /*MaxLookup=*/0));
-  });
-}
-
 class Resumer {
 public:
-  Resumer(Function &F, Role As, const SectionOptions &Options,
+  Resumer(Function &F, const SectionOptions &Options,
           GlobalVariable &Descriptor, const Steps &Cut, const ResumePlan &Plan,
-          FrameLayout Frame)
+          FrameLayout Frame, ConstantAddresses &Addresses)
       : F(F), M(*F.getParent()), Context(F.getContext()),
         Layout(F.getDataLayout()), Engine(*Options.Engine),
         BetweenLocks(Options.BetweenLocks), Descriptor(Descriptor), Cut(Cut),
-        Plan(Plan), Frame(std::move(Frame)), Builder(Context) {
+        Plan(Plan), Frame(std::move(Frame)), Addresses(Addresses),
+        Builder(Context) {
     for (auto [V, Doubled] : Plan.Doubled)
-      if (mayBeFixed(*V, As == Role::Helper))
+      if (Addresses.mayHold(*V))
         Fixed.insert(V);
   }
 
@@ -132,16 +114,13 @@ public:
     joinRegisters();
     for (auto [Call, Block] : Now)
       Call->eraseFromParent();
+    Addresses.rewrite();
     leave();
     DominatorTree Tree(F);
     PromoteMemToReg({Snapshot}, Tree);
   }
 
 private:
-  /// Where the pool's addresses are (README.md, Limits): none of a program's own.
-  static constexpr uint64_t PoolsFrom = 0x570000000000,
-                            PoolsBytes = 0x5a0000000000 - PoolsFrom;
-
   Function &F;
   Module &M;
   LLVMContext &Context;
@@ -152,13 +131,14 @@ private:
   const Steps &Cut;
   const ResumePlan &Plan;
   const FrameLayout Frame;
+  ConstantAddresses &Addresses;
   IRBuilder<> Builder;
   BasicBlock *Entry = nullptr;
   Value *Base = nullptr;          // of the frame
   Value *Resumed = nullptr;       // point and snapshot, or 0
   AllocaInst *Snapshot = nullptr; // the bit of the one that counts
   SwitchInst *Dispatch = nullptr;
-  SmallPtrSet<const Value *, 8> Fixed;   // (4)
+  SmallPtrSet<const Value *, 8> Fixed;   // registers: (4)
   MapVector<Instruction *, Value *> Now; // what took a call's place
   DenseMap<Value *, Value *> Before;     // the other way round
   DenseMap<Value *, SmallVector<std::pair<BasicBlock *, Value *>, 4>> Restored;
@@ -304,7 +284,9 @@ private:
       bool IsDoubled = Plan.Doubled.lookup(V);
       uint64_t Offset = Frame.Slots.lookup(V);
       uint64_t Bytes = Layout.getTypeStoreSize(V->getType());
-      Builder.CreateStore(encoded(now(V), *V),
+      Value *Now = now(V);
+      Builder.CreateStore(Fixed.contains(V) ? Addresses.encoded(Builder, Now)
+                                            : Now,
                           at(IsDoubled ? Next : Base, Offset));
       (IsDoubled ? Doubled : Single).push_back({Offset, Offset + Bytes});
     }
@@ -342,11 +324,14 @@ private:
       call("point", Point);
       return;
     case Step::Call:
-      return announceCall(S, Point);
+      return announceCall(Point);
     case Step::Store: {
       auto *Store = cast<StoreInst>(S.At);
+      Value *Stored = Store->getValueOperand();
+      if (Addresses.takeStore(*Store))
+        Stored = Addresses.encoded(Builder, Stored);
       call("store",
-           {Store->getPointerOperand(), asWord(Store->getValueOperand()),
+           {Store->getPointerOperand(), asWord(Stored),
             Builder.CreateTrunc(Length(*Store), Builder.getInt32Ty()), Point});
       // The runtime stores with release order.
       if (Store->getOrdering() == AtomicOrdering::SequentiallyConsistent)
@@ -391,11 +376,11 @@ private:
     S.At->eraseFromParent();
   }
 
-  /// What the callee writes in place, its result among it, this function may have read
-  /// since its last step.
-  void announceCall(const Step &S, Value *Point) {
-    if (Engine.Logs == LoggedWrites::regions ||
-        cast<CallBase>(S.Behind->front()).hasStructRetAttr())
+  /// What the callee writes in place this function may have read since its last step.
+  /// Its result it makes in this function's frame (FrameLocals.h): if that was read
+  /// since, the function has made a step, and the runtime moves from there.
+  void announceCall(Value *Point) {
+    if (Engine.Logs == LoggedWrites::regions)
       call("point", Point);
     call("call", Point);
   }
@@ -453,7 +438,8 @@ private:
     for (Value *V : Needs.Saved) {
       Value *Slot =
           at(Plan.Doubled.lookup(V) ? Counts : Base, Frame.Slots.lookup(V));
-      Here[V] = decoded(V, Slot);
+      Value *Found = Builder.CreateLoad(V->getType(), Slot, V->getName());
+      Here[V] = Fixed.contains(V) ? Addresses.decoded(Builder, Found) : Found;
     }
     for (Value *V : Needs.Live)
       Restored[V].push_back({Block, computedAgain(V, Here)});
@@ -481,6 +467,7 @@ private:
     for (Use &Operand : Again->operands())
       Operand.set(computedAgain(Operand.get(), Here));
     Builder.Insert(Again, I->getName());
+    Addresses.addCopy(*I, *Again);
     return Here[V] = Again;
   }
 
@@ -521,36 +508,6 @@ private:
         call("leave", {});
       }
   }
-
-  // --- Addresses of constants (4) --------------------------------------------
-
-  Value *anchor() {
-    return Builder.CreatePtrToInt(&Descriptor, Builder.getInt64Ty());
-  }
-
-  Value *isOfPool(Value *Word) {
-    return Builder.CreateICmpULT(
-        Builder.CreateSub(Word, Builder.getInt64(PoolsFrom)),
-        Builder.getInt64(PoolsBytes));
-  }
-
-  Value *encoded(Value *V, const Value &As) {
-    if (!Fixed.contains(&As))
-      return V;
-    Value *Word = Builder.CreatePtrToInt(V, Builder.getInt64Ty());
-    return Builder.CreateSelect(isOfPool(Word), Word,
-                                Builder.CreateSub(Word, anchor()));
-  }
-
-  Value *decoded(Value *V, Value *Slot) {
-    if (!Fixed.contains(V))
-      return Builder.CreateLoad(V->getType(), Slot, V->getName());
-    Value *Word = Builder.CreateLoad(Builder.getInt64Ty(), Slot);
-    return Builder.CreateIntToPtr(
-        Builder.CreateSelect(isOfPool(Word), Word,
-                             Builder.CreateAdd(Word, anchor())),
-        V->getType(), V->getName());
-  }
 };
 
 } // namespace
@@ -560,11 +517,12 @@ FrameLayout layOutFrame(Function &F, const ResumePlan &Plan,
   return FramePlanner(F).run(Plan, Points);
 }
 
-void emitResumption(Function &F, Role As, const SectionOptions &Options,
+void emitResumption(Function &F, const SectionOptions &Options,
                     GlobalVariable &Descriptor, const Steps &Cut,
                     const ResumePlan &Plan, FrameLayout Frame,
+                    ConstantAddresses &Addresses,
                     const ArgumentBlock &Arguments) {
-  Resumer(F, As, Options, Descriptor, Cut, Plan, std::move(Frame))
+  Resumer(F, Options, Descriptor, Cut, Plan, std::move(Frame), Addresses)
       .run(Arguments);
 }
 

@@ -5,6 +5,7 @@
 #include "analysis/Arguments.h"
 #include "analysis/Names.h"
 #include "analysis/ResumePoints.h"
+#include "transform/ConstantAddresses.h"
 #include "transform/CutSteps.h"
 
 #include "llvm/IR/GlobalVariable.h"
@@ -24,10 +25,11 @@ FrameLayout layOutFrame(llvm::Function &F, const ResumePlan &Plan,
                         llvm::ArrayRef<ResumePoint> Points);
 
 /// Rewrites 'F', whose steps, needs and frame these are: it enters, saves, calls the
-/// runtime for its steps, and goes on behind them. 'Descriptor': its own.
-void emitResumption(llvm::Function &F, Role As, const SectionOptions &Options,
+/// runtime for its steps, and goes on behind them. 'Descriptor', 'Addresses': its own.
+void emitResumption(llvm::Function &F, const SectionOptions &Options,
                     llvm::GlobalVariable &Descriptor, const Steps &Cut,
                     const ResumePlan &Plan, FrameLayout Frame,
+                    ConstantAddresses &Addresses,
                     const ArgumentBlock &Arguments);
 
 } // namespace holdfast

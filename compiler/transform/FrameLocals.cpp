@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transform/FrameLocals.h"
 #include "analysis/Calls.h"
+#include "transform/SplitCopies.h"
 
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
@@ -31,9 +32,9 @@ static void copyPassed(Function &F, Argument &A) {
   Type *T = A.getParamByValType();
   AllocaInst *Local = makeLocal(F, T, A.getParamAlign().valueOrOne());
   A.replaceAllUsesWith(Local);
-  IRBuilder<>(behindAllocas(F))
-      .CreateMemCpy(Local, Local->getAlign(), &A, A.getParamAlign(),
-                    F.getDataLayout().getTypeStoreSize(T));
+  IRBuilder<> Builder(behindAllocas(F));
+  copyByType(Builder, Local, Local->getAlign(), &A,
+             A.getParamAlign().valueOrOne(), T, F.getDataLayout());
 }
 
 static void copyResult(Function &F, Argument &A) {
@@ -41,10 +42,11 @@ static void copyResult(Function &F, Argument &A) {
   AllocaInst *Local = makeLocal(F, T, A.getParamAlign().valueOrOne());
   A.replaceAllUsesWith(Local);
   for (BasicBlock &Block : F)
-    if (auto *Return = dyn_cast<ReturnInst>(Block.getTerminator()))
-      IRBuilder<>(Return).CreateMemCpy(&A, A.getParamAlign(), Local,
-                                       Local->getAlign(),
-                                       F.getDataLayout().getTypeStoreSize(T));
+    if (auto *Return = dyn_cast<ReturnInst>(Block.getTerminator())) {
+      IRBuilder<> Builder(Return);
+      copyByType(Builder, &A, A.getParamAlign().valueOrOne(), Local,
+                 Local->getAlign(), T, F.getDataLayout());
+    }
 }
 
 static void copyPreserved(Function &F, CallBase &Call) {

@@ -3,8 +3,13 @@
 #include "analysis/Calls.h"
 #include "transform/InsertCalls.h"
 
+#include "holdfast/abi/justdo_abi.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Statistic.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/ErrorHandling.h"
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
@@ -12,31 +17,110 @@
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 
+#define DEBUG_TYPE "holdfast"
+
 using namespace llvm;
+
+STATISTIC(NumFramed,
+          "Helpers of sections that resume with frames of their own");
 
 namespace holdfast {
 
 using Functions = SmallPtrSet<const Function *, 16>;
 
-static void addCallees(const Function &F, Functions &To,
-                       SmallVectorImpl<const Function *> &Left) {
-  for (const Instruction &I : instructions(F))
-    if (const auto *Call = dyn_cast<CallBase>(&I);
-        Call && classifyCall(*Call).Kind == CallKind::Body)
-      if (const Function *Callee = calledFunction(*Call);
-          To.insert(Callee).second)
-        Left.push_back(Callee);
-}
+// Instructions: what copies of a helper may add, and what one copy may have.
+static cl::opt<unsigned>
+    Growth("holdfast-frame-growth", cl::Hidden, cl::init(500),
+           cl::desc("Instructions that copies of a helper may add to sections "
+                    "that resume: beyond, it gets a frame of its own"));
+static constexpr uint64_t LargestCopy = 20000;
+/// Of locals that stay in memory: a frame holds some four times as much.
+static constexpr uint64_t LocalBytesMax = HF_JUSTDO_FRAME_BYTES_MAX / 4;
 
-/// Whether it calls itself, directly or by others.
-static bool recurses(const Function &F) {
-  Functions Reached;
-  SmallVector<const Function *, 16> Left;
-  addCallees(F, Reached, Left);
-  while (!Left.empty())
-    addCallees(*Left.pop_back_val(), Reached, Left);
-  return Reached.contains(&F);
-}
+namespace {
+
+/// Decides which helpers keep their bodies to themselves, callees first:
+///
+/// 1. One that recurses has to.
+/// 2. One whose copies would add much code, or which is very large, or has large
+///    locals: what is put into others is counted with them, so what they come
+///    to is bounded, however helpers call each other.
+/// 3. But none that preserves volatile bytes: its callers read them once.
+class FramePlan {
+public:
+  explicit FramePlan(const Sections &All) {
+    for (const auto &F : All.Functions)
+      if (F->As == Role::Helper)
+        Helpers.insert(F->Instance);
+    for (const auto &F : All.Functions)
+      for (const Function *Callee : calleesOf(*F->Instance))
+        ++Sites[Callee];
+    for (const auto &F : All.Functions)
+      visit(*F->Instance);
+  }
+  Functions Framed;
+
+private:
+  struct Weight {
+    uint64_t Instructions = 0, LocalBytes = 0;
+    bool Preserves = false;
+  };
+  Functions Helpers;
+  DenseMap<const Function *, uint64_t> Sites;
+  DenseMap<const Function *, Weight> Weights;
+
+  /// One for each call.
+  static SmallVector<const Function *, 16> calleesOf(const Function &F) {
+    SmallVector<const Function *, 16> Found;
+    for (const Instruction &I : instructions(F))
+      if (const auto *Call = dyn_cast<CallBase>(&I);
+          Call && classifyCall(*Call).Kind == CallKind::Body)
+        Found.push_back(calledFunction(*Call));
+    return Found;
+  }
+
+  /// Whether it calls itself, directly or by others.
+  static bool recurses(const Function &F) {
+    Functions Reached;
+    SmallVector<const Function *, 16> Left{&F};
+    while (!Left.empty())
+      for (const Function *Callee : calleesOf(*Left.pop_back_val()))
+        if (Reached.insert(Callee).second)
+          Left.push_back(Callee);
+    return Reached.contains(&F);
+  }
+
+  void visit(const Function &F) {
+    if (!Weights.try_emplace(&F).second)
+      return; // done, or under way: it recurses
+    Weight Own;
+    for (const Instruction &I : instructions(F)) {
+      ++Own.Instructions;
+      const auto *Call = dyn_cast<CallBase>(&I);
+      Own.Preserves |= Call && classifyCall(*Call).Kind == CallKind::Preserve;
+      if (const auto *Local = dyn_cast<AllocaInst>(&I))
+        if (auto Bytes = Local->getAllocationSize(F.getDataLayout()))
+          Own.LocalBytes += Bytes->getFixedValue();
+    }
+    for (const Function *Callee : calleesOf(F)) {
+      visit(*Callee);
+      if (Framed.contains(Callee))
+        continue;
+      const Weight &Part = Weights[Callee];
+      Own.Instructions += Part.Instructions;
+      Own.LocalBytes += Part.LocalBytes;
+      Own.Preserves |= Part.Preserves;
+    }
+    uint64_t Added = (Sites.lookup(&F) - 1) * Own.Instructions;
+    bool IsLarge = Added > Growth || Own.Instructions > LargestCopy ||
+                   Own.LocalBytes > LocalBytesMax;
+    if (Helpers.contains(&F) && (recurses(F) || (IsLarge && !Own.Preserves)))
+      Framed.insert(&F);
+    Weights[&F] = Own;
+  }
+};
+
+} // namespace
 
 static void inlineInto(Function &F, const Functions &Framed) {
   SmallVector<CallBase *, 16> Left;
@@ -63,12 +147,11 @@ static void inlineInto(Function &F, const Functions &Framed) {
 }
 
 void inlineHelpers(Sections &All) {
-  Functions Framed;
+  const Functions Framed = FramePlan(All).Framed;
+  NumFramed += Framed.size();
   for (const auto &F : All.Functions)
-    if (F->As == Role::Helper && recurses(*F->Instance)) {
-      Framed.insert(F->Instance);
+    if (Framed.contains(F->Instance))
       dropPromises(*F->Instance); // it will write to its frame
-    }
   auto IsPart = [&](const auto &F) {
     return F->As == Role::Helper && !Framed.contains(F->Instance);
   };

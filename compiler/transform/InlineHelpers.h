@@ -9,8 +9,8 @@
 namespace holdfast {
 
 /// Puts what a section's own function calls into it, but for helpers that
-/// recurse: these stay, and have frames of their own. The other helpers' instances
-/// are deleted, and 'All' does not name them any more.
+/// recurse, or are too large: these stay, and have frames of their own. The other
+/// helpers' instances are deleted, and 'All' does not name them any more.
 ///
 /// Requires: findUnresumable (ResumeRules.h) has reported nothing.
 void inlineHelpers(Sections &All);

@@ -25,6 +25,7 @@
 #include "analysis/WriteRemarks.h"
 #include "transform/BufferAccesses.h"
 #include "transform/CloneSections.h"
+#include "transform/ConstantAddresses.h"
 #include "transform/DispatchCalls.h"
 #include "transform/EmitEntry.h"
 #include "transform/HideBodies.h"
@@ -225,6 +226,9 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   SmallVector<Value *, 8> Functions;
   for (const std::string &Name : Names)
     Functions.push_back(M.getOrInsertFunction(Name, AnyType).getCallee());
+  if (Engine
+          .resumes()) // which the linker defines where it is asked for by then
+    Functions.push_back(&imageStart(M));
   return Functions;
 }
 

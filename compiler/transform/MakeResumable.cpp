@@ -2,10 +2,11 @@
 //
 // A txfunc whose section resumes is one function, which the runtime calls again to
 // let it go on (EmitResumption.cpp). Its descriptor has what that takes: its
-// name, its version, how large its frame is, and a function without arguments that
-// calls it. A helper that recurses has a frame, too, and a descriptor; those that call it
-// call it again.
+// name, its version, how large its frame is, which constants it may name, and a
+// function without arguments that calls it. A helper that recurses, or is large, has a
+// frame, too, and a descriptor; those that call it call it again.
 #include "transform/MakeResumable.h"
+#include "analysis/Calls.h"
 #include "analysis/SectionRules.h"
 #include "analysis/VersionHash.h"
 #include "transform/EmitEntry.h"
@@ -18,6 +19,7 @@
 
 #include "llvm/Analysis/TargetLibraryInfo.h"
 #include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/xxhash.h"
@@ -107,11 +109,36 @@ static Function *emitResume(Function &Txfunc) {
 static StructType *descriptorType(LLVMContext &Context) {
   Type *Word32 = Type::getInt32Ty(Context), *Word64 = Type::getInt64Ty(Context);
   Type *Pointer = PointerType::getUnqual(Context);
-  static_assert(sizeof(hf_justdo_function) == 56 &&
+  static_assert(sizeof(hf_justdo_function) == 64 &&
                 offsetof(hf_justdo_function, name) == 24 &&
-                offsetof(hf_justdo_function, resume) == 48);
+                offsetof(hf_justdo_function, constants) == 56);
   return StructType::get(Word32, Word32, Word64, Word64, Pointer, Pointer,
-                         Word32, Word32, Pointer);
+                         Word32, Word32, Pointer, Pointer);
+}
+
+/// Emits struct hf_justdo_constants of the ABI header; null if there are none.
+static Constant *emitConstants(Function &Txfunc, const Addresses &Named) {
+  Module &M = *Txfunc.getParent();
+  auto *Pointer = PointerType::getUnqual(M.getContext());
+  if (Named.empty())
+    return ConstantPointerNull::get(Pointer);
+  SmallVector<Constant *, 16> At{&imageStart(M)};
+  append_range(At, Named);
+  auto *T = ArrayType::get(Pointer, At.size());
+  auto *Table = new GlobalVariable(M, T, true, GlobalValue::PrivateLinkage,
+                                   ConstantArray::get(T, At),
+                                   Txfunc.getName() + ".hf_addresses");
+  Type *Word = Type::getInt64Ty(M.getContext());
+  static_assert(sizeof(hf_justdo_constants) == 24 &&
+                offsetof(hf_justdo_constants, at) == 16);
+  auto *Contents = ConstantStruct::getAnon(
+      {ConstantInt::get(Word, 0), ConstantInt::get(Word, At.size()), Table});
+  auto *All = new GlobalVariable(M, Contents->getType(), false,
+                                 GlobalValue::PrivateLinkage, Contents,
+                                 Txfunc.getName() + ".hf_constants");
+  for (GlobalVariable *Part : {Table, All})
+    Part->setComdat(Txfunc.getComdat());
+  return All;
 }
 
 namespace {
@@ -120,23 +147,44 @@ namespace {
 class Maker {
 public:
   Maker(const SectionFunction &Of, const ArgumentBlock &Arguments,
-        const SectionOptions &Options, FunctionAnalysisManager &FAM)
+        const SectionOptions &Options, bool HasTables,
+        FunctionAnalysisManager &FAM)
       : Of(Of), Txfunc(Of.As == Role::Entry ? *Of.Original : *Of.Instance),
-        F(*Of.Instance), Arguments(Arguments), Options(Options), FAM(FAM) {}
+        F(*Of.Instance), Arguments(Arguments), Options(Options),
+        HasTables(HasTables), FAM(FAM) {}
 
   /// First of all of them: what a function's version is includes what it calls.
   void prepare() {
     promoteLocals(F, FAM); // lengths show as constants
     makeFrameLocals(F, refuse());
     promoteLocals(F, FAM);
+    showNumbersOfAddresses(F);
   }
   void setVersion() { Version = hashVersion(F, Arguments, Options); }
+
+  /// What its frame, or that of a function it calls, may hold the addresses of.
+  void collectNamed() {
+    SmallPtrSet<const Function *, 8> Seen{&F};
+    SmallVector<const Function *, 8> Left{&F};
+    while (!Left.empty()) {
+      const Function *One = Left.pop_back_val();
+      addNamedAddresses(*One, Named);
+      for (const Instruction &I : instructions(One))
+        if (const auto *Call = dyn_cast<CallBase>(&I);
+            Call && classifyCall(*Call).Kind == CallKind::Body &&
+            Seen.insert(calledFunction(*Call)).second)
+          Left.push_back(calledFunction(*Call));
+    }
+  }
 
   /// Returns its descriptor; null if it needs none, or is refused.
   GlobalVariable *run() {
     Steps Cut = cutSteps(F, Of.As, Options,
                          FAM.getResult<TargetLibraryAnalysis>(F), refuse());
+    ConstantAddresses Addresses(F, Of.As, HasTables, refuse());
     if (Refused || Cut.All.empty()) {
+      if (Of.As == Role::Helper) // it may read its caller's frame
+        Addresses.rewrite();
       putBack();
       return nullptr;
     }
@@ -151,7 +199,7 @@ public:
                    Twine(HF_JUSTDO_FRAME_BYTES_MAX) +
                    " are possible: keep large locals in the pool",
                {});
-    return emit(Cut, Plan, Frame);
+    return emit(Cut, Plan, Frame, Addresses);
   }
 
 private:
@@ -160,7 +208,9 @@ private:
   Function &F;
   const ArgumentBlock &Arguments;
   const SectionOptions &Options;
+  const bool HasTables; // sections mention constants that hold addresses
   FunctionAnalysisManager &FAM;
+  Addresses Named;
   uint64_t Version = 0;
   bool Refused = false;
 
@@ -179,7 +229,7 @@ private:
   }
 
   GlobalVariable *emit(const Steps &Cut, const ResumePlan &Plan,
-                       const FrameLayout &Frame) {
+                       const FrameLayout &Frame, ConstantAddresses &Addresses) {
     LLVMContext &Context = F.getContext();
     Type *Word32 = Type::getInt32Ty(Context);
     Type *Word64 = Type::getInt64Ty(Context);
@@ -188,7 +238,8 @@ private:
         emitDescriptor(Txfunc, *Options.Engine, *ConstantAggregateZero::get(T));
     std::string Where = placeInSource(*Of.Original, F),
                 Name = recordName(Txfunc);
-    emitResumption(F, Of.As, Options, *Descriptor, Cut, Plan, Frame, Arguments);
+    emitResumption(F, Options, *Descriptor, Cut, Plan, Frame, Addresses,
+                   Arguments);
     putBack();
     Constant *Fields[] = {
         ConstantInt::get(Word32, HF_ABI_VERSION),
@@ -201,7 +252,8 @@ private:
         ConstantInt::get(Word32, 0),
         Of.As == Role::Entry
             ? (Constant *)emitResume(Txfunc)
-            : ConstantPointerNull::get(PointerType::getUnqual(Context))};
+            : ConstantPointerNull::get(PointerType::getUnqual(Context)),
+        emitConstants(Txfunc, Named)};
     Descriptor->setInitializer(ConstantStruct::get(T, Fields));
     return Descriptor;
   }
@@ -213,14 +265,19 @@ void makeResumable(const Sections &All, ArrayRef<ArgumentBlock> Blocks,
                    FunctionAnalysisManager &FAM,
                    SmallVectorImpl<GlobalVariable *> &Descriptors) {
   static const ArgumentBlock None; // of a helper: its callers pass them again
+  bool HasTables = any_of(All.Functions, [](const auto &F) {
+    return mentionsTables(*F->Instance);
+  });
   std::vector<Maker> Makers;
   for (size_t I = 0; I != All.Functions.size(); ++I)
     Makers.emplace_back(*All.Functions[I], I < Blocks.size() ? Blocks[I] : None,
-                        All.Options, FAM);
+                        All.Options, HasTables, FAM);
   for (Maker &Each : Makers)
     Each.prepare();
   for (Maker &Each : Makers)
     Each.setVersion();
+  for (Maker &Each : Makers)
+    Each.collectNamed();
   for (Maker &Each : Makers)
     if (GlobalVariable *Descriptor = Each.run())
       Descriptors.push_back(Descriptor);

@@ -118,14 +118,14 @@ void addPointersIn(Type *T, uint64_t Offset, const DataLayout &Layout,
   }
 }
 
-void splitCopies(Function &F) {
+void splitCopies(Function &F, uint64_t BytesMax) {
   for (Instruction &I : make_early_inc_range(instructions(F))) {
     auto *Copy = dyn_cast<MemCpyInst>(&I);
     if (!Copy || Copy->isVolatile())
       continue;
     auto *Length = dyn_cast<ConstantInt>(Copy->getLength());
     MDNode *Fields = Copy->getMetadata(LLVMContext::MD_tbaa_struct);
-    if (!Length || !Fields)
+    if (!Length || !Fields || Length->getZExtValue() > BytesMax)
       continue;
     auto Found = pointersIn(*Fields, Length->getZExtValue());
     if (!Found.empty())
@@ -146,7 +146,13 @@ void copyByType(IRBuilderBase &Builder, Value *To, Align ToAlign, Value *From,
 PreservedAnalyses SplitCopiesPass::run(Module &M, ModuleAnalysisManager &) {
   M.getOrInsertNamedMetadata(Mark);
   for (Function &F : M)
-    splitCopies(F);
+    splitCopies(F, UINT64_MAX);
+  return PreservedAnalyses::none();
+}
+
+PreservedAnalyses SplitWordCopiesPass::run(Module &M, ModuleAnalysisManager &) {
+  for (Function &F : M)
+    splitCopies(F, WordBytes);
   return PreservedAnalyses::none();
 }
 

@@ -19,6 +19,13 @@ struct SplitCopiesPass : llvm::PassInfoMixin<SplitCopiesPass> {
   static bool isRequired() { return true; }
 };
 
+/// Lets copies of structs that are a pointer and nothing else move it as one, for
+/// sections that keep addresses of constants in frames (ConstantAddresses.h).
+struct SplitWordCopiesPass : llvm::PassInfoMixin<SplitWordCopiesPass> {
+  llvm::PreservedAnalyses run(llvm::Module &M, llvm::ModuleAnalysisManager &);
+  static bool isRequired() { return true; }
+};
+
 /// Whether SplitCopiesPass has marked the module.
 bool isRelocatable(const llvm::Module &M);
 

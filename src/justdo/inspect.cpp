@@ -145,7 +145,7 @@ private:
             if (head.bytes < sizeof head || head.bytes % line_bytes != 0 ||
                 head.bytes > bytes_ - next)
                 return corrupt(fmt::format("frame {}: {} bytes", d, head.bytes));
-            function = find_function(head.function_id, head.function_version);
+            function = find_function(head.function_id, head.function_version, head.constants);
             if (status s = known(head, function); !s.ok()) return s;
             if (d == 0 && function->resume == nullptr)
                 return corrupt(fmt::format("{} is outermost, and cannot be", function->name));
@@ -179,6 +179,15 @@ private:
                             "made it{}",
                             function->name, function->where, function->version,
                             head.function_version, way_out));
+        if (layout_of(*function) != head.constants)
+            return refusal(
+                path, errc::function_changed,
+                fmt::format(
+                    "engine justdo: a section was cut short in {} ({}), whose constants lie "
+                    "elsewhere in this program: expected layout {:#x}, found {:#x}; open "
+                    "the pool with the build that made it{}",
+                    function->name, function->where, layout_of(*function), head.constants,
+                    way_out));
         // Frames hold addresses, and nobody knows which words of theirs do.
         const auto here = reinterpret_cast<std::uint64_t>(in_.file->base());
         if (in_.file->relocated() || here != in_.file->logged_base())

@@ -96,7 +96,8 @@ status thread::take_up() {
     for (std::uint64_t d = 0; d < pc.depth(); ++d) {
         const frame f{nullptr, at};
         const frame_head& head = head_of(f);
-        again_.push_back({find_function(head.function_id, head.function_version), at});
+        again_.push_back(
+            {find_function(head.function_id, head.function_version, head.constants), at});
         at += head.bytes;
     }
     frames_ = again_;

@@ -4,12 +4,14 @@
 // is, with the file untouched; giving it up opens the pool, and nothing is lost but that section. Method: a pool
 // left by a thread that died in a section, its bytes changed as another build would have left them.
 #include <justdo/inspect.hpp>
+#include <justdo/registered.hpp>
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/justdo.hpp>
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -29,6 +31,7 @@ using namespace by_hand;
 struct root {
     by_hand::account accounts[2];
     list nodes;
+    table words;
 };
 
 thread_local std::jmp_buf stopped;
@@ -46,8 +49,10 @@ protected:
         o.salvage = salvage;
         return pool::open(path_, o);
     }
-    /// Leaves a push open at its n-th point, behind two that are whole.
-    void leave_open(std::uint32_t points) {
+    /// Leaves a push, or what is given, open at its n-th point, behind two that are whole.
+    void leave_open(
+        std::uint32_t points,
+        const std::function<void(root&)>& work = [](root& r) { push(&r.nodes, 3); }) {
         auto p = try_open();
         ASSERT_TRUE(p) << p.error().what();
         auto* r = p->root<root>();
@@ -57,7 +62,7 @@ protected:
             at_point = [](const char*, std::uint32_t) {
                 if (points_left-- == 0) std::longjmp(stopped, 1);
             };
-            if (setjmp(stopped) == 0) push(&r->nodes, 3);
+            if (setjmp(stopped) == 0) work(*r);
         }).join();
         const auto super = justdo::superblock_of(*p->internals().file);
         for (const std::uint64_t offset : justdo::thread_words(*super))
@@ -81,7 +86,8 @@ protected:
         std::ifstream in(path_, std::ios::binary);
         return {std::istreambuf_iterator<char>(in), {}};
     }
-    void expect_refused(errc code, const std::vector<std::string>& words) {
+    void expect_refused(errc code, const std::vector<std::string>& words,
+                        bool had_gone_on = false) {
         const std::string before = bytes();
         auto p = try_open();
         ASSERT_FALSE(p);
@@ -89,7 +95,7 @@ protected:
         for (const std::string& word : words)
             EXPECT_NE(p.error().what().find(word), std::string::npos)
                 << "'" << word << "' in: " << p.error().what();
-        EXPECT_EQ(bytes(), before) << "the file was changed";
+        EXPECT_EQ(bytes() != before, had_gone_on) << "the file was changed, or was not";
     }
     /// The way out of every refusal: the section stays half done, the rest is as it was.
     void give_up_and_go_on() {
@@ -119,6 +125,26 @@ protected:
     bool salvage = false;
 };
 
+/// Calls add(), from what the table's first word says: above 8 that has no end.
+extern const hf_justdo_function deep_function;
+void deep(table* of) {
+    std::uint32_t resumed = 0;
+    auto& f = *static_cast<table**>(hf_justdo_enter(&deep_function, of, &resumed));
+    switch (resumed) {
+    case 0:
+        f = of;
+        hf_justdo_note(&f, sizeof f);
+        hf_justdo_lock(&of->lock, HF_JUSTDO_EXCLUSIVE, 1);
+        [[fallthrough]];
+    case 1: hf_justdo_store(&f->sum, 77, 8, 2); [[fallthrough]];
+    case 2: hf_justdo_call(3); [[fallthrough]];
+    case 3: add(f, f->word[0]); hf_justdo_unlock(&f->lock, HF_JUSTDO_EXCLUSIVE, 4);
+    }
+    hf_justdo_leave();
+}
+const hf_justdo_function deep_function{
+    HF_ABI_VERSION, 8, 4100, 1, "deep", "by_hand", 4, 0, [] { deep(nullptr); }, nullptr};
+
 constexpr const char* way_out = "holdfast repair --roll-back --force";
 std::uint64_t frame_at(std::uint64_t thread) { return thread + sizeof(justdo::thread_block); }
 
@@ -129,6 +155,37 @@ TEST_F(JustdoRefusal, AnotherVersionOfTheFunctionNamesItAndBothVersions) {
     expect_refused(errc::function_changed, {"push (by_hand)", "expected version 0x1", "found 0x4d",
                                             "the build that made it", way_out});
     give_up_and_go_on();
+}
+
+/// A frame holds their addresses as distances: in a program that was linked again they are others.
+TEST_F(JustdoRefusal, AProgramWithItsConstantsElsewhereNamesTheFunction) {
+    leave_open(2);
+    change<justdo::frame_head>(frame_at(thread_at_), [](auto& head) { head.constants = 0x1234; });
+    expect_refused(errc::function_changed,
+                   {"push (by_hand)", "constants lie elsewhere", "expected layout 0x0",
+                    "found 0x1234", "the build that made it", way_out});
+    give_up_and_go_on();
+}
+
+/// An inline function of two libraries: each has its own constants.
+TEST(JustdoRegistration, OfOneFunctionTheOneWithTheFramesLayoutIsFound) {
+    static const std::uint64_t words[4] = {};
+    static const void* const near[] = {&words[0], &words[1]};
+    static const void* const far[] = {&words[0], &words[3]};
+    static hf_justdo_constants one{0, 2, near}, other{0, 2, far}, same{0, 2, near};
+    const auto function = [](hf_justdo_constants& of) {
+        return hf_justdo_function{HF_ABI_VERSION, 8, 4711, 5, "inline", "here", 1, 0, nullptr, &of};
+    };
+    static const hf_justdo_function first = function(one), second = function(other),
+                                    third = function(same);
+    for (const auto* f : {&first, &second, &third}) hf_justdo_register(f);
+    EXPECT_NE(one.layout, 0U);
+    EXPECT_NE(one.layout, other.layout);
+    EXPECT_EQ(one.layout, same.layout);
+    EXPECT_EQ(justdo::find_function(4711, 5, one.layout), &first);
+    EXPECT_EQ(justdo::find_function(4711, 5, other.layout), &second);
+    EXPECT_EQ(justdo::find_function(4711, 5, 99)->version, 5U);
+    EXPECT_EQ(justdo::find_function(4712, 5, one.layout), nullptr);
 }
 
 TEST_F(JustdoRefusal, AFunctionThatThisBuildDoesNotHaveIsNamedByItsNumber) {
@@ -169,6 +226,89 @@ TEST_F(JustdoRefusal, WordsThatAreNoLogAreCorruptAndThePoolCanBeOpenedWithoutThe
         expect_refused(errc::corrupt, {word, way_out});
         give_up_and_go_on();
     }
+}
+
+/// The words that say where a section goes on: of the superblock, of the thread's log and locks, of the heads of its
+/// frames. Each with every bit turned, and as what a careless reader would take for a small number, none, or the
+/// farthest place.
+TEST_F(JustdoRefusal, AnyBitOfAnyWordIsResumedOrRefusedAndNothingElse) {
+    leave_open(8, [](root& r) { total(&r.words, 2); }); // in frames of add(), called by total()
+    std::string good = bytes();
+    const auto word_at = [](std::string& of, std::uint64_t at) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, of.data() + at, sizeof word);
+        return word;
+    };
+    std::vector<std::uint64_t> places;
+    const auto add_places = [&](std::uint64_t at, std::size_t bytes) {
+        for (std::size_t i = 0; i < bytes; i += 8) places.push_back(at + i);
+    };
+    add_places(thread_at_, sizeof(justdo::thread_log) + 8);
+    add_places(thread_at_ + offsetof(justdo::thread_block, locks), 2 * sizeof(justdo::lock_place));
+    const std::uint64_t depth = justdo::program_counter{word_at(good, thread_at_)}.depth();
+    ASSERT_GT(depth, 2U);
+    std::uint64_t head = frame_at(thread_at_);
+    for (std::uint64_t d = 0; d < depth; ++d) {
+        add_places(head, offsetof(justdo::frame_head, reserved));
+        head += word_at(good, head + offsetof(justdo::frame_head, bytes));
+    }
+    std::uint64_t super = 0;
+    for (std::uint64_t at = 0; at + 8 < good.size() && super == 0; at += 64)
+        if (word_at(good, at) == justdo::superblock_magic) super = at;
+    ASSERT_NE(super, 0U);
+    add_places(super, sizeof(justdo::superblock) + 16);
+
+    std::size_t refused = 0, resumed = 0;
+    for (const std::uint64_t at : places) {
+        const std::uint64_t was = word_at(good, at);
+        std::vector<std::uint64_t> words{
+            0, 1, 2, 64, ~std::uint64_t{0}, ~std::uint64_t{0} >> 1, was + 8, was - 8};
+        for (unsigned bit = 0; bit < 64; ++bit) words.push_back(was ^ std::uint64_t{1} << bit);
+        for (const std::uint64_t word : words) {
+            std::string bad = good;
+            std::memcpy(bad.data() + at, &word, sizeof word);
+            {
+                std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
+                file.write(bad.data(), static_cast<std::streamsize>(bad.size()));
+            }
+            ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(bad.size())), 0);
+            auto p = try_open();
+            ++(p ? resumed : refused);
+            if (p) continue;
+            EXPECT_NE(p.error().what().find("engine justdo"), std::string::npos)
+                << fmt::format("{:#x} at {:#x}: {}", word, at, p.error().what());
+        }
+    }
+    EXPECT_GT(refused, 1000U);
+    EXPECT_GT(resumed,
+              100U); // words that count for nothing there: reserved ones, the other entry's
+}
+
+/// A recursion that is too deep ends the process, and cannot be completed by the next one either: which says so, and can
+/// give it up.
+TEST_F(JustdoRefusal, ARecursionThatIsTooDeepSaysHowDeepAndLeavesAPoolThatCanBeOpened) {
+    hf_justdo_register(&deep_function);
+    EXPECT_DEATH(
+        {
+            auto p = try_open();
+            p->root<root>()->words.word[0] = 9;
+            deep(&p->root<root>()->words);
+        },
+        "add .*nested too deep.*the 20. frame takes 128 bytes, .*max_bytes of 16 MiB.*given up");
+    expect_refused(errc::corrupt, {"nested too deep", "the pool stays marked open"}, true);
+    policy = recovery_policy::roll_back;
+    salvage = true;
+    {
+        auto p = try_open();
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->root<root>()->words.sum, 77U); // as it stood
+        total(&p->root<root>()->words, 1);          // its lock is free
+    }
+    policy = recovery_policy::complete;
+    salvage = false;
+    auto p = try_open();
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(p->recovered().sections_pending, 0U);
 }
 
 /// Where the section took, or freed, a block when it was cut short, the heap is whole afterwards.

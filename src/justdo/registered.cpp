@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/checksum.hpp>
 #include <justdo/registered.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
@@ -16,7 +17,8 @@ namespace {
 
 struct functions {
     std::mutex lock;
-    // Of one identifier there may be several, each with its version: static functions of one name.
+    // Of one identifier there may be several, each with its version, or with its constants elsewhere: static functions
+    // of one name, inline functions of several libraries.
     std::multimap<std::uint64_t, const hf_justdo_function*> by_id;
 };
 functions& known() {
@@ -51,18 +53,34 @@ constexpr hf_justdo_lock_calls no_lock{
     HF_JUSTDO_NO_LOCK, 1,      0, 0, "no lock", nullptr, [](void*) -> int { return 1; },
     [](void*) {},      nullptr};
 
+/// Never 0.
+std::uint64_t hash_layout(const hf_justdo_constants& of) noexcept {
+    std::uint64_t hash = 0;
+    for (std::uint64_t i = 0; i < of.count; ++i) {
+        const std::uint64_t distance =
+            reinterpret_cast<std::uintptr_t>(of.at[i]) - reinterpret_cast<std::uintptr_t>(of.at[0]);
+        hash = checksum(&distance, sizeof distance, hash);
+    }
+    return hash != 0 ? hash : 1;
+}
+
 using kinds = std::array<std::atomic<const hf_justdo_lock_calls*>, HF_JUSTDO_KINDS_MAX>;
 constinit kinds lock_kinds{&exclusive, &shared, &no_lock};
 
 } // namespace
 
-const hf_justdo_function* find_function(std::uint64_t id, std::uint64_t version) noexcept {
+const hf_justdo_function* find_function(std::uint64_t id, std::uint64_t version,
+                                        std::uint64_t layout) noexcept {
     functions& all = known();
     std::scoped_lock held{all.lock};
     const auto [first, end] = all.by_id.equal_range(id);
-    for (auto it = first; it != end; ++it)
-        if (it->second->version == version) return it->second;
-    return first == end ? nullptr : first->second;
+    const hf_justdo_function* best = first == end ? nullptr : first->second;
+    for (auto it = first; it != end; ++it) {
+        if (it->second->version != version) continue;
+        if (layout_of(*it->second) == layout) return it->second;
+        best = it->second;
+    }
+    return best;
 }
 
 const hf_justdo_lock_calls* find_lock(std::uint32_t kind) noexcept {
@@ -81,12 +99,15 @@ void hf_justdo_register(const hf_justdo_function* f) noexcept try {
         hf::fatal("%s (%s): a frame of %u bytes, %u resume points: at most %u and %u", f->name,
                   f->where, f->frame_bytes, f->points, HF_JUSTDO_FRAME_BYTES_MAX,
                   HF_JUSTDO_POINT_MAX);
+    if (f->constants != nullptr) f->constants->layout = hf::justdo::hash_layout(*f->constants);
     hf::justdo::functions& all = hf::justdo::known();
     std::scoped_lock held{all.lock};
     // The same inline function may come from several libraries.
     const auto [first, end] = all.by_id.equal_range(f->id);
     for (auto it = first; it != end; ++it)
-        if (it->second->version == f->version) return;
+        if (it->second->version == f->version &&
+            hf::justdo::layout_of(*it->second) == hf::justdo::layout_of(*f))
+            return;
     all.by_id.emplace(f->id, f);
 } catch (const std::bad_alloc&) {
     hf::fatal("out of memory in hf_justdo_register");

@@ -9,9 +9,15 @@
 
 namespace hf::justdo {
 
-/// The function that has this identifier and version; else one that has the identifier, so that it
-/// can be named; else null.
-const hf_justdo_function* find_function(std::uint64_t id, std::uint64_t version) noexcept;
+/// Of the function's constants; 0: it names none.
+inline std::uint64_t layout_of(const hf_justdo_function& f) noexcept {
+    return f.constants != nullptr ? f.constants->layout : 0;
+}
+
+/// The function that has this identifier, version and layout; else one that has the identifier, with this version if there
+/// is one, so that it can be named; else null.
+const hf_justdo_function* find_function(std::uint64_t id, std::uint64_t version,
+                                        std::uint64_t layout) noexcept;
 
 /// Null: this build knows no such kind.
 const hf_justdo_lock_calls* find_lock(std::uint32_t kind) noexcept;

@@ -87,10 +87,16 @@ inline void transfer(account* from, account* to, std::uint64_t amount) {
     }
     hf_justdo_leave();
 }
-inline const hf_justdo_function transfer_function{
-    HF_ABI_VERSION, sizeof(transfer_frame), 4001, 1, "transfer", "by_hand", 6, 0, [] {
-        transfer(nullptr, nullptr, 0);
-    }};
+inline const hf_justdo_function transfer_function{HF_ABI_VERSION,
+                                                  sizeof(transfer_frame),
+                                                  4001,
+                                                  1,
+                                                  "transfer",
+                                                  "by_hand",
+                                                  6,
+                                                  0,
+                                                  [] { transfer(nullptr, nullptr, 0); },
+                                                  nullptr};
 
 extern const hf_justdo_function walk_function;
 struct walk_frame {
@@ -116,7 +122,8 @@ inline void walk(account* first) {
     hf_justdo_leave();
 }
 inline const hf_justdo_function walk_function{
-    HF_ABI_VERSION, sizeof(walk_frame), 4007, 1, "walk", "by_hand", 6, 0, [] { walk(nullptr); }};
+    HF_ABI_VERSION, sizeof(walk_frame), 4007, 1, "walk", "by_hand", 6, 0, [] { walk(nullptr); },
+    nullptr};
 
 extern const hf_justdo_function stamp_function;
 struct stamp_frame {
@@ -141,9 +148,16 @@ inline void stamp(account* on, std::uint64_t value) {
     }
     hf_justdo_leave();
 }
-inline const hf_justdo_function stamp_function{
-    HF_ABI_VERSION,           sizeof(stamp_frame), 4009, 1, "stamp", "by_hand", 6, 0,
-    [] { stamp(nullptr, 0); }};
+inline const hf_justdo_function stamp_function{HF_ABI_VERSION,
+                                               sizeof(stamp_frame),
+                                               4009,
+                                               1,
+                                               "stamp",
+                                               "by_hand",
+                                               6,
+                                               0,
+                                               [] { stamp(nullptr, 0); },
+                                               nullptr};
 
 /// A list under a lock that does not free itself.
 struct node {
@@ -194,7 +208,8 @@ inline void push(list* on, std::uint64_t value) {
     hf_justdo_leave();
 }
 inline const hf_justdo_function push_function{
-    HF_ABI_VERSION, sizeof(push_frame), 4002, 1, "push", "by_hand", 5, 0, [] { push(nullptr, 0); }};
+    HF_ABI_VERSION, sizeof(push_frame), 4002, 1, "push", "by_hand", 5, 0, [] { push(nullptr, 0); },
+    nullptr};
 
 extern const hf_justdo_function pop_function;
 struct pop_frame {
@@ -230,7 +245,8 @@ inline void pop(list* on) {
     hf_justdo_leave();
 }
 inline const hf_justdo_function pop_function{
-    HF_ABI_VERSION, sizeof(pop_frame), 4003, 1, "pop", "by_hand", 5, 0, [] { pop(nullptr); }};
+    HF_ABI_VERSION, sizeof(pop_frame), 4003, 1, "pop", "by_hand", 5, 0, [] { pop(nullptr); },
+    nullptr};
 
 /// Words that a recursion adds up, each call a frame; and a loop whose values change: two snapshots.
 struct table {
@@ -265,7 +281,7 @@ inline void add(table* of, std::uint64_t from) {
     hf_justdo_leave();
 }
 inline const hf_justdo_function add_function{
-    HF_ABI_VERSION, sizeof(add_frame), 4004, 1, "add", "by_hand", 2, 0, nullptr};
+    HF_ABI_VERSION, sizeof(add_frame), 4004, 1, "add", "by_hand", 2, 0, nullptr, nullptr};
 
 extern const hf_justdo_function total_function;
 struct total_frame {
@@ -302,9 +318,16 @@ inline void total(table* of, std::uint64_t rounds) {
     }
     hf_justdo_leave();
 }
-inline const hf_justdo_function total_function{
-    HF_ABI_VERSION,           sizeof(total_frame), 4005, 1, "total", "by_hand", 4, 0,
-    [] { total(nullptr, 0); }};
+inline const hf_justdo_function total_function{HF_ABI_VERSION,
+                                               sizeof(total_frame),
+                                               4005,
+                                               1,
+                                               "total",
+                                               "by_hand",
+                                               4,
+                                               0,
+                                               [] { total(nullptr, 0); },
+                                               nullptr};
 
 extern const hf_justdo_function twice_function;
 struct twice_frame {
@@ -330,7 +353,8 @@ inline void twice(table* of) {
     hf_justdo_leave();
 }
 inline const hf_justdo_function twice_function{
-    HF_ABI_VERSION, sizeof(twice_frame), 4008, 1, "twice", "by_hand", 4, 0, [] { twice(nullptr); }};
+    HF_ABI_VERSION, sizeof(twice_frame), 4008, 1, "twice", "by_hand", 4, 0, [] { twice(nullptr); },
+    nullptr};
 
 extern const hf_justdo_function shift_function;
 struct shift_frame {
@@ -356,7 +380,8 @@ inline void shift(table* of) {
     hf_justdo_leave();
 }
 inline const hf_justdo_function shift_function{
-    HF_ABI_VERSION, sizeof(shift_frame), 4006, 1, "shift", "by_hand", 6, 0, [] { shift(nullptr); }};
+    HF_ABI_VERSION, sizeof(shift_frame), 4006, 1, "shift", "by_hand", 6, 0, [] { shift(nullptr); },
+    nullptr};
 
 inline const bool registered = [] {
     for (const hf_justdo_function* f :

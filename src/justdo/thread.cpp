@@ -38,6 +38,24 @@ void thread::release_freed() noexcept {
     freed_ = {0, 0};
 }
 
+/// The section cannot go on, here or in the next process.
+void thread::no_room(const hf_justdo_function& function, std::uint64_t bytes,
+                     std::uint64_t at) const noexcept {
+    const std::uint64_t all = block_bytes_ - sizeof(thread_block);
+    fatal("%s (%s): calls are nested too deep for a section of engine justdo: the %zu. frame takes "
+          "%llu bytes, %llu of a thread's %llu are left, of at most %llu frames; make the "
+          "recursion a loop%s%s",
+          function.name, function.where, frames_.size() + 1, static_cast<unsigned long long>(bytes),
+          static_cast<unsigned long long>(block_bytes_ - at), static_cast<unsigned long long>(all),
+          static_cast<unsigned long long>(program_counter::depth_max),
+          block_bytes_ < thread_bytes_for(UINT64_MAX)
+              ? ", or make the pool with max_bytes of 16 MiB or more, whose threads have 62 KiB"
+              : "",
+          open_ ? "; the section stays open, and can only be given up as it stands: "
+                  "recovery_policy::roll_back and salvage, or `holdfast repair --roll-back --force`"
+                : "");
+}
+
 void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) {
     if (resuming_ != 0) {
         const frame& f = again_[frames_.size()];
@@ -63,11 +81,7 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
                                  : frames_.back().offset + head_of(frames_.back()).bytes;
     const std::uint64_t size = sizeof(frame_head) + round_up(function.frame_bytes, line_bytes);
     if (size > block_bytes_ - at || frames_.size() == program_counter::depth_max)
-        fatal("%s (%s): its frame of %u bytes is the %zu. on the stack, and finds no room: a "
-              "thread has "
-              "%llu bytes for frames in this pool",
-              function.name, function.where, function.frame_bytes, frames_.size() + 1,
-              static_cast<unsigned long long>(block_bytes_ - sizeof(thread_block)));
+        no_room(function, size, at);
     if (open_ && logged_depth_ > frames_.size()) // its bytes still count
         fatal("%s (%s) is called in a section without hf_justdo_call", function.name,
               function.where);
@@ -77,6 +91,7 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
     put(head.function_version, function.version);
     put(head.bytes, size);
     put(head.call_place, 0);
+    put(head.constants, layout_of(function));
     dirty(&head, sizeof head);
     resumed = 0;
     return &head + 1;
@@ -290,6 +305,8 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
         pm_.flush(&log.owned, word_bytes);
         if (pm_.loses_caches()) unfenced_ = unfenced::last_step;
     }
+    // As in acquire(): of a block that was staged with the lock held, a log may have the sum with it.
+    if (kind >= HF_JUSTDO_KINDS) pool_->lanes.settle_sums_of(lock, false);
     calls->unlock(lock);
     forget_intention(*calls, lock, log);
     if (party_ == nullptr) [[likely]]

@@ -109,6 +109,8 @@ private:
                           const char* call) const noexcept;
     void goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept;
     [[noreturn]] void outside(const void* address, const char* call) const noexcept;
+    [[noreturn]] void no_room(const hf_justdo_function& function, std::uint64_t bytes,
+                              std::uint64_t at) const noexcept;
     void step(log_entry entry, std::uint32_t place);
     void settle() noexcept;
     void dirty(const void* address, std::uint64_t bytes) noexcept;

@@ -146,9 +146,10 @@ static_assert(std::is_trivially_copyable_v<thread_block>);
 struct frame_head {
     std::uint64_t function_id;
     std::uint64_t function_version;
-    std::uint64_t bytes;       // of the frame, this head included: a multiple of lines
-    std::uint64_t call_place;  // where the function goes on while another frame is above it
-    std::uint64_t reserved[4]; // zero
+    std::uint64_t bytes;      // of the frame, this head included: a multiple of lines
+    std::uint64_t call_place; // where the function goes on while another frame is above it
+    std::uint64_t constants; // hash of where the constants lie whose addresses it may hold; 0: none
+    std::uint64_t reserved[3]; // zero
 };
 static_assert(sizeof(frame_head) == line_bytes && std::is_trivially_copyable_v<frame_head>);
 

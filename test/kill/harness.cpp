@@ -26,7 +26,7 @@ using clock = std::chrono::steady_clock;
 using std::chrono::microseconds;
 
 constexpr unsigned child_seconds_max = 120; // a child that takes longer hangs
-constexpr std::uint64_t kills_per_pool = 16;
+constexpr std::uint64_t kills_per_pool = 16, kills_per_filled_pool = 256;
 
 struct forked {
     pid_t pid;
@@ -182,11 +182,13 @@ void session::kill_the_workload() {
     log_->phase = starting;
     forked child = start_child([this] { return live(); });
     // A third at any moment of opening and preparing; the others while the threads are at work.
-    if (random() % 3 != 0) {
+    const bool in_time = plan_.every_ms != 0;
+    if (in_time || random() % 3 != 0) {
         const auto give_up = clock::now() + std::chrono::seconds(child_seconds_max);
         while (log_->phase < running && log_->failures == 0 && clock::now() < give_up)
             std::this_thread::sleep_for(microseconds(20));
-        kill_after(child, below(random() % 8 == 0 ? 30000 : 5000));
+        kill_after(child, in_time ? microseconds(static_cast<std::int64_t>(plan_.every_ms * 1000))
+                                  : below(random() % 8 == 0 ? 30000 : 5000));
     } else {
         kill_after(child, below(6000));
     }
@@ -207,8 +209,9 @@ void session::kill_recoveries() {
 bool session::left_is_right() {
     const bool close_cleanly = random() % 2 == 0;
     std::error_code ignored;
-    std::filesystem::copy_file(path_, path_ + ".before",
-                               std::filesystem::copy_options::overwrite_existing, ignored);
+    if (plan_.records == 0) // else there may be no room for two
+        std::filesystem::copy_file(path_, path_ + ".before",
+                                   std::filesystem::copy_options::overwrite_existing, ignored);
     forked child = start_child([&] { return check(close_cleanly); });
     wait_for(child);
     (void)wrong("verification", child);
@@ -232,7 +235,7 @@ outcome session::run() {
         sum_.failures += log_->failures;
     };
     while (!enough()) {
-        if (sum_.kills % kills_per_pool == 0) {
+        if (sum_.kills % (plan_.records == 0 ? kills_per_pool : kills_per_filled_pool) == 0) {
             if (sum_.pools != 0) add_up();
             new_pool();
         }

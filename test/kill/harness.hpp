@@ -18,6 +18,9 @@ struct plan {
     unsigned threads = 0;     // 0: 1, 2, 4 and 8 in turn, pool by pool
     std::uint64_t kills = 50; // of running workloads; 0: until 'seconds' have passed
     double seconds = 0;
+    double every_ms =
+        0; // that long after the threads have begun, each kill; 0: at moments drawn from the seed
+    std::uint64_t records = 0; // that are there before, and that nobody changes
     std::string directory = "/dev/shm";
 };
 

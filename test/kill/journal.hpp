@@ -54,7 +54,8 @@ struct journal {
     std::uint64_t lost;     // acknowledged operations without their effect
     std::uint64_t failures; // claims that did not hold, lost ones included
     std::uint64_t pending, re_executed, resumed, rolled_back, discarded;
-    char text[4096]; // the first failures, in words
+    std::atomic<std::uint64_t> filled; // records that nobody changes, put in so far
+    char text[4096];                   // the first failures, in words
     std::array<thread_journal, threads_max> of;
 
     std::uint64_t acknowledged() const {

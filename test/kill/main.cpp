@@ -24,6 +24,8 @@ int usage() {
     std::fputs("options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] "
                "[--mode process|pmem|power]\n"
                "         [--workload map|bank|blob|grid|containers|mod|simpo] [--dir DIRECTORY]\n"
+               "         [--every-ms N, else at any moment] [--records N, of map: that are there "
+               "besides]\n"
                "N kills, or S seconds, are shared by all combinations chosen.\n",
                stderr);
     return 2;
@@ -37,6 +39,8 @@ bool parse(int argc, char** argv, request& out) {
         if (name == "--kills")
             out.each.kills = std::strtoull(text, nullptr, 10), out.kills_given = true;
         else if (name == "--seconds") out.each.seconds = std::atof(text);
+        else if (name == "--every-ms") out.each.every_ms = std::atof(text);
+        else if (name == "--records") out.each.records = std::strtoull(text, nullptr, 10);
         else if (name == "--seed") out.each.seed = std::strtoull(text, nullptr, 10);
         else if (name == "--threads") out.each.threads = static_cast<unsigned>(std::atoi(text));
         else if (name == "--dir") out.each.directory = text;
@@ -49,6 +53,7 @@ bool parse(int argc, char** argv, request& out) {
                           [&](workload* w) { return std::strcmp(w->name(), text) != 0; });
         else return false;
     }
+    std::erase_if(out.workloads, [&](workload* w) { return !w->fill(out.each.records); });
     return out.each.threads <= threads_max && !out.workloads.empty();
 }
 

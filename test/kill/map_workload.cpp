@@ -62,16 +62,28 @@ public:
     void shape(hf::open_options& o, std::uint64_t round) const override {
         o.layout = "kill-map/1";
         o.create_bytes = round % 2 == 0 ? 1 << 20 : 8 << 20; // the small one grows under fire
-        o.max_bytes = 64 << 20;
+        o.max_bytes = (64 << 20) + records_ * record_bytes_max;
         if constexpr (hf::selective::chosen && requires(Map& of, hf::pool& in) { of.rebuild(in); })
             o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
     }
-    void prepare(hf::pool&, journal&) override {}
+    bool fill(std::uint64_t records) override { return records_ = records, true; }
+    void prepare(hf::pool& pool, journal& log) override {
+        Map& m = *pool.root<Map>();
+        for (std::uint64_t k = log.filled; k < records_; log.filled = ++k)
+            if (!m.insert(key_of(threads_max, k), value_of(log, threads_max, k)))
+                return log.fail("no room for record %llu", static_cast<unsigned long long>(k));
+    }
     [[noreturn]] void run(hf::pool& pool, journal& log, unsigned thread) override;
     void verify(hf::pool& pool, journal& log) override;
 
 private:
+    static constexpr std::uint64_t record_bytes_max =
+        640; // with its node, bucket, and room for buckets to double
     const char* name_;
+    std::uint64_t records_ = 0;
+
+    /// Counts those records that are there, each as it was put in.
+    std::uint64_t verify_filled(Map& m, journal& log) const;
 };
 
 template <class Map> void map_load<Map>::run(hf::pool& pool, journal& log, unsigned thread) {
@@ -111,10 +123,22 @@ template <class Map> void settle(Map& m, journal& log, unsigned thread) {
     mine.settle();
 }
 
+template <class Map> std::uint64_t map_load<Map>::verify_filled(Map& m, journal& log) const {
+    value found;
+    std::uint64_t k = 0;
+    for (; k < records_ && m.find(key_of(threads_max, k), &found); ++k)
+        if (!(found == value_of(log, threads_max, k)))
+            ++log.lost, log.fail("lost: record %llu", static_cast<unsigned long long>(k));
+    if (k < log.filled || k > log.filled + 1)
+        ++log.lost, log.fail("%llu records, %llu expected", static_cast<unsigned long long>(k),
+                             static_cast<unsigned long long>(log.filled.load()));
+    return k;
+}
+
 template <class Map> void map_load<Map>::verify(hf::pool& pool, journal& log) {
     Map& m = *pool.root<Map>();
     if (!m.check()) log.fail("the map's invariants do not hold");
-    std::uint64_t expected = 0;
+    std::uint64_t expected = verify_filled(m, log);
     for (unsigned t = 0; t < log.threads; ++t) {
         settle(m, log, t);
         for (std::uint64_t k = 0; k < keys; ++k) {

@@ -38,7 +38,7 @@ ORACLES = {"justdo": "justdo_oracle.cpp", "ido": "justdo_oracle.cpp"}  # of the 
 PLUGIN_FOLDERS = ("compiler/analysis", "compiler/transform")
 DEFINITIONS = {"justdo": ["-DORACLE_FRAMES"], "ido": ["-DORACLE_FRAMES"]}
 LIT = pathlib.Path("/usr/lib/llvm-19/build/utils/lit/lit.py")
-RESUMED = [ROOT / "test/stepping/locks.cpp", ROOT / "test/stepping/recursion.cpp"]
+RESUMED = [ROOT / f"test/stepping/{name}.cpp" for name in ("locks", "recursion", "constants")]
 SOURCES = {"justdo": RESUMED, "ido": RESUMED, "redo": [ORACLE / "indirect.cpp"]}  # besides adversarial.cpp
 # A mutated source runs for a moment; what it includes, LLVM's headers, is parsed once for all.
 FLAGS = ["-O0", "-g0", "-w"]

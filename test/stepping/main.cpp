@@ -12,7 +12,8 @@
 // 3. Each of these is written to the file and opened, as the next process would. The root object
 // and
 //    every allocated block must be byte for byte what they are in a state that is not older than
-//    the last call that had returned.
+//    the last call that had returned. With --elsewhere another program does that first, which has its own code and
+//    constants at other addresses.
 // 4. The pool must go on working: the next call must take and free as many blocks as it would have,
 //    wherever they lie now, and leave what the next process finds again.
 #include "oracle.hpp"
@@ -30,11 +31,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <map>
 #include <optional>
+#include <spawn.h>
 #include <string_view>
+#include <sys/wait.h>
 #include <unistd.h>
 
 /// Whether a lock is at that offset of the application's part: its word names the open in which it was taken.
@@ -50,10 +54,19 @@ constexpr std::array<std::string_view, 6> left_out = {
     "remove_odd", "append_growing", "append_in_place", "near_push", "near_cut", "near_steps"};
 oracle::scenario* scenarios = nullptr;
 
+/// Names the pool of another process, which this one is only to open.
+constexpr const char* opens = "HOLDFAST_STEPPING_OPENS";
+std::string pool_path() {
+    const char* const others = std::getenv(opens);
+    return others != nullptr ? others : fmt::format("/dev/shm/holdfast-stepping-{}.hf", ::getpid());
+}
+
 struct options {
-    std::string file = fmt::format("/dev/shm/holdfast-stepping-{}.hf", ::getpid());
+    std::string file = pool_path();
     bool pmem = false;
     bool from_first = false;
+    bool elsewhere = false;
+    std::string unlike;
     std::string only;
 };
 
@@ -136,6 +149,36 @@ void write_file(const stepping::image& bytes) {
     ::close(fd);
 }
 
+constexpr int same_addresses = 3;
+
+/// What such a process does.
+int open_elsewhere() {
+    if (fmt::format("{}", fmt::ptr(&chosen)) == chosen.unlike) return same_addresses;
+    opened(hf::create::never);
+    return 0;
+}
+
+/// Whether another process, with this program at other addresses, could open the pool.
+bool opened_elsewhere() {
+    std::string file = fmt::format("{}={}", opens, chosen.file);
+    std::string unlike = fmt::format("--unlike={}", fmt::ptr(&chosen));
+    std::string name = "stepping", mode = "--pmem";
+    std::array<char*, 4> words{name.data(), unlike.data(), chosen.pmem ? mode.data() : nullptr,
+                               nullptr};
+    std::array<char*, 2> environment{file.data(), nullptr};
+    for (unsigned tries = 0; tries < 8; ++tries) {
+        pid_t child = 0;
+        int how = 0;
+        if (::posix_spawn(&child, "/proc/self/exe", nullptr, nullptr, words.data(),
+                          environment.data()) != 0 ||
+            ::waitpid(child, &how, 0) != child || !WIFEXITED(how))
+            return false;
+        if (WEXITSTATUS(how) != same_addresses) return WEXITSTATUS(how) == 0;
+    }
+    fmt::print("a program has the same addresses in every process here: randomize_va_space\n");
+    return false;
+}
+
 struct tally {
     unsigned functions = 0, failures = 0;
     std::uint64_t instructions = 0, kills = 0;
@@ -184,6 +227,8 @@ public:
 
 private:
     bool recovered(const stepping::moment& m) {
+        if (chosen.elsewhere && !opened_elsewhere())
+            return fail(m, "another process cannot open it");
         unsigned state = m.acknowledged; // found: the last call, or the one that was under way
         {
             hf::pool pool = opened(hf::create::never);
@@ -213,6 +258,7 @@ private:
 
 /// The pool stays where it was made, and its root object with it.
 std::byte* make_pool() {
+    if (std::getenv(opens) != nullptr) return nullptr;
     ::unlink(chosen.file.c_str());
     hf::pool pool = opened(hf::create::always_new);
     struct application {
@@ -248,9 +294,12 @@ int main(int argc, char** argv) {
     CLI::App app{"Kills failure-atomic functions at every instruction."};
     app.add_flag("--pmem", chosen.pmem, "in mode pmem: one section's mark is left to the next");
     app.add_flag("--from-first", chosen.from_first, "steps through the first call as well");
+    app.add_flag("--elsewhere", chosen.elsewhere, "another process opens the pool first");
+    app.add_option("--unlike", chosen.unlike, "")->group("");
     app.add_option("--only", chosen.only, "the scenario of this name");
     CLI11_PARSE(app, argc, argv);
 
+    if (!chosen.unlike.empty()) return open_elsewhere();
     const stepping::image empty_pool = read_file();
     tally count;
     for (const oracle::scenario* s = scenarios; s != nullptr; s = s->next)

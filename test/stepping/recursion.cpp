@@ -106,6 +106,41 @@ SCENARIO(
     },
     [] { reads_first(at<long>(0)); })
 
+// The same two frames down, where the caller has made no step yet when it reads.
+__attribute__((noinline)) long reads_and_calls(long* p, int n) {
+    const long x = p[0];
+    const long z = put(p, 2);
+    p[5] += x + z;
+    return n == 0 ? x : reads_and_calls(p + 1, n - 1) ^ x;
+}
+HF_TXFUNC void reads_below(long* p) noexcept { p[8] += reads_and_calls(p, 2); }
+SCENARIO(
+    reads_below,
+    [] {
+        for (int i = 0; i < 10; ++i) at<long>(0)[i] = 9 + i * i;
+    },
+    [] { reads_below(at<long>(0)); })
+
+// Called from many places, it stores where nothing was read, and does nothing else.
+__attribute__((noinline)) void clear(long* p) {
+    p[0] = 3;
+    p[1] = 4;
+}
+__attribute__((noinline)) void clears(long* p, int n) {
+    if (n == 0) return;
+    clear(p);
+    p[2] += n;
+    clears(p + 1, n - 1);
+    clear(p + 3);
+}
+HF_TXFUNC void cleared(long* p) noexcept { clears(p, 3); }
+SCENARIO(
+    cleared,
+    [] {
+        for (int i = 0; i < 10; ++i) at<long>(0)[i] = 1 + i * i;
+    },
+    [] { cleared(at<long>(0)); })
+
 // In a loop, calls of what comes back without a step: what the next step saves must not take the place of what the
 // step before it has saved.
 struct branch {

@@ -14,7 +14,7 @@
 ; CHECK-NEXT: i32 4, label %resume.4
 ; CHECK-NEXT: ]
 ; CHECK: %x = load i64, ptr %p
-; CHECK: store ptr %p, ptr
+; CHECK: store ptr %{{.*}}, ptr
 ; CHECK: store i64 %x, ptr
 ; CHECK: call void @hf_justdo_note(ptr {{.*}}, i64 16)
 ; CHECK-NEXT: call void @hf_justdo_lock(ptr null, i32 2, i32 4)
@@ -105,8 +105,8 @@ declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
 ; A table's address is another in the next process.
 ; CHECK-LABEL: define void @constant(
-; CHECK: sub i64 {{.*}}, ptrtoint (ptr @constant.hf_justdo to i64)
-; CHECK: add i64 {{.*}}, ptrtoint (ptr @constant.hf_justdo to i64)
+; CHECK: sub i64 {{.*}}, ptrtoint (ptr @__ehdr_start to i64)
+; CHECK: add i64 {{.*}}, ptrtoint (ptr @__ehdr_start to i64)
 @one = private constant [2 x i64] [i64 1, i64 2]
 @two = private constant [2 x i64] [i64 3, i64 4]
 define void @constant(ptr %p, i1 %c) "holdfast.txfunc" {

@@ -15,7 +15,8 @@
 // 4. Crash that resumption, too, at some of its events, or at all (--nested N), and resume again.
 //
 // Besides, in the uninterrupted run: steps are made in the section, and store where they may; what is stored
-// to the pool between two of them is noted by the second.
+// to the pool between two of them is noted by the second. Nothing that survives holds an address in the program: the next
+// process has others there.
 #include "shared.hpp"
 
 #include <holdfast/abi/justdo_abi.h>
@@ -27,17 +28,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <new>
 #include <random>
 #include <set>
 #include <string_view>
+#include <sys/mman.h>
 #include <vector>
+
+// The linker's: where the program begins, and ends.
+extern "C" __attribute__((visibility("hidden"))) const std::byte __ehdr_start[], _end[];
 
 namespace oracle {
 namespace {
 
 constexpr std::size_t line_bytes = 64, word_bytes = 8;
 constexpr int mixes = 3;
-constexpr std::size_t frame_bytes = 8192; // of all of them
+constexpr std::size_t frame_bytes = 65536; // of all of them
 constexpr int depth_max = 32;
 
 enum class action { none, store, copy, move, fill, alloc, lock, unlock };
@@ -73,7 +79,17 @@ struct persistent {
 };
 constexpr std::uint64_t open_bit = std::uint64_t{1} << 62, second_bit = std::uint64_t{1} << 63;
 
-persistent now, durable, start_image;
+/// Apart from the program's own addresses, as a pool is.
+persistent& mapped() {
+    constexpr std::uintptr_t pools_from = 0x570000000000;
+    void* const at = ::mmap(reinterpret_cast<void*>(pools_from), sizeof(persistent), PROT_READ | PROT_WRITE,
+                            MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0);
+    if (at == MAP_FAILED) std::abort();
+    return *new (at) persistent;
+}
+
+persistent& now = mapped();
+persistent durable, start_image;
 struct range {
     const std::byte* from;
     std::uint64_t bytes;
@@ -132,6 +148,20 @@ void judge_notes() {
             }
 }
 
+void judge_addresses() {
+    const auto from = reinterpret_cast<std::uintptr_t>(__ehdr_start);
+    const auto bytes = reinterpret_cast<std::uintptr_t>(_end) - from;
+    const auto judge = [&](const std::byte* at, std::uint64_t size) {
+        for (std::uint64_t i = 0; i + word_bytes <= size; i += word_bytes) {
+            std::uintptr_t word = 0;
+            std::memcpy(&word, at + i, sizeof word);
+            if (word - from < bytes) breaks("an address in the program is kept");
+        }
+    };
+    judge(now.pool, sizeof now.pool);
+    judge(now.frame, now.frames[std::size_t(entered - 1)].upto);
+}
+
 void do_entry(const entry& e) {
     switch (e.what) {
     case action::store: std::memcpy(e.to, &e.value, e.bytes); break;
@@ -172,6 +202,7 @@ void step(const entry& e, std::uint32_t point) {
         if ((point & ~HF_JUSTDO_SNAPSHOT) - 1 >= now.frames[entered - 1].function->points)
             breaks("no such point");
         judge_notes();
+        judge_addresses();
     }
     const unsigned next = is_open() ? (now.counter & second_bit) == 0 : 0;
     const bool before_too =
@@ -394,7 +425,9 @@ void hf_justdo_argument(const void* pointer, std::uint32_t) noexcept {
 void hf_justdo_leave() noexcept { --entered; }
 void hf_justdo_call(std::uint32_t point) noexcept {
     if (left_to_enter != 0) std::abort(); // it goes on behind this
-    if (is_open() && now.depth > entered) hf_justdo_point(point);
+    // What counts of this frame, or one above it, is not to be saved over by what comes behind the call.
+    const bool is_there = now.depth == entered && static_cast<std::uint32_t>(now.counter) == point;
+    if (is_open() && now.depth >= entered && !is_there) hf_justdo_point(point);
     now.frames[std::size_t(entered - 1)].called_at = point;
 }
 void hf_justdo_note(const void* address, std::uint64_t bytes) noexcept {

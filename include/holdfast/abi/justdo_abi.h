@@ -29,6 +29,14 @@
 extern "C" {
 #endif
 
+// Constants and functions that a function with a frame names, or another one that it calls: its frame may hold their
+// addresses, as distances from where its program, or shared library, begins.
+struct hf_justdo_constants {
+    uint64_t layout;       // hash of these distances: hf_justdo_register puts it there
+    uint64_t count;        // of addresses
+    const void* const* at; // of these the first one is where it begins
+};
+
 // A function whose sections resume, or that such functions call. The plugin emits one constant for each and a
 // global constructor that registers it.
 struct hf_justdo_function {
@@ -43,6 +51,7 @@ struct hf_justdo_function {
     // Calls the function; its arguments do not matter, hf_justdo_enter says where it goes on. Null: it is never
     // the outermost one.
     void (*resume)(void);
+    struct hf_justdo_constants* constants; // null: it names none
 };
 void hf_justdo_register(const struct hf_justdo_function* function) HF_NOEXCEPT;
 

@@ -257,7 +257,8 @@ template <class Routine> struct registered {
                                                     "a routine",
                                                     HF_JUSTDO_POINT_MAX,
                                                     0,
-                                                    resume};
+                                                    resume,
+                                                    nullptr};
     static inline const bool done = (hf_justdo_register(&function), true);
 };
 
