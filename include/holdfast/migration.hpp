@@ -6,6 +6,7 @@
 
 #include <holdfast/pool.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -56,7 +57,7 @@ private:
     pool& in_;
     const std::string from_layout_;
     const std::uint64_t from_hash_;
-    std::int64_t reported_ms_ = 0; // on the steady clock
+    std::atomic<std::int64_t> reported_ms_ = 0; // on the steady clock; 0: not yet
 };
 
 } // namespace hf

@@ -91,6 +91,7 @@ status finish_migration(pool::impl& pool) try {
 
 status pool::impl::migrate(pool& whole, const open_options& options) {
     impl& self = *whole.impl_;
+    if (status s = self.file->begin_migration(); !s.ok()) return s;
     if (migration_of(self) == nullptr) {
         auto made = make_anchored(self, "the record of a migration", sizeof(migration_record),
                                   &self.file->roots()->migration_offset, nullptr);
@@ -98,6 +99,7 @@ status pool::impl::migrate(pool& whole, const open_options& options) {
     }
     migration on_the_way(whole, self.file->layout(), self.file->layout_hash());
     if (status s = options.migrate(on_the_way); !s.ok()) return s;
+    if (status s = self.usable(); !s.ok()) return s; // it has forked
     if (const open_section busy = self.find_open_section())
         return refusal(
             self.file->path(), errc::in_use,
@@ -132,8 +134,9 @@ void migration::report(std::uint64_t done, std::uint64_t total) noexcept try {
     const std::int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(
                                  std::chrono::steady_clock::now().time_since_epoch())
                                  .count();
-    if (reported_ms_ != 0 && now - reported_ms_ < ms_between) return;
-    reported_ms_ = now;
+    std::int64_t last = reported_ms_.load();
+    if (last != 0 && now - last < ms_between) return;
+    if (!reported_ms_.compare_exchange_strong(last, now)) return; // another thread's line
     say(severity::note, fmt::format("{}: migration from layout \"{}\": {} of {} done", in_.path(),
                                     from_layout_, done, total)
                             .c_str());

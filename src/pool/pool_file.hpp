@@ -143,9 +143,12 @@ public:
     /// Whether the pool is on its way to another layout; whether this open brings it there.
     bool migrating() const noexcept;
     bool migrates() const noexcept { return migrates_; }
-    /// The layout that the pool has, until end_migration() gives it this open's. 2 ordering points.
+    /// The layout that the pool has, until end_migration() gives it this open's.
     std::string layout() const;
     std::uint64_t layout_hash() const noexcept;
+    /// Says in the header that the pool is under way, or no longer. 2 ordering points; begin_migration() of a pool that
+    /// is under way: none.
+    status begin_migration();
     status end_migration();
     /// True when it is mapped privately, and nothing is ever written to the file.
     bool read_only() const noexcept { return read_only_; }
