@@ -97,16 +97,18 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     HF_ASSERT_SLOW(opened->valid(true));
     pool whole(std::move(opened));
     // Durable with the close; until then a crash brings us here again, and so does whatever fails before it is done.
-    const bool to_rebuild = whole.impl_->file->left_lazy() && options.rebuild != nullptr;
+    const auto to_rebuild = [&] {
+        return whole.impl_->file->left_lazy() && options.rebuild != nullptr;
+    };
     try {
         if (whole.impl_->file->migrates()) s = impl::migrate(whole, options);
-        if (s.ok() && to_rebuild) options.rebuild(whole);
+        if (s.ok() && to_rebuild()) options.rebuild(whole);
     } catch (...) {
-        if (to_rebuild) abandon(std::move(whole));
+        if (to_rebuild()) abandon(std::move(whole));
         throw;
     }
     if (s.ok()) return whole;
-    if (to_rebuild) abandon(std::move(whole));
+    if (to_rebuild()) abandon(std::move(whole));
     return s;
 }
 

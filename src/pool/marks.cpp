@@ -111,11 +111,20 @@ status pool_file::begin_migration() {
     return write_headers();
 }
 
-status pool_file::end_migration() {
+status pool_file::other_layout() const {
+    return hf::other_layout(path_, *header_, next_layout_, next_layout_hash_);
+}
+
+status pool_file::end_migration(migration_end how) {
     pool_header& h = *header_;
     HF_ASSERT_SLOW(migrates_ && migrating() && marked_open_);
-    std::memcpy(h.layout, h.next_layout, sizeof h.layout);
-    h.layout_hash = h.next_layout_hash;
+    if (how == migration_end::there) {
+        std::memcpy(h.layout, h.next_layout, sizeof h.layout);
+        h.layout_hash = h.next_layout_hash;
+    } else {
+        h.required_features &= ~feature_lazy;
+        left_lazy_ = false;
+    }
     std::memset(h.next_layout, 0, sizeof h.next_layout);
     h.next_layout_hash = 0;
     h.required_features &= ~feature_migrating;

@@ -325,6 +325,40 @@ TEST_P(Migration, UnderWayIsShownToWhoReadsTheOldRootAndToWhoReadsTheNewOne) {
     }
 }
 
+TEST_P(Migration, OfALayoutThatTheFunctionRefusesLeavesThePoolToWhomItWas) {
+    new_.rebuild = [](pool&) { FAIL(); };
+    const auto known = new_.migrate;
+    new_.migrate = [](migration& m) { return m.refuse(); };
+    // As well after one that was killed before it could say so.
+    open_options cut = new_;
+    cut.migrate = [](migration& m) { return ::kill(::getpid(), SIGKILL), m.refuse(); };
+    for (const bool was_cut : {false, true}) {
+        if (was_cut) killed([&] { (void)pool::open(path_, cut); });
+        auto p = pool::open(path_, new_);
+        ASSERT_FALSE(p);
+        EXPECT_EQ(p.error().code(), errc::wrong_layout);
+        EXPECT_NE(p.error().what().find("expected layout \"list/2\", found \"list/1\""),
+                  std::string::npos)
+            << p.error().what();
+        auto before = pool::open(path_, old_);
+        ASSERT_TRUE(before) << before.error().what();
+        EXPECT_EQ(before->root<old_root>()->first->value, elements);
+        EXPECT_EQ(account(*before).blocks, blocks_);
+    }
+    // Too late: what has been changed is not forgotten.
+    new_.rebuild = {};
+    stop_after_ = 1;
+    stopped_ = [] { return status{errc::io_error, "later"}; };
+    new_.migrate = known;
+    EXPECT_FALSE(pool::open(path_, new_));
+    new_.migrate = [](migration& m) { return m.refuse(); };
+    EXPECT_FALSE(pool::open(path_, new_));
+    expect_refused(old_, errc::wrong_layout, "is under way");
+    stopped_ = [] { return status{}; };
+    new_.migrate = known;
+    expect_whole();
+}
+
 TEST_P(Migration, OfAParentIsNoneOfItsChilds) {
     stop_after_ = elements;
     pid_t child = -1;
