@@ -11,7 +11,9 @@
 #include <nlohmann/json.hpp>
 
 #include <chrono>
+#include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -62,6 +64,18 @@ result<sample> take(const std::string& path, const sample* before) {
     const bool same = before != nullptr && before->in_use && before->generation == now.generation;
     if (now.in_use) now.user = same ? before->user : file->user();
     return now;
+}
+
+/// A header write, or a growth, in the middle of a look shows what no file has: the next look does not.
+result<sample> take_whole(const std::string& path, const sample* before) {
+    constexpr int tries_max = 5;
+    for (int tries = 1;; ++tries) {
+        auto taken = take(path, before);
+        if (taken || tries == tries_max) return taken;
+        const errc why = taken.error().code();
+        if (why != errc::corrupt && why != errc::truncated) return taken;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
 }
 
 struct rates {
@@ -122,14 +136,14 @@ void print(const sample& now, const rates& r, bool json) {
 void top(const asked& a) {
     answer_lost_bytes();
     constexpr std::uint64_t lines_a_heading = 20;
-    auto before = take(a.path, nullptr);
+    auto before = take_whole(a.path, nullptr);
     if (!before) refuse(before.error());
     if (before->mode == mode::power && before->in_use)
         fmt::print(stderr, "{}: open in mode power: shown is its file, as of the last checkpoint\n",
                    a.path);
     for (std::uint64_t line = 0; a.count == 0 || line < a.count; ++line) {
         std::this_thread::sleep_for(std::chrono::duration<double>(a.interval_s));
-        auto now = take(a.path, &*before);
+        auto now = take_whole(a.path, &*before);
         if (!now) refuse(now.error());
         if (!a.json && line % lines_a_heading == 0) print_heading();
         print(*now, between(*before, *now), a.json);
@@ -145,6 +159,9 @@ void add_top_command(CLI::App& app, char**) {
     command->add_option("POOL", a->path, "the pool's file")->required();
     command->add_option("--interval", a->interval_s, "seconds between two lines")
         ->check(CLI::Range(0.01, 86400.0))
+        ->check([](const std::string& text) { // nan is in every range
+            return std::isnan(std::strtod(text.c_str(), nullptr)) ? "nan is no interval" : "";
+        })
         ->capture_default_str();
     command->add_option("--count", a->count, "how many lines; 0: until it is ended")
         ->check(CLI::NonNegativeNumber);

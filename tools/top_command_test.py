@@ -89,7 +89,8 @@ def check_refusals(folder):
     empty.write_bytes(b"")
     expect(top(empty), 2, "not_a_pool")
     expect(top(), 2, "POOL is required")
-    expect(top(text, "--interval", 0), 2, "--interval")
+    for interval in 0, "nan":
+        expect(top(text, "--interval", interval), 2, "--interval")
     expect(top(text, "--count", -1), 2, "--count")
 
 

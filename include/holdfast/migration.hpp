@@ -6,6 +6,7 @@
 
 #include <holdfast/pool.hpp>
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -44,6 +45,10 @@ public:
     /// tell: failure-atomic functions store it with what it counts. It ends with the migration.
     std::uint64_t* cursor() const noexcept;
 
+    /// For the function to return where it does not know the layout, before it has changed anything: the pool keeps that
+    /// layout, and opens for whom it opened for. wrong_layout.
+    status refuse();
+
     /// For people: a line in the log, at most one a second (hf::set_log).
     void report(std::uint64_t done, std::uint64_t total) noexcept;
 
@@ -56,7 +61,8 @@ private:
     pool& in_;
     const std::string from_layout_;
     const std::uint64_t from_hash_;
-    std::int64_t reported_ms_ = 0; // on the steady clock
+    bool refused_ = false;
+    std::atomic<std::int64_t> reported_ms_ = 0; // on the steady clock; 0: not yet
 };
 
 } // namespace hf

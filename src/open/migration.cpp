@@ -91,21 +91,35 @@ status finish_migration(pool::impl& pool) try {
 
 status pool::impl::migrate(pool& whole, const open_options& options) {
     impl& self = *whole.impl_;
+    if (status s = self.file->begin_migration(); !s.ok()) return s;
     if (migration_of(self) == nullptr) {
         auto made = make_anchored(self, "the record of a migration", sizeof(migration_record),
                                   &self.file->roots()->migration_offset, nullptr);
         if (!made) return made.error();
     }
     migration on_the_way(whole, self.file->layout(), self.file->layout_hash());
-    if (status s = options.migrate(on_the_way); !s.ok()) return s;
+    const status wanted = options.migrate(on_the_way);
+    if (status s = self.usable(); !s.ok()) return s; // it has forked
+    if (!wanted.ok()) {
+        const migration_record& record = *migration_of(self);
+        if (!on_the_way.refused_ || record.next_offset != 0 || record.cursor != 0) return wanted;
+        const status back = self.file->end_migration(pool_file::migration_end::where_it_was);
+        if (back.ok()) (void)finish_migration(self); // or the next open
+        return wanted;
+    }
     if (const open_section busy = self.find_open_section())
         return refusal(
             self.file->path(), errc::in_use,
             fmt::format("open_options::migrate has returned, and {} is open", busy.name()));
     if (status s = self.check_root(options.root_bytes); !s.ok()) return s;
     self.settle_states(); // before the header vouches for it
-    if (status s = self.file->end_migration(); !s.ok()) return s;
+    if (status s = self.file->end_migration(pool_file::migration_end::there); !s.ok()) return s;
     return finish_migration(self);
+}
+
+status migration::refuse() {
+    refused_ = true;
+    return in_.internals().file->other_layout();
 }
 
 std::uint64_t* migration::cursor() const noexcept { return &migration_of(in_.internals())->cursor; }
@@ -132,8 +146,9 @@ void migration::report(std::uint64_t done, std::uint64_t total) noexcept try {
     const std::int64_t now = std::chrono::duration_cast<std::chrono::milliseconds>(
                                  std::chrono::steady_clock::now().time_since_epoch())
                                  .count();
-    if (reported_ms_ != 0 && now - reported_ms_ < ms_between) return;
-    reported_ms_ = now;
+    std::int64_t last = reported_ms_.load();
+    if (last != 0 && now - last < ms_between) return;
+    if (!reported_ms_.compare_exchange_strong(last, now)) return; // another thread's line
     say(severity::note, fmt::format("{}: migration from layout \"{}\": {} of {} done", in_.path(),
                                     from_layout_, done, total)
                             .c_str());

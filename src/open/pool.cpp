@@ -84,7 +84,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     if (s.ok())
         s = opened->check_and_recover(order, [&] { opened->check_ms = ms_since(checking); });
     if (s.ok()) s = opened->attach_engines();
-    if (s.ok() && !opened->file->migrating()) s = finish_migration(*opened);
+    if (s.ok() && !opened->file->migrating()) s = finish_migration(*opened); // of an earlier open
     if (!s.ok()) {
         opened->states.clear();
         registry::remove(opened.get());
@@ -96,16 +96,20 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     if (!opened->file->in_memory()) opened->say_opened();
     HF_ASSERT_SLOW(opened->valid(true));
     pool whole(std::move(opened));
-    if (whole.impl_->file->migrates())
-        if (status migrated = impl::migrate(whole, options); !migrated.ok()) return migrated;
-    if (!whole.impl_->file->left_lazy() || options.rebuild == nullptr) return whole;
+    // Durable with the close; until then a crash brings us here again, and so does whatever fails before it is done.
+    const auto to_rebuild = [&] {
+        return whole.impl_->file->left_lazy() && options.rebuild != nullptr;
+    };
     try {
-        options.rebuild(whole); // durable with the close; until then a crash brings us here again
+        if (whole.impl_->file->migrates()) s = impl::migrate(whole, options);
+        if (s.ok() && to_rebuild()) options.rebuild(whole);
     } catch (...) {
-        abandon(std::move(whole));
+        if (to_rebuild()) abandon(std::move(whole));
         throw;
     }
-    return whole;
+    if (s.ok()) return whole;
+    if (to_rebuild()) abandon(std::move(whole));
+    return s;
 }
 
 void pool::impl::say_opened() const noexcept try {

@@ -87,8 +87,9 @@ static std::string root_differs(std::uint64_t expected, std::uint64_t found) {
 }
 
 status pool::impl::check_root(std::uint64_t bytes) const {
-    named_object root = next_root_of(*this);
-    if (root.offset == 0) root = root_of(*this);
+    named_object root = root_of(*this);
+    if (const named_object next = next_root_of(*this); file->migrates() && next.offset != 0)
+        root = next; // what it will be when this open returns
     if (bytes == 0 || root.offset == 0 || root.bytes == bytes) return {};
     return refusal(file->path(), errc::wrong_layout, root_differs(bytes, root.bytes));
 }

@@ -214,6 +214,17 @@ bool has_layout(const pool_header& h, const open_options& options) noexcept {
     return !is_migrating(h) && options.layout == h.layout && options.layout_hash == h.layout_hash;
 }
 
+status other_layout(const std::string& path, const pool_header& h, const std::string& layout,
+                    std::uint64_t hash) {
+    if (layout != std::string_view(h.layout))
+        return refusal(path, errc::wrong_layout,
+                       fmt::format("expected layout \"{}\", found \"{}\"", layout,
+                                   printable(h.layout, sizeof h.layout)));
+    return refusal(path, errc::wrong_layout,
+                   fmt::format("layout \"{}\": expected hash {:#x}, found {:#x}", layout, hash,
+                               h.layout_hash));
+}
+
 namespace {
 
 std::string layout_text(const char* name, std::size_t capacity, std::uint64_t hash) {
@@ -250,13 +261,7 @@ status check_layout(const std::string& path, const pool_header& h, const open_op
                        "a crash left it open with lazy stores (engine selective), which no "
                        "migration can read: open it once with the build that made it");
     }
-    if (options.layout != std::string_view(h.layout))
-        return refusal(path, errc::wrong_layout,
-                       fmt::format("expected layout \"{}\", found \"{}\"", options.layout,
-                                   printable(h.layout, sizeof h.layout)));
-    return refusal(path, errc::wrong_layout,
-                   fmt::format("layout \"{}\": expected hash {:#x}, found {:#x}", options.layout,
-                               options.layout_hash, h.layout_hash));
+    return other_layout(path, h, options.layout, options.layout_hash);
 }
 
 } // namespace

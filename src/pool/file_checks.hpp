@@ -71,6 +71,9 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
                  std::uint32_t engines, std::string_view boot_id);
 /// Whether the pool has the layout that is asked for, and is not on its way to another one.
 bool has_layout(const pool_header& h, const open_options& options) noexcept;
+/// The refusal of a pool that has another layout than this.
+status other_layout(const std::string& path, const pool_header& h, const std::string& layout,
+                    std::uint64_t hash);
 /// Whether the pool was left open in another file than this: then this is a copy of a pool in use,
 /// of which nobody knows what came when.
 bool copied_while_open(const pool_header& h, const file_identity& here) noexcept;

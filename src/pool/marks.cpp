@@ -51,13 +51,8 @@ status pool_file::mark_open() {
     note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
     h.optional_features &= ~feature_whole; // of this file nobody has said it
     h.required_features &= ~(feature_caches_persist | feature_lazy);
-    if (stores_lazily_) h.required_features |= feature_lazy;
+    if (stores_lazily_ && (!migrates_ || migrating())) h.required_features |= feature_lazy;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
-    if (migrates_) {
-        h.required_features |= feature_migrating;
-        next_layout_.copy(h.next_layout, sizeof h.next_layout - 1);
-        h.next_layout_hash = next_layout_hash_;
-    }
     // What the open before this one left is recovered first: it stays till the pool is closed.
     if (leaves_stores_) h.required_features |= feature_left_stores;
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
@@ -104,11 +99,32 @@ bool pool_file::migrating() const noexcept { return is_migrating(*header_); }
 std::string pool_file::layout() const { return header_->layout; } // check_header: it has an end
 std::uint64_t pool_file::layout_hash() const noexcept { return header_->layout_hash; }
 
-status pool_file::end_migration() {
+status pool_file::begin_migration() {
+    pool_header& h = *header_;
+    HF_ASSERT_SLOW(migrates_ && marked_open_);
+    if (migrating()) return {};
+    h.required_features |= feature_migrating;
+    if (stores_lazily_) h.required_features |= feature_lazy; // from here on
+    std::memset(h.next_layout, 0, sizeof h.next_layout);
+    next_layout_.copy(h.next_layout, sizeof h.next_layout - 1);
+    h.next_layout_hash = next_layout_hash_;
+    return write_headers();
+}
+
+status pool_file::other_layout() const {
+    return hf::other_layout(path_, *header_, next_layout_, next_layout_hash_);
+}
+
+status pool_file::end_migration(migration_end how) {
     pool_header& h = *header_;
     HF_ASSERT_SLOW(migrates_ && migrating() && marked_open_);
-    std::memcpy(h.layout, h.next_layout, sizeof h.layout);
-    h.layout_hash = h.next_layout_hash;
+    if (how == migration_end::there) {
+        std::memcpy(h.layout, h.next_layout, sizeof h.layout);
+        h.layout_hash = h.next_layout_hash;
+    } else {
+        h.required_features &= ~feature_lazy;
+        left_lazy_ = false;
+    }
     std::memset(h.next_layout, 0, sizeof h.next_layout);
     h.next_layout_hash = 0;
     h.required_features &= ~feature_migrating;

@@ -144,10 +144,16 @@ public:
     /// Whether the pool is on its way to another layout; whether this open brings it there.
     bool migrating() const noexcept;
     bool migrates() const noexcept { return migrates_; }
-    /// The layout that the pool has, until end_migration() gives it this open's. 2 ordering points.
+    /// The layout that the pool has, until end_migration() gives it this open's.
     std::string layout() const;
     std::uint64_t layout_hash() const noexcept;
-    status end_migration();
+    /// Says in the header that the pool is under way, or no longer: it is there, or where it was, and nothing has been
+    /// stored to it. 2 ordering points; begin_migration() of a pool that is under way: none.
+    status begin_migration();
+    enum class migration_end : bool { where_it_was, there };
+    status end_migration(migration_end how);
+    /// wrong_layout: the pool has another one than was asked for.
+    status other_layout() const;
     /// True when it is mapped privately, and nothing is ever written to the file.
     bool read_only() const noexcept { return read_only_; }
     /// True when creation made the file in this open.

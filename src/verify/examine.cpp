@@ -181,10 +181,12 @@ void examination::roots() {
         pool_->has(record_at, sizeof record)) {
         std::memcpy(&record, file_.data() + record_at, sizeof record);
         named(record_at, "the new root object", record.next_offset, record.next_bytes);
+        named(record_at, "the old root object", record.old_offset, record.old_bytes);
     }
-    // Cut short behind the header write that gave it the new layout, a migration has left the root words torn.
-    const bool replaced = record.next_offset != 0 && !is_migrating(header());
-    if (!replaced) named(root_words_offset, "root words", words.root_offset, words.root_bytes);
+    // Cut short behind the header write that gave it the new layout, a migration may have left the root words torn, once
+    // the old root was noted.
+    const bool torn = record.old_offset != 0 && !is_migrating(header());
+    if (!torn) named(root_words_offset, "root words", words.root_offset, words.root_bytes);
 }
 
 void examination::lanes() {

@@ -21,6 +21,10 @@ struct new_root {
     std::uint64_t room[40];
 };
 
+struct third_root {
+    std::uint64_t room[50];
+};
+
 class Migrating : public Pools {
 protected:
     open_options next_;
@@ -49,10 +53,29 @@ protected:
         return file;
     }
     void expect_opens(const bytes& file) {
+        expect_goes_on(file);
         write_all(path, file);
         auto p = pool::open(path, next_);
         ASSERT_TRUE(p) << p.error().what();
         EXPECT_EQ(p->root<new_root>()->room[0], 42);
+        EXPECT_EQ(account(*p).blocks, blocks_);
+    }
+    /// To a third layout, by a program that never was in the second: what the first migration left comes first.
+    void expect_goes_on(const bytes& file) {
+        write_all(path, file);
+        open_options third = next_;
+        third.layout = "verify_test/3";
+        third.root_bytes = sizeof(third_root);
+        third.migrate = [](migration& m) -> status {
+            EXPECT_EQ(m.from_layout(), "verify_test/2");
+            EXPECT_EQ(*m.cursor(), 0);
+            const auto* from = m.in().root<new_root>();
+            EXPECT_TRUE(from != nullptr && from->room[0] == 42);
+            auto made = m.new_root<third_root>();
+            return made ? status{} : made.error();
+        };
+        auto p = pool::open(path, third);
+        ASSERT_TRUE(p) << p.error().what();
         EXPECT_EQ(account(*p).blocks, blocks_);
     }
     std::uint64_t blocks_ = 0;
@@ -93,6 +116,62 @@ TEST_F(Migrating, IsGoodWhereverItWasCut) {
     expect_good();
     store(file, root_words_offset + offsetof(root_words, root_offset), record.next_offset);
     expect_good();
+}
+
+struct large_root {
+    std::uint64_t room[3000];
+};
+
+TEST_F(Migrating, IsGoodWithALargeOldRootHalfFreed) {
+    ASSERT_NE(open_good().root<large_root>(), nullptr);
+    next_ = options;
+    next_.layout = "verify_test/2";
+    next_.migrate = [](migration& m) {
+        auto made = m.new_root<new_root>();
+        return made ? status{errc::conflict, "later"} : made.error();
+    };
+    EXPECT_FALSE(pool::open(path, next_));
+    bytes file = read_all(path);
+    edit_headers(file, [](pool_header& h) {
+        std::memcpy(h.layout, h.next_layout, sizeof h.layout);
+        std::memset(h.next_layout, 0, sizeof h.next_layout);
+        h.required_features &= ~feature_migrating;
+        h.open = 1;
+    });
+    const auto words = load<root_words>(file, root_words_offset);
+    const std::uint64_t at = words.migration_offset;
+    const auto record = load<migration_record>(file, at);
+    store(file, at + offsetof(migration_record, old_bytes), words.root_bytes);
+    store(file, at + offsetof(migration_record, old_offset), words.root_offset);
+    store(file, root_words_offset + offsetof(root_words, root_bytes), record.next_bytes);
+    store(file, root_words_offset + offsetof(root_words, root_offset), record.next_offset);
+    // Its chunk's entry is gone, its bit is not.
+    const verify::extent_image first =
+        verify::pool_image(file, load<pool_header>(file, 0)).extents().front();
+    const std::uint64_t chunk = (words.root_offset - first.data_offset) / 4096;
+    store(file, first.entries_offset + chunk * 8, std::uint64_t{0});
+    const auto r = examine(file, depth::deep);
+    EXPECT_TRUE(r.findings.empty()) << lines_of(r);
+    write_all(path, file);
+    auto p = pool::open(path, [&] {
+        open_options o = next_;
+        o.salvage = true; // another file
+        return o;
+    }());
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(account(*p).blocks, 1);
+}
+
+TEST_F(Migrating, ToALayoutOfWhichTheHeaderHoldsNothingElse) {
+    bytes file = make_pool();
+    edit_headers(file, [](pool_header& h) { std::memset(h.next_layout, 'x', 63); });
+    write_all(path, file);
+    options.layout = "verify_test/2";
+    options.migrate = [](migration&) { return status{}; };
+    EXPECT_TRUE(pool::open(path, options));
+    options.migrate = {};
+    auto p = pool::open(path, options);
+    EXPECT_TRUE(p) << p.error().what();
 }
 
 TEST_F(Migrating, ARecordThatLeadsOutOfTheHeapIsFound) {

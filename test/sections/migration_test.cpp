@@ -306,6 +306,79 @@ TEST_P(Migration, ThatLeavesASectionOpenIsNoSuccess) {
     expect_whole();
 }
 
+TEST_P(Migration, UnderWayIsShownToWhoReadsTheOldRootAndToWhoReadsTheNewOne) {
+    stop_after_ = 2;
+    stopped_ = [] { return status{errc::io_error, "later"}; };
+    EXPECT_FALSE(pool::open(path_, new_));
+    for (open_options look : {old_, new_}) {
+        look.read_only = look.salvage = true;
+        look.root_bytes = sizeof(old_root); // the root, until the migration has ended
+        {
+            auto seen = pool::open(path_, look);
+            ASSERT_TRUE(seen) << seen.error().what();
+            EXPECT_EQ(seen->root<old_root>()->first->value, 3);
+        }
+        look.root_bytes = sizeof(new_root);
+        auto wrong = pool::open(path_, look);
+        ASSERT_FALSE(wrong);
+        EXPECT_EQ(wrong.error().code(), errc::wrong_layout);
+    }
+}
+
+TEST_P(Migration, OfALayoutThatTheFunctionRefusesLeavesThePoolToWhomItWas) {
+    new_.rebuild = [](pool&) { FAIL(); };
+    const auto known = new_.migrate;
+    new_.migrate = [](migration& m) { return m.refuse(); };
+    // As well after one that was killed before it could say so.
+    open_options cut = new_;
+    cut.migrate = [](migration& m) { return ::kill(::getpid(), SIGKILL), m.refuse(); };
+    for (const bool was_cut : {false, true}) {
+        if (was_cut) killed([&] { (void)pool::open(path_, cut); });
+        auto p = pool::open(path_, new_);
+        ASSERT_FALSE(p);
+        EXPECT_EQ(p.error().code(), errc::wrong_layout);
+        EXPECT_NE(p.error().what().find("expected layout \"list/2\", found \"list/1\""),
+                  std::string::npos)
+            << p.error().what();
+        auto before = pool::open(path_, old_);
+        ASSERT_TRUE(before) << before.error().what();
+        EXPECT_EQ(before->root<old_root>()->first->value, elements);
+        EXPECT_EQ(account(*before).blocks, blocks_);
+    }
+    // Too late: what has been changed is not forgotten.
+    new_.rebuild = {};
+    stop_after_ = 1;
+    stopped_ = [] { return status{errc::io_error, "later"}; };
+    new_.migrate = known;
+    EXPECT_FALSE(pool::open(path_, new_));
+    new_.migrate = [](migration& m) { return m.refuse(); };
+    EXPECT_FALSE(pool::open(path_, new_));
+    expect_refused(old_, errc::wrong_layout, "is under way");
+    stopped_ = [] { return status{}; };
+    new_.migrate = known;
+    expect_whole();
+}
+
+TEST_P(Migration, OfAParentIsNoneOfItsChilds) {
+    stop_after_ = elements;
+    pid_t child = -1;
+    int ended = -1;
+    stopped_ = [&] {
+        child = ::fork();
+        if (child != 0) ::waitpid(child, &ended, 0);
+        return child == 0 ? status{errc::conflict, "in the child"} : status{};
+    };
+    new_.migrate = [this, &child](migration& m) {
+        const status s = migrate(m);
+        return child == 0 ? status{} : s;
+    };
+    auto p = pool::open(path_, new_);
+    if (child == 0) ::_exit(!p && p.error().code() == errc::in_use ? 0 : 1);
+    EXPECT_TRUE(WIFEXITED(ended) && WEXITSTATUS(ended) == 0) << ended;
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(p->root<new_root>()->sum, elements * (elements + 1) / 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(In, Migration, testing::Values(mode::process, mode::pmem, mode::power),
                          [](const auto& of) { return std::string(name(of.param)); });
 

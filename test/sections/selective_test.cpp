@@ -7,6 +7,7 @@
 #include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/migration.hpp>
 #include <holdfast/selective.hpp>
 #include <holdfast/undo.hpp>
 
@@ -246,6 +247,36 @@ TEST_F(Selective, LazyLinesWaitForACommitThatFindsMany) {
     EXPECT_EQ(flushes_of(1, section::lazy_lines_max - 1), mark);
     EXPECT_GE(flushes_of(section::lazy_lines_max, 1), mark + section::lazy_lines_max);
     EXPECT_EQ(flushes_of(0, 1), mark);
+}
+
+TEST_F(Selective, WhatAMigrationLeftIsRebuiltAfterTriesThatFail) {
+    ASSERT_TRUE(pool::open(path_, options_));
+    options_.layout = "selective/2";
+    enum { dies, fails, throws, returns } how = dies;
+    options_.migrate = [&](migration& m) -> status {
+        add(m.in().root<root>(), 10, how == dies);
+        if (how == fails) return {errc::io_error, "not today"};
+        if (how == throws) throw std::runtime_error("nor today");
+        return {};
+    };
+    const pid_t child = ::fork();
+    if (child == 0) {
+        (void)pool::open(path_, options_);
+        ::_exit(1);
+    }
+    int ended = 0;
+    ::waitpid(child, &ended, 0);
+    ASSERT_TRUE(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGKILL);
+    how = fails;
+    EXPECT_FALSE(pool::open(path_, options_));
+    how = throws;
+    EXPECT_THROW((void)pool::open(path_, options_), std::runtime_error);
+    EXPECT_EQ(rebuilt_, 0);
+    how = returns;
+    auto opened = pool::open(path_, options_);
+    ASSERT_TRUE(opened) << opened.error().what();
+    EXPECT_EQ(rebuilt_, 1);
+    EXPECT_EQ(opened->root<root>()->total, 30);
 }
 
 } // namespace

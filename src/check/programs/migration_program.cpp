@@ -1,14 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A pool of an older layout comes to a newer one when it is opened: elements move from the old root to the new
-// one, or are changed where they stand and counted by the cursor. Instrumented by hand.
+// one, or are changed where they stand and counted by the cursor; roots of many chunks, or none; maps. Instrumented by
+// hand.
+#include <base/assert.hpp>
+
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/crash.hpp>
 #include <holdfast/migration.hpp>
+#include <holdfast/mod/map.hpp>
+#include <holdfast/mod/store.hpp>
+#include <holdfast/mod/update.hpp>
 #include <holdfast/undo.hpp>
 
 #include <cstdint>
+#include <memory>
+#include <tuple>
 
 namespace {
 
@@ -144,11 +152,102 @@ private:
     }
 };
 
+/// Both roots are runs of chunks; there may be no old one.
+class large final : public migration_program {
+public:
+    explicit large(bool has_old)
+        : migration_program(hf::durability::on_return), has_old_(has_old) {}
+    void setup(hf::pool& p) override {
+        if (!has_old_) return;
+        auto* r = p.root<large_old>();
+        section(r, [&] { store(&r->last, std::uint64_t{7}); });
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const auto* r = p.root<large_new>();
+        s.expect(r->last == 42 && r->room[600] == 0, "the new root's values");
+        s.expect(account(p).blocks == 1, "nothing but the new root");
+    }
+
+private:
+    struct large_old {
+        std::uint64_t room[600], last;
+    };
+    struct large_new {
+        std::uint64_t room[1100], last;
+    };
+    hf::status migrate(hf::migration& m) const override {
+        auto made = m.new_root<large_new>();
+        if (!made) return made.error();
+        const std::uint64_t last =
+            has_old_ ? 35 + m.in().root<large_old>()->last : std::uint64_t{42};
+        section(*made, [&] { store(&(*made)->last, last); });
+        return {};
+    }
+    const bool has_old_;
+};
+
+/// Entries of a MOD map go to one of another type, each by an update of both.
+class entries final : public migration_program {
+public:
+    entries() : migration_program(hf::durability::on_return) {}
+    hf::open_options made_with() const override {
+        hf::open_options o = migration_program::made_with();
+        o.create_bytes = o.max_bytes = hf::operator""_KiB(256);
+        o.engines.push_back(hf::mod::engine());
+        return o;
+    }
+    void setup(hf::pool& p) override {
+        auto map = old_map::open(p, {"old"});
+        for (std::uint64_t i = 1; i <= elements; ++i) HF_ASSERT(map->insert_or_assign(i, i));
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        auto from = old_map::open(p, {"old"});
+        auto to = new_map::open(p, {"new"});
+        s.expect(from && from->empty(), "nothing is left in the old map");
+        s.expect(to && to->size() == elements, "each entry is in the new one");
+        for (std::uint64_t i = 1; to && i <= elements; ++i)
+            s.expect(to->contains(i) && to->get(i)->twice == 2 * i, "with its new value");
+        hf::mod::store& store = hf::mod::store::of(p);
+        s.expect(store.wait_for_trace().ok() && store.verify().ok(), "the store is whole");
+        store.for_each_block(
+            [](void* show, const void* block) {
+                static_cast<hf::crash::state*>(show)->object(block);
+            },
+            &s);
+    }
+
+private:
+    struct pair {
+        std::uint64_t value, twice;
+    };
+    using old_map = hf::mod::map<std::uint64_t, std::uint64_t>;
+    using new_map = hf::mod::map<std::uint64_t, pair>;
+    hf::status migrate(hf::migration& m) const override {
+        auto from = old_map::open(m.in(), {"old"});
+        if (!from) return from.error();
+        auto to = new_map::open(m.in(), {"new"});
+        if (!to) return to.error();
+        for (std::uint64_t i = 1; i <= elements; ++i) {
+            const auto value = from->get(i);
+            if (!value) continue;
+            const hf::status s = hf::mod::update(std::tie(*from, *to), [&](auto& old, auto& now) {
+                old.erase(i);
+                now.insert_or_assign(i, pair{*value, 2 * *value});
+            });
+            if (!s.ok()) return s;
+        }
+        return {};
+    }
+};
+
 [[maybe_unused]] const bool added = [] {
     using hf::durability;
     hf::crash::add("migration/moved", std::make_unique<moved>(durability::on_return));
     hf::crash::add("migration/moved, by the next section",
                    std::make_unique<moved>(durability::by_next_section));
+    hf::crash::add("migration/large roots", std::make_unique<large>(true));
+    hf::crash::add("migration/no old root", std::make_unique<large>(false));
+    hf::crash::add("migration/entries of a map", std::make_unique<entries>());
     hf::crash::add("migration/in place", std::make_unique<in_place>(durability::on_return));
     return true;
 }();
