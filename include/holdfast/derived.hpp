@@ -167,9 +167,8 @@ public:
         if constexpr (selective::chosen) {
             const auto nodes = Links::nodes_of(in, of);
             const detail::finding section(std::addressof(of));
-            find(nodes, of, [](auto& place, auto found) {
-                if (place != found) lazy(place) = found;
-            });
+            // Also what is right already: by the caches of a process that was killed, perhaps, and not yet durable.
+            find(nodes, of, [](auto& place, auto found) { lazy(place) = found; });
             (rest<Members>(of), ...);
         }
     }

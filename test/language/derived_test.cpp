@@ -14,6 +14,7 @@
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
+#include <functional>
 #include <stdexcept>
 #include <string>
 #include <sys/wait.h>
@@ -171,17 +172,20 @@ TEST_F(Derived, WhatAKillHasLeftIsFoundAgain) {
 
 TEST_F(Derived, WhatHasBeenFoundAgainIsWrittenBackWithTheClose) {
     if (!selective::chosen) GTEST_SKIP() << "nothing is lazy with other engines";
-    const auto flushes = [&](bool damaged) {
+    const auto flushes = [&](bool damaged, const std::function<void(pool&)>& rebuild) {
         std::remove(path_.c_str());
         leave_open([&](pool& of) {
             if (damaged) of.root<tree>()->top->child[0]->nodes = -7;
         });
+        options_.rebuild = rebuild;
         const std::uint64_t before = persist::thread_counters().flushes;
         { EXPECT_TRUE(pool::open(path_, options_)); }
         return persist::thread_counters().flushes - before;
     };
-    const std::uint64_t right = flushes(false);
-    EXPECT_EQ(flushes(true), right + 1);
+    // What was right may have been so by the caches of the process that is dead.
+    const auto found = flushes(true, recovery::rebuild), right = flushes(false, recovery::rebuild);
+    EXPECT_EQ(found, right);
+    EXPECT_GE(right, flushes(false, [](pool&) {}) + 4); // seven nodes and the root
 }
 
 TEST_F(Derived, LinksInACircleEndTheOpenWithNothingStored) {
