@@ -97,7 +97,8 @@ struct open_options {
     std::function<void(pool&)> rebuild = {};
     /// Brings a pool of another layout, or layout hash, to this one, before open() returns; without, it is refused. Called
     /// when all sections are recovered, and again by the next open where it was cut short or has returned an error, which
-    /// open() passes on; a layout that it does not know it refuses (migration::refuse). The engines, and the functions of pending sections, are those that the pool was left with.
+    /// open() passes on; a layout that it does not know it refuses (migration::refuse). The engines, and the functions of
+    /// pending sections, are those that the pool was left with.
     std::function<status(migration&)> migrate = {};
     bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
     /// Of engine undo, in pmem mode: by_next_section takes two ordering points from a section, while one

@@ -265,6 +265,19 @@ TEST_P(Migration, ToARootThatTheProgramDoesNotExpectStaysUnderWay) {
     expect_whole();
 }
 
+TEST_P(Migration, TakesTheOrderingPointsThatItSays) {
+    const auto points = [] { return persist::thread_counters().ordering_points; };
+    new_.migrate = [&](migration& m) {
+        const auto before = points();
+        EXPECT_TRUE(m.new_root<new_root>());
+        EXPECT_EQ(points(), before + 3);
+        EXPECT_TRUE(m.new_root<new_root>());
+        EXPECT_EQ(points(), before + 3);
+        return status{};
+    };
+    EXPECT_TRUE(pool::open(path_, new_));
+}
+
 TEST_P(Migration, OfAPoolWithoutARoot) {
     std::remove(path_.c_str());
     ASSERT_TRUE(pool::open(path_, old_));
