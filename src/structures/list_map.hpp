@@ -27,6 +27,9 @@ template <class Key, class Value, std::size_t Buckets = 4096> class list_map {
 public:
     /// As sorted_list's.
     bool insert(const Key& key, const Value& value) noexcept { return of(key).insert(key, value); }
+    bool replace(const Key& key, const Value& value) noexcept {
+        return of(key).replace(key, value);
+    }
     bool find(const Key& key, Value* value) const noexcept { return of(key).find(key, value); }
     bool erase(const Key& key) noexcept { return of(key).erase(key); }
 

@@ -148,9 +148,15 @@ TEST_P(LockBased, AStackIsLastInFirstOut) {
 template <class Map> void change_beside_model(Map& map, std::map<word, word>& model, word bits) {
     const word key = bits % 50, value = bits / 64 % 1000;
     word found = 0;
-    switch (bits >> 60 & 3) {
-    case 0: ASSERT_EQ(map.erase(key), model.erase(key) != 0); break;
-    case 1:
+    switch (bits >> 60 & 7) {
+    case 0:
+    case 1: ASSERT_EQ(map.erase(key), model.erase(key) != 0); break;
+    case 2:
+        ASSERT_EQ(map.replace(key, value), model.contains(key));
+        if (model.contains(key)) model[key] = value;
+        break;
+    case 3:
+    case 4:
         ASSERT_EQ(map.find(key, &found), model.contains(key));
         if (model.contains(key)) ASSERT_EQ(found, model[key]);
         break;

@@ -47,6 +47,16 @@ public:
         return done;
     }
 
+    /// Gives 'key' another value; false when it is not there.
+    ///
+    /// Crash: the old value or the new one.
+    bool replace(const Key& key, const Value& value) noexcept {
+        position at = walk_to(key);
+        if (at.found) assign(*at.link, value);
+        at.let_go();
+        return at.found;
+    }
+
     /// Copies the value of 'key' to '*value' (null: only looks). False when there is none.
     bool find(const Key& key, Value* value) const noexcept {
         position at = const_cast<sorted_list*>(this)->walk_to(key);

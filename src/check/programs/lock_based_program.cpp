@@ -22,7 +22,7 @@ using word = std::uint64_t;
 
 /// What an operation does: by a structure's own words.
 struct step {
-    enum kind { in, out, least } what;
+    enum kind { in, out, least, change } what;
     word key = 0, value = 0;
 };
 
@@ -45,6 +45,7 @@ void take(structures::sorted_list<word, word>& list, const step& s) {
 using map = structures::list_map<word, word, 2>;
 void take(map& m, const step& s) {
     if (s.what == step::in) m.insert(s.key, s.value);
+    else if (s.what == step::change) m.replace(s.key, s.value);
     else m.erase(s.key);
 }
 void take(structures::growing_vector& v, const step& s) {
@@ -98,7 +99,7 @@ void add(const char* name, const char* what, std::vector<step> before,
 }
 
 [[maybe_unused]] const bool added = [] {
-    constexpr auto in = step::in, out = step::out, least = step::least;
+    constexpr auto in = step::in, out = step::out, least = step::least, change = step::change;
     using queue = structures::two_lock_queue<word>;
     add<queue>("queue", "in and out", {}, {{{in, 1}, {in, 2}, {out}, {out}, {in, 3}}});
     add<queue>("queue", "two threads", {{in, 1}}, {{{in, 2}}, {{out}}});
@@ -113,6 +114,8 @@ void add(const char* name, const char* what, std::vector<step> before,
     add<list>("priority", "neighbours", {{in, 5, 50}, {in, 9, 90}}, {{{out, 9}}, {{out, 5}}});
     add<map>("list map", "in and out", {{in, 1, 10}},
              {{{in, 2, 20}, {in, 3, 30}, {in, 1, 11}, {out, 3}}});
+    add<map>("list map", "changed", {{in, 1, 10}, {in, 3, 30}},
+             {{{change, 3, 31}, {change, 2, 20}, {change, 1, 11}}});
     add<map>("list map", "two threads", {{in, 1, 10}}, {{{in, 1, 11}}, {{out, 1}}});
     using vector = structures::growing_vector;
     add<vector>("vector", "grows", {}, {{{in, 0, 1}, {in, 0, 2}, {out, 0, 9}}});
