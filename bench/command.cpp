@@ -5,6 +5,7 @@
 #include "child.hpp"
 #include "compare.hpp"
 #include "containers/sequence_under_test.hpp"
+#include "lock_based/lock_based_run.hpp"
 #include "plain/plain.hpp"
 #include "restart.hpp"
 #include "run.hpp"
@@ -78,8 +79,24 @@ void add_container_options(CLI::App& to, run_options& options) {
     add_durability(to, options.map.durable_on_return);
 }
 
+// JUSTDO's: 8-byte values but where the map is told otherwise (its Fig. 11).
+void add_lock_based_options(CLI::App& to, run_options& options, lock_based which) {
+    options.engine = "justdo";
+    options.records = records_by_default(which);
+    options.map.value_bytes = sizeof(std::uint64_t);
+    add_records(to, options);
+    if (which != lock_based::map) return;
+    to.add_option("--value-bytes", options.map.value_bytes)
+        ->check(CLI::IsMember({1, 8, 64, 256, 1000}))
+        ->capture_default_str();
+}
+
 // What differs between filling a structure, a container and a mix.
 void add_named_options(CLI::App& to, run_options& options) {
+    if (const auto which = lock_based_named(options.name)) {
+        add_lock_based_options(to, options, *which);
+        return;
+    }
     const auto names = structures_by_name();
     const auto own = names.find(options.name);
     if (own != names.end()) options.map.which = own->second;
@@ -108,6 +125,9 @@ std::string description_of(const std::string& name) {
         if (*which == sequence::vecswap) return "two elements of a vector change places";
         return *which == sequence::vector ? "set elements of a vector" : "half pushes, half pops";
     }
+    if (const auto which = lock_based_named(name))
+        return comes_and_goes(*which) ? "threads insert or remove, under locks inside"
+                                      : "threads overwrite what is there, under locks inside";
     if (name == name_of(structure::map) || name == name_of(structure::set))
         return "half insertions, half lookups";
     const auto mix = ycsb_mix(name);
@@ -124,15 +144,17 @@ std::string description_of(const std::string& name) {
     return text;
 }
 
-std::string engine_names(const std::string& name) {
-    std::string text;
-    const auto which = sequence_named(name);
+std::vector<std::string> engines_of(const std::string& name) {
+    if (const auto which = sequence_named(name)) return engines_for(*which);
+    if (const auto which = lock_based_named(name)) return engines_for(*which);
     const auto names = structures_by_name();
     const auto own = names.find(name);
-    for (const std::string& each :
-         which ? engines_for(*which)
-               : engines_for(own == names.end() ? structure::hashmap : own->second))
-        text += (text.empty() ? "" : ", ") + each;
+    return engines_for(own == names.end() ? structure::hashmap : own->second);
+}
+
+std::string engine_names(const std::string& name) {
+    std::string text;
+    for (const std::string& each : engines_of(name)) text += (text.empty() ? "" : ", ") + each;
     return text;
 }
 
@@ -165,6 +187,7 @@ void add_compare_of(CLI::App& to, const std::string& name) {
     add_run_options(*command, options->each);
     add_named_options(*command, options->each);
     if (measures_container(options->each)) options->engines = {"mod", "pmdk"};
+    if (lock_based_named(name)) options->engines = {"none", "undo", "redo", "justdo", "ido"};
     command->add_flag("--json", *json, "print one JSON object instead of a table");
     command->callback([=] {
         const nlohmann::ordered_json result = compare(*options, !*json);

@@ -3,6 +3,7 @@
 
 #include "child.hpp"
 #include "containers/sequence_under_test.hpp"
+#include "lock_based/lock_based_under_test.hpp"
 
 #include <fmt/format.h>
 
@@ -30,6 +31,12 @@ std::vector<std::string> arguments_for(const run_options& run,
     }
     add("--threads", std::to_string(run.threads));
     add("--ops", std::to_string(run.ops));
+    if (const auto which = lock_based_named(run.name)) {
+        add("--records", std::to_string(run.records));
+        if (*which == lock_based::map) add("--value-bytes", std::to_string(run.map.value_bytes));
+        if (!run.latency.empty()) add("--latency", run.latency);
+        return arguments;
+    }
     if (!sequence_named(run.name)) add("--batch", std::to_string(run.batch));
     if (!sequence_named(run.name) && run.map.which != structure::set)
         add("--value-bytes", std::to_string(run.map.value_bytes));

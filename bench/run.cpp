@@ -3,6 +3,7 @@
 
 #include "containers/sequence_run.hpp"
 #include "latency.hpp"
+#include "lock_based/lock_based_run.hpp"
 #include "measured.hpp"
 #include "temporary_file.hpp"
 #include "workload.hpp"
@@ -78,6 +79,7 @@ std::vector<std::string> run_names() {
     std::vector<std::string> names;
     for (const structure which : all_structures()) names.emplace_back(name_of(which));
     for (const sequence which : all_sequences()) names.emplace_back(name_of(which));
+    for (const lock_based which : all_lock_based()) names.emplace_back(name_of(which));
     names.emplace_back(ycsb_load);
     for (const char last : {'a', 'b', 'c', 'd', 'e', 'f'})
         names.push_back(std::string("ycsb-") + last);
@@ -91,6 +93,7 @@ bool measures_container(const run_options& options) {
 
 bool may_read(const run_options& options) {
     if (const auto which = sequence_named(options.name)) return *which == sequence::vector;
+    if (lock_based_named(options.name)) return false;
     return !ycsb_mix(options.name) && options.name != ycsb_load;
 }
 
@@ -142,6 +145,7 @@ void add_machine(nlohmann::ordered_json& out, const run_options& options, const 
 
 nlohmann::ordered_json run(const run_options& options) {
     if (const auto which = sequence_named(options.name)) return run_sequence(options, *which);
+    if (const auto which = lock_based_named(options.name)) return run_lock_based(options, *which);
     const plan_options planned = plan_of(options);
     if (options.map.which == structure::set && options.name != "set")
         give_up(options.name + " reads values: a set has none");

@@ -22,6 +22,8 @@ CONTAINERS = {"map": ["mod", "pmdk", "pmdk-actions", "lmdb", "lmdb-writemap-nosy
               "stack": ["mod", "pmdk", "pmdk-actions", "floor-1f", "floor-2f", "volatile"]}
 CONTAINERS |= {"set": CONTAINERS["map"], "queue": CONTAINERS["stack"], "vector": CONTAINERS["stack"],
                "vecswap": CONTAINERS["stack"]}
+LOCK_BASED = ["jd-queue", "jd-stack", "jd-priority", "jd-map", "jd-vector"]
+LOCKING = ["none", "undo", "redo", "justdo", "ido"]
 COUNTS = ["fences_per_op", "flushes_per_op", "ordering_points_per_op", "log_entries_per_op",
           "log_bytes_per_op", "pm_bytes_per_op"]
 
@@ -68,6 +70,17 @@ class Benchmarks(unittest.TestCase):
                         found = run(container, engine, "--mode", mode, "--records", 1000)
                         self.check_face(found, container, container, engine, mode, 1)
                         self.assertEqual(found["records"], 1000)
+
+    def test_structures_with_locks_of_their_own_are_shared_by_threads(self):
+        for name in LOCK_BASED:
+            for engine in LOCKING:
+                for mode in ("pmem", "process"):
+                    with self.subTest(name=name, engine=engine, mode=mode):
+                        found = run(name, engine, "--mode", mode, "--records", 100, "--threads", 2)
+                        self.check_face(found, name, name, engine, mode, 2)
+                        self.assertEqual(found["records"], 100)
+        for size in (1, 1000):
+            self.assertEqual(run("jd-map", "justdo", "--records", 100, "--value-bytes", size)["value_bytes"], size)
 
     def test_persistent_objects_wait_as_often_as_they_commit(self):
         for name in ("allinc", "rowinc"):
