@@ -3,7 +3,8 @@
 // Slots of the frame:
 //
 // 1. Saved behind a point is what is read behind it and was set before, by
-//    ordinary liveness; but not what only a section's result is made of, nor addresses at
+//    ordinary liveness; but not what only a section's result is made of, as far as
+//    that is computed without a load or a division, which would fault, nor addresses at
 //    constant offsets and casts, which are computed again of their operand.
 // 2. A register that is saved behind a point, and may be set again before the next
 //    one, is doubled: until that next point counts, resumption needs its former
@@ -21,6 +22,7 @@
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/CFG.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/InstIterator.h"
@@ -97,18 +99,24 @@ private:
     return Found;
   }
 
-  /// Instructions that make more than the result.
+  /// Whether the instruction does harm with operands that it was never given: a
+  /// load, a division, a call. Also where it is made for the result alone, it is made
+  /// again where the function goes on.
+  static bool mayFault(const Instruction &I) {
+    return !isa<PHINode>(I) && !isa<AllocaInst>(I) &&
+           (isa<LoadInst>(I) || !isSafeToSpeculativelyExecute(&I));
+  }
+
+  /// Instructions that make more than the result, or that may do harm.
   void findEssential() {
     SmallVector<const Instruction *, 32> Left;
     for (const Instruction &I : instructions(F)) {
-      const Value *Result = nullptr;
-      if (const auto *Store = dyn_cast<StoreInst>(&I))
-        Result = Store->getPointerOperand();
-      else if (const auto *Memory = dyn_cast<MemIntrinsic>(&I))
-        Result = Memory->getRawDest();
-      bool OfResult = isa<ReturnInst>(I) || (Result && isOfResult(Result));
+      const auto *Store = dyn_cast<StoreInst>(&I);
+      bool OfResult = isa<ReturnInst>(I) ||
+                      (Store && isOfResult(Store->getPointerOperand()));
       OfResult &= !Returns;
-      if ((I.isTerminator() || I.mayHaveSideEffects()) && !OfResult)
+      if ((I.isTerminator() || I.mayHaveSideEffects() || mayFault(I)) &&
+          !OfResult)
         Left.push_back(&I);
     }
     while (!Left.empty()) {

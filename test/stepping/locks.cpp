@@ -220,3 +220,25 @@ HF_TXFUNC void publishes(account* a, long* word) noexcept {
 SCENARIO(
     publishes, [] { at<account>(64)->cents = 9, at<long>(256)[0] = 4; },
     [] { publishes(at<account>(64), at<long>(256)); })
+
+// What only the result is made of may fault where nobody has kept what it is made of.
+HF_TXFUNC long returns_what_it_loads(account* a, const account* b, const long* words, long count,
+                                     long by) noexcept {
+    const std::unique_lock held{a->lock};
+    long found = 0;
+    for (long i = 0; i < count; ++i) {
+        a->cents += i;
+        found += words[i] / by;
+    }
+    a->cents += 3;
+    found += b->cents;
+    a->cents *= 2;
+    return found + a->cents % by;
+}
+SCENARIO(
+    returns_what_it_loads,
+    [] {
+        at<account>(64)->cents = 9;
+        for (long i = 0; i < 4; ++i) at<long>(256)[i] = 40 * i;
+    },
+    [] { returns_what_it_loads(at<account>(64), at<account>(128), at<long>(256), 4, 7); })
