@@ -4,6 +4,7 @@
 // inspect(), and resumed when everything else is recovered.
 #include <base/assert.hpp>
 #include <justdo/threads.hpp>
+#include <section/section.hpp>
 
 #include <holdfast/justdo.hpp>
 
@@ -70,6 +71,11 @@ status justdo_engine::settle(pool::impl& in) const {
 }
 
 result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) const {
+    resumes_here = []() noexcept -> const char* {
+        return current != nullptr && current->open() && current->function() != nullptr
+                   ? current->function()->name
+                   : nullptr;
+    };
     auto state = std::make_unique<threads>(in);
     engine_recovery done{name()};
     if (status s = state->recover(done); !s.ok()) return s;

@@ -9,6 +9,7 @@
 #include <holdfast/justdo.hpp>
 #include <holdfast/justdo/routine.hpp>
 #include <holdfast/persist.hpp>
+#include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
 
@@ -130,6 +131,57 @@ struct stores_elsewhere {
     }
 };
 
+/// As the plugin would instrument it.
+void add_undone(counter* to) {
+    static constexpr hf_arg schema[] = {{0, 8, HF_ARG_POOL_POINTER}};
+    static constexpr hf_txfunc adding{HF_ABI_VERSION, 8,      5101, 1,      "add_undone",
+                                      "routine_test", schema, 1,    nullptr};
+    hf_undo_begin(&adding, &to);
+    hf_undo_log(&to->value, sizeof to->value);
+    to->value += 1;
+    hf_undo_commit();
+}
+
+/// A section of another engine may stand before the first lock and behind the last unlock.
+struct adds_undone {
+    static constexpr const char* name = "adds_undone";
+    static constexpr std::uint64_t version = 1;
+    struct arguments {
+        counter* at;
+        std::uint64_t inside;
+    };
+    struct locals {};
+    struct returns {};
+    static void run(object& jd, const arguments& given, const locals&, returns&) {
+        if (given.inside == 0) add_undone(given.at);
+        HF_JUSTDO_BEGIN(jd);
+        HF_JUSTDO_STEP(lock(given.at->lock));
+        if (given.inside == 1) {
+            add_undone(given.at);
+            point("adds_undone", 1);
+        }
+        HF_JUSTDO_STEP(store(&given.at->small, 1));
+        HF_JUSTDO_STEP(unlock(given.at->lock));
+        HF_JUSTDO_END;
+        if (given.inside == 0) add_undone(given.at);
+    }
+};
+
+struct begins_without_a_lock {
+    static constexpr const char* name = "begins_without_a_lock";
+    static constexpr std::uint64_t version = 1;
+    using arguments = steps_outside::arguments;
+    struct locals {};
+    struct returns {};
+    static void run(object& jd, const arguments& given, const locals&, returns&) {
+        HF_JUSTDO_BEGIN(jd);
+        HF_JUSTDO_STEP(lock(nullptr, HF_JUSTDO_NO_LOCK));
+        HF_JUSTDO_STEP(store(&given.at->value, given.at->value + 1));
+        HF_JUSTDO_STEP(unlock(nullptr, HF_JUSTDO_NO_LOCK));
+        HF_JUSTDO_END;
+    }
+};
+
 /// What count_up() leaves there.
 void expect_wide(const counter* c, std::uint64_t times) {
     for (unsigned i = 0; i < 8; ++i)
@@ -203,6 +255,31 @@ TEST_P(Routine, APoolWithoutTheEngineIsRefusedInWords) {
     ASSERT_FALSE(root);
     EXPECT_EQ(root.error().code(), errc::missing_engine);
     EXPECT_NE(root.error().what().find("hf::justdo::engine()"), std::string::npos);
+}
+
+// It would happen, and be made again when the section is resumed: the value would be one more than it should.
+TEST_P(Routine, ASectionOfAnotherEngineInsideEndsTheProcessInWords) {
+    const std::vector<const engine*> both{justdo::engine(), undo::engine()};
+    const auto opened = [&] { return std::move(*try_open(both)); };
+    const auto in_child = [&] {
+        pool p = opened();
+        made(p).call<adds_undone>({p.root<counter>(), 1});
+    };
+    EXPECT_DEATH(in_child(), "add_undone .*engine undo.*section of engine justdo is open");
+    ::unlink(path_.c_str()); // it is open there
+    const auto the_other_way = [&] {
+        pool p = opened();
+        static constexpr hf_txfunc around{HF_ABI_VERSION, 0,       5102, 1,      "around",
+                                          "routine_test", nullptr, 0,    nullptr};
+        object jd = made(p);
+        hf_undo_begin(&around, nullptr);
+        jd.call<begins_without_a_lock>({p.root<counter>()});
+    };
+    EXPECT_DEATH(the_other_way(), "begins_without_a_lock .*in a section of engine undo, around");
+    ::unlink(path_.c_str());
+    pool p = opened();
+    made(p).call<adds_undone>({p.root<counter>(), 0});
+    EXPECT_EQ(p.root<counter>()->value, 2U);
 }
 
 TEST_P(Routine, BrokenRulesEndTheProcessInWords) {

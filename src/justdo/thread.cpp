@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <justdo/step.hpp>
+#include <section/section.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -244,6 +245,12 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
     const hf_justdo_lock_calls* const calls = find_lock(kind);
     if (calls == nullptr) fatal("hf_justdo_lock: kind %u is not registered", kind);
     if (frames_.empty()) fatal("hf_justdo_lock(%p) outside of a function that enters", lock);
+    if (!open_ && current_section != nullptr) // whose re-execution would make this one again
+        fatal(
+            "%s (%s) begins a section of engine justdo in a section of engine %s, %s (%s): call it "
+            "behind that one",
+            function()->name, function()->where, current_section->engine().name,
+            current_section->function()->name, current_section->function()->where);
     const bool real = kind != HF_JUSTDO_NO_LOCK;
     const std::uint64_t word =
         lock_word(kind, real ? in_pool(lock, calls->bytes, "hf_justdo_lock") : 0);

@@ -16,6 +16,7 @@
 namespace hf {
 
 constinit thread_local section* current_section = nullptr;
+constinit std::atomic<const char* (*)() noexcept> resumes_here{nullptr};
 
 namespace {
 
@@ -46,6 +47,13 @@ int begin_section(const engine_row& engine, const hf_txfunc& function, const voi
                   readable_name(function.name), function.where);
         return 0;
     }
+    if (const auto asks = resumes_here.load(std::memory_order_relaxed); asks != nullptr)
+        if (const char* const resumed = asks(); resumed != nullptr)
+            fatal(
+                "%s (%s), of engine %s, is called while a section of engine justdo is open, in %s, "
+                "which would call it again when it is resumed: call it before the first lock or "
+                "behind the last unlock",
+                readable_name(function.name), function.where, engine.name, readable_name(resumed));
     current_section = &section_for(engine, function, args);
     pool::impl& pool = current_section->pool();
     if ((pool.engine_bits & engine.bit) == 0) refuse_engine(pool, engine, function);

@@ -58,6 +58,7 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 
+#include <atomic>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -346,6 +347,11 @@ void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by
 
 /// The section open on this thread, or null.
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
+
+/// Says whose section is open on this thread that is in no lane, and resumes: the name of its function, or null.
+/// No other engine's can be a part of it: that one would have happened, and be made again by whoever resumes. Set by
+/// the engine that has such sections; null: there is none.
+extern constinit std::atomic<const char* (*)() noexcept> resumes_here;
 
 /// The section on this thread has ended: its caller may be promised what it has made durable.
 inline void leave_section() noexcept {
