@@ -32,16 +32,26 @@ struct common {
 
     const own_blocks own;
 
-    std::atomic<std::size_t> running;    // sections that have not ended
-    std::atomic<std::size_t> waiting{0}; // of those, now
-    std::atomic<std::size_t> to_own;     // that do not have their locks yet: (1)
+    std::atomic<std::size_t> running; // sections that have not ended
+    std::atomic<std::size_t> to_own;  // that do not have their locks yet: (1)
     std::atomic<std::uint64_t> progress{0};
     std::atomic<std::uint64_t> reached{0}; // lines of the pool where nobody had been before
     std::atomic<bool> failed{false};
     std::mutex lock;
     errc code = errc::ok; // guarded, as is what follows: of the first that was stopped
     std::string why;
+    std::uint64_t stuck_at = 0; // guarded: at which 'progress'
+    std::size_t stuck = 0;      // so many sections have asked in vain
 
+    /// Whether all of them have asked in vain since 'progress' became 'at', as the caller has; 'first': it did not say so yet.
+    /// One that merely waits may not have had the processor since: it would find what it waits for.
+    bool nobody_goes_on(std::uint64_t at, bool first) {
+        std::scoped_lock held{lock};
+        if (at < stuck_at) return false;
+        if (at > stuck_at) stuck_at = at, stuck = 0;
+        stuck += first ? 1 : 0;
+        return stuck == running && progress == at;
+    }
     void fail(errc what, std::string text) {
         std::scoped_lock held{lock};
         if (failed.exchange(true)) return;
@@ -78,6 +88,7 @@ public:
         if (setjmp(end_) == 0) {
             section_.own_again(*this);
             --with_.to_own;
+            ++with_.progress;
             while (with_.to_own != 0) wait(); // upholds (1)
             section_.resume();
         }
@@ -148,13 +159,13 @@ public:
 
     void wait() override {
         if (with_.failed) give_up(); // upholds (3)
-        ++with_.waiting;
-        const std::uint64_t before = with_.progress;
+        // What it waits for was asked for since the last look: in vain, while nothing went on.
+        const std::uint64_t now = with_.progress;
+        looks_ = now == seen_ ? looks_ + 1 : 0;
+        seen_ = now;
+        if (looks_ >= looks_max && with_.nobody_goes_on(now, looks_ == looks_max))
+            with_.fail(errc::corrupt, all_wait);
         ::sched_yield();
-        // As many looks in a row, while all wait and nothing goes on, are no accident.
-        looks_ = with_.waiting == with_.running && with_.progress == before ? looks_ + 1 : 0;
-        --with_.waiting;
-        if (looks_ > looks_max) with_.fail(errc::corrupt, all_wait);
     }
 
 private:
@@ -164,8 +175,10 @@ private:
                                          f != nullptr ? f->where : "unknown place", how.why));
         current = nullptr;
     }
-    static constexpr unsigned looks_max = 100'000;
-    unsigned looks_ = 0;
+    // A lock of another kind may say no for no reason, but not as often.
+    static constexpr std::uint64_t looks_max = 10'000;
+    std::uint64_t looks_ = 0;
+    std::uint64_t seen_ = 0;
 };
 
 /// On a stack of its own, of the thread that opens the pool. Stacks are kept: a run may be left by a jump, and
