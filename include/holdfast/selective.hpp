@@ -53,7 +53,8 @@ template <class T> [[gnu::always_inline]] static inline T& log_free(T& place) no
 /// without one the store is a store like any other.
 ///
 /// Requires: as log_free().
-/// Ordering: 0 points; durable with a later section's commit, or the clean close.
+/// Ordering: 0 points; durable with a later section's commit, or the clean close. Where open_options::engines
+///           names one whose sections run again or go on after a crash, which may read it: when the section returns.
 /// Crash:    garbage, until the next open has rebuilt it.
 /// Source:   SLPMT, Table I, lazy and log-free; section III-C. Differs: README of src/selective.
 template <class T> [[gnu::always_inline]] static inline T& lazy(T& place) noexcept {

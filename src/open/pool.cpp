@@ -12,6 +12,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 // Made by the linker where a section of that name is: functions that the plugin has not seen
@@ -73,6 +74,10 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     const double map_ms = ms_since(start);
     auto opened = std::make_unique<impl>(std::move(file), options);
     if (!options.read_only) opened->engine_bits = engine_bits_of(options.engines);
+    opened->runs_again = std::ranges::any_of(options.engines, [](const engine* e) {
+        const recovery_verb verb = e->row().verb;
+        return verb == recovery_verb::re_execute || verb == recovery_verb::resume;
+    });
     static std::atomic<std::uint64_t> instances{0};
     opened->instance = ++instances;
     HF_ASSERT_SLOW(opened->valid(false));

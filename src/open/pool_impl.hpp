@@ -64,6 +64,7 @@ public:
     allocator blocks;
     std::vector<const engine*> engines;
     std::uint32_t engine_bits = 0; // of 'engines'
+    bool runs_again = false;       // recovery calls functions of one of them, which read the pool
     std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
     // Parts of report.open_ms (JUSTDO §7.3): the file locked, checked, mapped; what counts of its content bounded, its

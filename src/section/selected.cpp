@@ -29,8 +29,9 @@ void section::note_lazy(const void* address, std::uint64_t bytes) {
     if (!pool_->file->stores_lazily()) return log_old_bytes(address, bytes);
     const std::uint64_t offset = checked_offset(address, bytes);
     if (!may_store_unlogged(offset, bytes)) return;
-    // Bytes with a sum are durable when the section is (5).
-    if (medium_.keeps_order() || in_filled(offset, bytes)) return will_store(address, bytes);
+    // Bytes with a sum are durable when the section is (5), and so is what recovery may read (13).
+    if (medium_.keeps_order() || in_filled(offset, bytes) || pool_->runs_again)
+        return will_store(address, bytes);
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);
     if (state_->lazy_lines == nullptr) state_->lazy_lines = std::make_unique<flush_set>();

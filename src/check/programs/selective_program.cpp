@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What structures do not show of engine selective: log-free and lazy stores beside logged ones of one line,
-// over the inputs of a section of another engine whose mark is due, and without a rebuild function.
-// Instrumented by hand, so that each step is where it looks to be.
+// over the inputs of a section of another engine whose mark is due, read by such a section, and without a rebuild
+// function. Instrumented by hand, so that each step is where it looks to be.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/clobber.hpp>
 #include <holdfast/crash.hpp>
@@ -59,6 +59,19 @@ void copy(root* r) {
     hf_clobber_commit();
 }
 
+void totalled(root* r) {
+    hf_note_store(&r->output, 8);
+    store(&r->output, 10 * r->sum + 1);
+}
+void total_again(const void* packed) { totalled(*static_cast<root* const*>(packed)); }
+/// Reads what another section has stored lazily, and is run again before anybody has rebuilt it.
+void total(root* r) {
+    const hf_txfunc& function = described(3005, "total", total_again);
+    hf_clobber_begin(&function, &r);
+    totalled(r);
+    hf_clobber_commit();
+}
+
 /// Stores to that input, log-free: what stood there is nobody's once 'copy' has happened.
 void forget(root* r) {
     hf_selective_begin(&described(3003, "forget", nullptr), &r);
@@ -81,9 +94,10 @@ void rebuild(hf::pool& p) {
 
 class selective_program final : public hf::crash::program {
 public:
-    enum class what : std::uint8_t { adds, mixed };
+    enum class what : std::uint8_t { adds, mixed, read };
     selective_program(what steps, bool rebuilds) : steps_(steps), rebuilds_(rebuilds) {
         hf_txfunc_register(&described(3002, "copy", copy_again));
+        hf_txfunc_register(&described(3005, "total", total_again));
     }
     hf::open_options options() const override {
         hf::open_options o;
@@ -91,7 +105,8 @@ public:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = {hf::selective::engine(), hf::clobber::engine()};
+        o.engines = {hf::selective::engine()};
+        if (steps_ != what::adds) o.engines.push_back(hf::clobber::engine()); // lazy no more
         if (rebuilds_) o.rebuild = rebuild;
         return o;
     }
@@ -99,10 +114,11 @@ public:
         root* r = p.root<root>();
         r->input = 7;
     }
-    unsigned operations(unsigned) const override { return steps_ == what::adds ? 3 : 2; }
+    unsigned operations(unsigned) const override { return steps_ == what::mixed ? 2 : 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
-        if (steps_ == what::adds) add(r, 5 + i);
+        if (steps_ == what::read) i % 2 == 0 ? add(r, 5 + i) : total(r);
+        else if (steps_ == what::adds) add(r, 5 + i);
         else if (i == 0) copy(r);
         else forget(r);
     }
@@ -131,6 +147,7 @@ private:
     with("selective/log-free and lazy", what::adds, true);
     with("selective/nothing rebuilds", what::adds, false);
     with("selective/over another's input", what::mixed, true);
+    with("selective/read by a section that is run again", what::read, true);
     return true;
 }();
 
