@@ -55,10 +55,18 @@ template <auto Member> [[gnu::used]] void declare(object_of<Member>* at) noexcep
         hf_derived_member(at + 1, std::addressof(at->*Member), sizeof(type_of<Member>));
 }
 
-/// A section of engine selective that calls of hf_lazy() come in; 'first' is in its pool.
+/// Whether this translation unit is built relocatable.
+#if defined(HF_RELOCATABLE)
+static constexpr bool relocatable = true;
+#else
+static constexpr bool relocatable = false;
+#endif
+
+/// A section of engine selective that calls of hf_lazy() come in; 'first' is in its pool. In a relocated one only
+/// relocatable code may store.
 class finding {
 public:
-    explicit finding(const void* first) noexcept;
+    finding(const void* first, bool is_relocatable) noexcept;
     finding(const finding&) = delete;
     finding& operator=(const finding&) = delete;
     ~finding();
@@ -166,7 +174,7 @@ public:
     static void rebuild_of(pool& in, root& of) {
         if constexpr (selective::chosen) {
             const auto nodes = Links::nodes_of(in, of);
-            const detail::finding section(std::addressof(of));
+            const detail::finding section(std::addressof(of), detail::relocatable);
             // Also what is right already: by the caches of a process that was killed, perhaps, and not yet durable.
             find(nodes, of, [](auto& place, auto found) { lazy(place) = found; });
             (rest<Members>(of), ...);

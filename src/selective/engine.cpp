@@ -8,6 +8,7 @@
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/abi/relocate_abi.h>
 #include <holdfast/derived.hpp>
 #include <holdfast/selective.hpp>
 
@@ -44,12 +45,17 @@ namespace hf::derived::detail {
 namespace {
 const hf_arg root_pointer[] = {{0, 8, HF_ARG_POOL_POINTER}};
 /// For reports: recovery of this engine calls no function.
-const hf_txfunc rebuild{
-    HF_ABI_VERSION, 8, 1,      1, "hf::derived::recovery::rebuild", "holdfast/derived.hpp",
-    root_pointer,   1, nullptr};
+constexpr hf_txfunc rebuild_of(std::uint32_t abi_version) {
+    return {abi_version,  8, 1,      1, "hf::derived::recovery::rebuild", "holdfast/derived.hpp",
+            root_pointer, 1, nullptr};
+}
+const hf_txfunc rebuild = rebuild_of(HF_ABI_VERSION),
+                relocatable_rebuild = rebuild_of(HF_ABI_VERSION | HF_ABI_RELOCATABLE);
 } // namespace
 
-finding::finding(const void* first) noexcept { hf_selective_begin(&rebuild, &first); }
+finding::finding(const void* first, bool is_relocatable) noexcept {
+    hf_selective_begin(is_relocatable ? &relocatable_rebuild : &rebuild, &first);
+}
 finding::~finding() { hf_selective_commit(); }
 } // namespace hf::derived::detail
 
