@@ -99,7 +99,7 @@ bench: build ## everything, engines and peers, ROUNDS=5 interleaved rounds: resu
 	@scripts/with-tmpfs $(PYTHON) bench/report/measure.py --build build/release --out results \
 	    --rounds $(ROUNDS) --ops $(OPS) --only "$(ONLY)"
 
-slpmt: install ## SLPMT's study, simulated, crashed at every persist, from SLPMT_SEED=1: results/slpmt.{json,md}, plots
+slpmt: install ## SLPMT's study, simulated, crashed at every persist, from SLPMT_SEED=1: results/slpmt.{md,json,figures.json}, plots
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target slpmt_study
 	@$(PYTHON) -B bench/slpmt/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""SLPMT's study, simulated: runs it, prints the tables, writes slpmt.json, slpmt.md and plots.
+"""SLPMT's study, simulated: runs it, prints the tables, writes slpmt.md, slpmt.figures.json, plots, and slpmt.json.
 
-Everything that is printed but the time it took follows from the seed: the same seed, the same bytes.
+All of them but slpmt.json follow from the seed: the same seed, the same bytes. slpmt.json, which scripts look at, begins
+with a summary and has two lines more than slpmt.figures.json: how long this run took, and how fast it was.
 Where a number is outside of its band, the experiment that explains it is printed beside it.
 """
 import argparse
@@ -11,6 +12,7 @@ import math
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 KERNELS = ["hashtable", "rbtree", "heap", "avl"]
 KV = ["kv-btree", "kv-ctree", "kv-rtree"]
@@ -257,7 +259,7 @@ def render(study):
 
 
 def summary(study, timing):
-    """What scripts look at first: geometric means at 256-byte values, and what was proved."""
+    """Geometric means at 256-byte values, what was measured of the run, and what was proved."""
     j = study.json
     return {"slpmt_over_fg": study.mean_speedup("8", "SLPMT"), "traffic_reduction": -study.mean_traffic("8", "SLPMT"),
             "over_atom": study.mean_speedup("8", "SLPMT", "ATOM"), "over_ede": study.mean_speedup("8", "SLPMT", "EDE"),
@@ -270,6 +272,13 @@ def summary(study, timing):
             "annotations_found": sum(a["by_injection"] for a in j["annotations"])}
 
 
+def write_json(out, study, timing):
+    """What follows from the seed; and for scripts the same, with how long this run took, in a line for each key."""
+    for name, measured in (("slpmt.figures.json", {}), ("slpmt.json", timing)):
+        told = {**summary(study, measured), "study": study.json}
+        (out / name).write_text(json.dumps(told, indent=1, ensure_ascii=False) + "\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--study", type=pathlib.Path, required=True, help="the program slpmt_study")
@@ -277,16 +286,13 @@ def main():
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    file = arguments.out / "slpmt.json"
-    timing = arguments.out / "slpmt.timing.json"
-    done = subprocess.run([arguments.study, "--seed", str(arguments.seed), "--out", file, "--timing", timing], check=False)
-    if done.returncode not in (0, 1):
-        sys.exit(f"{arguments.study} ended with {done.returncode}")
-    study = Study(file.read_text())
-    # Only how long it took differs between two runs of a seed.
-    told = summary(study, json.loads(timing.read_text()))
-    timing.unlink()
-    file.write_text(json.dumps({**told, "study": study.json}, indent=1, ensure_ascii=False) + "\n")
+    with tempfile.TemporaryDirectory() as folder:
+        cells, timing = (pathlib.Path(folder) / name for name in ("cells.json", "timing.json"))
+        done = subprocess.run([arguments.study, "--seed", str(arguments.seed), "--out", cells, "--timing", timing], check=False)
+        if done.returncode not in (0, 1):
+            sys.exit(f"{arguments.study} ended with {done.returncode}")
+        study = Study(cells.read_text())
+        write_json(arguments.out, study, json.loads(timing.read_text()))
     text = render(study)
     (arguments.out / "slpmt.md").write_text(text)
     print(text, end="")
