@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <open/sealing.hpp>
+#include <pool/believed.hpp>
 #include <pool/seal.hpp>
 
 namespace hf {
@@ -16,19 +17,27 @@ void seal(pool::impl& closing) noexcept try {
         writer.add_lane(lane_at(file, l)->committed);
     }
     const heap& blocks = closing.blocks.durable();
+    const medium pm = file.medium();
+    const bool cached = file.mode() == mode::pmem; // in mode power the image goes home as it stands
     std::uint64_t sealed = 0;
     bool sound = true;
     blocks.for_each([&](block b) {
         // The tables were hostile when the pool was opened, and no open looks at all of them.
         sound = sound && (blocks.is_slab(b.bytes) || blocks.well_formed(b));
         if (!sound) return;
-        writer.add_block({b.offset, b.bytes, XXH3_64bits(file.base() + b.offset, b.bytes)});
+        const std::byte* const at = file.base() + b.offset;
+        trace::announce(believed::checked, at, b.bytes);
+        // A lock's word, and whatever else nobody has flushed, is sealed as the caches have it.
+        if (cached) pm.flush(at, b.bytes);
+        writer.add_block({b.offset, b.bytes, XXH3_64bits(at, b.bytes)});
         ++sealed;
     });
     // A bit that is no block is damage. It must not be sealed away: it may be an object whose
     // chunk's entry was hit.
-    if (sound && sealed == blocks.bits_set())
+    if (sound && sealed == blocks.bits_set()) {
+        if (cached) pm.fence(); // the header that vouches for the seal comes after it
         (void)writer.finish(file.closing_header(), *file.roots());
+    }
 } catch (const std::bad_alloc&) { // no memory, no seal
 }
 
