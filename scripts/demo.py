@@ -229,7 +229,7 @@ def print_table(facts, rows):
 def run(options, scratch, clients):
     programs = options.bin.resolve()
     kv = scratch.server([str(programs / "holdfast-kv"), "--pool", str(scratch.disk / "demo.hf"),
-                         "--mode", "process"], "holdfast.sock")
+                         "--mode", "process", "-u", "root"], "holdfast.sock")
     print(f"(a) holdfast-kv, {options.kills} x kill -9 under load, seed {options.seed}")
     chance = random.Random(options.seed)
     acknowledged, lost, restarts_ms = kill_over_and_over(kv, clients, options.kills, chance)

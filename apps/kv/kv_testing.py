@@ -17,7 +17,7 @@ class Server:
     def __init__(self, program, pool, *options, unix=None, crash_at=None):
         where = ["-s", unix] if unix else ["-p", "-1", "-l", "127.0.0.1"]
         self.process = subprocess.Popen(
-            [program, "--pool", pool, *where, *options],
+            [program, "--pool", pool, "-u", "root", *where, *options],  # -u: for whoever is root
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
             env={**os.environ, "HOLDFAST_CRASH_AT": crash_at} if crash_at else None)
         self.ready_line = self.process.stdout.readline()

@@ -101,6 +101,11 @@ protected:
         EXPECT_NE(told[0].find("instance 7"), std::string::npos) << told[0];
         std::uint64_t bytes = 0;
         (void)items_->sample_classes(bytes);
+        store::place at(*items_);
+        std::uint64_t met = 0;
+        while (items_->visit_next(at, [&](std::string_view, const item_view&) { ++met; })) {}
+        EXPECT_TRUE(at.damaged);
+        EXPECT_EQ(met, items_->item_count());
         for (int i = 0; i < 300; ++i) items_->reap(*counted_);
         EXPECT_EQ(items_->damaged_instances(), 1U);
         EXPECT_FALSE(check_pool(*items_).whole());

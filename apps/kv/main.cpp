@@ -4,6 +4,7 @@
 #include "daemon_start.hpp"
 #include "notify_socket.hpp"
 #include "options.hpp"
+#include "pid_file.hpp"
 #include "server.hpp"
 
 #include <fmt/format.h>
@@ -67,24 +68,6 @@ hf::status become(const std::string& user) {
     return {};
 }
 
-hf::status write_pid(const std::string& path) {
-    if (path.empty()) return {};
-    std::FILE* const file = std::fopen(path.c_str(), "w");
-    if (file == nullptr) return failed("cannot write " + path);
-    const bool written = std::fprintf(file, "%ld\n", static_cast<long>(::getpid())) > 0;
-    if (std::fclose(file) != 0 || !written) return failed("cannot write " + path);
-    return {};
-}
-
-// Before the pool is opened: the file is written only afterwards, when it is true.
-hf::status can_write(const std::string& path) {
-    if (path.empty() || ::access(path.c_str(), W_OK) == 0) return {};
-    const auto slash = path.rfind('/');
-    const std::string folder = slash == std::string::npos ? "." : path.substr(0, slash + 1);
-    if (errno == ENOENT && ::access(folder.c_str(), W_OK | X_OK) == 0) return {};
-    return failed("cannot write " + path);
-}
-
 // The program of another engine lies beside this one.
 int start_engine(const std::string& engine, char** argv) {
     std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path();
@@ -135,15 +118,18 @@ int main(int argc, char** argv) {
         return refuse(done.what());
     if (chosen.unix_path.empty())
         if (auto done = from.bind_tcp(chosen); !done.ok()) return refuse(done.what());
+    pid_file number;
+    if (auto done = number.open(chosen.pid_file); !done.ok()) return refuse(done.what());
+    // The pool is opened by who will serve it: what is made is that user's, and no path in a folder of
+    // that user's is followed as root.
     if (auto done = become(chosen.user); !done.ok()) return refuse(done.what());
-    if (auto done = can_write(chosen.pid_file); !done.ok()) return refuse(done.what());
     auto opened = store::open(chosen.store);
     if (!opened) return refuse(opened.error().what());
     serving.items = opened->get();
     serving.started = serving.items->now();
     if (!chosen.unix_path.empty())
         if (auto done = from.bind_unix(chosen); !done.ok()) return refuse(done.what());
-    if (auto done = write_pid(chosen.pid_file); !done.ok()) return refuse(done.what());
+    if (auto done = number.write(); !done.ok()) return refuse(done.what());
     if (auto done = from.listen(chosen.backlog); !done.ok()) return refuse(done.what());
 
     if (const char* const ports = std::getenv("MEMCACHED_PORT_FILENAME"))
@@ -154,6 +140,6 @@ int main(int argc, char** argv) {
     serve(serving, from);
     tell_service_manager("STOPPING=1");
     from.close();
-    if (!chosen.pid_file.empty()) ::unlink(chosen.pid_file.c_str());
+    number.remove();
     return 0;
 }

@@ -97,6 +97,8 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
     app.add_flag("-r,--enable-coredumps", chosen.core_files, "Allow core files of any size");
     app.add_flag("-A,--enable-shutdown", chosen.shutdown_enabled, "Obey the command shutdown");
     app.add_flag("-F,--disable-flush-all", chosen.flush_disabled, "Refuse the command flush_all");
+    app.add_flag("-X,--disable-dumping", chosen.dump_disabled,
+                 "Refuse the command lru_crawler metadump");
     app.add_option("-o,--extended", extended_,
                    "memcached's: idle_timeout=SECONDS, and others that mean nothing")
         ->delimiter(',')
@@ -109,7 +111,7 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
     app.add_flag("-C,--disable-cas", no_cas_)->group(group);
     app.add_flag("-k,--lock-memory", lock_memory_)->group(group);
     app.add_flag("-L,--enable-largepages", large_pages_)->group(group);
-    app.add_flag("-X,--disable-dumping,-W,--disable-watch", quiet_)->group(group);
+    app.add_flag("-W,--disable-watch", quiet_)->group(group);
     word("-R,--max-reqs-per-event", requests_);
     word("-B,--protocol", protocol_);
     word("-f,--slab-growth-factor", factor_);

@@ -46,7 +46,7 @@ def start_or_refuse(folder):
             check(memcached_starts(options) == (lines is not None), f"memcached {options}")
         pool = folder / f"{number}.hf"
         if lines is None:
-            ran = subprocess.run([PROGRAM, "--pool", pool, "-p", "-1", *options], capture_output=True, text=True,
+            ran = subprocess.run([PROGRAM, "--pool", pool, "-u", "root", "-p", "-1", *options], capture_output=True, text=True,
                                  timeout=60)
             check(ran.returncode == 2 and ran.stderr.count("\n") == 1 and options[0] in ran.stderr, f"{options}: {ran}")
             check(not os.path.exists(pool), f"{options}: a refused option made a pool")
@@ -103,7 +103,7 @@ def more_memory(folder):
 
 def background(folder):
     pool, pid_file, ports = folder / "daemon.hf", folder / "pid", folder / "ports"
-    ran = subprocess.run([PROGRAM, "--pool", "daemon.hf", "-p", "-1", "-l", "127.0.0.1", "-d", "-P", pid_file],
+    ran = subprocess.run([PROGRAM, "--pool", "daemon.hf", "-u", "root", "-p", "-1", "-l", "127.0.0.1", "-d", "-P", pid_file],
                          capture_output=True, text=True, timeout=60, cwd=folder.path,
                          env={**os.environ, "MEMCACHED_PORT_FILENAME": ports})
     check(ran.returncode == 0 and "listening on" in ran.stdout, f"-d: {ran}")
@@ -114,7 +114,8 @@ def background(folder):
             port = re.fullmatch(r"TCP INET: (\d+)\n", file.read()).group(1)
         check(os.getsid(pid) == pid, "a session of its own")
         check(talk(("127.0.0.1", int(port)), b"set a 0 0 1\r\nx\r\n", False) == b"STORED\r\n", "serves")
-        refused = subprocess.run([PROGRAM, "--pool", pool, "-p", "-1", "-d"], capture_output=True, text=True, timeout=60)
+        refused = subprocess.run([PROGRAM, "--pool", pool, "-u", "root", "-p", "-1", "-d"], capture_output=True, text=True,
+                                 timeout=60)
         check(refused.returncode == 1 and "in_use" in refused.stderr, f"-d of a pool in use: {refused}")
     finally:
         os.kill(pid, signal.SIGTERM)

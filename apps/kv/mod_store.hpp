@@ -27,6 +27,7 @@
 #include <mutex>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace hf::kv {
@@ -73,6 +74,10 @@ public:
     std::uint32_t now() const noexcept { return clock_(); }
     std::vector<size_class_view> sample_classes(std::uint64_t& total_bytes);
     void reap(thread_counts& counted);
+    struct place;
+    /// As in store.hpp, of the items that there were when 'at' was made. Memory of what is replaced or
+    /// removed meanwhile is not free before 'at' is gone.
+    template <class Visit> bool visit_next(place& at, Visit&& visit);
     static const char* engine_name() noexcept { return "mod"; }
 
     /// For tests: whether what the map holds are items.
@@ -148,6 +153,25 @@ private:
     std::string value_; // the bytes that keep() stores
     counter_board counters_;
 };
+
+struct store::place {
+    explicit place(store& of) : items(of.items_.snapshot()), next(items.begin()) {}
+    place(const place&) = delete;
+    place& operator=(const place&) = delete;
+    decltype(std::declval<item_map&>().snapshot()) items;
+    decltype(items.begin()) next;
+    static constexpr bool damaged = false; // not known here
+};
+
+template <class Visit> bool store::visit_next(place& at, Visit&& visit) {
+    const std::uint32_t when = clock_();
+    for (unsigned i = 0; i < 16 && at.next != at.items.end(); ++i, ++at.next) {
+        const auto [key, bytes] = *at.next;
+        const item it = item_in(bytes);
+        if (life_of(it.head, when) == life::live) visit(key, view_of(key, it));
+    }
+    return at.next != at.items.end();
+}
 
 template <class Visit>
 bool store::get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen) {

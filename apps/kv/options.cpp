@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdio>
+#include <unistd.h>
 
 namespace hf::kv {
 namespace {
@@ -108,7 +109,9 @@ void declare(CLI::App& app, settings& chosen, raw& given) {
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20));
     app.add_option("-P,--pidfile", chosen.pid_file, "File to write the process id to")
         ->type_name("FILE");
-    app.add_option("-u,--user", chosen.user, "User to become when started as root");
+    app.add_option("-u,--user", chosen.user,
+                   "User to become when started as root, who must name one; root itself is one")
+        ->type_name("USER");
 }
 
 } // namespace
@@ -142,6 +145,9 @@ command_line parse_command_line(int argc, char** argv) {
                                                ? given.buffer_megabytes << 20
                                                : std::max(buffer_bytes_least, 4 * item_bytes_max);
         line.chosen.unix_mask = parse_mask(given.unix_mask);
+        // A server of bytes from anywhere is root only where somebody said so.
+        if (line.chosen.user.empty() && ::geteuid() == 0)
+            throw CLI::ValidationError("can't run as root without the -u switch: -u USER");
         if (line.chosen.tcp_port == 0 && line.chosen.unix_path.empty())
             throw CLI::ValidationError("-p 0 without -s: nothing to listen on");
     } catch (const CLI::Success& asked) { // --help, --version

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "protocol.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
@@ -128,6 +129,26 @@ request parse_verbosity(const words& w) noexcept {
     return r;
 }
 
+// lru_crawler. Of its commands the one that tells something of items; there is no crawler.
+request parse_crawler(const words& w) noexcept {
+    if (w.count != 3 || w.at[1] != "metadump") return answer(reply::error);
+    request r;
+    r.what = verb::dump;
+    std::string_view classes = w.at[2];
+    if (classes == "all" || classes == "hash") r.delta = ~std::uint64_t{0};
+    else
+        while (!classes.empty()) {
+            const std::string_view one = classes.substr(0, classes.find(','));
+            classes.remove_prefix(std::min(one.size() + 1, classes.size()));
+            std::uint32_t number = 0;
+            if (one.empty()) continue;
+            if (!parse_integer(one, number) || number == 0 || number > size_class_max)
+                return answer(reply::bad_class);
+            r.delta |= std::uint64_t{1} << number;
+        }
+    return r;
+}
+
 // The keys are checked here, all of them: memcached answers one long key with an error alone.
 request parse_retrieval(std::string_view keys, bool with_cas, bool touches) noexcept {
     request r;
@@ -161,6 +182,7 @@ request parse_rare(std::string_view command, std::string_view line,
     if (command == "touch") return parse_touch(w);
     if (command == "flush_all") return parse_flush(w);
     if (command == "verbosity") return parse_verbosity(w);
+    if (command == "lru_crawler") return parse_crawler(w);
     if (command == "mn") return answer("MN\r\n");
     request r;
     if (command.size() == 2 && command[0] == 'm' &&

@@ -9,6 +9,7 @@
 
 #include "byte_buffer.hpp"
 
+#include <bit>
 #include <cstdint>
 #include <string_view>
 
@@ -18,6 +19,12 @@ inline constexpr std::size_t key_bytes_max = 250;
 /// A line without an end is given up beyond this; retrievals may be longer.
 inline constexpr std::size_t line_bytes_max = 2048;
 inline constexpr std::size_t retrieval_bytes_max = 8U << 20;
+
+/// Greatest number of a class of sizes; class N has items of up to 2^N bytes.
+inline constexpr unsigned size_class_max = 63;
+constexpr unsigned size_class_of(std::size_t bytes) noexcept {
+    return static_cast<unsigned>(std::bit_width(bytes - 1));
+}
 
 enum class verb : std::uint8_t {
     reply,    // nothing to do: 'reply' is the whole answer
@@ -36,6 +43,7 @@ enum class verb : std::uint8_t {
     stats,       // 'keys' holds the words after the command
     verbosity,   // 'delta' is the level
     shutdown,    // 'keys' holds the words after the command
+    dump,        // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
     meta_get,    // mg
     meta_delete, // md
     meta_delta,  // ma
@@ -148,6 +156,10 @@ inline constexpr std::string_view shutdown_refused = "ERROR: shutdown not enable
 inline constexpr std::string_view bad_shutdown = "CLIENT_ERROR invalid shutdown mode\r\n";
 inline constexpr std::string_view damaged =
     "SERVER_ERROR the part of the pool that holds this key is damaged\r\n";
+inline constexpr std::string_view bad_class = "BADCLASS invalid class id\r\n";
+inline constexpr std::string_view dump_refused = "ERROR metadump not allowed\r\n";
+inline constexpr std::string_view dump_damaged =
+    "SERVER_ERROR parts of the pool are damaged: items are missing\r\n";
 inline constexpr std::string_view too_many_connections = "ERROR Too many open connections\r\n";
 } // namespace reply
 

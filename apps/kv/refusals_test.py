@@ -14,7 +14,7 @@ PROGRAM = sys.argv[1]
 
 def refused(what, *options, says, pool):
     before = open(pool, "rb").read() if os.path.isfile(pool) else None
-    run = subprocess.run([PROGRAM, "--pool", pool, "-p", "-1", "-l", "127.0.0.1", *options],
+    run = subprocess.run([PROGRAM, "--pool", pool, "-u", "root", "-p", "-1", "-l", "127.0.0.1", *options],
                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, timeout=60)
     after = open(pool, "rb").read() if os.path.isfile(pool) else None
     lines = run.stderr.strip().splitlines()

@@ -33,6 +33,7 @@ struct settings {
     bool core_files = false;
     bool shutdown_enabled = false;
     bool flush_disabled = false;
+    bool dump_disabled = false;
     std::string user;
 };
 

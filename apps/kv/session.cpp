@@ -40,8 +40,9 @@ session::progress session::run(std::string_view input, byte_buffer& out,
             if (!value_request(r, nullptr, rest, length, out, p)) return p;
         } else if (r.what == verb::meta) {
             if (!meta_command(rest, r.keys, length, out, p)) return p;
-        } else if (r.what == verb::retrieve) {
-            if (!retrieve(r, line, out, out_bytes_max)) {
+        } else if (r.what == verb::retrieve || r.what == verb::dump) {
+            if (!(r.what == verb::dump ? dump(r, out, out_bytes_max)
+                                       : retrieve(r, line, out, out_bytes_max))) {
                 p.paused = true;
                 return p;
             }

@@ -5,7 +5,8 @@
 //
 // (1) A reply enters the output only after the store has committed what it acknowledges.
 // (2) run() stops when the output has reached its limit; a retrieval goes on where it stopped, so
-//     the output never exceeds the limit by more than one item.
+//     the output never exceeds the limit by more than one item, or by the lines that a dump has for a
+//     few items.
 #pragma once
 
 #include "meta.hpp"
@@ -13,6 +14,7 @@
 #include "store.hpp"
 
 #include <cstddef>
+#include <memory>
 #include <string_view>
 
 namespace hf::kv {
@@ -51,16 +53,18 @@ private:
     bool retrieve(const request& r, std::string_view line, byte_buffer& out,
                   std::size_t out_bytes_max);
     template <class Visit> bool touch(std::string_view key, const request& r, Visit&& visit);
+    bool dump(const request& r, byte_buffer& out, std::size_t out_bytes_max); // session_dump.cpp
     std::string_view shut_down(std::string_view words, progress& p) const;
     void simple_request(const request& r, byte_buffer& out, progress& p);
     static std::string_view words_for(outcome result, const request& r) noexcept;
 
     service* serving_;
     thread_counts* counted_;
-    int number_;              // how -vv names the connection
-    std::size_t swallow_ = 0; // bytes of a refused value still to come
-    std::size_t scanned_ = 0; // of the unfinished line: known to have no end
-    std::size_t served_ = 0;  // of the retrieval in progress: offset of the next key in its line
+    int number_;                           // how -vv names the connection
+    std::size_t swallow_ = 0;              // bytes of a refused value still to come
+    std::size_t scanned_ = 0;              // of the unfinished line: known to have no end
+    std::unique_ptr<store::place> dumped_; // of the dump in progress: how far it has come
+    std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
 };
 
 } // namespace hf::kv

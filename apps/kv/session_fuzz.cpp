@@ -28,8 +28,8 @@ namespace {
 
 using namespace hf::kv;
 
-constexpr std::uint32_t item_limit_bytes = 1024;     // small, so that inputs pass it
-constexpr std::size_t reply_bytes_max = 4096;        // one item, or what `stats` says
+constexpr std::uint32_t item_limit_bytes = 1024; // small, so that inputs pass it
+constexpr std::size_t reply_bytes_max = 16384; // one item, what `stats` says, some lines of a dump
 constexpr std::uint32_t clock_start = 1'800'000'000; // only goes on, as flush_all expects
 
 std::uint32_t clock_seconds = clock_start;
@@ -224,6 +224,7 @@ std::string_view model::execute(const request& r, std::string& number, bool& is_
     case verb::flush_all: flush(r.exptime); return reply::ok;
     case verb::verbosity: return reply::ok;
     case verb::shutdown: return reply::shutdown_refused;
+    case verb::dump: is_stats = true; return {};
     case verb::version: number = "VERSION " + std::string(version_text) + "\r\n"; return number;
     case verb::stats: {
         std::string_view words = r.keys;
@@ -333,12 +334,12 @@ private:
     bool closed_ = false;
 };
 
-// Takes STAT lines and END from the front; false: that is not what stands there.
+// Takes the lines of statistics, or of a dump, and END from the front; false: that is not what stands there.
 bool take_stats(std::string_view& received) {
-    while (received.starts_with("STAT ")) {
-        const auto end = received.find("\r\n");
+    while (received.starts_with("STAT ") || received.starts_with("key=")) {
+        const auto end = received.find('\n');
         if (end == std::string_view::npos) return false;
-        received.remove_prefix(end + 2);
+        received.remove_prefix(end + 1);
     }
     if (!received.starts_with(reply::end)) return false;
     received.remove_prefix(reply::end.size());

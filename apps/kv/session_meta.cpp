@@ -139,8 +139,6 @@ void session::meta_debug(const meta_request& m, byte_buffer& out) {
     const auto show = [&](const item_view& found) {
         const std::uint32_t now = items.now();
         const std::size_t bytes = item_overhead_bytes + m.asks.key.size() + found.value.size();
-        unsigned size_class = 0;
-        while (bytes > std::size_t{1} << size_class) ++size_class;
         out.append("ME ");
         append_meta_key(out, m.asks.key, (found.marks & mark_binary) != 0);
         out.append(found.exptime == 0 || found.exptime > now ? " exp=-" : " exp=");
@@ -150,7 +148,7 @@ void session::meta_debug(const meta_request& m, byte_buffer& out) {
         out.append(" cas=");
         append_number(out, found.cas);
         out.append(found.fetched ? " fetch=yes cls=" : " fetch=no cls=");
-        append_number(out, size_class);
+        append_number(out, size_class_of(bytes));
         out.append(" size=");
         append_number(out, bytes);
         out.append("\r\n");

@@ -99,6 +99,18 @@ public:
     /// Estimates the classes of item sizes from a sample of all items; 'total_bytes' of all of
     /// them.
     std::vector<size_class_view> sample_classes(std::uint64_t& total_bytes);
+    /// How far visit_next() has come.
+    struct place {
+        explicit place(store&) noexcept {}
+        std::size_t instance = 0;
+        std::uint64_t order = 0; // in its table, structures::for_each_in_bucket()
+        bool damaged = false;    // an instance was passed over
+    };
+    /// Calls visit(key, item_view) for some more of the live items; false: those were the last. What is
+    /// there from the first call to the last is met once, what comes or goes meanwhile at most once.
+    ///
+    /// Threads: any; visit() is called under an instance's lock, for a few items at a time.
+    template <class Visit> bool visit_next(place& at, Visit&& visit);
     /// Looks at a few items and removes those that are gone: called now and then when idle.
     void reap(thread_counts& counted);
     /// Engine that this store was compiled for.
@@ -223,6 +235,27 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit, boo
         forget_dead(key, hash, counted);
     }
     return false;
+}
+
+template <class Visit> bool store::visit_next(place& at, Visit&& visit) {
+    constexpr unsigned buckets_a_time = 16;
+    if (at.instance == instance_count) return false;
+    instance& in = root_->instances[at.instance];
+    const std::uint32_t when = clock_();
+    const std::shared_lock held(in.lock);
+    const bool seen = believed(in);
+    at.damaged |= !seen;
+    const auto show = [&](structures::hash_node* node) {
+        const item& it = *reinterpret_cast<const item*>(node);
+        if (life_of(it, when) == life::live) visit(it.key(), view_of(it));
+    };
+    for (unsigned i = 0; seen && i < buckets_a_time; ++i) {
+        at.order = structures::for_each_in_bucket(&in.table, at.order, show);
+        if (at.order == 0) break;
+    }
+    if (!seen) at.order = 0;
+    if (at.order == 0) ++at.instance;
+    return at.instance < instance_count;
 }
 
 template <class Visit>

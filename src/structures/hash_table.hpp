@@ -255,6 +255,25 @@ template <class F> void for_each(const hash_table* table, F f) {
     }
 }
 
+/// Calls f(hash_node*) for the nodes of one bucket that do not sort below 'from', which is 0 at first; returns
+/// what the next call is to be given, 0 when that was the last bucket.
+///
+/// A walk by such calls meets every node once that is linked all the time, however the table changes
+/// between them; one that is linked or unlinked meanwhile at most once.
+/// Threads: caller holds its lock at least shared, during a call.
+template <class F>
+std::uint64_t for_each_in_bucket(const hash_table* table, std::uint64_t from, F f) {
+    const std::uint64_t hash = detail::order(from); // exchanging the halves twice changes nothing
+    for (hash_node* node = first_from(table, hash); node != nullptr; node = node->next) f(node);
+    const std::uint64_t buckets = detail::bucket_count(table->shape);
+    if (buckets == 1) return 0;
+    const unsigned level = static_cast<unsigned>(std::bit_width(buckets)) - 1;
+    const std::uint64_t split = buckets - (std::uint64_t{1} << level);
+    // The end of the range (2); that of the last is 2^64.
+    const unsigned bits = from >> (64 - level) < split ? 63 - level : 64 - level;
+    return ((from >> bits) + 1) << bits;
+}
+
 /// The first word found at which a table is not as it must be; 'at' is null when there is none.
 struct hash_fault {
     const void* at = nullptr;

@@ -10,6 +10,7 @@
 #include <cstdlib>
 #include <random>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 namespace {
@@ -44,6 +45,21 @@ item* find(const hash_table& in, std::uint64_t key, std::uint64_t hash) {
         if (each->hash == hash && static_cast<item*>(each)->key == key)
             return static_cast<item*>(each);
     return nullptr;
+}
+
+// Bucket by bucket, every node is met, once and in order.
+void expect_walk(const hash_table& tested, std::uint64_t count) {
+    std::unordered_set<const hash_node*> met;
+    std::uint64_t from = 0, last = 0;
+    do {
+        from = for_each_in_bucket(&tested, from, [&](hash_node* each) {
+            ASSERT_GE(detail::order(each->hash), last);
+            last = detail::order(each->hash);
+            ASSERT_TRUE(met.insert(each).second);
+        });
+        ASSERT_TRUE(from == 0 || from > last);
+    } while (from != 0);
+    ASSERT_EQ(met.size(), count);
 }
 
 struct shape {
@@ -83,6 +99,7 @@ void agree(const shape& given) {
         if (i % 997 == 0) ASSERT_TRUE(check(&tested));
     }
     ASSERT_TRUE(check(&tested));
+    expect_walk(tested, expected.size());
     std::uint64_t seen = 0;
     for_each(&tested, [&](hash_node* each) {
         ASSERT_EQ(static_cast<item*>(each)->value, expected.at(static_cast<item*>(each)->key));
@@ -101,6 +118,27 @@ TEST(hash_table_test, KeepsNodesOfEqualHashApart) {
 }
 TEST(hash_table_test, OnlyDelaysSplitsWhenSegmentsCannotBeHad) {
     for (std::uint64_t seed = 0; seed < 12; ++seed) agree({seed, std::uint64_t{16} << seed, 2, 1});
+}
+
+TEST(hash_table_test, WalksPastSplitsAndUnlinks) {
+    hash_table tested{};
+    std::vector<item> items(4000);
+    for (std::uint64_t i = 0; i < items.size(); ++i) items[i] = {{nullptr, mixed(i)}, i, 0};
+    for (std::uint64_t i = 0; i < 1000; ++i) ASSERT_TRUE(link(&tested, &items[i]));
+    // Half of the first thousand stays; at every step others come and go.
+    std::uint64_t from = 0, gone = 500, next = 1000;
+    do {
+        from = for_each_in_bucket(&tested, from,
+                                  [&](hash_node* each) { ++static_cast<item*>(each)->value; });
+        if (gone < 1000) unlink(&tested, &items[gone++]);
+        for (int more = 0; more < 5 && next < items.size(); ++more)
+            ASSERT_TRUE(link(&tested, &items[next++]));
+    } while (from != 0);
+    for (std::uint64_t i = 0; i < items.size(); ++i) {
+        if (i < 500) ASSERT_EQ(items[i].value, 1U) << i;
+        else ASSERT_LE(items[i].value, 1U) << i;
+    }
+    for (hash_node** segment : tested.segments) std::free(segment);
 }
 
 TEST(hash_table_test, SpreadsNodesOverAllBuckets) {

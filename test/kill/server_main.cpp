@@ -235,8 +235,8 @@ session::~session() {
 
 std::unique_ptr<server_process> session::start() const {
     return std::make_unique<server_process>(
-        std::vector<std::string>{settings_.server, "--pool", pool_, "-s", socket_, "-t", "3", "-m",
-                                 std::to_string(settings_.memory_mib), "--mode",
+        std::vector<std::string>{settings_.server, "--pool", pool_, "-u", "root", "-s", socket_,
+                                 "-t", "3", "-m", std::to_string(settings_.memory_mib), "--mode",
                                  mode_ == hf::mode::pmem ? "pmem" : "process"});
 }
 
