@@ -228,7 +228,7 @@ ConstantAddresses::ConstantAddresses(Function &F, Role As, bool HasTables,
 }
 
 /// (3)
-bool ConstantAddresses::leadsToPool(const Value *Address) const {
+static bool leadsToPool(const Value *Address, bool IsEntry) {
   SmallPtrSet<const Value *, 8> Seen;
   SmallVector<const Value *, 8> Left{Address};
   while (!Left.empty()) {
@@ -253,6 +253,18 @@ bool ConstantAddresses::leadsToPool(const Value *Address) const {
     }
   }
   return true;
+}
+
+bool mayBeKept(const Value &Pointer, bool IsEntry) {
+  SmallVector<const Value *, 4> Objects;
+  getUnderlyingObjects(&Pointer, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
+  return any_of(Objects, [IsEntry](const Value *Object) {
+    return !isa<AllocaInst>(Object) && !leadsToPool(Object, IsEntry);
+  });
+}
+
+bool ConstantAddresses::leadsToPool(const Value *Address) const {
+  return holdfast::leadsToPool(Address, IsEntry);
 }
 
 /// An entry's result is its caller's, who decodes nothing.

@@ -7,7 +7,8 @@
 //    free, lock and unlock. The step holds what it does: nothing is read again.
 // 2. A write that fits into no step (a vector, words that may lie in two lines, a
 //    copy of a constant, which lies elsewhere in the next process) gets a point before
-//    it, and is made right behind that, from the frame.
+//    it, and is made right behind that, from the frame. A copy from where an address
+//    leads that was kept has both: what it finds there may be the pool or a constant.
 // 3. Locals that stay in memory lie in the frame. A write to one is a step only
 //    if a read of it may come before, without a step between them; a copy out of it
 //    counts as a read behind its step as well, where recovery makes it again.
@@ -30,6 +31,7 @@
 #include "transform/CutSteps.h"
 #include "analysis/Accesses.h"
 #include "analysis/Calls.h"
+#include "transform/ConstantAddresses.h"
 #include "transform/FrameLocals.h"
 
 #include "llvm/ADT/PostOrderIterator.h"
@@ -124,7 +126,7 @@ public:
     if (IsCalled) {
       checkNothingPreserved();
       if (Found.All.empty() && !InPool.empty())
-        cutForNotes(*InPool.front());
+        cutPoint(*InPool.front()); // else it had no frame, and no notes
     } else if (Found.All.empty() ||
                (BetweenLocks && InPool.empty() && onlyLocks()))
       Found = Steps();
@@ -263,17 +265,15 @@ private:
     add(What, &I, I.getParent(), Behind);
   }
 
-  /// (2)
-  void cutBefore(Instruction &I) {
+  void cutPoint(Instruction &I) {
     BasicBlock *Before = I.getParent(), *Behind = split(I);
     add(Step::Point, nullptr, Before, Behind);
-    Found.Noted.push_back(&I);
   }
 
-  /// Without a step it would have no frame, and nobody would note what it writes.
-  void cutForNotes(Instruction &I) {
-    BasicBlock *Before = I.getParent(), *Behind = split(I);
-    add(Step::Point, nullptr, Before, Behind);
+  /// (2)
+  void cutBefore(Instruction &I) {
+    cutPoint(I);
+    Found.Noted.push_back(&I);
   }
 
   /// (6)
@@ -311,8 +311,13 @@ private:
     }
     if (auto *Store = dyn_cast<StoreInst>(&I))
       return fits(*Store) ? cutBehind(Step::Store, I) : cutBefore(I);
-    if (auto *Copy = dyn_cast<MemTransferInst>(&I))
-      return copiesWithinPool(*Copy) ? cutBehind(Step::Copy, I) : cutBefore(I);
+    if (auto *Copy = dyn_cast<MemTransferInst>(&I)) {
+      if (!copiesWithinPool(*Copy))
+        return cutBefore(I);
+      if (mayBeKept(*Copy->getRawSource(), !IsCalled))
+        cutPoint(I); // hf_justdo_copy takes it from there
+      return cutBehind(Step::Copy, I);
+    }
     if (isa<MemSetInst>(&I))
       return cutBehind(Step::Fill, I);
     Step::Kind What = callStep(cast<CallBase>(I));

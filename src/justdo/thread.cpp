@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstring>
+#include <dlfcn.h>
 #include <sched.h>
 
 namespace hf::justdo {
@@ -130,6 +131,17 @@ void thread::call(std::uint32_t place) {
     dirty(&head.call_place, word_bytes);
 }
 
+/// Whether it lies in what was loaded of the program and its libraries, as constants do.
+static bool is_of_program(const void* address) noexcept {
+    dl_find_object found;
+    return _dl_find_object(const_cast<void*>(address), &found) == 0;
+}
+
+/// Whether the active entry has nothing that recovery would do again.
+bool thread::at_point() const noexcept {
+    return block_->log.entries[active_].what() == action::none;
+}
+
 void thread::copy(void* to, const void* from, std::uint64_t bytes, std::uint32_t place) {
     if (bytes == 0 || to == from) return move_to(place);
     if (!open_) {
@@ -138,6 +150,11 @@ void thread::copy(void* to, const void* from, std::uint64_t bytes, std::uint32_t
         return;
     }
     const std::uint64_t at = in_pool(to, bytes, "hf_justdo_copy");
+    if (!pool_->contains(from) && at_point() && is_of_program(from)) {
+        std::memmove(to, from, bytes); // again from that point, where a crash cuts it short
+        note(to, bytes);
+        return move_to(place);
+    }
     const std::uint64_t source = in_pool(from, bytes, "hf_justdo_copy");
     persist::thread_counters().pm_bytes += bytes;
     if (at < source + bytes && source < at + bytes) {

@@ -108,6 +108,7 @@ private:
     std::uint64_t in_pool(const void* address, std::uint64_t bytes,
                           const char* call) const noexcept;
     void goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept;
+    bool at_point() const noexcept;
     [[noreturn]] void outside(const void* address, const char* call) const noexcept;
     [[noreturn]] void no_room(const hf_justdo_function& function, std::uint64_t bytes,
                               std::uint64_t at) const noexcept;

@@ -4,7 +4,9 @@
 // in what functions with frames of their own are given and return. Another process has them elsewhere.
 #include "oracle.hpp"
 
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 #include <string_view>
 
 using oracle::at;
@@ -120,5 +122,32 @@ HF_TXFUNC void numbers_of_addresses(long* p) noexcept {
     p[7] = *reinterpret_cast<const char*>(kept ^ 1);
 }
 SCENARIO(numbers_of_addresses, count_up, [] { numbers_of_addresses(at<long>(0)); })
+
+// The bytes behind such an address, where nobody knows which constant it is.
+constexpr std::string_view words[] = {"zero", "a word of more than eight bytes", "two"};
+HF_TXFUNC void texts_copied(long* p) noexcept {
+    std::string_view kept[2] = {words[p[0] % 3], words[p[1] % 3]};
+    p[0] += 1;
+    const std::string_view one = kept[p[0] & 1];
+    std::copy(one.begin(), one.end(), reinterpret_cast<char*>(p + 2));
+    std::strcpy(reinterpret_cast<char*>(p + 7), kinds[p[1] % 3].name);
+    // What is copied from a place that is overwritten next was there before.
+    std::memcpy(p + 10, p + 2, 8);
+    kept[1] = words[p[0] % 3];
+    std::memcpy(p + 2, kept[p[0] & 1].data(), 4);
+    p[1] += p[10] & 3;
+}
+SCENARIO(texts_copied, count_up, [] { texts_copied(at<long>(0)); })
+HF_TXFUNC void text_or_pool_copied(long* p) noexcept {
+    const char* from[2] = {kinds[p[0] % 3].name, reinterpret_cast<const char*>(p + 6)};
+    p[0] += 1;
+    for (int i = 0; i < 3; ++i) {
+        const char* const there = from[(p[0] + i) & 1];
+        std::memmove(reinterpret_cast<char*>(p + 6) + i, there,
+                     5); // overlaps, where it is the pool's
+        p[1] += p[6] & 255;
+    }
+}
+SCENARIO(text_or_pool_copied, count_up, [] { text_or_pool_copied(at<long>(0)); })
 
 } // namespace

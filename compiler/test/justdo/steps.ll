@@ -127,3 +127,26 @@ define i64 @reads(ptr %p) "holdfast.txfunc" {
   %x = load i64, ptr %p
   ret i64 %x
 }
+
+; The bytes behind an address that was kept are the pool's or a constant's, and nobody knows which: a point before the copy,
+; for which a constant is no source to make it again from. What the pool has pointers to is the pool.
+; CHECK-LABEL: define void @copies_kept(
+; CHECK: call void @hf_justdo_point(i32 [[POINT:.*]])
+; CHECK-NEXT: br label
+; CHECK: call void @hf_justdo_copy(ptr {{.*}}, ptr {{.*}}, i64 16, i32
+; CHECK-NOT: hf_justdo_point
+; CHECK: call void @hf_justdo_copy(ptr {{.*}}, ptr {{.*}}, i64 24, i32
+; CHECK: ret void
+define void @copies_kept(ptr %p, i64 %i) "holdfast.txfunc" {
+  %kept = alloca [2 x ptr]
+  %second = getelementptr i8, ptr %kept, i64 8
+  store ptr @one, ptr %kept
+  store ptr %p, ptr %second
+  %slot = getelementptr ptr, ptr %kept, i64 %i
+  %from = load ptr, ptr %slot
+  %to = getelementptr i8, ptr %p, i64 64
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %from, i64 16, i1 false)
+  %in = load ptr, ptr %p
+  call void @llvm.memcpy.p0.p0.i64(ptr %to, ptr %in, i64 24, i1 false)
+  ret void
+}

@@ -87,7 +87,7 @@ void hf_justdo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_justdo_point(uint32_t point) HF_NOEXCEPT;
 // Stores the lowest 'bytes' bytes of 'value': 1, 2, 4 or 8.
 void hf_justdo_store(void* address, uint64_t value, uint32_t bytes, uint32_t point) HF_NOEXCEPT;
-// As memmove, from memory of the pool; as memset.
+// As memmove, from memory of the pool or, when the last step was hf_justdo_point, a constant of the program; as memset.
 void hf_justdo_copy(void* to, const void* from, uint64_t bytes, uint32_t point) HF_NOEXCEPT;
 void hf_justdo_fill(void* to, int byte, uint64_t bytes, uint32_t point) HF_NOEXCEPT;
 // Allocates, and stores the address in '*slot', of the pool (the frame is); null when the pool is full.
