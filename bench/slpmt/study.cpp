@@ -29,7 +29,7 @@ void in_parallel(std::size_t count, unsigned jobs, const std::function<void(std:
         for (std::size_t i; (i = next++) < count;) task(i);
     };
     std::vector<std::jthread> threads;
-    for (unsigned i = 1; i < jobs; ++i) threads.emplace_back(work);
+    for (std::size_t i = 1; i < std::min<std::size_t>(jobs, count); ++i) threads.emplace_back(work);
     work();
 }
 

@@ -55,6 +55,9 @@ template <auto Member> [[gnu::used]] void declare(object_of<Member>* at) noexcep
         hf_derived_member(at + 1, std::addressof(at->*Member), sizeof(type_of<Member>));
 }
 
+/// Whether there may be lazy stores in it: it is open with engine selective, and is refused without when it has had any.
+bool may_have_lazy(const pool& in) noexcept;
+
 /// Whether this translation unit is built relocatable.
 #if defined(HF_RELOCATABLE)
 static constexpr bool relocatable = true;
@@ -71,6 +74,10 @@ public:
     finding& operator=(const finding&) = delete;
     ~finding();
 };
+
+/// Errors: std::logic_error, always.
+[[noreturn]] void root_of_another_type();
+[[noreturn]] void rest_of_another_engine();
 
 template <class Node> struct visited {
     Node* at;
@@ -149,7 +156,9 @@ template <auto Find> struct also {
 /// rebuild() or holds(); elsewhere the members' stores are stores like any other, which is right, too.
 ///
 /// Requires: whenever a section ends, the members say what follows. Stores to them name them (n->parent = p).
-template <class Links, class... Members> class recovery {
+/// Source:   the header's. 'Selective' keeps apart what translation units built for different engines make of one type:
+///           the linker takes either's function for both.
+template <bool Selective, class Links, class... Members> class recovery_for {
     template <class Member> static constexpr bool is_link() {
         if constexpr (requires { Member::member; }) return Links::template have<Member::member>;
         else return false;
@@ -160,27 +169,40 @@ public:
     using root = typename Links::root;
     using node = typename Links::node;
 
-    /// Finds the members again, of the pool's root if it has one: for open_options::rebuild.
+    /// Finds the members again, of the pool's root: for open_options::rebuild.
+    ///
+    /// Errors: those of rebuild_of(); std::logic_error where the pool's root is of another type, or there is no room
+    ///         for one: a structure inside a larger root is rebuild_of()'s.
     static void rebuild(pool& in) {
-        if (root* of = in.root<root>()) rebuild_of(in, *of);
+        if (!detail::may_have_lazy(in)) return;
+        root* const of = in.root<root>();
+        if (of == nullptr) detail::root_of_another_type();
+        rebuild_of(in, *of);
     }
-    /// The same, of a structure anywhere in the pool.
+    /// The same, of a structure anywhere in the pool. The translation unit that calls it may be built for any engine,
+    /// or for none: what counts is which engine the pool is open with.
     ///
     /// Requires: nobody else has the structure. Links are trusted, as by every operation.
     /// Cost:     O(nodes), and 16 bytes of volatile memory for each.
-    /// Ordering: 2 points; with other engines, where nothing is lazy, it does nothing.
+    /// Ordering: 2 points; where the pool is open without engine selective, and nothing is lazy, it does nothing.
     /// Crash:    members are as before, or found; run it again.
-    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; nothing is stored then.
+    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; std::logic_error where there is an
+    ///           'also' and the translation unit is not built for engine selective: hf::lazy() is nothing there. Nothing
+    ///           is stored then.
     static void rebuild_of(pool& in, root& of) {
-        if constexpr (selective::chosen) {
-            const auto nodes = Links::nodes_of(in, of);
-            const detail::finding section(std::addressof(of), detail::relocatable);
-            // Also what is right already: by the caches of a process that was killed, perhaps, and not yet durable.
-            find(nodes, of, [](auto& place, auto found) { lazy(place) = found; });
-            (rest<Members>(of), ...);
-        }
+        if (!detail::may_have_lazy(in)) return;
+        if constexpr (!Selective && (calls_rest<Members>() || ...))
+            detail::rest_of_another_engine();
+        const auto nodes = Links::nodes_of(in, of);
+        const detail::finding section(std::addressof(of), detail::relocatable);
+        // Also what is right already: by the caches of a process that was killed, perhaps, and not yet durable. By the
+        // function itself, since lazy() is nothing in translation units of other engines.
+        find(nodes, of, [](auto& place, auto found) {
+            hf_lazy(std::addressof(place), sizeof place);
+            place = found;
+        });
+        (rest<Members>(of), ...);
     }
-
     /// Whether the members say what follows: for checks.
     static bool holds(const pool& in, root& of) {
         bool all = true;
@@ -204,8 +226,11 @@ private:
     template <class Member, class Put> static void up(detail::visited<node> each, Put put) {
         if constexpr (requires { Member::up(each, put); }) Member::up(each, put);
     }
+    template <class Member> static constexpr bool calls_rest() {
+        return requires(root& of) { Member::rest(of); };
+    }
     template <class Member> static void rest(root& of) {
-        if constexpr (requires { Member::rest(of); }) Member::rest(of);
+        if constexpr (calls_rest<Member>()) Member::rest(of);
     }
     template <class Member> static void declare() {
         if constexpr (requires { Member::member; })
@@ -215,5 +240,8 @@ private:
         if constexpr (requires { Member::all(of, nodes, put); }) Member::all(of, nodes, put);
     }
 };
+
+template <class Links, class... Members>
+using recovery = recovery_for<selective::chosen, Links, Members...>;
 
 } // namespace hf::derived

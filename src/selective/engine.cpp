@@ -12,6 +12,8 @@
 #include <holdfast/derived.hpp>
 #include <holdfast/selective.hpp>
 
+#include <stdexcept>
+
 namespace hf::selective {
 namespace {
 
@@ -53,10 +55,25 @@ const hf_txfunc rebuild = rebuild_of(HF_ABI_VERSION),
                 relocatable_rebuild = rebuild_of(HF_ABI_VERSION | HF_ABI_RELOCATABLE);
 } // namespace
 
+bool may_have_lazy(const pool& in) noexcept {
+    return (in.internals().engine_bits & engine_rows::selective.bit) != 0;
+}
+
 finding::finding(const void* first, bool is_relocatable) noexcept {
     hf_selective_begin(is_relocatable ? &relocatable_rebuild : &rebuild, &first);
 }
 finding::~finding() { hf_selective_commit(); }
+
+void root_of_another_type() {
+    throw std::logic_error(
+        "hf::derived: the pool's root is not of the type that the links begin in (the log says "
+        "more): call recovery::rebuild_of() for each structure in it");
+}
+void rest_of_another_engine() {
+    throw std::logic_error(
+        "hf::derived: recovery::rebuild() with 'also' expected a translation unit that is built "
+        "for engine selective, and is built for none, or another: its hf::lazy() is nothing there");
+}
 } // namespace hf::derived::detail
 
 extern "C" {

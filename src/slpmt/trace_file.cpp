@@ -10,13 +10,14 @@
 #include <cstddef>
 #include <cstring>
 #include <fstream>
-#include <iterator>
+#include <istream>
 #include <optional>
 
 namespace hf::slpmt {
 namespace {
 
 constexpr std::uint64_t memory_bytes_max = 1ULL << 32, log_lines_max = 1 << 20;
+constexpr std::uint64_t read_at_once = 1 << 20;        // bytes
 constexpr std::uint64_t instructions_max = 1ULL << 32; // of one event
 // A store makes a record of at most two lines, and its line's departure may make two more.
 constexpr std::uint64_t log_lines_per_store = 4;
@@ -148,7 +149,7 @@ template <class T> status unless(const std::string& path, errc code, const char*
                               found)};
 }
 
-status check_header(const std::string& path, const trace_header& head, std::uint64_t bytes) {
+status check_header(const std::string& path, const trace_header& head) {
     const auto text = [](std::uint64_t value) { return fmt::format("{:#x}", value); };
     if (head.magic != trace_magic)
         return unless(path, errc::corrupt, "no trace of simulated memory: magic", text(trace_magic),
@@ -158,9 +159,38 @@ status check_header(const std::string& path, const trace_header& head, std::uint
     if (head.header_bytes != sizeof head)
         return unless<std::uint64_t>(path, errc::corrupt, "bytes of the header", sizeof head,
                                      head.header_bytes);
-    if (bytes != head.file_bytes)
-        return unless(path, bytes < head.file_bytes ? errc::truncated : errc::corrupt,
-                      "bytes of the file", head.file_bytes, bytes);
+    return {};
+}
+
+/// The header and all bytes of a file that has as many as its header says. One without an end (a device) is read no
+/// further than that, and a folder is an error and no exception, which iterators would make of it.
+status read_whole(const std::string& path, std::istream& file, trace_header& head,
+                  std::vector<std::uint8_t>& bytes) {
+    const auto read_up_to = [&](std::uint64_t end) {
+        const std::size_t had = bytes.size();
+        bytes.resize(had + std::min(end - had, read_at_once));
+        file.read(reinterpret_cast<char*>(bytes.data() + had),
+                  static_cast<std::streamsize>(bytes.size() - had));
+        bytes.resize(had + static_cast<std::size_t>(file.gcount()));
+    };
+    const auto failed = [&] {
+        return status{errc::io_error, fmt::format("{}: io_error: {}", path, std::strerror(errno))};
+    };
+    read_up_to(sizeof head);
+    if (file.bad()) return failed();
+    if (bytes.size() < sizeof head)
+        return unless(path, errc::truncated, "bytes of the header", sizeof head, bytes.size());
+    std::memcpy(&head, bytes.data(), sizeof head);
+    if (status s = check_header(path, head); !s.ok()) return s;
+    while (file && bytes.size() < head.file_bytes) read_up_to(head.file_bytes);
+    if (file.bad()) return failed();
+    if (bytes.size() < head.file_bytes)
+        return unless<std::uint64_t>(path, errc::truncated, "bytes of the file", head.file_bytes,
+                                     bytes.size());
+    if (head.file_bytes < sizeof head || file.peek() != std::istream::traits_type::eof())
+        return {errc::corrupt,
+                fmt::format("{}: corrupt: bytes of the file: expected {}, found more", path,
+                            head.file_bytes)};
     return {};
 }
 
@@ -197,14 +227,9 @@ result<recorded> read_trace(const std::string& path) {
     if (!file)
         return status{errc::not_found,
                       fmt::format("{}: not_found: {}", path, std::strerror(errno))};
-    const std::vector<std::uint8_t> bytes{std::istreambuf_iterator<char>(file), {}};
-    if (file.bad())
-        return status{errc::io_error, fmt::format("{}: io_error: {}", path, std::strerror(errno))};
     trace_header head;
-    if (bytes.size() < sizeof head)
-        return unless(path, errc::truncated, "bytes of the header", sizeof head, bytes.size());
-    std::memcpy(&head, bytes.data(), sizeof head);
-    if (status s = check_header(path, head, bytes.size()); !s.ok()) return s;
+    std::vector<std::uint8_t> bytes;
+    if (status s = read_whole(path, file, head, bytes); !s.ok()) return s;
     const auto events = std::span(bytes).subspan(sizeof head);
     if (const std::uint64_t sum = sum_of(head, events); sum != head.checksum)
         return unless(path, errc::corrupt, "checksum", fmt::format("{:#x}", head.checksum),

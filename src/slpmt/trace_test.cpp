@@ -121,7 +121,16 @@ TEST(Trace, ReadingNamesWhatItExpectedAndFound) {
            "bytes of memory");
     expect([](trace_header& h) { h.log_lines = 1ULL << 60; }, hf::errc::corrupt, "a log of");
     expect([](trace_header& h) { h.log_lines = 8; }, hf::errc::corrupt, "stores in a transaction");
+    expect([](trace_header& h) { h.file_bytes = 8; }, hf::errc::corrupt, "expected 8, found more");
+    expect([](trace_header& h) { --h.file_bytes; }, hf::errc::corrupt, "found more");
+    expect([](trace_header& h) { h.file_bytes = ~0ULL; }, hf::errc::truncated, "bytes of the file");
     EXPECT_EQ(read_trace("/dev/shm/no such file").error().code(), hf::errc::not_found);
+}
+
+TEST(Trace, ReadingRefusesWhatIsNoFile) {
+    EXPECT_EQ(read_trace("/dev/shm").error().code(), hf::errc::io_error) << "a folder";
+    EXPECT_EQ(read_trace("/dev/zero").error().code(), hf::errc::corrupt) << "has no end";
+    EXPECT_EQ(read_trace("/dev/null").error().code(), hf::errc::truncated);
 }
 
 TEST(Trace, ReadingRefusesEventsThatNoMachineCouldTake) {

@@ -10,6 +10,7 @@
 #include <holdfast/txfunc.hpp>
 
 #include <gtest/gtest.h>
+#include <test/language/derived_tree.hpp>
 
 #include <csignal>
 #include <cstdint>
@@ -23,27 +24,7 @@
 namespace {
 
 using namespace hf;
-
-struct node {
-    node* child[2];
-    node* parent;
-    long nodes; // of those below, and itself
-    long key;
-};
-struct tree {
-    node* top;
-    long count;
-};
-
-long nodes_of(const node& at) {
-    long all = 1;
-    for (const node* below : at.child) all += below != nullptr ? below->nodes : 0;
-    return all;
-}
-
-using recovery =
-    derived::recovery<derived::links<&tree::top, &node::child>, derived::parent<&node::parent>,
-                      derived::value<&node::nodes, nodes_of>, derived::count<&tree::count>>;
+using namespace hf::derived_tree;
 
 HF_TXFUNC bool insert(tree* in, long key) noexcept {
     node *above = nullptr, **to = &in->top;
@@ -187,6 +168,46 @@ TEST_F(FoundAgain, WhatHasBeenFoundAgainIsWrittenBackWithTheClose) {
     const auto found = flushes(true, recovery::rebuild), right = flushes(false, recovery::rebuild);
     EXPECT_EQ(found, right);
     EXPECT_GE(right, flushes(false, [](pool&) {}) + 4); // seven nodes and the root
+}
+
+TEST_F(FoundAgain, ByATranslationUnitThatIsBuiltForNoEngine) {
+    for (const bool elsewhere : {false, true}) {
+        std::remove(path_.c_str());
+        leave_open([](pool& of) {
+            of.root<tree>()->count = -1;
+            of.root<tree>()->top->child[0]->parent = nullptr;
+        });
+        if (elsewhere) options_.rebuild = found_elsewhere();
+        const std::uint64_t before = persist::thread_counters().flushes;
+        {
+            auto opened = pool::open(path_, options_);
+            ASSERT_TRUE(opened) << opened.error().what();
+            EXPECT_TRUE(recovery::holds(*opened, *opened->root<tree>())) << elsewhere;
+        }
+        EXPECT_GE(persist::thread_counters().flushes - before, 8) << "seven nodes and the root";
+    }
+}
+
+TEST_F(FoundAgain, NotTheRestWhereLazyIsNothing) {
+    leave_open([](pool& of) { of.root<tree>()->count = -1; });
+    options_.rebuild = rest_found_elsewhere();
+    EXPECT_THROW(static_cast<void>(pool::open(path_, options_)), std::logic_error);
+    options_.rebuild = [](pool& of) { EXPECT_EQ(of.root<tree>()->count, -1) << "as it was"; };
+    EXPECT_TRUE(pool::open(path_, options_));
+}
+
+TEST_F(FoundAgain, ARootOfAnotherTypeEndsTheOpen) {
+    leave_open([](pool&) {});
+    struct one_tree_of_many {
+        node* top;
+        node* others[3];
+    };
+    using of_many = derived::recovery<derived::links<&one_tree_of_many::top, &node::child>,
+                                      derived::parent<&node::parent>>;
+    options_.rebuild = of_many::rebuild; // would find nothing again, and say nothing
+    EXPECT_THROW(static_cast<void>(pool::open(path_, options_)), std::logic_error);
+    options_.rebuild = recovery::rebuild;
+    EXPECT_TRUE(pool::open(path_, options_));
 }
 
 TEST_F(FoundAgain, LinksInACircleEndTheOpenWithNothingStored) {
