@@ -24,8 +24,8 @@ set(CPACK_COMPONENT_DEV_DESCRIPTION "Headers and static libraries of Holdfast, i
 set(CPACK_DEBIAN_COMPILER_PACKAGE_NAME holdfast-clang)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_SECTION devel)
 set(CPACK_DEBIAN_COMPILER_PACKAGE_DEPENDS "clang-19, libholdfast-dev (= ${PROJECT_VERSION})")
-set(CPACK_COMPONENT_COMPILER_DESCRIPTION "Holdfast's plugin for clang 19, which makes functions failure-atomic, and
- the wrappers holdfast-clang and holdfast-clang++.")
+set(CPACK_COMPONENT_COMPILER_DESCRIPTION "Holdfast's plugin for clang 19, which makes functions failure-atomic, the
+ wrappers holdfast-clang and holdfast-clang++, and holdfast-classify, which says what of a persistent class is deferrable.")
 set(CPACK_DEBIAN_TOOLS_PACKAGE_NAME holdfast-tools)
 set(CPACK_DEBIAN_TOOLS_PACKAGE_SECTION utils)
 set(CPACK_COMPONENT_TOOLS_DESCRIPTION "The command holdfast: looks into pools, verifies, copies, repairs and watches

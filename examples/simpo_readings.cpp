@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Readings of sensors, counted by many threads and looked at now and then. docs/guide/simpo.md is cut from it.
-#include <array>
-#include <cstdint>
+#include "histogram.hpp"
+
 #include <cstdio>
 #include <string>
 #include <thread>
@@ -10,32 +10,6 @@
 // [include]
 #include <holdfast/simpo.hpp>
 // [/include]
-
-// [class]
-class histogram {
-public:
-    static constexpr hf::simpo::class_name simpo_class{"histogram", 1};
-
-    void count(double reading) noexcept {            // returns nothing: can be deferred
-        cells_[place_of(reading)] += 1;
-        ++count_;
-    }
-    std::uint64_t clear() noexcept {                 // returns something: instant
-        const std::uint64_t had = count_;
-        cells_ = {};
-        count_ = 0;
-        return had;
-    }
-    std::uint64_t readings() const { return count_; } // changes nothing: not logged at all
-
-private:
-    static std::size_t place_of(double reading) noexcept {
-        return reading < 0 ? 0 : reading >= 255 ? 255 : static_cast<std::size_t>(reading);
-    }
-    std::array<std::uint64_t, 256> cells_{};
-    std::uint64_t count_ = 0;
-};
-// [/class]
 
 namespace {
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The holdfast command: a table of subcommands, each added by the library that implements it.
+#include "classify_command.hpp"
 #include "crash_command.hpp"
 #include "pool_commands.hpp"
 #include "top_command.hpp"
@@ -25,9 +26,8 @@ constexpr add_command commands[] = {
 #ifdef HF_WITH_BENCHMARKS
     hf::bench::add_command,
 #endif
-    hf::tools::add_crash_command,
-    hf::tools::add_pool_commands,
-    hf::tools::add_top_command,
+    hf::tools::add_classify_command, hf::tools::add_crash_command,
+    hf::tools::add_pool_commands,    hf::tools::add_top_command,
 };
 
 /// How many letters are to be added, left out, changed until one word is the other.

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the body of one function does that recovery could not do again, and which functions it calls.
+//
+// (1) A function is clean if its own body is, and each function that it calls. Circles of calls are as clean as
+//     what stands in them.
+// (2) What the walk does not know is a finding: statements, conversions, functions without a body. A construct that
+//     a later clang adds makes a function instant, never deferrable.
+// (3) Addresses lead to the object, the arguments, locals and constants, and nowhere else. So nothing is asked about
+//     where a pointer leads: whatever could make one that leads elsewhere is a finding. There are six such ways: to
+//     name a global, to read a pointer from the object (its class has none), from an argument (it has none), from a
+//     number, from bytes that were something else (casts, unions, placement new), from a function that is not seen.
+#pragma once
+
+#include <clang/AST/Decl.h>
+#include <clang/AST/Type.h>
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace hf::classify {
+
+/// A line of a source file, as it is printed: relative to the working directory where it lies below it.
+struct place {
+    std::string file;
+    unsigned line = 0;
+    bool of_system = false; // a header that the compiler counts among the system's
+    std::string text() const { return file + ":" + std::to_string(line); }
+    auto operator<=>(const place&) const = default;
+};
+place place_of(const clang::ASTContext& in, clang::SourceLocation at);
+
+struct finding {
+    place at;
+    std::string what; // "names total, a global that may change"
+};
+struct call {
+    place at;
+    const clang::FunctionDecl* callee; // has a body
+};
+struct body {
+    std::string name;
+    std::vector<finding> findings;
+    std::vector<call> calls;
+};
+
+/// Finds definitions of functions in the other files that were given.
+class definitions {
+public:
+    void add(clang::ASTContext& file);
+    /// The declaration of it that has a body, or null.
+    const clang::FunctionDecl* of(const clang::FunctionDecl& f) const;
+
+private:
+    std::map<std::string, const clang::FunctionDecl*>
+        by_name_; // clang's name for a symbol in all files
+};
+
+/// Whether a value of this type holds an address, at any depth: pointers, references, pointers to members,
+/// virtual functions. A type that is not complete does.
+bool holds_address(clang::QualType type, const clang::ASTContext& in);
+
+/// The name of a function as reasons say it.
+std::string name_of(const clang::FunctionDecl& f);
+
+/// Requires: 'f' has a body.
+body look_into(const clang::FunctionDecl& f, const definitions& all);
+
+} // namespace hf::classify

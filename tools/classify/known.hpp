@@ -1,0 +1,20 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Functions whose bodies are not seen, and what is known of them nevertheless.
+#pragma once
+
+#include <clang/AST/Decl.h>
+
+#include <string>
+
+namespace hf::classify {
+
+/// Whether what it does depends on its arguments alone, and it writes nothing but memory that they lead to.
+/// Of the C library's mathematics this takes for granted that the next process has the same library.
+bool is_allowed(const clang::FunctionDecl& f);
+
+/// What a call of it comes to: "draws a random number (rand)"; for functions without an entry, that their
+/// body is not visible.
+std::string explain(const clang::FunctionDecl& f);
+
+} // namespace hf::classify
