@@ -55,6 +55,9 @@ template <auto Member> [[gnu::used]] void declare(object_of<Member>* at) noexcep
         hf_derived_member(at + 1, std::addressof(at->*Member), sizeof(type_of<Member>));
 }
 
+/// Whether sections of engine selective may have stored lazily there: the pool is opened with it and with a rebuild.
+bool may_be_lazy(const void* in_pool) noexcept;
+
 /// Whether this translation unit is built relocatable.
 #if defined(HF_RELOCATABLE)
 static constexpr bool relocatable = true;
@@ -168,17 +171,27 @@ public:
     ///
     /// Requires: nobody else has the structure. Links are trusted, as by every operation.
     /// Cost:     O(nodes), and 16 bytes of volatile memory for each.
-    /// Ordering: 2 points; with other engines, where nothing is lazy, it does nothing.
+    /// Ordering: 2 points; in a build for another engine, of a pool in which nothing is lazy, it does nothing.
     /// Crash:    members are as before, or found; run it again.
-    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; nothing is stored then.
+    /// Errors:   std::length_error where links lead in a circle, std::bad_alloc; std::logic_error where derived::also is
+    ///           built for another engine, and what it stores would not be durable. Nothing is stored then.
     static void rebuild_of(pool& in, root& of) {
-        if constexpr (selective::chosen) {
-            const auto nodes = Links::nodes_of(in, of);
-            const detail::finding section(std::addressof(of), detail::relocatable);
-            // Also what is right already: by the caches of a process that was killed, perhaps, and not yet durable.
-            find(nodes, of, [](auto& place, auto found) { lazy(place) = found; });
-            (rest<Members>(of), ...);
+        if constexpr (!selective::chosen) {
+            // Other translation units may be built for that engine.
+            if (!detail::may_be_lazy(std::addressof(of))) return;
+            if ((has_rest<Members>() || ...))
+                throw std::logic_error(
+                    "hf::derived: what stores lazily is built for engine selective, and "
+                    "the rebuild for another: build both for selective");
         }
+        const auto nodes = Links::nodes_of(in, of);
+        const detail::finding section(std::addressof(of), detail::relocatable);
+        // Also what is right already: by the caches of a process that was killed, perhaps, and not yet durable.
+        find(nodes, of, [](auto& place, auto found) {
+            hf_lazy(std::addressof(place), sizeof place);
+            place = found;
+        });
+        (rest<Members>(of), ...);
     }
 
     /// Whether the members say what follows: for checks.
@@ -203,6 +216,9 @@ private:
     }
     template <class Member, class Put> static void up(detail::visited<node> each, Put put) {
         if constexpr (requires { Member::up(each, put); }) Member::up(each, put);
+    }
+    template <class Member> static constexpr bool has_rest() {
+        return requires(root& of) { Member::rest(of); };
     }
     template <class Member> static void rest(root& of) {
         if constexpr (requires { Member::rest(of); }) Member::rest(of);

@@ -3,6 +3,7 @@
 // Selective logging in software: undo, but of what the program says needs no log, or need not be durable
 // at the commit. Source: SLPMT (section II) without its hardware; docs/guide/selective-logging.md.
 #include <base/assert.hpp>
+#include <open/registry.hpp>
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/section.hpp>
@@ -52,6 +53,12 @@ constexpr hf_txfunc rebuild_of(std::uint32_t abi_version) {
 const hf_txfunc rebuild = rebuild_of(HF_ABI_VERSION),
                 relocatable_rebuild = rebuild_of(HF_ABI_VERSION | HF_ABI_RELOCATABLE);
 } // namespace
+
+bool may_be_lazy(const void* in_pool) noexcept {
+    const pool::impl* in = registry::pool_of(in_pool);
+    return in != nullptr && (in->engine_bits & engine_rows::selective.bit) != 0 &&
+           in->file->stores_lazily();
+}
 
 finding::finding(const void* first, bool is_relocatable) noexcept {
     hf_selective_begin(is_relocatable ? &relocatable_rebuild : &rebuild, &first);

@@ -7,7 +7,9 @@
 #include <holdfast/derived.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/persist.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
+#include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
 
@@ -126,6 +128,34 @@ TEST_F(Derived, WithoutARebuildFunctionTheyAreLogged) {
     const std::uint64_t before = entries();
     insert(in, 30);
     EXPECT_EQ(entries() - before, 4);
+}
+
+/// The rebuild's translation unit may be built for another engine than those that store lazily.
+TEST_F(Derived, WhatOthersStoredLazilyIsFoundAgainInEveryBuild) {
+    options_.engines = {selective::engine(), undo::engine()};
+    leave_open([](pool& of) { // as if it had not been written back
+        of.root<tree>()->count = -1;
+        of.root<tree>()->top->child[0]->parent = nullptr;
+    });
+    const std::uint64_t before = persist::thread_counters().flushes;
+    {
+        auto opened = pool::open(path_, options_);
+        ASSERT_TRUE(opened) << opened.error().what();
+        EXPECT_TRUE(recovery::holds(*opened, *opened->root<tree>()));
+    }
+    EXPECT_GE(persist::thread_counters().flushes - before, 4) << "seven nodes and the root";
+    using with_more = derived::recovery<derived::links<&tree::top, &node::child>,
+                                        derived::also<[](tree& of) { hf::lazy(of.count) = 7; }>>;
+    std::remove(path_.c_str());
+    leave_open([](pool& of) { of.root<tree>()->count = -1; });
+    options_.rebuild = with_more::rebuild;
+    if (!selective::chosen) {
+        EXPECT_THROW(static_cast<void>(pool::open(path_, options_)), std::logic_error);
+        options_.rebuild = recovery::rebuild; // nothing is lost
+    }
+    auto opened = pool::open(path_, options_);
+    ASSERT_TRUE(opened) << opened.error().what();
+    EXPECT_EQ(opened->root<tree>()->count, 7);
 }
 
 TEST_F(Derived, HoldsTellsEveryMemberThatIsWrong) {
