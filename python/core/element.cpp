@@ -8,26 +8,36 @@ namespace hf_python {
 
 namespace {
 
-enum tag : char { tag_bytes = 0, tag_str = 1 }; // durable: never change their meaning
+// Durable: never change their meaning. Of a value, the tag is its encoding's version, too.
+enum tag : char { tag_bytes = 0, tag_str = 1, tag_value = 2 };
 
 struct raw {
     const char* data;
     std::size_t bytes;
     tag what;
+    nb::object kept; // has the data of a value
 };
 
-raw raw_of(nb::handle object) {
+raw raw_of(nb::handle object, as role) {
     Py_ssize_t bytes = 0;
     if (PyUnicode_Check(object.ptr())) {
         const char* text = PyUnicode_AsUTF8AndSize(object.ptr(), &bytes);
         if (text == nullptr) throw nb::python_error(); // a lone surrogate
-        return {text, static_cast<std::size_t>(bytes), tag_str};
+        return {text, static_cast<std::size_t>(bytes), tag_str, {}};
     }
+    nb::object made = nb::borrow(object);
+    const bool plain = PyBytes_Check(object.ptr()) != 0;
+    if (!plain)
+        made = nb::module_::import_("holdfast._encoding").attr("encode")(made, role == as::key);
     char* data = nullptr;
-    if (PyBytes_Check(object.ptr()) && PyBytes_AsStringAndSize(object.ptr(), &data, &bytes) == 0)
-        return {data, static_cast<std::size_t>(bytes), tag_bytes};
-    throw nb::type_error(
-        (std::string("expected str or bytes, not ") + Py_TYPE(object.ptr())->tp_name).c_str());
+    if (PyBytes_AsStringAndSize(made.ptr(), &data, &bytes) != 0) throw nb::python_error();
+    return {data, static_cast<std::size_t>(bytes), plain ? tag_bytes : tag_value, std::move(made)};
+}
+
+raw checked(nb::handle object, as role) {
+    raw from = raw_of(object, role);
+    check_size(from.bytes + 1);
+    return from;
 }
 
 void store(char* to, const raw& from) {
@@ -53,12 +63,27 @@ const std::string& text_of(const char* what, const std::string& given) {
     return given;
 }
 
-bool storable(nb::handle object) noexcept {
-    return PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr());
+void check_size(std::size_t stored_bytes) {
+    if (stored_bytes <= stored_bytes_max) return;
+    throw nb::value_error(("an element, or a key and its value together, take at most 1 GiB (" +
+                           std::to_string(stored_bytes_max) + " bytes), not " +
+                           std::to_string(stored_bytes))
+                              .c_str());
 }
 
-encoded::encoded(nb::handle object) {
-    const raw from = raw_of(object);
+bool storable(nb::handle object, as role) {
+    if (PyUnicode_Check(object.ptr()) || PyBytes_Check(object.ptr())) return true;
+    try {
+        (void)raw_of(object, role);
+        return true;
+    } catch (const nb::python_error& error) {
+        if (error.matches(PyExc_TypeError)) return false;
+        throw;
+    }
+}
+
+encoded::encoded(nb::handle object, as role) {
+    const raw from = checked(object, role);
     bytes_ = from.bytes + 1;
     if (bytes_ > sizeof few_) {
         many_ = std::make_unique_for_overwrite<char[]>(bytes_);
@@ -67,8 +92,8 @@ encoded::encoded(nb::handle object) {
     store(data_, from);
 }
 
-void encoded_list::add(nb::handle object) {
-    const raw from = raw_of(object);
+void encoded_list::add(nb::handle object, as role) {
+    const raw from = checked(object, role);
     const std::size_t at = all_.size();
     all_.resize(at + from.bytes + 1);
     store(&all_[at], from);
@@ -88,16 +113,33 @@ std::vector<hf_bytes> encoded_list::get() const {
     return found;
 }
 
-nb::object decoded(hf_bytes stored) {
+half_decoded::half_decoded(hf_bytes stored) {
     const char* data = static_cast<const char*>(stored.data);
     const Py_ssize_t bytes = static_cast<Py_ssize_t>(stored.bytes) - 1;
     PyObject* made = nullptr;
-    if (bytes >= 0 && data[bytes] == tag_str) made = PyUnicode_DecodeUTF8(data, bytes, nullptr);
-    else if (bytes >= 0 && data[bytes] == tag_bytes) made = PyBytes_FromStringAndSize(data, bytes);
+    const char tag = bytes >= 0 ? data[bytes] : '\x7f';
+    value_ = tag == tag_value;
+    if (tag == tag_str) made = PyUnicode_DecodeUTF8(data, bytes, nullptr);
+    else if (tag == tag_bytes || value_) made = PyBytes_FromStringAndSize(data, bytes);
     else
-        raise("corrupt", "corrupt: an element is neither str nor bytes; was it written by Python?");
+        raise("corrupt",
+              "corrupt: an element is neither str, bytes nor a value of version 1; was it "
+              "written by Python, and not by a later version?");
     if (made == nullptr) throw nb::python_error();
-    return nb::steal(made);
+    made_ = nb::steal(made);
 }
+
+bool half_decoded::is(hf_bytes stored) const noexcept {
+    const auto bytes = static_cast<std::size_t>(PyBytes_GET_SIZE(made_.ptr()));
+    const char* data = static_cast<const char*>(stored.data);
+    return stored.bytes == bytes + 1 && data[bytes] == tag_value &&
+           std::memcmp(data, PyBytes_AS_STRING(made_.ptr()), bytes) == 0;
+}
+
+nb::object half_decoded::whole() const {
+    return value_ ? nb::module_::import_("holdfast._encoding").attr("decode")(made_) : made_;
+}
+
+nb::object decoded(hf_bytes stored) { return half_decoded(stored).whole(); }
 
 } // namespace hf_python

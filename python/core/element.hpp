@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// str and bytes as they are stored: their bytes (of a str, UTF-8), then one that says which. So a
-// str comes back as a str, bytes as bytes, and "a" is another key than b"a".
+// Objects as they are stored: the bytes of a str (UTF-8) or of bytes, or what holdfast/_encoding.py makes of
+// another value, then one byte that says which. So a str comes back as a str, bytes as bytes, and "a" is
+// another key than b"a".
+//
+// (1) Values are encoded and decoded by Python code, during which other threads may run, and change or
+//     close a pool: never between two looks into it, and never with memory of it.
 #pragma once
 
 #include <holdfast/mod.h>
@@ -26,13 +30,21 @@ void check(hf_status found);
 /// 'given', for C. Raises ValueError when it has a zero byte, where C would cut it short.
 const std::string& text_of(const char* what, const std::string& given);
 
-bool storable(nb::handle object) noexcept;
+/// What an object is to be: keys, and elements of sets, are what dict takes for one.
+enum class as { value, key };
+
+inline constexpr std::size_t stored_bytes_max = std::size_t{1}
+                                                << 30; // of a key and its value together
+/// Raises ValueError when it is more.
+void check_size(std::size_t stored_bytes);
+
+bool storable(nb::handle object, as role = as::value);
 
 /// One object's stored form.
 class encoded {
 public:
-    /// Raises TypeError when it is neither str nor bytes.
-    explicit encoded(nb::handle object);
+    /// Raises TypeError when it has no stored form, ValueError when that is too long.
+    explicit encoded(nb::handle object, as role = as::value);
     hf_bytes get() const noexcept { return {data_, bytes_}; }
 
 private:
@@ -45,7 +57,7 @@ private:
 /// Many objects' stored forms.
 class encoded_list {
 public:
-    void add(nb::handle object);
+    void add(nb::handle object, as role = as::value);
     void add_stored(hf_bytes stored);
     std::size_t size() const noexcept { return places_.size(); }
     /// Valid until add() is called again.
@@ -59,7 +71,24 @@ private:
     std::vector<place> places_;
 };
 
-/// The object again. Raises holdfast.Error "corrupt" when it is no stored form.
+/// What is left to do for an object when its stored form may go (1).
+class half_decoded {
+public:
+    /// Runs no Python code. Raises holdfast.Error "corrupt" when the last byte is none of ours.
+    explicit half_decoded(hf_bytes stored);
+    bool needs_python() const noexcept { return value_; }
+    /// Whether these are the bytes that it was made of. Requires: needs_python().
+    bool is(hf_bytes stored) const noexcept;
+    /// The object. Raises holdfast.Error "corrupt", or "unsupported" of an array where there is no numpy.
+    nb::object whole() const;
+
+private:
+    nb::object made_;
+    bool value_ = false;
+};
+
+/// The object again, as the last step of a look into a pool (1). Raises holdfast.Error "corrupt" when it is no
+/// stored form.
 nb::object decoded(hf_bytes stored);
 
 } // namespace hf_python

@@ -22,7 +22,7 @@ template <class From> nb::object found_in(const From* from, const encoded& key) 
 }
 
 template <class Source> nb::object at(const Source& of, nb::handle key) {
-    const encoded wanted(key);
+    const encoded wanted(key, as::key);
     nb::object found = of.read([&](const auto* from) { return found_in(from, wanted); });
     if (!found.is_valid()) no_such_key(key);
     return found;
@@ -30,31 +30,35 @@ template <class Source> nb::object at(const Source& of, nb::handle key) {
 
 template <class Source>
 nb::object get_or(const Source& of, nb::handle key, const nb::object& otherwise) {
-    const encoded wanted(key);
+    const encoded wanted(key, as::key);
     nb::object found = of.read([&](const auto* from) { return found_in(from, wanted); });
     return found.is_valid() ? found : otherwise;
 }
 
 template <class Source> bool contains(const Source& of, nb::handle key) {
-    if (!storable(key)) return false;
-    const encoded wanted(key);
+    if (!storable(key, as::key)) return false;
+    const encoded wanted(key, as::key);
     return of.read([&](const auto* from) { return get(from, wanted.get(), nullptr) == HF_OK; });
 }
 
 void put(map& to, nb::handle key, nb::handle value) {
-    const encoded at(key), what(value);
+    const encoded at(key, as::key), what(value);
+    check_size(at.get().bytes + what.get().bytes);
     to.change([&](hf_mod_map* map) { check(hf_mod_map_put(map, at.get(), what.get(), nullptr)); });
 }
 
 nb::object take(map& from, nb::handle key) {
-    const encoded wanted(key);
-    return from.change([&](hf_mod_map* map) -> nb::object {
-        hf_bytes value;
-        const hf_status found = hf_mod_map_take(map, wanted.get(), &value);
-        if (found == HF_NOT_FOUND) return {};
-        check(found);
-        return decoded(value);
-    });
+    const encoded wanted(key, as::key);
+    return taken(
+        from,
+        [&](hf_mod_map* map) {
+            looked found;
+            const hf_status status = hf_mod_map_get(map, wanted.get(), &found.bytes);
+            if (status != HF_NOT_FOUND) check(status);
+            found.there = status == HF_OK;
+            return found;
+        },
+        [&](hf_mod_map* map, looked&) { check(hf_mod_map_take(map, wanted.get(), nullptr)); });
 }
 
 nb::object take_at(map& from, nb::handle key) {
@@ -69,11 +73,14 @@ nb::object take_or(map& from, nb::handle key, const nb::object& otherwise) {
 }
 
 nb::object set_default(map& to, nb::handle key, nb::handle value) {
-    const encoded wanted(key);
+    const encoded wanted(key, as::key);
+    nb::object found = to.read([&](const auto* from) { return found_in(from, wanted); });
+    if (found.is_valid()) return found;
+    const encoded what(value); // as late as dict looks at it
+    check_size(wanted.get().bytes + what.get().bytes);
     return to.change([&](hf_mod_map* map) {
-        nb::object found = found_in(map, wanted);
-        if (found.is_valid()) return found;
-        const encoded what(value); // as late as dict looks at it
+        nb::object meanwhile = found_in(map, wanted);
+        if (meanwhile.is_valid()) return meanwhile;
         check(hf_mod_map_insert(map, wanted.get(), what.get(), nullptr));
         return nb::borrow(value);
     });
@@ -87,13 +94,16 @@ void put_all(map& to, nb::iterable pairs) {
         if (!pair.is_valid()) throw nb::python_error();
         if (PySequence_Fast_GET_SIZE(pair.ptr()) != 2)
             throw nb::value_error("expected pairs of key and value");
-        all.add(PySequence_Fast_GET_ITEM(pair.ptr(), 0));
+        all.add(PySequence_Fast_GET_ITEM(pair.ptr(), 0), as::key);
         all.add(PySequence_Fast_GET_ITEM(pair.ptr(), 1));
     }
     const std::vector<hf_bytes> parts = all.get();
     std::vector<hf_mod_map_step> steps;
     steps.reserve(parts.size() / 2);
-    for (std::size_t i = 0; i < parts.size(); i += 2) steps.push_back({parts[i], parts[i + 1], 0});
+    for (std::size_t i = 0; i < parts.size(); i += 2) {
+        check_size(parts[i].bytes + parts[i + 1].bytes);
+        steps.push_back({parts[i], parts[i + 1], 0});
+    }
     to.change_many(steps.size(), [&](hf_mod_map* map) {
         return hf_mod_map_update(map, steps.data(), steps.size());
     });

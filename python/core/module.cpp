@@ -18,7 +18,9 @@ nb::object cursor::next() {
     case gives::values: return decoded(value);
     case gives::pairs: break;
     }
-    return nb::make_tuple(decoded(element), decoded(value));
+    // Both out of the pool before Python code runs: then the cursor may be closed.
+    const half_decoded first(element), second(value);
+    return nb::make_tuple(first.whole(), second.whole());
 }
 
 namespace {

@@ -8,19 +8,19 @@ namespace {
 using set = structure<set_calls>;
 
 template <class Source> bool contains(const Source& of, nb::handle element) {
-    if (!storable(element)) return false;
-    const encoded wanted(element);
+    if (!storable(element, as::key)) return false;
+    const encoded wanted(element, as::key);
     return of.read([&](const auto* from) { return find(from, wanted.get()) == HF_OK; });
 }
 
 void add(set& to, nb::handle element) {
-    const encoded what(element);
+    const encoded what(element, as::key);
     to.change([&](hf_mod_set* set) { check(hf_mod_set_insert(set, what.get(), nullptr)); });
 }
 
 /// Whether it was there.
 bool erase(set& from, nb::handle element) {
-    const encoded what(element);
+    const encoded what(element, as::key);
     return from.change([&](hf_mod_set* set) {
         const hf_status found = hf_mod_set_erase(set, what.get());
         if (found != HF_NOT_FOUND) check(found);
@@ -37,10 +37,10 @@ void remove(set& from, nb::handle element) {
 /// Adds some and then discards others, in one section.
 void change_all(set& to, nb::iterable added, nb::iterable discarded) {
     encoded_list all;
-    for (nb::handle each : added) all.add(each);
+    for (nb::handle each : added) all.add(each, as::key);
     const std::size_t added_count = all.size();
     for (nb::handle each : discarded) {
-        if (storable(each)) all.add(each); // others cannot be there
+        if (storable(each, as::key)) all.add(each, as::key); // others cannot be there
     }
     const std::vector<hf_bytes> elements = all.get();
     std::vector<hf_mod_set_step> steps;
@@ -51,19 +51,28 @@ void change_all(set& to, nb::iterable added, nb::iterable discarded) {
     });
 }
 
+/// The first element of a version, which is kept for it.
+struct first_element : looked {
+    explicit first_element(hf_mod_set* of) {
+        check(hf_mod_set_iterate(of, &all));
+        const hf_status found = hf_mod_cursor_next(all, &bytes, nullptr);
+        there = found == HF_OK;
+        if (!there && found != HF_NOT_FOUND) {
+            hf_mod_cursor_close(all);
+            check(found);
+        }
+    }
+    first_element(const first_element&) = delete;
+    ~first_element() { hf_mod_cursor_close(all); }
+    hf_mod_cursor* all = nullptr;
+};
+
 nb::object take_any(set& from) {
-    return from.change([](hf_mod_set* set) {
-        hf_mod_cursor* all = nullptr;
-        check(hf_mod_set_iterate(set, &all));
-        hf_bytes first;
-        hf_status found = hf_mod_cursor_next(all, &first, nullptr);
-        nb::object given = found == HF_OK ? decoded(first) : nb::object();
-        if (found == HF_OK) found = hf_mod_set_erase(set, first); // the cursor keeps its bytes
-        hf_mod_cursor_close(all);
-        if (found == HF_NOT_FOUND) throw nb::key_error("pop from an empty set");
-        check(found);
-        return given;
-    });
+    nb::object found = taken(
+        from, [](hf_mod_set* set) { return first_element(set); },
+        [](hf_mod_set* set, first_element& first) { check(hf_mod_set_erase(set, first.bytes)); });
+    if (!found.is_valid()) throw nb::key_error("pop from an empty set");
+    return found;
 }
 
 } // namespace

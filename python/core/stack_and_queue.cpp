@@ -29,13 +29,17 @@ template <class Calls> void push_many(structure<Calls>& to, nb::iterable element
 
 /// Nothing when there is none.
 template <class Calls> nb::object take(structure<Calls>& from) {
-    return from.change([](auto* at) -> nb::object {
-        hf_bytes found;
-        const hf_status ended = pop(at, &found);
-        if (ended == HF_NOT_FOUND) return {};
-        check(ended);
-        return decoded(found);
-    });
+    return taken(
+        from,
+        [](auto* at) {
+            looked found;
+            const hf_status status =
+                peek(static_cast<const typename Calls::handle*>(at), &found.bytes);
+            if (status != HF_NOT_FOUND) check(status);
+            found.there = status == HF_OK;
+            return found;
+        },
+        [](auto* at, looked&) { check(pop(at, nullptr)); });
 }
 
 } // namespace
@@ -68,10 +72,13 @@ void bind_stack_and_queue(nb::module_& to) {
     bound_queue.def("peek", [](const queue& of) { return next(of, "peek at an empty queue"); });
     bound_queue.def("_put", &push_one<queue_calls>, nb::arg("element").none());
     bound_queue.def("_extend", &push_many<queue_calls>, nb::arg("elements"));
-    bound_queue.def("_take", [](queue& from) { // None: no element is
-        nb::object found = take(from);
-        return found.is_valid() ? found : nb::none();
-    });
+    bound_queue.def(
+        "_take",
+        [](queue& from, const nb::object& otherwise) {
+            nb::object found = take(from);
+            return found.is_valid() ? found : otherwise;
+        },
+        nb::arg("otherwise"));
 }
 
 } // namespace hf_python

@@ -8,6 +8,7 @@
 #include "pool.hpp"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -115,6 +116,38 @@ private:
     typename Calls::handle* held_ = nullptr;
     std::string name_;
 };
+
+/// What a look into a structure found.
+struct looked {
+    bool there = false;
+    hf_bytes bytes{};
+};
+
+/// Takes out what 'look' finds, by 'go', in one step; nothing when it finds nothing. The object is made
+/// before: what cannot be made stays.
+template <class Calls, class Look, class Go>
+nb::object taken(structure<Calls>& from, Look&& look, Go&& go) {
+    for (;;) {
+        bool gone = false;
+        const auto seen = from.change([&](auto* at) -> std::optional<half_decoded> {
+            auto found = look(at);
+            if (!found.there) return {};
+            half_decoded half(found.bytes);
+            gone = !half.needs_python();
+            if (gone) go(at, found);
+            return half;
+        });
+        if (!seen) return {};
+        nb::object made = seen->whole();
+        if (gone) return made;
+        from.change([&](auto* at) { // other threads ran meanwhile
+            auto found = look(at);
+            gone = found.there && seen->is(found.bytes);
+            if (gone) go(at, found);
+        });
+        if (gone) return made;
+    }
+}
 
 /// A cursor through the current version of 'of'.
 template <class Source> cursor* iterate(const Source& of, cursor::gives what) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace hf_python {
 
@@ -58,8 +59,15 @@ template <class Source> nb::object get_item(const Source& of, nb::handle what) {
         const std::uint64_t count = calls::count(from);
         if (!PySlice_Check(what.ptr())) return element(from, place(what, count));
         const slice wanted(what, count);
+        std::vector<half_decoded> halves; // all of them, before Python code runs
+        halves.reserve(static_cast<std::size_t>(wanted.length));
+        for (Py_ssize_t i = 0; i < wanted.length; ++i) {
+            hf_bytes each;
+            check(get(from, wanted.at(i), &each));
+            halves.emplace_back(each);
+        }
         nb::list found;
-        for (Py_ssize_t i = 0; i < wanted.length; ++i) found.append(element(from, wanted.at(i)));
+        for (const half_decoded& half : halves) found.append(half.whole());
         return found;
     });
 }
@@ -154,15 +162,22 @@ void extend(vector& to, nb::handle elements) {
 }
 
 nb::object take_at(vector& from, nb::handle index) {
-    return from.change([&](hf_mod_vector* vector) {
-        const std::uint64_t count = hf_mod_vector_count(vector);
-        if (count == 0) throw nb::index_error("pop from empty vector");
-        const std::uint64_t at = place(index, count, "pop index out of range");
-        nb::object given = element(vector, at);
-        check(at == count - 1 ? hf_mod_vector_pop(vector, nullptr)
-                              : hf_mod_vector_splice(vector, at, 1, nullptr, 0));
-        return given;
-    });
+    std::uint64_t count = 0, at = 0;
+    return taken(
+        from,
+        [&](hf_mod_vector* vector) {
+            count = hf_mod_vector_count(vector);
+            if (count == 0) throw nb::index_error("pop from empty vector");
+            at = place(index, count, "pop index out of range");
+            looked found;
+            check(hf_mod_vector_get(vector, at, &found.bytes));
+            found.there = true;
+            return found;
+        },
+        [&](hf_mod_vector* vector, looked&) {
+            check(at == count - 1 ? hf_mod_vector_pop(vector, nullptr)
+                                  : hf_mod_vector_splice(vector, at, 1, nullptr, 0));
+        });
 }
 
 void reverse(vector& of) {

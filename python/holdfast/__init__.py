@@ -6,7 +6,8 @@
     >>> prices["apple"] = "1.20"
 
 Every call that changes something is failure-atomic: whenever the process dies, the file has what
-was before the call or what is after it. Keys, values and elements are str or bytes.
+was before the call or what is after it. Values are str, bytes, int, float, bool, None, dates and times, numpy arrays, and
+tuples, lists and dicts of them; keys, and elements of sets, what of these can be hashed.
 
 Invariants:
 (1) A path has at most one open pool in this process; structures opened by the same path share it.
@@ -19,6 +20,7 @@ import os
 import queue
 import threading
 import time
+import types
 import weakref
 
 from . import _core
@@ -32,6 +34,7 @@ Element = str | bytes
 _CREATION = {"if_missing": 0, "never": 1, "always_new": 2}
 _pools = weakref.WeakValueDictionary()  # real path: Pool (1)
 _opening = threading.Lock()
+_NOTHING = object()  # what is stored may be None
 
 
 def _chosen(name, choice, choices):
@@ -198,6 +201,8 @@ def _map_ror(self, other):
 class MapSnapshot(_core.MapSnapshot):
     """A version of a Map: a read-only mapping."""
 
+    __class_getitem__ = classmethod(types.GenericAlias)
+
     keys, values, items = _keys, _values, _items
     copy, __eq__, __or__, __ror__ = _as_dict, _map_equal, _map_or, _map_ror
     __hash__ = __reversed__ = None
@@ -205,7 +210,9 @@ class MapSnapshot(_core.MapSnapshot):
 
 
 class Map(_core.Map):
-    """A durable dict of str and bytes, without dict's order."""
+    """A durable dict, without dict's order."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, where, name="map", *, when_durable="by_next_section", **options):
         _prepared(self, super(), where, name, when_durable, options)
@@ -230,8 +237,8 @@ class Map(_core.Map):
         return self
 
     def popitem(self):
-        for key, value in self.items():
-            if self.pop(key, None) is not None:
+        for key in self:
+            if (value := self.pop(key, _NOTHING)) is not _NOTHING:
                 return key, value
         raise KeyError("popitem(): the map is empty")
 
@@ -287,10 +294,14 @@ def _like_set(cls):
 class SetSnapshot(_core.SetSnapshot):
     """A version of a Set: a read-only set."""
 
+    __class_getitem__ = classmethod(types.GenericAlias)
+
 
 @_like_set
 class Set(_core.Set):
-    """A durable set of str and bytes."""
+    """A durable set."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, where, name="set", *, when_durable="by_next_section", **options):
         _prepared(self, super(), where, name, when_durable, options)
@@ -365,10 +376,14 @@ def _like_list(cls):
 class VectorSnapshot(_core.VectorSnapshot):
     """A version of a Vector: a read-only sequence."""
 
+    __class_getitem__ = classmethod(types.GenericAlias)
+
 
 @_like_list
 class Vector(_core.Vector):
-    """A durable list of str and bytes; slices are lists."""
+    """A durable list; slices are lists."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, where, name="vector", *, when_durable="by_next_section", **options):
         _prepared(self, super(), where, name, when_durable, options)
@@ -400,11 +415,15 @@ abc.MutableSequence.register(Vector)
 class StackSnapshot(_core.StackSnapshot):
     """A version of a Stack."""
 
+    __class_getitem__ = classmethod(types.GenericAlias)
+
     __repr__, __enter__, __exit__ = _shown(list), _enter, _exit
 
 
 class Stack(_core.Stack):
-    """A durable stack of str and bytes; iteration starts at the top."""
+    """A durable stack; iteration starts at the top."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, where, name="stack", *, when_durable="by_next_section", **options):
         _prepared(self, super(), where, name, when_durable, options)
@@ -438,7 +457,7 @@ class _Arrivals:
         with self._arrived:
             self._waiting_count += 1
             try:
-                while (element := take()) is None:
+                while (element := take(_NOTHING)) is _NOTHING:
                     left = None if ends is None else ends - time.monotonic()
                     if left is not None and left <= 0:
                         raise queue.Empty
@@ -451,11 +470,15 @@ class _Arrivals:
 class QueueSnapshot(_core.QueueSnapshot):
     """A version of a Queue."""
 
+    __class_getitem__ = classmethod(types.GenericAlias)
+
     __repr__, __enter__, __exit__ = _shown(list), _enter, _exit
 
 
 class Queue(_core.Queue):
-    """A durable queue of str and bytes: queue.SimpleQueue's methods, and a deque's at its ends."""
+    """A durable queue: queue.SimpleQueue's methods, and a deque's at its ends."""
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def __init__(self, where, name="queue", *, when_durable="by_next_section", **options):
         _prepared(self, super(), where, name, when_durable, options)
@@ -482,8 +505,8 @@ class Queue(_core.Queue):
         """
         if timeout is not None and timeout < 0:
             raise ValueError("'timeout' must be a non-negative number")
-        element = self._take()
-        if element is not None:
+        element = self._take(_NOTHING)
+        if element is not _NOTHING:
             return element
         if not block:
             raise queue.Empty
@@ -494,8 +517,8 @@ class Queue(_core.Queue):
 
     def popleft(self):
         """Takes from the front. Raises IndexError when there is none."""
-        element = self._take()
-        if element is None:
+        element = self._take(_NOTHING)
+        if element is _NOTHING:
             raise IndexError("pop from an empty queue")
         return element
 

@@ -33,8 +33,8 @@ class StackTest(Pooled):
         self.assertRaises(IndexError, stack.pop)
         self.assertRaises(IndexError, stack.peek)
         self.assertRaises(IndexError, stack.snapshot().peek)
-        self.assertRaises(TypeError, stack.push, 1)
-        self.assertRaises(TypeError, stack.extend, ["a", 1])
+        self.assertRaises(TypeError, stack.push, 1j)
+        self.assertRaises(TypeError, stack.extend, ["a", 1j])
         self.assertEqual(list(stack), [])
 
     def test_snapshots_stay_as_they_were(self):
@@ -83,7 +83,7 @@ class QueueTest(Pooled):
         self.assertRaises(ValueError, self.queue.get, timeout=-1)
         self.assertRaises(IndexError, self.queue.peek)
         self.assertRaises(IndexError, self.queue.popleft)
-        self.assertRaises(TypeError, self.queue.put, 1)
+        self.assertRaises(TypeError, self.queue.put, 1j)
 
     def test_getters_wait_and_each_element_is_taken_once(self):
         taken = [[] for _ in range(3)]

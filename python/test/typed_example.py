@@ -25,6 +25,12 @@ def main() -> None:
         jobs = holdfast.Queue(pool)
         jobs.put(first)
         holdfast.Stack(pool).extend([*some, jobs.get(timeout=1.5)])
+        ages: holdfast.Map[str, int] = holdfast.Map(pool, "ages")
+        ages["Ada"] = ages.get("Ada", 35) + 1
+        points = holdfast.Vector[tuple[float, float]](pool, "points")
+        points.append((1.5, 2.5))
+        x: float = points[0][0]
+        print(x, {name: age + 1 for name, age in ages.snapshot().items()})
         print(before["a"], dict(before.items()), counts.pop("a", None))
     try:
         holdfast.Map("words.hf", create="never", max_bytes=1 << 30)

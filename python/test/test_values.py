@@ -1,0 +1,335 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Values other than str and bytes.
+
+Goal: they come back as what they were, of equal ones there is one encoding, and bytes that are none are refused with the
+place of what is wrong, whatever they are.
+
+Method: examples whose bytes stand in docs/format/python-values.md; random values with a fixed seed, in structures and
+alone; each of their encodings cut short, lengthened, and changed in every way that a few bytes allow, and random bytes.
+"""
+import datetime
+import math
+import random
+import struct
+import tracemalloc
+import types
+import unittest
+
+import holdfast
+from holdfast import _encoding
+
+from support import SEED, Pooled
+
+try:
+    import numpy
+except ImportError:
+    numpy = None
+
+UTC = datetime.timezone.utc
+# The page's examples: a value and its encoding.
+EXAMPLES = [
+    (None, "00"), (False, "01"), (True, "02"), (0, "0300"), (1, "030101"), (255, "0301ff"), (256, "03020100"),
+    (-1, "0400"), (-2, "040101"), (-257, "04020100"), (2**64, "0309010000000000000000"),
+    (1.5, "053ff8000000000000"), (-0.0, "058000000000000000"), (math.inf, "057ff0000000000000"), (math.nan, "057ff8000000000000"),
+    ((), "0800"), (("é", b"\0"), "080206" "02c3a9" "070100"), ([1, [2]], "0902" "030101" "0901030102"),
+    ({"b": 1, "a": None}, "0a02" "060161" "00" "060162" "030101"),
+    (datetime.datetime(2026, 3, 1, 12, 30, 15, 7), "0b" "07ea" "03010c1e0f" "000007" "00"),
+    (datetime.datetime(2026, 3, 1, tzinfo=UTC), "0b" "07ea" "0301000000" "000000" "02" "00"),
+    (datetime.date(1, 12, 31), "0c" "0001" "0c1f"), (datetime.timedelta(-1, 86_399, 5), "0d" "01" "ffa205" "05"),
+]
+CASES = 3000  # random values
+
+
+def random_value(source, depth=0, hashable=False):
+    def number():
+        return source.choice((-1, 1)) * source.getrandbits(source.choice((1, 7, 8, 9, 31, 63, 64, 65, 300)))
+
+    def text():
+        return "".join(chr(source.choice((0, 65, 0xe9, 0x20ac, 0x1f34e))) for _ in range(source.randrange(5)))
+
+    def real():
+        return source.choice((0.0, -0.0, math.inf, source.uniform(-9, 9), struct.unpack(">d", source.randbytes(8))[0]))
+
+    def moment():
+        zone = source.choice((None, UTC, datetime.timezone(datetime.timedelta(microseconds=source.randrange(-8 * 10**10, 8 * 10**10)))))
+        return datetime.datetime(source.randrange(1, 10_000), source.randrange(1, 13), source.randrange(1, 29), source.randrange(24),
+                                 source.randrange(60), source.randrange(60), source.randrange(10**6), zone, fold=source.randrange(2))
+
+    def day():
+        return datetime.date(source.randrange(1, 10_000), 2, source.randrange(1, 29))
+
+    def delta():
+        return datetime.timedelta(source.randrange(-999_999_999, 10**9), source.randrange(86_400), source.randrange(10**6))
+
+    def array():
+        kinds = ("?", "i1", "u1", "<i2", ">i4", "<u8", "<f2", ">f4", "<f8", "<c16", "<M8[ns]", "<m8[D]")
+        shape = tuple(source.randrange(4) for _ in range(source.randrange(4)))
+        dtype = numpy.dtype(source.choice(kinds))
+        return numpy.frombuffer(source.randbytes(math.prod(shape) * dtype.itemsize), dtype).reshape(shape)
+
+    choices = [lambda: None, lambda: source.random() < 0.5, number, real, text, lambda: source.randbytes(source.randrange(5)), moment, day,
+               delta]
+    if depth < 4:
+        some = range(source.randrange(4))
+        choices += [lambda: tuple(random_value(source, depth + 1, hashable) for _ in some)] * 2
+        if not hashable:
+            choices += [lambda: [random_value(source, depth + 1) for _ in some],
+                        lambda: {random_value(source, depth + 1, True): random_value(source, depth + 1) for _ in some}]
+    if numpy is not None and not hashable:
+        choices.append(array)
+    return source.choice(choices)()
+
+
+def same(a, b):
+    """Equal, of equal types all the way down; a number that is none is like another."""
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, float):
+        return struct.pack(">d", a) == struct.pack(">d", b) or (a != a and b != b)
+    if isinstance(a, (tuple, list)):
+        return len(a) == len(b) and all(map(same, a, b))
+    if isinstance(a, dict):
+        if len(a) != len(b):
+            return False
+        of_b = {_encoding.encode(key): value for key, value in b.items()}
+        return all(_encoding.encode(key) in of_b and same(value, of_b[_encoding.encode(key)]) for key, value in a.items())
+    if isinstance(a, datetime.datetime):
+        return a == b and (a.utcoffset(), a.fold) == (b.utcoffset(), b.fold)
+    if numpy is not None and isinstance(a, numpy.ndarray):
+        return a.dtype.str == b.dtype.str and a.shape == b.shape and a.tobytes() == b.tobytes()
+    return a == b
+
+
+def mutations(source, data):
+    """Of an encoding: what a torn write, a stray byte or somebody hostile makes of it."""
+    for end in range(len(data)):
+        yield data[:end]
+    yield data + b"\0"
+    for at in range(min(len(data), 40)):
+        for byte in (0, 1, 127, 128, 255, data[at] ^ 1, data[at] + 1 & 255, source.randrange(256)):
+            yield data[:at] + bytes((byte,)) + data[at + 1:]
+        yield data[:at] + data[at + 1:]
+        yield data[:at] + b"\xff\xff\xff\xff\x7f" + data[at:]
+
+
+class Encoding(unittest.TestCase):
+    def refused(self, data, kind="corrupt"):
+        with self.assertRaises(holdfast.Error) as found:
+            _encoding.decode(data)
+        self.assertEqual(found.exception.code, kind, data.hex())
+        return found.exception.message
+
+    def test_examples(self):
+        for value, encoding in EXAMPLES:
+            self.assertEqual(_encoding.encode(value).hex(), encoding, value)
+            self.assertTrue(same(_encoding.decode(bytes.fromhex(encoding)), value), value)
+
+    def test_random_values_come_back(self):
+        source = random.Random(SEED)
+        for case in range(CASES):
+            try:
+                value = random_value(source)
+                encoding = _encoding.encode(value)
+            except ValueError as error:  # two keys of a dict that are no number
+                self.assertIn("nan", str(error))
+                continue
+            again = _encoding.decode(encoding)
+            self.assertTrue(same(value, again), f"seed {SEED}, case {case}: {value!r} {again!r}")
+            self.assertEqual(_encoding.encode(again), encoding, f"seed {SEED}, case {case}")
+
+    def judged(self, data):
+        """Refused with a place in it, or the one encoding of a value."""
+        try:
+            value = _encoding.decode(data)
+        except holdfast.Error as error:
+            self.assertIn(error.code, ("corrupt",) if numpy is not None else ("corrupt", "unsupported"), data.hex())
+            self.assertRegex(error.message, r"^corrupt: a value's byte \d+ of \d+: |there is no numpy$")
+            return False
+        self.assertEqual(_encoding.encode(value), data)
+        return True
+
+    def test_changed_encodings_are_refused_or_are_another_values(self):
+        source = random.Random(SEED + 1)
+        tried = refused = 0
+        for _ in range(CASES // 10):
+            try:
+                encoding = _encoding.encode(random_value(source))
+            except ValueError:
+                continue
+            for data in mutations(source, encoding[:400]):
+                tried += 1
+                refused += not self.judged(data)
+        self.assertGreater(refused, tried // 3)
+
+    def test_random_bytes_are_refused_or_a_value(self):
+        source = random.Random(SEED + 2)
+        for _ in range(20_000):
+            self.judged(bytes((source.randrange(15),)) + source.randbytes(source.randrange(12)))
+
+    def test_what_is_wrong_is_said_with_its_place(self):
+        for encoding, place, what in [
+                ("", 0, "1 bytes expected"), ("0f", 0, "kind"), ("0302ff", 2, "2 bytes expected"), ("030200ff", 1, "shortest form"),
+                ("03808000", 1, "shortest form"), ("0000", 1, "the end"), ("057ff8000000000001", 1, "not-a-number"),
+                ("0602c328", 2, "UTF-8"), ("0901", 1, "1 items expected"), ("0a02060161000601" "6100", 6, "sorts above"),
+                ("0a0109000000", 2, "kind of a key"), ("0a02" "02" "00" "0301" "0100", 1, "different keys"),
+                ("0b000001010000000000000000", 1, "date and time"), ("0c07ea021e", 1, "a date"), ("0e037c4f38" "0000", 1, "type of an array"),
+                ("0801" * 65 + "00", 128, "nested deeper"), ("09ffffffffffffffff7f", 1, "items expected"),
+                ("09ffffffffffffffffff01", 1, "a number of at most"), ("07ffffffff0f", 6, "bytes expected")]:
+            message = self.refused(bytes.fromhex(encoding))
+            self.assertIn(f"byte {place} of", message, encoding)
+            self.assertIn(what, message, encoding)
+
+    def test_lengths_that_lie_allocate_nothing(self):
+        lies = [bytes.fromhex(kind + "ffffffffffffff7f") for kind in ("03", "06", "07", "08", "09", "0a")]
+        lies.append(bytes.fromhex("0e033c6638" "02" "ffffffff07" "ffffffff07"))
+        tracemalloc.start()
+        try:
+            for data in lies:
+                with self.assertRaises(holdfast.Error):
+                    _encoding.decode(data)
+            self.assertLess(tracemalloc.get_traced_memory()[1], 16 << 20)
+        finally:
+            tracemalloc.stop()
+
+    def test_nesting_is_limited(self):
+        deep = None
+        for _ in range(64):
+            deep = [deep]
+        self.assertEqual(_encoding.decode(_encoding.encode(deep)), deep)
+        self.assertRaises(ValueError, _encoding.encode, [deep])
+        circle = []
+        circle.append(circle)
+        self.assertRaises(ValueError, _encoding.encode, circle)
+
+    def test_types_that_would_not_come_back_are_refused(self):
+        class Number(int):
+            pass
+
+        zone = types.SimpleNamespace
+        for value in (Number(1), {1}, frozenset(), 1j, object(), int, bytearray(b"a"), zone(), range(3), [Number(1)], {"a": object()},
+                      datetime.time(1), Ellipsis):
+            self.assertRaises(TypeError, _encoding.encode, value)
+        for key in ([], {}, ([],), (1, {})):
+            self.assertRaises(TypeError, _encoding.encode, key, True)
+        if numpy is not None:
+            for array in (numpy.array([object()]), numpy.array(["a"]), numpy.zeros(2, "i4,f8"), numpy.float32(1), numpy.float64(1)):
+                self.assertRaises(TypeError, _encoding.encode, array)
+
+
+class Stored(Pooled):
+    def test_values_come_back_from_every_structure(self):
+        source = random.Random(SEED + 3)
+        values = []
+        while len(values) < 150:
+            value = random_value(source)
+            try:
+                _encoding.encode(value)
+            except ValueError:
+                continue
+            values.append(value)
+        mine = {i: value for i, value in enumerate(values)}
+        for kind in (holdfast.Vector, holdfast.Stack, holdfast.Queue):
+            kind(self.pool).extend(values)
+        holdfast.Map(self.pool).update(mine)
+        kept = self.reopen(holdfast.Map)
+        self.pool.verify()
+        self.assertEqual(set(kept), set(mine))
+        for key, value in kept.items():
+            self.assertTrue(same(value, mine[key]))
+        for number, value in enumerate(holdfast.Vector(self.pool)[:]):
+            self.assertTrue(same(value, values[number]))
+        queue, stack, vector = holdfast.Queue(self.pool), holdfast.Stack(self.pool), holdfast.Vector(self.pool)
+        for value in values:
+            self.assertTrue(same(queue.get_nowait(), value))
+        for value in reversed(values):
+            self.assertTrue(same(stack.peek(), value))
+            self.assertTrue(same(stack.pop(), value))
+            self.assertTrue(same(vector.pop(), value))
+        for key, value in mine.items():
+            self.assertTrue(same(kept.pop(key), value))
+        self.assertEqual([len(each) for each in (kept, queue, stack, vector)], [0, 0, 0, 0])
+
+    def test_none_is_an_element_like_others(self):
+        queue = holdfast.Queue(self.pool)
+        queue.extend([None, "a"])
+        self.assertIsNone(queue.get(timeout=1))
+        self.assertEqual(queue.popleft(), "a")
+        self.assertRaises(IndexError, queue.popleft)
+        kept = holdfast.Map(self.pool)
+        kept[None] = None
+        self.assertIn(None, kept)
+        self.assertIsNone(kept["a" if "a" in kept else None])
+        self.assertIsNone(kept.setdefault(None, 1))
+        self.assertEqual(kept.popitem(), (None, None))
+        self.assertRaises(KeyError, kept.popitem)
+
+    def test_one_is_not_true(self):
+        kept = holdfast.Map(self.pool)
+        kept.update({1: "int", "1": "str", (1,): "tuple"})
+        kept[True], kept[1.0] = "bool", "float"
+        self.assertEqual([kept[1], kept[True], kept[1.0], kept["1"], kept[(1,)]], ["int", "bool", "float", "str", "tuple"])
+        self.assertEqual(len(kept), 5)
+        vector = holdfast.Vector(self.pool)
+        vector.extend([1, [2], {"b": 1, "a": 2}])
+        self.assertIn({"a": 2, "b": 1}, vector)
+        self.assertNotIn(True, vector)
+        self.assertEqual(vector.index([2]), 1)
+
+    def test_sets_and_keys_take_what_dict_takes(self):
+        numbers = holdfast.Set(self.pool)
+        numbers.update(range(300), [None, (1, "a"), -5])
+        self.assertEqual(numbers, {*range(300), None, (1, "a"), -5})
+        numbers -= {(1, "a"), 7}
+        self.assertNotIn(7, numbers)
+        self.assertEqual(len({numbers.pop() for _ in range(len(numbers))}), 301)
+        for key in ([], {}, ([],)):
+            self.assertRaises(TypeError, numbers.add, key)
+            self.assertRaises(TypeError, holdfast.Map(self.pool).__setitem__, key, 1)
+            self.assertNotIn(key, numbers)
+
+    def test_what_cannot_be_decoded_stays(self):
+        kept = holdfast.Vector(self.pool)
+        kept.append("last")
+        kept.append((7, 8))
+        whole = _encoding.decode
+        try:
+            _encoding.decode = lambda data: whole(data[:-1])
+            self.assertRaises(holdfast.Error, kept.pop)
+            self.assertRaises(holdfast.Error, lambda: kept[-1])
+        finally:
+            _encoding.decode = whole
+        self.assertEqual(kept[:], ["last", (7, 8)])
+
+    def test_str_and_bytes_are_stored_as_ever(self):
+        """Their bytes, then 1 or 0: what stands in pools of before there were other values."""
+        text, data = "text that is looked for ", b"bytes that are looked for "
+        holdfast.Vector(self.pool).extend([text * 4, data * 4])
+        self.pool.close()
+        written = self.path.read_bytes()
+        self.pool = holdfast.open(self.path)
+        self.assertIn(text.encode() * 4 + b"\x01", written)
+        self.assertIn(data * 4 + b"\x00", written)
+
+    def test_more_than_a_gibibyte_says_so(self):
+        kept = holdfast.Map(self.pool)
+        large = bytes(1 << 30)  # no page of it is there before somebody looks
+        for change in (lambda: kept.__setitem__("a", large), lambda: kept.__setitem__(large, "a"), lambda: kept.update({"a": large}),
+                       lambda: holdfast.Vector(self.pool).append(large), lambda: holdfast.Queue(self.pool).put(large)):
+            with self.assertRaisesRegex(ValueError, "1 GiB"):
+                change()
+        self.assertEqual(len(kept), 0)
+
+    @unittest.skipIf(numpy is None, "numpy is not installed")
+    def test_arrays(self):
+        kept = holdfast.Map(self.pool)
+        matrix = numpy.arange(12, dtype="<f4").reshape(3, 4)
+        kept["matrix"], kept["turned"], kept["none"] = matrix, matrix.T, numpy.zeros((0, 3), "?")
+        found = kept["matrix"]
+        self.assertTrue(same(found, matrix) and found.flags.writeable and found.flags.owndata)
+        self.assertTrue(numpy.array_equal(kept["turned"], matrix.T))
+        self.assertEqual(kept["none"].shape, (0, 3))
+        self.assertRaises(TypeError, kept.__setitem__, matrix, 1)
+
+
+if __name__ == "__main__":
+    unittest.main()
