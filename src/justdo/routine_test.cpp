@@ -70,6 +70,46 @@ struct count_up {
     }
 };
 
+/// Adds 2 where 'calls' says so, by another routine, and then 1 until the value is 'to'.
+struct steps_without_braces {
+    static constexpr const char* name = "steps_without_braces";
+    static constexpr std::uint64_t version = 1;
+    struct arguments {
+        counter* at;
+        std::uint64_t to;
+        bool calls;
+    };
+    struct added {
+        static constexpr const char* name = "steps_without_braces::added";
+        static constexpr std::uint64_t version = 1;
+        struct arguments {
+            counter* at;
+        };
+        struct locals {};
+        struct returns {};
+        static void run(object& jd, const arguments& given, const locals&, returns&) {
+            HF_JUSTDO_BEGIN(jd);
+            point("added", 1);
+            HF_JUSTDO_STEP(store(&given.at->value, given.at->value + 2));
+            HF_JUSTDO_END;
+        }
+    };
+    struct locals {};
+    struct returns {};
+    static void run(object& jd, const arguments& given, const locals&, returns&) {
+        counter& c = *given.at;
+        HF_JUSTDO_BEGIN(jd);
+        HF_JUSTDO_STEP(lock(c.lock));
+        // Each is one statement.
+        if (given.calls) HF_JUSTDO_CALL(jd.call<added>({&c}));
+        else HF_JUSTDO_STEP(store(&c.small, 1));
+        while (point("steps_without_braces", 1), c.value < given.to)
+            HF_JUSTDO_STEP(store(&c.value, c.value + 1));
+        HF_JUSTDO_STEP(unlock(c.lock));
+        HF_JUSTDO_END;
+    }
+};
+
 struct steps_outside {
     static constexpr const char* name = "steps_outside";
     static constexpr std::uint64_t version = 1;
@@ -246,6 +286,33 @@ TEST_P(Routine, StoppedAtAnyPointItIsFinishedByTheNextOpen) {
         EXPECT_EQ(c->value, value += 2) << points;
         expect_wide(c, 2);
     }
+}
+
+TEST_P(Routine, StepsAndCallsAreStatementsOfLoopsAndBranches) {
+    for (const bool calls : {false, true})
+        for (unsigned points = 0, died = 1; died != 0; ++points) {
+            pool p = open();
+            auto* c = p.root<counter>();
+            c->value = 10, c->small = 0;
+            died = 0;
+            std::thread([&] {
+                points_left = points;
+                at_point = [](const char*, std::uint32_t) {
+                    if (points_left-- == 0) std::longjmp(stopped, 1);
+                };
+                object jd = made(p);
+                if (setjmp(stopped) == 0) jd.call<steps_without_braces>({c, 14, calls});
+                else died = 1;
+            }).join();
+            EXPECT_EQ(died == 0, points == (calls ? 4 : 5));
+            if (died != 0) {
+                pool::impl::abandon(std::move(p));
+                p = open();
+                c = p.root<counter>();
+            }
+            EXPECT_EQ(c->value, 14U) << points;
+            EXPECT_EQ(c->small, calls ? 0U : 1U);
+        }
 }
 
 TEST_P(Routine, APoolWithoutTheEngineIsRefusedInWords) {

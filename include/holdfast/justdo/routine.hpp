@@ -273,17 +273,22 @@ template <class Routine> struct registered {
     switch (hf_jd.resumed_at()) {                                                                  \
     default: hf_jd.no_such_point();                                                                \
     case 0: (void)0
-/// One step of the object: HF_JUSTDO_STEP(store(&a->x, 1)). One a line.
+/// One step of the object: HF_JUSTDO_STEP(store(&a->x, 1)). One a line. One statement, which a section that is
+/// resumed behind it leaves as it does another: in a loop or a branch without braces, too.
 #define HF_JUSTDO_STEP(...)                                                                        \
-    hf_jd.go_on_at(__LINE__ - hf_jd_line).__VA_ARGS__;                                             \
-    [[fallthrough]];                                                                               \
-    case __LINE__ - hf_jd_line: (void)0
+    do {                                                                                           \
+        hf_jd.go_on_at(__LINE__ - hf_jd_line).__VA_ARGS__;                                         \
+        [[fallthrough]];                                                                           \
+    case __LINE__ - hf_jd_line:;                                                                   \
+    } while (false)
 /// A statement that calls another routine, in the section or before it: HF_JUSTDO_CALL(jd.call<add>({a})).
 /// While that one runs, this one goes on at the call.
 #define HF_JUSTDO_CALL(...)                                                                        \
-    hf_jd.calls_at(__LINE__ - hf_jd_line);                                                         \
-    [[fallthrough]];                                                                               \
-    case __LINE__ - hf_jd_line: __VA_ARGS__
+    do {                                                                                           \
+        hf_jd.calls_at(__LINE__ - hf_jd_line);                                                     \
+        [[fallthrough]];                                                                           \
+    case __LINE__ - hf_jd_line: __VA_ARGS__;                                                       \
+    } while (false)
 /// Behind the last unlock.
 #define HF_JUSTDO_END                                                                              \
     }                                                                                              \
