@@ -166,6 +166,27 @@ TEST_P(Redo, StoresAndLoadsNeedNoAlignment) {
         }
 }
 
+TEST(RedoCallees, EndWithTheModuleThatToldOfThem) {
+    const auto one = [] {};
+    const auto other = [] {};
+    static const char function = 0;
+    const hf_redo_callees_row fit{&function, &one, "f", nullptr};
+    const hf_redo_callees_row as_fit{&function, &other, "f", nullptr};
+    const hf_redo_callees_row unfit{&function, nullptr, "f", "it prints"};
+    hf_redo_register_callees(&unfit, 1);
+    hf_redo_register_callees(&fit, 1);
+    hf_redo_register_callees(&as_fit, 1);
+    EXPECT_NE(hf_redo_callee(&function, "here"), nullptr);
+    hf_redo_forget_callees(&fit, 1);
+    EXPECT_EQ(hf_redo_callee(&function, "here"), &other)
+        << "which another module has told of as well";
+    hf_redo_forget_callees(&as_fit, 1);
+    EXPECT_DEATH(hf_redo_callee(&function, "here"),
+                 "here: a section calls f by its address.*it prints");
+    hf_redo_forget_callees(&unfit, 1);
+    EXPECT_DEATH(hf_redo_callee(&function, "here"), "there is no version for sections");
+}
+
 TEST_P(Redo, StringsEndWhereTheSectionEndedThem) {
     pool p = open();
     std::byte* const area = p.root<root>()->area;
