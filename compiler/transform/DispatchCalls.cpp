@@ -4,7 +4,8 @@
 //
 // 1. Each module tells the runtime, when it is loaded, of every function whose
 //    address is taken in it and whose body it sees: the address, and the
-//    instance of it for sections, or why there is none.
+//    instance of it for sections, or why there is none; and takes that back when
+//    it is unloaded.
 // 2. Where a section calls an address, it asks the runtime for the instance and
 //    calls that. A function that no module has told of ends the process; the
 //    section has changed nothing by then.
@@ -123,8 +124,8 @@ void emitCallees(Module &M, ArrayRef<Callee> Callees,
   auto *T = ArrayType::get(Rows.front()->getType(), Rows.size());
   auto *Table = new GlobalVariable(M, T, true, GlobalValue::InternalLinkage,
                                    ConstantArray::get(T, Rows), "hf_callees");
-  emitWeakRegistration(M, Engine.callee("register_callees"), *Table,
-                       Rows.size());
+  emitWeakRegistration(M, Engine.callee("register_callees"),
+                       Engine.callee("forget_callees"), *Table, Rows.size());
 }
 
 } // namespace holdfast

@@ -385,7 +385,57 @@ GlobalVariable *emitEntry(Function &Txfunc, Function &Body,
   return EntryEmitter(Txfunc, Body, Arguments, Options).run(Version);
 }
 
-void emitRegistration(Module &M, StringRef Name,
+static Function *newListedFunction(Module &M, const char *Name) {
+  return Function::createWithDefaultAttr(
+      FunctionType::get(Type::getVoidTy(M.getContext()), {}, false),
+      GlobalValue::InternalLinkage, 0, Name, &M);
+}
+
+/// Makes a function that calls the runtime's of this name, if the program has it,
+/// with each of these lists of arguments.
+static Function *callsIfThere(Module &M, const char *Made, StringRef Name,
+                              ArrayRef<SmallVector<Value *, 2>> Arguments) {
+  LLVMContext &Context = M.getContext();
+  SmallVector<Type *, 2> Types;
+  for (Value *Argument : Arguments.front())
+    Types.push_back(Argument->getType());
+  FunctionCallee Called = M.getOrInsertFunction(
+      Name, FunctionType::get(Type::getVoidTy(Context), Types, false));
+  auto *Declared = cast<Function>(Called.getCallee());
+  if (Declared->isDeclaration())
+    Declared->setLinkage(GlobalValue::ExternalWeakLinkage);
+  Function *F = newListedFunction(M, Made);
+  BasicBlock *Entry = BasicBlock::Create(Context, "", F);
+  BasicBlock *Call = BasicBlock::Create(Context, "there", F);
+  BasicBlock *Done = BasicBlock::Create(Context, "done", F);
+  IRBuilder<> Builder(Entry);
+  Builder.CreateCondBr(Builder.CreateIsNotNull(Declared), Call, Done);
+  Builder.SetInsertPoint(Call);
+  for (const auto &Its : Arguments)
+    Builder.CreateCall(Called, Its)->setDoesNotThrow();
+  Builder.CreateBr(Done);
+  Builder.SetInsertPoint(Done);
+  Builder.CreateRetVoid();
+  return F;
+}
+
+/// Whether the module may be part of a library that is unloaded: no program of
+/// its own, and no part of one that says so.
+static bool mayBeUnloaded(const Module &M) {
+  return M.getPICLevel() != PICLevel::NotPIC &&
+         M.getPIELevel() == PIELevel::Default;
+}
+
+/// Before its constructors nothing of a module runs, and nothing behind its
+/// destructors: these are the first and the last.
+static void takeBackAtEnd(Module &M, StringRef Forget,
+                          ArrayRef<SmallVector<Value *, 2>> Arguments) {
+  if (mayBeUnloaded(M))
+    appendToGlobalDtors(M, callsIfThere(M, "hf_forget", Forget, Arguments),
+                        RegistrationPriority);
+}
+
+void emitRegistration(Module &M, StringRef Name, StringRef Forget,
                       ArrayRef<GlobalVariable *> Descriptors) {
   if (Descriptors.empty())
     return;
@@ -393,43 +443,25 @@ void emitRegistration(Module &M, StringRef Name,
   Type *Void = Type::getVoidTy(Context);
   FunctionCallee Register = M.getOrInsertFunction(
       Name, FunctionType::get(Void, {PointerType::getUnqual(Context)}, false));
-  auto *Constructor = Function::createWithDefaultAttr(
-      FunctionType::get(Void, {}, false), GlobalValue::InternalLinkage, 0,
-      "hf_register", &M);
+  Function *Constructor = newListedFunction(M, "hf_register");
   IRBuilder<> Builder(BasicBlock::Create(Context, "", Constructor));
-  for (GlobalVariable *Descriptor : Descriptors)
+  SmallVector<SmallVector<Value *, 2>, 8> Arguments;
+  for (GlobalVariable *Descriptor : Descriptors) {
     Builder.CreateCall(Register, Descriptor)->setDoesNotThrow();
+    Arguments.push_back({Descriptor});
+  }
   Builder.CreateRetVoid();
   appendToGlobalCtors(M, Constructor, RegistrationPriority);
+  takeBackAtEnd(M, Forget, Arguments);
 }
 
-void emitWeakRegistration(Module &M, StringRef Name, Constant &Table,
-                          uint64_t Rows) {
-  LLVMContext &Context = M.getContext();
-  Type *Void = Type::getVoidTy(Context);
-  FunctionCallee Register = M.getOrInsertFunction(
-      Name,
-      FunctionType::get(
-          Void, {PointerType::getUnqual(Context), Type::getInt64Ty(Context)},
-          false));
-  auto *Declared = cast<Function>(Register.getCallee());
-  if (Declared->isDeclaration())
-    Declared->setLinkage(GlobalValue::ExternalWeakLinkage);
-  auto *Constructor = Function::createWithDefaultAttr(
-      FunctionType::get(Void, {}, false), GlobalValue::InternalLinkage, 0,
-      "hf_register", &M);
-  BasicBlock *Entry = BasicBlock::Create(Context, "", Constructor);
-  BasicBlock *Call = BasicBlock::Create(Context, "there", Constructor);
-  BasicBlock *Done = BasicBlock::Create(Context, "done", Constructor);
-  IRBuilder<> Builder(Entry);
-  Builder.CreateCondBr(Builder.CreateIsNotNull(Declared), Call, Done);
-  Builder.SetInsertPoint(Call);
-  Builder.CreateCall(Register, {&Table, Builder.getInt64(Rows)})
-      ->setDoesNotThrow();
-  Builder.CreateBr(Done);
-  Builder.SetInsertPoint(Done);
-  Builder.CreateRetVoid();
-  appendToGlobalCtors(M, Constructor, RegistrationPriority);
+void emitWeakRegistration(Module &M, StringRef Name, StringRef Forget,
+                          Constant &Table, uint64_t Rows) {
+  const SmallVector<Value *, 2> Arguments{
+      &Table, ConstantInt::get(Type::getInt64Ty(M.getContext()), Rows)};
+  appendToGlobalCtors(M, callsIfThere(M, "hf_register", Name, Arguments),
+                      RegistrationPriority);
+  takeBackAtEnd(M, Forget, Arguments);
 }
 
 } // namespace holdfast

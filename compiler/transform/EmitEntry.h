@@ -16,15 +16,18 @@ llvm::GlobalVariable *emitEntry(llvm::Function &Txfunc, llvm::Function &Body,
                                 uint64_t Version,
                                 const SectionOptions &Options);
 
-/// Emits the module's constructor that calls the runtime's function of this name
-/// with each of 'Descriptors'.
+/// Emits the module's constructor that calls the runtime's function 'Register'
+/// with each of 'Descriptors', and, where the module may be unloaded, a destructor
+/// that does so with 'Forget'.
 void emitRegistration(llvm::Module &M, llvm::StringRef Register,
+                      llvm::StringRef Forget,
                       llvm::ArrayRef<llvm::GlobalVariable *> Descriptors);
 
-/// Emits a constructor that calls the runtime's function of this name, if the
-/// program has it, with a table and how many rows that has.
+/// The same, if the program has those functions, with a table and how many rows
+/// that has.
 void emitWeakRegistration(llvm::Module &M, llvm::StringRef Register,
-                          llvm::Constant &Table, uint64_t Rows);
+                          llvm::StringRef Forget, llvm::Constant &Table,
+                          uint64_t Rows);
 
 // What descriptors of every kind have.
 

@@ -152,8 +152,9 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     emitCallees(*Callees.front()->getParent(), All.Callees, *Options.Engine);
 }
 
-static std::string registrationOf(const EngineInfo &Engine) {
-  return Engine.resumes() ? Engine.callee("register") : "hf_txfunc_register";
+/// Returns the runtime's function that does so with a descriptor.
+static std::string registryOf(const EngineInfo &Engine, StringRef Does) {
+  return Engine.resumes() ? Engine.callee(Does) : "hf_txfunc_" + Does.str();
 }
 
 PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
@@ -194,7 +195,8 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
     if (buffers(Options))
       std::swap(Its, Callees);
     instrument(Txfuncs, Its, Options, FAM, Descriptors);
-    emitRegistration(M, registrationOf(*Options.Engine), Descriptors);
+    emitRegistration(M, registryOf(*Options.Engine, "register"),
+                     registryOf(*Options.Engine, "forget"), Descriptors);
   }
   return PreservedAnalyses::none();
 }
@@ -204,7 +206,7 @@ PreservedAnalyses InstrumentPass::run(Module &M, ModuleAnalysisManager &MAM) {
 /// calls.
 static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
   auto *AnyType = FunctionType::get(Type::getVoidTy(M.getContext()), false);
-  SmallVector<std::string, 12> Names = {registrationOf(Engine)};
+  SmallVector<std::string, 12> Names = {registryOf(Engine, "register")};
   if (Engine.resumes()) {
     for (StringRef Step : {"enter", "leave", "note", "point", "store", "copy",
                            "fill", "alloc", "free", "lock", "unlock", "call"})

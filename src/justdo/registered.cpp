@@ -15,11 +15,14 @@
 namespace hf::justdo {
 namespace {
 
+// When a process ends, static objects are gone before the last destructors of its libraries run.
+constinit std::atomic<bool> functions_gone{false};
 struct functions {
     std::mutex lock;
     // Of one identifier there may be several, each with its version, or with its constants elsewhere: static functions
-    // of one name, inline functions of several libraries.
+    // of one name, inline functions of several libraries, one of which may be unloaded.
     std::multimap<std::uint64_t, const hf_justdo_function*> by_id;
+    ~functions() { functions_gone = true; }
 };
 functions& known() {
     static functions all;
@@ -102,15 +105,20 @@ void hf_justdo_register(const hf_justdo_function* f) noexcept try {
     if (f->constants != nullptr) f->constants->layout = hf::justdo::hash_layout(*f->constants);
     hf::justdo::functions& all = hf::justdo::known();
     std::scoped_lock held{all.lock};
-    // The same inline function may come from several libraries.
+    // Several files of one library may tell of one inline function.
     const auto [first, end] = all.by_id.equal_range(f->id);
     for (auto it = first; it != end; ++it)
-        if (it->second->version == f->version &&
-            hf::justdo::layout_of(*it->second) == hf::justdo::layout_of(*f))
-            return;
+        if (it->second == f) return;
     all.by_id.emplace(f->id, f);
 } catch (const std::bad_alloc&) {
     hf::fatal("out of memory in hf_justdo_register");
+}
+
+void hf_justdo_forget(const hf_justdo_function* f) noexcept {
+    if (hf::justdo::functions_gone) return;
+    hf::justdo::functions& all = hf::justdo::known();
+    std::scoped_lock held{all.lock};
+    std::erase_if(all.by_id, [&](const auto& known) { return known.second == f; });
 }
 
 void hf_justdo_register_lock(const hf_justdo_lock_calls* calls) noexcept {

@@ -49,11 +49,18 @@ std::array<parents_pool, pools_max> parents; // open where this process was fork
     return true;
 }
 
-// Functions of one identifier: two files of one name may each have a static function of one name.
-// Their bodies, and so their versions, differ, or it does not matter which is called.
+// When a process ends, static objects are gone before the last destructors of its libraries run.
+constinit std::atomic<bool> txfuncs_gone{false};
+struct txfunc_table {
+    std::multimap<std::uint64_t, const hf_txfunc*> by_id;
+    ~txfunc_table() { txfuncs_gone = true; }
+};
+// Functions of one identifier: two files of one name may each have a static function of one name, and the
+// same inline function may come from several libraries, one of which may be unloaded. Their bodies, and so their
+// versions, differ, or it does not matter which is called.
 std::multimap<std::uint64_t, const hf_txfunc*>& txfuncs() {
-    static std::multimap<std::uint64_t, const hf_txfunc*> table;
-    return table;
+    static txfunc_table table;
+    return table.by_id;
 }
 std::mutex& txfuncs_lock() {
     static std::mutex lock;
@@ -188,13 +195,19 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
                   hf::readable_name(function->name), function->where, function->abi_version,
                   HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
-    // The same inline function may come from several libraries.
+    // Several files of one library may tell of one inline function.
     const auto [first, end] = txfuncs().equal_range(function->id);
-    const bool known = std::any_of(
-        first, end, [&](const auto& f) { return f.second->version == function->version; });
+    const bool known = std::any_of(first, end, [&](const auto& f) { return f.second == function; });
     if (!known) try {
             txfuncs().emplace(function->id, function);
         } catch (const std::bad_alloc&) {
             hf::fatal("out of memory in hf_txfunc_register");
         }
+}
+
+extern "C" void hf_txfunc_forget(const hf_txfunc* function) noexcept {
+    using namespace hf::registry;
+    if (txfuncs_gone) return;
+    std::scoped_lock held{txfuncs_lock()};
+    std::erase_if(txfuncs(), [&](const auto& f) { return f.second == function; });
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What indirect and virtual calls of sections reach (holdfast_abi.h): the instances, by the addresses of
-// the functions they were made of. Modules tell of them when they are loaded; one that is loaded where
-// another was takes its addresses over.
+// the functions they were made of. Modules tell of them when they are loaded, and take that back when they are
+// unloaded: another may come to where one was.
 #include <base/assert.hpp>
 #include <base/names.hpp>
 #include <section/section.hpp>
@@ -10,6 +10,7 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstdint>
@@ -23,15 +24,19 @@ namespace {
 
 using row = hf_redo_callees_row;
 
+// When a process ends, static objects are gone before the last destructors of its libraries run.
+constinit std::atomic<bool> callees_gone{false};
 struct callees {
     std::mutex lock;
-    std::unordered_map<const void*, const row*> by_address; // under 'lock'
+    // Under 'lock'. An inline function comes from several modules.
+    std::unordered_multimap<const void*, const row*> by_address;
+    ~callees() { callees_gone = true; }
 };
 callees& all() {
     static callees table;
     return table;
 }
-/// How often a module has told of some: what a thread remembers from before may be another's by now.
+/// How often a module has told of some, or taken some back: what a thread remembers from before may be another's by now.
 constinit std::atomic<std::uint64_t> generation{0};
 
 /// What this thread has called of late.
@@ -44,11 +49,15 @@ constexpr std::size_t remembered_count = 64;
 constexpr std::uintptr_t alignment_of_functions = 16;
 constinit thread_local std::array<remembered, remembered_count> recent{};
 
+/// One that has an instance, if there is any: another module may have seen less of what the function calls.
 const row* find(const void* function) {
     callees& table = all();
     std::scoped_lock held{table.lock};
-    const auto found = table.by_address.find(function);
-    return found == table.by_address.end() ? nullptr : found->second;
+    const row* found = nullptr;
+    const auto [first, end] = table.by_address.equal_range(function);
+    for (auto it = first; it != end; ++it)
+        if (found == nullptr || found->instance == nullptr) found = it->second;
+    return found;
 }
 
 [[noreturn]] void refuse(const void* function, const char* where, const row* known) {
@@ -73,13 +82,23 @@ void hf_redo_register_callees(const hf_redo_callees_row* rows, std::uint64_t cou
     hf::redo::callees& table = hf::redo::all();
     std::scoped_lock held{table.lock};
     try {
-        for (std::uint64_t i = 0; i < count; ++i) {
-            const hf_redo_callees_row*& known = table.by_address[rows[i].function];
-            // An inline function comes from several modules; one may have seen less of what it calls.
-            if (known == nullptr || rows[i].instance != nullptr) known = &rows[i];
-        }
+        for (std::uint64_t i = 0; i < count; ++i)
+            table.by_address.emplace(rows[i].function, &rows[i]);
     } catch (const std::bad_alloc&) {
         hf::fatal("out of memory in hf_redo_register_callees");
+    }
+    hf::redo::generation.fetch_add(1, std::memory_order_release);
+}
+
+void hf_redo_forget_callees(const hf_redo_callees_row* rows, std::uint64_t count) noexcept {
+    if (hf::redo::callees_gone) return;
+    hf::redo::callees& table = hf::redo::all();
+    std::scoped_lock held{table.lock};
+    for (std::uint64_t i = 0; i < count; ++i) {
+        const auto [first, end] = table.by_address.equal_range(rows[i].function);
+        const auto its =
+            std::find_if(first, end, [&](const auto& r) { return r.second == &rows[i]; });
+        if (its != end) table.by_address.erase(its);
     }
     hf::redo::generation.fetch_add(1, std::memory_order_release);
 }

@@ -124,7 +124,7 @@ void deferred_section::settle() {
 void* deferred_section::write_across(std::byte* address, std::uint64_t bytes) {
     straddling_.to = address;
     straddling_.bytes = bytes;
-    note_in_filter(address);
+    note_in_filter(address - within(offset_of(address)));
     note_in_filter(address + bytes);
     return straddling_.stored;
 }

@@ -150,16 +150,41 @@ TEST_P(Redo, StoresAndLoadsNeedNoAlignment) {
                 void* const place = hf_redo_write(r->area + at, size);
                 std::memset(place, static_cast<int>(at + size), size);
                 std::memset(model.data() + at, static_cast<int>(at + size), size);
-                for (std::size_t from = at < 16 ? 0 : at - 16; from < at + 16; ++from) {
+                const std::size_t near = at < 16 ? 0 : at - 16;
+                for (std::size_t from = near; from < at + 16;
+                     ++from) { // before any of them is read
                     const bool meets = from < at + size && at < from + 16;
                     const auto line = reinterpret_cast<std::uintptr_t>(r->area + from) / 64;
                     ASSERT_TRUE(!meets || (hf_redo_filter >> line % 64 & 1) != 0);
+                }
+                for (std::size_t from = near; from < at + 16; ++from) {
                     ASSERT_EQ(
                         std::memcmp(hf_redo_read(r->area + from, 16), model.data() + from, 16), 0);
                 }
             });
             ASSERT_EQ(std::memcmp(r->area, model.data(), area_bytes), 0) << at << ' ' << size;
         }
+}
+
+TEST(RedoCallees, EndWithTheModuleThatToldOfThem) {
+    const auto one = [] {};
+    const auto other = [] {};
+    static const char function = 0;
+    const hf_redo_callees_row fit{&function, &one, "f", nullptr};
+    const hf_redo_callees_row as_fit{&function, &other, "f", nullptr};
+    const hf_redo_callees_row unfit{&function, nullptr, "f", "it prints"};
+    hf_redo_register_callees(&unfit, 1);
+    hf_redo_register_callees(&fit, 1);
+    hf_redo_register_callees(&as_fit, 1);
+    EXPECT_NE(hf_redo_callee(&function, "here"), nullptr);
+    hf_redo_forget_callees(&fit, 1);
+    EXPECT_EQ(hf_redo_callee(&function, "here"), &other)
+        << "which another module has told of as well";
+    hf_redo_forget_callees(&as_fit, 1);
+    EXPECT_DEATH(hf_redo_callee(&function, "here"),
+                 "here: a section calls f by its address.*it prints");
+    hf_redo_forget_callees(&unfit, 1);
+    EXPECT_DEATH(hf_redo_callee(&function, "here"), "there is no version for sections");
 }
 
 TEST_P(Redo, StringsEndWhereTheSectionEndedThem) {

@@ -49,6 +49,9 @@ struct hf_txfunc {
     void (*re_execute)(const void* packed_args); // calls the body, not the entry
 };
 void hf_txfunc_register(const struct hf_txfunc* function) HF_NOEXCEPT;
+// A shared library that is unloaded takes back what it has registered, in its last global destructor: nothing
+// there may be looked at any more. So do the other ..._forget functions.
+void hf_txfunc_forget(const struct hf_txfunc* function) HF_NOEXCEPT;
 
 // Engine clobber. begin returns 1 when it opened a section (commit must follow), 0 when it joined
 // the section that is already open on this thread.
@@ -106,6 +109,7 @@ struct hf_redo_callees_row {
     const char* why;      // it may not; null where it may
 };
 void hf_redo_register_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
+void hf_redo_forget_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
 // Whether 'address' may be in the buffer: bit (address / 64) % 64. 0: the bytes of its line are read
 // where they are.
 extern __thread uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));

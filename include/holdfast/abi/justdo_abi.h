@@ -54,6 +54,7 @@ struct hf_justdo_function {
     struct hf_justdo_constants* constants; // null: it names none
 };
 void hf_justdo_register(const struct hf_justdo_function* function) HF_NOEXCEPT;
+void hf_justdo_forget(const struct hf_justdo_function* function) HF_NOEXCEPT;
 
 #define HF_JUSTDO_FRAME_BYTES_MAX 32768u
 #define HF_JUSTDO_POINT_MAX 0x7fffffu
