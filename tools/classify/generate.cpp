@@ -139,7 +139,7 @@ private:
     }
 
     std::string pointer_to(const verdict& v) const {
-        const std::string of = "::" + v.function->getParent()->getQualifiedNameAsString();
+        const std::string of = type_text(in_.getRecordType(v.function->getParent())); // or a base
         const std::string name = "&" + of + "::" + v.name;
         if (named_.at(v.name) == 1) return name;
         std::string types;

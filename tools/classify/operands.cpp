@@ -25,11 +25,12 @@ void walk::visit_member(const clang::MemberExpr& e) {
     visit(e.getBase());
     if (const auto* variable = llvm::dyn_cast<clang::VarDecl>(e.getMemberDecl()))
         return names(e.getMemberLoc(), *variable);
+    // Any member of it: to read a number where an address was written makes a number of an address.
     const auto* field = llvm::dyn_cast<clang::FieldDecl>(e.getMemberDecl());
     if (field != nullptr && field->getParent()->isUnion() &&
-        holds_address(field->getType(), context_))
-        find(e.getMemberLoc(), "uses a union's member that holds an address (" +
-                                   field->getQualifiedNameAsString() + ")");
+        holds_address(context_.getRecordType(field->getParent()), context_))
+        find(e.getMemberLoc(),
+             "uses a union that may hold an address (" + field->getQualifiedNameAsString() + ")");
 }
 
 namespace {
@@ -137,9 +138,14 @@ void walk::reinterprets(const clang::CastExpr& e) {
     if (e.getCastKind() == clang::CK_BaseToDerived && to->isPointerType())
         to = to->getPointeeType();
     const bool down = e.getCastKind() == clang::CK_BaseToDerived;
-    if ((!down && holds_address(from, context_)) || holds_address(to, context_))
-        find(e.getExprLoc(), "takes what holds an address for another type (" + from.getAsString() +
-                                 " for " + to.getAsString() + ")");
+    if (down ? !holds_address(to, context_)
+             : !holds_address(from, context_) && !holds_address(to, context_))
+        return;
+    clang::PrintingPolicy policy(context_.getLangOpts());
+    policy.AnonymousTagLocations = false;
+    policy.SuppressTagKeyword = true;
+    find(e.getExprLoc(), "takes what holds an address for another type (" +
+                             from.getAsString(policy) + " for " + to.getAsString(policy) + ")");
 }
 
 /// To write a constant is undefined behaviour, and what is no constant may be written. Refused where the user does it, as

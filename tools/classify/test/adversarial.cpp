@@ -430,11 +430,17 @@ public:
         void* all = &kept_;
         **static_cast<int**>(all) = 1; //@void_star
     }
-    //! instant: uses a union's member that holds an address (punned::p) @punned
+    //! instant: uses a union that may hold an address (punned::p) @punned
+    //! instant: uses a union that may hold an address (punned::bits) @punned_bits
     void pointer_by_union() noexcept {
         punned u;
-        u.bits = kept_;
-        *u.p = 1; //@punned
+        u.bits = kept_; //@punned_bits
+        *u.p = 1;       //@punned
+    }
+    //! instant: uses a union that may hold an address (punned::bits) @leaked
+    void address_by_union() noexcept {
+        const punned u{.p = &n_};
+        kept_ = u.bits; //@leaked
     }
     //! instant: makes an object that holds an address in bytes @placed
     void pointer_placed() noexcept { new (bytes_) with_pointer{&n_}; } //@placed
@@ -495,6 +501,7 @@ public:
     void mutual_recursion_out() noexcept { even_log(4); }
     //! instant: calls logged::~logged(), which names changing @logged
     void temporary() noexcept { logged(), ++n_; }
+    //! instant: calls std::function<int ()>::function()
     //! instant: calls std::function<int ()>::~function()
     //! instant: calls std::function<int ()>::operator()
     void erased_function() noexcept {
