@@ -47,7 +47,12 @@ void machine::commit() {
         accepted = std::max(accepted, persist_lines(c, at, !how_.redo, true));
         at = std::max(at, accepted + acknowledge_);
         at = write_mark(c, at) + acknowledge_; // (slpmt/machine.hpp, 2)
-        if (how_.redo) persist_lines(c, at, true, false);
+        if (how_.redo) {
+            persist_lines(c, at, true, false);
+            c.replayed.clear();
+            for (const std::uint64_t line : c.lines) c.replayed.add(line);
+            c.replayed_from = c.start;
+        }
         keep_lazy(c);
         c.clock.wait_until(at);
         end(c, c.tag);
@@ -124,7 +129,7 @@ void machine::abort() {
             at = write_line(line, at);
         }
     if (!c.lines.empty()) {
-        c.start = c.place; // there is nothing to replay
+        c.start = c.replayed_from = c.place; // there is nothing to replay
         c.clock.wait_until(write_mark(c, at) + acknowledge_);
         end(c, c.tag);
     }
@@ -179,12 +184,21 @@ sim::ticks machine::write_batch(core& c, std::span<const record> records, sim::t
     if (c.place + lines.size() - c.start > log.lines)
         fatal("slpmt: a transaction needs more than the %llu lines of its log",
               static_cast<unsigned long long>(log.lines));
+    if (is_replayed(c) && c.place + lines.size() - c.replayed_from > log.lines) retire_log(c);
     for (std::size_t i = lines.size(); i-- > 0;) { // the first line last (slpmt/log_area.hpp, 1)
         ++counts_.log_lines;
         at = memory_.write(log.line_at(c.place + i), lines[i].data(), at);
     }
     c.place += lines.size();
     return at;
+}
+
+/// upholds (slpmt/machine.hpp, 4): what the last transaction stored is in place.
+void machine::retire_log(core& c) {
+    ++counts_.marks;
+    c.replayed_from = end_of_last(c);
+    const auto image = resolution{c.tag - 1, c.replayed_from, c.replayed_from}.image();
+    memory_.write(where_.log_of(c.number).slot_line(c.tag - 1), image.data(), c.clock.now());
 }
 
 sim::ticks machine::write_mark(core& c, sim::ticks at) {
@@ -255,6 +269,7 @@ void machine::asked_for(unsigned number, std::uint64_t line, bool to_write) {
         ++counts_.touched_lazy;
         settle_lazy(c, mark::identifier(own->marks));
     }
+    if (is_replayed(c) && c.replayed.may_hold(line)) retire_log(c);
     if (!to_write) return;
     for (unsigned i = 0; i < identifiers; ++i)
         if (c.sets[i].age != 0 && c.sets[i].working.may_hold(line)) {

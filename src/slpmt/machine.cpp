@@ -28,6 +28,7 @@ machine::machine(const technique& how, const sim::parameters& parts, const layou
         c.number = i;
         c.tag = last.tag + 1;
         c.place = c.start = last.next;
+        c.replayed_from = last.next; // recovery leaves nothing to replay
     }
 }
 
@@ -67,6 +68,7 @@ void machine::store(std::uint64_t offset, std::uint64_t value, operands how) {
     if (got.missed) in.filled = start + got.latency;
     sim::ticks done = std::max(start + got.latency, in.filled);
     check_working_sets(c, got);
+    if (!c.active && is_replayed(c) && c.replayed.may_hold(line)) retire_log(c);
     in.state = sim::mesi::modified; // again, if what it held before has just been written
     if (c.active) {
         how = effective(how);

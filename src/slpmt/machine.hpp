@@ -13,6 +13,8 @@
 //     caches, or the identifier comes round. Then its lines, and those of all before it, are written.
 // (4) Redo: no logged line reaches memory before the mark, unless a record of what memory held is in
 //     the log before it.
+//     Recovery replays the log of the last transaction that is resolved. The log counts no more, by its mark written
+//     again, before somebody else comes to what that transaction stored, or the circle comes round to it.
 // (5) eADR: a battery writes to memory what caches and log buffers hold when the power fails, and which
 //     transaction was resolved last. So a commit persists nothing; records that have not been drained are
 //     for nothing then. A mark is written where some have.
@@ -135,6 +137,8 @@ private:
             old;                                 // words that it stored to, and what was there
         std::array<sim::ticks, tiers> drained{}; // when each tier is free again
         signature overflowed; // redo: logged lines that left the private caches in mid-transaction
+        signature replayed;   // redo: lines of the last transaction that is resolved
+        std::uint64_t replayed_from = 0; // where its log begins
         std::uint64_t stores = 0;
     };
 
@@ -160,6 +164,9 @@ private:
                            bool old = false);
     sim::ticks write_line(std::uint64_t line, sim::ticks at);
     sim::ticks write_mark(core& c, sim::ticks at);
+    bool is_replayed(const core& c) const { return how_.redo && c.replayed_from != end_of_last(c); }
+    static std::uint64_t end_of_last(const core& c) { return c.active ? c.start : c.place; }
+    void retire_log(core& c);
     void clean(sim::held& line);
     void settle_lazy(core& c, unsigned identifier);
     void settle_all_before(core& c, std::uint64_t age);

@@ -2,6 +2,7 @@
 //
 // Goal: the machine does what SLPMT's Table I and Figs. 4 and 5 say, transaction by transaction.
 // Method: a few stores, then the bits of their lines, or what has become durable in which order.
+#include <slpmt/crash_proof.hpp>
 #include <slpmt/machine.hpp>
 #include <slpmt/marks.hpp>
 #include <slpmt/recovery.hpp>
@@ -359,6 +360,69 @@ TEST_F(TwoCores, PendingTransactionsOfBothAreRolledBack) {
     m.run_on(1);
     m.commit();
     EXPECT_EQ(recovered(at(8)), 1U);
+}
+
+/// Redo: what a core's last transaction stored is in place, and another core may have changed it since.
+struct TwoRedoCores : Machine {
+    TwoRedoCores() : Machine(with_redo(slpmt::slpmt, "SLPMT, redo"), parts_of(2)) {}
+    void store_on(unsigned core, std::uint64_t offset, std::uint64_t value) {
+        m.run_on(core);
+        m.begin();
+        m.store(offset, value);
+        m.commit();
+    }
+};
+
+TEST_F(TwoRedoCores, RecoveryReplaysNothingOverAnotherCoresNewerTransaction) {
+    store_on(1, at(0), 1);
+    store_on(0, at(0), 2);
+    EXPECT_EQ(durable(at(0)), 2U);
+    EXPECT_EQ(recovered(at(0)), 2U);
+    store_on(0, at(8), 3); // of core 0 that is the last one now
+    EXPECT_EQ(recovered(at(0)), 2U);
+    EXPECT_EQ(recovered(at(8)), 3U);
+}
+
+/// A store outside of transactions comes after what its own core's last one stored, too.
+struct TinyRedoMachine : Machine {
+    TinyRedoMachine() : Machine(with_redo(fg, "FG, redo"), small_caches()) {}
+};
+
+TEST_F(TinyRedoMachine, RecoveryReplaysNothingOverAStoreOutsideOfTransactions) {
+    m.begin();
+    m.store(at(0), 1);
+    m.commit();
+    m.store(at(0), 2);
+    for (std::uint64_t i = 1; i < 200; ++i) m.load(at(i)); // everything else leaves
+    EXPECT_EQ(durable(at(0)), 2U);
+    EXPECT_EQ(recovered(at(0)), 2U);
+}
+
+/// The log of the transaction before lies in the circle until the next one is resolved.
+struct FullRedoMachine : Machine {
+    FullRedoMachine() : Machine(with_redo(fg, "FG, redo")) {}
+};
+
+TEST_F(FullRedoMachine, ALogThatComesRoundIsNotReplayedInPart) {
+    const auto fill = [this](std::uint64_t value) {
+        for (std::uint64_t i = 0; i < 30; ++i)
+            for (std::uint64_t word = 0; word < 8; ++word) m.store(at(i, word), value + word);
+    };
+    m.begin();
+    fill(100);
+    m.commit();
+    unsigned wrong = 0;
+    m.memory().on_acceptance([&] {
+        for (std::uint64_t i = 0; i < 30; ++i)
+            for (std::uint64_t word = 0; word < 8; ++word) {
+                const std::uint64_t is = recovered(at(i, word));
+                wrong += is != 100 + word && m.resolved() == 1;
+            }
+    });
+    m.begin();
+    fill(200);
+    m.switch_context();
+    EXPECT_EQ(wrong, 0U);
 }
 
 /// §III-D: 6.1 KB. The first level's fields are counted twice: only so do they come to 3.9 KB.
