@@ -21,18 +21,18 @@ namespace hf {
 /// For programs that open any pool. Throws std::bad_alloc.
 std::vector<const engine*> all_engines();
 
-/// "clobber", "undo", "redo", "justdo", "selective"; "none" where failure-atomic functions are left plain.
+/// "clobber", "undo", "redo", "justdo", "ido", "selective"; "none" where failure-atomic functions are left plain.
 [[maybe_unused]] static constexpr std::string_view engine_of_build() {
     return HF_ENGINE_TEXT(HF_ENGINE);
 }
 
-/// What open_options::engines should be for a program of this build. Empty: none.
 /// Whether sections of this build go on where a crash has stopped them. One engine does that, justdo, compiled
 /// in two ways.
 [[maybe_unused]] static constexpr bool resumes_sections() {
     return engine_of_build() == "justdo" || engine_of_build() == "ido";
 }
 
+/// What open_options::engines should be for a program of this build. Empty: none.
 [[maybe_unused]] static inline std::vector<const hf::engine*> engines_of_build() {
     if (engine_of_build() == "clobber") return {hf::clobber::engine()};
     if (engine_of_build() == "undo") return {hf::undo::engine()};
