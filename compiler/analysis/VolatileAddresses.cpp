@@ -102,6 +102,9 @@ private:
   SectionReport Report;
   DenseMap<const Function *, Summary> Known;
   DenseMap<const Value *, Source> Sources; // of the function visited
+  // The same, by what was followed to get there: a walk in a loop has ways
+  // without number to one object.
+  DenseMap<std::pair<const Value *, unsigned>, Place> Places;
   SectionFunction *Current = nullptr;
   bool Changed = false;
   bool Reporting = false;
@@ -109,6 +112,7 @@ private:
   void visit(SectionFunction &F) {
     Current = &F;
     Sources.clear();
+    Places.clear();
     Source Returned{Source::Neutral};
     for (Instruction &I : instructions(*F.Instance)) {
       if (auto *Store = dyn_cast<StoreInst>(&I))
@@ -409,7 +413,10 @@ private:
     for (const Value *Object : Objects) {
       if (isa<ConstantPointerNull>(Object) || isa<UndefValue>(Object))
         continue;
-      Place One = placeOfObject(Object, Depth);
+      auto Seen = Places.find({Object, Depth});
+      Place One =
+          Seen != Places.end() ? Seen->second : placeOfObject(Object, Depth);
+      Places[{Object, Depth}] = One;
       if (Common && *Common != One)
         return {};
       Common = One;
