@@ -31,6 +31,46 @@ struct root {
     table words;
 };
 
+extern const hf_justdo_function make_lock_function;
+struct make_lock_frame {
+    by_hand::account* outer;
+    by_hand::account* inner;
+};
+/// Makes a lock by a store, and takes it: what it found then is the balance, 1 where it is held.
+void make_lock(by_hand::account* outer, by_hand::account* inner) {
+    std::uint32_t resumed = 0;
+    auto& f = *static_cast<make_lock_frame*>(hf_justdo_enter(&make_lock_function, outer, &resumed));
+    switch (resumed) {
+    case 0:
+        f = {outer, inner};
+        hf_justdo_note(&f, sizeof f);
+        hf_justdo_lock(&f.outer->lock, HF_JUSTDO_EXCLUSIVE, 1);
+        [[fallthrough]];
+    case 1: hf_justdo_store(&f.inner->lock, 0, 8, 2); [[fallthrough]];
+    case 2:
+        hf_justdo_lock(&f.inner->lock, HF_JUSTDO_EXCLUSIVE, 3);
+        point("make_lock", 3);
+        [[fallthrough]];
+    case 3:
+        hf_justdo_store(&f.inner->balance, f.inner->lock.try_lock() ? 2 : 1, 8, 4);
+        [[fallthrough]];
+    case 4: hf_justdo_unlock(&f.inner->lock, HF_JUSTDO_EXCLUSIVE, 5); [[fallthrough]];
+    case 5: hf_justdo_unlock(&f.outer->lock, HF_JUSTDO_EXCLUSIVE, 6);
+    }
+    hf_justdo_leave();
+}
+const hf_justdo_function make_lock_function{HF_ABI_VERSION,
+                                            sizeof(make_lock_frame),
+                                            4301,
+                                            1,
+                                            "make_lock",
+                                            "justdo_test",
+                                            6,
+                                            0,
+                                            [] { make_lock(nullptr, nullptr); },
+                                            nullptr};
+[[maybe_unused]] const bool registered = (hf_justdo_register(&make_lock_function), true);
+
 thread_local std::jmp_buf stopped;
 thread_local std::uint32_t points_left;
 
@@ -164,6 +204,17 @@ TEST_P(Justdo, ManyInterruptedSectionsThatWaitForEachOtherAllEnd) {
         for (unsigned i = 0; i <= sections; ++i)
             EXPECT_EQ(r->accounts[i].balance, 1000 - (i < sections ? i : 0) + (i > 0 ? i - 1 : 0));
     }
+}
+
+/// The store that made the lock may be lost with the step that took it, and is made again: before the lock is taken.
+TEST_P(Justdo, ALockThatWasJustMadeIsHeldWhereTheSectionGoesOn) {
+    pool p = open();
+    auto* r = p.root<root>();
+    ASSERT_TRUE(dies_at(0, [&] { make_lock(&r->accounts[0], &r->accounts[1]); }));
+    pool::impl::abandon(std::move(p));
+    p = open();
+    EXPECT_EQ(p.recovered().resumed, 1U);
+    EXPECT_EQ(p.root<root>()->accounts[1].balance, 1U);
 }
 
 TEST_P(Justdo, ThreadsWorkAsIsUsual) {

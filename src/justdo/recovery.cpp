@@ -105,7 +105,11 @@ status thread::take_up() {
     active_ = pc.active();
     logged_depth_ = pc.depth();
     const log_entry& entry = block_->log.entries[active_];
-    if (entry.repeats_before()) redo(block_->log.entries[active_ ^ 1], true);
+    if (entry.repeats_before()) {
+        // Before any lock is taken: the store may have made one that the section took next.
+        redo(block_->log.entries[active_ ^ 1], true);
+        redo(block_->log.entries[active_ ^ 1], false);
+    }
     redo(entry, true);
     for (unsigned i = 0; i < lock_places; ++i) {
         held_[i] = block_->locks[i].owned;
@@ -154,7 +158,6 @@ void thread::resume() {
     const thread_log& log = block_->log;
     const log_entry entry = log.entries[active_];
     const program_counter pc{log.counter};
-    if (entry.repeats_before()) redo(log.entries[active_ ^ 1], false);
     redo(entry, false);
     if (entry.what() == action::move) move(entry.offset(), {entry.value, entry.extra}, pc.place());
     frames_.clear();
