@@ -27,6 +27,7 @@ exploration& exploration::operator+=(const exploration& more) {
     merged += more.merged;
     failures += more.failures;
     events += more.events;
+    closes += more.closes;
     seconds += more.seconds;
     complete &= more.complete;
     reduced |= more.reduced;
@@ -39,7 +40,8 @@ explorer::explorer(std::span<std::byte> memory, domain d, std::function<verdict(
     : memory_(memory), domain_(d), recover_(std::move(recover)), options_(options),
       number_of_(memory.size() / line_bytes), start_(std::chrono::steady_clock::now()) {
     HF_ASSERT(memory.size() % line_bytes == 0 && options.depth >= 1);
-    for (unsigned level = 0; level < options.depth; ++level) {
+    const unsigned levels = options.depth + (options.close_one_in > 0 ? 1 : 0);
+    for (unsigned level = 0; level < levels; ++level) {
         frames_.push_back(std::make_unique<frame>());
         frames_.back()->level = level;
     }
@@ -66,6 +68,7 @@ void explorer::explore(std::span<const std::byte> before, const event_record& ru
     f.unknown.clear();
     f.unmet.clear();
     f.killed = false;
+    f.after = closing::never;
     f.identity = ++explored_runs_ << 32;
     std::memcpy(memory_.data(), before.data(), before.size());
     f.image.clear();
@@ -88,6 +91,7 @@ void explorer::explore_run(frame& f, const event_record& run, const std::vector<
     f.changed.clear();
     f.new_line = no_line;
     f.epoch = 0;
+    f.closed = false;
     const legal_set* now = &legal[0];
     f.event = 0;
     f.part = failure_point::before_it;
@@ -121,6 +125,11 @@ void explorer::explore_run(frame& f, const event_record& run, const std::vector<
         case event_kind::flush: flushed(f, e.thread, touched(e.offset / line_bytes)); break;
         case event_kind::flush_now: flushed_now(f, touched(e.offset / line_bytes)); break;
         case event_kind::fence: fenced(f, e.thread); break;
+        case event_kind::closed:
+            f.closed = true;
+            f.new_line = no_line;
+            if (!fail_here(f, *now)) return;
+            break;
         }
     }
     if (f.memory.reduced()) {
@@ -175,11 +184,12 @@ bool explorer::next_choices(frame& f) {
 }
 
 bool explorer::fail_here(frame& f, const legal_set& legal) {
+    if (f.after != closing::never && !f.closed) return true; // (8)
     return lose_power_here(f, legal) && kill_here(f, legal);
 }
 
 bool explorer::lose_power_here(frame& f, const legal_set& legal) {
-    const bool counted = f.level + 1 >= options_.failures_min;
+    const bool counted = f.level + 1 >= options_.failures_min && f.after == closing::never;
     if (counted) ++result_.failures;
     f.choices.clear();
     if (replaying_ != nullptr) {
@@ -188,7 +198,7 @@ bool explorer::lose_power_here(frame& f, const legal_set& legal) {
         for (std::uint32_t taken : wanted.choices) f.choices.push_back({taken, taken + 1});
         return leaf(f, legal);
     }
-    std::uint64_t key[6] = {f.digest, f.new_line, 0, 0, f.level, 0};
+    std::uint64_t key[7] = {f.digest, f.new_line, 0, 0, f.level, 0, f.closed};
     if (f.new_line != no_line) key[2] = digest_of(f.new_line, f.new_contents);
     for (outcome o : legal) key[3] += o;
     for (std::size_t line : f.unmet) key[5] += checksum(&line, sizeof line, 1);
@@ -235,7 +245,7 @@ bool explorer::kill_here(frame& f, const legal_set& legal) {
 std::uint64_t explorer::killed_digest(const frame& f, const legal_set& legal) {
     persistent_memory left = f.memory;
     left.kill();
-    std::uint64_t key[4] = {f.digest, 0, 0, 0};
+    std::uint64_t key[5] = {f.digest, 0, 0, 0, f.closed};
     for (const std::size_t line : f.memory.open_lines()) {
         const std::vector<line_content> possible = left.possible(line);
         key[1] += digest_of(line, possible);
@@ -319,12 +329,16 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     if (replaying_ != nullptr) {
         replayed_ = v;
         f.looked_at.assign(touched_.size(), false);
-        return f.level + 1 < replaying_->size() && descend(f, legal, v.state);
+        if (f.level + 1 >= replaying_->size()) return false;
+        if (f.level + 1 >= frames_.size()) return false; // closes are left out
+        const closing how = (*replaying_)[f.level + 1].close;
+        return how == closing::never ? descend(f, legal, v.state) : close(f, legal, v.state, how);
     }
     // Without a look at what is new, this was a run of recovery that has been judged before; but
     // what it did may be failed in turn, and looked at then.
     // A kill alone leaves what a failure of the power may leave, too.
-    const bool counted = f.level + 1 >= options_.failures_min && !f.killed;
+    const bool counted =
+        f.level + 1 >= options_.failures_min && !f.killed && f.after == closing::never;
     if (!unmet_.empty()) {
         if (counted) ++result_.merged;
         return !descends(f) || descend_once(f, legal, v.state);
@@ -341,7 +355,47 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
         report(f, "recovered to a state that no completed or pending operation leaves: " + v.text);
         return false;
     }
-    return !descends(f) || descend_once(f, legal, v.state);
+    if (descends(f)) return descend_once(f, legal, v.state);
+    return close_some(f, legal, v.state);
+}
+
+/// Closes what recovery has recovered, of recoveries after as many failures as there may be one in so many (8), in the
+/// ways that there are in turn; after a kill, of which there is one an event, every one.
+bool explorer::close_some(frame& f, const legal_set& legal, outcome state) {
+    const unsigned one_in = options_.close_one_in;
+    if (one_in == 0 || f.level + 1 != options_.depth || f.closed) return true;
+    const std::uint64_t turn = closable_++;
+    if (turn % one_in != 0 && !f.killed) return true;
+    std::vector<closing> ways{closing::at_once};
+    if (options_.goes_on && f.level == 0) ways.push_back(closing::after_more);
+    if (options_.seals) ways.push_back(closing::sealed);
+    const bool each = one_in == 1 || (f.killed && options_.kills_every_way);
+    const std::uint64_t next = f.killed ? kills_closed_++ : turn / one_in;
+    if (!each) ways = {ways[next % ways.size()]};
+    return std::ranges::all_of(ways, [&](closing how) { return close(f, legal, state, how); });
+}
+
+/// Runs recovery once more, to be closed; then the power fails (8). False: stop exploring.
+bool explorer::close(frame& f, const legal_set& legal, outcome state, closing how) {
+    const std::vector<frame::choice> choices = f.choices;
+    closing_ = how;
+    run_recovery(f, true);
+    closing_ = closing::never;
+    ++result_.closes;
+    bool go_on = true;
+    if (!ended_.recovered || ended_.state != state) {
+        replayed_ = ended_;
+        report(f, "closing what had been recovered: " + ended_.text);
+        result_.violations.back().at.push_back({f.recovery.events.size(), {}, 0, false, how});
+        go_on = false;
+    } else {
+        unmet_.clear();
+        frames_[f.level + 1]->after = how;
+        go_on = descend(f, legal, state);
+        frames_[f.level + 1]->after = closing::never;
+    }
+    f.choices = choices; // what the close had to choose is not tried in other ways
+    return go_on;
 }
 
 /// Whether another failure may follow.

@@ -29,6 +29,11 @@
 // (7) What a state costs does not grow with memory: lines that nobody has stored to have no part in
 //     it. Below, a line is its number among those touched.
 //
+// (8) Who recovers a pool may also close it, and then the power fails: what it has vouched for must be
+//     there. Recovery is run once more for that, with the choices that it had and the first of
+//     whatever the close has to choose; this is the last failure of a chain, and comes after as many as
+//     'depth' allows. The run itself may end with a close, too.
+//
 // Recovery may die: signals, broken contracts and runs without end are verdicts, not the end.
 #pragma once
 
@@ -45,7 +50,20 @@
 
 namespace hf::check {
 
-enum class event_kind : std::uint8_t { store, nt_store, flush, flush_now, fence, decided, legal };
+enum class event_kind : std::uint8_t {
+    store,
+    nt_store,
+    flush,
+    flush_now,
+    fence,
+    decided,
+    legal,
+    closed // what was open is closed, and vouched for (8)
+};
+
+/// What recovery ends with (8): with nothing; with a close of what it has recovered, without a seal, at once or after
+/// operations that went on from there; with a close that seals, after those if there are any.
+enum class closing : std::uint8_t { never, at_once, after_more, sealed };
 
 struct trace_event {
     event_kind kind;
@@ -82,6 +100,7 @@ struct failure_point {
     std::vector<std::uint32_t> choices;
     unsigned part = 0;   // of a store that fails in parts: how many of its words came before
     bool killed = false; // the process only (6)
+    closing close = closing::never; // of what recovery had recovered; the failure came after it (8)
     static constexpr unsigned before_it = 8; // 'part' of a failure before the event
 };
 
@@ -108,9 +127,10 @@ struct exploration {
     std::uint64_t merged = 0;   // runs that met nothing new, and failures explored before (3)
     std::uint64_t failures = 0; // events at which failures were explored, all depths
     std::uint64_t events = 0;   // of the runs explored
-    double seconds = 0;         // of one core, spent on it
-    bool complete = true;       // false: a budget ran out, or 'reduced'
-    bool reduced = false;       // unordered words left out (persistent_memory::reduced)
+    std::uint64_t closes = 0; // recoveries that ended with a close (8); what follows is not counted
+    double seconds = 0;       // of one core, spent on it
+    bool complete = true;     // false: a budget ran out, or 'reduced'
+    bool reduced = false;     // unordered words left out (persistent_memory::reduced)
     std::vector<violation> violations;
     exploration& operator+=(const exploration& more);
 };
@@ -122,6 +142,11 @@ struct explore_options {
     bool every_combination = false; // (4)
     enum class failure : std::uint8_t { any, power, kill };
     failure first = failure::any; // of two and more in a row: power: nor is one alone a kill (6)
+    // (8): of the recoveries after 'depth' failures one in so many is closed, and every one of a kill; 0: none. 'goes_on':
+    // operations may come before the close. 'seals': it may leave a seal.
+    unsigned close_one_in = 0;
+    bool goes_on = false, seals = false;
+    bool kills_every_way = false; // else in the ways that there are in turn
     // Chains of fewer failures than this were judged by another explorer: they are not counted.
     unsigned failures_min = 1;
     double recovery_seconds_max = 5;
@@ -150,6 +175,13 @@ public:
     unsigned failures_before() const noexcept;
     /// The last of them was one of the process alone (6).
     bool killed() const noexcept;
+    /// What 'recover' shall end with this time (8). Before it closes anything it says by wants() what
+    /// it has shown; afterwards it calls closed().
+    closing closes() const noexcept { return closing_; }
+    void closed();
+    /// Whether what 'recover' finds has been closed, so that there is nothing to recover.
+    bool found_closed() const noexcept;
+    bool found_sealed() const noexcept;
     /// The thread that does what is reported next.
     void set_thread(unsigned thread) noexcept { thread_ = static_cast<std::uint8_t>(thread); }
     /// For what 'recover' may do in several ways, such as the order in which it takes logs: one of
@@ -174,6 +206,8 @@ private:
     bool lose_power_here(frame& f, const legal_set& legal);
     static std::uint64_t killed_digest(const frame& f, const legal_set& legal);
     bool leaf(frame& f, const legal_set& legal);
+    bool close_some(frame& f, const legal_set& legal, outcome state);
+    bool close(frame& f, const legal_set& legal, outcome state, closing how);
     void run_recovery(frame& f, bool recorded);
     bool run_with_newest(frame& f);
     bool descends(const frame& f) const noexcept;
@@ -233,9 +267,13 @@ private:
     verdict replayed_;
     std::chrono::steady_clock::time_point start_;
 
+    std::uint64_t closable_ = 0; // recoveries that could have ended with a close
+    std::uint64_t kills_closed_ = 0;
+
     // The run of recovery under way.
     frame* current_ = nullptr;
     bool recording_ = false;
+    closing closing_ = closing::never;
     verdict ended_; // what it came to
     static constexpr std::size_t no_look = ~std::size_t{0};
     std::size_t looked_from_ = no_look; // in the recovery's events (recovered())

@@ -16,7 +16,7 @@ void explorer::report(frame& f, const std::string& what) {
     v.what = what;
     for (unsigned level = 0; level <= f.level; ++level) {
         const frame& of = *frames_[level];
-        failure_point p{of.event, {}, of.part, of.killed};
+        failure_point p{of.event, {}, of.part, of.killed, of.after};
         for (std::size_t i = 0; i < of.choices_made; ++i) p.choices.push_back(of.choices[i].taken);
         v.at.push_back(std::move(p));
     }

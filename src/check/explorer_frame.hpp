@@ -32,8 +32,10 @@ struct unknown_line {
 struct explorer::frame {
     unsigned level = 0;
     std::size_t event = 0;
-    unsigned part = 0;   // failure_point::part
-    bool killed = false; // what is explored is a failure of the process alone (6)
+    unsigned part = 0;              // failure_point::part
+    bool killed = false;            // what is explored is a failure of the process alone (6)
+    closing after = closing::never; // the run is a recovery that ends so, and fails only then (8)
+    bool closed = false;            // the event is not before the close
     const event_record* explored = nullptr;
     persistent_memory memory{domain::adr, {}}; // but for these lines:
     std::map<std::size_t, unknown_line> unknown;

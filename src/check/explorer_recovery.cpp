@@ -38,6 +38,17 @@ void explorer::wants(const legal_set& states) {
     record(event_kind::legal, current_->wanted.size(), 0, nullptr);
 }
 
+void explorer::closed() {
+    if (current_ == nullptr) return;
+    looked_from_ = no_look;
+    record(event_kind::closed, 0, 0, nullptr);
+}
+
+bool explorer::found_closed() const noexcept { return current_ != nullptr && current_->closed; }
+bool explorer::found_sealed() const noexcept {
+    return found_closed() && current_->after == closing::sealed;
+}
+
 unsigned explorer::failures_before() const noexcept {
     return current_ == nullptr ? 0 : current_->level + 1;
 }
@@ -65,7 +76,9 @@ std::uint32_t explorer::choose(frame& f, std::uint32_t options) {
 void explorer::decide(std::size_t line, const line_content& content) {
     decided_[line] = run_;
     std::erase(unmet_, line);
-    for (unsigned level = 0; level < current_->level; ++level)
+    // What a close, or an open after it, looks at must not change which failures are explored.
+    const bool counts = closing_ == closing::never && current_->after == closing::never;
+    for (unsigned level = 0; counts && level < current_->level; ++level)
         frames_[level]->looked_at[line] = true;
     if (dirtied_[line] != run_) {
         dirtied_[line] = run_;

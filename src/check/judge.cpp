@@ -4,6 +4,10 @@
 #include <check/judge.hpp>
 #include <justdo/inspect.hpp>
 #include <open/pool_impl.hpp>
+#include <pool/believed.hpp>
+#include <pool/creation.hpp>
+#include <pool/file_checks.hpp>
+#include <pool/seal.hpp>
 
 #include <fmt/format.h>
 
@@ -161,6 +165,56 @@ std::string judge::compare_blocks(pool& p, const state& seen, const used_chunks*
     if (wrong.empty() && next < named.size())
         wrong = fmt::format("the object at offset {:#x} is not allocated", named[next]);
     return wrong;
+}
+
+namespace {
+
+/// What the seal says of one lane, or of one block, and is not so; empty: all holds.
+std::string broken_promise(std::span<const std::byte> memory, const pool_header& header,
+                           const seal_found& seal) {
+    for (std::uint32_t l = 0; l < header.lane_count; ++l) {
+        std::uint64_t committed = 0;
+        std::memcpy(&committed,
+                    memory.data() + header.lanes_offset + l * header.lane_bytes +
+                        offsetof(lane_header, committed),
+                    sizeof committed);
+        if (committed != seal.lane_word(l))
+            return fmt::format("lane {} is sealed as committed up to {:#x}, and shows {:#x}", l,
+                               seal.lane_word(l), committed);
+    }
+    for (std::uint64_t i = 0; i < seal.block_count(); ++i) {
+        const sealed_block b = seal.block(i);
+        trace::announce(believed::checked, memory.data() + b.offset, b.bytes);
+        if (checksum(memory.data() + b.offset, b.bytes, 0) != b.checksum)
+            return fmt::format("the block at offset {:#x}, {} bytes, is not as it was sealed",
+                               b.offset, b.bytes);
+    }
+    return {};
+}
+
+} // namespace
+
+std::string judge::broken_seal(std::span<const std::byte> memory) {
+    header_bytes_read read;
+    read.file_bytes = memory.size();
+    for (const auto& [copy, page] :
+         {std::pair{header_a_offset, read.page_a}, std::pair{header_b_offset, read.page_b}}) {
+        trace::announce(believed::checked, memory.data() + copy, sizeof(pool_header));
+        std::memcpy(page, memory.data() + copy, sizeof(pool_header));
+    }
+    const auto chosen = choose_header("the image", read);
+    if (!chosen) return chosen.error().what();
+    const pool_header& header = chosen->header;
+    if (header.open != 0) return {}; // which the open will tell
+    const extent& last = header.extents[header.extent_count - 1];
+    const seal_found seal = find_seal(memory, last.offset_bytes + last.size_bytes, header, true);
+    if (seal.state != seal_state::intact)
+        return fmt::format("it was closed without a seal that holds: {}",
+                           *seal.why == 0 ? "there is none of this header" : seal.why);
+    if (std::memcmp(&seal.head.roots, memory.data() + root_words_offset, sizeof seal.head.roots) !=
+        0)
+        return "the root words are not as they were sealed";
+    return broken_promise(memory, header, seal);
 }
 
 hf::check::verdict judge::look(pool& p, program& given,

@@ -42,6 +42,10 @@ public:
                                    const std::map<hf::check::outcome, std::string>& known,
                                    const used_chunks* used = nullptr);
 
+    /// Empty when the pool in 'memory', which has been closed and not opened since, has a seal that holds:
+    /// of this header, these lanes, these blocks.
+    static std::string broken_seal(std::span<const std::byte> memory);
+
 private:
     static std::string compare_blocks(pool& p, const state& seen, const used_chunks* used);
 };

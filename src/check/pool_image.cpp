@@ -12,6 +12,12 @@
 #include <unistd.h>
 
 namespace hf::check {
+namespace {
+
+// Of the blocks of a small pool, and of some thousand more.
+constexpr std::uint64_t room_for_seal = 64 << 10;
+
+} // namespace
 
 result<pool_image> pool_image::make(const open_options& options, const open_options& made_with,
                                     const std::function<void(pool&)>& setup) {
@@ -31,7 +37,7 @@ result<pool_image> pool_image::make(const open_options& options, const open_opti
     pool_header header;
     std::memcpy(&header, bytes.data(), sizeof header);
     const std::uint64_t capacity =
-        round_up(std::max<std::uint64_t>(header.max_bytes, bytes.size()), 4096);
+        round_up(std::max<std::uint64_t>(header.max_bytes, bytes.size()), 4096) + room_for_seal;
     auto* at = reinterpret_cast<void*>(header.base_address);
     if (::mmap(at, capacity, PROT_READ | PROT_WRITE,
                MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != at)
@@ -57,10 +63,11 @@ pool_image::~pool_image() {
 
 void pool_image::reset() noexcept { std::memcpy(memory_.data(), initial_.data(), initial_.size()); }
 
-result<pool> pool_image::open(const recovery_order& order, bool power_failed) {
+result<pool> pool_image::open(const recovery_order& order, bool power_failed, bool sealed) {
     // The size of a file survives with the header that names its end, or is larger.
     file_->size_bytes = memory_.size();
     file_->power_failed = power_failed;
+    file_->sealed = sealed;
     auto file = pool_file::open_image(*file_, options_, engine_bits_of(options_.engines));
     if (!file) return file.error();
     return pool::impl::open(std::move(*file), options_, std::chrono::steady_clock::now(), order);

@@ -64,6 +64,7 @@ private:
     std::string run_after(pool& p, unsigned operation);
     void count_redundant(const event_record& run);
     bool give_up(const explorer& explore) const;
+    unsigned close_one_in(unsigned depth) const;
     void find_races();
     bool next_schedule(schedule& by, std::size_t points) const;
     double elapsed() const;
@@ -83,6 +84,9 @@ private:
     std::unordered_set<std::uint64_t> runs_;     // explored in this pass: schedules may be one run
     std::optional<used_chunks> used_;            // by what the explorer has touched
     std::map<outcome, std::vector<legal_set>> after_; // states after each operation that goes on
+    outcome shown_ = 0;                               // what the pool showed last
+    bool changed_by_looks_ =
+        false; // describe() uses the pool: a look behind a close would show another state
 };
 
 /// What happens in it, wherever that stands in the sources.
@@ -114,6 +118,10 @@ bool checking::reference_run(const operation_order& order) {
     for (const unsigned t : order) given_.run(*p, t, done[t]++);
     const verdict v = judge::look(*p, given_, {});
     const bool right = v.recovered && reference_after(*p, v.state);
+    if (right && !changed_by_looks_) {
+        const verdict first = judge::look(*p, given_, {}), second = judge::look(*p, given_, {});
+        changed_by_looks_ = first.state != second.state;
+    }
     pool::impl::abandon(std::move(*p));
     if (!right) {
         out_.trouble.push_back(fmt::format("after {}, no failure: {}", order_text(order), v.text));
@@ -183,6 +191,7 @@ event_record checking::recorded_run(const schedule& by, std::vector<legal_set>& 
     { const pool closing = std::move(*p); }
     past.settled();
     from_here();
+    if (options_.closes) record.closed();
     if (const std::size_t at = record.unreported(); at != ~std::size_t{0})
         out_.trouble.push_back(fmt::format(
             "a store at offset {:#x} was not reported: build all that stores to the pool in trace "
@@ -199,15 +208,33 @@ verdict checking::recover() {
             std::iter_swap(next, next + picked);
         }
     };
-    auto p = image_->open(in_any_order, !explorer_->killed());
+    const bool was_closed = explorer_->found_closed();
+    // Before the pool is opened: then the seal is over.
+    if (explorer_->found_sealed())
+        if (const std::string wrong = judge::broken_seal(image_->memory()); !wrong.empty())
+            return {false, 0, wrong};
+    const closing how = explorer_->closes();
+    auto p = image_->open(in_any_order, !explorer_->killed(), how == closing::sealed);
     if (!p) return {false, 0, "recovery refused: " + p.error().what()};
-    given_.recover(*p);
+    if (was_closed && !p->internals().file->was_clean()) {
+        pool::impl::abandon(std::move(*p));
+        return {false, 0, "it had been closed, and is opened as after a crash"};
+    }
+    if (!was_closed) given_.recover(*p);
     explorer_->recovered();
     used_->add_changed(*p, explorer_->touched_lines());
     verdict v = judge::look(*p, given_, known_, &*used_);
+    shown_ = v.state;
     // Once: what a failure of this leaves is recovered, and judged, like anything else.
-    if (v.recovered && explorer_->failures_before() == 1) v = go_on(*p, v);
-    pool::impl::abandon(std::move(*p));
+    if (v.recovered && explorer_->failures_before() == 1 && how != closing::at_once && !was_closed)
+        v = go_on(*p, v);
+    if (!v.recovered || how == closing::never) {
+        pool::impl::abandon(std::move(*p));
+        return v;
+    }
+    explorer_->wants({shown_});
+    { const pool closed = std::move(*p); }
+    explorer_->closed();
     return v;
 }
 
@@ -228,6 +255,7 @@ verdict checking::go_on(pool& p, const verdict& seen) {
     explorer_->recovered();
     used_->add_changed(p, explorer_->touched_lines());
     const verdict v = judge::look(p, given_, known_, &*used_);
+    shown_ = v.state;
     if (v.recovered && std::ranges::find(now, v.state) != now.end()) return seen;
     return {false, 0,
             fmt::format("recovered to {}; operations that went on from there left {}", seen.text,
@@ -380,6 +408,14 @@ void checking::explore_random_schedules(explorer& explore) {
     }
 }
 
+/// Of the recoveries after so many failures, how many are closed: the more where they are few beside what
+/// follows, else so few that they cost a part of the rest only.
+unsigned checking::close_one_in(unsigned depth) const {
+    if (!options_.closes || changed_by_looks_) return 0;
+    const bool few = depth < options_.explore.depth;
+    return few ? std::max(1U, options_.close_one_in / 8) : options_.close_one_in;
+}
+
 void checking::explore_all() {
     const std::string died = run_guarded(run_seconds(), [&] { reference_runs(); });
     if (!died.empty()) out_.trouble.push_back("running it without a failure: it " + died);
@@ -398,6 +434,10 @@ void checking::explore_all() {
         pass.failures_min = replay ? 1 : depth;
         pass.states_max -= std::min(pass.states_max, out_.found.states);
         pass.seconds_max -= elapsed();
+        pass.goes_on = given_.operations_after() > 0;
+        pass.seals = given_.options().seal;
+        pass.close_one_in = close_one_in(depth);
+        pass.kills_every_way = depth < options_.explore.depth;
         explore_depth(pass);
         if ((!out_.found.complete && !out_.found.reduced) || !out_.passed()) return;
         out_.depth_complete = depth;

@@ -42,6 +42,8 @@ struct check_options {
     unsigned preemptions = 2;      // of a thread that could have gone on, at most
     unsigned schedules_random = 0; // further schedules, by random priorities
     std::uint64_t seed = 1;
+    bool closes = false;        // recovered pools are closed, and then the power fails
+    unsigned close_one_in = 64; // of recoveries from the most failures in a row
     std::vector<hf::check::failure_point> replay; // only this …
     hf::check::schedule replay_schedule;          // … of a run by this schedule
 };

@@ -32,6 +32,8 @@ public:
     }
     /// From here on recovery must arrive at a state of this set.
     void legal(std::uint32_t set) { add(event_kind::legal, set, 0); }
+    /// Everything is closed, and vouched for.
+    void closed() { add(event_kind::closed, 0, 0); }
     /// Called where another thread may be given the turn: after every event, and, with what
     /// several threads use, between a load of it and the access that follows.
     std::function<void()> at_event;

@@ -65,6 +65,7 @@ std::string legal_text(const event_record& run, std::size_t at) {
 std::string event_text(const event_record& run, std::size_t at) {
     const trace_event& e = run.events[at];
     if (e.kind == event_kind::legal) return legal_text(run, at);
+    if (e.kind == event_kind::closed) return "the pool has been closed";
     if (e.kind == event_kind::flush_now) return fmt::format("clflush line {:#x}", e.offset);
     if (e.kind == event_kind::flush) return fmt::format("flush line {:#x}", e.offset);
     if (e.kind == event_kind::fence) return "fence";
@@ -89,7 +90,8 @@ std::string trace_text(const violation& v, const event_record& run) {
     std::string out =
         begin == 0 ? "" : fmt::format("    … {} event{}\n", begin, begin == 1 ? "" : "s");
     for (std::size_t i = begin; i < end; ++i) {
-        const bool placed = run.events[i].kind != event_kind::legal;
+        const event_kind kind = run.events[i].kind;
+        const bool placed = kind != event_kind::legal && kind != event_kind::closed;
         const auto calls = placed ? calls_at(run.events[i].place) : std::vector<std::string>();
         out += calls.empty()
                    ? fmt::format("    {:5}  {}\n", i, event_text(run, i))
@@ -128,8 +130,14 @@ std::string violation_text(const violation& v, const event_record& run) {
     out += fmt::format("  {} after event {} of the run",
                        killed ? "the process was killed" : "power failed", v.last_event);
     for (std::size_t i = 1; i < v.at.size(); ++i)
-        out += fmt::format(", and {} after event {} of the recovery",
-                           killed && i == 1 ? "power failed" : "again", v.at[i].event);
+        if (v.at[i].close != closing::never)
+            out += fmt::format(", the pool was recovered and {}, and power failed",
+                               v.at[i].close == closing::at_once      ? "closed"
+                               : v.at[i].close == closing::after_more ? "used and closed"
+                                                                      : "closed with a seal");
+        else
+            out += fmt::format(", and {} after event {} of the recovery",
+                               killed && i == 1 ? "power failed" : "again", v.at[i].event);
     out += "\n" + trace_text(v, run);
     const blame found = find_blame(v, run);
     look_up(places_of(found));
@@ -253,7 +261,7 @@ checked_program check_for_report(const std::string& name, program& given,
 
 blame find_blame(const violation& v, const event_record& run) {
     blame out;
-    out.in_recovery = v.at.size() > 1;
+    out.in_recovery = v.at.size() > 1 && v.at.back().close == closing::never;
     for (const missing_line& m : v.missing)
         if (m.lost_bytes > 0)
             out.guilty.push_back(lost_store(m, m.level == 0 && v.at.size() > 1 && !m.flushed));
@@ -269,7 +277,12 @@ std::string replay_text(const checked_program& checked, const violation& v) {
         by.first != 0 || by.ring != 0 || !by.switches.empty())
         out = schedule_text(by) + "@";
     for (std::size_t i = 0; i < v.at.size(); ++i)
-        out += fmt::format("{}{}{}:{}", i == 0 ? "" : "/", v.at[i].killed ? "k" : "",
+        out += fmt::format("{}{}{}:{}", i == 0 ? "" : "/",
+                           v.at[i].killed                         ? "k"
+                           : v.at[i].close == closing::at_once    ? "c"
+                           : v.at[i].close == closing::after_more ? "m"
+                           : v.at[i].close == closing::sealed     ? "s"
+                                                                  : "",
                            dotted_text(v.at[i].event, v.at[i].part, 0),
                            fmt::join(v.at[i].choices, ","));
     return out;
@@ -297,13 +310,18 @@ replay_asked parse_replay(const std::string& text) {
         std::string_view one = failures.substr(0, failures.find('/'));
         failures.remove_prefix(std::min(one.size() + 1, failures.size()));
         const bool killed = out.failures.empty() && one.starts_with('k');
-        if (killed) one.remove_prefix(1);
+        closing close = closing::never;
+        if (!out.failures.empty() && one.starts_with('c')) close = closing::at_once;
+        if (!out.failures.empty() && one.starts_with('m')) close = closing::after_more;
+        if (!out.failures.empty() && one.starts_with('s')) close = closing::sealed;
+        if (killed || close != closing::never) one.remove_prefix(1);
         const auto colon = one.find(':');
         std::vector<dotted> event, choices;
         if (colon == one.npos || !parse_numbers(one.substr(0, colon), 0, event) ||
             event.size() != 1 || !parse_numbers(one.substr(colon + 1), 0, choices))
             return {};
-        failure_point point{event[0].whole, {}, static_cast<unsigned>(event[0].part), killed};
+        failure_point point{
+            event[0].whole, {}, static_cast<unsigned>(event[0].part), killed, close};
         for (const dotted& d : choices)
             point.choices.push_back(static_cast<std::uint32_t>(d.whole));
         out.failures.push_back(std::move(point));
@@ -321,11 +339,12 @@ std::string for_people(const checked_program& checked, const event_record& run,
                        const std::string& replay_command) {
     const exploration& e = checked.found;
     std::string out = fmt::format(
-        "{}: {}, {} states ({} equal to one of them), {} failures at {} events, {} schedule{}, "
-        "{:.2f} s, {:.0f} states/s{}\n",
+        "{}: {}, {} states ({} equal to one of them), {} failures at {} events, {} closes, "
+        "{} schedule{}, {:.2f} s, {:.0f} states/s{}\n",
         checked.name, checked.passed() ? "no violation" : "VIOLATION", e.states, e.merged,
-        e.failures, e.events, checked.schedules, checked.schedules == 1 ? "" : "s", e.seconds,
-        e.seconds > 0 ? static_cast<double>(e.states) / e.seconds : 0.0, complete_text(checked));
+        e.failures, e.events, e.closes, checked.schedules, checked.schedules == 1 ? "" : "s",
+        e.seconds, e.seconds > 0 ? static_cast<double>(e.states) / e.seconds : 0.0,
+        complete_text(checked));
     if (e.reduced) out += "  some combinations of unordered non-temporal words were left out\n";
     out += redundant_text(checked);
     for (const std::string& t : checked.trouble) out += "  " + t + "\n";
@@ -353,10 +372,10 @@ std::string for_programs(const checked_program& checked, const event_record& run
     return fmt::format(
         "{{\"name\":{},\"passed\":{},\"complete\":{},\"depth_complete\":{},"
         "\"states\":{},\"images\":{:g},\"merged\":{},"
-        "\"failures\":{},\"events\":{},\"schedules\":{},\"seconds\":{:.4f},"
+        "\"failures\":{},\"events\":{},\"closes\":{},\"schedules\":{},\"seconds\":{:.4f},"
         "\"redundant_flushes\":{},\"redundant_fences\":{},\"redundant\":[{}],\"violations\":[{}]}}",
         quoted(checked.name), checked.passed(), e.complete, checked.depth_complete, e.states,
-        e.images, e.merged, e.failures, e.events, checked.schedules, e.seconds,
+        e.images, e.merged, e.failures, e.events, e.closes, checked.schedules, e.seconds,
         checked.redundant_flushes.size(), checked.redundant_fences.size(), redundant, violations);
 }
 

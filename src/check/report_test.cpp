@@ -323,6 +323,43 @@ struct number_again : one_fault {
     unsigned after;
 };
 
+/// The sum in 'last' is found again after every failure, and nothing makes it durable but that, if it does.
+struct found_again : one_fault {
+    found_again(bool when_wrong_only, bool goes_on)
+        : wrong_only(when_wrong_only), after(goes_on ? 1 : 0) {}
+    void change(hf::pool& p, record& r) override {
+        r.value = 7;
+        keep(p, r.value);
+        r.last = 8, guilty_line = __LINE__;
+    }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned thread, unsigned i) override {
+        if (i == 0) one_fault::run(p, thread, i);
+        else keep(p, p.root<record>()->last);
+    }
+    void recover(hf::pool& p) override {
+        auto& r = *p.root<record>();
+        if (r.value == 0) return;
+        // By the caches of a dead process it may be right already.
+        if (!wrong_only || r.last != r.value + 1) r.last = r.value + 1, keep(p, r.last);
+        keep(p, r.value);
+    }
+    unsigned operations_after() const override { return after; }
+    void run_after(hf::pool& p, unsigned) override {
+        auto& r = *p.root<record>();
+        r.value = 20;
+        keep(p, r.value);
+        r.last = 21;
+    }
+    void describe(hf::pool& p, state& s) override {
+        const auto* r = p.root<record>();
+        s.add(r->value);
+        s.expect(r->value == 0 || r->last == r->value + 1, "the sum is there");
+    }
+    bool wrong_only;
+    unsigned after;
+};
+
 /// Shows text that may be lost while the word that says it is there is not.
 struct text_in_pool final : one_fault {
     void change(hf::pool& p, record& r) override {
@@ -382,6 +419,7 @@ struct reported {
 reported report_of(program& given) {
     guilty_line = 0;
     check_options options;
+    options.closes = true;
     reported out{check_for_report("it", given, options), {}, {}};
     out.text = for_people(out.checked, recorder::last(), "holdfast crash it");
     out.json = for_programs(out.checked, recorder::last());
@@ -491,6 +529,25 @@ TEST(Report, WhatGoesOnAfterARecoveryIsFailedToo) {
     ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
     EXPECT_EQ(r.checked.found.violations[0].at.size(), 2U) << r.text;
     expect_same_replay(goes_on, r);
+}
+
+TEST(Report, WhatACloseVouchedForMustSurviveIt) {
+    found_again right(false, false), trusts_caches(true, false), works_on(false, true);
+    EXPECT_TRUE(report_of(right).checked.passed()) << report_of(right).text;
+    EXPECT_GT(report_of(right).checked.found.closes, 0U);
+    for (auto* given : {&trusts_caches, &works_on}) {
+        const reported r = report_of(*given);
+        ASSERT_EQ(r.checked.found.violations.size(), 1U) << r.text;
+        EXPECT_NE(r.checked.found.violations[0].at.back().close, hf::check::closing::never)
+            << r.text;
+        EXPECT_NE(r.text.find("closed, and power failed"), std::string::npos) << r.text;
+        expect_same_replay(*given, r);
+        const check_options open; // closes nothing
+        const checked_program without = check("it", *given, open);
+        EXPECT_TRUE(without.passed()) << for_people(without, recorder::last(), "");
+        EXPECT_EQ(without.found.closes, 0U);
+    }
+    expect_guilty(trusts_caches, "flush its line where it is stored");
 }
 
 TEST(Report, TextInThePoolIsReadAsItMayBeLeft) {
@@ -634,8 +691,9 @@ TEST(Report, RedundantFlushesAndFencesAreToldWithTheirLines) {
 }
 
 TEST(Report, ReplaysAreReadAsTheyAreWritten) {
-    for (const char* text : {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:", "0.8:1", "7.2:/3.1:0",
-                             "k17:0/5:1", "0,12@k7.1:", "0.1,12.2,40@17:0"}) {
+    for (const char* text :
+         {"17:0,2/5:1", "3:", "0,12,40@17:0", "1@2:0/3:", "0.8:1", "7.2:/3.1:0", "k17:0/5:1",
+          "0,12@k7.1:", "0.1,12.2,40@17:0", "k17:0/c120:", "3:/m9:0", "3:/s9:"}) {
         const replay_asked asked = parse_replay(text);
         ASSERT_FALSE(asked.failures.empty()) << text;
         checked_program c;
@@ -644,8 +702,8 @@ TEST(Report, ReplaysAreReadAsTheyAreWritten) {
         v.at = asked.failures;
         EXPECT_EQ(replay_text(c, v), text);
     }
-    for (const char* wrong :
-         {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,", "17.:0", "17.x:0", "k:0", "3:/k5:"})
+    for (const char* wrong : {"", "x", "17", "17:a", "1,2:0", "@17:0", "17:0,", "17.:0", "17.x:0",
+                              "k:0", "3:/k5:", "c3:", "3:/c:"})
         EXPECT_TRUE(parse_replay(wrong).failures.empty()) << wrong;
 }
 

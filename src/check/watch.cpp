@@ -4,6 +4,7 @@
 #include <check/watch.hpp>
 #include <mod/announced.hpp>
 #include <pool/believed.hpp>
+#include <pool/os_file.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/abi/trace_abi.h>
@@ -71,6 +72,7 @@ void on_event(const hf::trace::event& what, const void* address, std::size_t byt
     // A store is only announced: trace mode reports it when it is made.
     if (what == hf::trace::nt_store) watching->nt_store(in.offset, in.bytes);
     else if (what == hf::trace::flush) watching->flush(in.offset, in.bytes);
+    else if (what == image_written) watching->flush_now(in.offset, in.bytes);
     else if (what == believed::checked) watching->checked(in.offset, in.bytes, false);
     else if (what == believed::checked_on) watching->checked(in.offset, in.bytes, true);
     else if (what == mod::announced::fresh) watching->fresh(in.offset, in.bytes);

@@ -382,6 +382,7 @@ status os_file::write_at(std::uint64_t offset, const void* from, std::size_t cou
         const std::uint64_t end = offset + count;
         if (end > image_->capacity_bytes) return system_error("write", ENOSPC);
         std::memcpy(image_->base + offset, from, count);
+        trace::announce(image_written, image_->base + offset, count);
         image_->size_bytes = std::max(image_->size_bytes, end);
         return {};
     }

@@ -6,6 +6,7 @@
 #pragma once
 
 #include <base/assert.hpp>
+#include <trace/trace.hpp>
 
 #include <holdfast/result.hpp>
 
@@ -24,7 +25,11 @@ struct memory_image {
     std::uint64_t size_bytes;     // of the "file"
     std::uint64_t capacity_bytes; // of the memory; beyond it the "disk" is full
     bool power_failed = true;     // false: a process that had it open was only killed
+    bool sealed = false; // there is room for a seal behind the largest pool, and it is written
 };
+
+/// A range of an image was written as to a file, and synced at once: the system calls are not failed.
+inline constexpr trace::event image_written{"image_written"};
 
 /// Which file this is: copies differ. Kept by renaming, by a restart of the machine, and by
 /// snapshots of a whole file system.
@@ -71,6 +76,7 @@ public:
     /// Requires, as what follows: in_memory().
     std::uint64_t capacity_bytes() const noexcept { return image().capacity_bytes; }
     bool power_failed() const noexcept { return image().power_failed; }
+    bool sealed() const noexcept { return image().sealed; }
     std::byte* image_base() const noexcept { return image().base; }
     bool on_tmpfs() const noexcept { return on_tmpfs_; }
     result<std::uint64_t> size_bytes() const;

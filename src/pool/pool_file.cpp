@@ -427,7 +427,7 @@ root_words* pool_file::roots() const noexcept {
 }
 
 const os_file* pool_file::file_to_seal() const noexcept {
-    const bool wanted = seal_ && !file_.in_memory(); // an image of the crash checker has no room
+    const bool wanted = seal_ && (!file_.in_memory() || file_.sealed());
     return wanted && !growth_in_doubt_ && marked_open_ && process_ == ::getpid() ? &file_ : nullptr;
 }
 
