@@ -128,6 +128,19 @@ void install_latency(const run_options& options) {
     persist::set_latency_model(*model);
 }
 
+nlohmann::ordered_json speed_of(const run_options& options, const measured& result,
+                                const map_facts& facts) {
+    nlohmann::ordered_json out;
+    out["name"] = options.name;
+    out["engine"] = options.engine;
+    out["mode"] = options.mode;
+    out["threads"] = options.threads;
+    out["ops"] = options.ops;
+    out["ops_per_second"] = static_cast<double>(options.ops) / result.seconds;
+    add_counts(out, result, options.ops, facts);
+    return out;
+}
+
 void add_machine(nlohmann::ordered_json& out, const run_options& options, const map_facts& facts) {
     out["durability"] = facts.durability.empty() ? nlohmann::ordered_json(nullptr)
                                                  : nlohmann::ordered_json(facts.durability);
@@ -170,15 +183,8 @@ nlohmann::ordered_json run(const run_options& options) {
     const measured result = measure(*map, todo, sized.value_bytes, options.batch);
     const map_facts facts = map->facts();
 
-    nlohmann::ordered_json out;
-    out["name"] = options.name;
-    out["engine"] = options.engine;
-    out["mode"] = options.mode;
-    out["threads"] = options.threads;
-    out["ops"] = options.ops;
+    nlohmann::ordered_json out = speed_of(options, result, facts);
     out["batch"] = options.batch;
-    out["ops_per_second"] = static_cast<double>(options.ops) / result.seconds;
-    add_counts(out, result, options.ops, facts);
     out["structure"] = name_of(sized.which);
     out["records"] = planned.records;
     out["distribution"] = planned.records == 0 ? nlohmann::ordered_json(nullptr)

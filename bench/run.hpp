@@ -16,6 +16,8 @@ namespace hf::bench {
 /// The mixes' loading as a benchmark: fills the structure that it is told.
 constexpr std::string_view ycsb_load = "ycsb-load";
 
+struct measured;
+
 struct run_options {
     std::string name = "hashmap"; // a structure or a sequence, or ycsb-load, ycsb-a …
     std::string engine = "clobber";
@@ -45,6 +47,10 @@ nlohmann::ordered_json run(const run_options& options);
 
 /// Sets the latency model that the options ask for.
 void install_latency(const run_options& options);
+
+/// What ran, how fast it was and what it counted: the beginning of every run's object.
+nlohmann::ordered_json speed_of(const run_options& options, const measured& result,
+                                const map_facts& facts);
 
 /// Where, on what and with which durability it ran: the end of every run's object.
 void add_machine(nlohmann::ordered_json& out, const run_options& options, const map_facts& facts);

@@ -71,14 +71,7 @@ nlohmann::ordered_json run_sequence(const run_options& options, sequence which) 
     });
     const map_facts facts = on->facts();
 
-    nlohmann::ordered_json out;
-    out["name"] = options.name;
-    out["engine"] = options.engine;
-    out["mode"] = options.mode;
-    out["threads"] = options.threads;
-    out["ops"] = options.ops;
-    out["ops_per_second"] = static_cast<double>(options.ops) / result.seconds;
-    add_counts(out, result, options.ops, facts);
+    nlohmann::ordered_json out = speed_of(options, result, facts);
     out["structure"] = options.name;
     out["records"] = options.records;
     out["value_bytes"] = sizeof(std::uint64_t);

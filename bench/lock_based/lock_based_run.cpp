@@ -67,14 +67,7 @@ nlohmann::ordered_json run_lock_based(const run_options& options, lock_based whi
     if (!on->check()) give_up(options.name + " is not whole");
     const map_facts facts = on->facts();
 
-    nlohmann::ordered_json out;
-    out["name"] = options.name;
-    out["engine"] = options.engine;
-    out["mode"] = options.mode;
-    out["threads"] = options.threads;
-    out["ops"] = options.ops;
-    out["ops_per_second"] = static_cast<double>(options.ops) / result.seconds;
-    add_counts(out, result, options.ops, facts);
+    nlohmann::ordered_json out = speed_of(options, result, facts);
     out["structure"] = options.name;
     out["records"] = options.records;
     out["value_bytes"] = sized.file.value_bytes;
