@@ -71,6 +71,7 @@ void run(lines& to, hf::mode mode, std::string_view name) {
     measure(to, name, "priority-out", [&](word, word) { r->list.remove_min(&key, &value); });
     measure(to, name, "map-in", [&](word k, word i) { r->map.insert(k, i); });
     measure(to, name, "map-assign", [&](word k, word i) { r->map.insert(k, i + 1); });
+    measure(to, name, "map-replace", [&](word k, word i) { r->map.replace(k, i + 2); });
     measure(to, name, "map-out", [&](word k, word) { r->map.erase(k); });
     measure(to, name, "vector-in", [&](word k, word) { r->vector.push_back(k); });
     measure(to, name, "vector-set", [&](word k, word i) { r->vector.set(i, k + 1); });
