@@ -178,7 +178,8 @@ std::string_view model::change_number(const request& r, std::string& number) {
     entry* const old = live(r.key);
     if (old == nullptr) return reply::not_found;
     std::uint64_t is = 0;
-    if (!parse_number(old->value, is)) return reply::not_a_number;
+    if (!may_be_number(old->value.size()) || !parse_number(old->value, is))
+        return reply::not_a_number; // memcached takes a number that more than twenty bytes hold
     if (r.what == verb::incr) is += r.delta;
     else is = is < r.delta ? 0 : is - r.delta;
     number = std::to_string(is);
