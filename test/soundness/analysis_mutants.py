@@ -75,7 +75,7 @@ class Judge:
         link = checked(["ninja", "-C", self.build, "-t", "commands", "-s", "lib/libholdfast-plugin.so"]).splitlines()[-1]
         self.link = re.sub(r"^.*?&& | && :$", "", link)
         self.cache = ["ccache"] if shutil.which("ccache") and "ccache" not in self.link else []
-        self.plain = [options.clang, "-std=c++20", f"-I{ROOT}/include", f"-I{ORACLE}"]
+        self.plain = [options.clang, "-std=c++20", "-DCOPIES_WITHIN_POOL", f"-I{ROOT}/include", f"-I{ORACLE}"]
         self.true_oracles, self.unoptimised = {}, {}
 
     def compile(self, file, edits, directory):
