@@ -15,6 +15,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 
 namespace hf::bench {
 namespace {
@@ -46,6 +47,16 @@ std::map<std::string, structure> structures_by_name() {
     std::map<std::string, structure> names;
     for (const structure each : all_structures()) names.emplace(name_of(each), each);
     return names;
+}
+
+void add_structure(CLI::App& to, structure& which) {
+    std::set<std::string> names;
+    for (const structure each : all_structures()) names.emplace(name_of(each));
+    // A transformer of names to values would tell of the values, too, as characters.
+    to.add_option_function<std::string>(
+          "--structure", [&which](const auto& name) { which = structures_by_name().at(name); },
+          "which of our structures")
+        ->check(CLI::IsMember(names));
 }
 
 void add_value_bytes(CLI::App& to, run_options& options) {
@@ -111,8 +122,7 @@ void add_named_options(CLI::App& to, run_options& options) {
     if (own != names.end() || measures_container(options)) return;
     const auto mix = ycsb_mix(options.name);
     if (mix && mix->scan != 0) options.map.which = structure::bptree;
-    to.add_option("--structure", options.map.which, "hashmap, bptree, skiplist, rbtree, avl or map")
-        ->transform(CLI::CheckedTransformer(names));
+    add_structure(to, options.map.which);
     if (!mix) return;
     add_records(to, options);
     to.add_option("--distribution", options.distribution, "which records: zipfian or uniform")
@@ -212,8 +222,7 @@ void add_restart(CLI::App& to, char** arguments) {
     command->add_option("--mode", options->mode)
         ->check(CLI::IsMember({"process", "pmem"}))
         ->capture_default_str();
-    command->add_option("--structure", options->which)
-        ->transform(CLI::CheckedTransformer(structures_by_name()));
+    add_structure(*command, options->which);
     command
         ->add_option("--items", *items, "items before the first kill; may be given several times")
         ->capture_default_str();
