@@ -57,6 +57,16 @@ if(HOLDFAST_COMPILER AND HOLDFAST_PROGRAMS) # the server's engines are programs 
   if(TARGET holdfast-classify) # beside the compiler, whose libraries it has
     install(TARGETS holdfast-classify RUNTIME DESTINATION bin COMPONENT compiler)
   endif()
+  set(documented holdfast:tools holdfast-kv:server)
+  if(TARGET holdfast-classify)
+    list(APPEND documented holdfast-classify:compiler)
+  endif()
+  foreach(command IN LISTS documented)
+    string(REGEX MATCH "(.*):(.*)" matched ${command})
+    install(FILES ${PROJECT_BINARY_DIR}/manual/man/${CMAKE_MATCH_1}.1 DESTINATION share/man/man1 COMPONENT ${CMAKE_MATCH_2})
+    install(FILES ${PROJECT_BINARY_DIR}/manual/completions/${CMAKE_MATCH_1} DESTINATION share/bash-completion/completions
+      COMPONENT ${CMAKE_MATCH_2})
+  endforeach()
   # Of the packages alone: places outside of the prefix.
   install(FILES packaging/holdfast-kv.service DESTINATION lib/systemd/system COMPONENT server EXCLUDE_FROM_ALL)
   install(FILES docs/guide/kv.md DESTINATION share/doc/holdfast-kv COMPONENT server EXCLUDE_FROM_ALL)
