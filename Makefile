@@ -29,7 +29,7 @@ REPORT  ?=
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness stepping fuzz bench slpmt packages format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt packages format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -76,6 +76,12 @@ soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED 
 	    $(if $(BUILDS),--builds $(BUILDS))
 	@$(if $(BUILDS),:,nice $(PYTHON) test/soundness/resumption.py --plugin build/release/lib/libholdfast-plugin.so --growth \
 	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS))
+
+mutants: build ## every broken twin of the runtime and of the analysis: half an hour ('make test' tries every fourth)
+	@scripts/with-tmpfs $(PYTHON) test/mutants/mutants.py --source . --build build/release \
+	    --work build/release/test/mutants/work --json build/release/test/mutants/mutants.json --jobs $(JOBS)
+	@scripts/with-tmpfs $(PYTHON) test/soundness/analysis_mutants.py --build build/release \
+	    --work build/release/test/soundness/mutants --jobs $(JOBS)
 
 stepping: install ## PROGRAMS=5000 random functions killed at every instruction, from SEED
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON) -DHOLDFAST_STEPPED_PROGRAMS=$(PROGRAMS) \

@@ -7,14 +7,22 @@ and what was found, and writes the same as JSON. Exit status 1 if anything faile
 """
 import argparse
 import concurrent.futures
+import itertools
 import json
+import math
 import os
 import pathlib
 import subprocess
 import sys
 import time
 
-PROGRAMS = "crash_clobber,crash_undo,crash_ordered_clobber,crash_ordered_undo,crash_trees_clobber,crash_trees_undo,crash_redo,crash_ordered_redo,crash_trees_redo,crash_plain_redo,crash_selective,crash_ordered_selective,crash_trees_selective,crash_kernels,crash_sections,crash_migration,crash_mod_store,crash_mod_structures"
+ENGINES = ("clobber", "undo", "redo", "selective")
+PROGRAMS = ",".join([
+    *(f"crash_{part}{engine}" for part in ("", "ordered_", "trees_") for engine in ENGINES),
+    *(f"crash_{part}_{engine}" for part in ("plain", "containers") for engine in ENGINES[:3]),
+    *(f"crash_{part}_{engine}" for part in ("compiled", "locked") for engine in ("justdo", "ido")),
+    "crash_locked_undo", "crash_plain_justdo", "crash_kernels", "crash_sections", "crash_migration", "crash_justdo",
+    "crash_routines", "crash_mod_store", "crash_mod_structures", "crash_simpo"])
 # Of programs with several threads: failures in a row, preemptions of a schedule. One that locks is
 # explored with each pair.
 TWO_THREADS = "1:2,2:1"
@@ -31,28 +39,18 @@ def run_json(command, timeout=None):
         return None
 
 
-# Logs of hundreds of records, or as many lines: a second failure in a row would take hours.
-ONE_FAILURE = ("section/long log", "section/brim", "kernels/hashtable resized")
-# Millions of states with each pair: one failure and one preemption, but with --long.
-HUGE = ("bptree/two threads",)
-# With --brief, one failure in a row, or no preemption: they were half of all the time.
-LONG = HUGE + ("bptree/split inner", "bptree/split root", "mod/queue/wide/adr", "mod/map/strings/adr",
-               "mod/map/words/adr on return", "mod/set/strings/adr on return", "redo/many stores",
-               "redo/no room for log", "left/replaced", "left/killed", "left/locked", "left/to others",
-               "left/handed over", "left/thread ended")
+# A second failure in a row, and threads that are preempted, multiply the states: only programs with at most so many
+# without have them. Of 'make test', and of 'make crash-report'; with --long all have them.
+STATES_BRIEF, STATES = 1_000, 20_000
 
 
 def budgets(program, options):
     """(depth, preemptions) of each run of a program."""
-    brief = options.brief and program["name"].startswith(LONG)
     if program["threads"] > 2:  # with preemptions, who goes on is not tried in every way: never complete
         return [(options.depth, 0)]
     if program["threads"] > 1:
-        pairs = [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
-        if brief:
-            return [(depth, 0) for depth, _ in pairs]
-        return [(1, 1)] if program["name"].startswith(HUGE) and not options.long else pairs
-    return [(1 if brief or program["name"].startswith(ONE_FAILURE) else options.depth, 0)]
+        return [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
+    return [(options.depth, 0)]
 
 
 def explore(binary, program, depth, preemptions, options):
@@ -63,6 +61,16 @@ def explore(binary, program, depth, preemptions, options):
                  "violations": [{"what": "the program died"}]}
     found.update(depth=depth, preemptions=preemptions, threads=program["threads"])
     return found
+
+
+def explore_program(binary, program, options):
+    """Its runs: as the options say, or one failure alone where that has many states."""
+    alone = explore(binary, program, 1, 0, options)
+    wanted = [budget for budget in budgets(program, options) if budget != (1, 0)]
+    fits = alone["passed"] and alone["complete"] and alone["states"] <= options.states
+    if not wanted or not fits:
+        return [alone]
+    return [explore(binary, program, depth, preemptions, options) for depth, preemptions in wanted]
 
 
 def text_of(run):
@@ -87,11 +95,10 @@ def explore_all(options):
         for name in options.programs.split(","):
             binary = options.build / "bin" / name
             for program in listed(binary):
-                for depth, preemptions in budgets(program, options):
-                    runs.append(pool.submit(explore, binary, program, depth, preemptions, options))
-        for run in runs:
-            print(text_of(run.result()), flush=True)
-    return [run.result() for run in runs]
+                runs.append(pool.submit(explore_program, binary, program, options))
+        for run in itertools.chain.from_iterable(each.result() for each in runs):
+            print(text_of(run), flush=True)
+    return [run for each in runs for run in each.result()]
 
 
 def run_litmus(options):
@@ -112,7 +119,8 @@ def run_mutants(options):
     account = options.json.with_suffix(".mutants.json")
     account.unlink(missing_ok=True)
     subprocess.run([sys.executable, str(script), "--source", str(root), "--build", str(options.build),
-                    "--work", str(options.build / "mutants"), "--json", str(account)], check=False)
+                    "--work", str(options.build / "mutants"), "--json", str(account),
+                    "--one-in", "1" if options.long else "4"], check=False)
     return json.loads(account.read_text()) if account.exists() else {"mutants": 0, "rejected": 0, "false_alarms": 1}
 
 
@@ -161,14 +169,17 @@ def options_given():
     parser.add_argument("--two-threads", default=TWO_THREADS,
                         help="DEPTH:PREEMPTIONS, … of programs with two threads; default %(default)s")
     parser.add_argument("--first", default="any", help="failure of two in a row: any, power, kill; default %(default)s")
-    parser.add_argument("--brief", action="store_true", help="less of the few programs that take longest")
-    parser.add_argument("--long", action="store_true", help="all of the few that take minutes to hours")
+    parser.add_argument("--brief", dest="states", action="store_const", const=STATES_BRIEF, default=STATES,
+                        help="a second failure in a row for small programs alone")
+    parser.add_argument("--long", action="store_true", help="for all, of which some take hours; and every mutant")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs side by side; default %(default)s")
     parser.add_argument("--seconds", type=float, default=3600, help="of each run; then it is not complete")
     parser.add_argument("--no-litmus", action="store_true")
     parser.add_argument("--no-mutants", action="store_true", help="they take long to build")
     options = parser.parse_args()
     options.json = options.json or options.build / "crash-report.json"
+    if options.long:
+        options.states = math.inf
     return options
 
 

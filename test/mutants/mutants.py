@@ -274,6 +274,11 @@ def read_mutants(file, source):
     return mutants
 
 
+def one_in(share, mutants):
+    """So many fewer, in the order of their executables, so that each that has as many keeps some."""
+    return sorted(mutants, key=lambda m: m["program"][0])[::share]
+
+
 def unchanged(mutants):
     """A twin of the true code for each file and program of the mutants, built as they are."""
     twins = {(m["file"], *m["program"]): dict(m, name=f"{m['file']}, unchanged, in {m['program']}",
@@ -326,6 +331,7 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="part of the name")
     parser.add_argument("--kinds", nargs="*", default=KINDS)
+    parser.add_argument("--one-in", type=int, default=1, help="every so manieth alone, of each program's")
     parser.add_argument("--unchanged", action="store_true",
                         help="the true code, built as mutants are: none may be rejected")
     parser.add_argument("--json", type=pathlib.Path, help="where the account goes")
@@ -335,7 +341,7 @@ def main():
 
     everything = read_mutants(arguments.mutants, arguments.source)
     chosen = [m for m in everything if arguments.only in m["name"] and m["kind"] in arguments.kinds]
-    mutants = [m for m in chosen if "equivalent" not in m]
+    mutants = one_in(arguments.one_in, [m for m in chosen if "equivalent" not in m])
     if not mutants:
         sys.exit("no mutant is chosen")
     if arguments.unchanged:
@@ -369,7 +375,7 @@ def main():
                            for m in chosen if "equivalent" in m],
             "results": [{k: r[k] for k in ("name", "kind", "file", "program", "rejected", "seconds",
                                            "build_seconds", "said")} for r in results]}, indent=1))
-    print(f"kinds: {len(kinds)} equivalent: {len(chosen) - len(mutants)} "
+    print(f"kinds: {len(kinds)} equivalent: {sum('equivalent' in m for m in chosen)} "
           f"wall_seconds={time.monotonic() - start:.0f}")
     print(f"mutants: {len(results)} rejected: {rejected} median_seconds={median:.2f} "
           f"worst_seconds={worst:.2f}")

@@ -224,6 +224,7 @@ def parse():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--all", action="store_true", help="let functions and programs judge every mutant")
     parser.add_argument("--only", help="mutants whose name contains this")
+    parser.add_argument("--one-in", type=int, default=1, help="every so manieth alone, of each file's")
     parser.add_argument("--json", type=pathlib.Path)
     return parser.parse_args()
 
@@ -232,6 +233,7 @@ def main():
     options, begin = parse(), time.monotonic()
     mutants = [m for m in json.loads((HERE / "analysis_mutants.json").read_text())
                if not options.only or options.only in m["name"]]
+    mutants = sorted(mutants, key=lambda m: m["file"])[::options.one_in]
     judge = Judge(options)
     engines = sorted({m.get("engine", "clobber") for m in mutants if "lit" not in m})
     judge.parse(engines)
