@@ -3,6 +3,7 @@
 
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
+#include <log/lane.hpp>
 #include <verify/read_file.hpp>
 
 #include <holdfast/pool.hpp>
@@ -90,7 +91,8 @@ rates between(const sample& a, const sample& b) {
     std::uint64_t sections = 0;
     for (std::size_t lane = 0; lane < a.committed.size(); ++lane) {
         if (b.committed[lane] <= a.committed[lane]) continue;
-        sections += b.committed[lane] - a.committed[lane];
+        // The first section of a lane is beyond the gap that every open leaves.
+        sections += (b.committed[lane] - a.committed[lane]) % epoch_gap;
         ++out.lanes;
     }
     out.sections_per_second =

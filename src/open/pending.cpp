@@ -14,10 +14,8 @@
 namespace hf {
 namespace {
 
-// An open starts its lanes' epochs this far above what it finds. More sections than that cannot
-// have been begun without one of their marks becoming durable.
-constexpr std::uint64_t epoch_gap = std::uint64_t{1} << 32;
 constexpr std::uint64_t epoch_max = ~std::uint64_t{0} - 2 * epoch_gap;
+
 /// Why a lane keeps the pool shut; ok where nothing does, or where salvage was asked for.
 status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_section* pending,
                   std::uint64_t newest, const lane_damage& damage) {
