@@ -29,7 +29,7 @@ REPORT  ?=
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt packages format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt packages site format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -114,6 +114,9 @@ packages: install ## Debian packages in build/packages: libholdfast-dev, holdfas
 	@cmake --preset packages $(SLIM) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset packages -j $(JOBS)
 	@cd build/packages && rm -f *.deb && cpack
+
+site: ## the documentation as pages for a browser, links checked: build/site, by Debian's mkdocs
+	@$(PYTHON) -B scripts/site.py --out build/site
 
 demo: ## kill a server under load, over and over, and count what is lost
 	@echo "demo 1/4: the packages that it needs (the first part of packages.txt), those that are missing"
