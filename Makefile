@@ -25,11 +25,13 @@ ONLY    ?=
 SLPMT_SEED ?= 1
 # Further options of 'make crash-report' (scripts/crash_report.py --help).
 REPORT  ?=
+# The compiler of 'make gcc'.
+GCC     ?= g++-12
 # The system's Python, which the Debian packages of the clients belong to.
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt packages site format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt packages site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -117,6 +119,12 @@ packages: install ## Debian packages in build/packages: libholdfast-dev, holdfas
 
 site: ## the documentation as pages for a browser, links checked: build/site, by Debian's mkdocs
 	@$(PYTHON) -B scripts/site.py --out build/site
+
+gcc: install ## the core with GCC, without the plugin, and all of its tests, in build/gcc
+	@cmake -S . -B build/gcc -G Ninja -DHOLDFAST_COMPILER=OFF -DCMAKE_CXX_COMPILER=$(GCC) -DCMAKE_C_COMPILER=gcc \
+	    -DCMAKE_BUILD_TYPE=Debug
+	@cmake --build build/gcc -j $(JOBS)
+	@scripts/with-tmpfs ctest --test-dir build/gcc --output-on-failure -j $(JOBS)
 
 demo: ## kill a server under load, over and over, and count what is lost
 	@echo "demo 1/4: the packages that it needs (the first part of packages.txt), those that are missing"
