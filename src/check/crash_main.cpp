@@ -46,8 +46,9 @@ void add_options(CLI::App& app, asked& a) {
     app.add_option("--first", o.explore.first, "of several failures in a row: any, power, kill")
         ->transform(CLI::Transformer(first_names))
         ->type_name("FAILURE");
-    app.add_flag("--close", o.closes,
-                 "close recovered pools as well, and let the power fail after that");
+    o.closes = true;
+    app.add_flag("!--no-close", o.closes,
+                 "do not close recovered pools as well, and let the power fail after that");
     app.add_option("--close-one-in", o.close_one_in,
                    "of the recoveries from the most failures in a row, close one in so many")
         ->check(CLI::Range(1, 1'000'000))
@@ -68,7 +69,7 @@ std::string replay_command(const char* self, const std::string& name, const prog
     if (o.explore.every_combination) out += " --every-combination";
     for (const auto& [name, first] : first_names)
         if (first == o.explore.first && first != failure::any) out += " --first " + name;
-    if (o.closes) out += " --close";
+    if (!o.closes) out += " --no-close";
     if (given.threads() > 1) out += fmt::format(" --preemptions {}", o.preemptions);
     if (o.schedules_random > 0)
         out += fmt::format(" --schedules {} --seed {}", o.schedules_random, o.seed);

@@ -120,7 +120,8 @@ bool checking::reference_run(const operation_order& order) {
     const bool right = v.recovered && reference_after(*p, v.state);
     if (right && !changed_by_looks_) {
         const verdict first = judge::look(*p, given_, {}), second = judge::look(*p, given_, {});
-        changed_by_looks_ = first.state != second.state;
+        // What no look may find is a change, too: of what is wrong no state is known.
+        changed_by_looks_ = !first.recovered || !second.recovered || first.state != second.state;
     }
     pool::impl::abandon(std::move(*p));
     if (!right) {

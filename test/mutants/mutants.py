@@ -8,8 +8,8 @@ an error, so that the list cannot rot. Works beside a finished build: the change
 that is searched first, the objects of the library and of the crash program that depend on it are
 compiled again by the build's own commands, and linked with all others as they are. Then the named
 program must find a violation. The checker itself is never changed, and the true code comes first: on it
-the same programs must find nothing. A mutant may name an option ('without') for the step of the checker that it is
-there for: without that it must survive.
+the same programs must find nothing. A mutant may name the option ('without') that leaves out the step of the checker that
+it is there for: with that it must survive.
 """
 import argparse
 import collections
@@ -296,10 +296,9 @@ def try_mutant(workshop, mutant):
     build_seconds = time.monotonic() - start
     status, seconds, said = check(binary, mutant["program"][1:], MUTANT_SECONDS_MAX)
     if status == 1 and "without" in mutant:
-        rest = [each for each in mutant["program"][1:] if each != mutant["without"]]
-        alone, _, text = check(binary, rest, MUTANT_SECONDS_MAX)
+        alone, _, text = check(binary, [*mutant["program"][1:], mutant["without"]], MUTANT_SECONDS_MAX)
         if alone != 0:
-            status, said = None, f"is rejected, or no verdict in time, without {mutant['without']}, too: {text}"
+            status, said = None, f"is rejected, or no verdict in time, with {mutant['without']}, too: {text}"
     binary.unlink()
     return dict(mutant, status=status, rejected=status == 1, build_seconds=build_seconds, seconds=seconds,
                 said=said)
