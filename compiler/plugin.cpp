@@ -98,12 +98,7 @@ SectionOptions holdfast::commandLineOptions() {
 
 namespace {
 
-/// OptimizerLast also runs in the compile step of link-time optimisation. Clang
-/// marks such modules before their pipeline runs.
-bool isForLinkTimeOptimisation(const Module &M) {
-  return M.getModuleFlag("EnableSplitLTOUnit");
-}
-
+/// OptimizerLast also runs in the compile step of link-time optimisation.
 struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
     static constexpr StringLiteral Deferred = "holdfast.deferred_to_link";
