@@ -11,6 +11,7 @@
 // not inlined yet and the analysis sees accesses that the machine will not
 // make.
 #include "transform/Instrument.h"
+#include "transform/KeepBodies.h"
 #include "transform/LazyMembers.h"
 #include "transform/MarkFunctions.h"
 #include "transform/RelocateAccesses.h"
@@ -98,15 +99,21 @@ SectionOptions holdfast::commandLineOptions() {
 
 namespace {
 
-/// OptimizerLast also runs in the compile step of link-time optimisation. Clang
-/// marks such modules before their pipeline runs.
-bool isForLinkTimeOptimisation(const Module &M) {
-  return M.getModuleFlag("EnableSplitLTOUnit");
-}
+/// In a module that was instrumented no further than for its link.
+constexpr StringLiteral Deferred = "holdfast.deferred_to_link";
 
+/// Nothing but a thin link simplifies such a module again.
+struct AtThinLinkPass : PassInfoMixin<AtThinLinkPass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
+    return M.getNamedMetadata(Deferred) ? KeepBodiesPass().run(M, MAM)
+                                        : PreservedAnalyses::all();
+  }
+  static bool isRequired() { return true; }
+};
+
+/// OptimizerLast also runs in the compile step of link-time optimisation.
 struct InstrumentOrDeferPass : PassInfoMixin<InstrumentOrDeferPass> {
   PreservedAnalyses run(Module &M, ModuleAnalysisManager &MAM) {
-    static constexpr StringLiteral Deferred = "holdfast.deferred_to_link";
     if (isForLinkTimeOptimisation(M) && !M.getNamedMetadata(Deferred)) {
       M.getOrInsertNamedMetadata(Deferred);
       return DeferToLinkPass().run(M, MAM);
@@ -167,6 +174,10 @@ void registerPasses(PassBuilder &Builder) {
         Passes.addPass(MarkFunctionsPass(commandLineOptions()));
         if (Trace)
           Passes.addPass(KeepUntracedApartPass());
+      });
+  Builder.registerPipelineEarlySimplificationEPCallback(
+      [](ModulePassManager &Passes, OptimizationLevel) {
+        Passes.addPass(AtThinLinkPass());
       });
   Builder.registerOptimizerLastEPCallback(
       [](ModulePassManager &Passes, OptimizationLevel) {

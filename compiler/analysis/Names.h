@@ -9,6 +9,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/IR/Function.h"
+#include "llvm/IR/Module.h"
 
 namespace holdfast {
 
@@ -85,6 +86,12 @@ SectionOptions commandLineOptions();
 
 inline bool isTxfunc(const llvm::Function &F) {
   return F.hasFnAttribute(TxfuncAttr);
+}
+
+/// Whether the module is compiled or linked so. Clang marks such modules before
+/// their pipeline runs.
+inline bool isForLinkTimeOptimisation(const llvm::Module &M) {
+  return M.getModuleFlag("EnableSplitLTOUnit");
 }
 
 } // namespace holdfast

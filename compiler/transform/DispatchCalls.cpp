@@ -56,9 +56,12 @@ static bool tellsAddress(const Value &V) {
 
 SmallVector<Function *, 8> findCallees(Module &M) {
   SmallVector<Function *, 8> Found;
+  // There inline functions of which the link keeps this body become local ones, and
+  // stay in their groups, of which it discards none any more.
+  const bool Links = isForLinkTimeOptimisation(M);
   for (Function &F : M) {
     // A local symbol of a group that the linker discards cannot be named.
-    bool Nameable = !(F.hasComdat() && F.hasLocalLinkage());
+    bool Nameable = Links || !(F.hasComdat() && F.hasLocalLinkage());
     if (!F.isDeclaration() && !F.isInterposable() && Nameable &&
         !F.hasFnAttribute(Attribute::Naked) &&
         !F.hasFnAttribute(Attribute::PresplitCoroutine) && tellsAddress(F))

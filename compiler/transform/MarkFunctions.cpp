@@ -135,14 +135,40 @@ static void nameLambdas(ArrayRef<Function *> Marked) {
   }
 }
 
+/// Whether clang makes the function where it finds it, and not behind those that
+/// are asked for.
+static bool isMadeAtOnce(const Function &F) {
+  return !F.hasLocalLinkage() && !F.isDiscardableIfUnused();
+}
+
+/// Whether 'Caller' was made when clang did not know yet what is in 'Txfunc': it
+/// stands before it, which stands where it was first called; or is made sooner.
+static bool isMadeBefore(const Function &Caller, const Function &Txfunc) {
+  if (isMadeAtOnce(Caller) && !isMadeAtOnce(Txfunc))
+    return true;
+  for (const Function &F : *Txfunc.getParent())
+    if (&F == &Caller || &F == &Txfunc)
+      return &F == &Caller;
+  return false;
+}
+
 /// Clang finds of a function that calls nothing that it throws nothing, and that
-/// it is noexcept is not told apart from it. Calls in this file do tell.
+/// it is noexcept is not told apart from it. Calls in this file do tell; but the
+/// handlers around a call that follows the function in its file are gone already,
+/// and an exception would pass by them, and by the caller's destructors.
 static bool isCalledAsThrowing(const Function &Txfunc) {
-  return any_of(Txfunc.users(), [&](const User *By) {
+  bool Any = false;
+  for (const User *By : Txfunc.users()) {
     const auto *Call = dyn_cast<CallBase>(By);
-    return Call && Call->getCalledOperand() == &Txfunc &&
-           !Call->getAttributes().hasFnAttr(Attribute::NoUnwind);
-  });
+    if (!Call || Call->getCalledOperand() != &Txfunc)
+      continue;
+    if (!isa<InvokeInst>(Call) &&
+        (Call->getAttributes().hasFnAttr(Attribute::NoUnwind) ||
+         !isMadeBefore(*Call->getFunction(), Txfunc)))
+      return false;
+    Any = true;
+  }
+  return Any;
 }
 
 /// The section's end may throw where the source lets it, whatever the body does.

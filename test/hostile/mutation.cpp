@@ -448,6 +448,14 @@ void mutator::put_new_bytes(position& at) {
     std::vector<std::uint64_t> payload;
     for (std::uint64_t n = pick(5); n > 0; --n) {
         const std::uint64_t to = chance(70) ? one_of(map_->object_words) : interesting_offset();
+        if (chance(30)) { // a run, which may say that it is longer than it is
+            const std::uint64_t granules = pick(8);
+            payload.push_back(to / granule_bytes * granule_bytes << 16);
+            payload.push_back(chance(70) ? granules : interesting(granules));
+            for (std::uint64_t w = 0; w < 2 * granules; ++w)
+                payload.push_back(interesting_pointer());
+            continue;
+        }
         const std::uint64_t mask = chance(60) ? 0xffff : pick(65536);
         payload.push_back((chance(90) ? to / granule_bytes * granule_bytes : to) << 16 | mask);
         for (std::uint64_t half : {mask & 0xff, mask >> 8})

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Of an inline function that several modules have, a thin link keeps one body.
+// The others see theirs until the optimiser has made use of it, like those that
+// they import: sections are made behind that, and would find none.
+//
+// So what a section's body calls, and what that calls, is called in a copy that is
+// the module's own. One definition is as good as another, and only calls are
+// changed: whose address is asked for, has it where it had it.
+#include "transform/KeepBodies.h"
+#include "analysis/Names.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Transforms/Utils/Cloning.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+namespace {
+
+class Keeper {
+public:
+  /// Follows what 'F' calls.
+  void reach(Function &F) {
+    if (!F.isDeclaration() && Seen.insert(&F).second)
+      Left.push_back(&F);
+  }
+
+  bool run() {
+    while (!Left.empty())
+      for (Instruction &I : instructions(*Left.pop_back_val()))
+        if (auto *Call = dyn_cast<CallBase>(&I))
+          follow(*Call);
+    return !Copies.empty();
+  }
+
+private:
+  SmallPtrSet<Function *, 16> Seen;
+  SmallVector<Function *, 16> Left;
+  DenseMap<Function *, Function *> Copies;
+
+  void follow(CallBase &Call) {
+    Function *Callee = Call.getCalledFunction();
+    // A section's body is not in its txfunc (HideBodies.cpp).
+    if (!Callee || Callee->isDeclaration() || isTxfunc(*Callee))
+      return;
+    if (Callee->hasAvailableExternallyLinkage())
+      Call.setCalledFunction(Callee = copyOf(*Callee));
+    reach(*Callee);
+  }
+
+  Function *copyOf(Function &F) {
+    Function *&Copy = Copies[&F];
+    if (!Copy) {
+      ValueToValueMapTy Map;
+      Copy = CloneFunction(&F, Map);
+      Copy->setName(F.getName() + ".hf_kept");
+      Copy->setLinkage(GlobalValue::InternalLinkage);
+      Copy->setVisibility(GlobalValue::DefaultVisibility);
+      Copy->setDLLStorageClass(GlobalValue::DefaultStorageClass);
+    }
+    return Copy;
+  }
+};
+
+} // namespace
+
+PreservedAnalyses KeepBodiesPass::run(Module &M, ModuleAnalysisManager &) {
+  const Function *Guard = M.getFunction(SectionGuard);
+  if (!Guard)
+    return PreservedAnalyses::all();
+  Keeper K;
+  for (const User *By : Guard->users())
+    if (const auto *Call = dyn_cast<CallBase>(By))
+      if (auto *Body =
+              dyn_cast<Function>(Call->getArgOperand(Call->arg_size() - 1)))
+        K.reach(*Body);
+  // What sections call by address is made a version of.
+  for (Function &F : M)
+    if (!F.hasAvailableExternallyLinkage() && F.hasAddressTaken())
+      K.reach(F);
+  return K.run() ? PreservedAnalyses::none() : PreservedAnalyses::all();
+}
+
+} // namespace holdfast
