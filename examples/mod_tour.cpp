@@ -8,6 +8,7 @@
 //   then 2, now 3
 //   a conflict, as it must be
 //   moved
+//   2 ages are known
 // [include]
 #include <holdfast/holdfast.hpp>
 // [/include]
@@ -16,6 +17,7 @@
 #include <cstdio>
 #include <string>
 #include <tuple>
+#include <utility>
 
 namespace mod = hf::mod;
 
@@ -89,6 +91,18 @@ int family(hf::pool& pool) {
 }
 // [/family]
 
+// [beside]
+int in_another_process(const char* path) {
+    auto pool = hf::pool::open(path, {.layout = "tour/1", .engines = {hf::mod::engine()}, .read_only = true, .shared = true});
+    if (!pool) return fail(pool.error());
+    auto ages = age_map::open(*pool, {"ages"});
+    if (!ages) return fail(ages.error());            // not_found: nobody has made it yet
+    const auto now = ages->snapshot();               // the writer goes on, and uses none of this again
+    std::printf("%zu ages are known\n", now.size());
+    return 0;
+}
+// [/beside]
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -106,5 +120,7 @@ int main(int argc, char** argv) {
     if (!degrees) return fail(degrees.error());
     if (!ages->clear().ok() || !degrees->clear().ok()) return 1;
     const bool failed = basic(*ages) || ranges(*degrees) || snapshot(*ages) || versions(*ages) || family(*pool);
-    return failed ? 1 : 0;
+    if (failed) return 1;
+    { const hf::pool closing(std::move(*pool)); }    // here the other process comes when this one is done
+    return in_another_process(argc > 1 ? argv[1] : "tour.hf");
 }

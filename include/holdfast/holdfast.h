@@ -69,6 +69,7 @@ struct hf_open_options {
     int salvage;
     int recovery; /* enum hf_recovery */
     int read_only;
+    int shared; /* with read_only: MOD's structures alone are there to be read, and engine mod alone is given */
 };
 
 /* What a copy took: hf_pool_copy_to. */

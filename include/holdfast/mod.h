@@ -21,7 +21,9 @@
  * (4) Bytes that a read of a structure gives are the pool's own memory, not to be changed, and
  *     valid until the structure's next change; those of a snapshot or a cursor until that is
  *     closed. What take and pop give is a copy, valid until the thread's next take or pop.
- * (5) The caller closes handles, snapshots and cursors before their pool. */
+ * (5) With hf_open_options read_only and shared another process may write: what has to be current is read from a
+ *     snapshot; a handle shows the structure as it was when it was first read.
+ * (6) The caller closes handles, snapshots and cursors before their pool. */
 #ifndef HOLDFAST_MOD_H
 #define HOLDFAST_MOD_H
 

@@ -85,6 +85,12 @@ struct open_options {
     /// For a look at any pool, whoever made it: nothing is written to the file, and no section may
     /// be begun. What a crash cut short is rolled back in memory; torn where that is not complete.
     bool read_only = false;
+    /// Other processes may read MOD containers while this one has the pool open for writing: those that open it with
+    /// read_only and shared, any number. They see snapshots, as threads of this process do, and memory that one of
+    /// theirs still reads is not used again, however long it takes them. With read_only: this one is such a reader, of
+    /// a pool that was closed or whose writer has 'shared'; writers with it come and go meanwhile, others are refused.
+    /// Engines: mod among them; of a reader mod alone. Not in mode power, with migrate, or to raise max_bytes.
+    bool shared = false;
     /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no
     /// bound. New is a line stored to for the first time, a block, preserved bytes.
     std::uint32_t recovery_ms_max = 60'000;
@@ -114,7 +120,7 @@ public:
     /// Cost:     O(lanes + pending sections), whatever the pool's size.
     /// Crash:    a crash while opening or recovering is cured by opening again.
     /// Errors:   see errc; the file is left byte-identical when open refuses.
-    /// Threads:  one process at a time has a pool open, once.
+    /// Threads:  one process at a time has a pool open to write, once; others that read: open_options::read_only, shared.
     static result<pool> open(const std::string& path, const open_options& options);
 
     pool(pool&&) noexcept;

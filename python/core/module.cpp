@@ -27,7 +27,7 @@ namespace {
 
 void open(pool* to, const nb::bytes& path, const std::string& layout, bool pmem, int creation,
           std::uint64_t create_bytes, std::uint64_t max_bytes, unsigned max_threads, bool salvage,
-          bool roll_back, bool read_only) {
+          bool roll_back, bool read_only, bool shared) {
     hf_open_options options{};
     options.layout = text_of("layout", layout).c_str();
     options.mode = pmem ? HF_MODE_PMEM : HF_MODE_PROCESS;
@@ -38,6 +38,7 @@ void open(pool* to, const nb::bytes& path, const std::string& layout, bool pmem,
     options.salvage = salvage;
     options.recovery = roll_back ? HF_RECOVERY_ROLL_BACK : HF_RECOVERY_COMPLETE;
     options.read_only = read_only;
+    options.shared = shared;
     new (to) pool(std::string(path.c_str(), path.size()), options);
 }
 

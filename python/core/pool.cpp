@@ -18,7 +18,8 @@ unsigned forks() noexcept {
 } // namespace
 
 pool::pool(std::string path, const hf_open_options& options)
-    : path_(std::move(path)), forks_(forks()) {
+    : path_(std::move(path)), forks_(forks()),
+      beside_(options.shared != 0 && options.read_only != 0) {
     hf_status found;
     {
         const nb::gil_scoped_release released; // recovers

@@ -4,7 +4,8 @@
 //
 // (1) Everything here is read and written under the interpreter's lock but for the work given to
 //     structure::change_away(). At most one such work runs on a pool, and no change beside it.
-// (2) A structure is read directly as long as no change runs beside; else through a snapshot.
+// (2) A structure is read directly as long as no change runs beside, in this process or another; else through a
+//     snapshot.
 // (3) What holds memory of the pool is attached to it. Closing takes that away first: a later use
 //     finds nothing and raises.
 // (4) A child of fork() has the parent's memory. It neither changes nor closes the pool: both
@@ -38,6 +39,8 @@ public:
 
     /// Whether a change runs beside.
     bool busy() const noexcept { return away_; }
+    /// Whether another process may change it: it is read beside a writer.
+    bool beside() const noexcept { return beside_; }
     /// Waits, without the interpreter's lock, until none does. Requires: the caller has a
     /// reference.
     void await_turn();
@@ -69,6 +72,7 @@ private:
     std::mutex turn_;
     std::condition_variable turned_;
     bool away_ = false;
+    bool beside_ = false;
 };
 
 /// A Python object that holds memory of a pool, and the pool itself as long as it does.

@@ -76,7 +76,8 @@ public:
     }
     /// 'work' gets the handle, or a snapshot when a change runs beside.
     template <class Work> auto read(Work&& work) const {
-        if (!in().busy()) return work(const_cast<const typename Calls::handle*>(held()));
+        if (!in().busy() && !in().beside())
+            return work(const_cast<const typename Calls::handle*>(held()));
         const snapshot<Calls> beside(owner(), pinned());
         return beside.read(work);
     }

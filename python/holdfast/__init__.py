@@ -48,11 +48,11 @@ class Pool(_core.Pool):
 
     def __init__(self, path, *, layout="python/1", durability="process", create="if_missing",
                  create_bytes=0, max_bytes=0, max_threads=0, salvage=False,
-                 roll_back=False, read_only=False):
+                 roll_back=False, read_only=False, shared=False):
         pmem = _chosen("durability", durability, ("process", "pmem")) == "pmem"
         creation = _CREATION[_chosen("create", create, tuple(_CREATION))]
         super().__init__(os.fsencode(path), layout, pmem, creation, create_bytes, max_bytes,
-                         max_threads, salvage, roll_back, read_only)
+                         max_threads, salvage, roll_back, read_only, shared)
         self.path = os.fsdecode(path)
         self._options = {}
         self._arrivals = {}  # of queues, by name
@@ -94,6 +94,8 @@ def open(path, **options):
     salvage      open a pool that was open when the machine, not the process, went down
     roll_back    undo what a crash cut short instead of completing it
     read_only    look at any pool; nothing is written to its file, and changing it raises Error
+    shared       others may read it beside this process: those that open it with read_only and shared;
+                 what they read is as it is when they do, and their snapshots stay
 
     Raises Error: in_use when another process has it open, or this one.
     """

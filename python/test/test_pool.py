@@ -95,6 +95,36 @@ class OptionsTest(Pooled):
                 pool.verify()
             self.assertEqual(path.read_bytes(), before)
 
+    def test_another_process_reads_beside_a_writer(self):
+        path = self.folder / "shared.hf"
+        with holdfast.open(path, shared=True) as pool:
+            prices = holdfast.Map(pool)
+            prices["apple"] = "1.20"
+            to_child, from_parent = os.pipe()
+            to_parent, from_child = os.pipe()
+            child = os.fork()
+            if child == 0:
+                failed = 1
+                try:
+                    with holdfast.open(path, read_only=True, shared=True) as beside:
+                        shown = holdfast.Map(beside)
+                        before = shown.snapshot()
+                        os.write(from_child, b"1")
+                        os.read(to_child, 1)
+                        self.assertEqual((dict(before), shown["apple"], len(shown)), ({"apple": "1.20"}, "1.30", 2))
+                        self.assertEqual(code_of(lambda: shown.update(a="b")), "permission")
+                        self.assertEqual(code_of(lambda: holdfast.Map(beside, "none")), "not_found")
+                        before.close()
+                        failed = 0
+                finally:
+                    os._exit(failed)
+            self.assertEqual(os.read(to_parent, 1), b"1")
+            prices.update({"apple": "1.30", "pear": "2"})
+            os.write(from_parent, b"1")
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            for end in (to_child, from_parent, to_parent, from_child):
+                os.close(end)
+
     def test_max_bytes_raises_the_limit_of_a_full_pool(self):
         path = self.folder / "full.hf"
         with holdfast.open(path, create_bytes=4 << 20, max_bytes=4 << 20) as pool:

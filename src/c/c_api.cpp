@@ -6,6 +6,7 @@
 #include <holdfast/copy.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/log.hpp>
+#include <holdfast/mod/store.hpp>
 #include <holdfast/statistics.hpp>
 #include <holdfast/tx.hpp>
 
@@ -43,6 +44,8 @@ hf::open_options options_from(const hf_open_options* given) {
     o.salvage = given->salvage != 0;
     o.recovery = static_cast<hf::recovery_policy>(given->recovery);
     o.read_only = given->read_only != 0;
+    o.shared = given->shared != 0;
+    if (o.shared && o.read_only) o.engines = {hf::mod::engine()};
     return o;
 }
 

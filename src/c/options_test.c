@@ -129,6 +129,35 @@ static void read_only_shows_what_mod_has_committed(void) {
     hf_pool_close(pool);
 }
 
+static void others_read_beside_a_writer(void) {
+    unlink(path);
+    hf_pool* pool = opened((struct hf_open_options){.create_bytes = 1 << 20, .shared = 1});
+    hf_mod_map* map;
+    OK(hf_mod_map_open(pool, "prices", &map));
+    OK(hf_mod_map_put(map, hf_text("apple"), hf_text("1.20"), NULL));
+    const pid_t child = fork();
+    if (child == 0) {
+        hf_pool* beside = opened((struct hf_open_options){.read_only = 1, .shared = 1});
+        hf_mod_map* shown;
+        hf_bytes value;
+        void* root;
+        OK(hf_mod_map_open(beside, "prices", &shown));
+        OK(hf_mod_map_get(shown, hf_text("apple"), &value));
+        CHECK(value.bytes == 4 && memcmp(value.data, "1.20", 4) == 0);
+        CHECK(hf_mod_map_put(shown, hf_text("apple"), hf_text("0"), NULL) == HF_PERMISSION);
+        CHECK(hf_pool_root(beside, 8, &root) == HF_PERMISSION);
+        hf_mod_map* none;
+        CHECK(hf_mod_map_open(beside, "none", &none) == HF_NOT_FOUND);
+        hf_mod_map_close(shown);
+        hf_pool_close(beside);
+        _exit(0);
+    }
+    int how = 0;
+    CHECK(waitpid(child, &how, 0) == child && how == 0);
+    hf_mod_map_close(map);
+    hf_pool_close(pool);
+}
+
 static void max_bytes_raises_the_limit(void) {
     static const char large[1 << 16];
     unlink(path);
@@ -233,6 +262,7 @@ int main(void) {
     recovery_rolls_back_or_completes();
     read_only_changes_nothing();
     read_only_shows_what_mod_has_committed();
+    others_read_beside_a_writer();
     max_bytes_raises_the_limit();
     salvage_opens_a_copy_of_a_pool_in_use();
     nothing_is_refused_where_something_is_wanted();

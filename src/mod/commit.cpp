@@ -13,14 +13,13 @@
 #include <memory>
 
 namespace hf::mod {
-namespace {
 
-bool durable_on_return(std::span<const store::impl::change> changes) noexcept {
-    return std::ranges::any_of(
-        changes, [](const auto& c) { return c.to->face->when_durable() == durability::on_return; });
+/// To readers in other processes a commit is only told when its word is where they look: (1) of reader.cpp.
+bool store::impl::durable_on_return(std::span<const change> changes) const noexcept {
+    return words_ != nullptr || std::ranges::any_of(changes, [](const change& c) {
+               return c.to->face->when_durable() == durability::on_return;
+           });
 }
-
-} // namespace
 
 void store::impl::prepare(shadow& work, node_cache& cache, root::volatile_part* held) noexcept {
     HF_ASSERT_SLOW(held == nullptr || held->lock.is_held());
@@ -58,9 +57,9 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
         for (const shadow* made : c.made)
             if (made->damaged_) return damaged();
             else if (made->failed_)
-                return {errc::pool_full,
-                        fmt::format("{}: pool_full: {} of at most {} bytes", pool_->file->path(),
-                                    pool_->file->size_bytes(), pool_->file->shape().max_bytes)};
+                return {errc::pool_full, fmt::format("{}: pool_full: {} of at most {} bytes{}",
+                                                     pool_->file->path(), pool_->file->size_bytes(),
+                                                     pool_->file->shape().max_bytes, held_back())};
     HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) { return keeps_valid(c); }));
     HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) {
         return std::ranges::count(changes, c.to, &change::to) == 1;
@@ -265,7 +264,9 @@ void store::impl::publish(root::volatile_part& owner, std::uint64_t word,
     owner.word.store(word, std::memory_order_seq_cst);
     if (&owner != changes.front().to)
         for (const change& c : changes) c.to->word.store(c.word, std::memory_order_seq_cst);
-    owner.sequence.store(++sequence_, std::memory_order_release);
+    const std::uint64_t number = ++sequence_;
+    tell_sequence(number);
+    owner.sequence.store(number, std::memory_order_release);
 }
 
 /// A line keeps a prefix of its stores: a stamp without its word would lose half a commit.
@@ -281,6 +282,7 @@ ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
     HF_ASSERT(owner.lock.is_held());
     store_again(owner);
+    ask_readers();
     const others around = before_reclaim(&owner);
     medium().fence();
     reclaim(owner, owner.cache, after_fence(&owner, around));
@@ -309,7 +311,7 @@ bool store::impl::all_durable() const noexcept {
 void store::impl::note_durable(bool all) const noexcept { all_durable_in = all ? number_ : 0; }
 
 bool store::impl::enter() noexcept {
-    if (pool_->file->is_parents()) return false;
+    if (pool_->file->is_parents() || reads_) return false;
     if (!pool_->file->in_memory()) persist::count_this_thread();
     std::uint64_t* free = nullptr;
     for (std::uint64_t& in : updating) {
@@ -341,6 +343,7 @@ shadow& store::impl::refused_work() noexcept {
 
 status store::impl::refusal(const char* why) const {
     if (status here = pool_->usable(); !here.ok()) return here;
+    if (reads_) return hf::refusal(pool_->file->path(), errc::permission, only_reads);
     return {errc::bad_argument, fmt::format("{}: bad_argument: {}", pool_->file->path(), why)};
 }
 
@@ -351,7 +354,7 @@ root::writing::writing(root& to) : to_(&to) {
     if (!in.enter()) {
         refused_ = true;
         work_ = &in.refused_work();
-        word_ = in.of().usable().ok() ? to.part_->load() : 0; // a child has none of its nodes
+        word_ = in.of().usable().ok() ? to.word() : 0; // a child has none of its nodes
         return;
     }
     in.await_counts();
@@ -401,8 +404,7 @@ joint_writing::joint_writing(std::span<root* const> roots)
         shadow& none = in.refused_work();
         const bool nodes = in.of().usable().ok(); // a child has none
         for (const root* r : roots)
-            items_.push_back(
-                {r->part_, nodes ? r->part_->load() : 0, 0, {&none, nullptr}, 1, false});
+            items_.push_back({r->part_, nodes ? r->word() : 0, 0, {&none, nullptr}, 1, false});
         return;
     }
     in.await_counts();

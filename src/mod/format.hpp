@@ -30,6 +30,7 @@ inline constexpr std::uint64_t arena_magic = 0x414e455241444f4dULL;      // "MOD
 inline constexpr unsigned redo_updates_max = 50;
 inline constexpr unsigned family_members_max = 64;
 inline constexpr std::size_t name_bytes_max = 63;
+inline constexpr std::uint32_t no_cell = ~std::uint32_t{0}; // an index
 
 /// A commit of unrelated roots: valid when its check holds. A cell takes its word from here unless
 /// its stamp says that it has, or that a later commit came.

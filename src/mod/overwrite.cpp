@@ -113,6 +113,7 @@ void overwriting::help(hf::medium pm) noexcept {
 /// Whether nobody may see the owner's elements change. Requires: its lock held.
 bool store::impl::unseen(root::volatile_part& owner) noexcept {
     HF_ASSERT_SLOW(owner.lock.is_held());
+    if (words_ != nullptr) return false;                                    // (5) of reader.cpp
     if (sharing_count_.load(std::memory_order_acquire) != 0) return false;  // (3)
     if (super_->shares != 0 && (trace_failed_ || uncounted_)) return false; // (3) is not known
     return oldest_pin(owner) == ~std::uint64_t{0};                          // (3): of any root

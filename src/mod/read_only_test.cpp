@@ -10,7 +10,10 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <csignal>
+#include <functional>
+#include <memory>
 #include <string>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,6 +93,66 @@ TEST_P(ModReadOnly, ShowsWhatWasCommittedAndChangesNothing) {
         in.open(); // as if nobody had looked
         expect_whole();
         EXPECT_TRUE(in.get<numbers>().insert_or_assign(7, 1));
+    }
+}
+
+/// A process that has the pool open read-only from when it is made until it is told to leave.
+class looking_process {
+public:
+    looking_process(mod::test::test_pool& in, const std::function<bool()>& look) {
+        if (::pipe(ready_.data()) != 0 || ::pipe(leave_.data()) != 0) std::abort();
+        process_ = ::fork();
+        if (process_ != 0) {
+            ::close(ready_[1]);
+            return;
+        }
+        in.how.read_only = true;
+        in.open();
+        char told = look() ? 1 : 0;
+        (void)!::write(ready_[1], &told, 1);
+        (void)!::read(leave_[0], &told, 1);
+        const bool again = look();
+        in.close();
+        ::_exit(again ? 0 : 1);
+    }
+    bool sees() {
+        char told = 0;
+        return ::read(ready_[0], &told, 1) == 1 && told == 1;
+    }
+    bool leaves() {
+        (void)!::write(leave_[1], "", 1);
+        int how = 0;
+        return ::waitpid(process_, &how, 0) == process_ && how == 0;
+    }
+
+private:
+    std::array<int, 2> ready_{}, leave_{};
+    pid_t process_ = 0;
+};
+
+TEST_P(ModReadOnly, IsReadByManyProcessesAtOnce) {
+    for (const bool killed : {false, true}) {
+        ASSERT_NO_FATAL_FAILURE(make_pool(killed));
+        const std::string before = hf::test::fingerprint(in.path());
+        const auto look = [this] {
+            auto all = in.get<numbers>();
+            return all.size() == count / 2 && *all.get(7) == 49;
+        };
+        {
+            std::array<std::unique_ptr<looking_process>, 3> readers;
+            for (auto& each : readers) each = std::make_unique<looking_process>(in, look);
+            for (auto& each : readers) EXPECT_TRUE(each->sees());
+            const auto writes = hf::pool::open(in.path(), in.how);
+            ASSERT_FALSE(writes);
+            EXPECT_EQ(name(writes.error().code()), "in_use") << writes.error().what();
+            for (auto& each : readers) EXPECT_TRUE(each->leaves());
+        }
+        EXPECT_EQ(hf::test::fingerprint(in.path()), before);
+        in.open(); // a writer lets nobody read
+        looking_process late(in, look);
+        EXPECT_FALSE(late.sees());
+        EXPECT_FALSE(late.leaves());
+        in.close();
     }
 }
 

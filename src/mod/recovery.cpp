@@ -213,8 +213,10 @@ status store::impl::settle_taking(pool::impl& in) {
 
 status store::impl::start() {
     pool_->file->make_readable();
+    if (reads_) return {};
+    if (super_ != nullptr) redo();
+    let_read();
     if (super_ == nullptr) return {};
-    redo();
     roots_.resize(super_->cell_count);
     sharing_durable_ = super_->shares != 0;
     const bool clean = super_->clean == 1;
@@ -230,13 +232,13 @@ status store::impl::start() {
     space_.begin_trace();
     // The crash checker follows one thread.
     if (pool_->file->in_memory()) {
-        run_trace();
+        run_trace(false);
         return {};
     }
     try {
-        tracing_ = std::thread([this] { run_trace(); });
+        tracing_ = std::thread([this] { run_trace(true); });
     } catch (const std::system_error&) { // no thread: then now
-        run_trace();
+        run_trace(false);
     }
     return {};
 }
@@ -287,19 +289,24 @@ void store::impl::stop() noexcept {
 }
 
 void store::impl::settle_for_close() noexcept {
-    if (!pool_->usable().ok()) return; // its roots, and what is in use, are the parent's to say
+    if (!pool_->usable().ok() || reads_)
+        return; // its roots, and what is in use, are the parent's to say
     stop();
     for (auto& part : roots_) // the last commit may be another thread's, and unfenced
         if (part != nullptr) store_again(*part);
     medium().fence(); // every root's word
     if (super_ == nullptr || !trace_done_ || trace_failed_ || live_states_ != 0) return;
     if (uncounted_ || space_.damaged()) return; // the next open counts
+    ask_readers();
     for (auto& part : roots_) {
         if (part == nullptr) continue;
         reclaim(*part, part->cache, ~std::uint64_t{0});
         space_.give_all(part->cache);
     }
     for (auto& cache : caches_) space_.give_all(*cache);
+    // (4) of reader.cpp: what a process still reads the next open finds free by its trace, and waits.
+    for (auto& part : roots_)
+        if (part != nullptr && !part->batches.empty()) return;
     space_.store_bitmaps();
     medium().fence();
     medium().store_word(&super_->clean, 1);

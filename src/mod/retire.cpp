@@ -209,7 +209,8 @@ void store::impl::reclaim(root::volatile_part& owner, node_cache& to,
     if (owner.batches.empty() || !trace_done_.load(std::memory_order_acquire) || trace_failed_ ||
         uncounted_)
         return;
-    const std::uint64_t oldest = std::min(oldest_pin(owner), durable_to);
+    const std::uint64_t oldest =
+        std::min({oldest_pin(owner), durable_to, released_by_readers(owner)});
     const auto kept =
         std::ranges::find_if(owner.batches, [&](const auto& b) { return b.sequence > oldest; });
     if (kept == owner.batches.begin()) return;

@@ -11,18 +11,19 @@
 #include <cstring>
 
 namespace hf::mod {
-namespace {
-
-constexpr std::uint32_t no_cell = ~std::uint32_t{0};
-
-} // namespace
-
 store::impl::impl(pool::impl& in, store& face)
     : pool_(&in), face_(&face), super_(const_cast<superblock*>(superblock_of(*in.file))),
+      reads_(in.file->reads_beside()),
+      words_(reads_ || in.file->lets_read() ? in.file->words_for_readers() : nullptr),
       owners_(cells_max(*in.file)), space_(in, super_) {}
 
 store::impl::~impl() {
     stop();
+    for (auto& part : roots_)
+        if (part != nullptr && part->seen != nullptr) {
+            unpin(*part->seen);
+            recycle(part->seen);
+        }
     if (live_states_ != 0)
         fatal("a pool was closed while %zu versions of its structures lived", live_states_.load());
 }
@@ -51,7 +52,9 @@ status store::impl::make_superblock() {
 std::uint32_t store::impl::find_cell(std::string_view name,
                                      std::uint32_t family_plus_1) const noexcept {
     for (std::uint32_t i = 0; i < super_->cell_count; ++i)
-        if (cells()[i].family == family_plus_1 && name == cells()[i].name) return i;
+        if (cells()[i].family == family_plus_1 &&
+            name == std::string_view(cells()[i].name, ::strnlen(cells()[i].name, name_bytes_max)))
+            return i;
     return no_cell;
 }
 
@@ -108,12 +111,14 @@ root::volatile_part& store::impl::part_of(std::uint32_t index) {
     root::volatile_part* const part = roots_[index].get();
     part->index = index;
     part->durable = &cells()[index];
-    part->word = part->durable->word;
+    part->word = reads_ ? 0 : part->durable->word;
+    part->unseen = reads_;
     std::memcpy(part->line.data(), part->durable, line_bytes);
     if (part->durable->family != 0) {
         part->family = &part_of(part->durable->family - 1);
         part->member = part->durable->member;
-        const auto* words = words_of(*part->family->durable, part->family->durable->word);
+        const auto* words =
+            reads_ ? nullptr : words_of(*part->family->durable, part->family->durable->word);
         part->word = words == nullptr ? 0 : words[part->member];
     }
     if (part->family == nullptr) {
@@ -191,6 +196,17 @@ root* store::impl::face_of(root::volatile_part& part, const kind& what) {
     return part.face.get();
 }
 
+status store::impl::differs(const place& at, const cell& c, const std::string& expected) const {
+    const kind* is = find_kind(c.kind);
+    return status{errc::wrong_layout,
+                  fmt::format("{}: wrong_layout: \"{}\": expected {}, found {} of shape {:#x}",
+                              pool_->file->path(), at.name, expected,
+                              c.kind == builtin_kind::family ? "family"
+                              : is != nullptr                ? is->name
+                                                             : "a kind unknown to this program",
+                              c.shape)};
+}
+
 result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t shape) try {
     const auto bad = [&](const std::string& why) {
         return status{errc::bad_argument,
@@ -206,6 +222,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
     if (!named(at.name) || (!at.family.empty() && !named(at.family)))
         return bad(fmt::format("a root's name has 1 to 63 bytes, found \"{}\"", at.name));
     if (at.members.size() > family_members_max) return bad("a family has at most 64 members");
+    if (reads_) return open_beside(at, what, shape);
     std::scoped_lock held{roots_lock_};
     if (super_ == nullptr)
         if (status s = make_superblock(); !s.ok()) return s;
@@ -217,18 +234,9 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
         if (status s = create_cells(at, what, shape); !s.ok()) return s;
         index = find_cell(top, 0);
     }
-    const auto differs = [&](const cell& c, const std::string& expected) {
-        const kind* is = find_kind(c.kind);
-        return status{errc::wrong_layout,
-                      fmt::format("{}: wrong_layout: \"{}\": expected {}, found {} of shape {:#x}",
-                                  pool_->file->path(), at.name, expected,
-                                  c.kind == builtin_kind::family ? "family"
-                                  : is != nullptr                ? is->name
-                                                                 : "a kind unknown to this program",
-                                  c.shape)};
-    };
     if (!at.family.empty()) {
-        if (cells()[index].kind != builtin_kind::family) return differs(cells()[index], "a family");
+        if (cells()[index].kind != builtin_kind::family)
+            return differs(at, cells()[index], "a family");
         const std::uint32_t member = find_cell(at.name, index + 1);
         if (member == no_cell)
             return bad(fmt::format("\"{}\" is no member of \"{}\"", at.name, at.family));
@@ -240,7 +248,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
     }
     const cell& c = cells()[index];
     if (c.kind != what.id || c.shape != shape)
-        return differs(c, fmt::format("{} of shape {:#x}", what.name, shape));
+        return differs(at, c, fmt::format("{} of shape {:#x}", what.name, shape));
     root::volatile_part& part = part_of(index);
     if (part.face == nullptr)
         if (status s = check_word(part); !s.ok()) return s;
@@ -252,7 +260,7 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
 status store::impl::wait_for_trace() {
     if (status here = pool_->usable(); !here.ok()) return here; // its thread stayed behind
     std::unique_lock held{trace_lock_};
-    traced_.wait(held, [&] { return trace_done_.load(); });
+    traced_.wait(held, [&] { return trace_done_.load() || held_back_; });
     return trace_outcome_;
 }
 
@@ -291,6 +299,7 @@ status store::impl::collect() {
         for (auto& part : roots_)
             if (part != nullptr) parts.push_back(part.get());
     }
+    ask_readers();
     for (root::volatile_part* part : parts) {
         std::scoped_lock writing{part->lock};
         store_again(*part);
@@ -312,7 +321,7 @@ status store::impl::collect() {
 
 store_account store::impl::account() {
     store_account sum{};
-    if (!pool_->usable().ok()) return sum;
+    if (!pool_->usable().ok() || reads_) return sum; // a writer's, which counts them meanwhile
     (void)space_.load_all();
     space_.count(sum.nodes, sum.node_bytes);
     const auto without = [&](const node_cache& cache) {

@@ -18,6 +18,7 @@
 #include <mod/writer_lock.hpp>
 
 #include <condition_variable>
+#include <map>
 #include <thread>
 #include <unordered_map>
 
@@ -73,6 +74,8 @@ struct root::volatile_part {
     volatile_part& owner() noexcept { return family != nullptr ? *family : *this; }
 
     std::atomic<std::uint64_t> word{0}; // of the current version: the cell's, or the parent's
+    std::atomic<bool> unseen{
+        false}; // of a process that reads beside a writer: 'word' is not looked at yet
     std::uint64_t load() const noexcept { return word.load(std::memory_order_seq_cst); }
 
     // What follows is used in owners.
@@ -100,6 +103,8 @@ struct root::volatile_part {
     node_cache cache;
 
     std::unique_ptr<root> face;
+    unsigned commits_unasked = 0;   // since readers in other processes were asked for (reader.cpp)
+    version::state* seen = nullptr; // of a process that reads beside a writer: what handles read
 };
 
 struct joint_writing::item {
@@ -149,6 +154,15 @@ public:
     void unpin(version::state& pinned) noexcept;
     version::state* fresh_state();
     void recycle(version::state* used) noexcept;
+
+    // Beside processes that read, or that write (reader.cpp).
+    bool reads_beside() const noexcept { return reads_; }
+    /// A version that is current now, in 'to'. Throws std::bad_alloc.
+    version::state* pin_announced(root::volatile_part& to);
+    void refresh(root::volatile_part& part);
+    void look_first(root::volatile_part& part) noexcept;
+    static constexpr const char* only_reads =
+        "opened with read_only and shared: another process changes it";
 
     // Commits.
     struct change {
@@ -286,12 +300,26 @@ private:
     std::uint64_t oldest_pin(root::volatile_part& owner) noexcept;
     static std::uint64_t oldest_own_pin(root::volatile_part& owner) noexcept;
     void mark_sharing(std::span<const change> changes) noexcept;
+    bool durable_on_return(std::span<const change> changes) const noexcept;
+    result<root*> open_beside(const place& at, const kind& what, std::uint64_t shape);
+    bool find_superblock();
+    status differs(const place& at, const cell& c, const std::string& expected) const;
+    std::uint64_t word_in_file(const root::volatile_part& part) const noexcept;
+    bool announce(std::uint64_t number);
+    void withdraw(std::uint64_t number) noexcept;
+    void look_again(root::volatile_part& part);
+    void let_read() noexcept;
+    void tell_sequence(std::uint64_t number) noexcept;
+    void ask_readers() noexcept;
+    std::uint64_t released_by_readers(root::volatile_part& owner) noexcept;
+    void await_older_readers() noexcept;
+    std::string held_back() const;
 
     status trace();
     status compare_shared(const walk& all);
     status compare_slots(const walk& all);
     bool untouched();
-    void run_trace() noexcept;
+    void run_trace(bool may_wait) noexcept;
 
     static std::uint64_t next_number() noexcept;
 
@@ -299,7 +327,15 @@ private:
     store* face_;
     const std::uint64_t number_ = next_number(); // no other store of this process has it
     superblock* super_ = nullptr;
-    std::atomic<std::uint64_t> sequence_{0}; // commits since the opening
+    std::atomic<std::uint64_t> sequence_{0}; // commits since the opening, from 'first_sequence_' on
+    const bool reads_;                       // beside a writer
+    reader_words* const words_; // for, or of, a writer that lets others read; else null
+    std::uint64_t first_sequence_ = 0;
+    std::atomic<std::uint64_t> released_to_{0}; // readers see nothing that was retired up to here
+    bool held_back_ = false; // the trace has ended, but for older readers; guarded by trace_lock_
+    std::mutex announced_lock_; // guards what follows
+    std::map<std::uint64_t, unsigned>
+        announced_; // numbers, and how many of this process's versions have them
     // Roots that own a word, looked at without a lock: only ever more.
     std::vector<root::volatile_part*> owners_;
     std::atomic<std::size_t> owner_count_{0};

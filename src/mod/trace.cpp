@@ -229,18 +229,22 @@ status store::impl::trace() {
     return s;
 }
 
-void store::impl::run_trace() noexcept {
+void store::impl::run_trace(bool may_wait) noexcept {
     status s;
     try {
         s = trace();
     } catch (const std::bad_alloc&) {
         s = {errc::io_error, "out of memory"};
     }
+    {
+        const std::scoped_lock held{trace_lock_};
+        trace_outcome_ = s;
+    }
+    if (s.ok() && may_wait) await_older_readers();
     std::scoped_lock held{trace_lock_};
     if (stop_trace_) trace_failed_ = true;
     else if (s.ok()) space_.end_trace();
     else trace_failed_ = true;
-    trace_outcome_ = s;
     trace_done_.store(true, std::memory_order_release);
     traced_.notify_all();
 }
@@ -299,7 +303,7 @@ status store::impl::compare_shared(const walk& all) {
 bool store::impl::untouched() {
     HF_ASSERT_SLOW(std::ranges::all_of(
         roots_, [](const auto& p) { return p != nullptr && p->owner().lock.is_held(); }));
-    if (!was_clean_ || sequence_ != 0 || live_states_ != 0) return false;
+    if (!was_clean_ || sequence_ != first_sequence_ || live_states_ != 0) return false;
     const auto empty = [](const node_cache& cache) {
         return std::ranges::all_of(cache.free, [](const auto& nodes) { return nodes.empty(); });
     };

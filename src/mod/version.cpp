@@ -43,6 +43,7 @@ void store::impl::recycle(version::state* used) noexcept {
 }
 
 version::state* store::impl::pin(root::volatile_part& to) {
+    if (reads_) return pin_announced(to);
     version::state* s = fresh_state();
     root::volatile_part& owner = to.owner();
     s->to = &to;
@@ -77,6 +78,7 @@ version::state* store::impl::pin(root::volatile_part& to) {
 }
 
 void store::impl::unpin(version::state& pinned) noexcept {
+    if (reads_) return withdraw(pinned.pinned_at - 1);
     root::volatile_part& owner = pinned.to->owner();
     if (pinned.slot < pin_slots) {
         HF_ASSERT(owner.pins[pinned.slot].at.load(std::memory_order_relaxed) == pinned.pinned_at);
@@ -142,6 +144,7 @@ version version::derived() const {
     s->done = s->committed = false;
     s->cache = in.lease_cache();
     in.prepare(s->work, *s->cache);
+    if (in.reads_beside()) s->work.fail(); // makes no nodes
     return version(s, word_);
 }
 
@@ -167,7 +170,13 @@ void version::depends_on(const version& source) {
 root::root(store& of, volatile_part* part) noexcept
     : store_(&of), base_(of.internals().base()), part_(part) {}
 
-std::uint64_t root::word() const noexcept { return part_->load(); }
+std::uint64_t root::word() const noexcept {
+    if (part_->unseen.load(std::memory_order_acquire)) [[unlikely]]
+        store_->internals().look_first(*part_);
+    return part_->load();
+}
+
+void root::refresh() { store_->internals().refresh(*part_); }
 
 version root::read() {
     version::state* s = store_->internals().pin(*part_);

@@ -65,6 +65,7 @@ void replace_root(pool::impl& pool, migration_record& record) noexcept {
 } // namespace
 
 status finish_migration(pool::impl& pool) try {
+    if (pool.file->reads_beside()) return {}; // its writer's
     migration_record* const record = migration_of(pool);
     if (record == nullptr) return {};
     HF_ASSERT_SLOW(!pool.file->migrating());

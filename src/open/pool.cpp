@@ -43,6 +43,19 @@ status check_given(const std::string& path, const std::vector<const engine*>& en
     return {};
 }
 
+/// What readers beside a writer can see is what engine mod keeps: the others' data change under them.
+status check_shared(const std::string& path, const open_options& options) {
+    const std::uint32_t bits = engine_bits_of(options.engines);
+    if (!options.shared || (options.read_only ? bits == engine_mod : (bits & engine_mod) != 0))
+        return {};
+    return refusal(path, errc::bad_argument,
+                   fmt::format("open_options::shared: {} of MOD containers: expected {}, found {}",
+                               options.read_only ? "it is read beside a writer" : "others read",
+                               options.read_only ? "mod::engine() alone in open_options::engines"
+                                                 : "mod::engine() in open_options::engines",
+                               bits == 0 ? "no engine" : engine_names(bits)));
+}
+
 } // namespace
 
 result<pool> pool::open(const std::string& path, const open_options& options) try {
@@ -57,6 +70,7 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
                                   "would spare: build them with holdfast_instrument or "
                                   "holdfast-clang++, or define HOLDFAST_UNINSTRUMENTED",
                                   path)};
+    if (status s = check_shared(path, options); !s.ok()) return s;
     auto file = pool_file::open(path, options, engine_bits_of(options.engines));
     if (!file) return file.error();
     return impl::open(std::move(*file), options, start);
@@ -84,9 +98,12 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
 
     opened->map_ms = map_ms;
     const auto checking = std::chrono::steady_clock::now();
-    status s = opened->can_rebuild(options);
-    if (s.ok() && !opened->file->migrates()) s = opened->check_root(options.root_bytes);
-    if (s.ok())
+    const bool beside = opened->file->reads_beside(); // its writer has recovered it
+    status s;
+    if (beside) registry::add(opened.get());
+    else s = opened->can_rebuild(options);
+    if (s.ok() && !beside && !opened->file->migrates()) s = opened->check_root(options.root_bytes);
+    if (s.ok() && !beside)
         s = opened->check_and_recover(order, [&] { opened->check_ms = ms_since(checking); });
     if (s.ok()) s = opened->attach_engines();
     if (s.ok() && !opened->file->migrating()) s = finish_migration(*opened); // of an earlier open
@@ -103,7 +120,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     pool whole(std::move(opened));
     // Durable with the close; until then a crash brings us here again, and so does whatever fails before it is done.
     const auto to_rebuild = [&] {
-        return whole.impl_->file->left_lazy() && options.rebuild != nullptr;
+        return !beside && whole.impl_->file->left_lazy() && options.rebuild != nullptr;
     };
     try {
         if (whole.impl_->file->migrates()) s = impl::migrate(whole, options);
@@ -261,6 +278,10 @@ void pool::impl::close() noexcept {
 
 result<copy_report> pool::copy_to(const std::string& path, const copy_options& options) const {
     if (status here = impl_->usable(); !here.ok()) return here;
+    if (impl_->file->reads_beside())
+        return refusal(
+            this->path(), errc::permission,
+            "opened with read_only and shared: its writer copies it, or `holdfast copy`");
     const os_file* const file = impl_->file->own_file();
     if (file == nullptr)
         return refusal(this->path(), errc::bad_argument,

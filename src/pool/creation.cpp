@@ -56,6 +56,14 @@ status check_options(const std::string& path, const open_options& o) {
         return bad("mode: unknown");
     if (o.read_only && o.creation == create::always_new)
         return bad("read_only: there is nothing to read in a new pool");
+    if (o.shared && o.read_only && o.salvage)
+        return bad("shared: expected a pool as its writer has it, found salvage");
+    if (o.shared && o.migrate != nullptr)
+        return bad("shared: a migration has the pool alone: migrate, close, then open with shared");
+    if (o.shared && o.mode == mode::power && !o.read_only)
+        return refusal(path, errc::mode_unavailable,
+                       "shared: in mode power the pool is in this process's memory until it is "
+                       "closed: expected mode process or pmem");
     if (o.creation == create::never) return {};
     if (o.create_bytes < pool_bytes_min || o.create_bytes > pool_bytes_max)
         return bad(fmt::format("create_bytes: expected {} to {}, found {}", pool_bytes_min,

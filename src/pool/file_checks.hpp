@@ -14,6 +14,8 @@
 
 namespace hf {
 
+class os_file;
+
 /// What is read of a file before it is mapped.
 struct header_bytes_read {
     alignas(64) std::byte page_a[sizeof(pool_header)] = {};
@@ -82,6 +84,9 @@ bool is_whole_copy(const pool_header& h) noexcept;
 /// Whether both name the same start of the machine. Where the clock stands for an identifier, it
 /// may have been set by a second or two meanwhile.
 bool same_boot(std::string_view a, std::string_view b) noexcept;
+
+/// Reads both header copies of a file.
+status read_copies(const os_file& from, header_bytes_read& to);
 
 /// Gives 'h' the growth limit that the options ask for, when it is above the pool's own.
 ///

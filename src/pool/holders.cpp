@@ -30,7 +30,13 @@ std::string text_of(const std::string& path) {
     return {std::istreambuf_iterator<char>(file), {}};
 }
 
-bool holds(const std::string& process, dev_t device, ino_t inode) {
+/// Whether a process's lines about a descriptor name a lock; 'to_write': one that is for it alone.
+bool has_lock(const std::string& lines, bool to_write) {
+    const auto at = lines.find("\nlock:");
+    return at != std::string::npos && (!to_write || lines.find(" WRITE ", at) != std::string::npos);
+}
+
+bool holds(const std::string& process, dev_t device, ino_t inode, bool to_write) {
     const folder descriptors = opened(process + "/fd");
     if (descriptors == nullptr) return false;
     while (const dirent* entry = ::readdir(descriptors.get())) {
@@ -38,7 +44,7 @@ bool holds(const std::string& process, dev_t device, ino_t inode) {
         const std::string name = entry->d_name;
         if (::stat((process + "/fd/" + name).c_str(), &about) != 0) continue;
         if (about.st_dev == device && about.st_ino == inode &&
-            text_of(process + "/fdinfo/" + name).find("\nlock:") != std::string::npos)
+            has_lock(text_of(process + "/fdinfo/" + name), to_write))
             return true;
     }
     return false;
@@ -54,17 +60,25 @@ std::string name_of(const std::string& process) {
 
 } // namespace
 
-lock_holder find_lock_holder(int descriptor) {
+namespace {
+lock_holder find_holder(int descriptor, bool to_write) {
     struct stat about{};
     const folder processes = ::fstat(descriptor, &about) == 0 ? opened("/proc") : opened("");
     while (const dirent* entry = processes == nullptr ? nullptr : ::readdir(processes.get())) {
         if (!is_number(entry->d_name)) continue;
         const std::string process = std::string("/proc/") + entry->d_name;
-        if (holds(process, about.st_dev, about.st_ino))
+        if (holds(process, about.st_dev, about.st_ino, to_write))
             return {static_cast<pid_t>(std::stol(entry->d_name)),
                     fmt::format("process {} ({})", entry->d_name, name_of(process))};
     }
     return {0, "another process"};
+}
+} // namespace
+
+/// Beside the one that writes there may be readers (open_options::shared).
+lock_holder find_lock_holder(int descriptor) {
+    lock_holder writer = find_holder(descriptor, true);
+    return writer.process != 0 ? writer : find_holder(descriptor, false);
 }
 
 std::string holder_of_lock(int descriptor) { return find_lock_holder(descriptor).in_words; }

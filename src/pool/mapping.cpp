@@ -40,10 +40,11 @@ int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, mapped
     HF_ASSERT_SLOW(offset % page_bytes == 0);
     HF_ASSERT_SLOW(bytes != 0);
     int flags = MAP_FIXED;
-    if (how == mapped_as::shared) flags |= MAP_SHARED;
+    const bool stores = how != mapped_as::shared_to_read;
+    if (how == mapped_as::shared || !stores) flags |= MAP_SHARED;
     if (how == mapped_as::shared_sync) flags |= MAP_SHARED_VALIDATE | MAP_SYNC;
     if (how == mapped_as::copy_on_write) flags |= MAP_PRIVATE | MAP_NORESERVE;
-    const bool mapped = ::mmap(at, bytes, PROT_READ | PROT_WRITE, flags, fd,
+    const bool mapped = ::mmap(at, bytes, stores ? PROT_READ | PROT_WRITE : PROT_READ, flags, fd,
                                static_cast<off_t>(offset)) != MAP_FAILED;
     const int failed = mapped ? leave_out_of_children(at, bytes) : errno;
     if (failed == 0) return 0;

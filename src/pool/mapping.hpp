@@ -18,7 +18,7 @@ void let_read(void* at, std::uint64_t bytes) noexcept;
 void release_addresses(void* base, std::uint64_t bytes) noexcept;
 /// Maps the file's [offset, offset + bytes) at 'at', over an own reservation, which is restored
 /// when that fails. 0, or the error.
-enum class mapped_as : std::uint8_t { shared, shared_sync, copy_on_write };
+enum class mapped_as : std::uint8_t { shared, shared_sync, copy_on_write, shared_to_read };
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, mapped_as how) noexcept;
 /// 0 when the file can be mapped so that a store, once flushed, survives power loss (DAX);
 /// EOPNOTSUPP when it cannot; any other error when that could not be found out.

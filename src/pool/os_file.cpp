@@ -103,10 +103,34 @@ const char* kind_of(mode_t mode) noexcept {
     return "a device";
 }
 
-status lock_whole(const std::string& path, int fd, bool read_only) {
+// What is locked, far behind every file. Below 'beside_at' it is the file, whole: a writer that lets others read locks no
+// more. A reader beside it has 'beside_at' for as long as it is there, and a byte for each number that it announces.
+constexpr off_t beside_at = off_t{1} << 62;
+constexpr off_t announced_at = beside_at + 2;
+
+struct flock range(short type, off_t from, off_t count) noexcept {
     struct flock lock{};
-    lock.l_type = read_only ? F_RDLCK : F_WRLCK;
+    lock.l_type = type;
     lock.l_whence = SEEK_SET;
+    lock.l_start = from;
+    lock.l_len = count; // 0: as far as numbers go
+    return lock;
+}
+
+struct flock lock_for(held how) noexcept {
+    switch (how) {
+    case held::to_write: return range(F_WRLCK, 0, 0);
+    case held::to_read: return range(F_RDLCK, 0, 0);
+    case held::to_write_beside_readers: return range(F_WRLCK, 0, beside_at);
+    case held::to_read_beside: break;
+    }
+    return range(F_RDLCK, beside_at, 1);
+}
+
+status lock_file(const std::string& path, int fd, held how) {
+    struct flock lock = lock_for(how);
+    struct flock rest = range(F_UNLCK, beside_at, 0); // of a file that was made under another name
+    if (how == held::to_write_beside_readers) (void)fcntl(fd, F_OFD_SETLK, &rest);
     if (restarted([&] { return fcntl(fd, F_OFD_SETLK, &lock); }) == 0) return {};
     if (errno != EAGAIN && errno != EACCES)
         return refusal(path, errc::io_error, fmt::format("cannot lock: {}", std::strerror(errno)));
@@ -214,7 +238,7 @@ status os_file::system_error(const char* call, int error) const {
     return refusal(path_, code_of(error), fmt::format("{}: {}", call, std::strerror(error)));
 }
 
-status os_file::adopt(const std::string& path, int fd, bool read_only) {
+status os_file::adopt(const std::string& path, int fd, held how) {
     HF_ASSERT_SLOW(fd_ < 0);
     HF_ASSERT_SLOW(fd >= 0);
     HF_ASSERT_SLOW(!in_table_);
@@ -233,11 +257,10 @@ status os_file::adopt(const std::string& path, int fd, bool read_only) {
     if (restarted([&] { return ::fstatfs(fd, &system); }) != 0 && errno != ENOSYS)
         return system_error("fstatfs", errno);
     on_tmpfs_ = system.f_type == TMPFS_MAGIC;
-    return lock_whole(path, fd, read_only);
+    return lock_file(path, fd, how);
 }
 
-result<os_file> os_file::open_existing(const std::string& path, bool follow_symlinks,
-                                       bool read_only) {
+result<os_file> os_file::open_existing(const std::string& path, bool follow_symlinks, held how) {
     // Looked at before it is opened: opening a device can have effects of its own.
     struct stat about{};
     os_file file;
@@ -247,16 +270,17 @@ result<os_file> os_file::open_existing(const std::string& path, bool follow_syml
     if (!S_ISREG(about.st_mode))
         return refusal(path, errc::not_a_pool, fmt::format("this is {}", kind_of(about.st_mode)));
     // Non-blocking: the name may have become a FIFO in between.
-    const int flags = (read_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
+    const bool reads = how == held::to_read || how == held::to_read_beside;
+    const int flags = (reads ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NONBLOCK | O_NOCTTY |
                       (follow_symlinks ? 0 : O_NOFOLLOW);
     const std::scoped_lock held{table_lock};
     const int fd = restarted([&] { return ::open(path.c_str(), flags); });
     if (fd < 0) return file.system_error("open", errno);
-    if (status locked = file.adopt(path, fd, read_only); !locked.ok()) return locked;
+    if (status locked = file.adopt(path, fd, how); !locked.ok()) return locked;
     return file;
 }
 
-result<os_file> os_file::create_new(const std::string& path) {
+result<os_file> os_file::create_new(const std::string& path, held how) {
     os_file file;
     file.path_ = path;
     struct stat about{};
@@ -264,7 +288,7 @@ result<os_file> os_file::create_new(const std::string& path) {
     if (errno != ENOENT) return file.system_error("stat", errno);
     status opened;
     try {
-        opened = file.open_new();
+        opened = file.open_new(how);
     } catch (const std::bad_alloc&) {
         opened = out_of_memory(path);
     }
@@ -273,7 +297,7 @@ result<os_file> os_file::create_new(const std::string& path) {
     return opened;
 }
 
-status os_file::open_new() {
+status os_file::open_new(held how) {
     const std::string directory = directory_of(path_);
     // What has no name gets one through /proc.
     struct stat about{};
@@ -304,7 +328,35 @@ status os_file::open_new() {
     }
     if (taken != 0) return system_error("lock", taken);
     if (fd < 0) return system_error("create", failed);
-    return adopt(path_, fd);
+    return adopt(path_, fd, how);
+}
+
+bool os_file::announce(std::uint64_t number) const noexcept {
+    struct flock lock = range(F_RDLCK, announced_at + static_cast<off_t>(number), 1);
+    return restarted([&] { return ::fcntl(fd_, F_OFD_SETLK, &lock); }) == 0;
+}
+
+void os_file::withdraw(std::uint64_t number) const noexcept {
+    struct flock lock = range(F_UNLCK, announced_at + static_cast<off_t>(number), 1);
+    (void)restarted([&] { return ::fcntl(fd_, F_OFD_SETLK, &lock); });
+}
+
+std::uint64_t os_file::oldest_announced() const noexcept {
+    std::uint64_t oldest = ~std::uint64_t{0};
+    if (in_memory()) return oldest;
+    // The kernel names one lock of those there are, in no order: the next question is for lower ones.
+    for (off_t count = 0; oldest != 0; count = static_cast<off_t>(oldest)) {
+        struct flock found = range(F_WRLCK, announced_at, count);
+        if (restarted([&] { return ::fcntl(fd_, F_OFD_GETLK, &found); }) != 0) return 0;
+        if (found.l_type == F_UNLCK) break;
+        oldest = static_cast<std::uint64_t>(std::max(found.l_start, announced_at) - announced_at);
+    }
+    return oldest;
+}
+
+bool os_file::has_writer() const noexcept {
+    struct flock found = range(F_RDLCK, 0, beside_at);
+    return ::fcntl(fd_, F_OFD_GETLK, &found) == 0 && found.l_type != F_UNLCK;
 }
 
 status os_file::publish() {

@@ -43,6 +43,10 @@ struct file_identity {
     }
 };
 
+/// What a process has of a file: alone, to write or (any number) to read; to write beside readers; to read beside them and
+/// one that writes.
+enum class held : std::uint8_t { to_write, to_read, to_write_beside_readers, to_read_beside };
+
 class os_file {
 public:
     os_file() = default;
@@ -55,21 +59,31 @@ public:
     void take(os_file& other) noexcept;
 
     /// Opens and locks an existing file. Never blocks, never follows the last symlink unless told.
-    /// read_only: it cannot be written, and the lock is one that other readers may have as well.
+    /// to_read, to_read_beside: it cannot be written.
     ///
     /// Errors:   not_found, not_a_pool (directory, FIFO, device, symlink), permission, in_use.
     static result<os_file> open_existing(const std::string& path, bool follow_symlinks,
-                                         bool read_only = false);
+                                         held how = held::to_write);
     /// Creates and locks a new, empty file, readable and writable by its owner only. It has no name
     /// before publish(), so that nothing of it outlives a crash; or one like ".holdfast-new.…"
     /// where the file system knows no files without a name.
     ///
     /// Errors:   exists, permission, not_found (no such directory).
-    static result<os_file> create_new(const std::string& path);
+    static result<os_file> create_new(const std::string& path, held how = held::to_write);
     /// Gives a new file its name, unless somebody else has taken that.
     ///
     /// Errors:   exists, permission.
     status publish();
+
+    // Announcements: numbers that readers hold, and the writer beside them asks for. Each is a shared lock on a byte far
+    // behind every file, which needs no right to write and which the kernel drops with the process.
+    /// False when the system has no memory for it. Requires: to_read_beside; the number is not announced.
+    bool announce(std::uint64_t number) const noexcept;
+    void withdraw(std::uint64_t number) const noexcept;
+    /// The least number that another process announces; all ones: none does.
+    std::uint64_t oldest_announced() const noexcept;
+    /// Whether a process has the file to write. Requires: to_read_beside.
+    bool has_writer() const noexcept;
 
     int descriptor() const noexcept { return fd_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
@@ -113,8 +127,8 @@ private:
         HF_ASSERT_SLOW(in_memory());
         return *image_;
     }
-    status adopt(const std::string& path, int fd, bool read_only = false);
-    status open_new();
+    status adopt(const std::string& path, int fd, held how);
+    status open_new(held how);
     status system_error(const char* call, int error) const;
 
     int fd_ = -1;

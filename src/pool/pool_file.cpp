@@ -33,6 +33,11 @@ std::uint64_t end_of(const pool_header& h) noexcept {
 
 } // namespace
 
+static held held_by(const open_options& options) noexcept {
+    if (options.read_only) return options.shared ? held::to_read_beside : held::to_read;
+    return options.shared ? held::to_write_beside_readers : held::to_write;
+}
+
 pool_file::pool_file() : header_(std::make_unique<pool_header>()), process_(::getpid()) {}
 
 result<std::unique_ptr<pool_file>>
@@ -44,22 +49,25 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         pool->engines_ = engines;
         pool->seal_ = options.seal;
         pool->read_only_ = options.read_only;
+        pool->shared_ = options.shared;
         pool->keep_bytes_ = options.keep_overwritten;
         pool->leaves_stores_ = options.sections == durability::by_next_section;
         pool->stores_lazily_ = options.rebuild != nullptr;
         if (options.creation != create::always_new) {
-            auto existing =
-                os_file::open_existing(path, options.follow_symlinks, options.read_only);
+            auto existing = os_file::open_existing(path, options.follow_symlinks, held_by(options));
             if (existing) {
                 pool->file_.take(*existing);
-                if (status good = pool->take_over(options, engines); !good.ok()) return good;
+                status good = options.shared && options.read_only
+                                  ? pool->take_over_beside(options)
+                                  : pool->take_over(options, engines);
+                if (!good.ok()) return good;
                 return pool;
             }
             if (existing.error().code() != errc::not_found || options.creation == create::never ||
                 options.read_only)
                 return existing.error();
         }
-        auto fresh = os_file::create_new(path);
+        auto fresh = os_file::create_new(path, held_by(options));
         status created;
         if (fresh) {
             pool->file_.take(*fresh);
@@ -126,7 +134,7 @@ status pool_file::create(const open_options& options) {
     return file_.sync_directory();
 }
 
-static status read_copies(const os_file& from, header_bytes_read& to) {
+status read_copies(const os_file& from, header_bytes_read& to) {
     const status a = from.read_at(header_a_offset, to.page_a, sizeof to.page_a);
     return a.ok() ? from.read_at(header_b_offset, to.page_b, sizeof to.page_b) : a;
 }
@@ -158,6 +166,13 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     next_layout_ = options.layout;
     next_layout_hash_ = options.layout_hash;
     if (status ok = find_power_log(h, options); !ok.ok()) return ok;
+    if (options.shared && options.max_bytes > h.max_bytes)
+        return refusal(
+            path_, errc::bad_argument,
+            fmt::format(
+                "max_bytes: readers have mapped {} bytes, found {}: raise it by an open without "
+                "shared",
+                h.max_bytes, options.max_bytes));
     if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
     if (status ok = find_doubts(h, options, *boot_id); !ok.ok()) return ok;
     if (status ok = place(h, options.relocate); !ok.ok()) return ok;
@@ -370,9 +385,10 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
     HF_ASSERT_SLOW(offset + bytes <= reserved_bytes_);
     if (file_.in_memory()) return {};
     const bool of_its_own = read_only_ || mode_ == hf::mode::power;
-    const mapped_as how = of_its_own  ? mapped_as::copy_on_write
-                          : map_sync_ ? mapped_as::shared_sync
-                                      : mapped_as::shared;
+    const mapped_as how = reads_beside() ? mapped_as::shared_to_read
+                          : of_its_own   ? mapped_as::copy_on_write
+                          : map_sync_    ? mapped_as::shared_sync
+                                         : mapped_as::shared;
     const int failed = map_file(base_ + offset, file_.descriptor(), offset, bytes, how);
     if (failed == 0) return {};
     return refusal(

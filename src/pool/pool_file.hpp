@@ -25,6 +25,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <span>
 #include <string>
@@ -59,6 +60,18 @@ struct root_words {
     std::uint64_t reserved[2];
 };
 static_assert(sizeof(root_words) == 64);
+
+/// What a writer that lets others read (open_options::shared) tells them: at reader_words_offset, a line of its own. Of no
+/// use once the machine has been down: then there are no readers.
+struct reader_words {
+    /// Every version committed up to here is in the file, where readers look. Only ever grows.
+    std::uint64_t sequence;
+    /// pool_header::generation of the writer that has recovered the pool.
+    std::uint64_t ready;
+    std::uint64_t reserved[6];
+};
+static_assert(sizeof(reader_words) == 64);
+inline constexpr std::uint64_t reader_words_offset = 8192 + 128;
 
 /// A block that root_words::migration_offset names while a pool is on its way to another layout, and until what that leaves
 /// to be done is done (open/migration.hpp).
@@ -156,6 +169,14 @@ public:
     status other_layout() const;
     /// True when it is mapped privately, and nothing is ever written to the file.
     bool read_only() const noexcept { return read_only_; }
+    /// open_options::shared: whether this process reads beside one that may write; and whether it writes, and lets others
+    /// read. Neither of a pool in memory.
+    bool reads_beside() const noexcept { return shared_ && read_only_; }
+    bool lets_read() const noexcept { return shared_ && !read_only_; }
+    /// Requires: one of both.
+    reader_words* words_for_readers() const noexcept;
+    /// Maps what the file has become longer by. Requires: reads_beside().
+    void cover_growth() noexcept;
     /// True when creation made the file in this open.
     bool created() const noexcept { return created_; }
     /// True when any part may be missing of what the open before this one stored, though later
@@ -196,6 +217,8 @@ private:
     status create(const open_options& options);
     status create_or_say_why(const open_options& options);
     status take_over(const open_options& options, std::uint32_t engines);
+    status take_over_beside(const open_options& options);
+    status look_beside(const open_options& options, bool& in_flux);
     status reserve(const pool_header& header);
     int reserve_range(std::uint64_t base, const pool_header& header);
     status reserve_more(std::uint64_t end);
@@ -232,9 +255,12 @@ private:
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
     bool stores_in_doubt_ = false, read_only_ = false, kept_bytes_ = false;
-    bool keep_bytes_ = true;     // open_options::keep_overwritten
-    bool leaves_stores_ = false; // open_options::sections: by_next_section
-    bool stores_lazily_ = false; // open_options::rebuild is there
+    bool shared_ = false;             // open_options::shared
+    std::mutex covering_;             // guards what follows
+    std::uint64_t covered_bytes_ = 0; // of the file, mapped by a reader beside a writer
+    bool keep_bytes_ = true;          // open_options::keep_overwritten
+    bool leaves_stores_ = false;      // open_options::sections: by_next_section
+    bool stores_lazily_ = false;      // open_options::rebuild is there
     bool left_lazy_ = false;
     bool migrates_ = false;
     std::string next_layout_; // of the options, as is the hash

@@ -93,7 +93,7 @@ std::string power_files::log_path_of(const std::string& pool_path) {
 }
 
 status power_files::open_log(bool read_only) {
-    auto opened = os_file::open_existing(path_, false, read_only);
+    auto opened = os_file::open_existing(path_, false, read_only ? held::to_read : held::to_write);
     if (opened) log_file_->take(*opened);
     return opened || opened.error().code() == errc::not_found ? status{} : opened.error();
 }

@@ -44,7 +44,7 @@ STEPS = [
     ("example_mod_prices", "half-written", ""),
     ("example_mod_prices", None, "day 2: tea 3.50, 2 prices known\n"),
     *[("example_mod_tour", None, "Ada is 36, Bob is not known\n20 and 22 degrees\nthen 2, now 3\n"
-       "a conflict, as it must be\nmoved\n")] * 2,
+       "a conflict, as it must be\nmoved\n2 ages are known\n")] * 2,
     ("example_notebook notes.hf write milk", None, ""),
     ("example_notebook notes.hf write bread", "half-written", ""),
     ("example_notebook notes.hf tear-out", "half-written", ""),     # in the recovery, that is

@@ -256,6 +256,10 @@ public:
     std::uint64_t shape() const noexcept { return shape_; }
     /// The current version, kept readable. Never blocks.
     version read();
+    /// Of a process that reads beside a writer (open_options::shared): from here on word(), and what is read through
+    /// handles, are of the version that is current now; before, of the one when a handle was first read, or refreshed
+    /// last. What was read before may go. Elsewhere nothing: there word() is current. Throws std::bad_alloc.
+    void refresh();
 
     durability when_durable() const noexcept { return durability_; }
     void set_durability(durability wanted) noexcept { durability_ = wanted; }

@@ -87,6 +87,10 @@ public:
 
     /// The container as it is now, kept. Never blocks.
     version snapshot() const { return version(root_->read()); }
+    /// In a process that reads beside a writer (open_options::shared): what is read through handles is the container as
+    /// it is now, no longer as it was when it was first read, or refreshed last. Iterators, and what they led to, are
+    /// invalid. Elsewhere nothing.
+    void refresh() const { root_->refresh(); }
     /// Makes 'next' the container, if what it was derived from is still current.
     ///
     /// Ordering: 1 point, 2 with durability::on_return.

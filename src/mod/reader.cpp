@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Versions across processes: a writer (open_options::shared) and those that read beside it.
+//
+// What a pin is among threads (store_impl.hpp, 2) an announcement is among processes: a lock on a byte that has the
+// number, which the kernel drops with its process. Numbers are those of commits; 'sequence' is in the file.
+//
+// (1) The writer counts a commit in 'sequence' when its word is where readers look, visible: behind its fence, where
+//     words go past the caches. So whoever reads q there reads words that no commit up to q has replaced.
+// (2) Reader: read 'sequence', q; announce q; then read the word. Writer: read 'sequence', s; then ask which numbers are
+//     announced; reclaim what was retired up to the least of them, or s. Whoever is not found by that announces later, so
+//     reads a word of s or later; who is found, one of its q or later. What a word of q leads to was retired after q.
+//     That q is old by the time it is announced keeps more than is needed, and never less.
+// (3) It waits until the lock is gone, whichever way that goes, and whoever writes then.
+// (4) Numbers never fall, from one writer to the next: the next begins above all that can be announced. What nodes
+//     older readers see it does not know. A clean close says that none sees more than is current; else the next writer
+//     takes no slot of an older arena before all are gone that announce less than its first number.
+// (5) Nothing is stored in place (overwrite.cpp): a reader could not be asked not to look.
+// (6) A reader stores nothing, and waits for nobody.
+#include <base/assert.hpp>
+#include <base/raise.hpp>
+#include <mod/reader_steps.hpp>
+#include <mod/store_impl.hpp>
+#include <pool/file_checks.hpp>
+
+#include <fmt/format.h>
+
+#include <chrono>
+#include <cstring>
+
+namespace hf::mod {
+namespace {
+
+constexpr unsigned commits_between_questions = 64; // of a root: a question is a few system calls
+constexpr auto older_readers_looked_for_every = std::chrono::milliseconds(20);
+
+std::uint64_t load(const std::uint64_t& word) noexcept {
+    return std::atomic_ref(const_cast<std::uint64_t&>(word)).load(std::memory_order_seq_cst);
+}
+
+} // namespace
+
+namespace reader_steps {
+void (*taken)(step) = nullptr;
+}
+static void take(reader_steps::step s) {
+    if (reader_steps::taken != nullptr) reader_steps::taken(s);
+}
+
+// The writer.
+
+/// Upholds (4). Requires: what a crash left is redone, and nothing is committed yet.
+void store::impl::let_read() noexcept {
+    if (words_ == nullptr || reads_) return;
+    first_sequence_ = load(words_->sequence) + 1;
+    sequence_ = first_sequence_;
+    tell_sequence(first_sequence_);
+    std::atomic_ref(words_->ready).store(pool_->file->generation(), std::memory_order_seq_cst);
+}
+
+/// Upholds (1).
+void store::impl::tell_sequence(std::uint64_t number) noexcept {
+    if (words_ == nullptr) return;
+    std::atomic_ref<std::uint64_t> told(words_->sequence);
+    raise(told, number);
+}
+
+/// Upholds (2), the writer's part.
+void store::impl::ask_readers() noexcept {
+    if (words_ == nullptr) return;
+    const std::uint64_t to = load(words_->sequence);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    raise(released_to_, std::min(to, pool_->file->own_file()->oldest_announced()));
+}
+
+/// Up to which number nobody sees what was retired. An answer stays true.
+std::uint64_t store::impl::released_by_readers(root::volatile_part& owner) noexcept {
+    if (words_ == nullptr) return ~std::uint64_t{0};
+    const bool some =
+        owner.batches.front().sequence <= released_to_.load(std::memory_order_acquire);
+    if (!some && ++owner.commits_unasked >= commits_between_questions) {
+        owner.commits_unasked = 0;
+        ask_readers();
+    }
+    return released_to_.load(std::memory_order_acquire);
+}
+
+/// Upholds (4). Nothing else waits: counts are known, and new nodes come from new arenas.
+void store::impl::await_older_readers() noexcept {
+    if (words_ == nullptr) return;
+    std::unique_lock waiting{trace_lock_};
+    while (!stop_trace_ && pool_->file->own_file()->oldest_announced() < first_sequence_) {
+        held_back_ = true;
+        traced_.notify_all();
+        traced_.wait_for(waiting, older_readers_looked_for_every);
+    }
+    held_back_ = false;
+}
+
+/// For people, when the pool is full: what a reader keeps.
+std::string store::impl::held_back() const {
+    if (words_ == nullptr) return {};
+    const std::uint64_t oldest = pool_->file->own_file()->oldest_announced();
+    if (oldest >= sequence_.load()) return {};
+    return fmt::format("; a process that reads beside this one keeps a version that is {} commits "
+                       "old, and all that "
+                       "was replaced since",
+                       sequence_.load() - oldest);
+}
+
+// The reader.
+
+bool store::impl::announce(std::uint64_t number) {
+    const std::scoped_lock held{announced_lock_};
+    unsigned& versions = announced_[number];
+    if (versions == 0 && !pool_->file->own_file()->announce(number)) {
+        announced_.erase(number);
+        return false;
+    }
+    ++versions;
+    return true;
+}
+
+void store::impl::withdraw(std::uint64_t number) noexcept {
+    const std::scoped_lock held{announced_lock_};
+    const auto found = announced_.find(number);
+    HF_ASSERT(found != announced_.end());
+    if (--found->second != 0) return;
+    pool_->file->own_file()->withdraw(number);
+    announced_.erase(found);
+}
+
+/// Upholds (2), the reader's part.
+version::state* store::impl::pin_announced(root::volatile_part& to) {
+    version::state* s = fresh_state();
+    s->to = &to;
+    s->done = s->committed = true;
+    const std::uint64_t number = load(words_->sequence);
+    take(reader_steps::step::read_sequence);
+    if (!announce(number)) {
+        recycle(s);
+        throw std::bad_alloc();
+    }
+    s->pinned_at = number + 1;
+    take(reader_steps::step::announced);
+    s->word = word_in_file(to);
+    pool_->file->cover_growth(); // before it is followed
+    return s;
+}
+
+/// The word of the version that is current now. Requires: pinned.
+std::uint64_t store::impl::word_in_file(const root::volatile_part& part) const noexcept {
+    if (part.family == nullptr) return load(part.durable->word);
+    const std::uint64_t parent = load(part.family->durable->word);
+    if (parent == 0 || parent > ref_max) return 0;
+    pool_->file->cover_growth();
+    const std::byte* const words = detail::bytes_at(base(), static_cast<ref>(parent),
+                                                    part.family->durable->members * word_bytes);
+    return load(reinterpret_cast<const std::uint64_t*>(words)[part.member]);
+}
+
+void store::impl::refresh(root::volatile_part& part) {
+    if (!reads_) return;
+    const std::scoped_lock held{roots_lock_};
+    look_again(part);
+}
+
+/// A handle is read for the first time. A process that only takes snapshots keeps nothing by its handles.
+void store::impl::look_first(root::volatile_part& part) noexcept try {
+    const std::scoped_lock held{roots_lock_};
+    if (part.seen == nullptr) look_again(part);
+} catch (const std::bad_alloc&) {
+    fatal("%s: no memory to keep a version of \"%s\"", pool_->file->path().c_str(),
+          part.durable->name);
+}
+
+/// Requires: roots_lock_ held.
+void store::impl::look_again(root::volatile_part& part) {
+    version::state* const old = std::exchange(part.seen, pin_announced(part));
+    part.word.store(part.seen->word, std::memory_order_seq_cst);
+    part.unseen.store(false, std::memory_order_release);
+    if (old == nullptr) return;
+    unpin(*old);
+    recycle(old);
+}
+
+/// Whether there is one. The writer may make it meanwhile.
+bool store::impl::find_superblock() {
+    if (super_ != nullptr) return true;
+    pool_->file->cover_growth();
+    const std::uint64_t at = load(pool_->file->roots()->mod_offset);
+    const geometry& shape = pool_->file->shape();
+    if (at == 0 || at % shape.chunk_bytes != 0 || at > shape.max_bytes - shape.chunk_bytes)
+        return false;
+    auto* const found = reinterpret_cast<superblock*>(base() + at);
+    if (load(found->magic) == superblock_magic) super_ = found;
+    return super_ != nullptr;
+}
+
+result<root*> store::impl::open_beside(const place& at, const kind& what, std::uint64_t shape) {
+    const auto missing = [&] {
+        return status{
+            errc::not_found,
+            fmt::format(
+                "{}: not_found: no container \"{}\", and one that reads beside a writer makes none",
+                pool_->file->path(), at.name)};
+    };
+    const std::scoped_lock held{roots_lock_};
+    if (!find_superblock()) return missing();
+    const std::uint64_t count = load(super_->cell_count);
+    if (count > cells_max(*pool_->file))
+        return corrupt(*pool_->file, fmt::format("{} roots, at most {} expected", count,
+                                                 cells_max(*pool_->file)));
+    if (roots_.size() < count) roots_.resize(count);
+    std::uint32_t index = find_cell(at.family.empty() ? at.name : at.family, 0);
+    if (index == no_cell) return missing();
+    if (!at.family.empty()) {
+        if (cells()[index].kind != builtin_kind::family)
+            return differs(at, cells()[index], "a family");
+        index = find_cell(at.name, index + 1);
+        if (index == no_cell) return missing();
+    }
+    const cell& c = cells()[index];
+    if (std::atomic_ref(const_cast<cell&>(c).kind).load(std::memory_order_acquire) == 0)
+        return missing();
+    if (c.kind != what.id || c.shape != shape)
+        return differs(at, c, fmt::format("{} of shape {:#x}", what.name, shape));
+    if (c.family > count || (c.family != 0 && (cells()[c.family - 1].members > family_members_max ||
+                                               c.member >= cells()[c.family - 1].members)))
+        return corrupt(*pool_->file, fmt::format("root cell {} is damaged", index));
+    root::volatile_part& part = part_of(index);
+    return face_of(part, what);
+}
+
+} // namespace hf::mod

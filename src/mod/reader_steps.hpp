@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Where a reader beside a writer can be held up, for tests that let the writer go on meanwhile.
+#pragma once
+
+#include <cstdint>
+
+namespace hf::mod::reader_steps {
+
+enum class step : std::uint8_t { read_sequence, announced };
+/// Called behind each step of a pin, if there is one.
+extern void (*taken)(step);
+
+} // namespace hf::mod::reader_steps

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A pool's file as a process has it that reads beside one that may write (open_options::shared). It is mapped for
+// reading, and never stored to: all that a reader tells the writer are locks (os_file::announce).
+//
+// (1) A reader has its lock before it looks at the header. From then on only writers come that let it read.
+// (2) It goes on only when nobody can be about to store to what it reads: the pool was closed, or a writer that lets
+//     others read has recovered it, whether that lives or not (reader_words::ready).
+// (3) What was mapped stays so. What the file grows by is mapped before anything in there is followed.
+#include <base/assert.hpp>
+#include <base/line.hpp>
+#include <pool/file_checks.hpp>
+#include <pool/mapping.hpp>
+#include <pool/pool_file.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <thread>
+
+namespace hf {
+namespace {
+
+constexpr auto recovery_max = std::chrono::seconds(5); // of a writer that has just come
+constexpr std::uint64_t page_bytes = 4096;
+
+} // namespace
+
+reader_words* pool_file::words_for_readers() const noexcept {
+    HF_ASSERT_SLOW(shared_);
+    return reinterpret_cast<reader_words*>(base_ + reader_words_offset);
+}
+
+/// Judges the header as it stands. 'in_flux': what was refused may be well once the writer has gone on.
+status pool_file::look_beside(const open_options& options, bool& in_flux) {
+    header_bytes_read read;
+    in_flux = true; // read while it is written a copy does not verify
+    if (status ok = read_copies(file_, read); !ok.ok()) return ok;
+    const auto file_bytes =
+        file_.size_bytes(); // behind the header, which may name what grew just now
+    if (!file_bytes) return file_bytes.error();
+    read.file_bytes = *file_bytes;
+    auto chosen = choose_header(path_, read);
+    if (!chosen) return chosen.error();
+    pool_header& h = *header_;
+    h = chosen->header;
+    if (status ok = check_header(path_, h, read.file_bytes); !ok.ok()) return ok;
+    in_flux = false;
+    const auto boot_id = kernel_boot_id(path_);
+    if (!boot_id) return boot_id.error();
+    if (status ok = check_use(path_, h, options, ~std::uint32_t{0}, *boot_id); !ok.ok()) return ok;
+    if (status ok = find_doubts(h, options, *boot_id); !ok.ok()) return ok;
+    if (h.open == 0) return {};
+    reader_words words{};
+    if (status ok = file_.read_at(reader_words_offset, &words, sizeof words); !ok.ok()) return ok;
+    // After another boot nobody knows whether the word that says so is newer than what it speaks of.
+    const bool readers_words =
+        (h.required_features & feature_power_log) == 0 && same_boot(*boot_id, h.boot_id);
+    if (readers_words && words.ready == h.generation) return {};
+    in_flux = file_.has_writer();
+    if (in_flux)
+        return refusal(path_, errc::in_use, "the process that has it open is still recovering it");
+    return refusal(path_, errc::torn,
+                   "left open by a process that has died, and was alone with it: expected a pool "
+                   "that was closed, or "
+                   "one whose writer has open_options::shared; open it for writing once, or with "
+                   "read_only alone");
+}
+
+/// Upholds (1), (2).
+status pool_file::take_over_beside(const open_options& options) {
+    const auto until = std::chrono::steady_clock::now() + recovery_max;
+    bool in_flux = false;
+    status looked = look_beside(options, in_flux);
+    while (!looked.ok() && in_flux && file_.has_writer() &&
+           std::chrono::steady_clock::now() < until) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        looked = look_beside(options, in_flux);
+    }
+    if (!looked.ok()) return looked;
+    const pool_header& h = *header_;
+    next_layout_ = options.layout;
+    next_layout_hash_ = options.layout_hash;
+    if (status ok = place(h, options.relocate); !ok.ok()) return ok;
+    take_shape(h);
+    if (status ok = settle_mode(options); !ok.ok()) return ok;
+    covered_bytes_ = size_bytes();
+    if (status ok = map(0, covered_bytes_); !ok.ok()) return ok;
+    if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
+        relocated_.emplace(base_, shape_.max_bytes,
+                           address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
+                                         shape_.max_bytes, &size_bytes_},
+                           "a relocated pool");
+    watch(options);
+    return {};
+}
+
+/// Upholds (3). Of what cannot be mapped the zeros stay that make_readable() has put there.
+void pool_file::cover_growth() noexcept {
+    HF_ASSERT_SLOW(reads_beside());
+    const std::scoped_lock held{covering_};
+    const auto present = file_.size_bytes();
+    if (!present) return;
+    const std::uint64_t end = std::min(round_down(*present, page_bytes), reserved_bytes_);
+    if (end <= covered_bytes_) return;
+    if (map(covered_bytes_, end - covered_bytes_).ok()) covered_bytes_ = end;
+}
+
+} // namespace hf
