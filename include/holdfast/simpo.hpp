@@ -42,6 +42,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 namespace hf::simpo {
@@ -51,7 +52,8 @@ const hf::engine* engine() noexcept;
 
 /// What a persistent class calls itself, as its static member 'simpo_class'.
 struct class_name {
-    const char* text;      // 1 to 63 bytes
+    const char*
+        text; // 1 to 63 bytes; of no other class of the program, nor of another instantiation
     std::uint32_t version; // changed with what its members mean
 };
 
@@ -93,6 +95,15 @@ template <class T> inline constexpr bool holds_address<std::reference_wrapper<T>
 template <class P> inline constexpr bool changes_its_argument =
     std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 
+/// One letter for what a parameter is, which its schema has beside its size.
+template <class P>
+inline constexpr char kind_of = std::is_floating_point_v<P>                    ? 'f'
+                                : std::is_same_v<P, bool>                      ? 'b'
+                                : std::is_enum_v<P>                            ? 'e'
+                                : std::is_integral_v<P> && std::is_signed_v<P> ? 'i'
+                                : std::is_integral_v<P>                        ? 'u'
+                                                                               : 'c';
+
 /// A call's arguments as words of a record.
 template <class... P> struct packed {
     static constexpr std::size_t words = (std::size_t{0} + ... + ((sizeof(P) + 7) / 8));
@@ -105,14 +116,7 @@ template <class... P> struct packed {
         const auto add = [&](char kind, std::size_t bytes) {
             h = hash(std::string_view(&kind, 1), h ^ bytes);
         };
-        (add(std::is_floating_point_v<P>                    ? 'f'
-             : std::is_same_v<P, bool>                      ? 'b'
-             : std::is_enum_v<P>                            ? 'e'
-             : std::is_integral_v<P> && std::is_signed_v<P> ? 'i'
-             : std::is_integral_v<P>                        ? 'u'
-                                                            : 'c',
-             sizeof(P)),
-         ...);
+        (add(kind_of<P>, sizeof(P)), ...);
         return static_cast<std::uint32_t>(h ^ h >> 32);
     }
     using array = std::array<std::uint64_t, words == 0 ? 1 : words>;
@@ -159,8 +163,19 @@ struct function {
     const char* class_text;
     std::string_view text;
     void (*run)(void* object, const std::uint64_t* arguments) noexcept;
+    const std::type_info* type = nullptr; // of the class; null: this file is built without
 };
+/// Ends the process with a message when another class has a function of the same name, schema and version:
+/// recovery could not tell which of them was called.
 void add_function(const function* f) noexcept;
+
+template <class T> constexpr const std::type_info* type_of() {
+#if defined(__cpp_rtti)
+    return &typeid(T);
+#else
+    return nullptr;
+#endif
+}
 
 template <class T, auto F> struct registered {
     using traits = member_function<decltype(F)>;
@@ -174,7 +189,8 @@ template <class T, auto F> struct registered {
         static_cast<std::uint8_t>(traits::arguments::words),
         T::simpo_class.text,
         function_text<F>(),
-        run};
+        run,
+        type_of<T>()};
     static inline const bool done = (add_function(&entry), true);
 };
 
