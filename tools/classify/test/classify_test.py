@@ -81,6 +81,35 @@ def test_corpus():
     assert count > 200, count
 
 
+# SIMPO's Table 3, beside what each function is called in holdfast/simpo/.
+TABLE3 = {
+    "array<long, 1024>": {"increaseAll": ("increase_all", "deferrable"), "zero": ("zero", "deferrable"),
+                          "printAll": ("print_all", "instant")},
+    "queue<long, 64>": {"clearQueue": ("clear", "deferrable"), "enQueue": ("enqueue", "deferrable"),
+                        "deQueue": ("dequeue", "instant"), "isEmpty": ("is_empty", "instant"),
+                        "isFull": ("is_full", "instant")},
+    "heap<long, 64>": {"enHeap": ("enheap", "deferrable"), "deHeap": ("deheap", "instant"),
+                       "getNumElements": ("count", "instant"), "printAll": ("print_all", "instant")},
+    "stack<long, 64>": {"push": ("push", "deferrable"), "pop": ("pop", "instant"), "peek": ("peek", "instant"),
+                        "isEmpty": ("is_empty", "instant")},
+    "tree<long, 64>": {"insertElement": ("insert", "deferrable"), "balance": ("balance", "deferrable"),
+                       "deleteElement": ("remove", "deferrable"), "searchElement": ("contains", "instant")},
+    "graph<16>": {"joinwt": ("join", "deferrable"), "removewt": ("separate", "deferrable"),
+                  "adjacent": ("adjacent", "instant")},
+}
+
+
+def test_structures_are_as_table_3_has_them():
+    heads = "".join(f"#include <holdfast/simpo/{name.partition('<')[0]}.hpp>\n" for name in TABLE3)
+    write("structures.cpp", heads + "".join(f"template class hf::simpo::{name};\n" for name in TABLE3))
+    out, _ = run("structures.cpp", "--json", *FLAGS)
+    said = {c["name"].removeprefix("hf::simpo::"): {f["name"]: f["type"] for f in c["functions"]}
+            for c in json.loads(out)["classes"]}
+    wanted = {name: {ours: kind for ours, kind in rows.values()} for name, rows in TABLE3.items()}
+    got = {name: {f: said[name].get(f) for f in rows} for name, rows in wanted.items()}
+    assert got == wanted, (got, wanted)
+
+
 def write(name, text):
     (work / name).write_text(text)
     return name
