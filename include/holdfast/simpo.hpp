@@ -182,7 +182,7 @@ template <class T, auto F> struct registered {
     static void run(void* object, const std::uint64_t* arguments) noexcept {
         traits::arguments::apply(*std::launder(static_cast<T*>(object)), F, arguments);
     }
-    static inline const function entry{
+    static inline constinit const function entry{
         hash(function_text<F>(), hash("::", hash(T::simpo_class.text))),
         traits::arguments::schema(),
         function_version<F>,
