@@ -134,9 +134,11 @@ found_run run_simpo(const settings& how) {
     if (!made) give_up(made.error().what());
     const bool each_durable = how.engine == "simpo-all";
     const domain d = how.mode == "pmem" ? domain::adr : domain::process;
+    const bool hints = how.engine == "simpo-hints";
     const auto each = [=, all = how.all(), rows = *made](std::uint32_t row) mutable {
+        const simpo::hint beside{static_cast<std::uint16_t>(hints ? row + 1 : 0)};
         if (all) rows.defer<&two_rows::all_inc>(1);
-        else rows.defer<&two_rows::row_inc>(1, row);
+        else rows.defer_beside<&two_rows::row_inc>(beside, 1, row);
         if (each_durable) persist_last_record(rows.internals(), d);
     };
     found_run found{
@@ -186,7 +188,7 @@ nlohmann::ordered_json run(const settings& how) {
 }
 
 std::vector<std::string> engine_names() {
-    std::vector<std::string> all{"none", "simpo", "simpo-all"};
+    std::vector<std::string> all{"none", "simpo", "simpo-all", "simpo-hints"};
     all.insert(all.end(), locked_variants.begin(), locked_variants.end());
     return all;
 }

@@ -18,7 +18,8 @@
 // it, one whole while the other is written. After a crash an object is its whole copy, and the calls of
 // committed groups behind it made again in their order.
 //
-// (1) Calls of one object are made one at a time, in the order in which they were logged.
+// (1) Calls of one object are made one at a time, in the order in which they were logged; calls with different
+//     hints perhaps side by side, because they say that nobody can tell.
 // (2) A group is every call logged since the last one was committed, by whichever thread. It
 //     survives wholly or not at all, and no group without those before it.
 // (3) What a logged function does depends on the object and its arguments alone: recovery calls it again.
@@ -66,6 +67,11 @@ struct object_options {
     /// Its log: rounded up to a power of two from 1 KiB to 1 GiB. A log that is half full makes the next
     /// checkpoint.
     std::uint64_t log_bytes = 64ULL << 10;
+};
+
+/// What a deferred call is about, a row or a part: 1 to 65 535; 0, about all. At most 16 are made side by side.
+struct hint {
+    std::uint16_t of;
 };
 
 /// Words of 8 bytes that the arguments of one call may take; each begins at one.
@@ -207,7 +213,7 @@ result<core*> create(pool& in, std::string_view name, const class_shape& what,
                      const object_options& how, body construct, void* context);
 result<core*> find(pool& in, std::string_view name, const class_shape& what);
 status destroy(pool& in, std::string_view name, const class_shape& what);
-void defer(core& on, const function& f, const std::uint64_t* arguments);
+void defer(core& on, const function& f, const std::uint64_t* arguments, std::uint16_t hint);
 /// 'f' is logged, or, where it is null, nothing but the end of the group; then 'run' is called.
 void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context);
 void sync(core& on);
@@ -224,7 +230,7 @@ concept persistent_class = std::is_trivially_copyable_v<T> && alignof(T) <= 64 &
 /// A handle on an object of a pool; copies are handles on the same one. Valid until the pool is closed
 /// or the object destroyed.
 ///
-/// Threads:  any, at once. Functions of one object never run side by side.
+/// Threads:  any, at once. Functions of one object never run side by side, but for what defer_beside is told.
 /// Requires: no function of an object uses a handle on it.
 /// Source:   SIMPO §3.1. Differs: src/simpo/README.md.
 template <class T> class object {
@@ -281,13 +287,22 @@ public:
     ///           process ends with a message.
     /// Source:   SIMPO Fig. 4b.
     template <auto F, class... Args> void defer(Args&&... args) {
+        defer_beside<F>(hint{0}, std::forward<Args>(args)...);
+    }
+    /// The same of a call that has nothing in common with calls of other hints: it may be made at the same time as
+    /// they are, by threads that wait for the object, but not before calls of its own hint, or of defer, that were
+    /// logged before it. Hints are not kept: recovery makes all calls in their order.
+    ///
+    /// Requires: no two calls of different hints touch the same member, unless both only read it.
+    /// Source:   SIMPO §3.1.2, concurrency boosting. Differs: src/simpo/README.md.
+    template <auto F, class... Args> void defer_beside(hint beside, Args&&... args) {
         using traits = detail::member_function<decltype(F)>;
         check_logged<F>();
         static_assert(std::is_void_v<typename traits::returns>,
                       "a deferred function returns nothing: use call for one that does");
         static_assert(!traits::is_const, "a deferred function changes the object");
         const auto words = traits::arguments::store(std::forward<Args>(args)...);
-        detail::defer(*core_, detail::registered<T, F>::entry, words.data());
+        detail::defer(*core_, detail::registered<T, F>::entry, words.data(), beside.of);
     }
 
     /// Commits the group, makes its calls, calls F, and returns what F returns. A const F is not logged, may
