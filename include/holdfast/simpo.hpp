@@ -287,22 +287,17 @@ public:
     ///           process ends with a message.
     /// Source:   SIMPO Fig. 4b.
     template <auto F, class... Args> void defer(Args&&... args) {
-        defer_beside<F>(hint{0}, std::forward<Args>(args)...);
+        log_deferred<F>(hint{0}, std::forward<Args>(args)...);
     }
-    /// The same of a call that has nothing in common with calls of other hints: it may be made at the same time as
-    /// they are, by threads that wait for the object, but not before calls of its own hint, or of defer, that were
-    /// logged before it. Hints are not kept: recovery makes all calls in their order.
+    /// The same of a call that has nothing in common with calls of other hints: it may be made at the
+    /// same time as they are, by threads that wait for the object, but not before calls of its own
+    /// hint, or of defer, that were logged before it. Hints are not kept: recovery makes all calls in
+    /// their order.
     ///
     /// Requires: no two calls of different hints touch the same member, unless both only read it.
     /// Source:   SIMPO §3.1.2, concurrency boosting. Differs: src/simpo/README.md.
     template <auto F, class... Args> void defer_beside(hint beside, Args&&... args) {
-        using traits = detail::member_function<decltype(F)>;
-        check_logged<F>();
-        static_assert(std::is_void_v<typename traits::returns>,
-                      "a deferred function returns nothing: use call for one that does");
-        static_assert(!traits::is_const, "a deferred function changes the object");
-        const auto words = traits::arguments::store(std::forward<Args>(args)...);
-        detail::defer(*core_, detail::registered<T, F>::entry, words.data(), beside.of);
+        log_deferred<F>(beside, std::forward<Args>(args)...);
     }
 
     /// Commits the group, makes its calls, calls F, and returns what F returns. A const F is not logged, may
@@ -365,6 +360,15 @@ private:
             detail::call(*core_, f, words, invoke<decltype(keep)>, &keep);
             return std::move(*out);
         }
+    }
+    template <auto F, class... Args> void log_deferred(hint beside, Args&&... args) {
+        using traits = detail::member_function<decltype(F)>;
+        check_logged<F>();
+        static_assert(std::is_void_v<typename traits::returns>,
+                      "a deferred function returns nothing: use call for one that does");
+        static_assert(!traits::is_const, "a deferred function changes the object");
+        const auto words = traits::arguments::store(std::forward<Args>(args)...);
+        detail::defer(*core_, detail::registered<T, F>::entry, words.data(), beside.of);
     }
     template <auto F> static void check_logged() {
         using traits = detail::member_function<decltype(F)>;

@@ -159,13 +159,14 @@ def test_lint():
           "void log(int n) { std::cout << n; }\nint row::draw() noexcept { return n_ = std::rand(); }\n"
           "template <class O> void generic(O& o) { o.template defer<&row::tell>(1); }\n"
           "void bad(hf::simpo::object<row>& o) {\n"
-          "    o.call<&row::draw>();\n    generic(o);\n}\n")
+          "    o.call<&row::draw>();\n    generic(o);\n    o.defer_beside<&row::tell>(hf::simpo::hint{1}, 1);\n}\n")
     out, _ = run("bad.cpp", "--lint", *FLAGS, status=1)
     assert "bad.cpp:6: error: defer<&row::tell>: this function is not deferrable" in out, out
     assert "bad.cpp:8: error: call<&row::draw>: recovery may call this function again" in out, out
-    assert out.count("error:") == 2 and "(bad.cpp:4)" in out, out
+    assert "bad.cpp:10: error: defer_beside<&row::tell>: this function is not deferrable" in out, out
+    assert out.count("error:") == 3 and "(bad.cpp:4)" in out, out
     out, _ = run("bad.cpp", "--lint", "--json", *FLAGS, status=1)
-    assert [c["line"] for c in json.loads(out)["complaints"]] == [6, 8], out
+    assert [c["line"] for c in json.loads(out)["complaints"]] == [6, 8, 10], out
 
 
 def test_expectations():
@@ -246,6 +247,7 @@ private:
     write("uses.cpp", '#include "odd.hpp"\n#include "odd_calls.hpp"\nint f(hf::pool& pool, const int* p) {\n'
           '    auto made = shop::shelf_calls::create(pool, "s");\n'
           '    made->put(shop::item{1}, shop::colour::red);\n    made->put(shop::item{1});\n    made->sync();\n    made->tick(2);\n'
+          '    made->tick(hf::simpo::hint{1}, 2);\n'
           '    auto again = shop::shelf_calls::find(pool, "s");\n    return again->total(p);\n}\n')
     subprocess.run(["clang++-19", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{root}/include",
                     "uses.cpp"], check=True, cwd=work)
