@@ -139,11 +139,13 @@ void core::take_lock() {
     if (lock_.try_lock()) return;
     if (hinted_.load(std::memory_order_relaxed)) {
         constexpr int patience = 100; // then it sleeps: the other thread may wait for a disk
+        constexpr int looks = 500;    // before it lets go of a processor, on which it would help
         serving_.begin_waiting();
         bool taken = false;
         for (int idle = 0; idle < patience && !(taken = lock_.try_lock()); ++idle) {
             helped = this;
-            while (serving_.help()) idle = 0;
+            for (int look = 0; look < looks; ++look)
+                if (serving_.help()) idle = look = 0;
             helped = nullptr;
             ::sched_yield();
         }
