@@ -15,6 +15,8 @@
 #include <array>
 #include <cstring>
 #include <mutex>
+#include <ostream>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -55,11 +57,16 @@ struct failing_memory {
 };
 failing_memory* memory = nullptr;
 
-class Checkpoints : public ::testing::TestWithParam<std::pair<const char*, int>> {};
+struct expected {
+    const char* scheme;
+    int fences;
+    friend void PrintTo(const expected& e, std::ostream* to) { *to << e.scheme; }
+};
+class Checkpoints : public ::testing::TestWithParam<expected> {};
 INSTANTIATE_TEST_SUITE_P(Schemes, Checkpoints,
-                         ::testing::Values(std::pair{"dual", 2}, std::pair{"double", 4},
-                                           std::pair{"kamino", 4}, std::pair{"cow", 4}),
-                         [](const auto& each) { return std::string(each.param.first); });
+                         ::testing::Values(expected{"dual", 2}, expected{"double", 4},
+                                           expected{"kamino", 4}, expected{"cow", 4}),
+                         [](const auto& each) { return std::string(each.param.scheme); });
 
 TEST_P(Checkpoints, LeaveAWholeImageAtEveryMoment) {
     const auto [name, fences] = GetParam();
