@@ -16,7 +16,7 @@ import sys
 
 GRAINS = [1, 10, 100, 1000]
 STRUCTURES = ["array", "queue", "heap", "stack", "tree", "graph"]
-APPLICATIONS = ["rbm", "logistic", "linpack", "bzip2", "floyd"]
+APPLICATIONS = ["rbm", "autoencoder", "logistic", "linpack", "bzip2", "floyd"]
 RECOVERY_OPS = 640_000
 # What the paper has that this command has not.
 NOT_REPRODUCED = {

@@ -37,13 +37,14 @@ with tempfile.TemporaryDirectory() as folder:
     write_digits(digits)
     text.write_text("".join(f"line {i * i}\n" for i in range(30000)))
     more = {"logistic": ["--data", digits, "--size", "3"], "rbm": ["--data", digits, "--size", "2"],
+            "autoencoder": ["--data", digits, "--size", "4"],
             "bzip2": ["--data", text, "--size", "1"], "linpack": ["--size", "6"], "floyd": []}
     for name in names:
         found = run(name, *map(str, more.get(name, ["--size", "3000"])))
         print(f"{name}: {found['steps']} steps, overhead {found['overhead_percent']:.0f} %")
         if name == "logistic":
             assert found["accuracy_on_what_it_learnt"] > 0.9, found
-        if name == "rbm":
+        if name in ("rbm", "autoencoder"):
             assert found["error_after"] < found["error_before"] / 2, found
     done = subprocess.run([program, "rbm", "--data", "/gone"], capture_output=True, text=True, check=False)
     assert done.returncode == 1 and "python3-sklearn" in done.stderr, done.stderr

@@ -67,13 +67,15 @@ ordered_json run_logistic(const app_settings& how) {
     return out;
 }
 
-ordered_json run_boltzmann(const app_settings& how) {
-    training<boltzmann_machine> app(read_digits(digits_path(how)), how.size == 0 ? 4 : how.size);
-    ordered_json out = measure("rbm", app, how);
-    native_object<boltzmann_machine> trained(app.make_native());
-    out["error_before"] = trained.call<&boltzmann_machine::error>();
+/// Of a model whose error falls.
+template <class Model>
+ordered_json run_model(const char* name, std::uint64_t epochs, const app_settings& how) {
+    training<Model> app(read_digits(digits_path(how)), how.size == 0 ? epochs : how.size);
+    ordered_json out = measure(name, app, how);
+    native_object<Model> trained(app.make_native());
+    out["error_before"] = trained.template call<&Model::error>();
     app.run(trained, 0, app.steps());
-    out["error_after"] = trained.call<&boltzmann_machine::error>();
+    out["error_after"] = trained.template call<&Model::error>();
     return out;
 }
 
@@ -109,8 +111,11 @@ template <class Structure> ordered_json run_structure(const char* name, const ap
 
 using runner = std::function<ordered_json(const app_settings&)>;
 std::map<std::string, runner> applications() {
-    std::map<std::string, runner> all{
-        {"logistic", run_logistic}, {"rbm", run_boltzmann}, {"floyd", run_floyd}};
+    std::map<std::string, runner> all{{"logistic", run_logistic}, {"floyd", run_floyd}};
+    all["rbm"] = [](const auto& how) { return run_model<boltzmann_machine>("rbm", 4, how); };
+    all["autoencoder"] = [](const auto& how) {
+        return run_model<autoencoder>("autoencoder", 20, how);
+    };
 #if defined(HF_WITH_BLAS)
     all["linpack"] = run_linpack;
 #endif

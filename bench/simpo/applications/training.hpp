@@ -174,6 +174,105 @@ private:
     std::uint64_t random_ = 0x9e3779b97f4a7c15ULL, steps_ = 0;
 };
 
+/// An autoencoder of 64, 32 and 64 units, by gradient descent. A step takes 10 images.
+class autoencoder {
+public:
+    static constexpr simpo::class_name simpo_class{"autoencoder", 1};
+    static constexpr std::uint32_t batch = 10;
+    explicit autoencoder(const digit_images& learn) noexcept : learn_(learn) {
+        std::uint64_t random = 0x9e3779b97f4a7c15ULL;
+        const auto draw = [&] {
+            random ^= random << 13, random ^= random >> 7, random ^= random << 17;
+            return (static_cast<float>(random >> 40) * 0x1p-24F - 0.5F) * 0.3F;
+        };
+        for (auto& row : encode_)
+            for (float& w : row) w = draw();
+        for (auto& row : decode_)
+            for (float& w : row) w = draw();
+    }
+
+    void train(std::uint32_t step) noexcept {
+        for (std::uint32_t i = 0; i < batch; ++i) learn((step * batch + i) % learn_.count);
+        ++steps_;
+    }
+    std::uint64_t steps_done() const noexcept { return steps_; }
+    std::uint64_t fingerprint() const noexcept {
+        std::uint64_t hash = steps_;
+        for (const auto& row : encode_)
+            for (const float w : row) hash = mixed(hash, std::bit_cast<std::uint32_t>(w));
+        for (const auto& row : decode_)
+            for (const float w : row) hash = mixed(hash, std::bit_cast<std::uint32_t>(w));
+        return hash;
+    }
+    /// Mean squared error of the images that come out again: 0 to 1.
+    double error() const noexcept {
+        double all = 0;
+        for (std::uint32_t i = 0; i < learn_.count; ++i) {
+            const pixels in = pixels_of(i);
+            const pixels out = decoded(encoded(in));
+            for (std::size_t p = 0; p < width; ++p) all += (in[p] - out[p]) * (in[p] - out[p]);
+        }
+        return all / learn_.count / width;
+    }
+
+private:
+    static constexpr std::size_t width = digit_images::pixels, code_width = 32;
+    static constexpr float rate = 0.5F;
+    using pixels = std::array<float, width>;
+    using code = std::array<float, code_width>;
+
+    static float sigmoid(float x) noexcept { return 1 / (1 + std::exp(-x)); }
+    pixels pixels_of(std::uint32_t image) const noexcept {
+        pixels out;
+        for (std::size_t p = 0; p < width; ++p)
+            out[p] = static_cast<float>(learn_.pixel[image][p]) / 16;
+        return out;
+    }
+    /// The last weight of a row is its bias.
+    code encoded(const pixels& in) const noexcept {
+        code out;
+        for (std::size_t c = 0; c < code_width; ++c) {
+            float sum = encode_[c][width];
+            for (std::size_t p = 0; p < width; ++p) sum += encode_[c][p] * in[p];
+            out[c] = sigmoid(sum);
+        }
+        return out;
+    }
+    pixels decoded(const code& in) const noexcept {
+        pixels out;
+        for (std::size_t p = 0; p < width; ++p) {
+            float sum = decode_[p][code_width];
+            for (std::size_t c = 0; c < code_width; ++c) sum += decode_[p][c] * in[c];
+            out[p] = sigmoid(sum);
+        }
+        return out;
+    }
+    void learn(std::uint32_t image) noexcept {
+        const pixels in = pixels_of(image);
+        const code middle = encoded(in);
+        const pixels out = decoded(middle);
+        code back{};
+        for (std::size_t p = 0; p < width; ++p) {
+            const float slope = (in[p] - out[p]) * out[p] * (1 - out[p]);
+            for (std::size_t c = 0; c < code_width; ++c) {
+                back[c] += slope * decode_[p][c];
+                decode_[p][c] += rate * slope * middle[c];
+            }
+            decode_[p][code_width] += rate * slope;
+        }
+        for (std::size_t c = 0; c < code_width; ++c) {
+            const float slope = back[c] * middle[c] * (1 - middle[c]);
+            for (std::size_t p = 0; p < width; ++p) encode_[c][p] += rate * slope * in[p];
+            encode_[c][width] += rate * slope;
+        }
+    }
+
+    digit_images learn_;
+    std::array<std::array<float, width + 1>, code_width> encode_{};
+    std::array<std::array<float, code_width + 1>, width> decode_{};
+    std::uint64_t steps_ = 0;
+};
+
 /// Epochs of steps; the end of each is a barrier, as in the paper: an instant call.
 template <class Model> class training {
 public:
