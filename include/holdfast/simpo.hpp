@@ -119,7 +119,7 @@ template <class... P> struct packed {
         ((!holds_address<P> && !std::is_member_pointer_v<P> && !std::is_null_pointer_v<P>) && ...);
     static constexpr std::uint32_t schema() {
         std::uint64_t h = hash("arguments");
-        const auto add = [&](char kind, std::size_t bytes) {
+        [[maybe_unused]] const auto add = [&](char kind, std::size_t bytes) {
             h = hash(std::string_view(&kind, 1), h ^ bytes);
         };
         (add(kind_of<P>, sizeof(P)), ...);
