@@ -31,7 +31,7 @@ GCC     ?= g++-12
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt packages site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt simpo packages site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -111,6 +111,12 @@ slpmt: install ## SLPMT's study, simulated, crashed at every persist, from SLPMT
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target slpmt_study
 	@$(PYTHON) -B bench/slpmt/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)
+
+simpo: install ## SIMPO's figures 10 to 24, ROUNDS=5 interleaved rounds: results/simpo.{md,json}, plots
+	@scripts/install-packages simpo || echo "what is not there is not measured" >&2
+	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS) --target holdfast_command simpo_applications
+	@scripts/with-tmpfs $(PYTHON) -B bench/simpo/report.py --bin build/release/bin --out results --rounds $(ROUNDS) --ssd-dir build
 
 packages: install ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv
 	@cmake --preset packages $(SLIM) -DHOLDFAST_PYTHON=$(PYTHON)

@@ -98,6 +98,20 @@ class Benchmarks(unittest.TestCase):
                     self.assertLessEqual(found["ordering_points_per_op"], 0.11)
                     self.assertGreaterEqual(found["log_entries_per_op"], 1)
 
+    def test_variants_of_persistent_objects_keep_every_call(self):
+        for engine in ("simpo-all", "nvram", "hybrid", "double", "kamino", "cow", "ssd"):
+            for name in ("allinc", "rowinc"):
+                with self.subTest(engine=engine, name=name):
+                    code, out, err = bench(name, "--engine", engine, "--ops", 20 if engine == "ssd" else OPS, "--threads",
+                                           2, "--mode", "pmem", "--calls-a-checkpoint", 7, "--latency", "pcm", "--json")
+                    self.assertEqual(code, 0, err)  # the sum is checked there
+                    self.assertGreater(json.loads(out)["ops_per_second"], 0)
+
+    def test_a_persistent_object_is_opened_again_behind_a_crash(self):
+        code, out, err = bench("allinc", "--engine", "simpo", "--ops", OPS, "--threads", 2, "--crash", "--json")
+        self.assertEqual(code, 0, err)
+        self.assertGreater(json.loads(out)["recovery"]["seconds"], 0)
+
     def test_a_batch_of_no_operations_is_refused_in_words(self):
         code, _, err = bench("map", "--mode", "power", "--batch", 0)
         self.assertNotEqual(code, 0)

@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "simpo.hpp"
 
+#include "../latency.hpp"
 #include "../measured.hpp"
 #include "../temporary_file.hpp"
+#include "two_rows.hpp"
+#include "variants.hpp"
 #include <base/line.hpp>
+#include <open/pool_impl.hpp>
+#include <simpo/objects.hpp>
 
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
@@ -12,39 +17,23 @@
 #include <nlohmann/json.hpp>
 
 #include <array>
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace hf::bench {
 namespace {
 
-constexpr std::uint32_t row_count = 2, row_cells = 250; // 500 elements in all, as in the paper
-
-class two_rows {
-public:
-    static constexpr simpo::class_name simpo_class{"two_rows", 1};
-    void all_inc(std::int32_t by) noexcept {
-        for (std::uint32_t row = 0; row < row_count; ++row) row_inc(by, row);
-    }
-    void row_inc(std::int32_t by, std::uint32_t row) noexcept {
-        for (std::int32_t& cell : cells_[row % row_count]) cell += by;
-    }
-    std::int64_t sum() const {
-        std::int64_t all = 0;
-        for (const auto& row : cells_)
-            for (const std::int32_t cell : row) all += cell;
-        return all;
-    }
-
-private:
-    std::array<std::array<std::int32_t, row_cells>, row_count> cells_{};
-};
+constexpr std::uint32_t row_count = two_rows::row_count, row_cells = two_rows::row_cells;
 
 struct settings {
-    std::string name, engine = "simpo", mode = "process", directory = "/dev/shm";
+    std::string name, engine = "simpo", mode = "process", directory = "/dev/shm", latency;
     unsigned threads = 1;
-    std::uint64_t ops = 1'000'000, log_bytes = 64_KiB, calls_a_sync = 0;
+    std::uint64_t ops = 1'000'000, log_bytes = 64_KiB, calls_a_sync = 0, calls_a_checkpoint = 1000;
+    bool crash = false;
     bool all() const { return name == "allinc"; }
     /// What the sum is when all is done.
     std::int64_t expected() const {
@@ -86,7 +75,49 @@ measured run_native(const settings& how, std::int64_t& sum) {
     return found;
 }
 
-measured run_simpo(const settings& how, std::int64_t& sum, bool& emulated) {
+/// What a run found.
+struct found_run {
+    measured run;
+    std::int64_t sum = 0;
+    bool emulated = false;
+    nlohmann::ordered_json recovery; // null: it was not crashed
+};
+
+found_run run_locked(const settings& how) {
+    if (how.mode == "power" || how.crash) give_up("a variant has no pool");
+    locked_rows rows(how.engine, how.mode == "pmem" ? domain::adr : domain::process,
+                     how.calls_a_checkpoint, how.directory);
+    const auto each = [&](std::uint32_t row) {
+        if (how.all()) rows.all_inc(1);
+        else rows.row_inc(1, row);
+    };
+    found_run found{run_threads(how, each, [] {}), 0, how.mode == "pmem", {}};
+    found.sum = rows.durable_sum();
+    return found;
+}
+
+/// What makes the record durable that was logged last: variant simpo-all. Another thread's line may be taken for it,
+/// which costs the same.
+void persist_last_record(simpo::detail::core& of, domain d) {
+    const simpo::object_head& h = of.head();
+    const auto* const log = reinterpret_cast<const std::byte*>(&h) +
+                            simpo::layout_of(h.object_bytes, h.log_lines).log_offset;
+    persist::persist(d, log + (of.log().head() - 1) % h.log_lines * line_bytes, line_bytes);
+}
+
+/// Opens the pool again behind a crash.
+nlohmann::ordered_json crash_and_open(pool& in, const std::string& path,
+                                      const open_options& options) {
+    pool::impl::abandon(std::move(in));
+    const auto start = std::chrono::steady_clock::now();
+    auto again = pool::open(path, options);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+    if (!again) give_up(again.error().what());
+    in = std::move(*again);
+    return {{"seconds", took.count()}, {"groups_replayed", in.recovered().replayed}};
+}
+
+found_run run_simpo(const settings& how) {
     const temporary_file file(how.directory, "simpo");
     open_options options;
     options.layout = "bench/simpo/1";
@@ -98,39 +129,68 @@ measured run_simpo(const settings& how, std::int64_t& sum, bool& emulated) {
     options.seal = false; // nobody opens it again
     auto pool = hf::pool::open(file.path(), options);
     if (!pool) give_up(pool.error().what());
-    emulated = pool->emulated();
     auto made =
         simpo::object<two_rows>::create(*pool, "rows", simpo::object_options{how.log_bytes});
     if (!made) give_up(made.error().what());
-    const auto each = [all = how.all(), rows = *made](std::uint32_t row) mutable {
+    const bool each_durable = how.engine == "simpo-all";
+    const domain d = how.mode == "pmem" ? domain::adr : domain::process;
+    const bool hints = how.engine == "simpo-hints";
+    const auto each = [=, all = how.all(), rows = *made](std::uint32_t row) mutable {
+        const simpo::hint beside{static_cast<std::uint16_t>(hints ? row + 1 : 0)};
         if (all) rows.defer<&two_rows::all_inc>(1);
-        else rows.defer<&two_rows::row_inc>(1, row);
+        else rows.defer_beside<&two_rows::row_inc>(beside, 1, row);
+        if (each_durable) persist_last_record(rows.internals(), d);
     };
-    const measured found = run_threads(how, each, [rows = *made]() mutable { rows.sync(); });
-    sum = made->call<&two_rows::sum>();
+    found_run found{
+        run_threads(how, each, [rows = *made]() mutable { rows.sync(); }), 0, pool->emulated(), {}};
+    if (how.crash) {
+        found.recovery = crash_and_open(*pool, file.path(), options);
+        made = simpo::object<two_rows>::find(*pool, "rows");
+        if (!made) give_up(made.error().what());
+    }
+    found.sum = made->call<&two_rows::sum>();
+    return found;
+}
+
+found_run run_variant(const settings& how) {
+    if (const auto model = latency_model_of(how.latency)) {
+        if (how.mode != "pmem") give_up("--latency belongs to mode pmem");
+        persist::set_latency_model(*model);
+    }
+    if (how.engine.starts_with("simpo")) return run_simpo(how);
+    if (how.engine != "none") return run_locked(how);
+    found_run found{};
+    found.run = run_native(how, found.sum);
     return found;
 }
 
 nlohmann::ordered_json run(const settings& how) {
-    std::int64_t sum = 0;
-    bool emulated = false;
-    const bool native = how.engine == "none";
-    const measured found = native ? run_native(how, sum) : run_simpo(how, sum, emulated);
-    if (sum != how.expected())
-        give_up(fmt::format("{}: the sum is {}, expected {}", how.name, sum, how.expected()));
+    const found_run found = run_variant(how);
+    if (found.sum != how.expected())
+        give_up(fmt::format("{}: the sum is {}, expected {}", how.name, found.sum, how.expected()));
     nlohmann::ordered_json out;
     out["name"] = how.name;
     out["engine"] = how.engine;
-    out["mode"] = native ? "volatile" : how.mode;
+    out["mode"] = how.engine == "none" ? "volatile" : how.mode;
     out["threads"] = how.threads;
     out["ops"] = how.ops;
-    out["seconds"] = found.seconds;
-    out["ops_per_second"] = static_cast<double>(how.ops) / found.seconds;
-    add_counts(out, found, how.ops, {emulated, true, true, ""});
-    out["emulated"] = emulated;
+    out["seconds"] = found.run.seconds;
+    out["ops_per_second"] = static_cast<double>(how.ops) / found.run.seconds;
+    add_counts(out, found.run, how.ops, {found.emulated, true, true, ""});
+    out["emulated"] = found.emulated;
+    out["latency_model"] =
+        how.latency.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(how.latency);
     out["calls_a_sync"] = how.calls_a_sync;
+    out["calls_a_checkpoint"] = how.calls_a_checkpoint;
     out["log_bytes"] = how.log_bytes;
+    out["recovery"] = found.recovery;
     return out;
+}
+
+std::vector<std::string> engine_names() {
+    std::vector<std::string> all{"none", "simpo", "simpo-all", "simpo-hints"};
+    all.insert(all.end(), locked_variants.begin(), locked_variants.end());
+    return all;
 }
 
 void add(CLI::App& to, const char* name, const char* what) {
@@ -138,8 +198,10 @@ void add(CLI::App& to, const char* name, const char* what) {
     auto json = std::make_shared<bool>(false);
     how->name = name;
     CLI::App* command = to.add_subcommand(name, what);
-    command->add_option("--engine", how->engine, "none: volatile, under locks; or simpo")
-        ->check(CLI::IsMember({"none", "simpo"}))
+    command
+        ->add_option("--engine", how->engine,
+                     "none: volatile, under locks; simpo; or a variant of SIMPO's Table 7")
+        ->check(CLI::IsMember(engine_names()))
         ->capture_default_str();
     command->add_option("--mode", how->mode, "durability: process, pmem or power")
         ->check(CLI::IsMember({"process", "pmem", "power"}))
@@ -152,6 +214,16 @@ void add(CLI::App& to, const char* name, const char* what) {
         ->add_option("--calls-a-sync", how->calls_a_sync,
                      "each thread commits after so many calls; 0: at its end")
         ->capture_default_str();
+    command
+        ->add_option("--calls-a-checkpoint", how->calls_a_checkpoint,
+                     "of variants that make calls at once, but nvram and ssd, which take 1")
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
+        ->capture_default_str();
+    command->add_flag("--crash", how->crash,
+                      "simpo: lets go of the pool at the end, and times its opening");
+    command
+        ->add_option("--latency", how->latency, "in mode pmem: fences as long as on other memory")
+        ->check(CLI::IsMember({"stt-ram", "pcm", "optane", "cxl", "cxl-far"}));
     command->add_option("--log-bytes", how->log_bytes)
         ->check(CLI::Range(std::uint64_t{1_KiB}, std::uint64_t{1_GiB}))
         ->capture_default_str();

@@ -18,7 +18,8 @@
 // it, one whole while the other is written. After a crash an object is its whole copy, and the calls of
 // committed groups behind it made again in their order.
 //
-// (1) Calls of one object are made one at a time, in the order in which they were logged.
+// (1) Calls of one object are made one at a time, in the order in which they were logged; calls with different
+//     hints perhaps side by side, because they say that nobody can tell.
 // (2) A group is every call logged since the last one was committed, by whichever thread. It
 //     survives wholly or not at all, and no group without those before it.
 // (3) What a logged function does depends on the object and its arguments alone: recovery calls it again.
@@ -42,6 +43,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <typeinfo>
 #include <utility>
 
 namespace hf::simpo {
@@ -51,7 +53,8 @@ const hf::engine* engine() noexcept;
 
 /// What a persistent class calls itself, as its static member 'simpo_class'.
 struct class_name {
-    const char* text;      // 1 to 63 bytes
+    const char*
+        text; // 1 to 63 bytes; of no other class of the program, nor of another instantiation
     std::uint32_t version; // changed with what its members mean
 };
 
@@ -64,6 +67,11 @@ struct object_options {
     /// Its log: rounded up to a power of two from 1 KiB to 1 GiB. A log that is half full makes the next
     /// checkpoint.
     std::uint64_t log_bytes = 64ULL << 10;
+};
+
+/// What a deferred call is about, a row or a part: 1 to 65 535; 0, about all. At most 16 are made side by side.
+struct hint {
+    std::uint16_t of;
 };
 
 /// Words of 8 bytes that the arguments of one call may take; each begins at one.
@@ -93,6 +101,15 @@ template <class T> inline constexpr bool holds_address<std::reference_wrapper<T>
 template <class P> inline constexpr bool changes_its_argument =
     std::is_lvalue_reference_v<P> && !std::is_const_v<std::remove_reference_t<P>>;
 
+/// One letter for what a parameter is, which its schema has beside its size.
+template <class P>
+inline constexpr char kind_of = std::is_floating_point_v<P>                    ? 'f'
+                                : std::is_same_v<P, bool>                      ? 'b'
+                                : std::is_enum_v<P>                            ? 'e'
+                                : std::is_integral_v<P> && std::is_signed_v<P> ? 'i'
+                                : std::is_integral_v<P>                        ? 'u'
+                                                                               : 'c';
+
 /// A call's arguments as words of a record.
 template <class... P> struct packed {
     static constexpr std::size_t words = (std::size_t{0} + ... + ((sizeof(P) + 7) / 8));
@@ -102,17 +119,10 @@ template <class... P> struct packed {
         ((!holds_address<P> && !std::is_member_pointer_v<P> && !std::is_null_pointer_v<P>) && ...);
     static constexpr std::uint32_t schema() {
         std::uint64_t h = hash("arguments");
-        const auto add = [&](char kind, std::size_t bytes) {
+        [[maybe_unused]] const auto add = [&](char kind, std::size_t bytes) {
             h = hash(std::string_view(&kind, 1), h ^ bytes);
         };
-        (add(std::is_floating_point_v<P>                    ? 'f'
-             : std::is_same_v<P, bool>                      ? 'b'
-             : std::is_enum_v<P>                            ? 'e'
-             : std::is_integral_v<P> && std::is_signed_v<P> ? 'i'
-             : std::is_integral_v<P>                        ? 'u'
-                                                            : 'c',
-             sizeof(P)),
-         ...);
+        (add(kind_of<P>, sizeof(P)), ...);
         return static_cast<std::uint32_t>(h ^ h >> 32);
     }
     using array = std::array<std::uint64_t, words == 0 ? 1 : words>;
@@ -159,22 +169,34 @@ struct function {
     const char* class_text;
     std::string_view text;
     void (*run)(void* object, const std::uint64_t* arguments) noexcept;
+    const std::type_info* type = nullptr; // of the class; null: this file is built without
 };
+/// Ends the process with a message when another class has a function of the same name, schema and version:
+/// recovery could not tell which of them was called.
 void add_function(const function* f) noexcept;
+
+template <class T> constexpr const std::type_info* type_of() {
+#if defined(__cpp_rtti)
+    return &typeid(T);
+#else
+    return nullptr;
+#endif
+}
 
 template <class T, auto F> struct registered {
     using traits = member_function<decltype(F)>;
     static void run(void* object, const std::uint64_t* arguments) noexcept {
         traits::arguments::apply(*std::launder(static_cast<T*>(object)), F, arguments);
     }
-    static inline const function entry{
+    static inline constinit const function entry{
         hash(function_text<F>(), hash("::", hash(T::simpo_class.text))),
         traits::arguments::schema(),
         function_version<F>,
         static_cast<std::uint8_t>(traits::arguments::words),
         T::simpo_class.text,
         function_text<F>(),
-        run};
+        run,
+        type_of<T>()};
     static inline const bool done = (add_function(&entry), true);
 };
 
@@ -191,7 +213,7 @@ result<core*> create(pool& in, std::string_view name, const class_shape& what,
                      const object_options& how, body construct, void* context);
 result<core*> find(pool& in, std::string_view name, const class_shape& what);
 status destroy(pool& in, std::string_view name, const class_shape& what);
-void defer(core& on, const function& f, const std::uint64_t* arguments);
+void defer(core& on, const function& f, const std::uint64_t* arguments, std::uint16_t hint);
 /// 'f' is logged, or, where it is null, nothing but the end of the group; then 'run' is called.
 void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context);
 void sync(core& on);
@@ -208,7 +230,7 @@ concept persistent_class = std::is_trivially_copyable_v<T> && alignof(T) <= 64 &
 /// A handle on an object of a pool; copies are handles on the same one. Valid until the pool is closed
 /// or the object destroyed.
 ///
-/// Threads:  any, at once. Functions of one object never run side by side.
+/// Threads:  any, at once. Functions of one object never run side by side, but for what defer_beside is told.
 /// Requires: no function of an object uses a handle on it.
 /// Source:   SIMPO §3.1. Differs: src/simpo/README.md.
 template <class T> class object {
@@ -265,13 +287,17 @@ public:
     ///           process ends with a message.
     /// Source:   SIMPO Fig. 4b.
     template <auto F, class... Args> void defer(Args&&... args) {
-        using traits = detail::member_function<decltype(F)>;
-        check_logged<F>();
-        static_assert(std::is_void_v<typename traits::returns>,
-                      "a deferred function returns nothing: use call for one that does");
-        static_assert(!traits::is_const, "a deferred function changes the object");
-        const auto words = traits::arguments::store(std::forward<Args>(args)...);
-        detail::defer(*core_, detail::registered<T, F>::entry, words.data());
+        log_deferred<F>(hint{0}, std::forward<Args>(args)...);
+    }
+    /// The same of a call that has nothing in common with calls of other hints: it may be made at the
+    /// same time as they are, by threads that wait for the object, but not before calls of its own
+    /// hint, or of defer, that were logged before it. Hints are not kept: recovery makes all calls in
+    /// their order.
+    ///
+    /// Requires: no two calls of different hints touch the same member, unless both only read it.
+    /// Source:   SIMPO §3.1.2, concurrency boosting. Differs: src/simpo/README.md.
+    template <auto F, class... Args> void defer_beside(hint beside, Args&&... args) {
+        log_deferred<F>(beside, std::forward<Args>(args)...);
     }
 
     /// Commits the group, makes its calls, calls F, and returns what F returns. A const F is not logged, may
@@ -334,6 +360,15 @@ private:
             detail::call(*core_, f, words, invoke<decltype(keep)>, &keep);
             return std::move(*out);
         }
+    }
+    template <auto F, class... Args> void log_deferred(hint beside, Args&&... args) {
+        using traits = detail::member_function<decltype(F)>;
+        check_logged<F>();
+        static_assert(std::is_void_v<typename traits::returns>,
+                      "a deferred function returns nothing: use call for one that does");
+        static_assert(!traits::is_const, "a deferred function changes the object");
+        const auto words = traits::arguments::store(std::forward<Args>(args)...);
+        detail::defer(*core_, detail::registered<T, F>::entry, words.data(), beside.of);
     }
     template <auto F> static void check_logged() {
         using traits = detail::member_function<decltype(F)>;

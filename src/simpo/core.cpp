@@ -11,6 +11,7 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <sched.h>
 
 namespace hf::simpo {
 
@@ -114,7 +115,7 @@ std::byte* core::copy(unsigned which) const noexcept {
 /// The lock.
 struct core::held {
     explicit held(core& of) : of_(of) {
-        of.lock_.lock();
+        of.take_lock();
         of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     }
     /// Of a lock that has been taken already.
@@ -129,10 +130,35 @@ struct core::held {
     core& of_;
 };
 
+namespace {
+thread_local const core* helped = nullptr; // whose calls this thread makes without holding its lock
+}
+
+/// Takes the lock, and while another thread has it, helps that one.
+void core::take_lock() {
+    if (lock_.try_lock()) return;
+    if (hinted_.load(std::memory_order_relaxed)) {
+        constexpr int patience = 100; // then it sleeps: the other thread may wait for a disk
+        constexpr int looks = 500;    // before it lets go of a processor, on which it would help
+        serving_.begin_waiting();
+        bool taken = false;
+        for (int idle = 0; idle < patience && !(taken = lock_.try_lock()); ++idle) {
+            helped = this;
+            for (int look = 0; look < looks; ++look)
+                if (serving_.help()) idle = look = 0;
+            helped = nullptr;
+            ::sched_yield();
+        }
+        serving_.end_waiting();
+        if (taken) return;
+    }
+    lock_.lock();
+}
+
 void core::check_usable(const char* what) const {
     if (pool_->file->is_parents()) registry::refuse_parents(nullptr, what);
     if (destroyed_) fatal("%s: the persistent object was destroyed", what);
-    if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id())
+    if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id() || helped == this)
         fatal("%s: a function of the persistent object \"%s\" uses a handle on it", what,
               head_->name);
 }
@@ -186,11 +212,13 @@ void core::replay(position end) {
     }
 }
 
-void core::defer(const function& f, const std::uint64_t* arguments) {
+void core::defer(const function& f, const std::uint64_t* arguments, std::uint16_t hint) {
     check_usable("defer");
     if (pool_->file->read_only())
         fatal("%s: defer: the pool is open read-only", pool_->file->path().c_str());
-    while (!log_.append(record_kind::deferred, &f, arguments)) {
+    if (hint != 0 && !hinted_.load(std::memory_order_relaxed))
+        hinted_.store(true, std::memory_order_relaxed);
+    while (!log_.append(record_kind::deferred, &f, arguments, hint)) {
         const held here(*this); // no room: this thread serves, or waits for the one that does
         serve();
     }
@@ -219,6 +247,8 @@ position core::commit(const function* f, const std::uint64_t* arguments) {
 void core::make_calls(position below) {
     record r;
     for (position p = log_.done(), next = p; p < below; p = next) {
+        if (serving_.awaited()) p = serving_.serve(log_, working(), p, below);
+        if (p == below) break;
         const function* const f = log_.call_at(p, r, next);
         if (r.head.kind == std::uint8_t(record_kind::deferred)) f->run(working(), r.arguments);
     }
@@ -283,7 +313,9 @@ void core::store_resilient(position at, unsigned which) noexcept {
     pm().order(); // upholds (2)
 }
 
-void defer(core& on, const function& f, const std::uint64_t* arguments) { on.defer(f, arguments); }
+void defer(core& on, const function& f, const std::uint64_t* arguments, std::uint16_t hint) {
+    on.defer(f, arguments, hint);
+}
 void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context) {
     on.call(f, arguments, run, context);
 }

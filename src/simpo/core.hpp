@@ -3,7 +3,8 @@
 // An object of an open pool: its working copy, its log, its two copies in the pool.  SIMPO §3.2
 //
 // (1) Calls are made on the working copy, behind the fence that made their group durable, by the one
-//     thread that holds the lock: it combines what all threads have logged.
+//     thread that holds the lock: it combines what all threads have logged. Calls with hints are made by
+//     threads that wait for the lock, too (serving.hpp).
 // (2) A checkpoint writes the copy that the resilient index does not name, and the index behind the fence of
 //     that. Nothing is reused (log lines, the other copy) before the index is durable.
 // (3) A piece of a copy that already holds the right bytes is left out, if it holds them durably.
@@ -13,6 +14,7 @@
 
 #include <open/pool_impl.hpp>
 #include <simpo/log_array.hpp>
+#include <simpo/serving.hpp>
 
 #include <array>
 #include <mutex>
@@ -42,7 +44,7 @@ public:
     /// A new object, whose head is in the pool now, beside copy 0: that is the working copy.
     void begin(object_head& at) noexcept;
 
-    void defer(const function& f, const std::uint64_t* arguments);
+    void defer(const function& f, const std::uint64_t* arguments, std::uint16_t hint);
     void call(const function* f, const std::uint64_t* arguments, body run, void* context);
     void sync();
     void checkpoint();
@@ -65,6 +67,7 @@ private:
     hf::medium pm() const noexcept { return pool_->file->medium(); }
     std::byte* copy(unsigned which) const noexcept;
     void check_usable(const char* what) const;
+    void take_lock();
     position commit(const function* f, const std::uint64_t* arguments);
     void replay(position end);
     void make_calls(position below);
@@ -84,6 +87,8 @@ private:
     log_array log_;
     std::mutex lock_;
     std::atomic<std::thread::id> owner_{}; // of the lock
+    std::atomic<bool> hinted_{false};      // a call has had a hint
+    serving serving_;
     bool destroyed_ = false;
     unsigned resilient_;            // which copy
     std::array<bool, 2> durable_{}; // (3), by copy: what it holds survives

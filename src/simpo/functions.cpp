@@ -45,9 +45,18 @@ void detail::add_function(const function* f) noexcept try {
     functions& all = known();
     std::scoped_lock held{all.lock};
     const auto [first, end] = all.by_id.equal_range(f->id);
-    for (auto it = first; it != end;
-         ++it) // the same inline function may come from several libraries
-        if (it->second->schema == f->schema && it->second->version == f->version) return;
+    for (auto it = first; it != end; ++it) {
+        const function& there = *it->second;
+        if (there.schema != f->schema || there.version != f->version) continue;
+        if (there.type != nullptr && f->type != nullptr && *there.type != *f->type)
+            fatal(
+                "the classes %s and %s both call themselves \"%s\", and both have a function "
+                "%.*s of version %u: give each class, and each instantiation of a class template, "
+                "a simpo_class of its own",
+                there.type->name(), f->type->name(), f->class_text,
+                static_cast<int>(f->text.size()), f->text.data(), f->version);
+        return; // the same inline function may come from several libraries
+    }
     all.by_id.emplace(f->id, f);
 } catch (const std::bad_alloc&) {
     fatal("out of memory in hf::simpo::detail::add_function");

@@ -39,7 +39,8 @@ void log_array::for_each_piece(position from, position to, Visit&& visit) const 
 }
 
 std::optional<position> log_array::append(record_kind kind, const detail::function* what,
-                                          const std::uint64_t* arguments) noexcept {
+                                          const std::uint64_t* arguments,
+                                          std::uint16_t hint) noexcept {
     record r; // of which only its own lines are ever written
     r.head = {};
     if (what != nullptr) {
@@ -62,6 +63,8 @@ std::optional<position> log_array::append(record_kind kind, const detail::functi
                    });
     slot& mine = slot_of(*at);
     mine.what = what;
+    mine.hint = hint;
+    mine.behind = 0;
     mine.published.store(*at + 1, std::memory_order_release); // upholds (2)
     persist::counters& count = persist::thread_counters();
     ++count.log_entries;
@@ -84,6 +87,12 @@ void log_array::commit(position end) const noexcept {
         pm_.flush(lines, bytes);
     });
     pm_.fence(); // upholds (3): the group is durable before any of its calls is made
+}
+
+log_array::glimpse log_array::glance(position at) const noexcept {
+    const slot& its = slot_of(at);
+    HF_ASSERT(its.published.load(std::memory_order_acquire) == at + 1);
+    return {its.hint, at + record_lines(its.what == nullptr ? 0 : its.what->words)};
 }
 
 const detail::function* log_array::call_at(position at, record& out,

@@ -48,13 +48,28 @@ public:
                head() - tail() <= lines_;
     }
 
-    /// Logs a call; nothing when there is no room for it. Lock-free; flushes nothing.
+    /// Logs a call; nothing when there is no room for it. Lock-free; flushes nothing. 'hint': of deferred calls
+    /// (serving.hpp); it is not in the record.
     std::optional<position> append(record_kind kind, const detail::function* what,
-                                   const std::uint64_t* arguments) noexcept;
+                                   const std::uint64_t* arguments, std::uint16_t hint = 0) noexcept;
     /// Everything below 'end' is durable on return. 1 ordering point. Requires: the object's lock.
     void commit(position end) const noexcept;
     /// The call at 'at', which is published; 'next' is where the next one begins.
     const detail::function* call_at(position at, record& out, position& next) const noexcept;
+    struct glimpse {
+        std::uint16_t hint;
+        position next;
+    };
+    /// The same without its record.
+    glimpse glance(position at) const noexcept;
+    /// Queues of calls, of the thread that serves: 'to', which is above, is behind 'from'; what is behind it.
+    void link(position from, position to) const noexcept {
+        slot_of(from).behind = static_cast<std::uint32_t>(to - from);
+    }
+    std::optional<position> linked(position from) const noexcept {
+        const std::uint32_t behind = slot_of(from).behind;
+        return behind == 0 ? std::nullopt : std::optional(from + behind);
+    }
     /// Calls below have been made. Requires: they are committed.
     void set_done(position below) noexcept;
     /// The object is durable as calls below left it: truncates the log. Requires: resilient index durable.
@@ -75,6 +90,9 @@ private:
     struct slot {                           // of a record's first line
         std::atomic<position> published{0}; // its position + 1
         const detail::function* what = nullptr;
+        std::uint16_t hint = 0;
+        std::uint32_t behind =
+            0; // lines to the next record of its queue (serving.hpp); 0: it is the last
     };
     slot& slot_of(position at) const noexcept { return slots_[at & (lines_ - 1)]; }
     std::optional<position> reserve(std::uint64_t count, std::uint64_t left_free) noexcept;

@@ -193,5 +193,28 @@ TEST(SimpoRefusal, AFunctionThatUsesAHandleOnItsObjectIsStopped) {
     EXPECT_DEATH(inside(), "call: a function of the persistent object \"it\" uses a handle on it");
 }
 
+/// Found by the structures in holdfast/simpo/: recovery called queue<T, 64>'s function on a queue<T, 128>, because
+/// both called themselves "queue" and whichever was registered first was taken.
+template <std::size_t N> class shares_its_name {
+public:
+    static constexpr class_name simpo_class{"shares_its_name", 1};
+    void add(std::uint32_t by) noexcept { numbers_[N - 1] += by; }
+
+private:
+    std::array<std::uint32_t, N> numbers_{};
+};
+
+TEST(SimpoRefusal, TwoClassesOfOneNameWithTheSameFunctionAreStoppedAtOnce) {
+    const auto named = [](const std::type_info& type) {
+        return detail::function{1, 2, 3, 0, "shares_its_name", "add", nullptr, &type};
+    };
+    static const detail::function one = named(typeid(shares_its_name<1>)),
+                                  again = named(typeid(shares_its_name<1>)),
+                                  other = named(typeid(shares_its_name<2>));
+    detail::add_function(&one);
+    detail::add_function(&again); // of another library of the same program
+    EXPECT_DEATH(detail::add_function(&other), "both call themselves \"shares_its_name\"");
+}
+
 } // namespace
 } // namespace hf::simpo

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <atomic>
 #include <set>
 #include <string>
 #include <thread>
@@ -178,6 +180,78 @@ TEST_P(Simpo, AFullPoolRefusesAnObjectAndKeepsTheOthers) {
     EXPECT_EQ(d.call<&digits::number>(), 4U);
     in.crash();
     EXPECT_EQ(in.get<digits>().call<&digits::number>(), 4U);
+}
+
+/// Rows that have nothing in common, and a number of all of them.
+class rows {
+public:
+    static constexpr class_name simpo_class{"rows", 1};
+    static constexpr std::uint32_t count =
+        6; // of hints 1 to 4, 17 and 33: some of them share a queue
+    static constexpr std::array<std::uint16_t, count> hints{1, 2, 3, 4, 17, 33};
+    void append(std::uint32_t row, std::uint64_t n) noexcept {
+        row_& its = rows_[row % count];
+        its.hash = (its.hash ^ n) * 0x100000001b3ULL;
+        ++its.calls;
+    }
+    void join() noexcept {
+        for (const row_& its : rows_) all_ = (all_ ^ its.hash) * 0x100000001b3ULL + its.calls;
+    }
+    std::uint64_t all() const { return all_; }
+
+private:
+    struct alignas(64) row_ {
+        std::uint64_t hash = 1, calls = 0;
+    };
+    std::array<row_, count> rows_{};
+    std::uint64_t all_ = 0;
+};
+
+TEST_P(Simpo, HintedCallsThatWaitingThreadsHelpWithAreMadeInTheOrderOfTheirHint) {
+    in.open();
+    auto r = in.make<rows>(object_options{4_KiB});
+    // Rows are the threads' own, so that what each must be is known; anybody's join is a barrier for all.
+    std::vector<std::thread> threads;
+    for (std::uint32_t t = 0; t < 3; ++t)
+        threads.emplace_back([r, t]() mutable {
+            for (std::uint64_t i = 0; i < 4000; ++i) {
+                const std::uint32_t row = 2 * t + i % 2;
+                r.defer_beside<&rows::append>(hint{rows::hints[row]}, row, i);
+                if (i % 100 == 0) r.sync();
+            }
+        });
+    for (std::thread& each : threads) each.join();
+    r.defer<&rows::join>();
+    rows model;
+    for (std::uint32_t t = 0; t < 3; ++t)
+        for (std::uint64_t i = 0; i < 4000; ++i) model.append(2 * t + i % 2, i);
+    model.join();
+    EXPECT_EQ(r.call<&rows::all>(), model.all());
+    in.crash();
+    EXPECT_EQ(in.get<rows>().call<&rows::all>(), model.all());
+}
+
+TEST_P(Simpo, ACallWithoutAHintWaitsForThoseBeforeItAndIsWaitedFor) {
+    in.open();
+    auto r = in.make<rows>(object_options{2_KiB});
+    std::atomic<bool> stop{false};
+    std::thread waits([&, r]() mutable { // that there is somebody who helps
+        while (!stop.load()) r.sync();
+    });
+    rows model;
+    for (std::uint64_t i = 0; i < 5000; ++i) {
+        const std::uint32_t row = i % rows::count;
+        r.defer_beside<&rows::append>(hint{rows::hints[row]}, row, i);
+        model.append(row, i);
+        if (i % 7 != 0) continue;
+        r.defer<&rows::join>();
+        model.join();
+    }
+    stop.store(true);
+    waits.join();
+    EXPECT_EQ(r.call<&rows::all>(), model.all());
+    in.crash();
+    EXPECT_EQ(in.get<rows>().call<&rows::all>(), model.all());
 }
 
 } // namespace

@@ -27,6 +27,8 @@ STEPS = [
     ("example_counter", None, "5\n"),
     ("example_counter", "half-added", ""),
     ("example_counter", None, "completed what was cut short\n15\n"),
+    ("example_simpo_structures", None, "2 urgent, 1 done\n"),
+    ("example_simpo_structures", None, "4 urgent, 2 done\n"),
     ("example_readings", None, "2 readings, total 30\n"),
     ("example_readings", "half-added", ""),
     ("example_readings", None, "4 readings, total 60\n"),

@@ -41,6 +41,7 @@ workload& bank_workload();
 workload& blob_workload();
 workload& grid_workload();
 workload& containers_workload();
+workload& simpo_structures_workload();
 
 /// The allocator's account against what can be reached: every allocated block must be named exactly
 /// once, and everything named must be an allocated block.

@@ -85,6 +85,17 @@ private:
             << ") {\n"
             << "        " << (defers ? "on_.defer<" : "return on_.call<") << pointer_to(v) << ">("
             << parameters(v, false) << ");\n    }\n";
+        if (defers) beside(v);
+    }
+
+    /// The same with a dependency hint.
+    void beside(const verdict& v) {
+        const bool bare = v.function->getNumParams() == 0;
+        to_ << "    /// The same beside calls of other hints (hf::simpo::object::defer_beside).\n"
+            << "    void " << v.name << "(hf::simpo::hint beside" << (bare ? "" : ", ")
+            << parameters(v, true) << ") {\n"
+            << "        on_.defer_beside<" << pointer_to(v) << ">(beside" << (bare ? "" : ", ")
+            << parameters(v, false) << ");\n    }\n";
     }
 
     /// Why object has no way to call it.

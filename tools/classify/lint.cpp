@@ -12,7 +12,7 @@ namespace {
 
 struct use {
     clang::SourceLocation at;
-    const clang::CXXMethodDecl* member; // defer or call, with its function
+    const clang::CXXMethodDecl* member; // defer, defer_beside or call, with its function
     bool operator<(const use& other) const {
         return std::pair(at, member) < std::pair(other.at, other.member);
     }
@@ -31,7 +31,9 @@ private:
     bool take(clang::SourceLocation at, const clang::ValueDecl* named) {
         const auto* member = llvm::dyn_cast<clang::CXXMethodDecl>(named);
         if (member == nullptr || !member->getDeclName().isIdentifier()) return true;
-        if (member->getName() != "defer" && member->getName() != "call") return true;
+        if (member->getName() != "defer" && member->getName() != "defer_beside" &&
+            member->getName() != "call")
+            return true;
         if (member->getParent()->getQualifiedNameAsString() == "hf::simpo::object")
             found_.insert({at, member});
         return true;
@@ -39,7 +41,7 @@ private:
     std::set<use> found_;
 };
 
-/// T of object<T>, and F of its defer<F> or call<F>.
+/// T of object<T>, and F of its defer<F>, defer_beside<F> or call<F>.
 bool arguments_of(const clang::CXXMethodDecl& member, const clang::CXXRecordDecl*& of,
                   const clang::CXXMethodDecl*& function) {
     const auto* object = llvm::dyn_cast<clang::ClassTemplateSpecializationDecl>(member.getParent());
@@ -63,12 +65,12 @@ std::vector<complaint> lint(const parsed& files, effects& with) {
             const clang::CXXRecordDecl* of = nullptr;
             const clang::CXXMethodDecl* function = nullptr;
             if (!arguments_of(*each.member, of, function)) continue;
-            const bool defers = each.member->getName() == "defer";
+            const bool defers = each.member->getName() != "call";
             if (!defers && function->isConst()) continue; // not logged
             verdict found = classify(*of, *function, with);
             if (defers ? found.deferrable() : found.repeatable()) continue;
             std::string what =
-                (defers ? "defer<&" : "call<&") + name_of(*function) + ">: " +
+                each.member->getNameAsString() + "<&" + name_of(*function) + ">: " +
                 (defers ? "this function is not deferrable"
                         : "recovery may call this function again, and it would not do the same");
             place at = place_of(file->getASTContext(), each.at);

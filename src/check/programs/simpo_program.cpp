@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <sched.h>
 #include <string>
 
 namespace {
@@ -19,6 +20,24 @@ using namespace hf;
 using namespace hf::crash;
 
 using far = std::array<std::uint64_t, 55>; // makes a record of eight lines
+
+/// Two numbers that have nothing in common. A call lets the other thread go on halfway: that is where it helps.
+class pair {
+public:
+    static constexpr simpo::class_name simpo_class{"pair", 1};
+    void append(std::uint32_t which, std::uint64_t digit) noexcept {
+        const std::uint64_t before = of_[which % 2].number;
+        ::sched_yield();
+        of_[which % 2].number = before * 10 + digit;
+    }
+    std::uint64_t number(std::uint32_t which) const { return of_[which % 2].number; }
+
+private:
+    struct alignas(64) part {
+        std::uint64_t number = 0;
+    };
+    std::array<part, 2> of_{};
+};
 
 /// Several lines, of which a call changes two.
 class digits {
@@ -186,6 +205,44 @@ class one_commits final : public simpo_program {
     }
 };
 
+/// Both threads defer a call with a hint of its own, and commit: the one that is first makes both, or the one that waits
+/// for it makes one of them. Then there is a checkpoint, which must have what the helper made.
+class helpers final : public simpo_program {
+    using simpo_program::simpo_program;
+    void setup(pool& p) override {
+        auto made = simpo::object<pair>::create(p, "pair", simpo::object_options{1_KiB});
+        if (!made) std::abort();
+        defer(*made, 0); // from now on whoever waits helps
+        made->checkpoint();
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 2; }
+    bool buffered(unsigned, unsigned i) const override { return i == 0; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        auto it = get_pair(p);
+        if (i == 0) defer(it, thread);
+        else it.checkpoint();
+    }
+    unsigned operations_after() const override { return 0; }
+    void describe(pool& p, state& s) override {
+        get_pair(p).internals().look([&](const void* at) {
+            const auto& is = *static_cast<const pair*>(at);
+            for (const std::uint64_t n : {is.number(0), is.number(1)}) s.add(n);
+        });
+        const auto all = simpo::objects_of(p);
+        (*all)->for_each_block([&](const void* block) { s.object(block); });
+    }
+    static simpo::object<pair> get_pair(pool& p) {
+        auto found = simpo::object<pair>::find(p, "pair");
+        if (!found) std::abort();
+        return *found;
+    }
+    static void defer(simpo::object<pair>& it, unsigned which) {
+        it.defer_beside<&pair::append>(simpo::hint{static_cast<std::uint16_t>(which + 1)}, which,
+                                       std::uint64_t{which} + 3);
+    }
+};
+
 /// One that takes the place of another one, and of its log: of whole chunks, the first that are free.
 class come_and_go final : public simpo_program {
     using simpo_program::simpo_program;
@@ -209,6 +266,6 @@ template <class Program> bool add_variants(const std::string& what) {
     (add_variants<groups>("groups"), add_variants<checkpoints>("checkpoints"),
      add_variants<full_log>("full log"), add_variants<round_trip>("round trip"),
      add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
-     add_variants<come_and_go>("come and go"));
+     add_variants<helpers>("helpers"), add_variants<come_and_go>("come and go"));
 
 } // namespace

@@ -81,6 +81,35 @@ def test_corpus():
     assert count > 200, count
 
 
+# SIMPO's Table 3, beside what each function is called in holdfast/simpo/.
+TABLE3 = {
+    "array<long, 1024>": {"increaseAll": ("increase_all", "deferrable"), "zero": ("zero", "deferrable"),
+                          "printAll": ("print_all", "instant")},
+    "queue<long, 64>": {"clearQueue": ("clear", "deferrable"), "enQueue": ("enqueue", "deferrable"),
+                        "deQueue": ("dequeue", "instant"), "isEmpty": ("is_empty", "instant"),
+                        "isFull": ("is_full", "instant")},
+    "heap<long, 64>": {"enHeap": ("enheap", "deferrable"), "deHeap": ("deheap", "instant"),
+                       "getNumElements": ("count", "instant"), "printAll": ("print_all", "instant")},
+    "stack<long, 64>": {"push": ("push", "deferrable"), "pop": ("pop", "instant"), "peek": ("peek", "instant"),
+                        "isEmpty": ("is_empty", "instant")},
+    "tree<long, 64>": {"insertElement": ("insert", "deferrable"), "balance": ("balance", "deferrable"),
+                       "deleteElement": ("remove", "deferrable"), "searchElement": ("contains", "instant")},
+    "graph<16>": {"joinwt": ("join", "deferrable"), "removewt": ("separate", "deferrable"),
+                  "adjacent": ("adjacent", "instant")},
+}
+
+
+def test_structures_are_as_table_3_has_them():
+    heads = "".join(f"#include <holdfast/simpo/{name.partition('<')[0]}.hpp>\n" for name in TABLE3)
+    write("structures.cpp", heads + "".join(f"template class hf::simpo::{name};\n" for name in TABLE3))
+    out, _ = run("structures.cpp", "--json", *FLAGS)
+    said = {c["name"].removeprefix("hf::simpo::"): {f["name"]: f["type"] for f in c["functions"]}
+            for c in json.loads(out)["classes"]}
+    wanted = {name: {ours: kind for ours, kind in rows.values()} for name, rows in TABLE3.items()}
+    got = {name: {f: said[name].get(f) for f in rows} for name, rows in wanted.items()}
+    assert got == wanted, (got, wanted)
+
+
 def write(name, text):
     (work / name).write_text(text)
     return name
@@ -130,13 +159,14 @@ def test_lint():
           "void log(int n) { std::cout << n; }\nint row::draw() noexcept { return n_ = std::rand(); }\n"
           "template <class O> void generic(O& o) { o.template defer<&row::tell>(1); }\n"
           "void bad(hf::simpo::object<row>& o) {\n"
-          "    o.call<&row::draw>();\n    generic(o);\n}\n")
+          "    o.call<&row::draw>();\n    generic(o);\n    o.defer_beside<&row::tell>(hf::simpo::hint{1}, 1);\n}\n")
     out, _ = run("bad.cpp", "--lint", *FLAGS, status=1)
     assert "bad.cpp:6: error: defer<&row::tell>: this function is not deferrable" in out, out
     assert "bad.cpp:8: error: call<&row::draw>: recovery may call this function again" in out, out
-    assert out.count("error:") == 2 and "(bad.cpp:4)" in out, out
+    assert "bad.cpp:10: error: defer_beside<&row::tell>: this function is not deferrable" in out, out
+    assert out.count("error:") == 3 and "(bad.cpp:4)" in out, out
     out, _ = run("bad.cpp", "--lint", "--json", *FLAGS, status=1)
-    assert [c["line"] for c in json.loads(out)["complaints"]] == [6, 8], out
+    assert [c["line"] for c in json.loads(out)["complaints"]] == [6, 8, 10], out
 
 
 def test_expectations():
@@ -217,6 +247,7 @@ private:
     write("uses.cpp", '#include "odd.hpp"\n#include "odd_calls.hpp"\nint f(hf::pool& pool, const int* p) {\n'
           '    auto made = shop::shelf_calls::create(pool, "s");\n'
           '    made->put(shop::item{1}, shop::colour::red);\n    made->put(shop::item{1});\n    made->sync();\n    made->tick(2);\n'
+          '    made->tick(hf::simpo::hint{1}, 2);\n'
           '    auto again = shop::shelf_calls::find(pool, "s");\n    return again->total(p);\n}\n')
     subprocess.run(["clang++-19", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{root}/include",
                     "uses.cpp"], check=True, cwd=work)

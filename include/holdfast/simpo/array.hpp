@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// An array whose every element changes at once, as a persistent class.  SIMPO Table 3
+#pragma once
+
+#include <holdfast/simpo/class_text.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+namespace hf::simpo {
+
+/// `N` numbers, zero to begin with. An index is below N: one beyond changes nothing, and reads as zero.
+template <class T, std::size_t N>
+    requires stored<T, N> && std::is_arithmetic_v<T>
+class array {
+    static constexpr class_text text = class_text("array").type<T>().number(N).end();
+
+public:
+    static constexpr class_name simpo_class{text.text(), 1};
+
+    void increase_all(T by) noexcept {
+        for (T& each : values_) each = static_cast<T>(each + by);
+    }
+    void zero() noexcept { values_.fill(T{}); }
+    void set(std::uint32_t index, T value) noexcept {
+        if (index < N) values_[index] = value;
+    }
+    T get(std::uint32_t index) const noexcept { return index < N ? values_[index] : T{}; }
+    /// A line each, to standard output.
+    void print_all() const {
+        for (const T each : values_) std::printf("%g\n", static_cast<double>(each));
+    }
+
+private:
+    std::array<T, N> values_{};
+};
+
+} // namespace hf::simpo

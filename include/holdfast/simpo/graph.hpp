@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A directed graph with weights, in a matrix, as a persistent class.  SIMPO Table 3, §4.3.4
+#pragma once
+
+#include <holdfast/simpo/class_text.hpp>
+
+#include <array>
+#include <cstdint>
+#include <limits>
+
+namespace hf::simpo {
+
+/// `N` vertices. A vertex is below N: one beyond has no edges and gets none.
+template <std::size_t N>
+    requires stored<double, N>
+class graph {
+    static constexpr class_text text = class_text("graph").number(N).end();
+
+public:
+    static constexpr class_name simpo_class{text.text(), 1};
+    /// The weight of an edge that is not there.
+    static constexpr double none = std::numeric_limits<double>::infinity();
+
+    graph() noexcept {
+        for (auto& row : weights_) row.fill(none);
+    }
+    void join(std::uint32_t from, std::uint32_t to, double weight) noexcept {
+        if (from < N && to < N) weights_[from][to] = weight;
+    }
+    void separate(std::uint32_t from, std::uint32_t to) noexcept { join(from, to, none); }
+    bool adjacent(std::uint32_t from, std::uint32_t to) const noexcept {
+        return weight(from, to) != none;
+    }
+    double weight(std::uint32_t from, std::uint32_t to) const noexcept {
+        return from < N && to < N ? weights_[from][to] : none;
+    }
+    /// A step of Floyd and Warshall: between all vertices, a way by `middle` that is shorter replaces the edge.
+    /// After those by every vertex, weights are lengths of the shortest ways.
+    void shorten_by(std::uint32_t middle) noexcept { shorten_rows_by(middle, 0, N); }
+    /// The same for the edges that leave vertices `first` to `end` - 1.
+    void shorten_rows_by(std::uint32_t middle, std::uint32_t first, std::uint32_t end) noexcept {
+        if (middle >= N) return;
+        const auto& by = weights_[middle];
+        for (std::uint32_t from = first; from < end && from < N; ++from) {
+            auto& row = weights_[from];
+            const double there = row[middle];
+            for (std::size_t to = 0; to < N; ++to)
+                if (there + by[to] < row[to]) row[to] = there + by[to];
+        }
+    }
+
+private:
+    std::array<std::array<double, N>, N> weights_;
+};
+
+} // namespace hf::simpo

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A binary heap, as a persistent class.  SIMPO Table 3
+#pragma once
+
+#include <holdfast/simpo/class_text.hpp>
+
+#include <algorithm>
+#include <array>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+
+namespace hf::simpo {
+
+/// Up to `N` values, the greatest first.
+template <class T, std::size_t N>
+    requires stored<T, N>
+class heap {
+    static constexpr class_text text = class_text("heap").type<T>().number(N).end();
+
+public:
+    static constexpr class_name simpo_class{text.text(), 1};
+
+    /// A full heap stays as it is.
+    void enheap(T value) noexcept {
+        if (count_ == N) return;
+        values_[count_] = value;
+        ++count_;
+        std::push_heap(values_.begin(), values_.begin() + count_);
+    }
+    /// The greatest value, which is taken; nothing when there is none.
+    std::optional<T> deheap() noexcept {
+        if (count_ == 0) return std::nullopt;
+        std::pop_heap(values_.begin(), values_.begin() + count_);
+        --count_;
+        return values_[count_];
+    }
+    std::uint32_t count() const noexcept { return count_; }
+    /// A line each, to standard output, in the heap's order.
+    void print_all() const {
+        for (std::uint32_t i = 0; i < count_; ++i)
+            std::printf("%g\n", static_cast<double>(values_[i]));
+    }
+
+private:
+    std::array<T, N> values_{};
+    std::uint32_t count_ = 0;
+};
+
+} // namespace hf::simpo

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A queue in a ring, as a persistent class.  SIMPO Table 3
+#pragma once
+
+#include <holdfast/simpo/class_text.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace hf::simpo {
+
+/// Up to `N` values, the oldest first.
+template <class T, std::size_t N>
+    requires stored<T, N>
+class queue {
+    static constexpr class_text text = class_text("queue").type<T>().number(N).end();
+
+public:
+    static constexpr class_name simpo_class{text.text(), 1};
+
+    void clear() noexcept { first_ = count_ = 0; }
+    /// A full queue stays as it is: a caller who must know asks is_full, or calls try_enqueue.
+    void enqueue(T value) noexcept { (void)try_enqueue(value); }
+    /// False: the queue is full.
+    bool try_enqueue(T value) noexcept {
+        if (is_full()) return false;
+        values_[(std::size_t{first_} + count_) % N] = value;
+        ++count_;
+        return true;
+    }
+    /// The oldest value, which is taken; nothing when there is none.
+    std::optional<T> dequeue() noexcept {
+        if (is_empty()) return std::nullopt;
+        const T oldest = values_[first_];
+        first_ = static_cast<std::uint32_t>((std::size_t{first_} + 1) % N);
+        --count_;
+        return oldest;
+    }
+    bool is_empty() const noexcept { return count_ == 0; }
+    bool is_full() const noexcept { return count_ == N; }
+    std::uint32_t count() const noexcept { return count_; }
+
+private:
+    std::array<T, N> values_{};
+    std::uint32_t first_ = 0, count_ = 0;
+};
+
+} // namespace hf::simpo

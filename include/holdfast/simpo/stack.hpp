@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A stack, as a persistent class.  SIMPO Table 3
+#pragma once
+
+#include <holdfast/simpo/class_text.hpp>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+namespace hf::simpo {
+
+/// Up to `N` values, the newest first.
+template <class T, std::size_t N>
+    requires stored<T, N>
+class stack {
+    static constexpr class_text text = class_text("stack").type<T>().number(N).end();
+
+public:
+    static constexpr class_name simpo_class{text.text(), 1};
+
+    /// A full stack stays as it is.
+    void push(T value) noexcept {
+        if (count_ == N) return;
+        values_[count_] = value;
+        ++count_;
+    }
+    /// The newest value, which is taken; nothing when there is none.
+    std::optional<T> pop() noexcept {
+        if (count_ == 0) return std::nullopt;
+        --count_;
+        return values_[count_];
+    }
+    std::optional<T> peek() const noexcept {
+        if (count_ == 0) return std::nullopt;
+        return values_[count_ - 1];
+    }
+    bool is_empty() const noexcept { return count_ == 0; }
+    std::uint32_t count() const noexcept { return count_; }
+
+private:
+    std::array<T, N> values_{};
+    std::uint32_t count_ = 0;
+};
+
+} // namespace hf::simpo

@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A binary search tree in an array, balanced when it is asked to, as a persistent class.  SIMPO Table 3
+//
+// (1) A link is a place in the array, 0 for none: an object lies elsewhere in every process.
+// (2) Every place but 0 is in the tree, or in the list of free ones, or was never used; lists go by 'right'.
+#pragma once
+
+#include <holdfast/simpo/class_text.hpp>
+
+#include <array>
+#include <bit>
+#include <cstdint>
+
+namespace hf::simpo {
+
+/// Up to `N` values, each once. Its height is what the order of insertions makes it until `balance`.
+template <class T, std::size_t N>
+    requires stored<T, N>
+class tree {
+    static constexpr class_text text = class_text("tree").type<T>().number(N).end();
+
+public:
+    static constexpr class_name simpo_class{text.text(), 1};
+
+    /// A value that is there already is left, and so is a full tree.
+    void insert(T value) noexcept {
+        place* at = &root_;
+        while (*at != 0) {
+            node& here = nodes_[*at];
+            if (value < here.value) at = &here.left;
+            else if (here.value < value) at = &here.right;
+            else return;
+        }
+        if (const place fresh = take_free(); fresh != 0) {
+            nodes_[fresh] = {value, 0, 0};
+            *at = fresh;
+            ++count_;
+        }
+    }
+    void remove(T value) noexcept {
+        place* at = &root_;
+        while (*at != 0) {
+            node& here = nodes_[*at];
+            if (value < here.value) at = &here.left;
+            else if (here.value < value) at = &here.right;
+            else break;
+        }
+        if (*at == 0) return;
+        if (nodes_[*at].left != 0 && nodes_[*at].right != 0) {
+            place* least = &nodes_[*at].right; // the next value takes this one's place
+            while (nodes_[*least].left != 0) least = &nodes_[*least].left;
+            nodes_[*at].value = nodes_[*least].value;
+            at = least;
+        }
+        const place gone = *at;
+        *at = nodes_[gone].left != 0 ? nodes_[gone].left : nodes_[gone].right;
+        nodes_[gone].right = free_; // upholds (2)
+        free_ = gone;
+        --count_;
+    }
+    /// The least height that so many values can have, in O(count) and without memory. Source: Stout and
+    /// Warren 1986.
+    void balance() noexcept {
+        nodes_[0].right = root_; // place 0 stands for the link to the root
+        make_vine();
+        const place whole = std::bit_floor(count_ + 1) - 1; // of the levels that are full
+        compress(count_ - whole);
+        for (place inner = whole / 2; inner != 0; inner /= 2) compress(inner);
+        root_ = nodes_[0].right;
+    }
+    bool contains(T value) const noexcept {
+        place at = root_;
+        while (at != 0) {
+            const node& here = nodes_[at];
+            if (value < here.value) at = here.left;
+            else if (here.value < value) at = here.right;
+            else return true;
+        }
+        return false;
+    }
+    std::uint32_t count() const noexcept { return count_; }
+    /// Nodes from the root to this value, both included; 0: it is not there.
+    std::uint32_t depth_of(T value) const noexcept {
+        place at = root_;
+        for (std::uint32_t depth = 1; at != 0; ++depth) {
+            const node& here = nodes_[at];
+            if (value < here.value) at = here.left;
+            else if (here.value < value) at = here.right;
+            else return depth;
+        }
+        return 0;
+    }
+
+private:
+    using place = std::uint32_t;
+    struct node {
+        T value{};
+        place left = 0, right = 0;
+    };
+    /// 0: the tree is full.
+    place take_free() noexcept {
+        if (free_ != 0) {
+            const place out = free_;
+            free_ = nodes_[out].right;
+            return out;
+        }
+        return used_ == N ? 0 : ++used_;
+    }
+    /// Every left link becomes a right one: a sorted list.
+    void make_vine() noexcept {
+        for (place tail = 0, rest = nodes_[0].right; rest != 0;) {
+            const place left = nodes_[rest].left;
+            if (left == 0) {
+                tail = rest;
+                rest = nodes_[rest].right;
+            } else {
+                nodes_[rest].left = nodes_[left].right;
+                nodes_[left].right = rest;
+                rest = left;
+                nodes_[tail].right = left;
+            }
+        }
+    }
+    /// Turns every other one of the first 2 `times` nodes of the list left.
+    void compress(place times) noexcept {
+        for (place at = 0; times != 0; --times) {
+            const place child = nodes_[at].right;
+            nodes_[at].right = nodes_[child].right;
+            at = nodes_[at].right;
+            nodes_[child].right = nodes_[at].left;
+            nodes_[at].left = child;
+        }
+    }
+
+    std::array<node, N + 1> nodes_{};
+    place root_ = 0, count_ = 0, used_ = 0, free_ = 0;
+};
+
+} // namespace hf::simpo
