@@ -41,7 +41,7 @@ def run_json(command, timeout=None):
 
 # A second failure in a row, and threads that are preempted, multiply the states: only programs with at most so many
 # without have them. Of 'make test', and of 'make crash-report'; with --long all have them.
-STATES_BRIEF, STATES = 1_000, 20_000
+STATES_BRIEF, STATES = 1_000, 5_000
 
 
 def budgets(program, options):
