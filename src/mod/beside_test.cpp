@@ -4,6 +4,7 @@
 // meanwhile, and keep nothing when they are gone; who may not come is told why. Method: two processes in order, over a
 // channel; a reader held up at each step of its announcement while the writer replaces and reclaims all that it can.
 #include <mod/reader_steps.hpp>
+#include <mod/store_impl.hpp>
 #include <mod/test_support.hpp>
 
 #include <holdfast/copy.hpp>
@@ -18,9 +19,12 @@
 #include <gtest/gtest.h>
 
 #include <csignal>
+#include <fstream>
 #include <functional>
+#include <pthread.h>
 #include <string>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -426,6 +430,162 @@ TEST_P(ModBeside, WhoMayNotComeIsToldWhy) {
     EXPECT_TRUE(in.pool().relocated());
     EXPECT_EQ(round_of(in.get<numbers>({"numbers"})), 1U);
     ::munmap(place, 4096);
+}
+
+/// A child of fork() has no part in what its parent has open, nor in what that announces; it may come by itself.
+TEST_P(ModBeside, AReadersChildLetsGoOfNothing) {
+    other_process writer([this](char order) { return write(order); });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('m'));
+    read();
+    auto all = in.get<numbers>({"numbers"});
+    auto inherited = all.snapshot();
+    const std::uint64_t round = round_of(inherited);
+    ASSERT_NE(round, 0U);
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(60); // it hangs
+        auto another = all.snapshot();
+        another = {};
+        in.close();
+        in.open(); // most likely by the same descriptor
+        const auto mine = in.get<numbers>({"numbers"}).snapshot();
+        const std::uint64_t seen = round_of(mine);
+        inherited = {};
+        const bool done = writer.do_it('m') && writer.do_it('r') && writer.do_it('m');
+        ::_exit(done && seen == round && round_of(mine) == seen ? 0 : 1);
+    }
+    int how = 0;
+    EXPECT_TRUE(::waitpid(child, &how, 0) == child && how == 0) << how;
+    EXPECT_EQ(round_of(inherited), round);
+}
+
+/// The hazard: one more container than were counted is found.
+TEST_P(ModBeside, AContainerIsMadeWhileItIsLookedFor) {
+    other_process writer([this](char order) {
+        if (order != 'g') return write(order);
+        (void)in.get<numbers>({"late"});
+        return true;
+    });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('w'));
+    read();
+    static other_process* beside;
+    beside = &writer;
+    mod::reader_steps::taken = [](step now) {
+        if (now == step::counted) EXPECT_TRUE(beside->do_it('g'));
+    };
+    const auto early = numbers::open(in.pool(), {"late"});
+    mod::reader_steps::taken = nullptr;
+    EXPECT_TRUE(!early && early.error().code() == errc::not_found);
+    EXPECT_TRUE(in.get<numbers>({"late"}).empty());
+}
+
+/// Whoever is to find out what older readers have let go of: where there is no thread for it, nobody does.
+TEST_P(ModBeside, OlderReadersKeepTheirVersionsWithoutAThread) {
+    auto first = std::make_unique<other_process>([this](char order) { return write(order); });
+    ASSERT_TRUE(first->do_it('o') && first->do_it('m'));
+    other_process next([this](char order) {
+        if (order != 'o') return write(order);
+        pthread_attr_t none;
+        ::pthread_attr_init(&none);
+        ::pthread_attr_setstacksize(&none, std::size_t{1} << 46);
+        ::pthread_setattr_default_np(&none);
+        return write(order);
+    });
+    read();
+    auto all = in.get<numbers>({"numbers"});
+    auto list = in.get<row>({"row"});
+    const auto seen = all.snapshot();
+    const auto seen_row = list.snapshot();
+    const std::uint64_t round = round_of(seen);
+    ASSERT_TRUE(first->do_it('m'));
+    first->kill();
+    ASSERT_TRUE(next.do_it('o') && next.do_it('t'));
+    for (int i = 0; i < 3; ++i) ASSERT_TRUE(next.do_it('m') && next.do_it('r') && next.do_it('t'));
+    EXPECT_EQ(round_of(seen), round);
+    EXPECT_EQ(round_of_row(seen_row), round);
+}
+
+/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees nothing else.
+TEST_P(ModBeside, AReaderWithoutRoomToGrowIsToldSo) {
+    other_process writer([this](char order) {
+        if (order != 'g') return write(order);
+        auto texts = in.get<mod::map<std::uint64_t, std::string>>({"texts"});
+        for (std::uint64_t i = 0; i < 3000; ++i)
+            (void)texts.insert_or_assign(i, std::string(4000, 'x'));
+        return write('w');
+    });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('w'));
+    other_process reader([&](char) {
+        const rlimit little{512_MiB, RLIM_INFINITY};
+        if (::setrlimit(RLIMIT_AS, &little) != 0) return false;
+        read();
+        auto all = in.get<numbers>({"numbers"});
+        if (round_of(all.snapshot()) != 1 || !writer.do_it('g')) return false;
+        try {
+            return round_of(all.snapshot()) == 2;
+        } catch (const std::bad_alloc&) {
+            return true;
+        }
+    });
+    EXPECT_TRUE(reader.do_it('r'));
+}
+
+/// Reads are bounded by what the first copy of the header says: where that is damaged nothing may look empty.
+TEST_P(ModBeside, OneHeaderCopyIsEnoughOrItIsRefused) {
+    in.open();
+    ASSERT_TRUE(write('w'));
+    in.close();
+    std::fstream file(in.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.write(std::string(4096, '\0').data(), 4096);
+    file.close();
+    open_options beside = in.how;
+    beside.read_only = true;
+    refused(beside, errc::corrupt);
+    in.how.shared = false;
+    read();
+    EXPECT_EQ(round_of(in.get<numbers>({"numbers"}).snapshot()), 1U);
+    in.how.read_only = false;
+    in.open(); // which mends it
+    in.how = beside;
+    in.open();
+    EXPECT_EQ(round_of(in.get<numbers>({"numbers"}).snapshot()), 1U);
+}
+
+/// Nobody has looked at the containers before a reader does, when the pool was closed.
+TEST_P(ModBeside, DamagedContainersAreRefused) {
+    in.open();
+    (void)in.get<numbers>({"one", "both", {"one", "other"}}).insert(1, 1);
+    const std::uint64_t at = in.pool().offset_of(&in.store().internals().cells()[0].members);
+    in.close();
+    std::fstream file(in.path(), std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(static_cast<std::streamoff>(at));
+    file.put(60);
+    file.close();
+    refused(in.how, errc::corrupt);
+    read();
+    const auto opened = numbers::open(in.pool(), {"one", "both", {"one", "other"}});
+    ASSERT_FALSE(opened);
+    EXPECT_EQ(name(opened.error().code()), name(errc::corrupt));
+}
+
+/// Numbers that no writer has counted to: no lock could stand for them, or another one would.
+TEST_P(ModBeside, ForgedNumbersAreRefused) {
+    in.open();
+    ASSERT_TRUE(write('w'));
+    in.close();
+    for (const std::uint64_t forged :
+         {~std::uint64_t{0}, ~std::uint64_t{0} - 1, std::uint64_t{1} << 63, std::uint64_t{1} << 62,
+          (std::uint64_t{1} << 62) - 3}) {
+        std::fstream file(in.path(), std::ios::in | std::ios::out | std::ios::binary);
+        file.seekp(8192 + 128);
+        file.write(reinterpret_cast<const char*>(&forged), sizeof forged);
+        file.close();
+        for (const bool reads : {true, false}) {
+            open_options how = in.how;
+            how.read_only = reads;
+            EXPECT_NE(refused(how, errc::corrupt).find("sequence"), std::string::npos) << forged;
+        }
+    }
 }
 
 INSTANTIATE_TEST_SUITE_P(Modes, ModBeside, testing::ValuesIn(mod::test::both_modes),

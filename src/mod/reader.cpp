@@ -27,6 +27,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <optional>
 
 namespace hf::mod {
 namespace {
@@ -48,6 +49,15 @@ static void take(reader_steps::step s) {
 }
 
 // The writer.
+
+/// Before anything is written: the numbers go on from there, and each has a byte that can be locked.
+status store::impl::check_sequence(const pool_file& file) {
+    const std::uint64_t told = load(file.words_for_readers()->sequence);
+    if (told <= os_file::announced_max) return {};
+    return corrupt(file, fmt::format("the sequence that readers are told is {}, at most {} "
+                                     "expected: it can be opened without shared",
+                                     told, os_file::announced_max));
+}
 
 /// Upholds (4). Requires: what a crash left is redone, and nothing is committed yet.
 void store::impl::let_read() noexcept {
@@ -86,15 +96,22 @@ std::uint64_t store::impl::released_by_readers(root::volatile_part& owner) noexc
 }
 
 /// Upholds (4). Nothing else waits: counts are known, and new nodes come from new arenas.
-void store::impl::await_older_readers() noexcept {
-    if (words_ == nullptr) return;
+/// False: there still are some.
+bool store::impl::await_older_readers(bool may_wait) noexcept {
+    if (words_ == nullptr) return true;
+    const auto none = [&] {
+        return pool_->file->own_file()->oldest_announced() >= first_sequence_;
+    };
     std::unique_lock waiting{trace_lock_};
-    while (!stop_trace_ && pool_->file->own_file()->oldest_announced() < first_sequence_) {
+    bool gone = none();
+    while (!gone && may_wait && !stop_trace_) {
         held_back_ = true;
         traced_.notify_all();
         traced_.wait_for(waiting, older_readers_looked_for_every);
+        gone = none();
     }
     held_back_ = false;
+    return gone;
 }
 
 /// For people, when the pool is full: what a reader keeps.
@@ -110,7 +127,7 @@ std::string store::impl::held_back() const {
 
 // The reader.
 
-bool store::impl::announce(std::uint64_t number) {
+bool store::impl::announce(std::uint64_t number) noexcept try {
     const std::scoped_lock held{announced_lock_};
     unsigned& versions = announced_[number];
     if (versions == 0 && !pool_->file->own_file()->announce(number)) {
@@ -119,9 +136,13 @@ bool store::impl::announce(std::uint64_t number) {
     }
     ++versions;
     return true;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
+/// A child of fork() leaves it: the lock is its parent's, and the descriptor may be of a pool of its own by now.
 void store::impl::withdraw(std::uint64_t number) noexcept {
+    if (pool_->file->is_parents()) return;
     const std::scoped_lock held{announced_lock_};
     const auto found = announced_.find(number);
     HF_ASSERT(found != announced_.end());
@@ -135,6 +156,10 @@ version::state* store::impl::pin_announced(root::volatile_part& to) {
     version::state* s = fresh_state();
     s->to = &to;
     s->done = s->committed = true;
+    if (pool_->file->is_parents()) { // its elements cannot be read, nor can anything here
+        s->word = to.load();
+        return s;
+    }
     const std::uint64_t number = load(words_->sequence);
     take(reader_steps::step::read_sequence);
     if (!announce(number)) {
@@ -143,30 +168,37 @@ version::state* store::impl::pin_announced(root::volatile_part& to) {
     }
     s->pinned_at = number + 1;
     take(reader_steps::step::announced);
-    s->word = word_in_file(to);
-    pool_->file->cover_growth(); // before it is followed
+    const std::optional<std::uint64_t> word = word_in_file(to);
+    if (!word || !pool_->file->cover_growth()) { // before it is followed
+        withdraw(number);
+        recycle(s);
+        throw std::bad_alloc();
+    }
+    s->word = *word;
     return s;
 }
 
-/// The word of the version that is current now. Requires: pinned.
-std::uint64_t store::impl::word_in_file(const root::volatile_part& part) const noexcept {
+/// The word of the version that is current now; none when it lies where nothing can be mapped. Requires: pinned.
+std::optional<std::uint64_t>
+store::impl::word_in_file(const root::volatile_part& part) const noexcept {
     if (part.family == nullptr) return load(part.durable->word);
     const std::uint64_t parent = load(part.family->durable->word);
     if (parent == 0 || parent > ref_max) return 0;
-    pool_->file->cover_growth();
+    if (!pool_->file->cover_growth()) return {};
     const std::byte* const words = detail::bytes_at(base(), static_cast<ref>(parent),
                                                     part.family->durable->members * word_bytes);
     return load(reinterpret_cast<const std::uint64_t*>(words)[part.member]);
 }
 
 void store::impl::refresh(root::volatile_part& part) {
-    if (!reads_) return;
+    if (!reads_ || pool_->file->is_parents()) return;
     const std::scoped_lock held{roots_lock_};
     look_again(part);
 }
 
 /// A handle is read for the first time. A process that only takes snapshots keeps nothing by its handles.
 void store::impl::look_first(root::volatile_part& part) noexcept try {
+    if (pool_->file->is_parents()) return;
     const std::scoped_lock held{roots_lock_};
     if (part.seen == nullptr) look_again(part);
 } catch (const std::bad_alloc&) {
@@ -187,8 +219,8 @@ void store::impl::look_again(root::volatile_part& part) {
 /// Whether there is one. The writer may make it meanwhile.
 bool store::impl::find_superblock() {
     if (super_ != nullptr) return true;
-    pool_->file->cover_growth();
     const std::uint64_t at = load(pool_->file->roots()->mod_offset);
+    if (!pool_->file->cover_growth()) throw std::bad_alloc();
     const geometry& shape = pool_->file->shape();
     if (at == 0 || at % shape.chunk_bytes != 0 || at > shape.max_bytes - shape.chunk_bytes)
         return false;
@@ -208,16 +240,17 @@ result<root*> store::impl::open_beside(const place& at, const kind& what, std::u
     const std::scoped_lock held{roots_lock_};
     if (!find_superblock()) return missing();
     const std::uint64_t count = load(super_->cell_count);
+    take(reader_steps::step::counted);
     if (count > cells_max(*pool_->file))
         return corrupt(*pool_->file, fmt::format("{} roots, at most {} expected", count,
                                                  cells_max(*pool_->file)));
     if (roots_.size() < count) roots_.resize(count);
-    std::uint32_t index = find_cell(at.family.empty() ? at.name : at.family, 0);
+    std::uint32_t index = find_cell(at.family.empty() ? at.name : at.family, 0, count);
     if (index == no_cell) return missing();
     if (!at.family.empty()) {
         if (cells()[index].kind != builtin_kind::family)
             return differs(at, cells()[index], "a family");
-        index = find_cell(at.name, index + 1);
+        index = find_cell(at.name, index + 1, count);
         if (index == no_cell) return missing();
     }
     const cell& c = cells()[index];
@@ -225,8 +258,7 @@ result<root*> store::impl::open_beside(const place& at, const kind& what, std::u
         return missing();
     if (c.kind != what.id || c.shape != shape)
         return differs(at, c, fmt::format("{} of shape {:#x}", what.name, shape));
-    if (c.family > count || (c.family != 0 && (cells()[c.family - 1].members > family_members_max ||
-                                               c.member >= cells()[c.family - 1].members)))
+    if (!sound(cells(), count, index) || (c.family != 0 && !sound(cells(), count, c.family - 1)))
         return corrupt(*pool_->file, fmt::format("root cell {} is damaged", index));
     root::volatile_part& part = part_of(index);
     return face_of(part, what);

@@ -53,7 +53,8 @@ status visit_list(const pool::impl& in, const superblock& super, Visit&& visit) 
 /// No commits ever reach it: a number of theirs that is larger would end the counting.
 constexpr std::uint64_t commits_max = std::uint64_t{1} << 62;
 
-/// Whether a cell says something that can be. Its word is looked at when the root is opened.
+} // namespace
+
 bool sound(const cell* cells, std::uint64_t count, std::uint64_t index) {
     const cell& c = cells[index];
     if (c.name[name_bytes_max] != 0 || c.stamp > commits_max) return false;
@@ -70,6 +71,8 @@ bool sound(const cell* cells, std::uint64_t count, std::uint64_t index) {
            c.kind != builtin_kind::family && c.member < cells[family].members &&
            index == family + 1 + c.member;
 }
+
+namespace {
 
 /// Whether a record was written to its end.
 bool valid(const redo_record& r) noexcept {
@@ -100,6 +103,8 @@ status check_exchange(const pool::impl& in, const exchange_record& r, std::uint6
 
 status store::impl::inspect(const pool::impl& in) {
     const pool_file& file = *in.file;
+    if (file.lets_read())
+        if (status s = check_sequence(file); !s.ok()) return s;
     const std::uint64_t at = file.roots()->mod_offset;
     if (at == 0) return {};
     const std::uint64_t chunk = file.shape().chunk_bytes;
@@ -213,7 +218,7 @@ status store::impl::settle_taking(pool::impl& in) {
 
 status store::impl::start() {
     pool_->file->make_readable();
-    if (reads_) return {};
+    if (reads_) return check_sequence(*pool_->file);
     if (super_ != nullptr) redo();
     let_read();
     if (super_ == nullptr) return {};

@@ -49,9 +49,9 @@ status store::impl::make_superblock() {
     return {};
 }
 
-std::uint32_t store::impl::find_cell(std::string_view name,
-                                     std::uint32_t family_plus_1) const noexcept {
-    for (std::uint32_t i = 0; i < super_->cell_count; ++i)
+std::uint32_t store::impl::find_cell(std::string_view name, std::uint32_t family_plus_1,
+                                     std::uint64_t count) const noexcept {
+    for (std::uint32_t i = 0; i < count; ++i)
         if (cells()[i].family == family_plus_1 &&
             name == std::string_view(cells()[i].name, ::strnlen(cells()[i].name, name_bytes_max)))
             return i;
@@ -227,17 +227,17 @@ result<root*> store::impl::open(const place& at, const kind& what, std::uint64_t
     if (super_ == nullptr)
         if (status s = make_superblock(); !s.ok()) return s;
     const std::string_view top = at.family.empty() ? at.name : at.family;
-    std::uint32_t index = find_cell(top, 0);
+    std::uint32_t index = find_cell(top, 0, super_->cell_count);
     if (index == no_cell) {
         if (!at.family.empty() && std::ranges::find(at.members, at.name) == at.members.end())
             return bad(fmt::format("\"{}\" is no member of \"{}\"", at.name, at.family));
         if (status s = create_cells(at, what, shape); !s.ok()) return s;
-        index = find_cell(top, 0);
+        index = find_cell(top, 0, super_->cell_count);
     }
     if (!at.family.empty()) {
         if (cells()[index].kind != builtin_kind::family)
             return differs(at, cells()[index], "a family");
-        const std::uint32_t member = find_cell(at.name, index + 1);
+        const std::uint32_t member = find_cell(at.name, index + 1, super_->cell_count);
         if (member == no_cell)
             return bad(fmt::format("\"{}\" is no member of \"{}\"", at.name, at.family));
         index = member;

@@ -19,6 +19,7 @@
 
 #include <condition_variable>
 #include <map>
+#include <optional>
 #include <thread>
 #include <unordered_map>
 
@@ -62,6 +63,8 @@ struct overwriting {
 std::uint64_t cells_max(const pool_file& file);
 const superblock* superblock_of(const pool_file& file);
 status corrupt(const pool_file& file, const std::string& what);
+/// Whether a cell says something that can be. Its word is looked at when the root is opened.
+bool sound(const cell* cells, std::uint64_t count, std::uint64_t index);
 
 /// Everything volatile about a root.
 struct root::volatile_part {
@@ -247,7 +250,9 @@ private:
     status commit_chains(std::span<chain> chains);
     status make_superblock();
     status create_cells(const place& at, const kind& what, std::uint64_t shape);
-    std::uint32_t find_cell(std::string_view name, std::uint32_t family_plus_1) const noexcept;
+    /// Among the first 'count', which a writer in another process may add to meanwhile.
+    std::uint32_t find_cell(std::string_view name, std::uint32_t family_plus_1,
+                            std::uint64_t count) const noexcept;
     status bind(cell& c, const kind& what, std::uint64_t shape);
     root::volatile_part& part_of(std::uint32_t index);
     status check_word(const root::volatile_part& part) const;
@@ -304,15 +309,16 @@ private:
     result<root*> open_beside(const place& at, const kind& what, std::uint64_t shape);
     bool find_superblock();
     status differs(const place& at, const cell& c, const std::string& expected) const;
-    std::uint64_t word_in_file(const root::volatile_part& part) const noexcept;
-    bool announce(std::uint64_t number);
+    std::optional<std::uint64_t> word_in_file(const root::volatile_part& part) const noexcept;
+    static status check_sequence(const pool_file& file);
+    bool announce(std::uint64_t number) noexcept;
     void withdraw(std::uint64_t number) noexcept;
     void look_again(root::volatile_part& part);
     void let_read() noexcept;
     void tell_sequence(std::uint64_t number) noexcept;
     void ask_readers() noexcept;
     std::uint64_t released_by_readers(root::volatile_part& owner) noexcept;
-    void await_older_readers() noexcept;
+    bool await_older_readers(bool may_wait) noexcept;
     std::string held_back() const;
 
     status trace();

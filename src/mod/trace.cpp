@@ -240,10 +240,10 @@ void store::impl::run_trace(bool may_wait) noexcept {
         const std::scoped_lock held{trace_lock_};
         trace_outcome_ = s;
     }
-    if (s.ok() && may_wait) await_older_readers();
+    const bool older_gone = s.ok() && await_older_readers(may_wait);
     std::scoped_lock held{trace_lock_};
     if (stop_trace_) trace_failed_ = true;
-    else if (s.ok()) space_.end_trace();
+    else if (older_gone) space_.end_trace();
     else trace_failed_ = true;
     trace_done_.store(true, std::memory_order_release);
     traced_.notify_all();

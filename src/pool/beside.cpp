@@ -87,6 +87,10 @@ status pool_file::take_over_beside(const open_options& options) {
     if (status ok = settle_mode(options); !ok.ok()) return ok;
     covered_bytes_ = size_bytes();
     if (status ok = map(0, covered_bytes_); !ok.ok()) return ok;
+    // Nodes are bounded by the first copy (mod/store.hpp, reach_of). To mend it is its writer's.
+    if (reinterpret_cast<const pool_header*>(base_ + header_a_offset)->max_bytes != h.max_bytes)
+        return refusal(path_, errc::corrupt,
+                       "the first copy of its header is damaged: open it for writing once");
     if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
         relocated_.emplace(base_, shape_.max_bytes,
                            address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
@@ -96,15 +100,28 @@ status pool_file::take_over_beside(const open_options& options) {
     return {};
 }
 
-/// Upholds (3). Of what cannot be mapped the zeros stay that make_readable() has put there.
-void pool_file::cover_growth() noexcept {
+/// Upholds (3). What stands behind the pool's end in its file, a seal, is none of it.
+bool pool_file::cover_growth() noexcept try {
     HF_ASSERT_SLOW(reads_beside());
     const std::scoped_lock held{covering_};
     const auto present = file_.size_bytes();
-    if (!present) return;
-    const std::uint64_t end = std::min(round_down(*present, page_bytes), reserved_bytes_);
-    if (end <= covered_bytes_) return;
-    if (map(covered_bytes_, end - covered_bytes_).ok()) covered_bytes_ = end;
+    if (!present) return false;
+    const std::uint64_t there = round_down(*present, page_bytes);
+    const std::uint64_t end = std::min(there, reserved_bytes_);
+    if (end > covered_bytes_) {
+        if (!map(covered_bytes_, end - covered_bytes_).ok()) return false;
+        covered_bytes_ = end;
+    }
+    if (there <= reserved_bytes_ || reserved_bytes_ == shape_.max_bytes) return true;
+    header_bytes_read read; // not all of its addresses could be had
+    if (!read_copies(file_, read).ok()) return false;
+    read.file_bytes = *present;
+    const auto now = choose_header(path_, read);
+    if (!now || !check_header(path_, now->header, *present).ok()) return false;
+    const extent& last = now->header.extents[now->header.extent_count - 1];
+    return last.offset_bytes + last.size_bytes <= reserved_bytes_;
+} catch (const std::bad_alloc&) {
+    return false;
 }
 
 } // namespace hf

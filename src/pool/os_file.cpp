@@ -332,6 +332,7 @@ status os_file::open_new(held how) {
 }
 
 bool os_file::announce(std::uint64_t number) const noexcept {
+    if (number > announced_max) return false;
     struct flock lock = range(F_RDLCK, announced_at + static_cast<off_t>(number), 1);
     return restarted([&] { return ::fcntl(fd_, F_OFD_SETLK, &lock); }) == 0;
 }

@@ -77,7 +77,9 @@ public:
 
     // Announcements: numbers that readers hold, and the writer beside them asks for. Each is a shared lock on a byte far
     // behind every file, which needs no right to write and which the kernel drops with the process.
-    /// False when the system has no memory for it. Requires: to_read_beside; the number is not announced.
+    /// Numbers above have no byte.
+    static constexpr std::uint64_t announced_max = std::uint64_t{1} << 61;
+    /// False when the system has no memory for it, or the number no byte. Requires: to_read_beside; it is not announced.
     bool announce(std::uint64_t number) const noexcept;
     void withdraw(std::uint64_t number) const noexcept;
     /// The least number that another process announces; all ones: none does.

@@ -180,6 +180,9 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     if (status ok = settle_mode(options); !ok.ok()) return ok;
     if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
     if (power_ != nullptr) power_->put_over(base_);
+    // MOD's reads are bounded by the first copy (mod/store.hpp, reach_of): a writer is about to mend it, in the file.
+    if (read_only_ && counting_copy_ != header_a_offset)
+        std::memcpy(base_ + header_a_offset, &h, sizeof h);
     if (mode_ == hf::mode::power) power_->watch(base_, h);
     if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
         relocated_.emplace(base_, shape_.max_bytes,
@@ -429,7 +432,7 @@ bool pool_file::valid() const noexcept {
 }
 
 void pool_file::make_readable() const noexcept {
-    if (!file_.in_memory()) let_read(base_ + size_bytes(), shape_.max_bytes - size_bytes());
+    if (!file_.in_memory()) let_read(base_ + size_bytes(), reserved_bytes_ - size_bytes());
 }
 
 pool::log_written pool_file::logged() const noexcept {

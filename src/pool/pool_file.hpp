@@ -175,8 +175,9 @@ public:
     bool lets_read() const noexcept { return shared_ && !read_only_; }
     /// Requires: one of both.
     reader_words* words_for_readers() const noexcept;
-    /// Maps what the file has become longer by. Requires: reads_beside().
-    void cover_growth() noexcept;
+    /// Maps what the file has become longer by. False when the pool goes on behind what is mapped: there may be no memory,
+    /// or no room (ulimit -v). Requires: reads_beside().
+    [[nodiscard]] bool cover_growth() noexcept;
     /// True when creation made the file in this open.
     bool created() const noexcept { return created_; }
     /// True when any part may be missing of what the open before this one stored, though later
