@@ -262,6 +262,33 @@ def test_generated_example():
     pool.unlink()
 
 
+def test_members_that_nobody_uses():
+    """Those of a template have bodies, too, with any statement in them: a for over a range ended the tool."""
+    write("unused.hpp", """#pragma once
+#include <holdfast/simpo/array.hpp>
+class numbers : public hf::simpo::array<long, 16> {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"numbers", 1};
+};
+template <class T> class rows {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"rows", 1};
+    void each(int by) noexcept { for (auto& row : of_) for (T& cell : row) add(cell, by); }
+    void loops(int by) noexcept { while (T n = by--) { for (int i = 0; i < by; ++i) add(of_[0][0], n); } }
+    void picks(int which) noexcept { switch (which) { case 0: { T n = 1; add(of_[0][0], n); } break; default: [&] { of_ = {}; }(); } }
+    void unknown(T with) noexcept { of_[0][0] = with.nothing; }
+private:
+    static void add(T& to, int n) noexcept { if (T by = n; by != 0) to += by; }
+    std::array<std::array<T, 3>, 3> of_{};
+};
+inline rows<int> used;
+""")
+    out, _ = run("unused.hpp", *FLAGS)
+    for wanted in ["deferrable  void increase_all(long)", "deferrable  void each(int)", "deferrable  void loops(int)",
+                   "deferrable  void picks(int)", "instant     void unknown(int)"]:
+        assert wanted in out, (wanted, out)
+
+
 def test_guide():
     """The guide shows what the tool says."""
     page = (root / "docs/guide/simpo.md").read_text()
