@@ -253,6 +253,39 @@ private:
                     "uses.cpp"], check=True, cwd=work)
 
 
+def test_generated_names():
+    """Names of the user's that the interface has for itself; a class that derives from a structure, as the guide says."""
+    write("names.hpp", """#pragma once
+#include <holdfast/simpo/heap.hpp>
+struct job {
+    int number, priority;
+    bool operator<(const job& than) const { return priority < than.priority; }
+};
+class jobs : public hf::simpo::heap<job, 10> {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"jobs", 1};
+};
+class names {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"names", 1};
+    void put(int beside, int on_) noexcept { n_ = beside + on_; }
+    void object_type() noexcept { n_ = 0; }
+private:
+    int n_ = 0;
+};
+""")
+    run("names.hpp", "--generate", "names_calls.hpp", *FLAGS)
+    text = (work / "names_calls.hpp").read_text()
+    assert "// hf::simpo::heap<job, 10> is a version of a template" in text, text
+    assert "object_type(): no call, its name" in text, text
+    write("names.cpp", '#include "names.hpp"\n#include "names_calls.hpp"\nvoid f(names_calls n, jobs_calls j) {\n'
+          '    n.put(1, 2);\n    n.put(hf::simpo::hint{1}, 1, 2);\n    j.enheap(job{1, 2});\n    j.print_all();\n'
+          '    (void)j.deheap();\n}\n')
+    subprocess.run(["clang++-19", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{root}/include",
+                    "names.cpp"], check=True, cwd=work)
+    out, _ = run("names.hpp", "--class", "heap", "--generate", "none.hpp", *FLAGS, status=2)
+
+
 def test_generated_example():
     pool = work / "readings.hf"
     pool.unlink(missing_ok=True)
