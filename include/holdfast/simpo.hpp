@@ -170,9 +170,11 @@ struct function {
     std::string_view text;
     void (*run)(void* object, const std::uint64_t* arguments) noexcept;
     const std::type_info* type = nullptr; // of the class; null: this file is built without
+    const std::type_info* self = nullptr; // of which<F>; null: likewise
 };
-/// Ends the process with a message when another class has a function of the same name, schema and version:
-/// recovery could not tell which of them was called.
+template <auto F> struct which {};
+/// Ends the process with a message when another class, or another base or instantiation of the same one, has
+/// a function of the same name, schema and version: recovery could not tell which of them was called.
 void add_function(const function* f) noexcept;
 
 template <class T> constexpr const std::type_info* type_of() {
@@ -196,7 +198,8 @@ template <class T, auto F> struct registered {
         T::simpo_class.text,
         function_text<F>(),
         run,
-        type_of<T>()};
+        type_of<T>(),
+        type_of<which<F>>()};
     static inline const bool done = (add_function(&entry), true);
 };
 

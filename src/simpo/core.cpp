@@ -261,6 +261,7 @@ void core::call(const function* f, const std::uint64_t* arguments, body run, voi
         fatal("%s: call: the pool is open read-only", pool_->file->path().c_str());
     const held here(*this);
     if (f != nullptr || !all_done()) make_calls(commit(f, arguments));
+    if (f == nullptr && log_.half_full()) make_resilient(); // before it: F may throw
     run(working(), context);
     if (log_.half_full()) make_resilient();
 }

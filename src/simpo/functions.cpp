@@ -20,6 +20,11 @@ functions& known() {
     return all;
 }
 
+/// By name, so that libraries that each have the same one agree. Nothing is known where one is null.
+bool differ(const std::type_info* one, const std::type_info* other) {
+    return one != nullptr && other != nullptr && *one != *other;
+}
+
 } // namespace
 
 const detail::function* find_function(const record_head& r, std::string* why) {
@@ -48,13 +53,19 @@ void detail::add_function(const function* f) noexcept try {
     for (auto it = first; it != end; ++it) {
         const function& there = *it->second;
         if (there.schema != f->schema || there.version != f->version) continue;
-        if (there.type != nullptr && f->type != nullptr && *there.type != *f->type)
+        if (differ(there.type, f->type))
             fatal(
                 "the classes %s and %s both call themselves \"%s\", and both have a function "
                 "%.*s of version %u: give each class, and each instantiation of a class template, "
                 "a simpo_class of its own",
                 there.type->name(), f->type->name(), f->class_text,
                 static_cast<int>(f->text.size()), f->text.data(), f->version);
+        if (differ(there.self, f->self))
+            fatal("the class \"%s\" has two functions %.*s of version %u, of two bases or of one "
+                  "template, and recovery could not tell them apart (%s, %s): give one of them a "
+                  "function_version of its own",
+                  f->class_text, static_cast<int>(f->text.size()), f->text.data(), f->version,
+                  there.self->name(), f->self->name());
         return; // the same inline function may come from several libraries
     }
     all.by_id.emplace(f->id, f);

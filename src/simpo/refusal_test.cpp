@@ -2,6 +2,7 @@
 //
 // Goal: what does not fit is refused, with what was expected and what was found, and the file stays as it
 // was. Method: pools made by classes and functions that have changed, and forged ones.
+#include <simpo/functions.hpp>
 #include <simpo/test_support.hpp>
 
 #include <gtest/gtest.h>
@@ -214,6 +215,54 @@ TEST(SimpoRefusal, TwoClassesOfOneNameWithTheSameFunctionAreStoppedAtOnce) {
     detail::add_function(&one);
     detail::add_function(&again); // of another library of the same program
     EXPECT_DEATH(detail::add_function(&other), "both call themselves \"shares_its_name\"");
+}
+
+/// Recovery called low::add where high::add was logged, and one instantiation for another: a class's functions were
+/// told apart by their names and parameters alone.
+struct low {
+    void add(std::uint32_t by) noexcept { lows += by; }
+    std::uint64_t lows = 0;
+};
+struct high {
+    void add(std::uint32_t by) noexcept { highs += by; }
+    std::uint64_t highs = 0;
+};
+class low_and_high : public low, public high {
+public:
+    static constexpr class_name simpo_class{"low_and_high", 1};
+    template <class> void count() noexcept { ++lows; }
+    template <class> void count_again() noexcept { ++highs; }
+};
+
+} // namespace
+template <> inline constexpr std::uint16_t function_version<&low_and_high::count_again<int>> = 2;
+namespace {
+
+template <auto F> constexpr const detail::function* logged =
+    &detail::registered<low_and_high, F>::entry; // not added to the known ones
+
+TEST(SimpoRefusal, TwoFunctionsOfOneClassWithOneNameAreStoppedAtOnce) {
+    detail::add_function(logged<&low::add>);
+    EXPECT_DEATH(detail::add_function(logged<&high::add>),
+                 "\"low_and_high\" has two functions add");
+    detail::add_function(logged<&low_and_high::count<int>>);
+    EXPECT_DEATH(detail::add_function(logged<&low_and_high::count<char>>), "two functions count");
+}
+
+TEST(SimpoRefusal, AVersionTellsTwoFunctionsOfOneNameApart) {
+    detail::add_function(logged<&low_and_high::count_again<int>>);
+    detail::add_function(logged<&low_and_high::count_again<char>>);
+    const auto* const one = logged<&low_and_high::count_again<int>>;
+    const auto* const other = logged<&low_and_high::count_again<char>>;
+    ASSERT_EQ(one->id, other->id);
+    for (const auto* each : {one, other}) {
+        record_head r{};
+        r.function = each->id;
+        r.schema = each->schema;
+        r.version = each->version;
+        r.words = each->words;
+        EXPECT_EQ(find_function(r), each);
+    }
 }
 
 } // namespace

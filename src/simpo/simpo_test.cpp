@@ -103,6 +103,37 @@ TEST_P(Simpo, ThreadsDeferSideBySideAndNoCallIsLostOrMadeTwice) {
     EXPECT_TRUE(in.get<digits>().call<&digits::sums_to>(calls * 10));
 }
 
+/// Whose const function throws.
+class moody {
+public:
+    static constexpr class_name simpo_class{"moody", 1};
+    void add(std::uint32_t by) noexcept { sum_ += by; }
+    std::uint64_t add_last(std::array<std::uint64_t, argument_words_max> of) noexcept {
+        return sum_ += of.back();
+    }
+    std::uint64_t sum() const { throw sum_; }
+
+private:
+    std::uint64_t sum_ = 0;
+};
+
+/// A checkpoint that was due was left out, and a call behind it found no room in the log.
+TEST_P(Simpo, AConstFunctionThatThrowsLeavesRoomInTheLog) {
+    in.open();
+    auto m = in.make<moody>(object_options{1_KiB});
+    std::array<std::uint64_t, argument_words_max> last{};
+    last.back() = 1'000;
+    std::uint64_t sum = 0;
+    for (unsigned calls = 1; calls <= 8; ++calls) { // of 16 lines
+        for (unsigned i = 0; i < calls; ++i) m.defer<&moody::add>(1U);
+        sum += calls;
+        EXPECT_THROW((void)m.call<&moody::sum>(), std::uint64_t) << calls;
+        EXPECT_EQ(m.call<&moody::add_last>(last), sum += 1'000);
+    }
+    in.crash();
+    EXPECT_EQ(in.get<moody>().call<&moody::add_last>(last), sum + 1'000);
+}
+
 TEST_P(Simpo, RecordsAreNewThenDoneThenResilient) {
     in.open();
     auto d = in.make<digits>();

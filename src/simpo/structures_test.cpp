@@ -16,6 +16,7 @@
 
 #include <algorithm>
 #include <deque>
+#include <limits>
 #include <queue>
 #include <random>
 #include <set>
@@ -197,6 +198,43 @@ TEST(TreeOfSimpo, BalancingMakesItAsLowAsSoManyValuesCanBe) {
     }
 }
 
+/// A tree that had one could neither take nor find any other value; removing one removed the root.
+TEST(StructuresOfSimpo, WhatSortsTakesNoNaN) {
+    const double nan = std::numeric_limits<double>::quiet_NaN();
+    tree<double, 10> t;
+    heap<double, 10> h;
+    for (const double value : {nan, 2.0, -1.0, nan, 3.0}) {
+        t.insert(value);
+        h.enheap(value);
+    }
+    t.remove(nan);
+    EXPECT_EQ(t.count(), 3U);
+    EXPECT_FALSE(t.contains(nan));
+    EXPECT_EQ(t.depth_of(nan), 0U);
+    for (const double value : {3.0, 2.0, -1.0}) {
+        EXPECT_TRUE(t.contains(value)) << value;
+        EXPECT_EQ(h.deheap(), value);
+    }
+    EXPECT_EQ(h.deheap(), std::nullopt);
+}
+
+TEST(StructuresOfSimpo, AnArraysIntegersGoRound) {
+    const auto past_the_end = []<class T>(T) {
+        array<T, 2> a;
+        a.set(1, std::numeric_limits<T>::max());
+        a.increase_all(T{2});
+        EXPECT_EQ(a.get(0), T{2});
+        EXPECT_EQ(a.get(1), static_cast<T>(std::numeric_limits<T>::min() + 1));
+        a.increase_all(static_cast<T>(-2)); // for signed ones: down again
+        EXPECT_EQ(a.get(1), std::numeric_limits<T>::max());
+    };
+    past_the_end(std::int8_t{});
+    past_the_end(std::uint16_t{});
+    past_the_end(std::int32_t{});
+    past_the_end(std::int64_t{});
+    past_the_end(std::uint64_t{});
+}
+
 TEST_P(Structures, AGraphHasTheEdgesThatWereJoined) {
     using type = graph<12>;
     std::array<std::array<double, 12>, 12> model;
@@ -262,6 +300,25 @@ TEST_P(Structures, AClassThatDerivesFromOneHasItsOwnName) {
     it.sync();
     in.crash();
     EXPECT_EQ(in.get<jobs>().call<&jobs::deheap>()->number, 2U);
+}
+
+/// Long numbers came out as 1.23457e+06, and a heap of a class that is no number did not compile.
+TEST(StructuresOfSimpo, PrintingHasAllDigitsOrBytes) {
+    const auto printed = [](const auto& what) {
+        ::testing::internal::CaptureStdout();
+        what.print_all();
+        return ::testing::internal::GetCapturedStdout();
+    };
+    array<std::int64_t, 2> a;
+    a.set(0, -1'234'567'890'123'456'789);
+    EXPECT_EQ(printed(a), "-1234567890123456789\n0\n");
+    heap<double, 3> h;
+    h.enheap(0.25);
+    h.enheap(123456789.0);
+    EXPECT_EQ(printed(h), "123456789\n0.25\n");
+    jobs j;
+    j.enheap(job{1, 5});
+    EXPECT_EQ(printed(j), "0100000005000000\n");
 }
 
 } // namespace

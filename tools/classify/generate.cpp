@@ -17,7 +17,10 @@ namespace hf::classify {
 namespace {
 
 /// Names that the generated class has for itself.
-const std::set<std::string> own_names{"create", "find", "destroy", "sync", "checkpoint", "object"};
+const std::set<std::string> own_names{"create",     "find",   "destroy",     "sync",
+                                      "checkpoint", "object", "object_type", "on_"};
+/// Names that the generated functions use.
+const std::set<std::string> used_names{"beside", "on_"};
 
 class writer {
 public:
@@ -139,7 +142,7 @@ private:
         for (unsigned i = 0; i < v.function->getNumParams(); ++i) {
             const clang::ParmVarDecl& p = *v.function->getParamDecl(i);
             std::string name = p.getNameAsString();
-            if (name.empty()) name = "argument_" + std::to_string(i);
+            if (name.empty() || used_names.contains(name)) name = "argument_" + std::to_string(i);
             std::string text = name;
             if (declared) text = type_text(p.getType()) + " " + name;
             else if (p.getType()->isRValueReferenceType())
@@ -179,8 +182,12 @@ private:
     std::map<std::string, int> named_;
 };
 
+bool of_template(const classified& each) {
+    return llvm::isa<clang::ClassTemplateSpecializationDecl>(each.of);
+}
+
 std::string cannot(const classified& each) {
-    if (llvm::isa<clang::ClassTemplateSpecializationDecl>(each.of))
+    if (of_template(each))
         return each.name + " is a version of a template: its calling interface is not generated";
     if (!llvm::isa<clang::NamespaceDecl, clang::TranslationUnitDecl>(each.of->getDeclContext()))
         return each.name + " is a member of something: its calling interface is not generated";
@@ -202,8 +209,14 @@ std::string generate(const std::vector<classified>& classes, const std::string& 
     to << "// Made by 'holdfast classify --generate': written again whenever the classes change.\n"
        << "#pragma once\n\n";
     std::set<std::string> headers;
+    // A class may derive from one of a template, or have one beside it.
+    const bool some_only = !std::ranges::all_of(classes, of_template);
+    const auto left_out = [&](const classified& each) { return some_only && of_template(each); };
     for (const classified& each : classes) {
-        if (const std::string why = cannot(each); !why.empty()) return why;
+        const std::string why = cannot(each);
+        if (left_out(each)) to << "// " << why << "\n";
+        if (left_out(each)) continue;
+        if (!why.empty()) return why;
         const clang::SourceManager& sources = each.of->getASTContext().getSourceManager();
         const auto file = sources.getFileID(sources.getExpansionLoc(each.of->getLocation()));
         if (file == sources.getMainFileID() &&
@@ -215,6 +228,7 @@ std::string generate(const std::vector<classified>& classes, const std::string& 
     for (const std::string& each : headers) to << "#include \"" << each << "\"\n";
     to << "\n#include <holdfast/simpo.hpp>\n";
     for (const classified& each : classes) {
+        if (left_out(each)) continue;
         to << "\n";
         writer(each, to).all();
     }

@@ -4,6 +4,8 @@
 #include <clang/AST/ASTContext.h>
 #include <clang/AST/DeclTemplate.h>
 #include <clang/AST/RecursiveASTVisitor.h>
+#include <clang/Parse/Parser.h>
+#include <clang/Sema/Scope.h>
 #include <clang/Sema/Sema.h>
 #include <clang/Tooling/CompilationDatabase.h>
 #include <clang/Tooling/Tooling.h>
@@ -143,8 +145,14 @@ void instantiate_members(clang::ASTUnit& file, const clang::CXXRecordDecl& recor
     clang::Sema& by = file.getSema();
     // What does not compile has no body then; its errors are nobody's.
     by.getDiagnostics().setClient(new clang::IgnoringDiagConsumer, true);
+    // A for over a range, or memcpy in an assignment of clang's own, asks clang 19 for the parser's scope, and the parser
+    // is gone: that of another one, which parses nothing.
+    clang::Parser scoped(file.getPreprocessor(), by, false);
+    scoped.EnterScope(clang::Scope::DeclScope);
+    by.TUScope = by.getCurScope();
     instantiate_members(by, record);
     by.PerformPendingInstantiations();
+    by.TUScope = nullptr;
 }
 
 } // namespace

@@ -7,7 +7,7 @@
 
 #include <array>
 #include <cstdint>
-#include <cstdio>
+#include <type_traits>
 
 namespace hf::simpo {
 
@@ -20,8 +20,9 @@ class array {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
+    /// Integers go round at their ends.
     void increase_all(T by) noexcept {
-        for (T& each : values_) each = static_cast<T>(each + by);
+        for (T& each : values_) each = static_cast<T>(sum_type(each) + sum_type(by));
     }
     void zero() noexcept { values_.fill(T{}); }
     void set(std::uint32_t index, T value) noexcept {
@@ -30,10 +31,13 @@ public:
     T get(std::uint32_t index) const noexcept { return index < N ? values_[index] : T{}; }
     /// A line each, to standard output.
     void print_all() const {
-        for (const T each : values_) std::printf("%g\n", static_cast<double>(each));
+        for (const T each : values_) detail::print_line(each);
     }
 
 private:
+    // Of 64 bits where T is an integer: what goes beyond T's is cut off again.
+    using sum_type = std::conditional_t<std::is_integral_v<T>, std::uint64_t, T>;
+
     std::array<T, N> values_{};
 };
 

@@ -6,7 +6,11 @@
 
 #include <holdfast/simpo.hpp>
 
+#include <array>
 #include <cstddef>
+#include <cstdio>
+#include <cstring>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 
@@ -60,5 +64,32 @@ private:
 template <class T, std::size_t Count>
 concept stored = std::is_trivially_copyable_v<T> && std::is_default_constructible_v<T> &&
                  !detail::holds_address<T> && Count >= 1 && Count < (std::size_t{1} << 31);
+
+namespace detail {
+
+/// NaN is neither less nor greater than any other value: what sorts takes it for the first that it meets.
+template <class T> constexpr bool is_nan(const T& value) {
+    if constexpr (std::is_floating_point_v<T>) return value != value;
+    else return false;
+}
+
+/// A line to standard output: a number with all its digits, any other value as its bytes.
+template <class T> void print_line(const T& value) {
+    if constexpr (std::is_floating_point_v<T>) {
+        std::printf("%.*Lg\n", std::numeric_limits<T>::max_digits10,
+                    static_cast<long double>(value));
+    } else if constexpr (std::is_integral_v<T> && std::is_signed_v<T>) {
+        std::printf("%lld\n", static_cast<long long>(value));
+    } else if constexpr (std::is_integral_v<T>) {
+        std::printf("%llu\n", static_cast<unsigned long long>(value));
+    } else {
+        std::array<unsigned char, sizeof(T)> bytes;
+        std::memcpy(bytes.data(), &value, sizeof(T));
+        for (const unsigned each : bytes) std::printf("%02x", each);
+        std::printf("\n");
+    }
+}
+
+} // namespace detail
 
 } // namespace hf::simpo

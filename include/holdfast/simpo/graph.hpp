@@ -38,7 +38,8 @@ public:
     /// A step of Floyd and Warshall: between all vertices, a way by `middle` that is shorter replaces the edge.
     /// After those by every vertex, weights are lengths of the shortest ways.
     void shorten_by(std::uint32_t middle) noexcept { shorten_rows_by(middle, 0, N); }
-    /// The same for the edges that leave vertices `first` to `end` - 1.
+    /// The same for the edges that leave vertices `first` to `end` - 1. Calls for other vertices may be made beside it
+    /// (defer_beside, with a barrier before the next `middle`) unless a way round is shorter than zero.
     void shorten_rows_by(std::uint32_t middle, std::uint32_t first, std::uint32_t end) noexcept {
         if (middle >= N) return;
         const auto& by = weights_[middle];

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstdio>
 #include <optional>
 
 namespace hf::simpo {
@@ -22,9 +21,9 @@ class heap {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// A full heap stays as it is.
+    /// A full heap stays as it is, and so does one that is given a NaN.
     void enheap(T value) noexcept {
-        if (count_ == N) return;
+        if (count_ == N || detail::is_nan(value)) return;
         values_[count_] = value;
         ++count_;
         std::push_heap(values_.begin(), values_.begin() + count_);
@@ -39,8 +38,7 @@ public:
     std::uint32_t count() const noexcept { return count_; }
     /// A line each, to standard output, in the heap's order.
     void print_all() const {
-        for (std::uint32_t i = 0; i < count_; ++i)
-            std::printf("%g\n", static_cast<double>(values_[i]));
+        for (std::uint32_t i = 0; i < count_; ++i) detail::print_line(values_[i]);
     }
 
 private:

@@ -14,7 +14,8 @@
 
 namespace hf::simpo {
 
-/// Up to `N` values, each once. Its height is what the order of insertions makes it until `balance`.
+/// Up to `N` values, each once; a NaN is in no tree. Its height is what the order of insertions makes it until
+/// `balance`.
 template <class T, std::size_t N>
     requires stored<T, N>
 class tree {
@@ -25,6 +26,7 @@ public:
 
     /// A value that is there already is left, and so is a full tree.
     void insert(T value) noexcept {
+        if (detail::is_nan(value)) return;
         place* at = &root_;
         while (*at != 0) {
             node& here = nodes_[*at];
@@ -39,6 +41,7 @@ public:
         }
     }
     void remove(T value) noexcept {
+        if (detail::is_nan(value)) return;
         place* at = &root_;
         while (*at != 0) {
             node& here = nodes_[*at];
@@ -69,19 +72,11 @@ public:
         for (place inner = whole / 2; inner != 0; inner /= 2) compress(inner);
         root_ = nodes_[0].right;
     }
-    bool contains(T value) const noexcept {
-        place at = root_;
-        while (at != 0) {
-            const node& here = nodes_[at];
-            if (value < here.value) at = here.left;
-            else if (here.value < value) at = here.right;
-            else return true;
-        }
-        return false;
-    }
+    bool contains(T value) const noexcept { return depth_of(value) != 0; }
     std::uint32_t count() const noexcept { return count_; }
     /// Nodes from the root to this value, both included; 0: it is not there.
     std::uint32_t depth_of(T value) const noexcept {
+        if (detail::is_nan(value)) return 0;
         place at = root_;
         for (std::uint32_t depth = 1; at != 0; ++depth) {
             const node& here = nodes_[at];

@@ -253,6 +253,39 @@ private:
                     "uses.cpp"], check=True, cwd=work)
 
 
+def test_generated_names():
+    """Names of the user's that the interface has for itself; a class that derives from a structure, as the guide says."""
+    write("names.hpp", """#pragma once
+#include <holdfast/simpo/heap.hpp>
+struct job {
+    int number, priority;
+    bool operator<(const job& than) const { return priority < than.priority; }
+};
+class jobs : public hf::simpo::heap<job, 10> {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"jobs", 1};
+};
+class names {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"names", 1};
+    void put(int beside, int on_) noexcept { n_ = beside + on_; }
+    void object_type() noexcept { n_ = 0; }
+private:
+    int n_ = 0;
+};
+""")
+    run("names.hpp", "--generate", "names_calls.hpp", *FLAGS)
+    text = (work / "names_calls.hpp").read_text()
+    assert "// hf::simpo::heap<job, 10> is a version of a template" in text, text
+    assert "object_type(): no call, its name" in text, text
+    write("names.cpp", '#include "names.hpp"\n#include "names_calls.hpp"\nvoid f(names_calls n, jobs_calls j) {\n'
+          '    n.put(1, 2);\n    n.put(hf::simpo::hint{1}, 1, 2);\n    j.enheap(job{1, 2});\n    j.print_all();\n'
+          '    (void)j.deheap();\n}\n')
+    subprocess.run(["clang++-19", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{root}/include",
+                    "names.cpp"], check=True, cwd=work)
+    out, _ = run("names.hpp", "--class", "heap", "--generate", "none.hpp", *FLAGS, status=2)
+
+
 def test_generated_example():
     pool = work / "readings.hf"
     pool.unlink(missing_ok=True)
@@ -260,6 +293,33 @@ def test_generated_example():
         out = subprocess.run([build / "bin/example_simpo_calls", pool], capture_output=True, text=True, check=True)
         assert out.stdout == wanted, (out.stdout, wanted)
     pool.unlink()
+
+
+def test_members_that_nobody_uses():
+    """Those of a template have bodies, too, with any statement in them: a for over a range ended the tool."""
+    write("unused.hpp", """#pragma once
+#include <holdfast/simpo/array.hpp>
+class numbers : public hf::simpo::array<long, 16> {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"numbers", 1};
+};
+template <class T> class rows {
+public:
+    static constexpr hf::simpo::class_name simpo_class{"rows", 1};
+    void each(int by) noexcept { for (auto& row : of_) for (T& cell : row) add(cell, by); }
+    void loops(int by) noexcept { while (T n = by--) { for (int i = 0; i < by; ++i) add(of_[0][0], n); } }
+    void picks(int which) noexcept { switch (which) { case 0: { T n = 1; add(of_[0][0], n); } break; default: [&] { of_ = {}; }(); } }
+    void unknown(T with) noexcept { of_[0][0] = with.nothing; }
+private:
+    static void add(T& to, int n) noexcept { if (T by = n; by != 0) to += by; }
+    std::array<std::array<T, 3>, 3> of_{};
+};
+inline rows<int> used;
+""")
+    out, _ = run("unused.hpp", *FLAGS)
+    for wanted in ["deferrable  void increase_all(long)", "deferrable  void each(int)", "deferrable  void loops(int)",
+                   "deferrable  void picks(int)", "instant     void unknown(int)"]:
+        assert wanted in out, (wanted, out)
 
 
 def test_guide():
