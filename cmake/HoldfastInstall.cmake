@@ -43,6 +43,7 @@ configure_file(cmake/holdfast.pc.in ${PROJECT_BINARY_DIR}/holdfast.pc @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION lib/pkgconfig COMPONENT dev)
 configure_file(cmake/holdfastConfig.cmake.in ${PROJECT_BINARY_DIR}/holdfastConfig.cmake @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/holdfastConfig.cmake DESTINATION lib/cmake/holdfast COMPONENT dev)
+install(FILES tools/gdb/holdfast.py DESTINATION share/holdfast/gdb COMPONENT dev)
 install(FILES LICENSE README.md DESTINATION share/doc/holdfast COMPONENT dev)
 
 if(HOLDFAST_COMPILER)

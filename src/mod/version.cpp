@@ -168,7 +168,9 @@ void version::depends_on(const version& source) {
 // Committing them.
 
 root::root(store& of, volatile_part* part) noexcept
-    : store_(&of), base_(of.internals().base()), part_(part) {}
+    : store_(&of), base_(of.internals().base()), part_(part), cell_(part->index) {
+    static_assert(offsetof(root, base_) == 8 && offsetof(root, cell_) == 36, "as tools/gdb/holdfast.py reads it");
+}
 
 std::uint64_t root::word() const noexcept {
     if (part_->unseen.load(std::memory_order_acquire)) [[unlikely]]

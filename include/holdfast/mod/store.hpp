@@ -324,6 +324,7 @@ private:
     volatile_part* part_;
     std::uint64_t shape_ = 0;
     durability durability_ = durability::by_next_section;
+    std::uint32_t cell_; // its cell's index: a debugger finds all else in the pool (tools/gdb)
 };
 
 /// Names a root, or a member of a family: roots under one parent, whose word swings them together.
