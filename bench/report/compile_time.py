@@ -4,21 +4,22 @@ time, which other programs on the machine disturb less."""
 import json
 import pathlib
 import resource
-import shlex
 import statistics
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import compile_command  # noqa: E402
 
 STRUCTURES = ["hashmap", "bptree", "skiplist", "rbtree", "avl"]
 BUILDS = ["none", "clobber"]    # without the plugin, with it
 
 
 def command_of(entries, build, structure):
-    """The build's own command for the source, without ccache, its output thrown away."""
+    """The build's command for the source as a user has it, its output thrown away."""
     for entry in entries:
         if f"hf_bench_{build}.dir/ours/{structure}.cpp.o" in entry["command"]:
-            words = shlex.split(entry["command"])
-            while pathlib.PurePath(words[0]).name == "ccache":
-                words = words[1:]
+            words = compile_command.plain(entry["command"])
             words[words.index("-o") + 1] = "/dev/null"
             return words, entry["directory"]
     raise SystemExit(f"compile_commands.json has no {build} {structure}")

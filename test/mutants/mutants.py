@@ -27,7 +27,8 @@ import sys
 import threading
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path[:0] = [str(pathlib.Path(__file__).resolve().parents[1]), str(pathlib.Path(__file__).resolve().parents[2] / "scripts")]
+import compile_command  # noqa: E402
 import source_text  # noqa: E402
 
 # Where mutants change something; what the checker does not run, or is, it does not judge.
@@ -96,7 +97,7 @@ class Build:
         commands = self.ninja("commands", program).splitlines()
         link = commands[-1].removeprefix(": && ").split(" && ")[0]  # behind it tests are listed
         self.links[program] = shlex.split(link)
-        compiles = [shlex.split(c) for c in commands if " -c " in c and RECOMPILED.search(c)]
+        compiles = [compile_command.plain(c) for c in commands if " -c " in c and RECOMPILED.search(c)]
         self.compiles[program] = {words[words.index("-o") + 1]: words for words in compiles}
 
     def objects_of(self, program, file, lines):
@@ -132,6 +133,7 @@ class Workshop:
         self.optimise = arguments.optimise
         self.precompiled, self.lock = {}, threading.Lock()  # stem -> path, when it is made
         self.mutants_of = collections.Counter()  # by file
+        self.cache = ["ccache"] if shutil.which("ccache") else []
         self.environment = os.environ | {"CCACHE_SLOPPINESS": "pch_defines,time_macros"}
 
     def build_mutant(self, mutant):
@@ -175,7 +177,7 @@ class Workshop:
         flags = [*self.optimise, "-w"]
         if "/hf_traced.dir/" in shlex.join(words):
             flags = [*TRACED_FLAGS, "-w", "-include-pch", str(self.precompiled_for(words, original))]
-        output_of([*out, *flags, "-o", target], cwd=self.build.directory, env=self.environment)
+        output_of([*self.cache, *out, *flags, "-o", target], cwd=self.build.directory, env=self.environment)
 
     def precompiled_for(self, words, original):
         """What a source of the library includes, parsed once for all of its mutants; where they are

@@ -27,7 +27,9 @@ import signal
 import sys
 import time
 
-from soundness import run
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import compile_command  # noqa: E402
+from soundness import run  # noqa: E402
 
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -85,7 +87,7 @@ class Judge:
         text = mutated(file, edits)
         if not source.exists() or source.read_text() != text:
             source.write_text(text)
-        words = shlex.split(command["command"])
+        words = compile_command.plain(command["command"])
         original = words[words.index("-o") + 1]
         object_ = directory / (source.name + ".o")
         words[words.index("-o") + 1] = str(object_)
@@ -99,7 +101,7 @@ class Judge:
         lines = {line for file in files for line in re.findall(r"^#include .*\n", (ROOT / file).read_text(), re.M)}
         header = self.work / "included.hpp"
         header.write_text("".join(sorted(lines)))
-        words = shlex.split(self.compiles[str(ROOT / files[0])]["command"])
+        words = compile_command.plain(self.compiles[str(ROOT / files[0])]["command"])
         self.precompiled = f"{header}.pch"
         checked([*words[:words.index("-o")], *FLAGS, "-fpch-instantiate-templates", "-x", "c++-header", header, "-o",
                  self.precompiled], cwd=self.build)

@@ -10,17 +10,19 @@ import collections
 import json
 import pathlib
 import re
-import shlex
 import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "scripts"))
+import compile_command  # noqa: E402
 
 TEST = re.compile(r"/(\w+)_golden_test_clobber\.dir/")
 LINE = re.compile(r"^holdfast-account \S+ (.*)$", re.M)
 
 
 def account(command, directory):
-    words = shlex.split(command)
+    words = compile_command.plain(command)
     words[words.index("-o") + 1] = "/dev/null"
-    words = [w for w in words if pathlib.Path(w).name != "ccache"]  # its copy of the account would be as good as any
     done = subprocess.run([*words, "-mllvm", "-holdfast-account"], cwd=directory, capture_output=True, text=True, check=True)
     total = collections.Counter()
     for line in LINE.findall(done.stderr):
