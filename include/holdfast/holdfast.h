@@ -57,6 +57,14 @@ enum hf_creation { HF_CREATE_IF_MISSING, HF_CREATE_NEVER, HF_CREATE_ALWAYS_NEW }
 
 typedef struct hf_pool hf_pool;
 
+/* A pool on its way from the layout that it was made with to the one that the program has now: as hf::migration, and
+ * docs/guide/migration.md. What the function does, it does in sections, or by updates of MOD containers; cut short by a
+ * crash it is called again by the next open, and goes on with what it finds. With HF_OK the pool gets its new layout and
+ * its new root at once. Anything else is what hf_pool_open returns, with the sentence of the function's last failing
+ * call if that returned the same; the pool then opens for this migration only. */
+typedef struct hf_migration hf_migration;
+typedef hf_status (*hf_migrate_function)(hf_migration* of, void* context);
+
 /* Zeros are the defaults of hf::open_options. All engines are given to every open. */
 struct hf_open_options {
     const char* layout; /* the application's layout name, at most 63 bytes; null: "" */
@@ -70,6 +78,8 @@ struct hf_open_options {
     int recovery; /* enum hf_recovery */
     int read_only;
     int shared; /* with read_only: MOD's structures alone are there to be read, and engine mod alone is given */
+    hf_migrate_function migrate; /* null: a pool of another layout is refused */
+    void* migrate_context;
 };
 
 /* What a copy took: hf_pool_copy_to. */
@@ -121,6 +131,24 @@ hf_status hf_pool_copy_to(hf_pool* pool, const char* path, struct hf_copied* cop
  *
  * Errors: HF_IO_ERROR: no memory. */
 hf_status hf_pool_statistics(const hf_pool* pool, struct hf_statistics* found) HF_NOEXCEPT;
+
+/* The pool, until the function returns; hf_pool_root gives the old root. Not to be closed. */
+hf_pool* hf_migration_pool(hf_migration* of) HF_NOEXCEPT;
+/* The layout, and its hash, that the pool was made with. */
+const char* hf_migration_from_layout(const hf_migration* of) HF_NOEXCEPT;
+uint64_t hf_migration_from_hash(const hf_migration* of) HF_NOEXCEPT;
+/* The new root object: zero-filled when it is first asked for, then what earlier tries have left. With HF_OK it takes
+ * the place of the old one, which is freed; not asked for, the old one stays. 3 ordering points, the first time.
+ *
+ * Errors: HF_WRONG_LAYOUT: an earlier try asked for another size; HF_POOL_FULL; HF_BAD_ARGUMENT: no bytes. */
+hf_status hf_migration_new_root(hf_migration* of, size_t bytes, void** root) HF_NOEXCEPT;
+/* A word of the pool, 0 at first, in which sections of the function count how far they have come. */
+uint64_t* hf_migration_cursor(hf_migration* of) HF_NOEXCEPT;
+/* For the function to return where it does not know the layout, before it has changed anything: HF_WRONG_LAYOUT; the
+ * pool keeps that layout, and opens for whom it opened for. */
+hf_status hf_migration_refuse(hf_migration* of) HF_NOEXCEPT;
+/* A line in the log, at most one a second. */
+void hf_migration_report(hf_migration* of, uint64_t done, uint64_t total) HF_NOEXCEPT;
 
 /* Where Holdfast's own lines go (<holdfast/log.hpp>): what no call can return. */
 enum hf_severity { HF_NOTE, HF_WARNING, HF_ERROR, HF_FATAL };

@@ -12,6 +12,8 @@
 #include <string>
 #include <type_traits>
 
+struct hf_migration; // the C API's
+
 namespace hf {
 
 /// A pool on its way from one layout to another, as open_options::migrate gets it. What the function does, it does by
@@ -54,6 +56,7 @@ public:
 
 private:
     friend class pool;
+    friend struct ::hf_migration;
     migration(pool& in, std::string layout, std::uint64_t hash)
         : in_(in), from_layout_(std::move(layout)), from_hash_(hash) {}
     result<void*> new_root_bytes(std::size_t bytes);

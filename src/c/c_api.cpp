@@ -46,6 +46,10 @@ hf::open_options options_from(const hf_open_options* given) {
     o.read_only = given->read_only != 0;
     o.shared = given->shared != 0;
     if (o.shared && o.read_only) o.engines = {hf::mod::engine()};
+    if (given->migrate != nullptr)
+        o.migrate = [run = given->migrate, context = given->migrate_context](hf::migration& of) {
+            return hf::c::migrated(of, run, context);
+        };
     return o;
 }
 
@@ -75,7 +79,7 @@ hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool
                     "bad_argument: hf_open_options: no such creation, mode or recovery");
     auto opened = hf::pool::open(path, options_from(options));
     if (!opened) return fail(opened.error().code(), opened.error().what());
-    *pool = new hf_pool{std::move(*opened)};
+    *pool = new hf_pool(std::move(*opened));
     return HF_OK;
 } catch (const std::bad_alloc&) {
     return fail(hf::errc::io_error, {}); // no room for words either
