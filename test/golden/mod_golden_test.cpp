@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: one ordering point for each operation of each structure of MOD, two where it is durable on
-// return; and no flushed line comes or goes unnoticed.
+// return, or where other processes read beside; and no flushed line comes or goes unnoticed.
 // Method: a fixed sequence of operations on a new pool, per durability; what each kind of operation
 // cost in all is compared with golden/mod_<structure>.txt. Taking arenas has ordering points of its
 // own: all of it is done once before it is counted.
@@ -96,9 +96,12 @@ private:
 
 class ModGolden : public ::testing::Test {
 protected:
-    void SetUp() override {
+    void SetUp() override { open_pool(false); }
+    void open_pool(bool shared) {
+        held_.reset();
         const std::string path = fmt::format("/dev/shm/holdfast-mod-golden.{}", getpid());
         open_options o;
+        o.shared = shared;
         o.layout = "golden/1";
         o.mode = mode::pmem;
         o.creation = create::always_new;
@@ -271,6 +274,41 @@ TEST_F(ModGolden, Several) {
         file.count(when, "siblings-versions", points, [&](u64 i) { versions(x, y, i); });
         file.count(when, "unrelated", 2, [&](u64 i) { assign(a, b, i); });
         file.count(when, "unrelated-versions", 2, [&](u64 i) { versions(a, b, i); });
+    }
+}
+
+// What readers in other processes cost: every update is durable before one may see it, and none is stored in place.
+TEST_F(ModGolden, Shared) {
+    open_pool(true);
+    golden file("shared");
+    using map = mod::map<u64, value>;
+    map m = make<map>({"m"}), other = make<map>({"o"});
+    auto v = make<mod::vector<u64>>({"v"});
+    for (map* each : {&m, &other})
+        ok(each->update([](auto& batch) {
+            for (u64 i = 0; i < preloaded; ++i) batch.insert(key(i), value{i});
+        }));
+    ok(v.update([](auto& batch) {
+        for (u64 i = 0; i < preloaded; ++i) batch.push_back(i);
+    }));
+    const auto assign = [&](u64 i) { ok(m.insert_or_assign(key(i), value{i})); };
+    const auto set = [&](u64 i) { ok(v.set(i * 7 % preloaded, i)); };
+    const auto swap = [&](u64 i) { ok(v.swap(i, i + 1)); };
+    const auto both_maps = [&](u64 i) {
+        ok(mod::update(std::tie(m, other), [&](auto& first, auto& second) {
+            first.insert_or_assign(key(i), value{i});
+            second.insert_or_assign(key(i + 1), value{i});
+        }));
+    };
+    for (u64 i = 0; i < operations; ++i) assign(i), set(i), swap(i), both_maps(i);
+    for (const auto& [when, points] : both) {
+        m.set_durability(when);
+        v.set_durability(when);
+        file.count(when, "assign", 2, assign);
+        file.count(when, "set", 2, set);
+        file.count(when, "swap", 2, swap);
+        file.count(when, "unrelated", 2, both_maps);
+        file.count(when, "find", 0, [&](u64 i) { ASSERT_TRUE(m.contains(key(i))); });
     }
 }
 
