@@ -27,11 +27,13 @@ SLPMT_SEED ?= 1
 REPORT  ?=
 # The compiler of 'make gcc'.
 GCC     ?= g++-12
+# Whose wheels 'make wheels' makes.
+PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 # The system's Python, which the Debian packages of the clients belong to.
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt simpo packages site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt simpo packages wheels site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -122,6 +124,12 @@ packages: install ## Debian packages in build/packages: libholdfast-dev, holdfas
 	@cmake --preset packages $(SLIM) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset packages -j $(JOBS)
 	@cd build/packages && rm -f *.deb && cpack
+
+wheels: install ## a wheel for each of PYTHONS that is there, tried in a clean environment: build/wheels
+	@for python in $(PYTHONS); do \
+	    if version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null); then \
+	        $$python python/test/wheel_test.py --source . --build build/wheels/$$version --release build/wheels || exit 1; \
+	    else echo "$$python: not there"; fi; done
 
 site: ## the documentation as pages for a browser, links checked: build/site, by Debian's mkdocs
 	@$(PYTHON) -B scripts/site.py --out build/site

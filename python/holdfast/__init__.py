@@ -21,6 +21,7 @@ import queue
 import threading
 import time
 import types
+import typing
 import weakref
 
 from . import _core
@@ -30,7 +31,7 @@ __all__ = ["Element", "Error", "Map", "MapSnapshot", "Pool", "Queue", "QueueSnap
            "SetSnapshot", "Stack", "StackSnapshot", "Vector", "VectorSnapshot", "open"]
 __version__ = "0.1.0"
 
-Element = str | bytes
+Element = typing.Union[str, bytes]
 _CREATION = {"if_missing": 0, "never": 1, "always_new": 2}
 _pools = weakref.WeakValueDictionary()  # real path: Pool (1)
 _opening = threading.Lock()

