@@ -104,6 +104,9 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
         ->delimiter(',')
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);
+    app.add_option("-B,--protocol", protocol_,
+                   "What clients speak: ascii, binary or auto, which is by the first byte of each")
+        ->default_str("auto");
     const std::string group = "Accepted as memcached does, without an effect";
     const auto word = [&](const char* names, std::string& to) {
         app.add_option(names, to)->group(group);
@@ -113,7 +116,6 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
     app.add_flag("-L,--enable-largepages", large_pages_)->group(group);
     app.add_flag("-W,--disable-watch", quiet_)->group(group);
     word("-R,--max-reqs-per-event", requests_);
-    word("-B,--protocol", protocol_);
     word("-f,--slab-growth-factor", factor_);
     word("-n,--slab-min-size", chunk_);
     word("-D", delimiter_);
@@ -133,6 +135,8 @@ std::vector<std::string> memcached_options::judge(settings& chosen) const {
         throw CLI::ValidationError("-f: Factor must be greater than 1");
     if (!protocol_.empty() && protocol_ != "auto" && protocol_ != "ascii" && protocol_ != "binary")
         throw CLI::ValidationError("-B: should be one of auto, binary, or ascii, not " + protocol_);
+    if (protocol_ == "ascii") chosen.speaks = protocol::ascii;
+    if (protocol_ == "binary") chosen.speaks = protocol::binary;
     none(no_cas_, "-C: CAS numbers are always kept");
     none(lock_memory_, "-k: the pool's pages are the file system's, and stay unlocked");
     none(large_pages_, "-L: the file system decides on the size of the pool's pages");
@@ -140,7 +144,6 @@ std::vector<std::string> memcached_options::judge(settings& chosen) const {
     none(!factor_.empty(), "-f: there are no slabs here");
     none(!chunk_.empty(), "-n: there are no slabs here");
     none(!delimiter_.empty(), "-D: there are no statistics of prefixes here");
-    none(protocol_ == "binary", "-B binary: there is only the text protocol here");
     for (const std::string& word : extended_)
         if (std::string warning = judge_word(word, chosen); !warning.empty())
             warnings.push_back(std::move(warning));

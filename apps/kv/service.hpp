@@ -15,6 +15,9 @@ namespace hf::kv {
 /// Named after memcached's level of the protocol: clients read the leading numbers.
 inline constexpr std::string_view version_text = "1.6.18-holdfast-0.1.0";
 
+/// What clients speak; negotiated: by the first byte of each.
+enum class protocol : std::uint8_t { negotiated, ascii, binary };
+
 struct settings {
     store_options store;
     std::uint32_t threads = 4;
@@ -34,6 +37,7 @@ struct settings {
     bool shutdown_enabled = false;
     bool flush_disabled = false;
     bool dump_disabled = false;
+    protocol speaks = protocol::negotiated;
     std::string user;
 };
 

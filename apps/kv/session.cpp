@@ -22,39 +22,52 @@ session::progress session::run(std::string_view input, byte_buffer& out,
             p.consumed += gone;
             continue;
         }
-        const std::size_t length = line_bytes(rest, scanned_);
-        if (length == 0) {
-            scanned_ = rest.size();
-            if (!may_be_long(rest) || rest.size() > retrieval_bytes_max) {
-                out.append(reply::line_too_long);
-                p.close = true;
-            }
-            return p;
-        }
-        scanned_ = length - 1; // should the request have to wait for its value
-        const std::string_view line = without_end(rest.substr(0, length));
-        const request r = parse(line);
-        if (serving_->verbosity.load(std::memory_order_relaxed) > 1)
-            std::fprintf(stderr, "<%d %.*s\n", number_, static_cast<int>(line.size()), line.data());
-        if (carries_value(r.what)) {
-            if (!value_request(r, nullptr, rest, length, out, p)) return p;
-        } else if (r.what == verb::meta) {
-            if (!meta_command(rest, r.keys, length, out, p)) return p;
-        } else if (r.what == verb::retrieve || r.what == verb::dump) {
-            if (!(r.what == verb::dump ? dump(r, out, out_bytes_max)
-                                       : retrieve(r, line, out, out_bytes_max))) {
-                p.paused = true;
-                return p;
-            }
-            p.consumed += length;
-        } else {
-            simple_request(r, out, p);
-            p.consumed += length;
-        }
-        scanned_ = 0;
+        if (speaks_ == protocol::negotiated)
+            speaks_ = static_cast<unsigned char>(rest.front()) == binary::request_magic
+                          ? protocol::binary
+                          : protocol::ascii;
+        const bool whole =
+            speaks_ == protocol::binary ? packet(rest, out, p) : line(rest, out, out_bytes_max, p);
+        if (!whole) return p;
         p.finished = true;
     }
     return p;
+}
+
+// False: the request has not fully arrived, or there is more of its answer than the output takes.
+bool session::line(std::string_view rest, byte_buffer& out, std::size_t out_bytes_max,
+                   progress& p) {
+    const std::size_t length = line_bytes(rest, scanned_);
+    if (length == 0) {
+        scanned_ = rest.size();
+        if (!may_be_long(rest) || rest.size() > retrieval_bytes_max) {
+            out.append(reply::line_too_long);
+            p.close = true;
+        }
+        return false;
+    }
+    scanned_ = length - 1; // should the request have to wait for its value
+    const std::string_view text = without_end(rest.substr(0, length));
+    const request r = parse(text);
+    if (serving_->verbosity.load(std::memory_order_relaxed) > 1)
+        std::fprintf(stderr, "<%d %.*s\n", number_, static_cast<int>(text.size()), text.data());
+    if (carries_value(r.what)) {
+        if (!value_request(r, nullptr, rest, length, out, p)) return false;
+    } else if (r.what == verb::meta) {
+        if (!meta_command(rest, r.keys, length, out, p)) return false;
+    } else if (r.what == verb::retrieve || r.what == verb::dump) {
+        if (!(r.what == verb::dump ? dump(r, out, out_bytes_max)
+                                   : retrieve(r, text, out, out_bytes_max))) {
+            p.paused = true;
+            return false;
+        }
+        p.consumed += length;
+    } else {
+        simple_request(r, out, p);
+        p.consumed += length;
+    }
+    scanned_ = 0;
+    return true;
 }
 
 // False: the value has not fully arrived.
@@ -112,15 +125,6 @@ bool session::value_request(const request& r, const meta_request* meta, std::str
     }
     if (!r.noreply) out.append(answer);
     return true;
-}
-
-template <class Visit>
-bool session::touch(std::string_view key, const request& r, Visit&& visit) {
-    request one = r;
-    one.key = key;
-    const bool there = serving_->items->get_and_change(one, *counted_, visit);
-    counted_->add(there ? count::touch_hits : count::touch_misses);
-    return there;
 }
 
 // False: the output is full, more keys are to be served.

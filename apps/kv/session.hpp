@@ -7,8 +7,10 @@
 // (2) run() stops when the output has reached its limit; a retrieval goes on where it stopped, so
 //     the output never exceeds the limit by more than one item, or by the lines that a dump has for a
 //     few items.
+// (3) The first byte that a client sends decides on its protocol, where the settings leave that open.
 #pragma once
 
+#include "binary.hpp"
 #include "meta.hpp"
 #include "service.hpp"
 #include "store.hpp"
@@ -22,7 +24,7 @@ namespace hf::kv {
 class session {
 public:
     session(service& serving, thread_counts& counted, int number) noexcept
-        : serving_(&serving), counted_(&counted), number_(number) {}
+        : serving_(&serving), counted_(&counted), number_(number), speaks_(serving.chosen.speaks) {}
 
     struct progress {
         std::size_t consumed = 0; // bytes of the input that need not be offered again
@@ -36,8 +38,11 @@ public:
 
     /// Whether the rest of a refused value is still to come.
     bool swallowing() const noexcept { return swallow_ > 0; }
+    /// What its client speaks; negotiated until it has said something.
+    protocol speaks() const noexcept { return speaks_; }
 
 private:
+    bool line(std::string_view rest, byte_buffer& out, std::size_t out_bytes_max, progress& p);
     /// 'meta' when the request is one; its answers have other words.
     bool value_request(const request& r, const meta_request* meta, std::string_view rest,
                        std::size_t line, byte_buffer& out, progress& p);
@@ -50,6 +55,15 @@ private:
     void meta_delete(const meta_request& m, byte_buffer& out);
     void meta_delta(const meta_request& m, byte_buffer& out);
     void meta_debug(const meta_request& m, byte_buffer& out);
+    // session_binary.cpp
+    bool packet(std::string_view rest, byte_buffer& out, progress& p);
+    bool packet_with_value(const binary::command& c, std::string_view rest, byte_buffer& out,
+                           progress& p);
+    void packet_retrieval(const binary::command& c, byte_buffer& out);
+    void packet_delta(const binary::command& c, byte_buffer& out);
+    void packet_stats(const binary::command& c, byte_buffer& out);
+    void packet_simple(const binary::command& c, byte_buffer& out, progress& p);
+    static binary::status status_for(outcome result, verb asked) noexcept;
     bool retrieve(const request& r, std::string_view line, byte_buffer& out,
                   std::size_t out_bytes_max);
     template <class Visit> bool touch(std::string_view key, const request& r, Visit&& visit);
@@ -60,11 +74,21 @@ private:
 
     service* serving_;
     thread_counts* counted_;
-    int number_;                           // how -vv names the connection
+    int number_; // how -vv names the connection
+    protocol speaks_;
     std::size_t swallow_ = 0;              // bytes of a refused value still to come
     std::size_t scanned_ = 0;              // of the unfinished line: known to have no end
     std::unique_ptr<store::place> dumped_; // of the dump in progress: how far it has come
     std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
 };
+
+template <class Visit>
+bool session::touch(std::string_view key, const request& r, Visit&& visit) {
+    request one = r;
+    one.key = key;
+    const bool there = serving_->items->get_and_change(one, *counted_, visit);
+    counted_->add(there ? count::touch_hits : count::touch_misses);
+    return there;
+}
 
 } // namespace hf::kv

@@ -173,7 +173,10 @@ void settings_lines(byte_buffer& out, service& s) {
     append_stat(out, "detail_enabled", "no");
     append_stat(out, "cas_enabled", "yes");
     append_stat(out, "tcp_backlog", c.backlog);
-    append_stat(out, "binding_protocol", "ascii");
+    append_stat(out, "binding_protocol",
+                c.speaks == protocol::ascii    ? "ascii"
+                : c.speaks == protocol::binary ? "binary"
+                                               : "auto-negotiate");
     append_stat(out, "item_size_max", s.items->item_bytes_max());
     append_stat(out, "maxconns_fast", "yes");
     append_stat(out, "flush_enabled", c.flush_disabled ? "no" : "yes");

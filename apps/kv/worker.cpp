@@ -67,6 +67,8 @@ bool connection::within_memory() noexcept {
 
 void connection::refuse_for_memory() const noexcept {
     if (!out_.empty()) return; // it would stand in the middle of a reply
+    if (talk_.speaks() == protocol::binary)
+        return; // whose packet it would be an answer to is not known
     (void)!::send(socket_, reply::no_memory_request.data(), reply::no_memory_request.size(),
                   MSG_NOSIGNAL);
 }
