@@ -23,7 +23,7 @@ HAS_MEMCACHED = shutil.which("memcached") is not None
 OPTIONS = [
     (["-C"], 1), (["-k"], 1), (["-L"], 1), (["-X"], 0), (["-W"], 0), (["-r"], 0), (["-R", "20"], 1), (["-R", "0"], None),
     (["-B", "ascii"], 0), (["-B", "auto"], 0), (["-B", "binary"], 0), (["-B", "carrier-pigeon"], None),
-    (["-f", "1.1"], 1), (["-f", "1"], None), (["-n", "64"], 1), (["-n", "0"], None), (["-D", ":"], 1), (["-F"], 0),
+    (["-f", "1.1"], 1), (["-f", "1"], None), (["-n", "64"], 1), (["-n", "0"], None), (["-D", ":"], 0), (["-m", "2"], 1), (["-F"], 0),
     (["-A"], 0), (["-o", "modern"], 0), (["-o", "idle_timeout=5,no_lru_crawler"], 1), (["-o", "hashpower=16"], 1),
     (["-o", "modern", "-o", "idle_timeout=9"], 0), (["-o", "idle_timeout"], None), (["-o", "nonsense"], None),
     (["-CFAXW", "-t", "2"], 1),

@@ -20,6 +20,9 @@ inline constexpr std::size_t key_bytes_max = 250;
 inline constexpr std::size_t line_bytes_max = 2048;
 inline constexpr std::size_t retrieval_bytes_max = 8U << 20;
 
+/// What an item takes beside its key and its value.
+inline constexpr std::size_t item_overhead_bytes = 48;
+
 /// Greatest number of a class of sizes; class N has items of up to 2^N bytes.
 inline constexpr unsigned size_class_max = 63;
 constexpr unsigned size_class_of(std::size_t bytes) noexcept {
@@ -41,6 +44,7 @@ enum class verb : std::uint8_t {
     remove,      // delete
     flush_all,   // 'exptime' is the delay
     stats,       // 'keys' holds the words after the command
+    watch,       // 'delta': kinds of events (watched, journal.hpp)
     verbosity,   // 'delta' is the level
     shutdown,    // 'keys' holds the words after the command
     dump,        // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
@@ -156,6 +160,12 @@ inline constexpr std::string_view shutdown_refused = "ERROR: shutdown not enable
 inline constexpr std::string_view bad_shutdown = "CLIENT_ERROR invalid shutdown mode\r\n";
 inline constexpr std::string_view damaged =
     "SERVER_ERROR the part of the pool that holds this key is damaged\r\n";
+inline constexpr std::string_view detail_usage = "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
+inline constexpr std::string_view watch_refused = "CLIENT_ERROR watch commands not allowed\r\n";
+inline constexpr std::string_view watch_pipelined =
+    "ERROR cannot pipeline other commands before watch\r\n";
+inline constexpr std::string_view too_many_watchers =
+    "WATCHER_TOO_MANY log watcher limit reached\r\n";
 inline constexpr std::string_view bad_class = "BADCLASS invalid class id\r\n";
 inline constexpr std::string_view dump_refused = "ERROR metadump not allowed\r\n";
 inline constexpr std::string_view dump_damaged =

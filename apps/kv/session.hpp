@@ -11,6 +11,7 @@
 #pragma once
 
 #include "binary.hpp"
+#include "journal.hpp"
 #include "meta.hpp"
 #include "service.hpp"
 #include "store.hpp"
@@ -32,6 +33,9 @@ public:
         bool paused = false;    // the output limit was reached
         bool finished = false;  // a request was, at least one
         bool close = false;     // hang up when the output is sent
+        bool orderly = false;   // the client asked for that
+        /// The client is to get events from now on; nothing more is executed for it here.
+        watched watches = watched::nothing;
     };
     /// Executes the requests at the front of 'input', as many as are complete.
     progress run(std::string_view input, byte_buffer& out, std::size_t out_bytes_max);
@@ -55,6 +59,12 @@ private:
     void meta_delete(const meta_request& m, byte_buffer& out);
     void meta_delta(const meta_request& m, byte_buffer& out);
     void meta_debug(const meta_request& m, byte_buffer& out);
+    // session_watch.cpp
+    class look;
+    void tell_met(std::string_view key, const change& done) const;
+    void tell_stored(const request& r, std::size_t value_bytes, outcome result,
+                     const change& done) const;
+    std::string_view watch(const request& r, progress& p) const;
     // session_binary.cpp
     bool packet(std::string_view rest, byte_buffer& out, progress& p);
     bool packet_with_value(const binary::command& c, std::string_view rest, byte_buffer& out,
@@ -68,6 +78,8 @@ private:
                   std::size_t out_bytes_max);
     template <class Visit> bool touch(std::string_view key, const request& r, Visit&& visit);
     bool dump(const request& r, byte_buffer& out, std::size_t out_bytes_max); // session_dump.cpp
+    outcome touch_only(const request& r);
+    void forget(std::string_view key);
     std::string_view shut_down(std::string_view words, progress& p) const;
     void simple_request(const request& r, byte_buffer& out, progress& p);
     static std::string_view words_for(outcome result, const request& r) noexcept;
@@ -80,6 +92,28 @@ private:
     std::size_t scanned_ = 0;              // of the unfinished line: known to have no end
     std::unique_ptr<store::place> dumped_; // of the dump in progress: how far it has come
     std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
+};
+
+/// One look for an item, for those who watch fetchers.
+class session::look {
+public:
+    look(const session& in, std::string_view key) noexcept
+        : events_(wanting(*in.counted_, watched::fetchers)), counted_(in.counted_), key_(key),
+          client_(in.number_) {
+        if (events_ == nullptr) return;
+        expired_ = counted_->get(count::get_expired);
+        flushed_ = counted_->get(count::get_flushed);
+    }
+    void found(std::size_t value_bytes) noexcept { value_bytes_ = value_bytes; }
+    void tell(bool there) const;
+
+private:
+    journal* events_;
+    const thread_counts* counted_;
+    std::string_view key_;
+    int client_;
+    std::uint64_t expired_ = 0, flushed_ = 0;
+    std::size_t value_bytes_ = 0;
 };
 
 template <class Visit>

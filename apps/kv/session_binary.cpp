@@ -72,8 +72,9 @@ bool session::packet_with_value(const command& c, std::string_view rest, byte_bu
                         c.head.code == static_cast<std::uint8_t>(binary::opcode::setq);
     if (items.too_large(r.key.size(), r.value_bytes)) {
         counted_->add(count::store_too_large);
+        tell_stored(r, 0, outcome::too_large, {});
         // A client that cannot store the new value must not read the old one.
-        if (is_set) items.remove(r.key, *counted_);
+        if (is_set) forget(r.key);
         append_refusal(out, c.head, status::too_large);
         swallow_ = r.value_bytes;
         p.consumed += front;
@@ -85,9 +86,12 @@ bool session::packet_with_value(const command& c, std::string_view rest, byte_bu
         return false;
     }
     p.consumed += whole;
+    serving_->prefixes.add(prefix_counts::what::set, r.key);
     change done;
     const outcome result = items.write(r, rest.substr(front, r.value_bytes), *counted_, done);
-    if (result == outcome::no_memory && is_set) items.remove(r.key, *counted_);
+    tell_met(r.key, done);
+    tell_stored(r, r.value_bytes, result, done);
+    if (result == outcome::no_memory && is_set) forget(r.key);
     const status s = status_for(result, r.what);
     if (s != status::ok) append_refusal(out, c.head, s);
     else if (!c.quiet) append_response(out, c.head, s, {}, {}, {}, done.cas);
@@ -99,12 +103,16 @@ void session::packet_retrieval(const command& c, byte_buffer& out) {
     store& items = *serving_->items;
     const request& r = c.asks;
     const std::string_view key = c.sends_key ? r.key : std::string_view();
+    look looked(*this, r.key);
     const auto visit = [&](const item_view& found) {
+        looked.found(found.value.size());
         append_response(out, c.head, status::ok, binary::big_endian_32(found.flags).view(), key,
                         c.sends_value ? found.value : std::string_view(), found.cas);
     };
     counted_->add(r.touches ? count::cmd_touch : count::cmd_get);
     const bool there = r.touches ? touch(r.key, r, visit) : items.get(r.key, *counted_, visit);
+    looked.tell(there);
+    serving_->prefixes.add(there ? prefix_counts::what::hit : prefix_counts::what::get, r.key);
     if (there) return;
     if (items.damaged(r.key)) append_refusal(out, c.head, status::damaged); // no miss
     else if (c.quiet) return;
@@ -115,6 +123,7 @@ void session::packet_retrieval(const command& c, byte_buffer& out) {
 void session::packet_delta(const command& c, byte_buffer& out) {
     change done;
     const outcome result = serving_->items->change_number(c.asks, *counted_, done);
+    tell_met(c.asks.key, done);
     const status s = status_for(result, c.asks.what);
     if (s != status::ok) return append_refusal(out, c.head, s);
     if (c.quiet) return;
@@ -126,7 +135,10 @@ void session::packet_stats(const command& c, byte_buffer& out) {
     byte_buffer lines;
     append_stats(lines, c.asks.keys, *serving_);
     std::string_view text = lines.view();
-    if (text == reply::error) return append_refusal(out, c.head, status::not_found);
+    if (c.asks.keys == "detail dump") // in one, as memcached
+        append_response(out, c.head, status::ok, {}, "detailed", text);
+    if (text == reply::error || text == reply::detail_usage)
+        return append_refusal(out, c.head, status::not_found);
     constexpr std::string_view opening = "STAT ";
     while (text.starts_with(opening)) {
         const std::string_view line = without_end(text.substr(0, line_bytes(text)));
@@ -141,9 +153,14 @@ void session::packet_stats(const command& c, byte_buffer& out) {
 void session::packet_simple(const command& c, byte_buffer& out, progress& p) {
     store& items = *serving_->items;
     status s = status::ok;
+    change done;
     std::string_view value;
     switch (c.asks.what) {
-    case verb::remove: s = status_for(items.remove(c.asks, *counted_), c.asks.what); break;
+    case verb::remove:
+        serving_->prefixes.add(prefix_counts::what::removal, c.asks.key);
+        s = status_for(items.remove(c.asks, *counted_, done), c.asks.what);
+        tell_met(c.asks.key, done);
+        break;
     case verb::flush_all:
         if (serving_->chosen.flush_disabled) {
             s = status::refused;
@@ -156,7 +173,7 @@ void session::packet_simple(const command& c, byte_buffer& out, progress& p) {
         serving_->verbosity = static_cast<int>(c.asks.delta > 3 ? 3 : c.asks.delta);
         break;
     case verb::version: value = version_text; break;
-    default: p.close = true; // quit
+    default: p.close = p.orderly = true; // quit
     }
     if (s != status::ok) append_refusal(out, c.head, s);
     else if (!c.quiet) append_response(out, c.head, s, {}, {}, value);

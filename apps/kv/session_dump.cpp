@@ -1,30 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // lru_crawler metadump: a line for every item, in memcached's format, between other clients' requests.
+#include "journal.hpp"
 #include "session.hpp"
 
 namespace hf::kv {
 namespace {
-
-// As memcached's uriencode().
-void append_encoded(byte_buffer& out, std::string_view key) {
-    constexpr std::string_view digits = "0123456789ABCDEF";
-    char text[3 * key_bytes_max];
-    std::size_t length = 0;
-    for (const char c : key) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain) {
-            text[length++] = c;
-            continue;
-        }
-        const auto byte = static_cast<unsigned char>(c);
-        text[length++] = '%';
-        text[length++] = digits[byte >> 4];
-        text[length++] = digits[byte & 15];
-    }
-    out.append({text, length});
-}
 
 void append_line(byte_buffer& out, std::string_view key, const item_view& it, std::size_t bytes) {
     out.append("key=");

@@ -301,12 +301,19 @@ std::string_view model::execute(const request& r, std::string& number, bool& is_
     case verb::verbosity: return reply::ok;
     case verb::shutdown: return reply::shutdown_refused;
     case verb::dump: is_stats = true; return {};
+    case verb::watch: closed_ = true; return {}; // others take over
     case verb::version: number = "VERSION " + std::string(version_text) + "\r\n"; return number;
     case verb::stats: {
         std::string_view words = r.keys;
         const std::string_view which = next_word(words);
         if (which == "reset") return reply::reset;
         if (which == "sizes" || which == "conns") return reply::end;
+        if (which == "detail") {
+            const std::string_view how = next_word(words);
+            is_stats = how == "dump";
+            if (is_stats) return {};
+            return how == "on" || how == "off" ? reply::ok : reply::detail_usage;
+        }
         is_stats = which.empty() || which == "settings" || which == "items" || which == "slabs" ||
                    which == "holdfast";
         return is_stats ? std::string_view() : reply::error;
@@ -419,7 +426,7 @@ void model::answer_packet(const said& by, expectation& expected) {
         std::string unused;
         bool is_stats = false;
         const std::string_view text = execute(r, unused, is_stats);
-        if (text == reply::error) expected.text += by.refusal(1);
+        if (text == reply::error || text == reply::detail_usage) expected.text += by.refusal(1);
         else if (is_stats) expected.stats_at.push_back(expected.text.size());
         else break;
         return;
@@ -594,7 +601,8 @@ bool take_stat_packets(std::string_view& received) {
 
 // Takes the lines of statistics, or of a dump, and END from the front; false: that is not what stands there.
 bool take_stats(std::string_view& received) {
-    while (received.starts_with("STAT ") || received.starts_with("key=")) {
+    while (received.starts_with("STAT ") || received.starts_with("PREFIX ") ||
+           received.starts_with("key=")) {
         const auto end = received.find('\n');
         if (end == std::string_view::npos) return false;
         received.remove_prefix(end + 1);
@@ -698,6 +706,8 @@ void clean_up(world& in, const model& beside) {
     in.items->flush_all(0); // a delayed one would reach into the next input
     for (const std::string& key : beside.keys()) in.items->remove(key, *in.counted);
     in.serving.verbosity = 0;
+    in.serving.prefixes.count(false);
+    in.serving.prefixes.reset();
     static std::uint32_t inputs = 0;
     if (++inputs % 64 != 0) return;
     require(in.items->item_count() == 0, "(3) an item stayed behind");
