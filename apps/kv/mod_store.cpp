@@ -477,7 +477,8 @@ std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
     const auto looked_at = static_cast<unsigned>(std::min<std::uint64_t>(items, looked_at_max));
     walk(looked_at, [&](std::string_view key, const item& it) {
         const std::size_t bytes = key.size() + sizeof(item_head) + it.value.size();
-        auto& c = classes[static_cast<std::size_t>(std::bit_width(bytes - 1))];
+        // As the other engines' classes, and those that a dump tells.
+        auto& c = classes[size_class_of(item_overhead_bytes + key.size() + it.value.size())];
         ++c.items;
         c.item_bytes += bytes;
         c.oldest_age_s = std::max<std::uint64_t>(c.oldest_age_s, when - last_access(key, it.head));

@@ -152,6 +152,22 @@ request parse_crawler(const words& w) noexcept {
     return r;
 }
 
+// stats cachedump.
+request parse_list(const words& w) noexcept {
+    constexpr std::uint32_t classes = 64; // memcached's
+    if (w.count < 4) return answer(reply::bad_line);
+    std::uint32_t number = 0, lines = 0;
+    if (!parse_integer(w.at[2], number) || !parse_integer(w.at[3], lines))
+        return answer(reply::bad_format);
+    if (number >= classes) return answer(reply::bad_list_class);
+    request r;
+    r.what = verb::dump;
+    r.lists = true;
+    r.delta = number;
+    r.initial = lines;
+    return r;
+}
+
 // What is told of machinery that is not here is a kind, too, and nothing of it happens.
 request parse_watch(std::string_view kinds) noexcept {
     constexpr std::pair<std::string_view, watched> names[] = {
@@ -215,6 +231,7 @@ request parse_rare(std::string_view command, std::string_view line,
         r.keys = line;
         return r;
     }
+    if (command == "stats" && w.count > 1 && w.at[1] == "cachedump") return parse_list(w);
     if (command == "stats") {
         r.what = verb::stats;
         r.keys = rest;

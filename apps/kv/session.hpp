@@ -88,9 +88,16 @@ private:
     thread_counts* counted_;
     int number_; // how -vv names the connection
     protocol speaks_;
-    std::size_t swallow_ = 0;              // bytes of a refused value still to come
-    std::size_t scanned_ = 0;              // of the unfinished line: known to have no end
-    std::unique_ptr<store::place> dumped_; // of the dump in progress: how far it has come
+    std::size_t swallow_ = 0; // bytes of a refused value still to come
+    std::size_t scanned_ = 0; // of the unfinished line: known to have no end
+    struct dump_state {
+        explicit dump_state(store& items) : at(items) {}
+        store::place at;           // how far it has come
+        std::uint64_t classes = 0; // a bit each
+        std::uint64_t lines_left = 0;
+        std::size_t bytes_left = 0;
+    };
+    std::unique_ptr<dump_state> dumped_; // the dump in progress
     std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
 };
 

@@ -602,7 +602,7 @@ bool take_stat_packets(std::string_view& received) {
 // Takes the lines of statistics, or of a dump, and END from the front; false: that is not what stands there.
 bool take_stats(std::string_view& received) {
     while (received.starts_with("STAT ") || received.starts_with("PREFIX ") ||
-           received.starts_with("key=")) {
+           received.starts_with("ITEM ") || received.starts_with("key=")) {
         const auto end = received.find('\n');
         if (end == std::string_view::npos) return false;
         received.remove_prefix(end + 1);

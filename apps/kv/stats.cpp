@@ -112,6 +112,10 @@ constexpr std::string_view never_in_items[] = {
 constexpr std::string_view never_in_slabs[] = {
     "free_chunks", "free_chunks_end", "get_hits", "cmd_set",    "delete_hits",
     "incr_hits",   "decr_hits",       "cas_hits", "cas_badval", "touch_hits"};
+// Settings of machinery that is not here.
+constexpr std::string_view switched_off[] = {
+    "auth_enabled_sasl",     "auth_enabled_ascii", "slab_reassign", "lru_crawler", "temp_lru",
+    "lru_maintainer_thread", "lru_segmented",      "track_sizes",   "ssl_enabled"};
 constexpr std::uint64_t page_bytes = 1 << 20; // memcached's, for those that multiply
 
 std::uint64_t of(const counts& sums, count what) { return sums[static_cast<std::size_t>(what)]; }
@@ -184,6 +188,12 @@ void settings_lines(byte_buffer& out, service& s) {
     append_stat(out, "maxconns_fast", "yes");
     append_stat(out, "flush_enabled", c.flush_disabled ? "no" : "yes");
     append_stat(out, "shutdown_command", c.shutdown_enabled ? "yes" : "no");
+    append_stat(out, "dump_enabled", c.dump_disabled ? "no" : "yes");
+    append_stat(out, "watch_enabled", c.watch_disabled ? "no" : "yes");
+    append_stat(out, "watcher_logbuf_size", c.watcher_bytes_max);
+    append_stat(out, "worker_logbuf_size", c.journal_bytes_max);
+    append_stat(out, "slab_automove", std::uint64_t{0});
+    for (const std::string_view name : switched_off) append_stat(out, name, "no");
     append_stat(out, "idle_timeout", c.idle_timeout_s);
     append_stat(out, "request_timeout", c.request_timeout_s);
     append_stat(out, "buffer_limit", c.connection_bytes_max);
