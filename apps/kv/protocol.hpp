@@ -168,6 +168,7 @@ inline constexpr std::string_view watch_pipelined =
     "ERROR cannot pipeline other commands before watch\r\n";
 inline constexpr std::string_view too_many_watchers =
     "WATCHER_TOO_MANY log watcher limit reached\r\n";
+inline constexpr std::string_view no_watcher = "WATCHER_FAILED failed to add log watcher\r\n";
 inline constexpr std::string_view list_refused = "CLIENT_ERROR stats cachedump not allowed\r\n";
 inline constexpr std::string_view bad_line = "CLIENT_ERROR bad command line\r\n";
 inline constexpr std::string_view bad_list_class = "CLIENT_ERROR Illegal slab id\r\n";

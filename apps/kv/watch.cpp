@@ -6,6 +6,7 @@
 #include <poll.h>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <system_error>
 #include <unistd.h>
 
 namespace hf::kv {
@@ -32,23 +33,27 @@ journal& watch_hub::join() {
     return *journals_.back();
 }
 
-bool watch_hub::add(int socket, watched kinds) {
+std::string_view watch_hub::add(int socket, watched kinds) {
+    auto made = std::make_unique<watcher>();
+    made->socket = socket;
+    made->kinds = kinds;
+    made->pending.append(reply::ok);
     {
         const std::scoped_lock held(lock_);
-        if (watchers_.size() >= watchers_max) return false;
-        auto made = std::make_unique<watcher>();
-        made->socket = socket;
-        made->kinds = kinds;
+        if (watchers_.size() >= watchers_max) return reply::too_many_watchers;
+        try {
+            if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
+        } catch (const std::system_error&) { // no memory, or no more threads
+            return reply::no_watcher;
+        }
         made->from = number_.load();
-        made->pending.append(reply::ok);
         watchers_.push_back(std::move(made));
         wanted_ = wanted_ | kinds;
         serving_->curr_connections.fetch_add(1);
-        if (!thread_.joinable()) thread_ = std::thread([this] { run(); });
     }
     const std::uint64_t one = 1;
     (void)!::write(wake_fd_, &one, sizeof one);
-    return true;
+    return {};
 }
 
 void watch_hub::stop() {

@@ -30,9 +30,9 @@ public:
 
     /// A journal for a thread; lives as long as the hub.
     journal& join();
-    /// Takes the socket, whose client gets lines of these kinds from here on, behind an OK; or, when there are too many
-    /// watchers, leaves it and returns false. From any thread.
-    bool add(int socket, watched kinds);
+    /// Takes the socket, whose client gets lines of these kinds from here on, behind an OK; or leaves it and returns what
+    /// its client is to be told. From any thread.
+    std::string_view add(int socket, watched kinds);
     /// Hangs up on all watchers; add() must not be called any more.
     void stop();
 

@@ -8,6 +8,7 @@ watchers; watchers that leave.
 
 import contextlib
 import re
+import resource
 import socket
 import sys
 import time
@@ -174,6 +175,29 @@ def too_many(program, folder):
         check(talk(server.address, b"watch\r\n", False) == b"CLIENT_ERROR watch commands not allowed\r\n", "-W")
 
 
+def no_thread(program, folder):
+    """The system refuses the hub a thread: the client is told, and the server goes on."""
+    with Server(program, folder / "thread.hf", "-t", "1") as server:
+        with open(f"/proc/{server.process.pid}/status", encoding="ascii") as status:
+            held = int(re.search(r"VmSize:\s+(\d+) kB", status.read()).group(1)) << 10
+        if held > 1 << 40:
+            return  # a sanitizer's
+        check(talk(server.address, b"mn\r\n", False) == b"MN\r\n", "serves")
+        limits = resource.prlimit(server.process.pid, resource.RLIMIT_AS)
+        resource.prlimit(server.process.pid, resource.RLIMIT_AS, (held + (2 << 20), limits[1]))
+        with server.connect() as client:
+            client.settimeout(20)
+            client.sendall(b"watch\r\n")
+            said = client.recv(100)
+            check(said == b"WATCHER_FAILED failed to add log watcher\r\n", f"no thread for the hub: {said}")
+            client.sendall(b"get a\r\n")
+            check(client.recv(100) == b"END\r\n", "is served on")
+            resource.prlimit(server.process.pid, resource.RLIMIT_AS, limits)
+            client.sendall(b"watch\r\n")
+            check(client.recv(4) == b"OK\r\n", "and may watch when there is one")
+        check(server.stop() == 0, "a clean stop")
+
+
 def main():
     needs("memcached")
     program = sys.argv[1]
@@ -186,6 +210,7 @@ def main():
         evictions(program, folder)
         reads_nothing(program, folder)
         too_many(program, folder)
+        no_thread(program, folder)
 
 
 main()

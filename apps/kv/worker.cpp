@@ -185,13 +185,14 @@ bool connection::hand_over(watched kinds) {
     // Before the hub can hang up: the number may be another client's then.
     event_del(readable_);
     event_del(writable_);
-    watching_ = home_->hub_->add(socket_, kinds);
+    const std::string_view refused = home_->hub_->add(socket_, kinds);
+    watching_ = refused.empty();
     if (watching_) {
         home_->in_.clear();
         return true;
     }
     event_add(writing_ ? writable_ : readable_, nullptr);
-    out_.append(reply::too_many_watchers);
+    out_.append(refused);
     return false;
 }
 
