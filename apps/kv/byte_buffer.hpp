@@ -19,6 +19,7 @@ public:
     byte_buffer() noexcept = default;
     byte_buffer(const byte_buffer&) = delete;
     byte_buffer& operator=(const byte_buffer&) = delete;
+    byte_buffer(byte_buffer&& other) noexcept { swap(other); }
     ~byte_buffer() { std::free(bytes_); }
 
     bool empty() const noexcept { return begin_ == end_; }
@@ -48,6 +49,13 @@ public:
         if (begin_ == end_) begin_ = end_ = 0;
     }
     void clear() noexcept { begin_ = end_ = 0; }
+
+    void swap(byte_buffer& other) noexcept {
+        std::swap(bytes_, other.bytes_);
+        std::swap(begin_, other.begin_);
+        std::swap(end_, other.end_);
+        std::swap(capacity_, other.capacity_);
+    }
 
     /// Gives the memory back when nothing is held and more than 'keep' bytes are reserved.
     void shrink(std::size_t keep) noexcept {

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Goal: stock clients work unchanged. Method: pymemcache, pylibmc (text protocol) and memcslap do what
+"""Goal: stock clients work unchanged. Method: pymemcache, pylibmc (both protocols) and memcslap do what
 their users do, over TCP and over a Unix socket; replies are checked."""
 
 import os
@@ -57,8 +57,8 @@ def use_pymemcache(address):
     check(hashed.get_many(["h1", "h2"]) == {"h1": b"1", "h2": b"2"}, "hash client")
 
 
-def use_pylibmc(name, behaviors):
-    client = pylibmc.Client([name], binary=False, behaviors=behaviors)
+def use_pylibmc(name, behaviors, binary):
+    client = pylibmc.Client([name], binary=binary, behaviors=behaviors)
     check(client.set("a", "text") and client.get("a") == "text", "set, get")
     check(client.set("n", 41) and client.incr("n") == 42, "incr")
     values = {f"key{i}": {"number": i} for i in range(500)}
@@ -88,7 +88,8 @@ def main():
     with Folder() as folder, Server(sys.argv[1], folder / "pool.hf") as server:
         use_pymemcache(server.address)
         for behaviors in ({}, {"cas": True}, {"tcp_nodelay": True, "no_block": True, "buffer_requests": False}):
-            use_pylibmc(f"{server.host}:{server.port}", behaviors)
+            for binary in (False, True):
+                use_pylibmc(f"{server.host}:{server.port}", behaviors, binary)
         use_memcslap(server)
         check(server.stop() == 0, "a clean stop")
     with Folder() as folder:

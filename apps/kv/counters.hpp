@@ -55,6 +55,8 @@ enum class count : std::uint8_t {
 };
 inline constexpr std::size_t count_kinds = static_cast<std::size_t>(count::last_);
 
+class journal; // journal.hpp
+
 using counts = std::array<std::uint64_t, count_kinds>;
 
 /// One thread's counters: only their owner writes, so counting is a plain add.
@@ -70,6 +72,10 @@ public:
     std::uint64_t get(std::size_t what) const noexcept {
         return values_[what].load(std::memory_order_relaxed);
     }
+    std::uint64_t get(count what) const noexcept { return get(static_cast<std::size_t>(what)); }
+
+    /// Where the thread's events go, for clients that watch; null: nowhere.
+    journal* events = nullptr;
 
 private:
     std::array<std::atomic<std::uint64_t>, count_kinds> values_{};

@@ -10,6 +10,7 @@ usage: dump_test.py holdfast-kv
 
 import re
 import shutil
+import subprocess
 import sys
 import threading
 import time
@@ -123,8 +124,37 @@ def beside_writers(folder):
         check(server.stop() == 0, "a clean stop")
 
 
+def listed(folder):
+    """stats cachedump, as tools use it that know no other list."""
+    sizes = (1, 100, 100, 3000, 40000)
+    keys = {b"key%d" % number for number in range(300)}
+    with Server(sys.argv[1], folder / "listed.hf") as server:
+        text = b"".join(b"set %s 0 %d %d\r\n%s\r\n" % (key, 5000 if key == b"key7" else 0, size, b"v" * size)
+                        for key, size in ((key, sizes[int(key[3:]) % len(sizes)]) for key in keys))
+        check(talk(server.address, text, False) == b"STORED\r\n" * 300, "stored")
+        found = {}
+        for number in range(1, 20):
+            answer = talk(server.address, b"stats cachedump %d 0\r\n" % number, False)
+            lines = re.findall(rb"ITEM (\S+) \[(\d+) b; (\d+) s\]\r\n", answer)
+            check(answer == b"".join(b"ITEM %s [%s b; %s s]\r\n" % line for line in lines) + b"END\r\n", f"class {number}")
+            found |= {key: (int(size), int(until)) for key, size, until in lines}
+        check(set(found) == keys, f"{len(found)} of 300 keys listed")
+        check(all(found[key][0] == sizes[int(key[3:]) % len(sizes)] for key in keys), "their sizes")
+        check(found[b"key7"][1] > 1_700_000_000 and found[b"key8"][1] == 0, "their expiry times")
+        few = talk(server.address, b"stats cachedump 2 5\r\n", False)
+        check(few.count(b"ITEM ") == 5 and few.endswith(b"END\r\n"), f"five lines: {few}")
+        if shutil.which("memcdump"):
+            ran = subprocess.run(["memcdump", f"--servers={server.host}:{server.port}"], stdout=subprocess.PIPE, check=True, timeout=60)
+            check(set(ran.stdout.split()) == keys, "memcdump")
+        check(server.stop() == 0, "a clean stop")
+    with Server(sys.argv[1], folder / "listed.hf", "-X") as server:
+        refused = talk(server.address, b"stats cachedump 1 0\r\n", False)
+        check(refused == b"CLIENT_ERROR stats cachedump not allowed\r\n", f"-X: {refused}")
+
+
 def main():
     with Folder() as folder:
+        listed(folder)
         same_as_memcached(folder)
         beside_writers(folder)
 

@@ -10,6 +10,7 @@
 // Items of whole chunks are too few to be met by sampling: they wait in a queue in the order of
 // their use.
 #include "../peer/hash.hpp"
+#include "journal.hpp"
 #include "sections.hpp"
 #include "store.hpp"
 
@@ -128,6 +129,7 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t
         // Classes age alike in the long run: now and then the class with the old items shrinks.
         const std::uint32_t age = when - seen.usable->last_access;
         if (when - seen.oldest->last_access > 2 * age + 60 && random_word() % 64 == 0) return false;
+        tell_evicted(*seen.usable, when, counted);
         unlink(in, seen.usable);
         counted.add(count::evictions);
         return true;
@@ -196,11 +198,21 @@ item* store::linked_at(instance& in, std::uintptr_t address, std::uint64_t hash)
     return nullptr;
 }
 
+// Before it is given up, to those who watch.
+void store::tell_evicted(const item& it, std::uint32_t when, thread_counts& counted) {
+    journal* const events = wanting(counted, watched::evictions);
+    if (events == nullptr) return;
+    const item_view is = view_of(it);
+    events->evicted(watched_of(it.key(), is.value.size()), is.fetched,
+                    is.exptime == 0 ? -1 : std::int64_t{is.exptime} - when, when - is.last_access);
+}
+
 bool store::evict_linked(std::uintptr_t address, std::uint64_t hash, thread_counts& counted) {
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
     item* const it = believed(in) ? linked_at(in, address, hash) : nullptr;
     if (it == nullptr) return false;
+    tell_evicted(*it, now(), counted);
     unlink(in, it);
     counted.add(count::evictions);
     return true;
@@ -265,6 +277,7 @@ bool store::evict_large(std::size_t bytes, thread_counts& counted) {
         }
         const bool enough =
             rounded_size(pool_, item_bytes(it->key_bytes, it->value_bytes)) >= wanted;
+        if (live) tell_evicted(*it, now(), counted);
         unlink(in, it);
         counted.add(live ? count::evictions : count::reclaimed);
         if (enough) return true;

@@ -46,9 +46,6 @@ inline constexpr std::uint8_t mark_stale = 1;  // was invalidated
 inline constexpr std::uint8_t mark_sent = 2;   // a client has won the right to renew it
 inline constexpr std::uint8_t mark_binary = 4; // its key was sent in base64
 
-/// What an item takes beside its key and its value.
-inline constexpr std::size_t item_overhead_bytes = 48;
-
 /// What a reader may look at while it is called.
 struct item_view {
     std::string_view value;
@@ -64,10 +61,17 @@ struct item_view {
 
 /// What a call that changes an item tells of it.
 struct change {
-    std::uint64_t cas = 0;     // new
-    std::uint64_t number = 0;  // new
-    std::uint32_t exptime = 0; // old
-    bool made = false;
+    std::uint64_t cas = 0;         // new
+    std::uint64_t number = 0;      // new
+    std::uint32_t exptime = 0;     // old
+    bool made = false;             // of a number, which was not there
+    bool met = false;              // there was a live one
+    std::uint64_t value_bytes = 0; // old, when there was one
+
+    void meet(std::uint64_t old_value_bytes) noexcept {
+        met = true;
+        value_bytes = old_value_bytes;
+    }
 };
 
 /// One class of item sizes, as `stats items` and `stats slabs` show it.

@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 
-from kv_testing import Folder, Server, check
+from kv_testing import Folder, Server, check, packet, packets
 
 MB = 1 << 20
 
@@ -122,6 +122,40 @@ def claimed_gigabyte(program, folder):
                   f"{grown >> 10} KiB more memory")
             check(held <= 2 * MB and grown < 4 * MB, "reserved is what arrived, not what was announced")
             is_served(server)
+
+
+def binary_lengths(program, folder):
+    """Packets of the binary protocol whose lengths are as long as can be written."""
+    def header(code, key_bytes, extras_bytes, body_bytes):
+        return struct.pack(">BBHBBHIIQ", 0x80, code, key_bytes, extras_bytes, 0, 0, body_bytes, 0, 0)
+
+    with Server(program, folder / "packets.hf", "--buffer-limit", "4", "--request-timeout", "4") as server:
+        before = own_memory(server)
+        with server.connect() as liar, server.connect() as fool:
+            liar.sendall(header(0x01, 1, 8, 0xffffffff) + b"\0" * 8 + b"a")
+            fool.sendall(header(0x7f, 0, 0, 0xffffffff))
+            for client, status in ((liar, 3), (fool, 0x81)):
+                found, rest = packets(client.recv(1000))
+                check([p.status for p in found] == [status] and rest == b"", "four gigabytes are refused")
+            for _ in range(64):
+                liar.sendall(b"v" * MB)
+                fool.sendall(packet(0x0a) * (MB // 24))
+            check(stat(server, b"connection_bytes") <= 2 * MB, "what is refused is passed over")
+            fool.settimeout(0.2)
+            with contextlib.suppress(socket.timeout):
+                check(fool.recv(1) == b"", "nothing in it is a command")
+        clients = [server.connect() for _ in range(300)]
+        for client in clients:
+            with contextlib.suppress(ConnectionError):
+                client.sendall(header(0x01, 65535, 255, 0xffffffff) + b"k" * 60_000)
+        becomes(lambda: stat(server, b"memory_kicks") > 0, "some are refused")
+        held, grown = stat(server, b"connection_bytes"), own_memory(server) - before
+        print(f"300 clients with most of a key of 65535 bytes: {held / MB:.1f} MiB reserved, {grown / MB:.1f} MiB more memory")
+        check(held <= 4 * MB and grown < 16 * MB, "long keys are within --buffer-limit")
+        is_served(server)
+        becomes(lambda: stat(server, b"curr_connections") == 1, "the rest is hung up on in time")
+        for client in clients:
+            client.close()
 
 
 def never_reads(program, folder):
@@ -331,7 +365,7 @@ def main():
     program = sys.argv[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     with Folder() as folder:
-        for trial in (slow_writers, claimed_gigabyte, never_reads, out_of_memory, greedy_reader, slow_loris):
+        for trial in (slow_writers, claimed_gigabyte, binary_lengths, never_reads, out_of_memory, greedy_reader, slow_loris):
             trial(program, folder)
         with Server(program, folder / "pool.hf") as server:
             for trial in (half_closed, vanishing, idle_cost, out_of_descriptors):

@@ -6,9 +6,11 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import tempfile
+from typing import NamedTuple
 
 
 class Server:
@@ -123,6 +125,35 @@ def talk(address, request, bytewise):
         except ConnectionResetError:
             pass
         return answer
+
+
+def packet(code, key=b"", value=b"", extras=b"", cas=0, opaque=0xdeadbeef):
+    """A request of the binary protocol."""
+    return struct.pack(">BBHBBHIIQ", 0x80, code, len(key), len(extras), 0, 0, len(extras) + len(key) + len(value), opaque,
+                       cas) + extras + key + value
+
+
+class Response(NamedTuple):
+    code: int
+    status: int
+    opaque: int
+    cas: int
+    extras: bytes
+    key: bytes
+    value: bytes
+
+
+def packets(answer):
+    """The responses in these bytes of the binary protocol, and what follows the last whole one."""
+    found = []
+    while len(answer) >= 24 and answer[0] == 0x81:
+        _, code, key, extras, _, status, body, opaque, cas = struct.unpack(">BBHBBHIIQ", answer[:24])
+        if len(answer) < 24 + body:
+            break
+        at = 24 + extras
+        found.append(Response(code, status, opaque, cas, answer[24:at], answer[at:at + key], answer[at + key:24 + body]))
+        answer = answer[24 + body:]
+    return found, answer
 
 
 def check_pool(checker, pool):

@@ -127,6 +127,10 @@ int main(int argc, char** argv) {
     if (!opened) return refuse(opened.error().what());
     serving.items = opened->get();
     serving.started = serving.items->now();
+    if (chosen.prefix_delimiter != '\0') {
+        serving.prefixes.delimit_by(chosen.prefix_delimiter);
+        serving.prefixes.count(true);
+    }
     if (!chosen.unix_path.empty())
         if (auto done = from.bind_unix(chosen); !done.ok()) return refuse(done.what());
     if (auto done = number.write(); !done.ok()) return refuse(done.what());

@@ -8,6 +8,7 @@
 #include <charconv>
 #include <cstdlib>
 #include <string_view>
+#include <utility>
 
 namespace hf::kv {
 namespace {
@@ -15,7 +16,7 @@ namespace {
 // Of -o. Here they mean what is so anyway, or nothing that a client could tell.
 constexpr std::array<std::string_view, 6> granted = {
     "maxconns_fast", "modern", "no_modern", "lru_maintainer", "track_sizes", "lru_crawler"};
-constexpr std::array<std::string_view, 46> without_meaning = {"no_maxconns_fast",
+constexpr std::array<std::string_view, 44> without_meaning = {"no_maxconns_fast",
                                                               "hashpower",
                                                               "tail_repair_time",
                                                               "hash_algorithm",
@@ -30,8 +31,6 @@ constexpr std::array<std::string_view, 46> without_meaning = {"no_maxconns_fast"
                                                               "warm_max_factor",
                                                               "temporary_ttl",
                                                               "slab_chunk_max",
-                                                              "watcher_logbuf_size",
-                                                              "worker_logbuf_size",
                                                               "no_hashexpand",
                                                               "slab_reassign",
                                                               "no_slab_reassign",
@@ -84,6 +83,17 @@ std::string judge_word(std::string_view word, settings& chosen) {
             throw CLI::ValidationError("-o: idle_timeout: not a number of seconds");
         return {};
     }
+    for (const auto& [named, to] : {std::pair{"watcher_logbuf_size", &chosen.watcher_bytes_max},
+                                    std::pair{"worker_logbuf_size", &chosen.journal_bytes_max}}) {
+        if (name != named) continue;
+        std::uint32_t kilobytes = 0;
+        if (equals == std::string_view::npos)
+            throw CLI::ValidationError(fmt::format("-o: Missing {} argument", name));
+        if (!read(word.substr(equals + 1), kilobytes))
+            throw CLI::ValidationError(fmt::format("-o: {}: not a number of kilobytes", name));
+        *to = std::size_t{kilobytes} << 10;
+        return {};
+    }
     if (has(granted, name)) return {};
     if (has(without_meaning, name)) return fmt::format("-o {} means nothing here", name);
     throw CLI::ValidationError(fmt::format("-o: Illegal suboption \"{}\"", name));
@@ -100,10 +110,18 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
     app.add_flag("-X,--disable-dumping", chosen.dump_disabled,
                  "Refuse the command lru_crawler metadump");
     app.add_option("-o,--extended", extended_,
-                   "memcached's: idle_timeout=SECONDS, and others that mean nothing")
+                   "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES and "
+                   "worker_logbuf_size=KILOBYTES, and others that mean nothing")
         ->delimiter(',')
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);
+    app.add_option("-B,--protocol", protocol_,
+                   "What clients speak: ascii, binary or auto, which is by the first byte of each")
+        ->default_str("auto");
+    app.add_flag("-W,--disable-watch", chosen.watch_disabled, "Refuse the command watch");
+    app.add_option("-D", delimiter_,
+                   "What ends a key's prefix; counts prefixes from the start (stats detail)")
+        ->type_name("CHAR");
     const std::string group = "Accepted as memcached does, without an effect";
     const auto word = [&](const char* names, std::string& to) {
         app.add_option(names, to)->group(group);
@@ -111,12 +129,9 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
     app.add_flag("-C,--disable-cas", no_cas_)->group(group);
     app.add_flag("-k,--lock-memory", lock_memory_)->group(group);
     app.add_flag("-L,--enable-largepages", large_pages_)->group(group);
-    app.add_flag("-W,--disable-watch", quiet_)->group(group);
     word("-R,--max-reqs-per-event", requests_);
-    word("-B,--protocol", protocol_);
     word("-f,--slab-growth-factor", factor_);
     word("-n,--slab-min-size", chunk_);
-    word("-D", delimiter_);
 }
 
 std::vector<std::string> memcached_options::judge(settings& chosen) const {
@@ -133,14 +148,15 @@ std::vector<std::string> memcached_options::judge(settings& chosen) const {
         throw CLI::ValidationError("-f: Factor must be greater than 1");
     if (!protocol_.empty() && protocol_ != "auto" && protocol_ != "ascii" && protocol_ != "binary")
         throw CLI::ValidationError("-B: should be one of auto, binary, or ascii, not " + protocol_);
+    if (!delimiter_.empty()) chosen.prefix_delimiter = delimiter_.front();
+    if (protocol_ == "ascii") chosen.speaks = protocol::ascii;
+    if (protocol_ == "binary") chosen.speaks = protocol::binary;
     none(no_cas_, "-C: CAS numbers are always kept");
     none(lock_memory_, "-k: the pool's pages are the file system's, and stay unlocked");
     none(large_pages_, "-L: the file system decides on the size of the pool's pages");
     none(!requests_.empty(), "-R: turns are by bytes here, not by requests");
     none(!factor_.empty(), "-f: there are no slabs here");
     none(!chunk_.empty(), "-n: there are no slabs here");
-    none(!delimiter_.empty(), "-D: there are no statistics of prefixes here");
-    none(protocol_ == "binary", "-B binary: there is only the text protocol here");
     for (const std::string& word : extended_)
         if (std::string warning = judge_word(word, chosen); !warning.empty())
             warnings.push_back(std::move(warning));

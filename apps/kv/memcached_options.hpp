@@ -26,7 +26,7 @@ public:
     std::vector<std::string> judge(settings& chosen) const;
 
 private:
-    bool no_cas_ = false, lock_memory_ = false, large_pages_ = false, quiet_ = false;
+    bool no_cas_ = false, lock_memory_ = false, large_pages_ = false;
     std::string requests_, protocol_, factor_, chunk_, delimiter_;
     std::vector<std::string> extended_;
 };

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 
-from kv_testing import Folder, Memcached, Server, check, talk
+from kv_testing import Folder, Memcached, Server, check, packet, talk
 
 PROGRAM = sys.argv[1]
 HAS_MEMCACHED = shutil.which("memcached") is not None
@@ -22,8 +22,8 @@ HAS_MEMCACHED = shutil.which("memcached") is not None
 # Options; None: refused, else how many lines say that something means nothing.
 OPTIONS = [
     (["-C"], 1), (["-k"], 1), (["-L"], 1), (["-X"], 0), (["-W"], 0), (["-r"], 0), (["-R", "20"], 1), (["-R", "0"], None),
-    (["-B", "ascii"], 0), (["-B", "auto"], 0), (["-B", "binary"], 1), (["-B", "carrier-pigeon"], None),
-    (["-f", "1.1"], 1), (["-f", "1"], None), (["-n", "64"], 1), (["-n", "0"], None), (["-D", ":"], 1), (["-F"], 0),
+    (["-B", "ascii"], 0), (["-B", "auto"], 0), (["-B", "binary"], 0), (["-B", "carrier-pigeon"], None),
+    (["-f", "1.1"], 1), (["-f", "1"], None), (["-n", "64"], 1), (["-n", "0"], None), (["-D", ":"], 0), (["-m", "2"], 1), (["-F"], 0),
     (["-A"], 0), (["-o", "modern"], 0), (["-o", "idle_timeout=5,no_lru_crawler"], 1), (["-o", "hashpower=16"], 1),
     (["-o", "modern", "-o", "idle_timeout=9"], 0), (["-o", "idle_timeout"], None), (["-o", "nonsense"], None),
     (["-CFAXW", "-t", "2"], 1),
@@ -52,7 +52,10 @@ def start_or_refuse(folder):
             check(not os.path.exists(pool), f"{options}: a refused option made a pool")
             continue
         with Server(PROGRAM, pool, *options) as server:
-            check(talk(server.address, b"mn\r\n", False) == b"MN\r\n", f"{options}: serves")
+            binary = talk(server.address, packet(0x0a), False)[:2] == b"\x81\x0a"
+            text = talk(server.address, b"mn\r\n", False) == b"MN\r\n"
+            speaks = (options[1] != "binary", options[1] != "ascii") if options[0] == "-B" else (True, True)
+            check((text, binary) == speaks, f"{options}: serves")
             server.process.send_signal(signal.SIGTERM)
             said = server.process.communicate(timeout=60)[1]
             check(server.process.returncode == 0, f"{options}: a clean stop")
@@ -101,6 +104,22 @@ def more_memory(folder):
             check(server.stop() == 0, "a clean stop")
 
 
+def protocols(folder):
+    """What is said to a client of the other protocol is what memcached says."""
+    asked = (packet(0x0a), b"mn\r\n", packet(0x0a) + b"\r\n", b"version\r\n" * 3, b"get a\r\n" + packet(0x0a))
+    for speaks, named in (("ascii", b"ascii"), ("binary", b"binary"), ("auto", b"auto-negotiate")):
+        with Server(PROGRAM, folder / "speaks.hf", "-B", speaks) as server:
+            ours = [talk(server.address, text, False) for text in asked]
+            if speaks != "binary":
+                check(settings(server.address)[b"binding_protocol"] == named, f"-B {speaks}: stats settings")
+            check(server.stop() == 0, "a clean stop")
+        if HAS_MEMCACHED:
+            with Memcached("-B", speaks) as memcached:
+                theirs = [talk(memcached.address, text, False) for text in asked]
+            same = [[re.sub(rb"1\.6\.18[-.\w]*", b"", text) for text in each] for each in (ours, theirs)]
+            check(speaks == "auto" or same[0] == same[1], f"-B {speaks}: {ours}, memcached {theirs}")
+
+
 def background(folder):
     pool, pid_file, ports = folder / "daemon.hf", folder / "pid", folder / "ports"
     ran = subprocess.run([PROGRAM, "--pool", "daemon.hf", "-u", "root", "-p", "-1", "-l", "127.0.0.1", "-d", "-P", pid_file],
@@ -132,6 +151,7 @@ def main():
     with Folder() as folder:
         what_they_do(folder)
         more_memory(folder)
+        protocols(folder)
     with Folder() as folder:
         background(folder)
     print(f"{len(OPTIONS)} command lines")

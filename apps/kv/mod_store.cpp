@@ -2,6 +2,7 @@
 #include "mod_store.hpp"
 
 #include "../peer/hash.hpp"
+#include "journal.hpp"
 
 #include <holdfast/mod/store.hpp>
 
@@ -225,11 +226,25 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted) {
 bool store::give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted) {
     bool any = false;
     for (const std::string& key : keys) {
+        if (as == count::evictions) tell_evicted(key, counted);
         if (!give_up(key)) continue; // or met twice
         counted.add(as);
         any = true;
     }
     return any;
+}
+
+// Before it is given up, to those who watch.
+void store::tell_evicted(std::string_view key, thread_counts& counted) {
+    journal* const events = wanting(counted, watched::evictions);
+    if (events == nullptr) return;
+    const auto bytes = items_.get(key);
+    if (!bytes) return;
+    const std::uint32_t when = now();
+    const item it = item_in(*bytes);
+    const item_view is = view_of(key, it);
+    events->evicted(watched_of(key, is.value.size()), is.fetched,
+                    is.exptime == 0 ? -1 : std::int64_t{is.exptime} - when, when - is.last_access);
 }
 
 // Gives up every item whose value lies in the chunk of this one's. One pass over all items.
@@ -279,6 +294,8 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     const std::uint32_t when = now();
     item old{};
     const bool present = find_live(what.key, when, old);
+    if (present) done.meet(old.value.size());
+    const bool dead = !present && old.head.cas != 0;
     const bool extends = what.what == verb::append || what.what == verb::prepend;
     if (what.what == verb::add && present) {
         mark_access(what.key, when, use::other);
@@ -312,6 +329,7 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     }
     mark_access(what.key, when, use::stored);
     counted.add(count::total_items);
+    if (dead) counted.add(count::reclaimed);
     done.cas = head.cas;
     return outcome::stored;
 }
@@ -330,6 +348,7 @@ outcome store::change_number(const request& what, thread_counts& counted, change
     done.made = !live;
     done.number = what.initial;
     if (live) {
+        done.meet(old.value.size());
         if (!may_be_number(old.value.size())) return outcome::not_a_number;
         if (refuses(old, what)) return outcome::exists;
         if (!parse_number(old.value, done.number)) return outcome::not_a_number;
@@ -392,11 +411,12 @@ outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& 
     return there ? outcome::done : outcome::not_found;
 }
 
-outcome store::remove(const request& what, thread_counts& counted) {
+outcome store::remove(const request& what, thread_counts& counted, change& done) {
     const std::lock_guard held(lock_);
     const std::uint32_t when = now();
     item it{};
     const bool live = find_live(what.key, when, it);
+    if (live) done.meet(it.value.size());
     if (live && what.compares && it.head.cas != what.cas) {
         counted.add(count::delete_misses);
         return outcome::exists;
@@ -457,7 +477,8 @@ std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
     const auto looked_at = static_cast<unsigned>(std::min<std::uint64_t>(items, looked_at_max));
     walk(looked_at, [&](std::string_view key, const item& it) {
         const std::size_t bytes = key.size() + sizeof(item_head) + it.value.size();
-        auto& c = classes[static_cast<std::size_t>(std::bit_width(bytes - 1))];
+        // As the other engines' classes, and those that a dump tells.
+        auto& c = classes[size_class_of(item_overhead_bytes + key.size() + it.value.size())];
         ++c.items;
         c.item_bytes += bytes;
         c.oldest_age_s = std::max<std::uint64_t>(c.oldest_age_s, when - last_access(key, it.head));

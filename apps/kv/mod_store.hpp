@@ -50,7 +50,11 @@ public:
                   change& done);
     outcome change_number(const request& what, thread_counts& counted, change& done);
     outcome touch(std::string_view key, std::int64_t exptime, thread_counts& counted);
-    outcome remove(const request& what, thread_counts& counted);
+    outcome remove(const request& what, thread_counts& counted, change& done);
+    outcome remove(const request& what, thread_counts& counted) {
+        change unused;
+        return remove(what, counted, unused);
+    }
     outcome remove(std::string_view key, thread_counts& counted) {
         request plain;
         plain.key = key;
@@ -127,6 +131,7 @@ private:
     bool keep(std::string_view key, thread_counts& counted);
     bool give_up(std::string_view key);
     bool make_room(std::size_t bytes, thread_counts& counted);
+    void tell_evicted(std::string_view key, thread_counts& counted);
     bool give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted);
     bool clear_chunk(const std::string& around, thread_counts& counted);
     bool evict_run(thread_counts& counted);

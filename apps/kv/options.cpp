@@ -15,6 +15,7 @@ namespace hf::kv {
 namespace {
 
 constexpr std::uint64_t item_bytes_least = 1U << 10, item_bytes_most = 1U << 30;
+constexpr std::uint64_t megabytes_least = 4; // memcached starts with less
 constexpr std::uint64_t buffer_bytes_least = 256ULL << 20;
 constexpr std::uint32_t timeout_most_s = 1U << 30;
 constexpr std::uint32_t threads_most = 60; // of the pool's 64 log lanes
@@ -79,7 +80,7 @@ void declare(CLI::App& app, settings& chosen, raw& given) {
         ->type_name("ADDR");
     app.add_option("-m,--memory-limit", given.megabytes,
                    "Megabytes the pool may grow to; a pool's own limit is raised, not lowered")
-        ->check(CLI::Range(std::uint64_t{4}, std::uint64_t{1} << 20))
+        ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1} << 20))
         ->capture_default_str();
     app.add_flag("-M,--disable-evictions", given.no_evictions,
                  "Refuse to store when the pool is full");
@@ -131,6 +132,11 @@ command_line parse_command_line(int argc, char** argv) {
     try {
         app.parse(argc, argv);
         line.warnings = others.judge(line.chosen);
+        if (given.megabytes < megabytes_least) {
+            line.warnings.push_back(
+                fmt::format("-m {}: a pool takes {} at least", given.megabytes, megabytes_least));
+            given.megabytes = megabytes_least;
+        }
         if (given.udp_port != 0)
             throw CLI::ValidationError("-U: there is no UDP here; only 0 is accepted");
         const std::uint64_t item_bytes_max = parse_bytes(given.item_max);

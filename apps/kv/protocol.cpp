@@ -1,11 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "protocol.hpp"
 
+#include "journal.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cstring>
 #include <limits>
+#include <utility>
 
 namespace hf::kv {
 namespace {
@@ -149,6 +152,42 @@ request parse_crawler(const words& w) noexcept {
     return r;
 }
 
+// stats cachedump.
+request parse_list(const words& w) noexcept {
+    constexpr std::uint32_t classes = 64; // memcached's
+    if (w.count < 4) return answer(reply::bad_line);
+    std::uint32_t number = 0, lines = 0;
+    if (!parse_integer(w.at[2], number) || !parse_integer(w.at[3], lines))
+        return answer(reply::bad_format);
+    if (number >= classes) return answer(reply::bad_list_class);
+    request r;
+    r.what = verb::dump;
+    r.lists = true;
+    r.delta = number;
+    r.initial = lines;
+    return r;
+}
+
+// What is told of machinery that is not here is a kind, too, and nothing of it happens.
+request parse_watch(std::string_view kinds) noexcept {
+    constexpr std::pair<std::string_view, watched> names[] = {
+        {"fetchers", watched::fetchers},   {"mutations", watched::mutations},
+        {"evictions", watched::evictions}, {"connevents", watched::connections},
+        {"rawcmds", watched::commands},    {"sysevents", watched::others},
+        {"proxyreqs", watched::others},    {"proxyevents", watched::others},
+        {"proxyuser", watched::others}};
+    request r;
+    r.what = verb::watch;
+    for (auto kind = next_word(kinds); !kind.empty(); kind = next_word(kinds)) {
+        const auto* const named =
+            std::ranges::find(names, kind, &std::pair<std::string_view, watched>::first);
+        if (named == std::end(names)) return answer(reply::error);
+        r.delta |= static_cast<unsigned>(named->second);
+    }
+    if (r.delta == 0) r.delta = static_cast<unsigned>(watched::fetchers);
+    return r;
+}
+
 // The keys are checked here, all of them: memcached answers one long key with an error alone.
 request parse_retrieval(std::string_view keys, bool with_cas, bool touches) noexcept {
     request r;
@@ -183,6 +222,7 @@ request parse_rare(std::string_view command, std::string_view line,
     if (command == "flush_all") return parse_flush(w);
     if (command == "verbosity") return parse_verbosity(w);
     if (command == "lru_crawler") return parse_crawler(w);
+    if (command == "watch") return parse_watch(rest);
     if (command == "mn") return answer("MN\r\n");
     request r;
     if (command.size() == 2 && command[0] == 'm' &&
@@ -191,6 +231,7 @@ request parse_rare(std::string_view command, std::string_view line,
         r.keys = line;
         return r;
     }
+    if (command == "stats" && w.count > 1 && w.at[1] == "cachedump") return parse_list(w);
     if (command == "stats") {
         r.what = verb::stats;
         r.keys = rest;

@@ -20,6 +20,9 @@ inline constexpr std::size_t key_bytes_max = 250;
 inline constexpr std::size_t line_bytes_max = 2048;
 inline constexpr std::size_t retrieval_bytes_max = 8U << 20;
 
+/// What an item takes beside its key and its value.
+inline constexpr std::size_t item_overhead_bytes = 48;
+
 /// Greatest number of a class of sizes; class N has items of up to 2^N bytes.
 inline constexpr unsigned size_class_max = 63;
 constexpr unsigned size_class_of(std::size_t bytes) noexcept {
@@ -38,12 +41,14 @@ enum class verb : std::uint8_t {
     incr,
     decr,
     touch,
-    remove,      // delete
-    flush_all,   // 'exptime' is the delay
-    stats,       // 'keys' holds the words after the command
-    verbosity,   // 'delta' is the level
-    shutdown,    // 'keys' holds the words after the command
-    dump,        // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
+    remove,    // delete
+    flush_all, // 'exptime' is the delay
+    stats,     // 'keys' holds the words after the command
+    watch,     // 'delta': kinds of events (watched, journal.hpp)
+    verbosity, // 'delta' is the level
+    shutdown,  // 'keys' holds the words after the command
+    dump,      // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
+    // stats cachedump, 'lists': of the class that `stats items` numbers 'delta', 'initial' lines at most
     meta_get,    // mg
     meta_delete, // md
     meta_delta,  // ma
@@ -59,6 +64,7 @@ struct request {
     bool noreply = false;
     bool with_cas = false;
     bool touches = false;
+    bool lists = false;
     std::uint32_t flags = 0;
     std::int64_t exptime = 0;      // seconds, as the client gave it
     std::uint32_t value_bytes = 0; // of the value that follows the line, its \r\n not counted
@@ -156,6 +162,16 @@ inline constexpr std::string_view shutdown_refused = "ERROR: shutdown not enable
 inline constexpr std::string_view bad_shutdown = "CLIENT_ERROR invalid shutdown mode\r\n";
 inline constexpr std::string_view damaged =
     "SERVER_ERROR the part of the pool that holds this key is damaged\r\n";
+inline constexpr std::string_view detail_usage = "CLIENT_ERROR usage: stats detail on|off|dump\r\n";
+inline constexpr std::string_view watch_refused = "CLIENT_ERROR watch commands not allowed\r\n";
+inline constexpr std::string_view watch_pipelined =
+    "ERROR cannot pipeline other commands before watch\r\n";
+inline constexpr std::string_view too_many_watchers =
+    "WATCHER_TOO_MANY log watcher limit reached\r\n";
+inline constexpr std::string_view no_watcher = "WATCHER_FAILED failed to add log watcher\r\n";
+inline constexpr std::string_view list_refused = "CLIENT_ERROR stats cachedump not allowed\r\n";
+inline constexpr std::string_view bad_line = "CLIENT_ERROR bad command line\r\n";
+inline constexpr std::string_view bad_list_class = "CLIENT_ERROR Illegal slab id\r\n";
 inline constexpr std::string_view bad_class = "BADCLASS invalid class id\r\n";
 inline constexpr std::string_view dump_refused = "ERROR metadump not allowed\r\n";
 inline constexpr std::string_view dump_damaged =

@@ -10,6 +10,9 @@
 //     request has a complete reply line.
 // (3) A number that was parsed is printed and parsed again as itself, and a VALUE block has the
 //     length its parts add up to.
+// (4) Read as packets of the binary protocol, from each byte on that could begin one, (2) holds of them, too: what
+//     a packet asks for adds up, and an answer to it has the length that its header says.
+#include "binary.hpp"
 #include "fuzz_pieces.hpp"
 #include "meta.hpp"
 
@@ -137,6 +140,46 @@ digest converse(std::string_view input, hf::kv::fuzz::pieces cut, bool& too_long
     return seen;
 }
 
+// In a block of exactly its size, as a line.
+void check_packet(std::string_view input) {
+    const binary::header head = binary::header_of(input);
+    if (input.size() < head.front_bytes()) return;
+    const std::unique_ptr<char[]> block(new char[head.front_bytes()]);
+    std::memcpy(block.get(), input.data(), head.front_bytes());
+    const std::string_view front(block.get(), head.front_bytes());
+    const binary::command c = binary::parse_packet(front);
+    const request& r = c.asks;
+    require(inside(r.key, front) && inside(r.keys, front), "(4) a view outside the packet");
+    require(r.key.size() <= key_bytes_max, "(4) a key beyond the limit");
+    require(r.reply.empty() && !r.noreply, "(4) a text answer");
+    const bool named = carries_value(r.what) || r.what == verb::incr || r.what == verb::decr ||
+                       r.what == verb::retrieve || r.what == verb::remove;
+    require(!named || !r.key.empty(), "(4) the key is missing");
+    require(r.what == verb::reply || c.refused == binary::status::ok,
+            "(4) refused, and asks for something");
+    const std::size_t front_body = head.front_bytes() - binary::header_bytes;
+    const bool adds_up = front_body <= head.body_bytes;
+    require(adds_up || (c.hangs_up && c.refused == binary::status::unknown),
+            "(4) lengths that do not add up");
+    require(!adds_up || c.passed_over_bytes <= head.body_bytes - front_body,
+            "(4) too much is passed over");
+    require(!carries_value(r.what) || r.value_bytes == head.body_bytes - front_body,
+            "(4) another value's length");
+    byte_buffer out;
+    binary::append_response(out, head, c.refused, front.substr(0, 4), r.key, front, head.cas);
+    const binary::header said = binary::header_of(out.view());
+    require(out.size() == binary::header_bytes + said.body_bytes &&
+                said.key_bytes == r.key.size() && said.extras_bytes == 4 &&
+                said.opaque == head.opaque && said.cas == head.cas,
+            "(4) an answer that is not what its header says");
+}
+
+void check_packets(std::string_view input) {
+    for (std::size_t at = 0; at + binary::header_bytes <= input.size(); ++at)
+        if (at == 0 || static_cast<unsigned char>(input[at]) == binary::request_magic)
+            check_packet(input.substr(at));
+}
+
 void check_numbers(std::string_view input) {
     std::uint64_t number = 0;
     std::string_view rest = input;
@@ -166,5 +209,6 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const digest cut = converse(input, hf::kv::fuzz::pieces(data[0], data[1]), too_long);
     require(too_long || whole.sum() == cut.sum(), "(1) the pieces changed the requests");
     check_numbers(input);
+    check_packets(input);
     return 0;
 }

@@ -51,6 +51,11 @@ CONVERSATIONS = [
     b"flush_all\r\nset a 0 0 1\r\nx\r\nflush_all 0\r\nget a\r\nflush_all x\r\nflush_all noreply\r\nflush_all 0 noreply\r\nflush_all 1 2 3\r\nset a 0 0 1\r\nx\r\nflush_all 100\r\nget a\r\nflush_all -1\r\n",
     b"verbosity\r\nverbosity 0\r\nverbosity x\r\nverbosity 0 noreply\r\nverbosity 0 1 2\r\n",
     b"stats reset\r\nstats nonsense\r\n",
+    b"stats cachedump\r\nstats cachedump 1\r\nstats cachedump x 1\r\nstats cachedump 1 x\r\nstats cachedump 64 1\r\n"
+    b"stats cachedump 200 0\r\nstats cachedump 63 0\r\nstats cachedump 0 0\r\nstats cachedump -1 0\r\n",
+    b"stats reset\r\nstats detail\r\nstats detail x\r\nstats detail dump\r\nset p:a 0 0 1\r\nx\r\nstats detail dump\r\nstats detail on\r\n"
+    b"set p:a 0 0 1\r\nx\r\nget p:a p:b p\r\ngat 0 p:a\r\nadd p:a 0 0 1\r\nx\r\ntouch p:a 0\r\nincr p:a 1\r\ndelete p:a\r\ndelete p:a\r\n"
+    b"delete p\r\nstats detail dump\r\nstats reset\r\nstats detail dump\r\nget p:a:b\r\nstats detail off\r\nget p:a\r\nstats detail dump\r\nstats reset\r\n",
     b"\r\n", b"\n", b" \r\n", b"x\r\n", b"get\r\n", b"gets\r\n", b"get \r\n", b"GET a\r\n", b"gett a\r\n",
     b"  get  a \r\n", b"get a\rb\r\n", b"set a 0 0 1\r\nx\r\nget a\x00b\r\n",
     b"nonsense\r\n", b"nonsense with words\r\n", b"mn\r\n", b"GET / HTTP/1.0\r\n\r\n",

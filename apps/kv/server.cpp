@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "server.hpp"
 
+#include "watch.hpp"
 #include "worker.hpp"
 
 #include <event2/event.h>
@@ -122,9 +123,11 @@ void block_stop_signals() {
 }
 
 void serve(service& serving, const listeners& from) {
+    watch_hub hub(serving);
+    serving.watching = &hub;
     std::vector<std::unique_ptr<worker>> workers;
     for (std::uint32_t i = 0; i < serving.chosen.threads; ++i)
-        workers.push_back(std::make_unique<worker>(serving));
+        workers.push_back(std::make_unique<worker>(serving, hub));
     for (auto& w : workers) w->start(); // with the signals blocked: they reach the acceptor alone
     acceptor accepting(serving, from, workers);
     const sigset_t stops = stop_signals();
@@ -132,6 +135,8 @@ void serve(service& serving, const listeners& from) {
     accepting.run();
     for (auto& w : workers) w->stop();
     for (auto& w : workers) w->join();
+    hub.stop();
+    serving.watching = nullptr;
 }
 
 } // namespace hf::kv

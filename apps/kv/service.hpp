@@ -3,6 +3,7 @@
 // What all connections share beside the store: settings, and the counters that `stats` reports.
 #pragma once
 
+#include "prefix_counts.hpp"
 #include "store.hpp"
 
 #include <atomic>
@@ -14,6 +15,22 @@ namespace hf::kv {
 
 /// Named after memcached's level of the protocol: clients read the leading numbers.
 inline constexpr std::string_view version_text = "1.6.18-holdfast-0.1.0";
+
+/// What clients speak; negotiated: by the first byte of each.
+enum class protocol : std::uint8_t { negotiated, ascii, binary };
+
+/// What `stats` tells of clients that watch (watch.hpp).
+class watch_counts {
+public:
+    struct totals {
+        std::uint64_t watchers = 0, written = 0, dropped = 0, sent = 0, skipped = 0;
+    };
+    watch_counts() = default;
+    watch_counts(const watch_counts&) = delete;
+    watch_counts& operator=(const watch_counts&) = delete;
+    virtual ~watch_counts() = default;
+    virtual totals counted() const = 0;
+};
 
 struct settings {
     store_options store;
@@ -34,7 +51,12 @@ struct settings {
     bool shutdown_enabled = false;
     bool flush_disabled = false;
     bool dump_disabled = false;
+    bool watch_disabled = false;
+    std::size_t journal_bytes_max = 64 << 10;  // of each thread: what is yet to be told to watchers
+    std::size_t watcher_bytes_max = 256 << 10; // of each watcher: what it has not read yet
+    protocol speaks = protocol::negotiated;
     std::string user;
+    char prefix_delimiter = '\0'; // given: prefixes are counted from the start
 };
 
 struct service {
@@ -46,6 +68,8 @@ struct service {
     std::atomic<std::uint64_t> total_connections{0};
     std::atomic<std::uint64_t> rejected_connections{0};
     std::atomic<std::uint64_t> connection_bytes{0}; // reserved by all connections
+    prefix_counts prefixes;
+    watch_counts* watching = nullptr; // null: there are none
 };
 
 /// The answer to `stats` with these words behind it.

@@ -22,39 +22,53 @@ session::progress session::run(std::string_view input, byte_buffer& out,
             p.consumed += gone;
             continue;
         }
-        const std::size_t length = line_bytes(rest, scanned_);
-        if (length == 0) {
-            scanned_ = rest.size();
-            if (!may_be_long(rest) || rest.size() > retrieval_bytes_max) {
-                out.append(reply::line_too_long);
-                p.close = true;
-            }
-            return p;
-        }
-        scanned_ = length - 1; // should the request have to wait for its value
-        const std::string_view line = without_end(rest.substr(0, length));
-        const request r = parse(line);
-        if (serving_->verbosity.load(std::memory_order_relaxed) > 1)
-            std::fprintf(stderr, "<%d %.*s\n", number_, static_cast<int>(line.size()), line.data());
-        if (carries_value(r.what)) {
-            if (!value_request(r, nullptr, rest, length, out, p)) return p;
-        } else if (r.what == verb::meta) {
-            if (!meta_command(rest, r.keys, length, out, p)) return p;
-        } else if (r.what == verb::retrieve || r.what == verb::dump) {
-            if (!(r.what == verb::dump ? dump(r, out, out_bytes_max)
-                                       : retrieve(r, line, out, out_bytes_max))) {
-                p.paused = true;
-                return p;
-            }
-            p.consumed += length;
-        } else {
-            simple_request(r, out, p);
-            p.consumed += length;
-        }
-        scanned_ = 0;
+        if (speaks_ == protocol::negotiated)
+            speaks_ = static_cast<unsigned char>(rest.front()) == binary::request_magic
+                          ? protocol::binary
+                          : protocol::ascii;
+        const bool whole =
+            speaks_ == protocol::binary ? packet(rest, out, p) : line(rest, out, out_bytes_max, p);
+        if (!whole) return p;
         p.finished = true;
     }
     return p;
+}
+
+// False: the request has not fully arrived, or there is more of its answer than the output takes.
+bool session::line(std::string_view rest, byte_buffer& out, std::size_t out_bytes_max,
+                   progress& p) {
+    const std::size_t length = line_bytes(rest, scanned_);
+    if (length == 0) {
+        scanned_ = rest.size();
+        if (!may_be_long(rest) || rest.size() > retrieval_bytes_max) {
+            out.append(reply::line_too_long);
+            p.close = true;
+        }
+        return false;
+    }
+    scanned_ = length - 1; // should the request have to wait for its value
+    const std::string_view text = without_end(rest.substr(0, length));
+    const request r = parse(text);
+    if (serving_->verbosity.load(std::memory_order_relaxed) > 1)
+        std::fprintf(stderr, "<%d %.*s\n", number_, static_cast<int>(text.size()), text.data());
+    if (journal* const events = wanting(*counted_, watched::commands)) events->said(text, number_);
+    if (carries_value(r.what)) {
+        if (!value_request(r, nullptr, rest, length, out, p)) return false;
+    } else if (r.what == verb::meta) {
+        if (!meta_command(rest, r.keys, length, out, p)) return false;
+    } else if (r.what == verb::retrieve || r.what == verb::dump) {
+        if (!(r.what == verb::dump ? dump(r, out, out_bytes_max)
+                                   : retrieve(r, text, out, out_bytes_max))) {
+            p.paused = true;
+            return false;
+        }
+        p.consumed += length;
+    } else {
+        simple_request(r, out, p);
+        p.consumed += length;
+    }
+    scanned_ = 0;
+    return true;
 }
 
 // False: the value has not fully arrived.
@@ -82,8 +96,9 @@ bool session::value_request(const request& r, const meta_request* meta, std::str
     store& items = *serving_->items;
     if (items.too_large(r.key.size(), r.value_bytes)) {
         counted_->add(count::store_too_large);
+        tell_stored(r, 0, outcome::too_large, {});
         // A client that cannot store the new value must not read the old one.
-        if (r.what == verb::set || meta != nullptr) items.remove(r.key, *counted_);
+        if (r.what == verb::set || meta != nullptr) forget(r.key);
         if (!r.noreply) out.append(reply::too_large);
         swallow_ = std::size_t{r.value_bytes} + 2;
         p.consumed += line;
@@ -96,12 +111,14 @@ bool session::value_request(const request& r, const meta_request* meta, std::str
     }
     p.consumed += whole;
     const std::string_view value = rest.substr(line, r.value_bytes);
+    if (meta == nullptr) serving_->prefixes.add(prefix_counts::what::set, r.key);
     std::string_view answer = reply::bad_chunk; // also when a meta command is to be quiet
     if (rest.substr(line + r.value_bytes, 2) == "\r\n") {
         change done;
         const outcome result = items.write(r, value, *counted_, done);
-        if (result == outcome::no_memory && (r.what == verb::set || meta != nullptr))
-            items.remove(r.key, *counted_);
+        tell_met(r.key, done);
+        tell_stored(r, value.size(), result, done);
+        if (result == outcome::no_memory && (r.what == verb::set || meta != nullptr)) forget(r.key);
         if (meta != nullptr) {
             meta_set_reply(*meta, result, done, out);
             return true;
@@ -114,26 +131,21 @@ bool session::value_request(const request& r, const meta_request* meta, std::str
     return true;
 }
 
-template <class Visit>
-bool session::touch(std::string_view key, const request& r, Visit&& visit) {
-    request one = r;
-    one.key = key;
-    const bool there = serving_->items->get_and_change(one, *counted_, visit);
-    counted_->add(there ? count::touch_hits : count::touch_misses);
-    return there;
-}
-
 // False: the output is full, more keys are to be served.
 bool session::retrieve(const request& r, std::string_view line, byte_buffer& out,
                        std::size_t out_bytes_max) {
     store& items = *serving_->items;
     std::string_view keys = served_ > 0 ? line.substr(served_) : r.keys;
     for (std::string_view key = next_word(keys); !key.empty(); key = next_word(keys)) {
+        look looked(*this, key);
         const auto visit = [&](const item_view& found) {
+            looked.found(found.value.size());
             append_value(out, key, found.flags, found.value, r.with_cas ? &found.cas : nullptr);
         };
         counted_->add(r.touches ? count::cmd_touch : count::cmd_get);
         const bool there = r.touches ? touch(key, r, visit) : items.get(key, *counted_, visit);
+        looked.tell(there);
+        serving_->prefixes.add(there ? prefix_counts::what::hit : prefix_counts::what::get, key);
         if (!there && items.damaged(key)) { // no miss: nobody knows
             served_ = 0;
             out.append(reply::damaged);
@@ -160,6 +172,27 @@ std::string_view session::shut_down(std::string_view words, progress& p) const {
     return {};
 }
 
+// A value that cannot be replaced by its client's new one.
+void session::forget(std::string_view key) {
+    request plain;
+    plain.key = key;
+    change done;
+    serving_->items->remove(plain, *counted_, done);
+    tell_met(key, done);
+}
+
+outcome session::touch_only(const request& r) {
+    store& items = *serving_->items;
+    look looked(*this, r.key);
+    request one = r;
+    one.touches = true;
+    counted_->add(count::cmd_touch);
+    const bool there =
+        touch(r.key, one, [&](const item_view& found) { looked.found(found.value.size()); });
+    looked.tell(there);
+    return there ? outcome::done : items.damaged(r.key) ? outcome::damaged : outcome::not_found;
+}
+
 void session::simple_request(const request& r, byte_buffer& out, progress& p) {
     store& items = *serving_->items;
     std::string_view answer = r.reply;
@@ -169,6 +202,7 @@ void session::simple_request(const request& r, byte_buffer& out, progress& p) {
     case verb::decr: {
         change done;
         const outcome result = items.change_number(r, *counted_, done);
+        tell_met(r.key, done);
         answer = words_for(result, r);
         if (result == outcome::done) {
             const std::size_t digits = format_number(number_text, done.number);
@@ -178,8 +212,15 @@ void session::simple_request(const request& r, byte_buffer& out, progress& p) {
         }
         break;
     }
-    case verb::touch: answer = words_for(items.touch(r.key, r.exptime, *counted_), r); break;
-    case verb::remove: answer = words_for(items.remove(r, *counted_), r); break;
+    case verb::touch: answer = words_for(touch_only(r), r); break;
+    case verb::remove: {
+        serving_->prefixes.add(prefix_counts::what::removal, r.key);
+        change done;
+        answer = words_for(items.remove(r, *counted_, done), r);
+        tell_met(r.key, done);
+        break;
+    }
+    case verb::watch: answer = watch(r, p); break;
     case verb::shutdown: answer = shut_down(r.keys, p); break;
     case verb::flush_all:
         if (serving_->chosen.flush_disabled) {
@@ -200,7 +241,7 @@ void session::simple_request(const request& r, byte_buffer& out, progress& p) {
         out.append(version_text);
         answer = "\r\n";
         break;
-    case verb::quit:
+    case verb::quit: p.orderly = true; [[fallthrough]];
     case verb::close: p.close = true; return;
     default: break;
     }

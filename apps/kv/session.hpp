@@ -7,8 +7,11 @@
 // (2) run() stops when the output has reached its limit; a retrieval goes on where it stopped, so
 //     the output never exceeds the limit by more than one item, or by the lines that a dump has for a
 //     few items.
+// (3) The first byte that a client sends decides on its protocol, where the settings leave that open.
 #pragma once
 
+#include "binary.hpp"
+#include "journal.hpp"
 #include "meta.hpp"
 #include "service.hpp"
 #include "store.hpp"
@@ -22,7 +25,7 @@ namespace hf::kv {
 class session {
 public:
     session(service& serving, thread_counts& counted, int number) noexcept
-        : serving_(&serving), counted_(&counted), number_(number) {}
+        : serving_(&serving), counted_(&counted), number_(number), speaks_(serving.chosen.speaks) {}
 
     struct progress {
         std::size_t consumed = 0; // bytes of the input that need not be offered again
@@ -30,14 +33,20 @@ public:
         bool paused = false;    // the output limit was reached
         bool finished = false;  // a request was, at least one
         bool close = false;     // hang up when the output is sent
+        bool orderly = false;   // the client asked for that
+        /// The client is to get events from now on; nothing more is executed for it here.
+        watched watches = watched::nothing;
     };
     /// Executes the requests at the front of 'input', as many as are complete.
     progress run(std::string_view input, byte_buffer& out, std::size_t out_bytes_max);
 
     /// Whether the rest of a refused value is still to come.
     bool swallowing() const noexcept { return swallow_ > 0; }
+    /// What its client speaks; negotiated until it has said something.
+    protocol speaks() const noexcept { return speaks_; }
 
 private:
+    bool line(std::string_view rest, byte_buffer& out, std::size_t out_bytes_max, progress& p);
     /// 'meta' when the request is one; its answers have other words.
     bool value_request(const request& r, const meta_request* meta, std::string_view rest,
                        std::size_t line, byte_buffer& out, progress& p);
@@ -50,21 +59,77 @@ private:
     void meta_delete(const meta_request& m, byte_buffer& out);
     void meta_delta(const meta_request& m, byte_buffer& out);
     void meta_debug(const meta_request& m, byte_buffer& out);
+    // session_watch.cpp
+    class look;
+    void tell_met(std::string_view key, const change& done) const;
+    void tell_stored(const request& r, std::size_t value_bytes, outcome result,
+                     const change& done) const;
+    std::string_view watch(const request& r, progress& p) const;
+    // session_binary.cpp
+    bool packet(std::string_view rest, byte_buffer& out, progress& p);
+    bool packet_with_value(const binary::command& c, std::string_view rest, byte_buffer& out,
+                           progress& p);
+    void packet_retrieval(const binary::command& c, byte_buffer& out);
+    void packet_delta(const binary::command& c, byte_buffer& out);
+    void packet_stats(const binary::command& c, byte_buffer& out);
+    void packet_simple(const binary::command& c, byte_buffer& out, progress& p);
+    static binary::status status_for(outcome result, verb asked) noexcept;
     bool retrieve(const request& r, std::string_view line, byte_buffer& out,
                   std::size_t out_bytes_max);
     template <class Visit> bool touch(std::string_view key, const request& r, Visit&& visit);
     bool dump(const request& r, byte_buffer& out, std::size_t out_bytes_max); // session_dump.cpp
+    outcome touch_only(const request& r);
+    void forget(std::string_view key);
     std::string_view shut_down(std::string_view words, progress& p) const;
     void simple_request(const request& r, byte_buffer& out, progress& p);
     static std::string_view words_for(outcome result, const request& r) noexcept;
 
     service* serving_;
     thread_counts* counted_;
-    int number_;                           // how -vv names the connection
-    std::size_t swallow_ = 0;              // bytes of a refused value still to come
-    std::size_t scanned_ = 0;              // of the unfinished line: known to have no end
-    std::unique_ptr<store::place> dumped_; // of the dump in progress: how far it has come
+    int number_; // how -vv names the connection
+    protocol speaks_;
+    std::size_t swallow_ = 0; // bytes of a refused value still to come
+    std::size_t scanned_ = 0; // of the unfinished line: known to have no end
+    struct dump_state {
+        explicit dump_state(store& items) : at(items) {}
+        store::place at;           // how far it has come
+        std::uint64_t classes = 0; // a bit each
+        std::uint64_t lines_left = 0;
+        std::size_t bytes_left = 0;
+    };
+    std::unique_ptr<dump_state> dumped_; // the dump in progress
     std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
 };
+
+/// One look for an item, for those who watch fetchers.
+class session::look {
+public:
+    look(const session& in, std::string_view key) noexcept
+        : events_(wanting(*in.counted_, watched::fetchers)), counted_(in.counted_), key_(key),
+          client_(in.number_) {
+        if (events_ == nullptr) return;
+        expired_ = counted_->get(count::get_expired);
+        flushed_ = counted_->get(count::get_flushed);
+    }
+    void found(std::size_t value_bytes) noexcept { value_bytes_ = value_bytes; }
+    void tell(bool there) const;
+
+private:
+    journal* events_;
+    const thread_counts* counted_;
+    std::string_view key_;
+    int client_;
+    std::uint64_t expired_ = 0, flushed_ = 0;
+    std::size_t value_bytes_ = 0;
+};
+
+template <class Visit>
+bool session::touch(std::string_view key, const request& r, Visit&& visit) {
+    request one = r;
+    one.key = key;
+    const bool there = serving_->items->get_and_change(one, *counted_, visit);
+    counted_->add(there ? count::touch_hits : count::touch_misses);
+    return there;
+}
 
 } // namespace hf::kv

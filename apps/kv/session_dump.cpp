@@ -1,30 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// lru_crawler metadump: a line for every item, in memcached's format, between other clients' requests.
+// lru_crawler metadump and stats cachedump: a line for every item, in memcached's formats, between other clients'
+// requests.
+#include "journal.hpp"
 #include "session.hpp"
 
 namespace hf::kv {
 namespace {
-
-// As memcached's uriencode().
-void append_encoded(byte_buffer& out, std::string_view key) {
-    constexpr std::string_view digits = "0123456789ABCDEF";
-    char text[3 * key_bytes_max];
-    std::size_t length = 0;
-    for (const char c : key) {
-        const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
-                           (c >= '0' && c <= '9') || c == '-' || c == '.' || c == '_' || c == '~';
-        if (plain) {
-            text[length++] = c;
-            continue;
-        }
-        const auto byte = static_cast<unsigned char>(c);
-        text[length++] = '%';
-        text[length++] = digits[byte >> 4];
-        text[length++] = digits[byte & 15];
-    }
-    out.append({text, length});
-}
 
 void append_line(byte_buffer& out, std::string_view key, const item_view& it, std::size_t bytes) {
     out.append("key=");
@@ -43,25 +25,57 @@ void append_line(byte_buffer& out, std::string_view key, const item_view& it, st
     out.append("\n"); // alone, as memcached
 }
 
+void append_item(byte_buffer& out, std::string_view key, const item_view& it) {
+    out.append("ITEM ");
+    out.append(key);
+    out.append(" [");
+    append_number(out, it.value.size());
+    out.append(" b; ");
+    append_number(out, it.exptime);
+    out.append(" s]\r\n");
+}
+
+// The class that `stats items` numbers so, as a bit; the numbers are those of classes that have items now.
+std::uint64_t class_numbered(store& items, std::uint64_t number) {
+    std::uint64_t bytes = 0;
+    const auto classes = items.sample_classes(bytes);
+    if (number == 0 || number > classes.size()) return 0;
+    return std::uint64_t{1} << size_class_of(classes[number - 1].bytes_max);
+}
+
 } // namespace
 
 // False: the output is full, more items are to come.
 bool session::dump(const request& r, byte_buffer& out, std::size_t out_bytes_max) {
     if (serving_->chosen.dump_disabled) {
-        out.append(reply::dump_refused);
+        out.append(r.lists ? reply::list_refused : reply::dump_refused);
         return true;
     }
+    constexpr std::size_t list_bytes_max = 2 << 20; // of stats cachedump, as memcached
     store& items = *serving_->items;
-    if (dumped_ == nullptr) dumped_ = std::make_unique<store::place>(items);
+    if (dumped_ == nullptr) {
+        dumped_ = std::make_unique<dump_state>(items);
+        dumped_->classes = r.lists ? class_numbered(items, r.delta) : r.delta;
+        dumped_->lines_left = r.lists && r.initial != 0 ? r.initial : UINT64_MAX;
+        dumped_->bytes_left = r.lists ? list_bytes_max : SIZE_MAX;
+    }
+    dump_state& state = *dumped_;
     const auto show = [&](std::string_view key, const item_view& it) {
         if (key.size() > key_bytes_max) return; // damage, on a durable map
         const std::size_t bytes = item_overhead_bytes + key.size() + it.value.size();
-        if ((r.delta >> size_class_of(bytes) & 1) != 0) append_line(out, key, it, bytes);
+        if ((state.classes >> size_class_of(bytes) & 1) == 0 || state.lines_left == 0) return;
+        const std::size_t before = out.size();
+        if (r.lists) append_item(out, key, it);
+        else append_line(out, key, it, bytes);
+        const std::size_t line = out.size() - before;
+        --state.lines_left;
+        if (state.bytes_left < line) state.lines_left = 0;
+        else state.bytes_left -= line;
     };
-    while (items.visit_next(*dumped_, show))
+    while (state.classes != 0 && state.lines_left != 0 && items.visit_next(state.at, show))
         if (out.size() >= out_bytes_max) return false;
     // Who takes the list for a complete one must not be told that it ends here.
-    out.append(dumped_->damaged ? reply::dump_damaged : reply::end);
+    out.append(state.at.damaged ? reply::dump_damaged : reply::end);
     dumped_.reset();
     return true;
 }

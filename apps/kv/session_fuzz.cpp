@@ -3,7 +3,8 @@
 // Any bytes into a session over a store, beside a model that is a std::map (libFuzzer). An input is
 // two bytes that choose how it is cut, how much output is taken at a time and how the clock runs,
 // then what a client sent; in it "$0" to "$9" stand for the CAS numbers given out from here on,
-// "$*" for many bytes. Checked of every input:
+// "$*" for many bytes. Behind a byte of 0x80 a client speaks the binary protocol, and three bytes each stand for a
+// packet (packets_of()), unless a second 0x80 says that they are the packets themselves. Checked of every input:
 //
 // (1) The replies are the model's, byte for byte, however the input is cut and the output taken;
 //     those to `stats` are STAT lines and END.
@@ -77,11 +78,81 @@ world& the_world() {
     return only;
 }
 
-/// What is to be said; 'stats_at' are offsets in 'text' where STAT lines and END belong.
+/// What is to be said; 'stats_at' are offsets in 'text' where STAT lines and END belong, or such packets.
 struct expectation {
     std::string text;
     std::vector<std::size_t> stats_at;
 };
+
+/// A packet, by its parts.
+struct said {
+    unsigned code = 0, loud = 0; // loud: the code without the Q
+    std::string opaque, extras, key, value;
+    std::uint64_t cas = 0;
+    bool quiet() const noexcept { return code != loud; }
+    std::uint64_t number(std::size_t at, std::size_t bytes) const {
+        return number_in(extras, at, bytes);
+    }
+    static std::uint64_t number_in(std::string_view text, std::size_t at, std::size_t bytes) {
+        std::uint64_t all = 0;
+        for (std::size_t i = 0; i < bytes; ++i)
+            all = all << 8 | static_cast<unsigned char>(text[at + i]);
+        return all;
+    }
+    static std::string bytes_of(std::uint64_t number, std::size_t bytes) {
+        std::string text;
+        for (std::size_t i = bytes; i-- > 0;) text += static_cast<char>(number >> (8 * i) & 255);
+        return text;
+    }
+    std::string answer(unsigned status, const std::string& their_extras,
+                       const std::string& their_key, const std::string& their_value,
+                       std::uint64_t their_cas = 0) const {
+        return "\x81" + bytes_of(code, 1) + bytes_of(their_key.size(), 2) +
+               bytes_of(their_extras.size(), 1) + bytes_of(0, 1) + bytes_of(status, 2) +
+               bytes_of(their_extras.size() + their_key.size() + their_value.size(), 4) + opaque +
+               bytes_of(their_cas, 8) + their_extras + their_key + their_value;
+    }
+    std::string refusal(unsigned status) const {
+        static const std::map<unsigned, std::string> texts = {
+            {1, "Not found"},         {2, "Data exists for key."},
+            {3, "Too large."},        {4, "Invalid arguments"},
+            {5, "Not stored."},       {6, "Non-numeric server-side value for incr or decr"},
+            {0x81, "Unknown command"}};
+        return answer(status, "", "", texts.at(status));
+    }
+};
+
+/// What a packet of a command consists of, by the protocol's specification; bit 0 of 'key': must be, bit 1: may be.
+struct packet_shape {
+    unsigned loud, extras, key;
+    bool value;
+};
+const std::map<unsigned, packet_shape>& packet_shapes() {
+    static const std::map<unsigned, packet_shape> shapes = [] {
+        std::map<unsigned, packet_shape> all;
+        for (unsigned code : {0x00U, 0x0cU, 0x04U}) all[code] = {code, 0, 1, false};
+        for (unsigned code : {0x01U, 0x02U, 0x03U}) all[code] = {code, 8, 1, true};
+        for (unsigned code : {0x05U, 0x06U}) all[code] = {code, 20, 1, false};
+        for (unsigned code : {0x07U, 0x0aU, 0x0bU, 0x20U}) all[code] = {code, 0, 0, false};
+        for (unsigned code : {0x0eU, 0x0fU}) all[code] = {code, 0, 1, true};
+        for (unsigned code : {0x1cU, 0x1dU, 0x23U}) all[code] = {code, 4, 1, false};
+        for (unsigned code : {0x21U, 0x22U}) all[code] = {code, 0, 1, true};
+        all[0x08] = {0x08, 4, 0, false}; // or none
+        all[0x10] = {0x10, 0, 2, false};
+        all[0x1b] = {0x1b, 4, 0, false};
+        for (const auto& [quiet, loud] : {std::pair{0x09U, 0x00U},
+                                          {0x0dU, 0x0cU},
+                                          {0x18U, 0x08U},
+                                          {0x19U, 0x0eU},
+                                          {0x1aU, 0x0fU},
+                                          {0x1eU, 0x1dU},
+                                          {0x24U, 0x23U}})
+            all[quiet] = all[loud];
+        for (unsigned loud = 0x01; loud <= 0x07; ++loud) all[loud + 0x10] = all[loud];
+        return all;
+    }();
+    return shapes;
+}
 
 /// What memcached's manual says, in volatile memory and without any cleverness.
 class model {
@@ -105,6 +176,10 @@ private:
     };
 
     bool step(expectation& expected);
+    bool step_packet(expectation& expected);
+    void answer_packet(const said& by, expectation& expected);
+    void write_packet(const said& by, expectation& expected);
+    void count_packet(const said& by, expectation& expected);
     std::string_view execute(const request& r, std::string& number, bool& is_stats);
     std::string_view write(const request& r, std::string_view value);
     std::string_view write_framed(const request& r, std::string_view framed);
@@ -121,7 +196,7 @@ private:
     std::map<std::string, entry, std::less<>> entries_;
     std::set<std::string, std::less<>> keys_; // ever stored
     std::uint32_t flush_due_ = 0;
-    bool closed_ = false;
+    bool closed_ = false, decided_ = false, binary_ = false;
 };
 
 std::uint32_t model::expiry(std::int64_t exptime) noexcept {
@@ -226,12 +301,19 @@ std::string_view model::execute(const request& r, std::string& number, bool& is_
     case verb::verbosity: return reply::ok;
     case verb::shutdown: return reply::shutdown_refused;
     case verb::dump: is_stats = true; return {};
+    case verb::watch: closed_ = true; return {}; // others take over
     case verb::version: number = "VERSION " + std::string(version_text) + "\r\n"; return number;
     case verb::stats: {
         std::string_view words = r.keys;
         const std::string_view which = next_word(words);
         if (which == "reset") return reply::reset;
         if (which == "sizes" || which == "conns") return reply::end;
+        if (which == "detail") {
+            const std::string_view how = next_word(words);
+            is_stats = how == "dump";
+            if (is_stats) return {};
+            return how == "on" || how == "off" ? reply::ok : reply::detail_usage;
+        }
         is_stats = which.empty() || which == "settings" || which == "items" || which == "slabs" ||
                    which == "holdfast";
         return is_stats ? std::string_view() : reply::error;
@@ -245,11 +327,180 @@ std::string_view model::write_framed(const request& r, std::string_view framed) 
     return ended ? write(r, framed.substr(0, r.value_bytes)) : reply::bad_chunk;
 }
 
+void model::write_packet(const said& by, expectation& expected) {
+    request r;
+    constexpr verb verbs[] = {verb::set, verb::add, verb::replace};
+    r.what = by.loud == 0x0e ? verb::append : by.loud == 0x0f ? verb::prepend : verbs[by.loud - 1];
+    r.key = by.key;
+    if (by.loud < 0x0e) {
+        r.flags = static_cast<std::uint32_t>(by.number(0, 4));
+        r.exptime = static_cast<std::int64_t>(by.number(4, 4));
+    }
+    unsigned status = 0;
+    if (by.cas != 0 && by.loud < 0x0e) {
+        r.what = verb::cas;
+        r.cas = by.cas;
+    } else if (by.cas != 0) {
+        const entry* const old = live(by.key);
+        if (old != nullptr && old->cas != by.cas) status = 2;
+    }
+    if (status == 0) {
+        const std::string_view result = write(r, by.value);
+        if (result == reply::not_found) status = 1;
+        if (result == reply::exists) status = 2;
+        if (result == reply::not_stored) status = by.loud == 2 ? 2 : by.loud == 3 ? 1 : 5;
+    }
+    if (status != 0) expected.text += by.refusal(status);
+    else if (!by.quiet())
+        expected.text +=
+            by.answer(0, "", "", "", live(by.key) == nullptr ? next_cas_ - 1 : live(by.key)->cas);
+}
+
+void model::count_packet(const said& by, expectation& expected) {
+    entry* const old = live(by.key);
+    std::string number;
+    if (old == nullptr && by.number(16, 4) == 0xffffffff) {
+        expected.text += by.refusal(1);
+        return;
+    }
+    std::uint64_t cas = 0;
+    if (old == nullptr) {
+        number = std::to_string(by.number(8, 8));
+        cas = next_cas_;
+        keys_.emplace(by.key);
+        entries_[by.key] = {number, 0, expiry(static_cast<std::int64_t>(by.number(16, 4))),
+                            clock_seconds, next_cas_++};
+    } else {
+        request r;
+        r.what = by.loud == 5 ? verb::incr : verb::decr;
+        r.key = by.key;
+        r.delta = by.number(0, 8);
+        const bool may_be = may_be_number(old->value.size());
+        const bool differs = may_be && by.cas != 0 && by.cas != old->cas;
+        const std::string_view result = differs ? std::string_view() : change_number(r, number);
+        if (differs || result == reply::not_a_number) {
+            expected.text += by.refusal(differs ? 2 : 6);
+            return;
+        }
+        cas = old->cas;
+    }
+    std::uint64_t value = 0;
+    require(parse_number(number, value), "the model counts");
+    if (!by.quiet()) expected.text += by.answer(0, "", "", said::bytes_of(value, 8), cas);
+}
+
+// A packet that is whole and has its command's shape.
+void model::answer_packet(const said& by, expectation& expected) {
+    const bool touches = by.loud == 0x1c || by.loud == 0x1d || by.loud == 0x23;
+    if (touches || by.loud == 0x00 || by.loud == 0x0c) {
+        entry* const found = live(by.key);
+        const bool with_key = by.loud == 0x0c || by.loud == 0x23;
+        if (found == nullptr) {
+            if (by.quiet()) return;
+            expected.text += with_key ? by.answer(1, "", by.key, "") : by.refusal(1);
+            return;
+        }
+        if (touches) found->exptime = expiry(static_cast<std::int64_t>(by.number(0, 4)));
+        expected.text += by.answer(0, said::bytes_of(found->flags, 4), with_key ? by.key : "",
+                                   by.loud == 0x1c ? "" : found->value, found->cas);
+        return;
+    }
+    switch (by.loud) {
+    case 0x04: {
+        const entry* const found = live(by.key);
+        const unsigned status = found == nullptr ? 1 : by.cas != 0 && by.cas != found->cas ? 2 : 0;
+        if (status == 0) entries_.erase(by.key);
+        if (status != 0) expected.text += by.refusal(status);
+        else if (!by.quiet()) expected.text += by.answer(0, "", "", "");
+        return;
+    }
+    case 0x05:
+    case 0x06: count_packet(by, expected); return;
+    case 0x07: closed_ = true; break;
+    case 0x08: flush(by.extras.empty() ? 0 : static_cast<std::int64_t>(by.number(0, 4))); break;
+    case 0x0b: expected.text += by.answer(0, "", "", std::string(version_text)); return;
+    case 0x10: {
+        request r;
+        r.what = verb::stats;
+        r.keys = by.key;
+        std::string unused;
+        bool is_stats = false;
+        const std::string_view text = execute(r, unused, is_stats);
+        if (text == reply::error || text == reply::detail_usage) expected.text += by.refusal(1);
+        else if (is_stats) expected.stats_at.push_back(expected.text.size());
+        else break;
+        return;
+    }
+    case 0x20:
+    case 0x21:
+    case 0x22: expected.text += by.refusal(0x81); return;
+    default: break;
+    }
+    if (!by.quiet()) expected.text += by.answer(0, "", "", "");
+}
+
+// As step(), of a client that speaks the binary protocol.
+bool model::step_packet(expectation& expected) {
+    if (arrived_.empty()) return false;
+    closed_ = arrived_[0] != '\x80';
+    if (closed_ || arrived_.size() < 24) return false;
+    said by;
+    by.code = static_cast<unsigned char>(arrived_[1]);
+    by.opaque = arrived_.substr(12, 4);
+    const std::size_t keys = said::number_in(arrived_, 2, 2),
+                      extras = said::number_in(arrived_, 4, 1);
+    const std::size_t body = said::number_in(arrived_, 8, 4), front = 24 + keys + extras;
+    by.cas = said::number_in(arrived_, 16, 8);
+    if (arrived_.size() < front) return false;
+    by.extras = arrived_.substr(24, extras);
+    by.key = arrived_.substr(24 + extras, keys);
+    const auto found = packet_shapes().find(by.code);
+    const std::size_t values = body - keys - extras;
+    std::size_t used = front;
+    unsigned refused = 0;
+    if (keys + extras > body) refused = 0x81;
+    else if (keys > key_bytes_max) refused = 4;
+    if (refused == 0 && found == packet_shapes().end()) {
+        expected.text += by.refusal(0x81);
+        swallow_ = values;
+    } else if (refused == 0) {
+        const packet_shape& shape = found->second;
+        by.loud = shape.loud;
+        const bool extras_fit = extras == shape.extras || (shape.loud == 0x08 && extras == 0);
+        const bool key_fits = shape.key == 2 || (keys > 0) == (shape.key == 1);
+        if (!extras_fit || !key_fits || (values > 0 && !shape.value)) refused = 4;
+        else if (!shape.value || by.loud == 0x21 || by.loud == 0x22) {
+            answer_packet(by, expected);
+            swallow_ = values;
+        } else if (like_->too_large(keys, values)) {
+            if (by.loud == 0x01) entries_.erase(by.key);
+            expected.text += by.refusal(3);
+            swallow_ = values;
+        } else if (arrived_.size() < front + values) return false;
+        else {
+            used += values;
+            by.value = arrived_.substr(front, values);
+            write_packet(by, expected);
+        }
+    }
+    if (refused != 0) {
+        expected.text += by.refusal(refused);
+        closed_ = true;
+    }
+    arrived_.erase(0, used);
+    return true;
+}
+
 // One request or what else is at the front; false: it has not arrived.
 bool model::step(expectation& expected) {
     const std::size_t passed = std::min(swallow_, arrived_.size());
     swallow_ -= passed;
     arrived_.erase(0, passed);
+    if (!decided_ && !arrived_.empty()) {
+        decided_ = true;
+        binary_ = arrived_[0] == '\x80';
+    }
+    if (binary_) return step_packet(expected);
     const std::size_t end = arrived_.find('\n');
     if (end == std::string::npos) {
         if (arrived_.empty() || may_be_long(arrived_)) return false;
@@ -320,9 +571,11 @@ public:
 private:
     void check(const session::progress& p) const {
         require(p.consumed <= held_.size(), "(2) consumed more than there was");
-        const std::size_t line = held_.find('\n', p.consumed) - p.consumed + 1;
+        const std::size_t begin = talk_.speaks() == protocol::binary
+                                      ? binary::header_bytes + 65535 + 255
+                                      : held_.find('\n', p.consumed) - p.consumed + 1;
         require(p.wanted == 0 || (p.wanted > held_.size() - p.consumed &&
-                                  p.wanted <= line + item_limit_bytes + 2),
+                                  p.wanted <= begin + item_limit_bytes + 2),
                 "(2) more is wanted than the largest item");
         require(out_.size() <= out_bytes_max_ + reply_bytes_max, "(2) the output passed its limit");
         require(!p.paused || out_.size() >= out_bytes_max_, "(2) paused without need");
@@ -335,9 +588,21 @@ private:
     bool closed_ = false;
 };
 
+// Takes packets of statistics and the one that ends them.
+bool take_stat_packets(std::string_view& received) {
+    while (received.size() >= 24 && received[0] == '\x81' && received[1] == '\x10') {
+        const std::size_t body = said::number_in(received, 8, 4);
+        if (received.size() < 24 + body) return false;
+        received.remove_prefix(24 + body);
+        if (body == 0) return true;
+    }
+    return false;
+}
+
 // Takes the lines of statistics, or of a dump, and END from the front; false: that is not what stands there.
 bool take_stats(std::string_view& received) {
-    while (received.starts_with("STAT ") || received.starts_with("key=")) {
+    while (received.starts_with("STAT ") || received.starts_with("PREFIX ") ||
+           received.starts_with("ITEM ") || received.starts_with("key=")) {
         const auto end = received.find('\n');
         if (end == std::string_view::npos) return false;
         received.remove_prefix(end + 1);
@@ -354,7 +619,8 @@ bool as_expected(std::string_view received, const expectation& expected) {
         if (!received.starts_with(literal)) return false;
         received.remove_prefix(literal.size());
         said = at;
-        if (!take_stats(received)) return false;
+        if (!(received.starts_with('\x81') ? take_stat_packets(received) : take_stats(received)))
+            return false;
     }
     return received == std::string_view(expected.text).substr(said);
 }
@@ -396,10 +662,52 @@ std::string expand(std::string_view input, std::uint64_t base) {
     return text;
 }
 
+// Three bytes a packet: its code; what is in its parts; what is wrong, in which CAS number it names.
+std::string packets_of(std::string_view input, std::uint64_t base) {
+    std::string text;
+    for (std::size_t at = 0; at + 3 <= input.size(); at += 3) {
+        const auto byte = [&](std::size_t i) {
+            return static_cast<unsigned>(static_cast<unsigned char>(input[at + i]));
+        };
+        const unsigned code = byte(0), parts = byte(1), wrong = byte(2);
+        const auto found = packet_shapes().find(code);
+        const packet_shape shape =
+            found == packet_shapes().end() ? packet_shape{code, 0, 2, true} : found->second;
+        constexpr std::string_view keys[] = {"a", "b", "items", "a key\r\n"};
+        std::string key(shape.key == 0 ? std::string_view() : keys[parts & 3]), extras, value;
+        if (shape.extras == 20)
+            extras = said::bytes_of(parts >> 3 & 3, 8) + said::bytes_of(parts, 8) +
+                     said::bytes_of((parts & 4) != 0 ? ~0U : 0U, 4);
+        else if (shape.extras != 0) extras = said::bytes_of(parts >> 2 & 3, shape.extras);
+        constexpr std::size_t many[] = {0, 1, 600, 2000};
+        if (shape.value) value.assign(many[parts >> 4 & 3], (parts & 64) != 0 ? '7' : 'v');
+        if ((wrong & 16) != 0) key.assign((wrong & 32) != 0 ? 251 : 0, 'k');
+        if ((wrong & 64) != 0) extras += (wrong & 32) != 0 ? "more" : "x";
+        const unsigned cas = wrong & 15; // from 10 on: none
+        std::size_t body = extras.size() + key.size() + value.size();
+        if ((wrong & 128) != 0) body = (wrong & 32) != 0 ? body + 1 : body / 2;
+        text += "\x80" + said::bytes_of(code, 1) + said::bytes_of(key.size(), 2) +
+                said::bytes_of(extras.size(), 1) + std::string(3, '\0') + said::bytes_of(body, 4) +
+                "oPaQ" + said::bytes_of(cas == 0 || cas >= 10 ? 0 : base + cas - 1, 8) + extras +
+                key + value;
+    }
+    return text;
+}
+
+// What the client sends, of either protocol.
+std::string classic(std::string text);
+std::string sent_by(std::string_view input, std::uint64_t base) {
+    if (!input.starts_with('\x80')) return classic(expand(input, base));
+    const bool raw = input.size() > 1 && input[1] == '\x80';
+    return raw ? std::string(input.substr(1)) : packets_of(input.substr(1), base);
+}
+
 void clean_up(world& in, const model& beside) {
     in.items->flush_all(0); // a delayed one would reach into the next input
     for (const std::string& key : beside.keys()) in.items->remove(key, *in.counted);
     in.serving.verbosity = 0;
+    in.serving.prefixes.count(false);
+    in.serving.prefixes.reset();
     static std::uint32_t inputs = 0;
     if (++inputs % 64 != 0) return;
     require(in.items->item_count() == 0, "(3) an item stayed behind");
@@ -431,8 +739,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     if (size < 2) return 0;
     world& in = the_world();
     const std::uint64_t cas = next_cas(in);
-    const std::string input =
-        classic(expand({reinterpret_cast<const char*>(data) + 2, size - 2}, cas));
+    const std::string input = sent_by({reinterpret_cast<const char*>(data) + 2, size - 2}, cas);
     hf::kv::fuzz::pieces cut(data[0], data[1]);
     constexpr std::size_t limits[] = {1, 100, 4096, 256 << 10};
     client talking(in, limits[data[1] & 3]);

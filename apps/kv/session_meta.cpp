@@ -57,6 +57,11 @@ void session::meta_get(const meta_request& m, byte_buffer& out) {
     const request& r = m.asks;
     counted_->add(r.touches ? count::cmd_touch : count::cmd_get);
     const std::uint32_t now = items.now();
+    look looked(*this, r.key);
+    const auto show = [&](const item_view& found) {
+        looked.found(found.value.size());
+        append_get(out, m, found, now);
+    };
     bool there = false, changes = r.touches || r.vivifies || r.recaches;
     if (!changes) {
         there = items.get(
@@ -64,17 +69,17 @@ void session::meta_get(const meta_request& m, byte_buffer& out) {
             [&](const item_view& found) {
                 // The first to meet a stale item wins, which is to be kept.
                 changes = (found.marks & (mark_stale | mark_sent)) == mark_stale;
-                if (!changes) append_get(out, m, found, now);
+                if (!changes) show(found);
             },
             r.unseen);
     }
     if (changes) {
         const bool counted_already = there;
-        there = items.get_and_change(
-            r, *counted_, [&](const item_view& found) { append_get(out, m, found, now); });
+        there = items.get_and_change(r, *counted_, show);
         if (r.touches) counted_->add(there ? count::touch_hits : count::touch_misses);
         else if (!counted_already) counted_->add(there ? count::get_hits : count::get_misses);
     }
+    looked.tell(there);
     if (there) return;
     if (items.damaged(r.key)) out.append(reply::damaged);
     else if (!m.quiet) append_code(out, "EN", m, flags_of_delete, facts_of(m));
@@ -97,7 +102,9 @@ void session::meta_set_reply(const meta_request& m, outcome result, const change
 }
 
 void session::meta_delete(const meta_request& m, byte_buffer& out) {
-    const outcome result = serving_->items->remove(m.asks, *counted_);
+    change done;
+    const outcome result = serving_->items->remove(m.asks, *counted_, done);
+    tell_met(m.asks.key, done);
     if (result == outcome::done && m.quiet) return;
     const std::string_view code = result == outcome::done        ? "HD"
                                   : result == outcome::exists    ? "EX"
@@ -113,6 +120,7 @@ void session::meta_delta(const meta_request& m, byte_buffer& out) {
     r.what = m.adds ? verb::incr : verb::decr;
     change done;
     const outcome result = items.change_number(r, *counted_, done);
+    tell_met(r.key, done);
     meta_facts facts = facts_of(m);
     if (result == outcome::not_found || result == outcome::exists)
         return append_code(out, result == outcome::exists ? "EX" : "NF", m, flags_of_delete, facts);

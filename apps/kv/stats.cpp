@@ -85,11 +85,6 @@ constexpr std::string_view never_happens[] = {"response_obj_oom",
                                               "lru_crawler_starts",
                                               "lru_maintainer_juggles",
                                               "malloc_fails",
-                                              "log_worker_dropped",
-                                              "log_worker_written",
-                                              "log_watcher_skipped",
-                                              "log_watcher_sent",
-                                              "log_watchers",
                                               "unexpected_napi_ids",
                                               "round_robin_fallback",
                                               "slab_global_page_pool",
@@ -117,6 +112,10 @@ constexpr std::string_view never_in_items[] = {
 constexpr std::string_view never_in_slabs[] = {
     "free_chunks", "free_chunks_end", "get_hits", "cmd_set",    "delete_hits",
     "incr_hits",   "decr_hits",       "cas_hits", "cas_badval", "touch_hits"};
+// Settings of machinery that is not here.
+constexpr std::string_view switched_off[] = {
+    "auth_enabled_sasl",     "auth_enabled_ascii", "slab_reassign", "lru_crawler", "temp_lru",
+    "lru_maintainer_thread", "lru_segmented",      "track_sizes",   "ssl_enabled"};
 constexpr std::uint64_t page_bytes = 1 << 20; // memcached's, for those that multiply
 
 std::uint64_t of(const counts& sums, count what) { return sums[static_cast<std::size_t>(what)]; }
@@ -155,11 +154,18 @@ void general(byte_buffer& out, service& s) {
     append_stat(out, "evictions", of(sums, count::evictions));
     append_stat(out, "reclaimed", of(sums, count::reclaimed));
     append_stat(out, "connection_structures", s.curr_connections.load());
+    const auto told = s.watching == nullptr ? watch_counts::totals{} : s.watching->counted();
+    append_stat(out, "log_worker_dropped", told.dropped);
+    append_stat(out, "log_worker_written", told.written);
+    append_stat(out, "log_watcher_skipped", told.skipped);
+    append_stat(out, "log_watcher_sent", told.sent);
+    append_stat(out, "log_watchers", told.watchers);
     for (const std::string_view name : never_happens) append_stat(out, name, std::uint64_t{0});
 }
 
 void settings_lines(byte_buffer& out, service& s) {
     const settings& c = s.chosen;
+    const char delimiter = s.prefixes.delimiter();
     append_stat(out, "maxbytes", s.items->pool().max_bytes());
     append_stat(out, "maxconns", c.connections_max);
     append_stat(out, "tcpport", fmt::to_string(c.unix_path.empty() ? c.tcp_port : 0));
@@ -170,14 +176,24 @@ void settings_lines(byte_buffer& out, service& s) {
     append_stat(out, "domain_socket", c.unix_path.empty() ? "NULL" : c.unix_path);
     append_stat(out, "umask", fmt::format("{:o}", c.unix_mask));
     append_stat(out, "num_threads", c.threads);
-    append_stat(out, "detail_enabled", "no");
+    append_stat(out, "stat_key_prefix", std::string_view(&delimiter, 1));
+    append_stat(out, "detail_enabled", s.prefixes.counting() ? "yes" : "no");
     append_stat(out, "cas_enabled", "yes");
     append_stat(out, "tcp_backlog", c.backlog);
-    append_stat(out, "binding_protocol", "ascii");
+    append_stat(out, "binding_protocol",
+                c.speaks == protocol::ascii    ? "ascii"
+                : c.speaks == protocol::binary ? "binary"
+                                               : "auto-negotiate");
     append_stat(out, "item_size_max", s.items->item_bytes_max());
     append_stat(out, "maxconns_fast", "yes");
     append_stat(out, "flush_enabled", c.flush_disabled ? "no" : "yes");
     append_stat(out, "shutdown_command", c.shutdown_enabled ? "yes" : "no");
+    append_stat(out, "dump_enabled", c.dump_disabled ? "no" : "yes");
+    append_stat(out, "watch_enabled", c.watch_disabled ? "no" : "yes");
+    append_stat(out, "watcher_logbuf_size", c.watcher_bytes_max);
+    append_stat(out, "worker_logbuf_size", c.journal_bytes_max);
+    append_stat(out, "slab_automove", std::uint64_t{0});
+    for (const std::string_view name : switched_off) append_stat(out, name, "no");
     append_stat(out, "idle_timeout", c.idle_timeout_s);
     append_stat(out, "request_timeout", c.request_timeout_s);
     append_stat(out, "buffer_limit", c.connection_bytes_max);
@@ -235,10 +251,18 @@ void holdfast_lines(byte_buffer& out, service& s) {
     for (const auto& c : persistence_counts) append_stat(out, c.name, of(sums, c.what));
 }
 
+void detail(byte_buffer& out, std::string_view how, service& s) {
+    if (how == "dump") return s.prefixes.append_to(out);
+    if (how != "on" && how != "off") return out.append(reply::detail_usage);
+    s.prefixes.count(how == "on");
+    out.append(reply::ok);
+}
+
 } // namespace
 
 void append_stats(byte_buffer& out, std::string_view words, service& serving) {
     const std::string_view which = next_word(words);
+    if (which == "detail") return detail(out, next_word(words), serving);
     if (which.empty()) {
         general(out, serving);
     } else if (which == "settings") {
@@ -251,6 +275,7 @@ void append_stats(byte_buffer& out, std::string_view words, service& serving) {
         holdfast_lines(out, serving);
     } else if (which == "reset") {
         serving.items->counted().reset();
+        serving.prefixes.reset();
         out.append(reply::reset);
         return;
     } else if (which == "sizes" || which == "conns") {

@@ -68,6 +68,13 @@ def main(program):
                     check(not missing, f"{count} items: stats{which.decode()}: not there: {missing}")
                     more = sorted(set(have) - set(want))
                     check(which == b"" or not more, f"stats{which.decode()}: memcached has no {more}")
+            settings, known = ours.names(b" settings"), theirs.names(b" settings")
+            for name in ("auth_enabled_sasl", "auth_enabled_ascii", "slab_reassign", "lru_crawler", "lru_maintainer_thread",
+                         "lru_segmented", "track_sizes", "ssl_enabled", "temp_lru"):
+                check(name in known and settings.get(name) == "no", f"stats settings: {name} is {settings.get(name)}")
+            for name in ("dump_enabled", "watcher_logbuf_size", "worker_logbuf_size", "binding_protocol", "cas_enabled",
+                         "evictions", "flush_enabled", "maxconns", "item_size_max", "stat_key_prefix", "detail_enabled"):
+                check(settings.get(name) == known[name], f"stats settings: {name} is {settings.get(name)}")
         finally:
             process.kill()
             process.wait()

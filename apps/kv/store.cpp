@@ -228,6 +228,7 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     renew_if_flushed(*fresh);
     item* const old = find(in, what.key, hash);
     const bool present = old != nullptr && life_of(*old, when) == life::live;
+    if (present) done.meet(old->value_bytes);
     outcome decided = outcome::stored;
     if (what.what == verb::add && present) decided = outcome::not_stored;
     if (what.what == verb::replace && !present) decided = outcome::not_stored;
@@ -236,6 +237,7 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     if (decided == outcome::stored) {
         done.cas = fresh->cas;
         link(in, old, fresh, counted);
+        if (old != nullptr && !present) counted.add(count::reclaimed);
         return decided;
     }
     if (what.what == verb::add) mark_access(*old, when);
@@ -257,6 +259,7 @@ outcome store::extend(const request& what, std::string_view value, thread_counts
         const bool live = seen != nullptr && life_of(*seen, now()) == life::live;
         const std::size_t old_bytes = live ? seen->value_bytes : 0;
         const bool refused = live && refuses(*seen, what);
+        if (live) done.meet(old_bytes);
         looking.unlock();
         if (refused) return outcome::exists;
         if (!live || too_large(what.key.size(), old_bytes + value.size()))
@@ -335,6 +338,7 @@ outcome store::change_number(const request& what, thread_counts& counted, change
         item* const old = find(in, what.key, hash);
         const std::uint32_t when = now();
         const bool live = old != nullptr && life_of(*old, when) == life::live;
+        if (live) done.meet(old->value_bytes);
         outcome decided = outcome::done;
         if (!live && what.vivifies) done.number = what.initial;
         else if (!live) decided = outcome::not_found;
@@ -403,7 +407,7 @@ outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& 
     return damaged(key) ? outcome::damaged : outcome::not_found;
 }
 
-outcome store::remove(const request& what, thread_counts& counted) {
+outcome store::remove(const request& what, thread_counts& counted, change& done) {
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
@@ -411,6 +415,7 @@ outcome store::remove(const request& what, thread_counts& counted) {
     item* const it = find(in, what.key, hash);
     const std::uint32_t when = now();
     const bool live = it != nullptr && life_of(*it, when) == life::live;
+    if (live) done.meet(it->value_bytes);
     if (live && what.compares && it->cas != what.cas) {
         counted.add(count::delete_misses);
         return outcome::exists;

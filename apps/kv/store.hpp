@@ -64,7 +64,11 @@ public:
     /// incr, decr.
     outcome change_number(const request& what, thread_counts& counted, change& done);
     outcome touch(std::string_view key, std::int64_t exptime, thread_counts& counted);
-    outcome remove(const request& what, thread_counts& counted);
+    outcome remove(const request& what, thread_counts& counted, change& done);
+    outcome remove(const request& what, thread_counts& counted) {
+        change unused;
+        return remove(what, counted, unused);
+    }
     outcome remove(std::string_view key, thread_counts& counted) {
         request plain;
         plain.key = key;
@@ -175,6 +179,7 @@ private:
     bool evict_large(std::size_t bytes, thread_counts& counted);
     static item* linked_at(instance& in, std::uintptr_t address, std::uint64_t hash) noexcept;
     std::vector<std::uintptr_t> pinned_blocks();
+    void tell_evicted(const item& it, std::uint32_t when, thread_counts& counted);
     static bool is_large(const item& it) noexcept;
     void note_large(const item& it);
     void find_large();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "worker.hpp"
 
+#include "watch.hpp"
+
 #include <holdfast/persist.hpp>
 
 #include <event2/event.h>
@@ -8,6 +10,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
+#include <netdb.h>
+#include <string>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -34,7 +38,7 @@ connection::connection(worker& home, int socket)
 connection::~connection() {
     if (readable_ != nullptr) event_free(readable_);
     if (writable_ != nullptr) event_free(writable_);
-    ::close(socket_);
+    if (!watching_) ::close(socket_);
     home_->serving_->connection_bytes.fetch_sub(charged_);
 }
 
@@ -67,8 +71,36 @@ bool connection::within_memory() noexcept {
 
 void connection::refuse_for_memory() const noexcept {
     if (!out_.empty()) return; // it would stand in the middle of a reply
+    if (talk_.speaks() == protocol::binary)
+        return; // whose packet it would be an answer to is not known
     (void)!::send(socket_, reply::no_memory_request.data(), reply::no_memory_request.size(),
                   MSG_NOSIGNAL);
+}
+
+namespace {
+
+// "rip=127.0.0.1 rport=4711 transport=tcp", as memcached says where a client is.
+std::string where_from(int socket) {
+    sockaddr_storage address{};
+    socklen_t bytes = sizeof address;
+    char host[NI_MAXHOST] = "unix", port[NI_MAXSERV] = "0";
+    const bool known = ::getpeername(socket, reinterpret_cast<sockaddr*>(&address), &bytes) == 0;
+    const bool remote = known && address.ss_family != AF_UNIX;
+    if (remote)
+        ::getnameinfo(reinterpret_cast<sockaddr*>(&address), bytes, host, sizeof host, port,
+                      sizeof port, NI_NUMERICHOST | NI_NUMERICSERV);
+    return std::string("rip=") + host + " rport=" + port +
+           (remote || !known ? " transport=tcp" : " transport=local");
+}
+
+} // namespace
+
+void connection::tell_begin(journal& to) const { to.connected(where_from(socket_), socket_); }
+
+void connection::tell_end(journal& to, std::string_view why) const {
+    if (watching_) return; // the client is still there
+    if (why.empty()) why = orderly_ ? "normal" : "error";
+    to.disconnected(where_from(socket_), why, socket_);
 }
 
 bool connection::add_events() {
@@ -113,6 +145,7 @@ bool connection::read_and_serve() {
         &input == &in_ && missing > 0 ? std::max(wanted_, held + most) : SIZE_MAX;
     char* const to = input.room(most, limit);
     const ssize_t got = ::read(socket_, to, most);
+    if (got == 0) orderly_ = true;
     if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
     if (!unfinished()) get_on(); // something begins
     input.commit(static_cast<std::size_t>(got));
@@ -127,8 +160,10 @@ bool connection::serve(byte_buffer& input) {
         input.consume(p.consumed);
         wanted_ = p.wanted;
         closing_ = p.close;
+        orderly_ = p.orderly;
         if (p.finished) get_on();
         const bool alive = send_gathered();
+        if (alive && p.watches != watched::nothing && hand_over(p.watches)) return false;
         if (!alive || (closing_ && out_.empty())) {
             home_->in_.clear();
             return false;
@@ -137,6 +172,28 @@ bool connection::serve(byte_buffer& input) {
         if (!more_ || round == rounds_max) break;
     }
     return keep_rest(input);
+}
+
+// Makes the client one that watches: its socket is the hub's, and what else it has sent is passed over. False: it stays
+// here, and is told why.
+bool connection::hand_over(watched kinds) {
+    closing_ = false;
+    if (!out_.empty()) { // which the hub cannot send
+        out_.append(reply::watch_pipelined);
+        return false;
+    }
+    // Before the hub can hang up: the number may be another client's then.
+    event_del(readable_);
+    event_del(writable_);
+    const std::string_view refused = home_->hub_->add(socket_, kinds);
+    watching_ = refused.empty();
+    if (watching_) {
+        home_->in_.clear();
+        return true;
+    }
+    event_add(writing_ ? writable_ : readable_, nullptr);
+    out_.append(refused);
+    return false;
 }
 
 // Upholds (1): the worker's buffer is free for the next.
@@ -200,9 +257,9 @@ bool connection::update_events() {
            event_add(wait ? writable_ : readable_, nullptr) == 0;
 }
 
-worker::worker(service& serving)
-    : serving_(&serving), counted_(&serving.items->counted().join()), base_(event_base_new()),
-      wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+worker::worker(service& serving, watch_hub& hub)
+    : serving_(&serving), hub_(&hub), counted_(&serving.items->counted().join()),
+      base_(event_base_new()), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
     if (base_ == nullptr || wake_fd_ < 0) throw std::bad_alloc();
     wake_ = event_new(base_, wake_fd_, EV_READ | EV_PERSIST, on_wake, this);
     tick_ = event_new(base_, -1, EV_PERSIST, on_tick, this);
@@ -210,6 +267,7 @@ worker::worker(service& serving)
     if (wake_ == nullptr || tick_ == nullptr || event_add(wake_, nullptr) != 0 ||
         event_add(tick_, &second) != 0)
         throw std::bad_alloc();
+    counted_->events = &hub.join();
 }
 
 worker::~worker() {
@@ -275,6 +333,7 @@ void worker::accept(int socket) {
         serving_->curr_connections.fetch_sub(1);
         return;
     }
+    if (counted_->events->wants(watched::connections)) c->tell_begin(*counted_->events);
     if (!c->add_events()) close(c);
     else if (serving_->verbosity > 0) std::fprintf(stderr, "<%d new client\n", socket);
 }
@@ -287,7 +346,8 @@ void worker::on_tick(int, short, void* self) {
     w->publish_counters();
 }
 
-void worker::close(connection* gone) {
+void worker::close(connection* gone, std::string_view why) {
+    if (counted_->events->wants(watched::connections)) gone->tell_end(*counted_->events, why);
     connections_.erase(gone);
     delete gone;
     serving_->curr_connections.fetch_sub(1);
@@ -311,7 +371,7 @@ void worker::close_overdue() {
         const std::uint32_t limit = unfinished ? limits.request_timeout_s : limits.idle_timeout_s;
         if (limit == 0 || c->waiting_s() <= limit) continue;
         counted_->add(unfinished ? count::stalled_kicks : count::idle_kicks);
-        close(c);
+        close(c, "idle_timeout");
     }
 }
 

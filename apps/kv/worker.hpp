@@ -25,10 +25,11 @@ struct event_base;
 namespace hf::kv {
 
 class connection;
+class watch_hub;
 
 class worker {
 public:
-    explicit worker(service& serving);
+    worker(service& serving, watch_hub& hub);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
     ~worker();
@@ -46,12 +47,13 @@ private:
     static void on_tick(int, short, void* self);
     void run();
     void accept(int socket);
-    void close(connection* gone);
+    void close(connection* gone, std::string_view why = {});
     void close_for_memory(connection* gone);
     void close_overdue();
     void publish_counters();
 
     service* serving_;
+    watch_hub* hub_;
     thread_counts* counted_;
     event_base* base_ = nullptr;
     event* wake_ = nullptr;
@@ -79,6 +81,9 @@ public:
     bool unfinished() const noexcept;
     /// Seconds, as its worker counts, since it last got on.
     std::uint32_t waiting_s() const noexcept;
+    /// To those who watch connections: it begins, or it ends for this reason.
+    void tell_begin(journal& to) const;
+    void tell_end(journal& to, std::string_view why) const;
 
 private:
     static void on_readable(int, short, void* self);
@@ -92,6 +97,7 @@ private:
     void moved(std::size_t bytes) noexcept;
     bool within_memory() noexcept;
     void refuse_for_memory() const noexcept;
+    bool hand_over(watched kinds);
     bool keep_rest(byte_buffer& input);
 
     worker* home_;
@@ -101,6 +107,8 @@ private:
     bool writing_ = false;    // waiting for the client to take replies (2)
     bool more_ = false;       // requests wait for the next turn (4)
     bool closing_ = false;    // hang up when they are taken
+    bool orderly_ = false;    // the client hung up, or asked for it
+    bool watching_ = false;   // is the hub's now
     std::uint32_t since_s_;   // when it last got on (5)
     std::size_t moved_ = 0;   // bytes read and sent since
     std::size_t charged_ = 0; // of (3)

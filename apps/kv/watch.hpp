@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Clients that `watch`: a thread of its own takes what the journals have gathered and sends each line to those that want
+// it. It begins with the first watcher.
+//
+// (1) Nobody who serves waits for a watcher: journals (journal.hpp) drop what they cannot hold, and so does the buffer
+//     of a watcher that reads too slowly; it is told "skipped=N" when it reads on.
+// (2) Lines come in the order of their numbers, but for those of another thread that were not yet written when the first
+//     were taken.
+#pragma once
+
+#include "journal.hpp"
+#include "service.hpp"
+
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace hf::kv {
+
+class watch_hub : public watch_counts {
+public:
+    static constexpr std::size_t watchers_max = 20; // memcached's
+
+    explicit watch_hub(service& serving);
+    watch_hub(const watch_hub&) = delete;
+    watch_hub& operator=(const watch_hub&) = delete;
+    ~watch_hub() override;
+
+    /// A journal for a thread; lives as long as the hub.
+    journal& join();
+    /// Takes the socket, whose client gets lines of these kinds from here on, behind an OK; or leaves it and returns what
+    /// its client is to be told. From any thread.
+    std::string_view add(int socket, watched kinds);
+    /// Hangs up on all watchers; add() must not be called any more.
+    void stop();
+
+    totals counted() const override;
+
+private:
+    struct watcher {
+        int socket = -1;
+        watched kinds = watched::nothing;
+        std::uint64_t from = 0; // wants what is numbered higher
+        std::uint64_t skipped = 0;
+        byte_buffer pending;
+    };
+    struct line;
+
+    void run();
+    void collect(std::vector<byte_buffer>& taken);
+    void distribute(const line& what);
+    void offer(watcher& to, std::string_view text);
+    bool send(watcher& to);
+    bool hung_up(const watcher& is) const;
+    void close(std::size_t number);
+    void wait();
+
+    service* serving_;
+    std::atomic<watched> wanted_{watched::nothing};
+    std::atomic<std::uint64_t> number_{0};
+    mutable std::mutex lock_; // guards what follows
+    std::vector<std::unique_ptr<journal>> journals_;
+    std::vector<std::unique_ptr<watcher>> watchers_;
+    bool stopping_ = false;
+    int wake_fd_;
+    std::atomic<std::uint64_t> sent_{0}, skipped_{0};
+    std::thread thread_;
+};
+
+} // namespace hf::kv
