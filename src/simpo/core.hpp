@@ -13,6 +13,7 @@
 #pragma once
 
 #include <open/pool_impl.hpp>
+#include <simpo/callers.hpp>
 #include <simpo/log_array.hpp>
 #include <simpo/serving.hpp>
 
@@ -48,6 +49,14 @@ public:
     void call(const function* f, const std::uint64_t* arguments, body run, void* context);
     void sync();
     void checkpoint();
+
+    // callers.hpp
+    status add_caller(std::uint64_t id);
+    status dismiss(std::uint64_t id);
+    result<std::uint64_t> last_of(std::uint64_t id);
+    void defer_once(const function& f, operation which, const std::uint64_t* arguments);
+    status call_once(const function& f, operation which, const std::uint64_t* arguments, bool all,
+                     std::uint64_t* result);
     /// The pool is being closed: all that is logged is committed, and in the resilient copy.
     void settle() noexcept;
 
@@ -67,8 +76,18 @@ private:
     hf::medium pm() const noexcept { return pool_->file->medium(); }
     std::byte* copy(unsigned which) const noexcept;
     void check_usable(const char* what) const;
+    void check_writable(const char* what) const;
     void take_lock();
-    position commit(const function* f, const std::uint64_t* arguments);
+    void log_deferred(record_kind kind, const function& f, const std::uint64_t* arguments,
+                      std::uint16_t hint, operation which);
+    position commit(record_kind kind, const function* f, const std::uint64_t* arguments,
+                    operation which = {});
+    void make_pending();
+    caller_table callers() const noexcept { return table_of(working_.get(), *head_); }
+    status unknown_caller(std::uint64_t id) const;
+    status keepable(const function& f, const caller_entry& by, operation which, bool all) const;
+    status answer(const function& f, operation which, const std::uint64_t* arguments,
+                  std::uint64_t* result) const;
     void replay(position end);
     void make_calls(position below);
     void serve();
@@ -99,8 +118,10 @@ template <class Visit> void core::look(Visit&& visit) {
         static_cast<std::byte*>(::operator new(layout_.copy_bytes, std::align_val_t{line_bytes})));
     std::memcpy(shown.get(), working_.get(), layout_.copy_bytes);
     record r;
-    for (position p = log_.done(), next = p; p < log_.head(); p = next)
-        if (const function* const f = log_.call_at(p, r, next)) f->run(shown.get(), r.arguments);
+    for (position p = log_.done(), next = p; p < log_.head(); p = next) {
+        const function* const f = log_.call_at(p, r, next);
+        make_call(shown.get(), table_of(shown.get(), *head_), r, f);
+    }
     visit(static_cast<const void*>(shown.get()));
 }
 

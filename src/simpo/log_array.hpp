@@ -49,9 +49,10 @@ public:
     }
 
     /// Logs a call; nothing when there is no room for it. Lock-free; flushes nothing. 'hint': of deferred calls
-    /// (serving.hpp); it is not in the record.
+    /// (serving.hpp); it is not in the record. 'which': of kinds that have one.
     std::optional<position> append(record_kind kind, const detail::function* what,
-                                   const std::uint64_t* arguments, std::uint16_t hint = 0) noexcept;
+                                   const std::uint64_t* arguments, std::uint16_t hint = 0,
+                                   operation which = {}) noexcept;
     /// Everything below 'end' is durable on return. 1 ordering point. Requires: the object's lock.
     void commit(position end) const noexcept;
     /// The call at 'at', which is published; 'next' is where the next one begins.
@@ -91,6 +92,7 @@ private:
         std::atomic<position> published{0}; // its position + 1
         const detail::function* what = nullptr;
         std::uint16_t hint = 0;
+        std::uint8_t lines = 0;
         std::uint32_t behind =
             0; // lines to the next record of its queue (serving.hpp); 0: it is the last
     };

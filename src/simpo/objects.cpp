@@ -160,6 +160,14 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
                                      log_bytes_min, log_bytes_max, how.log_bytes));
     if (what.bytes > object_bytes_max)
         return refusal(file.path(), errc::pool_full, "no object is as large");
+    caller_shape callers; // none of which has results where there is none
+    if (how.callers != 0)
+        callers = {how.callers, how.results, (how.result_bytes + 7) / std::uint32_t{word_bytes}};
+    if (how.result_bytes > result_words_max * word_bytes || !callers.valid())
+        return bad(file, fmt::format("object_options: {} callers with {} results of {} bytes: at "
+                                     "most {}, 1 to {}, {}, and {:#x} bytes in all",
+                                     how.callers, how.results, how.result_bytes, callers_max,
+                                     results_max, result_words_max * word_bytes, object_bytes_max));
     std::scoped_lock held{lock_};
     if (place_of(name) != all_.end())
         return refusal(file.path(), errc::exists, fmt::format("an object \"{}\" is there", name));
@@ -172,13 +180,16 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
     head.object_bytes = what.bytes;
     head.log_lines = std::bit_ceil(how.log_bytes) / line_bytes;
     head.class_version = what.version;
+    head.callers = callers.callers;
+    head.results = callers.results;
+    head.result_words = callers.result_words;
     std::memcpy(head.class_text, what.text, std::strlen(what.text));
     name.copy(head.name, name.size());
     head.check = head_check(head);
     auto made = std::make_unique<detail::core>(*pool_, head); // on a head that moves into the pool
     construct(made->working(), context);
     all_.reserve(all_.size() + 1);
-    const object_layout layout = layout_of(head.object_bytes, head.log_lines);
+    const object_layout layout = layout_of(head);
     const hf::medium pm = file.medium();
     void* const at = make_block(layout.block_bytes, **word, [&](void* to, std::uint64_t) {
         std::memcpy(to, &head, sizeof head);

@@ -29,6 +29,8 @@ STEPS = [
     ("example_counter", None, "completed what was cut short\n15\n"),
     ("example_simpo_structures", None, "2 urgent, 1 done\n"),
     ("example_simpo_structures", None, "4 urgent, 2 done\n"),
+    ("example_simpo_once", "fourth-day", ""),
+    ("example_simpo_once", None, "took 120\ntook 120\ntook 120\nspent 98, 492 are left\n"),
     ("example_readings", None, "2 readings, total 30\n"),
     ("example_readings", "half-added", ""),
     ("example_readings", None, "4 readings, total 60\n"),
