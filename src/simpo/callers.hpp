@@ -8,7 +8,9 @@
 // (3) Nothing in the table is believed: it indexes by what its shape bounds.
 #pragma once
 
-#include <simpo/format.hpp>
+#include <log/simpo_format.hpp>
+
+#include <holdfast/simpo.hpp>
 
 #include <cstddef>
 #include <cstdint>

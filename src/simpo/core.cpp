@@ -82,6 +82,11 @@ status check_head(const pool::impl& in, std::uint64_t offset) {
         return wrong("its head says what cannot be");
     if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
     if (h.resilient >> 1 > position_max) return wrong("its resilient index is out of bounds");
+    const object_layout parts = layout_of(h);
+    const unsigned which = h.resilient & 1;
+    const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
+    if (h.copy_checks[which] != copy_check(h, copy, parts.copy_bytes))
+        return wrong("its copy's checksum does not hold");
     return {};
 }
 
@@ -323,6 +328,8 @@ void core::write_copy(unsigned which) noexcept {
         pm().copy(to, from, bytes);
         persist::thread_counters().pm_bytes += bytes;
     }
+    std::uint64_t& check = head_->copy_checks[which];
+    pm().store_word(&check, copy_check(*head_, working_.get(), layout_.copy_bytes));
     pm().order(); // upholds (2)
     durable_[which] = true;
 }

@@ -3,11 +3,15 @@
 // The functions of this build that recovery can call again.
 #pragma once
 
-#include <simpo/format.hpp>
+#include <log/simpo_format.hpp>
+
+#include <holdfast/simpo.hpp>
 
 #include <string>
 
 namespace hf::simpo {
+
+static_assert(argument_words_max == record_words_max);
 
 /// The function that a record names. Null: this build has none, or it differs; 'why' says how, if it is given.
 const detail::function* find_function(const record_head& r, std::string* why = nullptr);

@@ -53,7 +53,7 @@ std::optional<position> log_array::append(record_kind kind, const detail::functi
         r.head.words = what->words;
         std::memcpy(r.arguments + before, arguments, what->words * word_bytes);
     }
-    HF_ASSERT(r.words() <= argument_words_max);
+    HF_ASSERT(r.words() <= record_words_max);
     const std::uint64_t used = sizeof r.head + r.words() * word_bytes;
     std::memset(reinterpret_cast<std::byte*>(&r) + used, 0, r.lines() * line_bytes - used);
     const auto at = reserve(r.lines(), ends_group(r.head.kind) ? 0 : record_lines_max);
@@ -129,7 +129,7 @@ bool log_array::read(const std::byte* lines_at, std::uint64_t lines, std::uint64
         std::memcpy(reinterpret_cast<std::byte*>(&out) + line * line_bytes, from, line_bytes);
     };
     take(0, believed::checked);
-    if (out.head.position != at || out.words() > argument_words_max) return false;
+    if (out.head.position != at || out.words() > record_words_max) return false;
     for (std::uint64_t line = 1; line < out.lines(); ++line) take(line, believed::checked_on);
     return out.head.check == out.sum(salt);
 }

@@ -188,6 +188,7 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
     head.check = head_check(head);
     auto made = std::make_unique<detail::core>(*pool_, head); // on a head that moves into the pool
     construct(made->working(), context);
+    head.copy_checks[0] = copy_check(head, made->working(), layout_of(head).copy_bytes);
     all_.reserve(all_.size() + 1);
     const object_layout layout = layout_of(head);
     const hf::medium pm = file.medium();

@@ -7,7 +7,8 @@
 //
 // (1) A block that a word names is an object, whole; it is allocated, or an open allocates it.
 // (2) 'resilient' names one of the copies: the object after all calls below a position. It and the log
-//     from that position on are the object; the other copy is nothing until 'resilient' names it.
+//     from that position on are the object; the other copy is nothing until 'resilient' names it. Then its
+//     check is durable, too.
 // (3) A record counts when its check holds at its position. Positions are never used twice in the life of
 //     an object, and 'salt' is the object's own: what else stood at a place of the log is no record.
 // (4) Committed are the records from 'resilient' on, without a gap, to the last one that ends a group.
@@ -15,8 +16,6 @@
 
 #include <base/checksum.hpp>
 #include <base/line.hpp>
-
-#include <holdfast/simpo.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +27,8 @@ inline constexpr std::uint64_t superblock_magic = 0x504d495354534648ULL; // "HFS
 inline constexpr std::uint64_t object_magic = 0x4a424f504d495348ULL;     // "HSIMPOBJ" in the file
 inline constexpr std::size_t text_bytes_max = 63;
 inline constexpr std::uint64_t log_bytes_min = 1ULL << 10, log_bytes_max = 1ULL << 30;
+/// Behind a record's head: argument_words_max, to which the operation counts.
+inline constexpr std::uint64_t record_words_max = 60;
 inline constexpr std::uint64_t object_bytes_max = 1ULL << 38;
 
 /// Where a record begins, in lines since the object was made; its place in the log is the rest by the
@@ -59,7 +60,8 @@ struct object_head {
     char class_text[text_bytes_max + 1]; // zero-padded
     char name[text_bytes_max + 1];       // zero-padded
     std::uint64_t resilient;             // the resilient index: position << 1 | which copy
-    std::uint64_t reserved_words[7];     // zero
+    std::uint64_t copy_checks[2];        // of each copy's bytes
+    std::uint64_t reserved_words[5];     // zero
 };
 static_assert(sizeof(object_head) == 4 * line_bytes && offsetof(object_head, resilient) == 192);
 static_assert(offsetof(object_head, class_text) == line_bytes);
@@ -69,6 +71,11 @@ static_assert(std::has_unique_object_representations_v<object_head>, "no padding
 inline std::uint64_t head_check(const object_head& h) noexcept {
     return checksum(&h.salt, offsetof(object_head, resilient) - offsetof(object_head, salt),
                     object_magic);
+}
+
+inline std::uint64_t copy_check(const object_head& h, const void* copy,
+                                std::uint64_t copy_bytes) noexcept {
+    return checksum(copy, copy_bytes, h.salt);
 }
 
 /// A caller whose calls are made once: behind the object in each copy, from a line on; all of them, then the
@@ -164,7 +171,7 @@ static_assert(sizeof(record_head) == 32 && std::has_unique_object_representation
 constexpr std::uint64_t record_lines(std::uint64_t words) {
     return (sizeof(record_head) + words * word_bytes + line_bytes - 1) / line_bytes;
 }
-inline constexpr std::uint64_t record_lines_max = record_lines(argument_words_max);
+inline constexpr std::uint64_t record_lines_max = record_lines(record_words_max);
 static_assert(2 * record_lines_max * line_bytes <= log_bytes_min);
 
 /// A record as it is written and read: whole lines.
