@@ -23,8 +23,8 @@
 // (2) A group is every call logged since the last one was committed, by whichever thread. It
 //     survives wholly or not at all, and no group without those before it.
 // (3) What a logged function does depends on the object and its arguments alone: recovery calls it again.
-// (4) Functions are called again by name: their class's and their own, their parameters' kinds and
-//     sizes, and a version. A build that has no such function refuses the pool.
+// (4) Functions are called again by name: their class's and their own, their class's version and size, their
+//     parameters' kinds and sizes, and a version. A build that has no such function refuses the pool.
 #pragma once
 
 #include <holdfast/pool.hpp>
@@ -187,6 +187,9 @@ struct function {
     void (*answer)(void* object, const std::uint64_t* arguments,
                    std::uint64_t* result) noexcept = nullptr;
     std::uint16_t result_words = 0;
+    // Of its class, as this build has it.
+    std::uint32_t class_version = 0;
+    std::uint64_t object_bytes = 0;
 };
 template <auto F> struct which {};
 /// Ends the process with a message when another class, or another base or instantiation of the same one, has
@@ -238,7 +241,9 @@ template <class T, auto F> struct registered {
         type_of<T>(),
         type_of<which<F>>(),
         kept ? answer : nullptr,
-        kept.value_or(std::uint16_t{0})};
+        kept.value_or(std::uint16_t{0}),
+        T::simpo_class.version,
+        sizeof(T)};
     static inline const bool done = (add_function(&entry), true);
 };
 

@@ -43,7 +43,7 @@ found_log read_log(const object_head& h) {
         p += r.lines();
         if (r.head.kind == 0 || r.head.kind > record_kind_last)
             unknown = fmt::format("a record of kind {}", r.head.kind);
-        if (r.head.function != 0 && unknown.empty()) (void)find_function(r.head, &unknown);
+        if (r.head.function != 0 && unknown.empty()) (void)find_function(h, r.head, &unknown);
         if (!ends_group(r.head.kind)) continue;
         if (found.unknown = unknown; !unknown.empty()) break;
         found.end = p;
@@ -215,7 +215,7 @@ void core::replay(position end) {
     for (position p = head_->resilient >> 1; p < end; p += r.lines()) {
         const bool read = log_array::read(log_at(*head_), head_->log_lines, head_->salt, p, r);
         HF_ASSERT(read); // as read_log did
-        const function* const f = r.head.function == 0 ? nullptr : find_function(r.head);
+        const function* const f = r.head.function == 0 ? nullptr : find_function(*head_, r.head);
         make_call(working_.get(), callers(), r, f);
     }
 }
