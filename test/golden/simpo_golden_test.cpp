@@ -9,6 +9,7 @@
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/table.hpp>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -151,6 +152,10 @@ TEST(SimpoGolden, Row) {
     file.count("create-and-destroy", 5, nothing, [&](u64) {
         ASSERT_TRUE(simpo::object<row>::create(*opened, "other"));
         ASSERT_TRUE(simpo::object<row>::destroy(*opened, "other").ok());
+    });
+    file.count("remake", 4, nothing, [&](u64) {
+        const auto same = [](const row& was) { return was; };
+        ASSERT_TRUE((simpo::remake<row, row>(*opened, "row", {}, same)));
     });
     auto known = simpo::object<row>::create(
         *opened, "known", simpo::object_options{.log_bytes = 1_MiB, .callers = 2});

@@ -9,6 +9,7 @@
 #include <holdfast/crash.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/table.hpp>
 
 #include <array>
 #include <cstdlib>
@@ -312,6 +313,25 @@ class rerun final : public simpo_program {
     }
 };
 
+/// Becomes another one, with a longer log and then a shorter one, while a call is pending.
+class remade final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned operations(unsigned) const override { return 3; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 1) return append_and_sync(p, 2);
+        get(p).defer<&digits::append>(i + 1);
+        remake(p, i == 0 ? 4_KiB : 1_KiB);
+    }
+    void run_after(pool& p, unsigned i) override {
+        simpo_program::run_after(p, i);
+        remake(p, 2_KiB);
+    }
+    static void remake(pool& p, std::uint64_t log_bytes) {
+        const auto same = [](const digits& was) { return was; };
+        if (!simpo::remake<digits, digits>(p, "it", {.log_bytes = log_bytes}, same)) std::abort();
+    }
+};
+
 /// One that takes the place of another one, and of its log: of whole chunks, the first that are free.
 class come_and_go final : public simpo_program {
     using simpo_program::simpo_program;
@@ -336,6 +356,7 @@ template <class Program> bool add_variants(const std::string& what) {
      add_variants<full_log>("full log"), add_variants<round_trip>("round trip"),
      add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
      add_variants<repeated>("repeated"), add_variants<rerun>("rerun"),
-     add_variants<helpers>("helpers"), add_variants<come_and_go>("come and go"));
+     add_variants<remade>("remade"), add_variants<helpers>("helpers"),
+     add_variants<come_and_go>("come and go"));
 
 } // namespace
