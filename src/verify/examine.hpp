@@ -23,8 +23,8 @@ namespace hf::verify {
 enum class depth : std::uint8_t {
     header,    // both header copies and the file's length
     structure, // and root words, lanes, the seal's head, persistent objects' heads and logs
-    tables,    // and the allocator's tables, against the seal where there is one; persistent objects' copies
-    deep       // and every allocated block against the seal
+    tables, // and the allocator's tables, against the seal where there is one; persistent objects' copies
+    deep // and every allocated block against the seal
 };
 
 /// In the order of what it costs to be wrong; the value is the command's exit status.
