@@ -82,11 +82,18 @@ status check_head(const pool::impl& in, std::uint64_t offset) {
         return wrong("its head says what cannot be");
     if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
     if (h.resilient >> 1 > position_max) return wrong("its resilient index is out of bounds");
+    return {};
+}
+
+status check_copy(const pool::impl& in, std::uint64_t offset) {
+    const object_head& h = head_at(in, offset);
     const object_layout parts = layout_of(h);
     const unsigned which = h.resilient & 1;
     const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
     if (h.copy_checks[which] != copy_check(h, copy, parts.copy_bytes))
-        return wrong("its copy's checksum does not hold");
+        return corrupt(*in.file, fmt::format("the object at offset {:#x}: its copy's checksum does "
+                                             "not hold",
+                                             offset));
     return {};
 }
 

@@ -27,6 +27,8 @@ status corrupt(const pool_file& file, const std::string& what);
 
 /// Bounds what an object's head says. Reads only. Errors: corrupt.
 status check_head(const pool::impl& in, std::uint64_t offset);
+/// Whether the copy that counts is as it was written. Reads all of it. Requires: check_head. Errors: corrupt.
+status check_copy(const pool::impl& in, std::uint64_t offset);
 /// Whether this build can make every committed call again. Reads only. Errors: function_changed.
 status check_log(const pool::impl& in, std::uint64_t offset);
 block block_of(const pool::impl& in, std::uint64_t offset);

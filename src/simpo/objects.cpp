@@ -44,6 +44,10 @@ status inspect(const pool::impl& in) {
         if (blocks[i].offset - blocks[i - 1].offset < blocks[i - 1].bytes)
             return corrupt(*in.file, fmt::format("the object at offset {:#x} lies in another one",
                                                  blocks[i].offset));
+    for (const std::uint64_t offset :
+         object_words(super)) // each once, now that none lies in another
+        if (offset != 0)
+            if (status s = check_copy(in, offset); !s.ok()) return s;
     if (in.file->was_clean() || in.recovery == recovery_policy::roll_back) return {};
     for (const std::uint64_t offset : object_words(super))
         if (offset != 0)
