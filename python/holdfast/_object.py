@@ -285,7 +285,11 @@ def _commit(self):
     if self._next - self._stored < _GROUPS:
         _commit_group(self)
     if self._next - self._stored >= _GROUPS // 2:
-        _store(self)  # where it has failed so far, and there was no room, this commits the group, too
+        try:
+            _store(self)
+        except (TypeError, ValueError):  # put off, as long as there is room for the next group
+            if self._calls:
+                raise
 
 
 def _commit_group(self):

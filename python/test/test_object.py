@@ -164,6 +164,12 @@ class ObjectTest(Pooled):
                 self.times = getattr(self, "times", 0) + 1
 
         odd = Odd.open(self.pool, "odd")
+        for _ in range(1024):  # committed, each of them, while there is room for groups
+            odd.put(True)
+        with self.assertRaisesRegex(TypeError, "cannot be stored"):
+            odd.put(True)
+        odd.put(False)  # and now they can be stored
+        self.assertEqual(odd.times, 1026)
         odd.put(True)
         with self.assertRaisesRegex(TypeError, "object 'odd': its attributes cannot be stored"):
             odd.checkpoint()
