@@ -117,6 +117,17 @@ json_object to_json(const std::string& path, const report& r, depth how) {
                                     {"depth", s.depth},
                                     {"point", s.point},
                                     {"locks", s.locks}});
+    out["objects"] = json_object::array();
+    for (const verify::persistent_object& o : r.objects)
+        out["objects"].push_back({{"offset", o.offset},
+                                  {"name", o.name},
+                                  {"class", o.class_text},
+                                  {"version", o.class_version},
+                                  {"bytes", o.object_bytes},
+                                  {"log_bytes", o.log_bytes},
+                                  {"callers", o.callers},
+                                  {"groups", o.groups},
+                                  {"calls", o.calls}});
     if (how >= depth::tables) {
         out["blocks"] = r.blocks;
         out["block_bytes"] = r.block_bytes;
@@ -261,6 +272,12 @@ void print_info(const std::string& path, const report& r, const space& blocks, b
             fmt::print("            {:10} blocks of {} bytes\n", count, bytes);
     if (shown > sizes_shown_max)
         fmt::print("            and of {} sizes more\n", shown - sizes_shown_max);
+    for (const verify::persistent_object& o : r.objects)
+        fmt::print("object      {}: class {} of version {}, {} bytes, a log of {}{}\n", o.name,
+                   o.class_text, o.class_version, o.object_bytes, o.log_bytes,
+                   o.groups == 0 ? ""
+                                 : fmt::format("; {} calls in {} groups to be made again", o.calls,
+                                               o.groups));
     fmt::print("log lanes   {} of {} bytes\n", h.lane_count, h.lane_bytes);
     fmt::print("address     {:#x}", h.base_address);
     if ((h.required_features & feature_relocated) != 0)

@@ -23,8 +23,8 @@
 // (2) A group is every call logged since the last one was committed, by whichever thread. It
 //     survives wholly or not at all, and no group without those before it.
 // (3) What a logged function does depends on the object and its arguments alone: recovery calls it again.
-// (4) Functions are called again by name: their class's and their own, their parameters' kinds and
-//     sizes, and a version. A build that has no such function refuses the pool.
+// (4) Functions are called again by name: their class's and their own, their class's version and size, their
+//     parameters' kinds and sizes, and a version. A build that has no such function refuses the pool.
 #pragma once
 
 #include <holdfast/pool.hpp>
@@ -67,6 +67,11 @@ struct object_options {
     /// Its log: rounded up to a power of two from 1 KiB to 1 GiB. A log that is half full makes the next
     /// checkpoint.
     std::uint64_t log_bytes = 64ULL << 10;
+    /// Callers that it knows at a time, whose calls are made once however often they are repeated
+    /// (holdfast/simpo/caller.hpp); at most 65 535.
+    std::uint32_t callers = 0;
+    /// Results that it keeps of each: at most 2^24 of at most 512 bytes. All of them are part of the object.
+    std::uint32_t results = 1, result_bytes = 8;
 };
 
 /// What a deferred call is about, a row or a part: 1 to 65 535; 0, about all. At most 16 are made side by side.
@@ -76,6 +81,13 @@ struct hint {
 
 /// Words of 8 bytes that the arguments of one call may take; each begins at one.
 inline constexpr std::size_t argument_words_max = 60;
+
+/// Which call, for those that may be repeated: a number of its caller, greater than those of the calls before.
+struct operation {
+    std::uint64_t caller, number;
+};
+
+template <class T> class caller; // holdfast/simpo/caller.hpp
 
 namespace detail {
 
@@ -171,6 +183,13 @@ struct function {
     void (*run)(void* object, const std::uint64_t* arguments) noexcept;
     const std::type_info* type = nullptr; // of the class; null: this file is built without
     const std::type_info* self = nullptr; // of which<F>; null: likewise
+    /// The same as 'run', and leaves the result there, zeros behind it. Null: a result is not bytes.
+    void (*answer)(void* object, const std::uint64_t* arguments,
+                   std::uint64_t* result) noexcept = nullptr;
+    std::uint16_t result_words = 0;
+    // Of its class, as this build has it.
+    std::uint32_t class_version = 0;
+    std::uint64_t object_bytes = 0;
 };
 template <auto F> struct which {};
 /// Ends the process with a message when another class, or another base or instantiation of the same one, has
@@ -185,8 +204,29 @@ template <class T> constexpr const std::type_info* type_of() {
 #endif
 }
 
+/// Words of a result that can be kept; nothing, where it cannot.
+template <class R> constexpr std::optional<std::uint16_t> result_words() {
+    if constexpr (std::is_void_v<R>) return std::uint16_t{0};
+    else if constexpr (std::is_trivially_copyable_v<R> && !holds_address<R> &&
+                       !std::is_member_pointer_v<R> && !std::is_reference_v<R> && sizeof(R) <= 512)
+        return static_cast<std::uint16_t>((sizeof(R) + 7) / 8);
+    else return std::nullopt;
+}
+
 template <class T, auto F> struct registered {
     using traits = member_function<decltype(F)>;
+    static constexpr std::optional<std::uint16_t> kept = result_words<typename traits::returns>();
+    static void answer(void* object, const std::uint64_t* arguments,
+                       [[maybe_unused]] std::uint64_t* result) noexcept {
+        if constexpr (kept && *kept != 0) {
+            const typename traits::returns made =
+                traits::arguments::apply(*std::launder(static_cast<T*>(object)), F, arguments);
+            std::memset(result, 0, *kept * sizeof *result);
+            std::memcpy(result, &made, sizeof made);
+        } else {
+            run(object, arguments);
+        }
+    }
     static void run(void* object, const std::uint64_t* arguments) noexcept {
         traits::arguments::apply(*std::launder(static_cast<T*>(object)), F, arguments);
     }
@@ -199,7 +239,11 @@ template <class T, auto F> struct registered {
         function_text<F>(),
         run,
         type_of<T>(),
-        type_of<which<F>>()};
+        type_of<which<F>>(),
+        kept ? answer : nullptr,
+        kept.value_or(std::uint16_t{0}),
+        T::simpo_class.version,
+        sizeof(T)};
     static inline const bool done = (add_function(&entry), true);
 };
 
@@ -221,6 +265,13 @@ void defer(core& on, const function& f, const std::uint64_t* arguments, std::uin
 void call(core& on, const function* f, const std::uint64_t* arguments, body run, void* context);
 void sync(core& on);
 void checkpoint(core& on);
+status add_caller(core& on, std::uint64_t id);
+status dismiss(core& on, std::uint64_t id);
+result<std::uint64_t> last_of(core& on, std::uint64_t id);
+void defer_once(core& on, const function& f, operation which, const std::uint64_t* arguments);
+/// 'result' has f.result_words. 'all': a call whose result has no place beside those before it is refused.
+status call_once(core& on, const function& f, operation which, const std::uint64_t* arguments,
+                 bool all, std::uint64_t* result);
 
 } // namespace detail
 
@@ -342,6 +393,7 @@ public:
     detail::core& internals() const noexcept { return *core_; }
 
 private:
+    template <class> friend class caller;
     static constexpr detail::class_shape shape{T::simpo_class.text, T::simpo_class.version,
                                                sizeof(T)};
 

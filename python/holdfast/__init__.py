@@ -27,8 +27,8 @@ import weakref
 from . import _core
 from ._error import Error
 
-__all__ = ["Element", "Error", "Map", "MapSnapshot", "Pool", "Queue", "QueueSnapshot", "Set",
-           "SetSnapshot", "Stack", "StackSnapshot", "Vector", "VectorSnapshot", "open"]
+__all__ = ["Element", "Error", "Map", "MapSnapshot", "Object", "Pool", "Queue", "QueueSnapshot", "Set",
+           "SetSnapshot", "Stack", "StackSnapshot", "Vector", "VectorSnapshot", "deferrable", "instant", "open"]
 __version__ = "0.1.0"
 
 Element = typing.Union[str, bytes]
@@ -56,11 +56,14 @@ class Pool(_core.Pool):
                          max_threads, salvage, roll_back, read_only, shared)
         self.path = os.fsdecode(path)
         self._options = {}
+        self._read_only = read_only
         self._arrivals = {}  # of queues, by name
         _pools[os.path.realpath(path)] = self
 
     def close(self):
         """Closes the file cleanly; what lies in it can no longer be used."""
+        if not self.closed:
+            _object._settle(self)
         super().close()
         for arrivals in list(self._arrivals.values()):
             arrivals.wake_all()
@@ -538,3 +541,10 @@ class Queue(_core.Queue):
     def snapshot(self):
         """The current version."""
         return QueueSnapshot(self)
+
+
+from . import _object  # noqa: E402  it is made of a Map
+from ._object import Object, deferrable, instant  # noqa: E402
+
+for _each in (Object, deferrable, instant):
+    _each.__module__ = "holdfast"

@@ -8,10 +8,11 @@ from typing import Any, Generic, Literal, overload
 from typing_extensions import Self, SupportsIndex, TypeAlias, TypeVar
 
 from ._error import Error as Error
+from ._object import Object as Object, deferrable as deferrable, instant as instant
 
 __version__: str
-__all__ = ["Element", "Error", "Map", "MapSnapshot", "Pool", "Queue", "QueueSnapshot", "Set",
-           "SetSnapshot", "Stack", "StackSnapshot", "Vector", "VectorSnapshot", "open"]
+__all__ = ["Element", "Error", "Map", "MapSnapshot", "Object", "Pool", "Queue", "QueueSnapshot", "Set",
+           "SetSnapshot", "Stack", "StackSnapshot", "Vector", "VectorSnapshot", "deferrable", "instant", "open"]
 
 Element: TypeAlias = str | bytes
 _T = TypeVar("_T")

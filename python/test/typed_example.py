@@ -12,6 +12,21 @@ def count(words: list[str], counts: MutableMapping[str | bytes, str | bytes]) ->
         counts[word] = str(int(counts.get(word, "0")) + 1)
 
 
+class Stock(holdfast.Object):
+    pieces: dict[str, int]
+
+    def __init__(self) -> None:
+        self.pieces = {}
+
+    @holdfast.deferrable
+    def add(self, what: str) -> None:
+        self.pieces[what] = self.pieces.get(what, 0) + 1
+
+    @holdfast.instant
+    def count(self) -> int:
+        return len(self.pieces)
+
+
 def main() -> None:
     with holdfast.open("words.hf", durability="pmem") as pool:
         counts = holdfast.Map(pool, when_durable="on_return")
@@ -29,6 +44,10 @@ def main() -> None:
         holdfast.Stack(pool).extend([*some, jobs.get(timeout=1.5)])
         ages: holdfast.Map[str, int] = holdfast.Map(pool, "ages")
         ages["Ada"] = ages.get("Ada", 35) + 1
+        stock = Stock.open(pool, "stock")
+        stock.add("tea")
+        kinds: int = stock.count()
+        ages["kinds"] = kinds
         points = holdfast.Vector[tuple[float, float]](pool, "points")
         points.append((1.5, 2.5))
         x: float = points[0][0]

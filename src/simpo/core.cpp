@@ -25,8 +25,7 @@ object_head& head_at(const pool::impl& in, std::uint64_t offset) {
     return *static_cast<object_head*>(in.at(offset));
 }
 const std::byte* log_at(const object_head& h) {
-    return reinterpret_cast<const std::byte*>(&h) +
-           layout_of(h.object_bytes, h.log_lines).log_offset;
+    return reinterpret_cast<const std::byte*>(&h) + layout_of(h).log_offset;
 }
 
 /// What of a log counts, and can be replayed by this build.
@@ -42,8 +41,10 @@ found_log read_log(const object_head& h) {
     std::string unknown;
     for (position p = found.end; log_array::read(log_at(h), h.log_lines, h.salt, p, r);) {
         p += r.lines();
-        if (r.head.function != 0 && unknown.empty()) (void)find_function(r.head, &unknown);
-        if (r.head.kind != std::uint8_t(record_kind::instant)) continue;
+        if (r.head.kind == 0 || r.head.kind > record_kind_last)
+            unknown = fmt::format("a record of kind {}", r.head.kind);
+        if (r.head.function != 0 && unknown.empty()) (void)find_function(h, r.head, &unknown);
+        if (!ends_group(r.head.kind)) continue;
         if (found.unknown = unknown; !unknown.empty()) break;
         found.end = p;
         ++found.groups;
@@ -59,7 +60,7 @@ bool zero_ended(const char (&text)[text_bytes_max + 1]) {
 
 block block_of(const pool::impl& in, std::uint64_t offset) {
     const object_head& h = head_at(in, offset);
-    const std::uint64_t bytes = layout_of(h.object_bytes, h.log_lines).block_bytes;
+    const std::uint64_t bytes = layout_of(h).block_bytes;
     return {offset, in.blocks.durable().rounded(bytes)};
 }
 
@@ -76,10 +77,23 @@ status check_head(const pool::impl& in, std::uint64_t offset) {
     const std::uint64_t log_bytes = h.log_lines * line_bytes;
     if (h.object_bytes == 0 || h.object_bytes > object_bytes_max ||
         !std::has_single_bit(h.log_lines) || h.log_lines > log_bytes_max / line_bytes ||
-        log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name))
+        log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name) ||
+        !callers_of(h).valid())
         return wrong("its head says what cannot be");
     if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
     if (h.resilient >> 1 > position_max) return wrong("its resilient index is out of bounds");
+    return {};
+}
+
+status check_copy(const pool::impl& in, std::uint64_t offset) {
+    const object_head& h = head_at(in, offset);
+    const object_layout parts = layout_of(h);
+    const unsigned which = h.resilient & 1;
+    const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
+    if (h.copy_checks[which] != copy_check(h, copy, parts.copy_bytes))
+        return corrupt(*in.file, fmt::format("the object at offset {:#x}: its copy's checksum does "
+                                             "not hold",
+                                             offset));
     return {};
 }
 
@@ -99,7 +113,7 @@ void core::free_memory::operator()(std::byte* memory) const noexcept {
 }
 
 core::core(pool::impl& in, object_head& head)
-    : pool_(&in), head_(&head), layout_(layout_of(head.object_bytes, head.log_lines)),
+    : pool_(&in), head_(&head), layout_(layout_of(head)),
       working_(static_cast<std::byte*>(
           ::operator new(layout_.copy_bytes, std::align_val_t{line_bytes}))),
       log_(in.file->medium(), reinterpret_cast<std::byte*>(&head) + layout_.log_offset,
@@ -177,7 +191,7 @@ void core::end() noexcept {
 
 void core::recover(engine_recovery& done) {
     resilient_ = head_->resilient & 1;
-    std::memcpy(working_.get(), copy(resilient_), head_->object_bytes);
+    std::memcpy(working_.get(), copy(resilient_), layout_.copy_bytes);
     if (pool_->file->was_clean()) {
         durable_ = {true, true};
         return;
@@ -208,17 +222,27 @@ void core::replay(position end) {
     for (position p = head_->resilient >> 1; p < end; p += r.lines()) {
         const bool read = log_array::read(log_at(*head_), head_->log_lines, head_->salt, p, r);
         HF_ASSERT(read); // as read_log did
-        if (r.head.function != 0) find_function(r.head)->run(working(), r.arguments);
+        const function* const f = r.head.function == 0 ? nullptr : find_function(*head_, r.head);
+        make_call(working_.get(), callers(), r, f);
     }
+}
+
+void core::check_writable(const char* what) const {
+    if (pool_->file->read_only())
+        fatal("%s: %s: the pool is open read-only", pool_->file->path().c_str(), what);
 }
 
 void core::defer(const function& f, const std::uint64_t* arguments, std::uint16_t hint) {
     check_usable("defer");
-    if (pool_->file->read_only())
-        fatal("%s: defer: the pool is open read-only", pool_->file->path().c_str());
+    check_writable("defer");
     if (hint != 0 && !hinted_.load(std::memory_order_relaxed))
         hinted_.store(true, std::memory_order_relaxed);
-    while (!log_.append(record_kind::deferred, &f, arguments, hint)) {
+    log_deferred(record_kind::deferred, f, arguments, hint, {});
+}
+
+void core::log_deferred(record_kind kind, const function& f, const std::uint64_t* arguments,
+                        std::uint16_t hint, operation which) {
+    while (!log_.append(kind, &f, arguments, hint, which)) {
         const held here(*this); // no room: this thread serves, or waits for the one that does
         serve();
     }
@@ -230,37 +254,44 @@ void core::defer(const function& f, const std::uint64_t* arguments, std::uint16_
 
 /// Commits and makes what is logged, and truncates. Requires: the lock.
 void core::serve() {
-    if (!all_done()) make_calls(commit(nullptr, nullptr));
+    make_pending();
     make_resilient();
 }
 
+/// Commits and makes what is logged. Requires: the lock.
+void core::make_pending() {
+    if (!all_done()) make_calls(commit(record_kind::instant, nullptr, nullptr));
+}
+
 /// Ends the group; everything logged so far is durable when it returns. Requires: the lock.
-position core::commit(const function* f, const std::uint64_t* arguments) {
-    const auto at = log_.append(record_kind::instant, f, arguments);
+position core::commit(record_kind kind, const function* f, const std::uint64_t* arguments,
+                      operation which) {
+    const auto at = log_.append(kind, f, arguments, 0, which);
     HF_ASSERT(at.has_value()); // deferred calls leave room, and calls checkpoint
-    const position end = *at + record_lines(f == nullptr ? 0 : f->words);
+    const std::uint64_t words = f == nullptr ? 0 : f->words;
+    const position end = *at + record_lines(operation_words(std::uint8_t(kind)) + words);
     log_.commit(end);
     return end;
 }
 
-/// Makes the deferred calls below. Requires: the lock; they are durable.
+/// Makes the calls below, but for an instant one that its caller makes. Requires: the lock; they are durable.
 void core::make_calls(position below) {
     record r;
     for (position p = log_.done(), next = p; p < below; p = next) {
         if (serving_.awaited()) p = serving_.serve(log_, working(), p, below);
         if (p == below) break;
         const function* const f = log_.call_at(p, r, next);
-        if (r.head.kind == std::uint8_t(record_kind::deferred)) f->run(working(), r.arguments);
+        if (r.head.kind != std::uint8_t(record_kind::instant))
+            make_call(working_.get(), callers(), r, f);
     }
     log_.set_done(below);
 }
 
 void core::call(const function* f, const std::uint64_t* arguments, body run, void* context) {
     check_usable("call");
-    if (f != nullptr && pool_->file->read_only())
-        fatal("%s: call: the pool is open read-only", pool_->file->path().c_str());
+    if (f != nullptr) check_writable("call");
     const held here(*this);
-    if (f != nullptr || !all_done()) make_calls(commit(f, arguments));
+    if (f != nullptr || !all_done()) make_calls(commit(record_kind::instant, f, arguments));
     if (f == nullptr && log_.half_full()) make_resilient(); // before it: F may throw
     run(working(), context);
     if (log_.half_full()) make_resilient();
@@ -304,6 +335,8 @@ void core::write_copy(unsigned which) noexcept {
         pm().copy(to, from, bytes);
         persist::thread_counters().pm_bytes += bytes;
     }
+    std::uint64_t& check = head_->copy_checks[which];
+    pm().store_word(&check, copy_check(*head_, working_.get(), layout_.copy_bytes));
     pm().order(); // upholds (2)
     durable_[which] = true;
 }
@@ -314,6 +347,107 @@ void core::store_resilient(position at, unsigned which) noexcept {
     pm().order(); // upholds (2)
 }
 
+status core::unknown_caller(std::uint64_t id) const {
+    return refusal(pool_->file->path(), errc::not_found,
+                   fmt::format("object \"{}\" knows no caller {}", head_->name, id));
+}
+
+status core::add_caller(std::uint64_t id) {
+    check_usable("caller::of");
+    check_writable("caller::of");
+    if (id == 0)
+        return refusal(pool_->file->path(), errc::bad_argument, "0 is no caller's identifier");
+    const held here(*this);
+    if (callers().find(id) != nullptr) return {};
+    if (callers().shape().callers == 0 || callers().room() == nullptr)
+        return refusal(pool_->file->path(), errc::limit_reached,
+                       fmt::format("object \"{}\" knows as many callers as it was made for: {}",
+                                   head_->name, head_->callers));
+    make_calls(commit(record_kind::add_caller, nullptr, nullptr, {id, 0}));
+    if (log_.half_full()) make_resilient();
+    return {};
+}
+
+status core::dismiss(std::uint64_t id) {
+    check_usable("caller::dismiss");
+    check_writable("caller::dismiss");
+    const held here(*this);
+    if (id == 0 || callers().find(id) == nullptr) return unknown_caller(id);
+    make_calls(commit(record_kind::dismiss, nullptr, nullptr, {id, 0}));
+    if (log_.half_full()) make_resilient();
+    return {};
+}
+
+result<std::uint64_t> core::last_of(std::uint64_t id) {
+    check_usable("caller::last");
+    const held here(*this);
+    make_pending();
+    if (log_.half_full()) make_resilient();
+    const caller_entry* const by = id == 0 ? nullptr : callers().find(id);
+    if (by == nullptr) return unknown_caller(id);
+    return by->last;
+}
+
+void core::defer_once(const function& f, operation which, const std::uint64_t* arguments) {
+    check_usable("caller::defer");
+    check_writable("caller::defer");
+    log_deferred(record_kind::deferred_once, f, arguments, 0, which);
+}
+
+/// Whether the result of a call that has not been made has a place.
+status core::keepable(const function& f, const caller_entry& by, operation which, bool all) const {
+    const std::string& path = pool_->file->path();
+    if (f.result_words > head_->result_words)
+        return refusal(
+            path, errc::bad_argument,
+            fmt::format("{}::{} returns {} bytes, and object \"{}\" keeps {} of a result",
+                        f.class_text, f.text, f.result_words * word_bytes, head_->name,
+                        head_->result_words * word_bytes));
+    if (!all || !callers().full(by)) return {};
+    return refusal(path, errc::limit_reached,
+                   fmt::format("object \"{}\" keeps {} results of a caller: call {} of caller {} "
+                               "would be one more",
+                               head_->name, head_->results, which.number, which.caller));
+}
+
+/// What the call answered when it was made.
+status core::answer(const function& f, operation which, const std::uint64_t* arguments,
+                    std::uint64_t* result) const {
+    const std::string& path = pool_->file->path();
+    const caller_entry* const by = callers().find(which.caller);
+    const result_head* const kept = callers().result_of(*by, which.number);
+    if (kept == nullptr)
+        return refusal(path, errc::not_found,
+                       fmt::format("object \"{}\": the result of call {} of caller {}, whose last "
+                                   "is {}, is not kept",
+                                   head_->name, which.number, which.caller, by->last));
+    if (kept->what != sum_of_call(f.id, f.schema, f.version, arguments, f.words) ||
+        f.result_words > head_->result_words)
+        return refusal(path, errc::bad_argument,
+                       fmt::format("object \"{}\": call {} of caller {} was made, and was another "
+                                   "function's or had other arguments than {}::{} now",
+                                   head_->name, which.number, which.caller, f.class_text, f.text));
+    std::memcpy(result, kept + 1, f.result_words * word_bytes);
+    return {};
+}
+
+status core::call_once(const function& f, operation which, const std::uint64_t* arguments, bool all,
+                       std::uint64_t* result) {
+    check_usable("caller::call");
+    check_writable("caller::call");
+    const held here(*this);
+    const caller_entry* const by = which.caller == 0 ? nullptr : callers().find(which.caller);
+    if (by == nullptr) return unknown_caller(which.caller);
+    if (which.number > by->last) {
+        if (status s = keepable(f, *by, which, all); !s.ok()) return s;
+        make_calls(commit(record_kind::instant_once, &f, arguments, which));
+    } else {
+        make_pending(); // it was made, and what was logged since ends its group here all the same
+    }
+    if (log_.half_full()) make_resilient();
+    return answer(f, which, arguments, result);
+}
+
 void defer(core& on, const function& f, const std::uint64_t* arguments, std::uint16_t hint) {
     on.defer(f, arguments, hint);
 }
@@ -322,6 +456,16 @@ void call(core& on, const function* f, const std::uint64_t* arguments, body run,
 }
 void sync(core& on) { on.sync(); }
 void checkpoint(core& on) { on.checkpoint(); }
+status add_caller(core& on, std::uint64_t id) { return on.add_caller(id); }
+status dismiss(core& on, std::uint64_t id) { return on.dismiss(id); }
+result<std::uint64_t> last_of(core& on, std::uint64_t id) { return on.last_of(id); }
+void defer_once(core& on, const function& f, operation which, const std::uint64_t* arguments) {
+    on.defer_once(f, which, arguments);
+}
+status call_once(core& on, const function& f, operation which, const std::uint64_t* arguments,
+                 bool all, std::uint64_t* result) {
+    return on.call_once(f, which, arguments, all, result);
+}
 
 } // namespace detail
 } // namespace hf::simpo

@@ -13,6 +13,7 @@
 #pragma once
 
 #include <open/pool_impl.hpp>
+#include <simpo/callers.hpp>
 #include <simpo/log_array.hpp>
 #include <simpo/serving.hpp>
 
@@ -26,6 +27,8 @@ status corrupt(const pool_file& file, const std::string& what);
 
 /// Bounds what an object's head says. Reads only. Errors: corrupt.
 status check_head(const pool::impl& in, std::uint64_t offset);
+/// Whether the copy that counts is as it was written. Reads all of it. Requires: check_head. Errors: corrupt.
+status check_copy(const pool::impl& in, std::uint64_t offset);
 /// Whether this build can make every committed call again. Reads only. Errors: function_changed.
 status check_log(const pool::impl& in, std::uint64_t offset);
 block block_of(const pool::impl& in, std::uint64_t offset);
@@ -48,6 +51,14 @@ public:
     void call(const function* f, const std::uint64_t* arguments, body run, void* context);
     void sync();
     void checkpoint();
+
+    // callers.hpp
+    status add_caller(std::uint64_t id);
+    status dismiss(std::uint64_t id);
+    result<std::uint64_t> last_of(std::uint64_t id);
+    void defer_once(const function& f, operation which, const std::uint64_t* arguments);
+    status call_once(const function& f, operation which, const std::uint64_t* arguments, bool all,
+                     std::uint64_t* result);
     /// The pool is being closed: all that is logged is committed, and in the resilient copy.
     void settle() noexcept;
 
@@ -67,8 +78,18 @@ private:
     hf::medium pm() const noexcept { return pool_->file->medium(); }
     std::byte* copy(unsigned which) const noexcept;
     void check_usable(const char* what) const;
+    void check_writable(const char* what) const;
     void take_lock();
-    position commit(const function* f, const std::uint64_t* arguments);
+    void log_deferred(record_kind kind, const function& f, const std::uint64_t* arguments,
+                      std::uint16_t hint, operation which);
+    position commit(record_kind kind, const function* f, const std::uint64_t* arguments,
+                    operation which = {});
+    void make_pending();
+    caller_table callers() const noexcept { return table_of(working_.get(), *head_); }
+    status unknown_caller(std::uint64_t id) const;
+    status keepable(const function& f, const caller_entry& by, operation which, bool all) const;
+    status answer(const function& f, operation which, const std::uint64_t* arguments,
+                  std::uint64_t* result) const;
     void replay(position end);
     void make_calls(position below);
     void serve();
@@ -99,8 +120,10 @@ template <class Visit> void core::look(Visit&& visit) {
         static_cast<std::byte*>(::operator new(layout_.copy_bytes, std::align_val_t{line_bytes})));
     std::memcpy(shown.get(), working_.get(), layout_.copy_bytes);
     record r;
-    for (position p = log_.done(), next = p; p < log_.head(); p = next)
-        if (const function* const f = log_.call_at(p, r, next)) f->run(shown.get(), r.arguments);
+    for (position p = log_.done(), next = p; p < log_.head(); p = next) {
+        const function* const f = log_.call_at(p, r, next);
+        make_call(shown.get(), table_of(shown.get(), *head_), r, f);
+    }
     visit(static_cast<const void*>(shown.get()));
 }
 

@@ -6,6 +6,8 @@
 #include <pool/header.hpp>
 #include <simpo/test_support.hpp>
 
+#include <holdfast/simpo/caller.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -23,11 +25,14 @@ class SimpoForged : public ::testing::Test {
 protected:
     void SetUp() override {
         in_.open();
-        auto first = in_.make<digits>(object_options{1_KiB});
-        auto second = *object<digits>::create(in_.pool(), "second", object_options{1_KiB});
-        for (unsigned n = 0; n < 4; ++n) { // too few for a checkpoint
-            first.defer<&digits::append>(n);
-            if (n % 2 == 1) first.sync();
+        auto first = in_.make<digits>(with_callers);
+        auto second = *object<digits>::create(in_.pool(), "second", with_callers);
+        auto by = *caller<digits>::of(first, 5);
+        first.checkpoint(); // copies with a table in them
+        (void)by.call<&digits::append_and_get>(1, 1U);
+        for (unsigned n = 0; n < 3; ++n) { // too few for a checkpoint
+            by.defer<&digits::append>(n + 2, n);
+            if (n == 1) first.sync();
             (void)second.call<&digits::append_and_get>(n);
         }
         const hf::pool& pool = in_.pool();
@@ -53,11 +58,11 @@ protected:
             std::memcpy(&head, forged.data() + at, sizeof head);
             head.check = head_check(head);
             std::memcpy(forged.data() + at, &head, sizeof head);
-            const std::uint64_t log = at + layout_of(sizeof(digits), 16).log_offset;
+            const std::uint64_t log = at + layout.log_offset;
             for (std::uint64_t line = 0; line < 16; ++line) {
                 record r{};
                 std::memcpy(&r, forged.data() + log + line * line_bytes, line_bytes);
-                if (r.head.words > 4) continue; // of more than one line, or none
+                if (r.words() > 4) continue; // of more than one line, or none
                 r.head.check = r.sum(head.salt);
                 std::memcpy(forged.data() + log + line * line_bytes, &r, sizeof r.head);
             }
@@ -80,6 +85,12 @@ protected:
                 if (!found) continue;
                 found->defer<&digits::append>(1);
                 (void)found->call<&digits::number>();
+                if (auto by = caller<digits>::of(*found, 5)) {
+                    (void)by->last();
+                    (void)by->call<&digits::append_and_get>(1, 1U);
+                    (void)by->call<&digits::append_and_get>(9, 1U);
+                    by->defer<&digits::append>(10, 1);
+                }
                 found->checkpoint();
             }
             (void)object<digits>::create(in_.pool(), "third");
@@ -106,6 +117,9 @@ protected:
         }
     }
 
+    static constexpr object_options with_callers{
+        .log_bytes = 1_KiB, .callers = 2, .results = 2, .result_bytes = 8};
+    static constexpr object_layout layout = layout_of(sizeof(digits), 16, {2, 2, 1});
     test::test_pool in_;
     std::string whole_;
     std::uint64_t super_ = 0;
@@ -128,9 +142,17 @@ TEST_F(SimpoForged, WordsOfAHead) {
 }
 
 TEST_F(SimpoForged, WordsOfALog) {
-    const std::uint64_t log = heads_[0] + layout_of(sizeof(digits), 16).log_offset;
+    const std::uint64_t log = heads_[0] + layout.log_offset;
     forge(log, log + 16 * line_bytes);
     EXPECT_GT(refused_, 0U);
+    EXPECT_GT(accepted_, 0U);
+}
+
+TEST_F(SimpoForged, WordsOfATableOfCallers) {
+    for (const unsigned copy : {0U, 1U}) {
+        const std::uint64_t table = heads_[0] + layout.copy_offset(copy) + layout.table_offset;
+        forge(table, table + 2 * sizeof(caller_entry) + 2 * 24);
+    }
     EXPECT_GT(accepted_, 0U);
 }
 

@@ -27,17 +27,26 @@ bool differ(const std::type_info* one, const std::type_info* other) {
 
 } // namespace
 
-const detail::function* find_function(const record_head& r, std::string* why) {
+const detail::function* find_function(const object_head& of, const record_head& r,
+                                      std::string* why) {
     functions& all = known();
     std::scoped_lock held{all.lock};
     const auto [first, end] = all.by_id.equal_range(r.function);
+    const detail::function* other_class = nullptr; // has the function, and is another one
     for (auto it = first; it != end; ++it) {
         const detail::function& f = *it->second;
-        if (f.schema == r.schema && f.version == r.version && f.words == r.words) return &f;
+        if (f.schema != r.schema || f.version != r.version || f.words != r.words) continue;
+        if (f.class_version == of.class_version && f.object_bytes == of.object_bytes) return &f;
+        other_class = &f;
     }
     if (why == nullptr) return nullptr;
     if (first == end)
         *why = fmt::format("a function of identifier {:#x}: this build registers none", r.function);
+    else if (other_class != nullptr)
+        *why = fmt::format(
+            "{}::{} of the class's version {}, {} bytes: this build has version {}, {} bytes",
+            other_class->class_text, other_class->text, of.class_version, of.object_bytes,
+            other_class->class_version, other_class->object_bytes);
     else
         *why = fmt::format(
             "{}::{} of version {}, schema {:#x}: this build has version {}, schema {:#x}",
@@ -53,6 +62,7 @@ void detail::add_function(const function* f) noexcept try {
     for (auto it = first; it != end; ++it) {
         const function& there = *it->second;
         if (there.schema != f->schema || there.version != f->version) continue;
+        if (there.class_version != f->class_version) continue; // an older one, to be changed from
         if (differ(there.type, f->type))
             fatal(
                 "the classes %s and %s both call themselves \"%s\", and both have a function "

@@ -3,13 +3,19 @@
 // The functions of this build that recovery can call again.
 #pragma once
 
-#include <simpo/format.hpp>
+#include <log/simpo_format.hpp>
+
+#include <holdfast/simpo.hpp>
 
 #include <string>
 
 namespace hf::simpo {
 
-/// The function that a record names. Null: this build has none, or it differs; 'why' says how, if it is given.
-const detail::function* find_function(const record_head& r, std::string* why = nullptr);
+static_assert(argument_words_max == record_words_max);
+
+/// The function that a record of this object names. Null: this build has none, or it or its class differs; 'why' says
+/// how, if it is given.
+const detail::function* find_function(const object_head& of, const record_head& r,
+                                      std::string* why = nullptr);
 
 } // namespace hf::simpo

@@ -39,21 +39,24 @@ void log_array::for_each_piece(position from, position to, Visit&& visit) const 
 }
 
 std::optional<position> log_array::append(record_kind kind, const detail::function* what,
-                                          const std::uint64_t* arguments,
-                                          std::uint16_t hint) noexcept {
+                                          const std::uint64_t* arguments, std::uint16_t hint,
+                                          operation which) noexcept {
     record r; // of which only its own lines are ever written
     r.head = {};
+    r.head.kind = static_cast<std::uint8_t>(kind);
+    const std::uint64_t before = operation_words(r.head.kind);
+    if (before != 0) r.arguments[0] = which.caller, r.arguments[1] = which.number;
     if (what != nullptr) {
         r.head.function = what->id;
         r.head.schema = what->schema;
         r.head.version = what->version;
         r.head.words = what->words;
-        std::memcpy(r.arguments, arguments, what->words * word_bytes);
+        std::memcpy(r.arguments + before, arguments, what->words * word_bytes);
     }
-    r.head.kind = static_cast<std::uint8_t>(kind);
-    const std::uint64_t used = sizeof r.head + r.head.words * word_bytes;
+    HF_ASSERT(r.words() <= record_words_max);
+    const std::uint64_t used = sizeof r.head + r.words() * word_bytes;
     std::memset(reinterpret_cast<std::byte*>(&r) + used, 0, r.lines() * line_bytes - used);
-    const auto at = reserve(r.lines(), kind == record_kind::deferred ? record_lines_max : 0);
+    const auto at = reserve(r.lines(), ends_group(r.head.kind) ? 0 : record_lines_max);
     if (!at) return at; // (5)
     r.head.position = *at;
     r.head.check = r.sum(salt_);
@@ -64,6 +67,7 @@ std::optional<position> log_array::append(record_kind kind, const detail::functi
     slot& mine = slot_of(*at);
     mine.what = what;
     mine.hint = hint;
+    mine.lines = static_cast<std::uint8_t>(r.lines());
     mine.behind = 0;
     mine.published.store(*at + 1, std::memory_order_release); // upholds (2)
     persist::counters& count = persist::thread_counters();
@@ -76,8 +80,7 @@ std::optional<position> log_array::append(record_kind kind, const detail::functi
 void log_array::wait_until_published(position below) const noexcept {
     for (position p = done_; p < below;) {
         while (slot_of(p).published.load(std::memory_order_acquire) != p + 1) ::sched_yield();
-        const detail::function* const what = slot_of(p).what;
-        p += record_lines(what == nullptr ? 0 : what->words);
+        p += slot_of(p).lines;
     }
 }
 
@@ -92,14 +95,14 @@ void log_array::commit(position end) const noexcept {
 log_array::glimpse log_array::glance(position at) const noexcept {
     const slot& its = slot_of(at);
     HF_ASSERT(its.published.load(std::memory_order_acquire) == at + 1);
-    return {its.hint, at + record_lines(its.what == nullptr ? 0 : its.what->words)};
+    return {its.hint, at + its.lines};
 }
 
 const detail::function* log_array::call_at(position at, record& out,
                                            position& next) const noexcept {
     const slot& its = slot_of(at);
     HF_ASSERT(its.published.load(std::memory_order_acquire) == at + 1);
-    next = at + record_lines(its.what == nullptr ? 0 : its.what->words);
+    next = at + its.lines;
     for_each_piece(at, next, [&](const std::byte* from, std::uint64_t to, std::uint64_t bytes) {
         std::memcpy(reinterpret_cast<std::byte*>(&out) + to, from, bytes);
     });
@@ -126,7 +129,7 @@ bool log_array::read(const std::byte* lines_at, std::uint64_t lines, std::uint64
         std::memcpy(reinterpret_cast<std::byte*>(&out) + line * line_bytes, from, line_bytes);
     };
     take(0, believed::checked);
-    if (out.head.position != at || out.head.words > argument_words_max) return false;
+    if (out.head.position != at || out.words() > record_words_max) return false;
     for (std::uint64_t line = 1; line < out.lines(); ++line) take(line, believed::checked_on);
     return out.head.check == out.sum(salt);
 }

@@ -14,8 +14,10 @@
 // Cursors are volatile: positions in records, their checks and the resilient index say the same.
 #pragma once
 
+#include <log/simpo_format.hpp>
 #include <pool/medium.hpp>
-#include <simpo/format.hpp>
+
+#include <holdfast/simpo.hpp>
 
 #include <atomic>
 #include <memory>
@@ -49,9 +51,10 @@ public:
     }
 
     /// Logs a call; nothing when there is no room for it. Lock-free; flushes nothing. 'hint': of deferred calls
-    /// (serving.hpp); it is not in the record.
+    /// (serving.hpp); it is not in the record. 'which': of kinds that have one.
     std::optional<position> append(record_kind kind, const detail::function* what,
-                                   const std::uint64_t* arguments, std::uint16_t hint = 0) noexcept;
+                                   const std::uint64_t* arguments, std::uint16_t hint = 0,
+                                   operation which = {}) noexcept;
     /// Everything below 'end' is durable on return. 1 ordering point. Requires: the object's lock.
     void commit(position end) const noexcept;
     /// The call at 'at', which is published; 'next' is where the next one begins.
@@ -82,7 +85,7 @@ public:
     /// Begins empty there, before anything is logged.
     void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }
 
-    /// Reads a log that was left; false where there is no record. (3) of format.hpp.
+    /// Reads a log that was left; false where there is no record. (3) of simpo_format.hpp.
     static bool read(const std::byte* lines_at, std::uint64_t lines, std::uint64_t salt,
                      position at, record& out) noexcept;
 
@@ -91,6 +94,7 @@ private:
         std::atomic<position> published{0}; // its position + 1
         const detail::function* what = nullptr;
         std::uint16_t hint = 0;
+        std::uint8_t lines = 0;
         std::uint32_t behind =
             0; // lines to the next record of its queue (serving.hpp); 0: it is the last
     };

@@ -44,6 +44,10 @@ status inspect(const pool::impl& in) {
         if (blocks[i].offset - blocks[i - 1].offset < blocks[i - 1].bytes)
             return corrupt(*in.file, fmt::format("the object at offset {:#x} lies in another one",
                                                  blocks[i].offset));
+    for (const std::uint64_t offset :
+         object_words(super)) // each once, now that none lies in another
+        if (offset != 0)
+            if (status s = check_copy(in, offset); !s.ok()) return s;
     if (in.file->was_clean() || in.recovery == recovery_policy::roll_back) return {};
     for (const std::uint64_t offset : object_words(super))
         if (offset != 0)
@@ -74,14 +78,20 @@ status objects::usable(bool writing) const {
     return {};
 }
 
+status objects::no_object(std::string_view name) const {
+    return refusal(pool_->file->path(), errc::not_found,
+                   fmt::format("there is no persistent object \"{}\"", name));
+}
+
 std::vector<std::unique_ptr<detail::core>>::iterator objects::place_of(std::string_view name) {
     return std::ranges::find_if(
         all_, [&](const auto& each) { return !each->destroyed() && each->name() == name; });
 }
 
 /// A block that fill() completes, named by 'word': (1). Null: the pool is full.
-template <class Fill>
-void* objects::make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill) {
+template <class Fill, class Before>
+void* objects::make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill,
+                          Before&& before_named) {
     const hf::medium pm = pool_->file->medium();
     thread_cache none;
     const block b = pool_->blocks.reserve(none, bytes);
@@ -90,6 +100,7 @@ void* objects::make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill)
     void* const made = pool_->at(b.offset);
     fill(made, b.bytes);
     pm.order();
+    before_named();
     pm.store_word(&word, b.offset);
     pm.order(); // upholds (1)
     pool_->blocks.durable().publish(b, [&](const void* at) { pm.flush(at, word_bytes); });
@@ -105,11 +116,13 @@ result<std::uint64_t*> objects::free_word() {
     superblock* super = superblock_of(*pool_->file);
     if (super == nullptr)
         super = static_cast<superblock*>(make_block(
-            chunk, pool_->file->roots()->simpo_offset, [&](void* at, std::uint64_t bytes) {
+            chunk, pool_->file->roots()->simpo_offset,
+            [&](void* at, std::uint64_t bytes) {
                 std::memset(at, 0, bytes);
                 ::new (at) superblock{superblock_magic, objects_max_for(chunk), {}};
                 pm.flush(at, bytes);
-            }));
+            },
+            [] {}));
     if (super == nullptr) return refusal(path, errc::pool_full, "no room for SIMPO's superblock");
     const auto words = object_words(*super);
     const auto word = std::ranges::find(words, std::uint64_t{0});
@@ -148,11 +161,10 @@ status check_shape(const pool_file& file, const object_head& h, const detail::cl
 
 } // namespace
 
-result<detail::core*> objects::create(std::string_view name, const detail::class_shape& what,
-                                      const object_options& how, detail::body construct,
-                                      void* context) {
+/// The head of an object that is to be made. Errors: bad_argument, pool_full.
+result<object_head> objects::head_of(std::string_view name, const detail::class_shape& what,
+                                     const object_options& how) {
     const pool_file& file = *pool_->file;
-    if (status s = usable(true); !s.ok()) return s;
     if (!is_text(name)) return bad(file, "an object's name has 1 to 63 bytes");
     if (!is_text(what.text)) return bad(file, "a persistent class's name has 1 to 63 bytes");
     if (how.log_bytes < log_bytes_min || how.log_bytes > log_bytes_max)
@@ -160,72 +172,154 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
                                      log_bytes_min, log_bytes_max, how.log_bytes));
     if (what.bytes > object_bytes_max)
         return refusal(file.path(), errc::pool_full, "no object is as large");
-    std::scoped_lock held{lock_};
-    if (place_of(name) != all_.end())
-        return refusal(file.path(), errc::exists, fmt::format("an object \"{}\" is there", name));
-    const result<std::uint64_t*> word = free_word();
-    if (!word) return word.error();
-
+    caller_shape callers; // none of which has results where there is none
+    if (how.callers != 0)
+        callers = {how.callers, how.results, (how.result_bytes + 7) / std::uint32_t{word_bytes}};
+    if (how.result_bytes > result_words_max * word_bytes || !callers.valid())
+        return bad(file, fmt::format("object_options: {} callers with {} results of {} bytes: at "
+                                     "most {}, 1 to {}, {}, and {:#x} bytes in all",
+                                     how.callers, how.results, how.result_bytes, callers_max,
+                                     results_max, result_words_max * word_bytes, object_bytes_max));
     object_head head{};
     head.magic = object_magic;
     head.salt = new_salt();
     head.object_bytes = what.bytes;
     head.log_lines = std::bit_ceil(how.log_bytes) / line_bytes;
     head.class_version = what.version;
+    head.callers = callers.callers;
+    head.results = callers.results;
+    head.result_words = callers.result_words;
     std::memcpy(head.class_text, what.text, std::strlen(what.text));
     name.copy(head.name, name.size());
     head.check = head_check(head);
-    auto made = std::make_unique<detail::core>(*pool_, head); // on a head that moves into the pool
-    construct(made->working(), context);
+    return head;
+}
+
+/// Moves an object that is made in volatile memory into the pool, where 'word' names it from now on.
+template <class Before>
+result<detail::core*> objects::place(std::unique_ptr<detail::core> made, object_head& head,
+                                     std::uint64_t& word, Before&& before_named) {
+    const object_layout layout = layout_of(head);
+    head.copy_checks[0] = copy_check(head, made->working(), layout.copy_bytes);
     all_.reserve(all_.size() + 1);
-    const object_layout layout = layout_of(head.object_bytes, head.log_lines);
-    const hf::medium pm = file.medium();
-    void* const at = make_block(layout.block_bytes, **word, [&](void* to, std::uint64_t) {
+    const hf::medium pm = pool_->file->medium();
+    const auto fill = [&](void* to, std::uint64_t) {
         std::memcpy(to, &head, sizeof head);
         std::memcpy(static_cast<std::byte*>(to) + layout.copy_offset(0), made->working(),
                     layout.copy_bytes);
         pm.flush(to, sizeof head + layout.copy_bytes);
-    });
+    };
+    void* const at = make_block(layout.block_bytes, word, fill, before_named);
     if (at == nullptr)
-        return refusal(file.path(), errc::pool_full,
+        return refusal(pool_->file->path(), errc::pool_full,
                        fmt::format("no room for an object of {} bytes with a log of {}: {} bytes",
-                                   what.bytes, head.log_lines * line_bytes, layout.block_bytes));
+                                   head.object_bytes, head.log_lines * line_bytes,
+                                   layout.block_bytes));
     made->begin(*static_cast<object_head*>(at));
     all_.push_back(std::move(made));
     return all_.back().get();
+}
+
+result<detail::core*> objects::create(std::string_view name, const detail::class_shape& what,
+                                      const object_options& how, detail::body construct,
+                                      void* context) {
+    if (status s = usable(true); !s.ok()) return s;
+    std::scoped_lock held{lock_};
+    result<object_head> head = head_of(name, what, how);
+    if (!head) return head.error();
+    if (place_of(name) != all_.end())
+        return refusal(pool_->file->path(), errc::exists,
+                       fmt::format("an object \"{}\" is there", name));
+    const result<std::uint64_t*> word = free_word();
+    if (!word) return word.error();
+    auto made = std::make_unique<detail::core>(*pool_, *head); // on a head that moves into the pool
+    construct(made->working(), context);
+    return place(std::move(made), *head, **word, [] {});
+}
+
+result<detail::core*> objects::remake(std::string_view name, const detail::class_shape& was,
+                                      const detail::class_shape& what, const object_options& how,
+                                      detail::make_from convert, void* context) {
+    if (status s = usable(true); !s.ok()) return s;
+    const result<detail::core*> found = find(name, was);
+    if (!found) return found.error();
+    std::scoped_lock held{lock_};
+    detail::core& old = **found;
+    result<object_head> head = head_of(name, what, how);
+    if (!head) return head.error();
+    old.checkpoint();
+    auto made = std::make_unique<detail::core>(*pool_, *head);
+    convert(made->working(), old.working(), context);
+    const block b = pool_->blocks.find(pool_->offset_of(&old.head()));
+    HF_ASSERT(b.bytes != 0);
+    const hf::medium pm = pool_->file->medium();
+    auto placed = place(std::move(made), *head, word_of(old), [&] {
+        pool_->blocks.durable().clear_bit(b, [&](const void* at) { pm.flush(at, word_bytes); });
+        pm.order(); // named and free is what an open cures, allocated and not named is a leak: (1)
+    });
+    if (!placed) return placed;
+    old.end();
+    free_block(b);
+    return placed;
 }
 
 result<detail::core*> objects::find(std::string_view name, const detail::class_shape& what) {
     if (status s = usable(false); !s.ok()) return s;
     std::scoped_lock held{lock_};
     const auto it = place_of(name);
-    if (it == all_.end())
-        return refusal(pool_->file->path(), errc::not_found,
-                       fmt::format("there is no persistent object \"{}\"", name));
+    if (it == all_.end()) return no_object(name);
     if (status s = check_shape(*pool_->file, (*it)->head(), what); !s.ok()) return s;
     return it->get();
 }
 
-status objects::destroy(std::string_view name, const detail::class_shape& what) {
-    if (status s = usable(true); !s.ok()) return s;
-    const result<detail::core*> found = find(name, what);
-    if (!found) return found.error();
-    std::scoped_lock held{lock_};
-    const hf::medium pm = pool_->file->medium();
-    heap& heap = pool_->blocks.durable();
-    const block b = pool_->blocks.find(pool_->offset_of(&(*found)->head()));
-    auto words = object_words(*superblock_of(*pool_->file));
-    const auto word = std::ranges::find(words, b.offset);
-    HF_ASSERT(b.bytes != 0 && word != words.end());
-    (*found)->end();
-    heap.clear_bit(b, [&](const void* at) { pm.flush(at, word_bytes); });
-    pm.order(); // named and free is what an open cures: (1)
-    pm.store_word(&*word, 0);
-    pm.fence(); // before the block is anything else
+/// The word that names it.
+std::uint64_t& objects::word_of(const detail::core& of) const {
+    const auto words = object_words(*superblock_of(*pool_->file));
+    const auto word = std::ranges::find(words, pool_->offset_of(&of.head()));
+    HF_ASSERT(word != words.end());
+    return *word;
+}
+
+/// A block that no bit and no word names any more, for whoever wants it.
+void objects::free_block(block b) noexcept {
     thread_cache none;
     pool_->blocks.release(none, b);
     pool_->blocks.release_all(none);
+}
+
+status objects::destroy(std::string_view name, const detail::class_shape* what) {
+    if (status s = usable(true); !s.ok()) return s;
+    std::scoped_lock held{lock_};
+    const auto it = place_of(name);
+    if (it == all_.end()) return no_object(name);
+    detail::core& of = **it;
+    if (what != nullptr)
+        if (status s = check_shape(*pool_->file, of.head(), *what); !s.ok()) return s;
+    const hf::medium pm = pool_->file->medium();
+    const block b = pool_->blocks.find(pool_->offset_of(&of.head()));
+    HF_ASSERT(b.bytes != 0);
+    std::uint64_t& word = word_of(of);
+    of.end();
+    pool_->blocks.durable().clear_bit(b, [&](const void* at) { pm.flush(at, word_bytes); });
+    pm.order(); // named and free is what an open cures: (1)
+    pm.store_word(&word, 0);
+    pm.fence(); // before the block is anything else
+    free_block(b);
     return {};
+}
+
+result<std::vector<object_info>> objects::list() {
+    if (status s = usable(false); !s.ok()) return s;
+    std::scoped_lock held{lock_};
+    std::vector<object_info> out;
+    for (const auto& each : all_) {
+        if (each->destroyed()) continue;
+        const object_head& h = each->head();
+        out.push_back({h.name, h.class_text, h.class_version, h.object_bytes,
+                       h.log_lines * line_bytes, block_of(*pool_, pool_->offset_of(&h)).bytes,
+                       h.callers, h.results, std::uint32_t(h.result_words * word_bytes)});
+    }
+    return out;
 }
 
 result<objects*> objects_of(const pool& in) {
@@ -236,6 +330,20 @@ result<objects*> objects_of(const pool& in) {
                        "the pool was opened without engine simpo: give open_options::engines "
                        "hf::simpo::engine()");
     return static_cast<objects*>(state);
+}
+
+result<std::vector<object_info>> list(const pool& in) try {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->list() : all.error();
+} catch (const std::bad_alloc&) {
+    return out_of_memory(in.path());
+}
+
+status drop(pool& in, std::string_view name) try {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->destroy(name, nullptr) : all.error();
+} catch (const std::bad_alloc&) {
+    return out_of_memory(in.path());
 }
 
 namespace detail {
@@ -255,7 +363,16 @@ result<core*> find(pool& in, std::string_view name, const class_shape& what) {
 
 status destroy(pool& in, std::string_view name, const class_shape& what) try {
     const result<objects*> all = objects_of(in);
-    return all ? (*all)->destroy(name, what) : all.error();
+    return all ? (*all)->destroy(name, &what) : all.error();
+} catch (const std::bad_alloc&) {
+    return out_of_memory(in.path());
+}
+
+result<core*> remake(pool& in, std::string_view name, const class_shape& was,
+                     const class_shape& what, const object_options& how, make_from convert,
+                     void* context) try {
+    const result<objects*> all = objects_of(in);
+    return all ? (*all)->remake(name, was, what, how, convert, context) : all.error();
 } catch (const std::bad_alloc&) {
     return out_of_memory(in.path());
 }

@@ -3,10 +3,13 @@
 // The objects of an open pool, by name.  SIMPO §3.4.1, the persistent object table
 //
 // (1) An object is made whole before a word of the superblock names it, and named before its block is
-//     allocated: an open cures a crash in between. It ends in the opposite order.
+//     allocated: an open cures a crash in between. It ends in the opposite order; where another one takes its name,
+//     its block is free before the word names the other.
 #pragma once
 
 #include <simpo/core.hpp>
+
+#include <holdfast/simpo/table.hpp>
 
 #include <memory>
 #include <mutex>
@@ -32,7 +35,12 @@ public:
     result<detail::core*> create(std::string_view name, const detail::class_shape& what,
                                  const object_options& how, detail::body construct, void* context);
     result<detail::core*> find(std::string_view name, const detail::class_shape& what);
-    status destroy(std::string_view name, const detail::class_shape& what);
+    /// 'what': null, whatever it is.
+    status destroy(std::string_view name, const detail::class_shape* what);
+    result<detail::core*> remake(std::string_view name, const detail::class_shape& was,
+                                 const detail::class_shape& what, const object_options& how,
+                                 detail::make_from convert, void* context);
+    result<std::vector<object_info>> list();
     /// Calls visit(block) for the superblock and each object's block.
     template <class Visit> void for_each_block(Visit&& visit) const {
         superblock* const super = superblock_of(*pool_->file);
@@ -44,8 +52,17 @@ public:
 
 private:
     status usable(bool writing) const;
+    status no_object(std::string_view name) const;
     std::vector<std::unique_ptr<detail::core>>::iterator place_of(std::string_view name);
-    template <class Fill> void* make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill);
+    template <class Fill, class Before>
+    void* make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill, Before&& before_named);
+    result<object_head> head_of(std::string_view name, const detail::class_shape& what,
+                                const object_options& how);
+    template <class Before>
+    result<detail::core*> place(std::unique_ptr<detail::core> made, object_head& head,
+                                std::uint64_t& word, Before&& before_named);
+    std::uint64_t& word_of(const detail::core& of) const;
+    void free_block(block b) noexcept;
     result<std::uint64_t*> free_word();
     std::uint64_t new_salt() noexcept;
 

@@ -125,6 +125,32 @@ TEST(SimpoRefusal, ALogWithAFunctionThatThisBuildHasNotIsRefusedAndThePoolUntouc
     }
 }
 
+/// Recovery called the functions of the class as this build has it on an object of an older version, which may be
+/// shorter: it looked for them by the class's name alone, and find, which looks at version and size, came later.
+TEST(SimpoRefusal, ALogOfAnotherVersionOrSizeOfItsClassIsNotReplayed) {
+    const struct {
+        void (*change)(object_head&);
+        const char* said;
+    } cases[] = {{[](object_head& h) { h.class_version = 9; }, "version 9"},
+                 {[](object_head& h) { h.object_bytes += 8; }, "1624 bytes"}};
+    static_assert(sizeof(digits) == 1616); // 8 more change no part's place
+    for (const auto& each : cases) {
+        test_pool in;
+        in.open();
+        auto d = in.make<digits>();
+        d.defer<&digits::append>(1);
+        d.sync();
+        auto& h = const_cast<object_head&>(d.internals().head());
+        each.change(h);
+        h.check = head_check(h);
+        in.let_go();
+        const std::string before = content(in.path());
+        expect_refused(in.try_open(), errc::function_changed,
+                       {"object \"it\"", "digits::append", each.said});
+        EXPECT_TRUE(content(in.path()) == before);
+    }
+}
+
 TEST(SimpoRefusal, AForgedHeadIsCorrupt) {
     const struct {
         void (*change)(object_head&);
@@ -261,7 +287,12 @@ TEST(SimpoRefusal, AVersionTellsTwoFunctionsOfOneNameApart) {
         r.schema = each->schema;
         r.version = each->version;
         r.words = each->words;
-        EXPECT_EQ(find_function(r), each);
+        object_head of{};
+        of.class_version = 1;
+        of.object_bytes = sizeof(low_and_high);
+        EXPECT_EQ(find_function(of, r), each);
+        of.class_version = 2;
+        EXPECT_EQ(find_function(of, r), nullptr);
     }
 }
 

@@ -39,8 +39,8 @@ public:
         for (const std::uint8_t d : all) append(d);
     }
     std::uint64_t append_and_get(std::uint32_t digit) noexcept { return append(digit), number_; }
-    std::uint64_t number() const { return number_; }
-    std::uint64_t count() const { return count_; }
+    std::uint64_t number() const noexcept { return number_; }
+    std::uint64_t count() const noexcept { return count_; }
     bool sums_to(const std::uint64_t& expected) const {
         std::uint64_t sum = 0;
         for (const std::uint64_t c : cells_) sum += c;

@@ -61,6 +61,7 @@ private:
     void lanes();
     void lane(const lane_image& image);
     void resumable();
+    void objects();
     void tables();
     void prepare_pending_blocks();
     bool settled_by_recovery(std::uint64_t offset, std::uint64_t bytes) const noexcept;
@@ -137,6 +138,7 @@ void examination::structure() {
     roots();
     lanes();
     resumable();
+    objects();
 }
 
 void examination::find_the_seal() {
@@ -240,6 +242,15 @@ void examination::resumable() {
               "no section open in a pool that was closed cleanly",
               fmt::format("one at resume point {} of function {:#x}", section.point,
                           section.function_id));
+}
+
+void examination::objects() {
+    objects_image found = read_objects(*pool_, how_ >= depth::tables);
+    for (object_fault& f : found.faults)
+        wrong(f.offset, std::move(f.where), std::move(f.expected), std::move(f.found));
+    if (!clean())
+        pending_blocks_.insert(pending_blocks_.end(), found.blocks.begin(), found.blocks.end());
+    out_.objects = std::move(found.all);
 }
 
 /// True when a pending section's block touches these bytes. Requires: pending_blocks_ prepared.

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <verify/image.hpp>
+#include <verify/objects.hpp>
 #include <verify/resumable.hpp>
 
 #include <cstddef>
@@ -21,9 +22,9 @@ namespace hf::verify {
 
 enum class depth : std::uint8_t {
     header,    // both header copies and the file's length
-    structure, // and root words, lanes, the seal's head
-    tables,    // and the allocator's tables, against the seal where there is one
-    deep       // and every allocated block against the seal
+    structure, // and root words, lanes, the seal's head, persistent objects' heads and logs
+    tables, // and the allocator's tables, against the seal where there is one; persistent objects' copies
+    deep // and every allocated block against the seal
 };
 
 /// In the order of what it costs to be wrong; the value is the command's exit status.
@@ -60,6 +61,7 @@ struct report {
     seal_state seal = seal_state::absent;
     std::vector<lane_summary> pending;
     std::vector<resumable_section> resumable; // of engine justdo
+    std::vector<persistent_object> objects;
     // From depth::tables on:
     std::uint64_t blocks = 0, block_bytes = 0, large_blocks = 0, heap_bytes = 0, metadata_bytes = 0;
     // With depth::deep:

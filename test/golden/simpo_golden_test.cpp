@@ -8,6 +8,8 @@
 #include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
+#include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/table.hpp>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -85,6 +87,24 @@ private:
     std::map<std::string, std::string> expected_, seen_;
 };
 
+/// Calls that may be repeated.
+void count_callers(golden& file, simpo::object<row> on) {
+    const auto nothing = [](u64) {};
+    auto me = simpo::caller<row>::of(on, 1);
+    ASSERT_TRUE(me) << me.error().what();
+    u64 number = 0;
+    file.count("defer-once", 0, nothing, [&](u64 n) { me->defer<&row::add>(++number, n); });
+    on.checkpoint();
+    file.count("call-once", 1, nothing,
+               [&](u64 n) { (void)me->call<&row::add_and_get>(++number, n); });
+    file.count("call-once-again", 0, nothing,
+               [&](u64) { (void)me->call<&row::add_and_get>(number, operations - 1); });
+    file.count("add-and-dismiss-caller", 2, nothing, [&](u64) {
+        ASSERT_TRUE(simpo::caller<row>::of(on, 2));
+        ASSERT_TRUE(simpo::caller<row>::dismiss(on, 2).ok());
+    });
+}
+
 TEST(SimpoGolden, Row) {
     const std::string path = fmt::format("/dev/shm/holdfast-simpo-golden.{}", getpid());
     open_options o;
@@ -133,6 +153,14 @@ TEST(SimpoGolden, Row) {
         ASSERT_TRUE(simpo::object<row>::create(*opened, "other"));
         ASSERT_TRUE(simpo::object<row>::destroy(*opened, "other").ok());
     });
+    file.count("remake", 4, nothing, [&](u64) {
+        const auto same = [](const row& was) { return was; };
+        ASSERT_TRUE((simpo::remake<row, row>(*opened, "row", {}, same)));
+    });
+    auto known = simpo::object<row>::create(
+        *opened, "known", simpo::object_options{.log_bytes = 1_MiB, .callers = 2});
+    ASSERT_TRUE(known) << known.error().what();
+    count_callers(file, *known);
 }
 
 } // namespace

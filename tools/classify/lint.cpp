@@ -34,7 +34,8 @@ private:
         if (member->getName() != "defer" && member->getName() != "defer_beside" &&
             member->getName() != "call")
             return true;
-        if (member->getParent()->getQualifiedNameAsString() == "hf::simpo::object")
+        const std::string of = member->getParent()->getQualifiedNameAsString();
+        if (of == "hf::simpo::object" || of == "hf::simpo::caller" || of == "hf::simpo::retraced")
             found_.insert({at, member});
         return true;
     }
@@ -53,6 +54,11 @@ bool arguments_of(const clang::CXXMethodDecl& member, const clang::CXXRecordDecl
     return of != nullptr && function != nullptr;
 }
 
+/// Where a 'retraced' hands on to its 'caller'.
+bool is_ours(const clang::ASTContext& in, clang::SourceLocation at) {
+    return in.getSourceManager().getFilename(at).ends_with("holdfast/simpo/caller.hpp");
+}
+
 } // namespace
 
 std::vector<complaint> lint(const parsed& files, effects& with) {
@@ -66,7 +72,10 @@ std::vector<complaint> lint(const parsed& files, effects& with) {
             const clang::CXXMethodDecl* function = nullptr;
             if (!arguments_of(*each.member, of, function)) continue;
             const bool defers = each.member->getName() != "call";
-            if (!defers && function->isConst()) continue; // not logged
+            const std::string by = each.member->getParent()->getNameAsString();
+            if (!defers && function->isConst() && by == "object") continue; // not logged
+            if (by != "object" && is_ours(file->getASTContext(), each.at))
+                continue; // found in its user
             verdict found = classify(*of, *function, with);
             if (defers ? found.deferrable() : found.repeatable()) continue;
             std::string what =

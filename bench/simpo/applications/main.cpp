@@ -9,6 +9,9 @@
 #if defined(HF_WITH_BZ2)
 #include "zip.hpp"
 #endif
+#if defined(HF_WITH_BDB)
+#include "stock_level.hpp"
+#endif
 
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
@@ -121,6 +124,9 @@ std::map<std::string, runner> applications() {
 #endif
 #if defined(HF_WITH_BZ2)
     all["bzip2"] = run_zip;
+#endif
+#if defined(HF_WITH_BDB)
+    all["stock_level"] = run_stock_level;
 #endif
     all["array"] = [](const auto& how) { return run_structure<tried_array>("array", how); };
     all["queue"] = [](const auto& how) { return run_structure<tried_queue>("queue", how); };

@@ -8,6 +8,8 @@
 
 #include <holdfast/crash.hpp>
 #include <holdfast/simpo.hpp>
+#include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/table.hpp>
 
 #include <array>
 #include <cstdlib>
@@ -49,7 +51,7 @@ public:
     }
     void append_far(std::uint64_t digit, far filling) noexcept { append(digit + filling[54]); }
     std::uint64_t append_and_get(std::uint64_t digit) noexcept { return append(digit), number_; }
-    std::uint64_t number() const { return number_; }
+    std::uint64_t number() const noexcept { return number_; }
     std::uint64_t sum() const {
         std::uint64_t all = 0;
         for (const std::uint64_t s : sums_) all += s;
@@ -243,6 +245,93 @@ class helpers final : public simpo_program {
     }
 };
 
+/// Calls of a caller; behind a failure it repeats them all from the first, and each answers as it did. There is a
+/// checkpoint between them, and a log so short that it is truncated. Which have been made follows from the number.
+class repeated final : public simpo_program {
+    using simpo_program::simpo_program;
+    void setup(pool& p) override {
+        auto made = simpo::object<digits>::create(
+            p, "it", simpo::object_options{.log_bytes = 1_KiB, .callers = 2, .results = 4});
+        if (!made || !simpo::caller<digits>::of(*made, 5)) std::abort();
+    }
+    unsigned operations(unsigned) const override { return calls; }
+    bool buffered(unsigned, unsigned i) const override { return i % 2 == 0; }
+    void run(pool& p, unsigned, unsigned i) override {
+        auto me = of(p);
+        const std::uint64_t digit = i + 1;
+        if (i == 3) get(p).checkpoint();
+        if (i % 2 == 0) return me.defer<&digits::append>(digit, digit);
+        const auto answer = me.call<&digits::append_and_get>(digit, digit);
+        if (!answer || *answer != number_after(digit)) std::abort();
+    }
+    unsigned operations_after() const override { return calls; }
+    void run_after(pool& p, unsigned i) override {
+        run(p, 0, i);
+        get(p).sync();
+    }
+    static constexpr unsigned calls = 4;
+    static std::uint64_t number_after(std::uint64_t digit) {
+        std::uint64_t number = 0;
+        for (std::uint64_t d = 1; d <= digit; ++d) number = number * 10 + d;
+        return number;
+    }
+    static simpo::caller<digits> of(pool& p) {
+        auto found = simpo::caller<digits>::of(get(p), 5);
+        if (!found) std::abort();
+        return *found;
+    }
+};
+
+/// A deterministic program, run again from its beginning behind each failure; a caller comes and goes beside it.
+class rerun final : public simpo_program {
+    using simpo_program::simpo_program;
+    void setup(pool& p) override {
+        if (!simpo::object<digits>::create(
+                p, "it", simpo::object_options{.log_bytes = 1_KiB, .callers = 2, .results = 4}))
+            std::abort();
+    }
+    unsigned operations(unsigned) const override { return 3; }
+    bool buffered(unsigned, unsigned i) const override { return i == 1; }
+    void run(pool& p, unsigned, unsigned i) override { steps(p, i + 1); }
+    unsigned operations_after() const override { return 3; }
+    void run_after(pool& p, unsigned i) override {
+        steps(p, i + 1);
+        get(p).sync();
+        if (!simpo::caller<digits>::of(get(p), 8) ||
+            !simpo::caller<digits>::dismiss(get(p), 8).ok())
+            std::abort();
+    }
+    static void steps(pool& p, unsigned count) {
+        auto me = simpo::retraced<digits>::of(get(p), 7);
+        if (!me) std::abort();
+        const auto first = me->call<&digits::append_and_get>(std::uint64_t{1});
+        if (!first || *first != 1) std::abort();
+        if (count > 1) me->defer<&digits::append>(*first + 1);
+        if (count < 3) return;
+        const auto seen = me->call<&digits::number>();
+        if (!seen || *seen != 12) std::abort();
+    }
+};
+
+/// Becomes another one, with a longer log and then a shorter one, while a call is pending.
+class remade final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned operations(unsigned) const override { return 3; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i == 1) return append_and_sync(p, 2);
+        get(p).defer<&digits::append>(i + 1);
+        remake(p, i == 0 ? 4_KiB : 1_KiB);
+    }
+    void run_after(pool& p, unsigned i) override {
+        simpo_program::run_after(p, i);
+        remake(p, 2_KiB);
+    }
+    static void remake(pool& p, std::uint64_t log_bytes) {
+        const auto same = [](const digits& was) { return was; };
+        if (!simpo::remake<digits, digits>(p, "it", {.log_bytes = log_bytes}, same)) std::abort();
+    }
+};
+
 /// One that takes the place of another one, and of its log: of whole chunks, the first that are free.
 class come_and_go final : public simpo_program {
     using simpo_program::simpo_program;
@@ -266,6 +355,8 @@ template <class Program> bool add_variants(const std::string& what) {
     (add_variants<groups>("groups"), add_variants<checkpoints>("checkpoints"),
      add_variants<full_log>("full log"), add_variants<round_trip>("round trip"),
      add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
-     add_variants<helpers>("helpers"), add_variants<come_and_go>("come and go"));
+     add_variants<repeated>("repeated"), add_variants<rerun>("rerun"),
+     add_variants<remade>("remade"), add_variants<helpers>("helpers"),
+     add_variants<come_and_go>("come and go"));
 
 } // namespace

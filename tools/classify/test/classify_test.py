@@ -127,6 +127,7 @@ public:
     int draw() noexcept;
     int take() noexcept { return n_--; }
     int sum() const noexcept { return n_; }
+    int read() const noexcept { extern int elsewhere; return n_ + elsewhere; }
 private:
     int n_ = 0;
 };
@@ -167,6 +168,20 @@ def test_lint():
     assert out.count("error:") == 3 and "(bad.cpp:4)" in out, out
     out, _ = run("bad.cpp", "--lint", "--json", *FLAGS, status=1)
     assert [c["line"] for c in json.loads(out)["complaints"]] == [6, 8, 10], out
+
+
+def test_lint_of_callers():
+    write("callers.cpp", '#include "row.hpp"\n#include <holdfast/simpo/caller.hpp>\n#include <iostream>\n'
+          "void log(int n) { std::cout << n; }\nint row::draw() noexcept { return n_; }\n"
+          "void user(hf::simpo::caller<row>& c, hf::simpo::retraced<row>& r) {\n"
+          "    c.defer<&row::tell>(1, 1);\n    r.defer<&row::tell>(1);\n"
+          "    (void)c.call<&row::take>(2);\n    (void)r.call<&row::sum>();\n"
+          "    (void)r.call<&row::read>();\n}\n")
+    out, _ = run("callers.cpp", "--lint", *FLAGS, status=1)
+    assert "callers.cpp:7: error: defer<&row::tell>" in out, out
+    assert "callers.cpp:8: error: defer<&row::tell>" in out, out
+    assert "callers.cpp:11: error: call<&row::read>: recovery may call this" in out, out
+    assert out.count("error:") == 3, out
 
 
 def test_expectations():

@@ -7,7 +7,8 @@
 //
 // (1) A block that a word names is an object, whole; it is allocated, or an open allocates it.
 // (2) 'resilient' names one of the copies: the object after all calls below a position. It and the log
-//     from that position on are the object; the other copy is nothing until 'resilient' names it.
+//     from that position on are the object; the other copy is nothing until 'resilient' names it. Then its
+//     check is durable, too.
 // (3) A record counts when its check holds at its position. Positions are never used twice in the life of
 //     an object, and 'salt' is the object's own: what else stood at a place of the log is no record.
 // (4) Committed are the records from 'resilient' on, without a gap, to the last one that ends a group.
@@ -15,8 +16,6 @@
 
 #include <base/checksum.hpp>
 #include <base/line.hpp>
-
-#include <holdfast/simpo.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -28,6 +27,8 @@ inline constexpr std::uint64_t superblock_magic = 0x504d495354534648ULL; // "HFS
 inline constexpr std::uint64_t object_magic = 0x4a424f504d495348ULL;     // "HSIMPOBJ" in the file
 inline constexpr std::size_t text_bytes_max = 63;
 inline constexpr std::uint64_t log_bytes_min = 1ULL << 10, log_bytes_max = 1ULL << 30;
+/// Behind a record's head: argument_words_max, to which the operation counts.
+inline constexpr std::uint64_t record_words_max = 60;
 inline constexpr std::uint64_t object_bytes_max = 1ULL << 38;
 
 /// Where a record begins, in lines since the object was made; its place in the log is the rest by the
@@ -52,11 +53,15 @@ struct object_head {
     std::uint64_t object_bytes;  // of the class
     std::uint64_t log_lines;     // a power of two
     std::uint32_t class_version; // of class_name
-    std::uint32_t reserved[5];   // zero
+    std::uint32_t callers;       // that it has room for
+    std::uint32_t results;       // kept of each; 0 without callers
+    std::uint32_t result_words;  // of each result; 0 without callers
+    std::uint32_t reserved[2];   // zero
     char class_text[text_bytes_max + 1]; // zero-padded
     char name[text_bytes_max + 1];       // zero-padded
     std::uint64_t resilient;             // the resilient index: position << 1 | which copy
-    std::uint64_t reserved_words[7];     // zero
+    std::uint64_t copy_checks[2];        // of each copy's bytes
+    std::uint64_t reserved_words[5];     // zero
 };
 static_assert(sizeof(object_head) == 4 * line_bytes && offsetof(object_head, resilient) == 192);
 static_assert(offsetof(object_head, class_text) == line_bytes);
@@ -68,21 +73,88 @@ inline std::uint64_t head_check(const object_head& h) noexcept {
                     object_magic);
 }
 
+inline std::uint64_t copy_check(const object_head& h, const void* copy,
+                                std::uint64_t copy_bytes) noexcept {
+    return checksum(copy, copy_bytes, h.salt);
+}
+
+/// A caller whose calls are made once: behind the object in each copy, from a line on; all of them, then the
+/// results of the first, of the second …  Moves with the calls that are made, as the object does.
+struct caller_entry {
+    std::uint64_t id;      // 0: none
+    std::uint64_t last;    // number of its last call that was made
+    std::uint64_t results; // that it has had; the last of them are kept, each at its number's rest
+    std::uint64_t reserved;
+};
+static_assert(sizeof(caller_entry) == 32 && std::is_trivially_copyable_v<caller_entry>);
+
+/// What comes before a result's words.
+struct result_head {
+    std::uint64_t number; // of its call
+    std::uint64_t what;   // sum of that call's function and arguments
+};
+static_assert(sizeof(result_head) == 16 && std::is_trivially_copyable_v<result_head>);
+
+inline constexpr std::uint32_t callers_max = 65'535, results_max = 1U << 24, result_words_max = 64;
+
+/// How large an object's table of callers is.
+struct caller_shape {
+    std::uint32_t callers = 0, results = 0, result_words = 0;
+
+    constexpr std::uint64_t result_bytes() const noexcept {
+        return sizeof(result_head) + result_words * word_bytes;
+    }
+    /// Requires: valid().
+    constexpr std::uint64_t bytes() const noexcept {
+        return callers * (sizeof(caller_entry) + results * result_bytes());
+    }
+    constexpr bool valid() const noexcept {
+        if (callers == 0) return results == 0 && result_words == 0;
+        return callers <= callers_max && results >= 1 && results <= results_max &&
+               result_words <= result_words_max && bytes() <= object_bytes_max;
+    }
+};
+inline caller_shape callers_of(const object_head& h) noexcept {
+    return {h.callers, h.results, h.result_words};
+}
+
 /// Parts of an object's block, from its start.
 struct object_layout {
+    std::uint64_t table_offset; // of the table of callers, in a copy
     std::uint64_t copy_bytes, log_offset, block_bytes;
     std::uint64_t copy_offset(unsigned which) const noexcept {
         return sizeof(object_head) + which * copy_bytes;
     }
 };
-/// Requires: object_bytes and log_lines within their bounds.
-constexpr object_layout layout_of(std::uint64_t object_bytes, std::uint64_t log_lines) {
-    const std::uint64_t copy = round_up(object_bytes, line_bytes);
+/// Requires: all of it within its bounds.
+constexpr object_layout layout_of(std::uint64_t object_bytes, std::uint64_t log_lines,
+                                  const caller_shape& callers = {}) {
+    const std::uint64_t table = round_up(object_bytes, line_bytes);
+    const std::uint64_t copy = table + round_up(callers.bytes(), line_bytes);
     const std::uint64_t log = sizeof(object_head) + 2 * copy;
-    return {copy, log, log + log_lines * line_bytes};
+    return {table, copy, log, log + log_lines * line_bytes};
+}
+inline object_layout layout_of(const object_head& h) {
+    return layout_of(h.object_bytes, h.log_lines, callers_of(h));
 }
 
-enum class record_kind : std::uint8_t { deferred = 1, instant = 2 }; // the latter ends a group
+enum class record_kind : std::uint8_t {
+    deferred = 1,
+    instant = 2,       // ends a group
+    deferred_once = 3, // not made if its caller has made it
+    instant_once = 4,  // likewise; ends a group; its result is kept
+    add_caller = 5,    // ends a group
+    dismiss = 6,       // its caller is none any more; ends a group
+};
+inline constexpr auto record_kind_last = std::uint8_t(record_kind::dismiss);
+constexpr bool ends_group(std::uint8_t kind) {
+    return kind != std::uint8_t(record_kind::deferred) &&
+           kind != std::uint8_t(record_kind::deferred_once);
+}
+/// Words that stand before its arguments: caller and number.
+constexpr std::uint64_t operation_words(std::uint8_t kind) {
+    return kind >= std::uint8_t(record_kind::deferred_once) ? 2 : 0;
+}
 
 /// First half of a record's first line; its arguments follow.
 struct record_head {
@@ -91,7 +163,7 @@ struct record_head {
     std::uint64_t function; // identifier; 0: none, the group's end alone
     std::uint32_t schema;   // of the function's parameters
     std::uint16_t version;  // of the function
-    std::uint8_t words;     // of arguments
+    std::uint8_t words;     // of arguments, without those of the operation
     std::uint8_t kind;      // record_kind
 };
 static_assert(sizeof(record_head) == 32 && std::has_unique_object_representations_v<record_head>);
@@ -99,7 +171,7 @@ static_assert(sizeof(record_head) == 32 && std::has_unique_object_representation
 constexpr std::uint64_t record_lines(std::uint64_t words) {
     return (sizeof(record_head) + words * word_bytes + line_bytes - 1) / line_bytes;
 }
-inline constexpr std::uint64_t record_lines_max = record_lines(argument_words_max);
+inline constexpr std::uint64_t record_lines_max = record_lines(record_words_max);
 static_assert(2 * record_lines_max * line_bytes <= log_bytes_min);
 
 /// A record as it is written and read: whole lines.
@@ -108,9 +180,14 @@ struct alignas(line_bytes) record {
     std::uint64_t
         arguments[record_lines_max * line_bytes / word_bytes - sizeof(record_head) / word_bytes];
 
-    std::uint64_t lines() const noexcept { return record_lines(head.words); }
+    /// Behind its head.
+    std::uint64_t words() const noexcept { return operation_words(head.kind) + head.words; }
+    std::uint64_t lines() const noexcept { return record_lines(words()); }
+    const std::uint64_t* call_arguments() const noexcept {
+        return arguments + operation_words(head.kind);
+    }
     std::uint64_t sum(std::uint64_t salt) const noexcept {
-        return checksum(&head.position, sizeof head - sizeof head.check + head.words * word_bytes,
+        return checksum(&head.position, sizeof head - sizeof head.check + words() * word_bytes,
                         salt);
     }
 };

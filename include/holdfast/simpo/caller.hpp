@@ -1,0 +1,166 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Calls that are made once however often they are repeated.  SIMPO §3.3.2  docs/guide/simpo.md
+//
+//     auto me = hf::simpo::caller<row>::of(rows, 42);  // an object with object_options::callers
+//     auto total = me->call<&row::take>(17, 10);       // after a crash the same line answers the same,
+//     auto again = me->call<&row::take>(17, 10);       // and takes nothing a second time
+//
+// 'caller' is for who may have to repeat a call because its answer was lost: a client with numbers of its own.
+// 'retraced' is for a deterministic program that a crash ended, and that is run again from its beginning.
+//
+// (1) What is kept of a caller is part of the object, in its copies and in its log: no crash, checkpoint or
+//     truncation parts them.
+// (2) A call is made if its number is greater than the last one made of its caller.
+#pragma once
+
+#include <holdfast/simpo.hpp>
+
+#include <array>
+#include <cstdint>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+namespace hf::simpo {
+
+/// A handle on an object as one caller uses it. Copies are handles on the same one.
+///
+/// Threads:  one at a time for each identifier: its calls are logged in the order of their numbers. Any number of
+///           identifiers at once.
+/// Requires: the caller is not dismissed, and the object not destroyed.
+/// Source:   SIMPO §3.1.2, 'potid', and §3.3.2. Differs: src/simpo/README.md.
+template <class T> class caller {
+    template <auto F> using returns = typename detail::member_function<decltype(F)>::returns;
+
+public:
+    /// The caller `id` of the object, which learns of it now unless it knows it.
+    ///
+    /// Ordering: 1 point if it is new, 0 else. Commits the group if it is new.
+    /// Crash:    the object knows it or does not; durable on return.
+    /// Errors:   limit_reached (object_options::callers), bad_argument (0).
+    static result<caller> of(object<T> on, std::uint64_t id) {
+        if (status s = detail::add_caller(on.internals(), id); !s.ok()) return s;
+        return caller(on, id);
+    }
+    /// Forgets the caller and its results; there is room for another one. Nothing would tell a call of it that
+    /// comes again from a new one.
+    ///
+    /// Ordering: 1 point. Crash: it is known or not; durable on return. Errors: not_found.
+    static status dismiss(object<T> on, std::uint64_t id) {
+        return detail::dismiss(on.internals(), id);
+    }
+
+    /// The number of its last call that was made, which survives; 0 before the first. After a crash the caller
+    /// repeats what it called behind that. Commits the group. Errors: not_found: it was dismissed.
+    result<std::uint64_t> last() const { return detail::last_of(on_.internals(), id_); }
+
+    /// As object::defer, of its call `number`. It is not made where its number is not greater than the last one's.
+    ///
+    /// Crash:    lost, unless its group was committed since: its caller repeats all calls behind last().
+    template <auto F, class... Args> void defer(std::uint64_t number, Args&&... args) {
+        using traits = detail::member_function<decltype(F)>;
+        check<F>();
+        static_assert(std::is_void_v<returns<F>>,
+                      "a deferred function returns nothing: use call for one that does");
+        static_assert(!traits::is_const, "a deferred function changes the object");
+        const auto words = traits::arguments::store(std::forward<Args>(args)...);
+        detail::defer_once(on_.internals(), detail::registered<T, F>::entry, {id_, number},
+                           words.data());
+    }
+    /// As object::call, of its call `number`: made now, or, if it was made before, answered as it was then. A
+    /// const F is logged, too. A `status` where F returns nothing, a result<R> else.
+    ///
+    /// Ordering: 1 point; if it was made before, 1 where calls are pending, else 0.
+    /// Crash:    all of the group, this call and its kept result included, or nothing of it; durable on return.
+    /// Errors:   not_found: it was made, and its result is no longer among those that are kept
+    ///           (object_options::results), or it was a deferred one; or the caller was dismissed. bad_argument: it
+    ///           was made, and was a call of another function, or with other arguments; or its result is larger
+    ///           than object_options::result_bytes. Nothing is logged then.
+    template <auto F, class... Args> auto call(std::uint64_t number, Args&&... args) {
+        return call_in<F>(false, number, std::forward<Args>(args)...);
+    }
+
+private:
+    template <class> friend class retraced;
+
+    caller(object<T> on, std::uint64_t id) noexcept : on_(on), id_(id) {}
+    template <auto F> static void check() {
+        object<T>::template check_logged<F>();
+        static_assert(detail::member_function<decltype(F)>::arguments::words + 2 <=
+                          argument_words_max,
+                      "the arguments of a call that may be repeated take at most 58 words of 8 "
+                      "bytes");
+    }
+    template <auto F, class... Args>
+    auto call_in(bool all, std::uint64_t number, Args&&... args)
+        -> std::conditional_t<std::is_void_v<returns<F>>, status, result<returns<F>>> {
+        using traits = detail::member_function<decltype(F)>;
+        using entry = detail::registered<T, F>;
+        check<F>();
+        static_assert(
+            entry::kept.has_value(),
+            "a result that is kept is at most 512 bytes of a trivially copyable type that "
+            "is no address");
+        const auto words = traits::arguments::store(std::forward<Args>(args)...);
+        std::array<std::uint64_t, entry::kept.value_or(0) + std::size_t{1}> kept{};
+        status s = detail::call_once(on_.internals(), entry::entry, {id_, number}, words.data(),
+                                     all, kept.data());
+        if constexpr (std::is_void_v<returns<F>>) {
+            return s;
+        } else {
+            if (!s.ok()) return s;
+            const std::uint64_t* from = kept.data();
+            return detail::packed<>::template load<returns<F>>(from);
+        }
+    }
+
+    object<T> on_;
+    std::uint64_t id_;
+};
+
+/// An object as one thread of a deterministic program uses it. The program is run again from its beginning after a
+/// crash: calls that survived are not made again, and answer what they answered; where they end it goes on.
+///
+/// Threads:  one. Each thread of the program has one of its own for each object, under the same identity each time.
+/// Requires: what a thread calls, and with which arguments, depends on its identity and the answers that it had
+///           from the objects, and nothing else. Where threads learn of each other through more than one object,
+///           an object is synced before another one tells of what was deferred there.
+/// Source:   SIMPO §3.3.2, recovery of a deterministic application. Differs: src/simpo/README.md.
+template <class T> class retraced {
+public:
+    /// Of the thread `identity`, at its program's beginning. Ordering, errors: as caller::of.
+    static result<retraced> of(object<T> on, std::uint64_t identity) {
+        auto found = caller<T>::of(on, identity);
+        if (!found) return found.error();
+        const auto last = found->last();
+        if (!last) return last.error();
+        return retraced(*found, *last);
+    }
+    /// The program has ended; its next run is not this one again. Ordering, errors: as caller::dismiss.
+    static status end(object<T> on, std::uint64_t identity) {
+        return caller<T>::dismiss(on, identity);
+    }
+
+    /// As object::defer; nothing, if the call survived an earlier run.
+    template <auto F, class... Args> void defer(Args&&... args) {
+        if (++number_ > last_) by_.template defer<F>(number_, std::forward<Args>(args)...);
+    }
+    /// As object::call; if it survived an earlier run, the answer that it had then.
+    ///
+    /// Errors:   limit_reached: the object keeps no more results of one run (object_options::results); nothing is
+    ///           logged, and the thread cannot go on. bad_argument, not_found: as caller::call: the program is not
+    ///           deterministic.
+    template <auto F, class... Args> auto call(Args&&... args) {
+        return by_.template call_in<F>(true, ++number_, std::forward<Args>(args)...);
+    }
+    /// Whether the next call is one that no earlier run has made.
+    bool caught_up() const noexcept { return number_ >= last_; }
+
+private:
+    retraced(caller<T> by, std::uint64_t last) noexcept : by_(by), last_(last) {}
+    caller<T> by_;
+    std::uint64_t last_, number_ = 0;
+};
+
+} // namespace hf::simpo

@@ -1,0 +1,396 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Objects whose calls are logged: docs/guide/python.md, docs/format/python-values.md.
+
+SIMPO (TACO 15(1), 3.1) for Python: a class says which of its methods change it; their calls are logged, in groups that one
+commit makes durable, and from time to time the object's attributes are. An open takes these, and makes the calls behind
+them again.
+
+Invariants:
+(1) What is in memory is what recovery would make of what is logged. So a logged method gets copies of its arguments as they
+    are decoded, answers with a copy, and its exception is part of the call; nothing else sets an attribute; and when the
+    attributes are stored, the object goes on with what decoding them gives.
+(2) One commit makes a group durable, or the attributes and the number of the first group that they have not. A place of a
+    group is used again when no failure needs what it held.
+(3) When a commit fails, memory is ahead of the file: the object is of no use any more until it is opened again.
+"""
+import copy
+import functools
+import threading
+
+from . import Map, _pool_of
+from ._encoding import decode, encode
+from ._error import Error
+
+_FORMAT = 1          # of the map that an object is
+_GROUPS = 1024       # places, of which half are used before the attributes are stored
+_CALLS_MAX = 4096    # deferred in one group; the next one commits it
+_CALLERS_MAX = 65_536
+_IMMUTABLE = (type(None), bool, int, float, str, bytes)
+_objects = {}        # (pool, name): the object, until its pool is closed
+_opening = threading.RLock()
+
+
+def _logged(kind):
+    def mark(method):
+        name = method.__name__
+
+        @functools.wraps(method)
+        def call(self, *args, **more):
+            return self._call(kind, name, method, args, more)
+        call._holdfast_kind, call._holdfast_method = kind, method
+        return call
+    return mark
+
+
+deferrable = _logged("deferrable")
+deferrable.__doc__ = """A method that changes the object and returns nothing: made at once, durable with the next group.
+
+What it does depends on the object and its arguments alone, for recovery calls it again: no clock, no file, nothing random.
+An exception leaves what was changed before it, and is raised again, in vain, by recovery."""
+instant = _logged("instant")
+instant.__doc__ = """A method that changes the object; when it returns, it and all calls before it survive.
+
+It is bound as a deferrable method is. What it returns is a copy."""
+
+
+class Object:
+    """A class whose objects survive: class Counter(holdfast.Object), Counter.open("file", "name").
+
+    Its attributes are what holdfast.Map stores as values. Methods marked @deferrable and @instant change them; any other
+    method only looks, and whoever else sets an attribute gets an AttributeError.
+    """
+    version = 1  # changed with what the attributes or logged methods mean
+    _depth, _map = 0, None
+
+    def __init__(self):
+        pass
+
+    @staticmethod
+    def upgrade(version, attributes):
+        """Attributes of this version of the class, of those of an older one. Not given: they are refused."""
+        raise Error("wrong_layout", f"wrong_layout: version {version} of its class, and the class has no upgrade()")
+
+    @classmethod
+    def open(cls, where, name="object", /, *args, **options):
+        """The object of this name in a pool, or in the file at that path with options as holdfast.open() has them.
+
+        If there is none it is made: __init__ gets args. Raises Error: wrong_layout (of another class, or version),
+        function_changed (it left calls of a version of the class, or of a method, that is no more; or that does something
+        else now), corrupt, and what holdfast.open() raises. TypeError: an attribute cannot be stored.
+        """
+        pool = _pool_of(where, options)
+        with _opening:
+            there = _objects.get((pool, name))
+            if there is not None:
+                if type(there) is not cls:
+                    raise Error("wrong_layout", f"wrong_layout: object {name!r} is open, of class {type(there).__qualname__}")
+                return there
+            self = cls.__new__(cls)
+            _attach(self, pool, name)
+            with self._map.snapshot() as stored:  # a writer beside goes on
+                found = _found(self, stored) if "state" in stored else None
+            if found is not None:
+                _recover(self, *found)
+            else:
+                with self._inside():
+                    self.__init__(*args)
+                _store(self)
+            _objects[pool, name] = self
+            return self
+
+    def once(self, caller, number):
+        """The object as one caller uses it, for its call of this number: once("client 7", 12).add(3).
+
+        A call is made if its number is greater than the caller's last one; that last one, if it comes again, is answered as
+        it was, or raises Error "repeated" with what it raised; one before it raises Error "conflict". So who had no answer asks again,
+        whatever crash came between. caller is a str, int, or a tuple of these.
+        """
+        encode(caller, hashable=True)
+        if type(number) is not int or number < 0:
+            raise TypeError("number is an int from 0 on")
+        return _Once(self, caller, number)
+
+    def forget(self, caller):
+        """The caller will not call again. Commits what is deferred."""
+        with self._lock:
+            self._usable()
+            if self._callers.pop(caller, None) is not None:
+                _store(self)
+
+    def sync(self):
+        """Commits what is deferred."""
+        with self._lock:
+            self._usable()
+            _commit(self)
+
+    def checkpoint(self):
+        """As sync; then stores the attributes, so that the next open has no call to make again."""
+        with self._lock:
+            self._usable()
+            _commit(self)
+            _store(self)
+
+    def _usable(self):
+        if self._map is None:
+            raise TypeError(f"{type(self).__qualname__}.open(file, name) makes one")
+        if self._broken is not None:
+            raise Error("poisoned", f"poisoned: object {self._name!r}: {self._broken}: open the pool again")
+        if self._map.pool.closed:
+            raise Error("closed", "closed: the pool is closed")
+        if self._shown:
+            raise Error("permission", "permission: the pool is open read-only")
+        if self._depth:
+            raise RuntimeError("a logged method neither commits nor stores its own object")
+
+    def _inside(self):
+        return _Inside(self)
+
+    def _call(self, kind, name, method, args, more, operation=()):
+        if self._map is None:
+            self._usable()
+        with self._lock:
+            if self._depth:  # part of the call that it is made by
+                return method(self, *args, **more)
+            self._usable()
+            call = encode((name, args, more, *operation))
+            if operation and (known := self._callers.get(operation[0])) is not None and operation[1] <= known[0]:
+                return _answered(self, kind, operation, known)
+            try:
+                result, raised = _make(self, method, call)
+            except BaseException:  # KeyboardInterrupt: halfway, and not logged
+                object.__setattr__(self, "_broken", f"{name}() was interrupted")
+                _commit_group(self)
+                raise
+            self._calls.append((call, type(raised).__qualname__ if raised is not None else None))
+            if kind == "instant" or len(self._calls) == _CALLS_MAX:
+                _commit(self)
+            if raised is not None:
+                raise raised
+        if kind == "deferrable":
+            if result is not None:
+                raise TypeError(f"{name}: a deferrable method returns nothing: @instant for one that does")
+            return None
+        return result if type(result) in _IMMUTABLE else copy.deepcopy(result)
+
+    def __setattr__(self, name, value):
+        if self._map is None:
+            self._usable()
+        if not self._depth:
+            raise AttributeError(f"{name!r} is set outside of a @deferrable or @instant method, where it would be lost")
+        if name.startswith("_"):
+            raise AttributeError(f"{name!r}: attributes that are stored begin with a letter")
+        object.__setattr__(self, name, value)
+
+    def __delattr__(self, name):
+        if not self._depth or name.startswith("_"):
+            raise AttributeError(f"{name!r} is deleted outside of a @deferrable or @instant method")
+        object.__delattr__(self, name)
+
+    def __reduce__(self):
+        raise TypeError("a persistent object is opened, not pickled")
+
+
+class _Once:
+    """One call of one caller."""
+
+    def __init__(self, of, caller, number):
+        self._of, self._operation = of, (caller, number)
+
+    def __getattr__(self, name):
+        marked = getattr(type(self._of), name, None)
+        kind, method = getattr(marked, "_holdfast_kind", None), getattr(marked, "_holdfast_method", None)
+        if method is None:
+            raise AttributeError(f"{name!r} is no @deferrable or @instant method of {type(self._of).__qualname__}")
+
+        @functools.wraps(method)
+        def call(*args, **more):
+            return self._of._call(kind, name, method, args, more, self._operation)
+        return call
+
+
+def _answered(self, kind, operation, known):
+    number, result, raised = known
+    if operation[1] < number:
+        raise Error("conflict", f"conflict: call {operation[1]} of caller {operation[0]!r}, whose last is {number}: its answer "
+                                "is not kept")
+    if kind == "instant":
+        _commit(self)
+    if raised is not None:
+        raise Error("repeated", f"repeated: call {number} of caller {operation[0]!r} raised {raised}")
+    return decode(result)
+
+
+class _Inside:
+    """Attributes may be set meanwhile."""
+
+    def __init__(self, of):
+        self.of = of
+
+    def __enter__(self):
+        object.__setattr__(self.of, "_depth", self.of._depth + 1)
+
+    def __exit__(self, *_):
+        object.__setattr__(self.of, "_depth", self.of._depth - 1)
+
+
+def _attach(self, pool, name):
+    for attribute, value in (("_map", Map(pool, f"object {name}", when_durable="on_return")), ("_name", name), ("_depth", 0),
+                             ("_lock", threading.RLock()), ("_calls", []), ("_next", 0), ("_stored", 0), ("_broken", None), ("_callers", {}),
+                             ("_shown", pool._read_only)):
+        object.__setattr__(self, attribute, value)
+
+
+def _make(self, method, call):
+    """Makes a call of what is logged of it; its result, and its exception."""
+    _, args, more, *operation = decode(call)
+    result = raised = None
+    try:
+        with self._inside():
+            result = method(self, *args, **more)
+        kept = encode(result) if operation else b""
+    except Exception as error:  # (1): what it changed stays, as recovery will find it
+        raised = error
+    if operation:
+        if len(self._callers) >= _CALLERS_MAX and operation[0] not in self._callers:
+            self._callers.pop(next(iter(self._callers)))  # whoever has not called for longest
+        self._callers.pop(operation[0], None)
+        self._callers[operation[0]] = (operation[1], kept, None) if raised is None else \
+            (operation[1], b"", f"{type(raised).__qualname__}: {raised}")
+    return result, raised
+
+
+def _attributes(self):
+    return {name: value for name, value in vars(self).items() if not name.startswith("_")}
+
+
+def _load(self, attributes):
+    with self._inside():
+        for name in _attributes(self):
+            object.__delattr__(self, name)
+        for name, value in attributes.items():
+            self.__setattr__(name, value)
+
+
+def _durably(self, key, value):
+    try:
+        self._map[key] = value
+    except BaseException as failed:
+        object.__setattr__(self, "_broken", f"a commit failed ({failed})")  # (3)
+        raise
+
+
+def _commit(self):
+    if not self._calls:
+        return
+    if self._next - self._stored < _GROUPS:
+        _commit_group(self)
+    if self._next - self._stored >= _GROUPS // 2:
+        try:
+            _store(self)
+        except (TypeError, ValueError):  # put off, as long as there is room for the next group
+            if self._calls:
+                raise
+
+
+def _commit_group(self):
+    if self._calls and self._next - self._stored < _GROUPS:
+        _durably(self, self._next % _GROUPS, (self._next, list(self._calls)))
+        object.__setattr__(self, "_next", self._next + 1)
+        self._calls.clear()
+
+
+def _store(self):
+    """Stores the attributes, which all groups and what is deferred have made."""
+    try:
+        attributes = encode(_attributes(self))
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"object {self._name!r}: its attributes cannot be stored: {error}") from None
+    kind = type(self)
+    _durably(self, "state", (_FORMAT, kind.__qualname__, kind.version, self._next, attributes,
+                            list(self._callers.items())))
+    object.__setattr__(self, "_stored", self._next)
+    self._calls.clear()
+    _load(self, decode(attributes))  # (1)
+
+
+def _corrupt(self, what):
+    return Error("corrupt", f"corrupt: object {self._name!r}: {what}")
+
+
+def _found(self, stored):
+    """Class, version, attributes, number of the first group, and the groups behind them."""
+    state = stored["state"]
+    if type(state) is not tuple or [type(each) for each in state] != [int, str, int, int, bytes, list] or state[0] != _FORMAT:
+        raise _corrupt(self, "what is stored as its attributes is none")
+    _, kind, version, first, attributes, callers = state
+    groups = []
+    while (group := stored.get((first + len(groups)) % _GROUPS)) is not None:
+        if type(group) is not tuple or len(group) != 2 or type(group[0]) is not int or type(group[1]) is not list:
+            raise _corrupt(self, "a group of calls is none")
+        if group[0] != first + len(groups) or len(groups) == _GROUPS:
+            break
+        groups.append(group[1])
+    return kind, version, attributes, first, groups, callers
+
+
+def _recover(self, kind, version, attributes, first, groups, callers):
+    if kind != type(self).__qualname__:
+        raise Error("wrong_layout", f"wrong_layout: object {self._name!r}: expected class {type(self).__qualname__}, found {kind}")
+    found = decode(attributes)
+    if type(found) is not dict or not all(type(each) is str and not each.startswith("_") for each in found):
+        raise _corrupt(self, "its attributes are no dict of names")
+    if version != type(self).version:
+        if groups:
+            raise _changed(self, f"it left calls of version {version} of its class, which has version {type(self).version}: "
+                                 "open and close it with the older one first")
+        found = type(self).upgrade(version, found)
+    _load(self, found)
+    try:
+        for caller, (number, result, raised) in callers:
+            if type(number) is not int or type(result) is not bytes:
+                raise TypeError
+            self._callers[caller] = (number, result, raised)
+    except (TypeError, ValueError):
+        raise _corrupt(self, "its callers are none") from None
+    object.__setattr__(self, "_next", first + len(groups))
+    object.__setattr__(self, "_stored", first)
+    for group in groups:
+        for each in group:
+            _again(self, each)
+    if (groups or version != type(self).version) and not self._shown:
+        _store(self)
+
+
+def _changed(self, what):
+    return Error("function_changed", f"function_changed: object {self._name!r}: {what}")
+
+
+def _again(self, logged):
+    try:
+        call, raised = logged
+        name, args, more, *_ = decode(call)
+    except (TypeError, ValueError):
+        raise _corrupt(self, "a logged call is none") from None
+    method = getattr(getattr(type(self), name, None), "_holdfast_method", None) if type(name) is str else None
+    if method is None:
+        raise _changed(self, f"its log calls {name!r}, which is no logged method of class {type(self).__qualname__}")
+    _, now = _make(self, method, call)
+    if (type(now).__qualname__ if now is not None else None) != raised:
+        raise _changed(self, f"{name}() {f'raised {raised}' if raised else 'returned'} when it was called, and now "
+                             f"{f'raises {now!r}' if now is not None else 'returns'}") from now
+
+
+def _settle(pool):
+    """The pool is being closed: what its objects have deferred is kept."""
+    with _opening:
+        for (of, name), each in list(_objects.items()):
+            if of is not pool:
+                continue
+            del _objects[of, name]
+            with each._lock:
+                if each._broken is not None or each._shown or (not each._calls and each._next == each._stored):
+                    continue
+                try:
+                    _store(each)
+                except (TypeError, ValueError):  # some attribute cannot be stored; the log has the calls
+                    _commit_group(each)

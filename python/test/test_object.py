@@ -1,0 +1,353 @@
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Objects whose calls are logged.
+
+Goal: an object is, after any end of its process, what its committed calls leave; and what would make recovery arrive
+elsewhere is refused or undone. Method: children that end without closing, or are killed, beside the same calls in memory.
+"""
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import unittest
+
+import holdfast
+from support import SEED, Pooled
+
+SOURCE = pathlib.Path(os.environ.get("HOLDFAST_SOURCE", pathlib.Path(__file__).parents[2]))
+
+
+def counter(**changed):
+    """A class of this name, as another version of the program may have it."""
+    class Counter(holdfast.Object):
+        def __init__(self, start=0):
+            self.n, self.log, self.names = start, [], {}
+
+        @holdfast.deferrable
+        def add(self, by):
+            self.n += by
+            self.log.append(by)
+
+        @holdfast.instant
+        def take(self, by):
+            self.log.append(-by)
+            if by > self.n:
+                raise ValueError(f"{by} of {self.n}")
+            self.n -= by
+            return self.n
+
+        @holdfast.deferrable
+        def keep(self, name, value=None):
+            self.names[name] = value
+
+        @holdfast.instant
+        def everything(self):
+            return self.names
+
+        @holdfast.deferrable
+        def add_twice(self, by):
+            self.add(by)
+            self.add(by)
+
+        def total(self):
+            return self.n
+
+        def shown(self):
+            return (self.n, self.log, self.names)
+
+    Counter.__qualname__ = "Counter"
+    for name, value in changed.items():
+        setattr(Counter, name, value)
+    return Counter
+
+
+Counter = counter()
+
+
+class ObjectTest(Pooled):
+    def in_child(self, work):
+        """Runs work(object) in a process that ends without closing anything."""
+        self.pool.close()
+        child = os.fork()
+        if child == 0:
+            try:
+                work(Counter.open(self.path, "c"))
+                os._exit(0)
+            except BaseException as error:
+                print(repr(error), file=sys.stderr)
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def again(self, cls=Counter):
+        self.pool.close()
+        self.pool = holdfast.open(self.path)
+        return cls.open(self.pool, "c")
+
+    def test_committed_calls_are_made_again_and_others_are_not(self):
+        def work(c):
+            c.add(3)
+            c.add_twice(5)
+            self.assertEqual(c.take(2), 11)
+            c.add(100)
+        self.in_child(work)
+        self.assertEqual(self.again().shown(), (11, [3, 5, 5, -2], {}))
+        self.in_child(lambda c: (c.add(4), c.sync(), c.add(1)))
+        self.assertEqual(self.again().total(), 15)
+        self.in_child(lambda c: (c.add(1), c.checkpoint(), c.add(7)))
+        self.assertEqual(self.again().total(), 16)
+
+    def test_a_close_keeps_what_is_deferred(self):
+        c = Counter.open(self.pool, "c", 9)
+        c.add(1)
+        c = self.again()
+        self.assertEqual(c.total(), 10)
+        self.assertIs(Counter.open(self.pool, "c"), c)
+        self.assertIsNot(Counter.open(self.pool, "other"), c)
+        with self.assertRaisesRegex(holdfast.Error, "is open, of class Counter"):
+            counter().open(self.pool, "c")
+        self.pool.close()
+        with self.assertRaisesRegex(holdfast.Error, "closed"):
+            c.add(1)
+
+    def test_an_exception_is_part_of_the_call(self):
+        def work(c):
+            c.add(1)
+            with self.assertRaisesRegex(ValueError, "5 of 1"):
+                c.take(5)
+            c.sync()
+        self.in_child(work)
+        self.assertEqual(self.again().shown(), (1, [1, -5], {}))
+
+    def test_nothing_is_shared_with_the_caller(self):
+        def work(c):
+            mine = [1, 2]
+            c.keep("mine", value=mine)
+            mine.append(3)
+            c.everything()["mine"].append(4)
+            c.keep("b", {"z": 1, "a": 2})
+            self.assertEqual(c.names["mine"], [1, 2])
+            self.assertEqual(list(c.names["b"]), ["a", "z"])  # as decoding has it
+            c.sync()
+        self.in_child(work)
+        self.assertEqual(self.again().names, {"mine": [1, 2], "b": {"a": 2, "z": 1}})
+
+    def test_attributes_are_set_by_logged_methods_alone(self):
+        c = Counter.open(self.pool, "c")
+        with self.assertRaisesRegex(AttributeError, "outside of a @deferrable"):
+            c.n = 5
+        with self.assertRaisesRegex(AttributeError, "outside of a @deferrable"):
+            del c.n
+        with self.assertRaisesRegex(TypeError, r"Counter.open\(file, name\)"):
+            Counter()
+        with self.assertRaises(TypeError):
+            c.add(object())
+        self.assertEqual(c.shown(), (0, [], {}))
+
+    def test_many_groups_go_round(self):
+        def work(c):
+            for n in range(5000):
+                c.add(n % 7)
+                if n % 2 == 0:
+                    c.take(0)
+            for n in range(9000):
+                c.add(1)
+        self.in_child(work)
+        n = self.again().total()
+        self.assertGreaterEqual(n, sum(i % 7 for i in range(5000)) + 2 * 4096 - 1)
+        self.assertEqual(n, sum(self.again().log))
+
+    def test_what_cannot_be_stored_is_told_and_loses_nothing(self):
+        class Odd(holdfast.Object):
+            @holdfast.instant
+            def put(self, odd):
+                self.value = {1} if odd else [1]
+                self.times = getattr(self, "times", 0) + 1
+
+        odd = Odd.open(self.pool, "odd")
+        for _ in range(1024):  # committed, each of them, while there is room for groups
+            odd.put(True)
+        with self.assertRaisesRegex(TypeError, "cannot be stored"):
+            odd.put(True)
+        odd.put(False)  # and now they can be stored
+        self.assertEqual(odd.times, 1026)
+        odd.put(True)
+        with self.assertRaisesRegex(TypeError, "object 'odd': its attributes cannot be stored"):
+            odd.checkpoint()
+        self.pool.close()
+        self.pool = holdfast.open(self.path)
+        with self.assertRaisesRegex(TypeError, "cannot be stored"):  # the log makes it so again
+            Odd.open(self.pool, "odd")
+
+    def test_another_class_or_version_is_refused_or_upgraded(self):
+        self.in_child(lambda c: (c.add(1), c.sync()))
+        self.pool = holdfast.open(self.path)
+        with self.assertRaises(holdfast.Error) as refused:
+            counter(version=2).open(self.pool, "c")
+        self.assertEqual(refused.exception.code, "function_changed")
+        with self.assertRaises(holdfast.Error) as refused:
+            counter(__qualname__="Other").open(self.pool, "c")
+        self.assertEqual(refused.exception.code, "wrong_layout")
+        self.assertEqual(Counter.open(self.pool, "c").total(), 1)
+        self.pool.close()
+        self.pool = holdfast.open(self.path)
+        with self.assertRaisesRegex(holdfast.Error, "no upgrade"):
+            counter(version=2).open(self.pool, "c")
+        newer = counter(version=2, upgrade=staticmethod(lambda version, old: old | {"n": old["n"] * 10 + version}))
+        self.assertEqual(newer.open(self.pool, "c").total(), 11)
+        self.assertEqual(self.again(newer).total(), 11)
+
+    def test_a_method_that_is_gone_or_does_something_else_is_refused(self):
+        self.in_child(lambda c: (c.add(1), c.sync()))
+        self.pool = holdfast.open(self.path)
+        def add(self, by):
+            raise KeyError(by)
+        for method, said in (None, "'add', which is no logged method"), (Counter.total, "no logged method"), \
+                (holdfast.deferrable(add), "returned when it was called, and now raises KeyError"):
+            with self.subTest(said), self.assertRaisesRegex(holdfast.Error, said):
+                counter(add=method).open(self.pool, "c")
+        self.assertEqual(Counter.open(self.pool, "c").total(), 1)  # nothing has changed
+
+    def test_a_call_of_a_caller_is_made_once(self):
+        def work(c):
+            c.once("a", 1).add(5)
+            c.once("a", 1).add(5)
+            self.assertEqual(c.once("a", 2).take(1), 4)
+            c.once(("b", 7), 1).keep("x", [1])
+            with self.assertRaisesRegex(ValueError, "50 of 4"):
+                c.once("b", 1).take(50)
+        self.in_child(work)
+        for again in range(3):
+            if again == 1:
+                self.again().checkpoint()
+            self.in_child(lambda c: (self.assertEqual(c.once("a", 2).take(1), 4), self.assertEqual(c.total(), 4),
+                                     self.assertEqual(c.log, [5, -1, -50])))
+        c = self.again()
+        c.once(("b", 7), 1).keep("x", [2])
+        self.assertEqual(c.names, {"x": [1]})
+        for code, call in (("conflict", lambda: c.once("a", 1).add(5)), ("repeated", lambda: c.once("b", 1).take(50))):
+            with self.assertRaises(holdfast.Error) as refused:
+                call()
+            self.assertEqual(refused.exception.code, code)
+        with self.assertRaises(AttributeError):
+            c.once("a", 3).total()
+        with self.assertRaises(TypeError):
+            c.once([], 3)
+        c.forget("a")
+        self.assertEqual(self.again().once("a", 1).take(1), 3)
+
+    def test_an_actor_that_is_killed_has_what_it_answered(self):
+        example = SOURCE / "examples/python/actor.py"
+        ran = subprocess.run([sys.executable, example, "--calls", "300", "--words", "20", "--folder", self.folder],
+                             capture_output=True, text=True, timeout=120)
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        has = [line.split()[-3] for line in ran.stdout.splitlines()[1:]]
+        self.assertEqual(has, ["0", "300", "300", "300"], ran.stdout)
+
+    def test_a_read_only_open_shows_it(self):
+        self.in_child(lambda c: (c.add(3), c.sync()))
+        with holdfast.open(self.path, read_only=True) as pool:
+            c = Counter.open(pool, "c")
+            self.assertEqual(c.total(), 3)
+            with self.assertRaises(holdfast.Error) as refused:
+                c.take(1)
+            self.assertEqual(refused.exception.code, "permission")
+            self.assertEqual(c.total(), 3)
+
+    def test_forged_maps_are_corrupt(self):
+        self.in_child(lambda c: (c.add(3), c.sync()))
+        self.pool = holdfast.open(self.path)
+        stored = holdfast.Map(self.pool, "object c")
+        good, group = stored["state"], stored[0]
+        for state in ("x", (), good[:5], (2, *good[1:]), (*good[:3], True, *good[4:]), (*good[:4], b"\x0e", []),
+                      (*good[:4], b"\0", []), (*good[:5], [1]), (*good[:5], [([], (1, b"", None))])):
+            stored["state"] = state
+            with self.subTest(state), self.assertRaises(holdfast.Error) as refused:
+                Counter.open(self.pool, "c")
+            self.assertEqual(refused.exception.code, "corrupt")
+        stored["state"] = good
+        for forged in ("x", (0,), (0, [1]), (0, [(b"\xff", None)]), (0, [(b"\x00", None)])):
+            stored[0] = forged
+            with self.subTest(forged), self.assertRaises(holdfast.Error) as refused:
+                Counter.open(self.pool, "c")
+            self.assertEqual(refused.exception.code, "corrupt")
+        stored[0] = group
+        self.assertEqual(Counter.open(self.pool, "c").total(), 3)
+
+    def test_an_interrupted_call_ends_the_object_and_loses_no_other(self):
+        class Slow(holdfast.Object):
+            def __init__(self):
+                self.n = 0
+
+            @holdfast.deferrable
+            def add(self, interrupt=False):
+                self.n += 1
+                if interrupt:
+                    raise KeyboardInterrupt
+
+        slow = Slow.open(self.pool, "slow")
+        slow.add()
+        with self.assertRaises(KeyboardInterrupt):
+            slow.add(True)
+        with self.assertRaisesRegex(holdfast.Error, "interrupted"):
+            slow.add()
+        self.pool.close()
+        self.pool = holdfast.open(self.path)
+        self.assertEqual(Slow.open(self.pool, "slow").n, 1)
+
+
+KILLED = """
+import sys, holdfast
+class Counter(holdfast.Object):
+    def __init__(self):
+        self.n, self.sums = 0, [0] * 50
+    @holdfast.deferrable
+    def add(self, n):
+        self.n += 1
+        assert n == self.n
+        self.sums[n % 50] += n
+    @holdfast.instant
+    def add_and_sum(self, n):
+        self.add(n)
+        return sum(self.sums)
+if __name__ == "__main__":
+    c = Counter.open(sys.argv[1], "c", durability=sys.argv[2])
+    n = c.n
+    while True:
+        for _ in range(n % 5):
+            n += 1
+            c.add(n)
+        n += 1
+        assert c.add_and_sum(n) == n * (n + 1) // 2
+        if n % 11 == 0:
+            c.checkpoint()
+        print(n, flush=True)
+"""
+
+
+class ObjectKillTest(Pooled):
+    def test_what_was_answered_is_there(self):
+        self.pool.close()
+        scope = {"__name__": "child"}
+        exec(KILLED, scope)
+        for durability in ("process", "pmem"):
+            path = pathlib.Path("/dev/shm") / f"holdfast-object-{os.getpid()}.hf"
+            self.addCleanup(lambda: path.unlink(missing_ok=True))
+            path.unlink(missing_ok=True)
+            for kill in range(12):
+                program = subprocess.Popen([sys.executable, "-c", KILLED, path, durability], stdout=subprocess.PIPE, text=True)
+                for _ in range(self.random.randrange(1, 900)):
+                    program.stdout.readline()
+                os.kill(program.pid, signal.SIGKILL)
+                said = int(([0] + program.stdout.readlines())[-1] or 0)
+                program.stdout.close()
+                program.wait()
+                with self.subTest(seed=SEED, kill=kill, durability=durability), \
+                        holdfast.open(path, durability=durability) as pool:
+                    c = scope["Counter"].open(pool, "c")
+                    self.assertGreaterEqual(c.n, said)
+                    self.assertLessEqual(c.n, said + 6 if said else c.n)
+                    self.assertEqual(sum(c.sums), c.n * (c.n + 1) // 2)
+
+
+if __name__ == "__main__":
+    unittest.main()
