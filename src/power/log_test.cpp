@@ -5,6 +5,7 @@
 #include "crash_model.hpp"
 #include <persist/line_log.hpp>
 #include <power/found_log.hpp>
+#include <power/home.hpp>
 #include <power/log.hpp>
 
 #include <fmt/format.h>
@@ -289,6 +290,54 @@ TEST(PowerGroup, FencesInAGroupOnlyOrder) {
     persist::flush(log, content->content + first_line * line_bytes, 8);
     persist::fence(log, true);
     EXPECT_EQ(device.events.size(), before + 4);
+}
+
+// A page is written once, with what home has around its lines, and pages that follow each other in one write.
+TEST(PowerHome, WritesPagesWholeAndOfEachLineTheLast) {
+    constexpr std::uint64_t page = 4096, page_lines = page / line_bytes;
+    recorded_device device;
+    device.files = {bytes(6 * page, std::byte{5})};
+    std::vector<bytes> versions;
+    for (unsigned n = 0; n < 4; ++n) versions.emplace_back(line_bytes, std::byte(10 + n));
+    const std::vector<logged_line> lines{{4 * page_lines, versions[0].data()},
+                                         {page_lines + 3, versions[1].data()},
+                                         {2 * page_lines + 63, versions[2].data()},
+                                         {page_lines + 3, versions[3].data()}};
+    device_file home(device, 0);
+    way_home way;
+    ASSERT_TRUE(way.bring(home, lines).ok());
+    EXPECT_EQ(way.bytes_written(), 3 * page);
+    ASSERT_EQ(device.events.size(), 3U);
+    EXPECT_EQ(device.events[0].at, page);
+    EXPECT_EQ(device.events[0].content.size(), 2 * page);
+    EXPECT_EQ(device.events[1].at, 4 * page);
+    EXPECT_EQ(device.events[2].what, device_event::sync);
+    bytes wanted(6 * page, std::byte{5});
+    const auto put = [&](std::uint64_t line, const bytes& content) {
+        std::memcpy(wanted.data() + line * line_bytes, content.data(), line_bytes);
+    };
+    put(4 * page_lines, versions[0]);
+    put(page_lines + 3, versions[3]);
+    put(2 * page_lines + 63, versions[2]);
+    EXPECT_EQ(device.files[0], wanted);
+}
+
+// What waits in the device's queue before a sync of the log is bounded.
+TEST(PowerHome, SyncsAsItGoes) {
+    constexpr std::uint64_t pages = 2048, page_lines = 4096 / line_bytes;
+    recorded_device device;
+    device.files = {bytes(pages * 4096)};
+    const bytes version(line_bytes, std::byte{1});
+    std::vector<logged_line> lines;
+    for (std::uint64_t at = 0; at < pages; ++at) lines.push_back({at * page_lines, version.data()});
+    device_file home(device, 0);
+    ASSERT_TRUE(way_home().bring(home, lines).ok());
+    std::uint64_t unsynced = 0;
+    for (const device_event& e : device.events) {
+        unsynced = e.what == device_event::sync ? 0 : unsynced + e.content.size();
+        EXPECT_LE(unsynced, 4U << 20);
+    }
+    EXPECT_EQ(unsynced, 0U);
 }
 
 } // namespace
