@@ -76,7 +76,7 @@ log_header log::sized_for(std::uint64_t pool_bytes) noexcept {
     // pool, where changes are far apart, long segments save most. A short one is written, with zeros,
     // sooner at an open.
     const std::uint64_t small = std::min<std::uint64_t>(pool_bytes / 4, 16ULL << 20);
-    const std::uint64_t large = std::min<std::uint64_t>(pool_bytes / 16, 64ULL << 20);
+    const std::uint64_t large = std::min<std::uint64_t>(pool_bytes / 16, 32ULL << 20);
     log_header h{};
     h.segment_bytes =
         std::max(round_down(std::max(small, large), segment_bytes_min), segment_bytes_min);
