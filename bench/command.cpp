@@ -220,7 +220,10 @@ void add_restart(CLI::App& to, char** arguments) {
     command->add_option("--engine", options->engine, "undo, clobber, pmdk …")
         ->capture_default_str();
     command->add_option("--mode", options->mode)
-        ->check(CLI::IsMember({"process", "pmem"}))
+        ->check(CLI::IsMember({"process", "pmem", "power"}))
+        ->capture_default_str();
+    command->add_option("--batch", options->batch, "insertions that are acknowledged together")
+        ->check(CLI::Range(std::uint64_t{1}, batch_max))
         ->capture_default_str();
     add_structure(*command, options->which);
     command

@@ -86,7 +86,8 @@ public:
     /// to 'value'; returns how many. Only where the keys are ordered.
     virtual std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept = 0;
     /// What a thread does between these two is durable when the second returns, and need not be before.
-    virtual void begin_batch() noexcept {}
+    /// 'operations': how many come. Who cannot make several durable together does nothing here.
+    virtual void begin_batch(std::uint64_t operations) noexcept { (void)operations; }
     virtual void end_batch() noexcept {}
     virtual map_facts facts() const = 0;
     /// Where it is known.

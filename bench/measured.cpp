@@ -2,6 +2,8 @@
 #include "measured.hpp"
 
 #include <ctime>
+#include <fstream>
+#include <string>
 
 namespace hf::bench {
 
@@ -21,6 +23,13 @@ double cpu_seconds() {
     return static_cast<double>(now.tv_sec) + 1e-9 * static_cast<double>(now.tv_nsec);
 }
 
+std::uint64_t written_bytes_now() {
+    std::ifstream io("/proc/self/io");
+    for (std::string line; std::getline(io, line);)
+        if (line.starts_with("wchar: ")) return std::stoull(line.substr(line.find(' ')));
+    return 0;
+}
+
 void add_counts(nlohmann::ordered_json& out, const measured& result, std::uint64_t ops,
                 const map_facts& facts) {
     const auto per_op = [&](bool counted, std::uint64_t events) -> nlohmann::ordered_json {
@@ -36,6 +45,8 @@ void add_counts(nlohmann::ordered_json& out, const measured& result, std::uint64
     out["log_bytes_per_op"] = per_op(facts.counts_log, result.events.log_bytes);
     out["pm_bytes_per_op"] = per_op(ours, result.events.pm_bytes);
     out["cpu_ns_per_op"] = 1e9 * result.cpu_seconds / static_cast<double>(ops);
+    out["written_bytes_per_op"] =
+        static_cast<double>(result.written_bytes) / static_cast<double>(ops);
 }
 
 void add_memory(nlohmann::ordered_json& out, const std::optional<memory_use>& memory) {

@@ -23,11 +23,16 @@ namespace hf::bench {
 persist::counters events_now();
 /// Processor time of the process.
 double cpu_seconds();
+/// Bytes that the process has given to write() and its like so far; 0 where the kernel does not tell. Where
+/// they are synced before they are written again, that is what the device gets, but for parts of blocks. What
+/// the kernel counts as written to the device ('write_bytes') is no measure: it counts a large folio for a page.
+std::uint64_t written_bytes_now();
 
 struct measured {
     double seconds;
     double cpu_seconds;
     persist::counters events;
+    std::uint64_t written_bytes = 0; // given to write() by the whole process
 };
 
 /// Runs work(0) … work(threads - 1) at once, the first on this thread: one thread means one thread,
@@ -54,13 +59,15 @@ template <class Work> measured measure_threads(unsigned threads, const Work& wor
         });
     while (ready.load() != threads - 1) std::this_thread::yield();
     const double cpu_before = cpu_seconds();
+    const std::uint64_t written_before = written_bytes_now();
     const auto start = std::chrono::steady_clock::now();
     go.store(true, std::memory_order_release);
     run(0);
     for (std::thread& worker : workers) worker.join();
     const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
 
-    measured all{elapsed.count(), cpu_seconds() - cpu_before, {}};
+    measured all{
+        elapsed.count(), cpu_seconds() - cpu_before, {}, written_bytes_now() - written_before};
     for (const part& one : parts) {
         if (!one.complete) give_up("an operation failed: the pool is full, or a key is missing");
         add_events(all.events, {}, one.events);

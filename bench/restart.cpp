@@ -24,7 +24,7 @@ constexpr std::size_t value_bytes = 256;
 std::unique_ptr<map_under_test> open_map(const std::string& path, const restart_options& given) {
     map_options options;
     options.which = given.which;
-    options.mode = given.mode == "pmem" ? hf::mode::pmem : hf::mode::process;
+    options.mode = mode_named(given.mode);
     options.keys = 2 * given.items;
     options.prefault = false;
     options.keep_at = path;
@@ -44,11 +44,15 @@ void insert_own(map_under_test& target, const restart_options& given, unsigned w
     std::vector<std::byte> found(value_bytes);
     std::uint64_t item = acknowledged.load();
     // Inserted before, perhaps, and the process killed before it said so.
-    if (target.find(key_of(item, given, worker), found.data())) ++item;
-    for (;; ++item) {
-        const std::uint64_t key = key_of(item, given, worker);
-        if (!target.insert(key, values.value_of(key))) give_up("the pool is full");
-        acknowledged.store(item + 1, std::memory_order_release);
+    while (target.find(key_of(item, given, worker), found.data())) ++item;
+    for (;;) {
+        target.begin_batch(given.batch);
+        for (const std::uint64_t end = item + given.batch; item < end; ++item) {
+            const std::uint64_t key = key_of(item, given, worker);
+            if (!target.insert(key, values.value_of(key))) give_up("the pool is full");
+        }
+        target.end_batch();
+        acknowledged.store(item, std::memory_order_release);
     }
 }
 
@@ -121,9 +125,9 @@ kill_results kill_and_reopen(const restart_options& options, restart_progress& p
         if (seen.sections_pending) all.pending.push_back(*seen.sections_pending);
         all.lost += count_missing(*map, options, progress);
         all.keys = seen.keys.value_or(acknowledged(progress));
-        // A thread's newest insertion may be in the map without having been acknowledged.
+        // A thread's newest batch may be in the map, or a part of it, without having been acknowledged.
         all.sound = all.sound && seen.sound.value_or(true) && all.keys >= acknowledged(progress) &&
-                    all.keys <= acknowledged(progress) + options.threads;
+                    all.keys <= acknowledged(progress) + options.threads * options.batch;
     }
     return all;
 }
@@ -148,6 +152,7 @@ nlohmann::ordered_json run_restart(const restart_options& options) {
     out["mode"] = options.mode;
     out["threads"] = options.threads;
     out["structure"] = name_of(options.which);
+    out["batch"] = options.batch;
     out["items"] = options.items;
     out["kills"] = options.kills;
     out["seed"] = options.seed;

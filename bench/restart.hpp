@@ -20,6 +20,7 @@ struct restart_options {
     std::string mode = "process";
     structure which = structure::hashmap;
     std::uint64_t items = 1000000;
+    std::uint64_t batch = 1; // insertions acknowledged together
     unsigned threads = 2;
     unsigned kills = 5;
     unsigned seed = 1; // of the moments to kill

@@ -11,8 +11,10 @@
 #include <holdfast/persist.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <mutex>
 #include <vector>
 
 namespace hf::bench {
@@ -30,19 +32,40 @@ bool carry_out(map_under_test& map, const operation& what, const noise& values, 
     return false;
 }
 
+/// How long each batch took.
+struct batch_times {
+    std::mutex lock;
+    std::vector<double> ms;
+
+    /// Of so many of a thousand the longest. Requires: sorted, not empty.
+    double longest_of(std::size_t thousandths) const {
+        return ms[std::min(ms.size() - 1, ms.size() * thousandths / 1000)];
+    }
+};
+
 // todo: one list per thread.
 measured measure(map_under_test& map, const std::vector<std::vector<operation>>& todo,
-                 std::size_t value_bytes, std::uint64_t batch) {
+                 std::size_t value_bytes, std::uint64_t batch, batch_times* times) {
     const noise values(value_bytes);
     return measure_threads(static_cast<unsigned>(todo.size()), [&](unsigned w) {
         std::vector<std::uint64_t> room(value_bytes / 8 + 1);
+        std::vector<double> own_ms;
+        if (times != nullptr) own_ms.reserve(todo[w].size() / batch + 1);
         for (std::size_t at = 0; at < todo[w].size();) {
-            map.begin_batch();
-            for (const std::size_t end = std::min<std::size_t>(at + batch, todo[w].size());
-                 at < end; ++at)
+            const std::size_t end = std::min<std::size_t>(at + batch, todo[w].size());
+            const auto began = std::chrono::steady_clock::now();
+            map.begin_batch(end - at);
+            for (; at < end; ++at)
                 if (!carry_out(map, todo[w][at], values, room.data())) return false;
             map.end_batch();
+            if (times == nullptr) continue;
+            const std::chrono::duration<double, std::milli> took =
+                std::chrono::steady_clock::now() - began;
+            own_ms.push_back(took.count());
         }
+        if (times == nullptr) return true;
+        const std::scoped_lock held{times->lock};
+        times->ms.insert(times->ms.end(), own_ms.begin(), own_ms.end());
         return true;
     });
 }
@@ -58,6 +81,14 @@ plan_options plan_of(const run_options& options) {
         if (measures_container(options)) to.records = options.records;
     }
     return to;
+}
+
+void add_times(nlohmann::ordered_json& out, batch_times& times) {
+    if (times.ms.empty()) return;
+    std::ranges::sort(times.ms);
+    out["batch_ms_median"] = times.longest_of(500);
+    out["batch_ms_p999"] = times.longest_of(999);
+    out["batch_ms_max"] = times.ms.back();
 }
 
 std::uint64_t insertions(const std::vector<std::vector<operation>>& lists) {
@@ -178,13 +209,18 @@ nlohmann::ordered_json run(const run_options& options) {
     const std::unique_ptr<map_under_test> map = make_map(options.engine, sized);
     if (map == nullptr)
         give_up(options.engine + ": no such engine for " + std::string(name_of(sized.which)));
-    if (!load.empty()) measure(*map, load, sized.value_bytes, 1024);
+    if (!load.empty()) measure(*map, load, sized.value_bytes, 1024, nullptr);
     load.clear();
-    const measured result = measure(*map, todo, sized.value_bytes, options.batch);
+    batch_times times;
+    const bool timed =
+        sized.mode == hf::mode::power; // elsewhere a batch may be as short as a clock's reading
+    const measured result =
+        measure(*map, todo, sized.value_bytes, options.batch, timed ? &times : nullptr);
     const map_facts facts = map->facts();
 
     nlohmann::ordered_json out = speed_of(options, result, facts);
     out["batch"] = options.batch;
+    add_times(out, times);
     out["structure"] = name_of(sized.which);
     out["records"] = planned.records;
     out["distribution"] = planned.records == 0 ? nlohmann::ordered_json(nullptr)

@@ -117,6 +117,23 @@ class Benchmarks(unittest.TestCase):
         self.assertNotEqual(code, 0)
         self.assertIn("--batch: Value 0 not in range 1 to 4294967296", err)
 
+    def test_peers_make_a_batch_durable_together_and_read_it_before(self):
+        for engine in ("sqlite", "lmdb", "rocksdb"):
+            with self.subTest(engine=engine):
+                code, out, err = bench("ycsb-a", "--engine", engine, "--mode", "power", "--batch", 7, "--threads", 2, "--ops",
+                                       OPS, "--records", OPS, "--json")
+                self.assertEqual(code, 0, err)
+                result = json.loads(out)
+                self.assertGreater(result["written_bytes_per_op"], 0)
+                self.assertGreaterEqual(result["batch_ms_max"], result["batch_ms_p999"])
+
+    def test_batches_in_mode_power_are_found_behind_a_kill(self):
+        code, out, err = bench("restart", "--engine", "redo", "--mode", "power", "--batch", 16, "--items", OPS, "--kills", 1)
+        self.assertEqual(code, 0, err)
+        result = json.loads(out)
+        self.assertTrue(result["sound"])
+        self.assertEqual(result["lost"], 0)
+
     def test_containers_of_ours_fence_as_often_as_their_durability_says(self):
         share = {"map": 0.5, "set": 0.5}        # the other half looks up
         once = ("vecswap",)                     # durable on return by its record

@@ -77,7 +77,7 @@ public:
             });
         return seen;
     }
-    void begin_batch() noexcept override { together_.emplace(pool_); }
+    void begin_batch(std::uint64_t) noexcept override { together_.emplace(pool_); }
     void end_batch() noexcept override { together_.reset(); }
     map_facts facts() const override {
         map_facts all{pool_.emulated(), true, true, note_of_build(pool_.mode())};

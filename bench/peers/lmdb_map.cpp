@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// LMDB: one write transaction per insertion, one writer at a time. 'lmdb' is its synchronous
+// LMDB: one write transaction per insertion, or per batch, one writer at a time. 'lmdb' is its synchronous
 // default (on tmpfs an fdatasync costs next to nothing: quote it from a disk as well);
 // 'lmdb-writemap-nosync' survives the process only, so it is the process mode's peer.
 #include "../temporary_file.hpp"
@@ -10,6 +10,7 @@
 
 #include <cstring>
 #include <lmdb.h>
+#include <utility>
 
 namespace hf::bench {
 namespace {
@@ -37,6 +38,13 @@ public:
     bool update(std::uint64_t key, const void* value) noexcept override {
         return put(key, value, 0);
     }
+    void begin_batch(std::uint64_t operations) noexcept override {
+        if (operations > 1) require(mdb_txn_begin(environment_, nullptr, 0, &batch_));
+    }
+    void end_batch() noexcept override {
+        if (MDB_txn* const transaction = std::exchange(batch_, nullptr))
+            require(mdb_txn_commit(transaction));
+    }
     bool find(std::uint64_t key, void* value) noexcept override {
         MDB_txn* reader = begin_reading();
         if (reader == nullptr) return false;
@@ -45,7 +53,7 @@ public:
         MDB_val v{};
         const bool found = mdb_get(reader, table_, &k, &v) == 0;
         if (found) std::memcpy(value, v.mv_data, value_bytes_);
-        mdb_txn_reset(reader);
+        end_reading(reader);
         return found;
     }
     std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept override {
@@ -60,7 +68,7 @@ public:
              found = mdb_cursor_get(cursor, &k, &v, MDB_NEXT), ++seen)
             std::memcpy(value, v.mv_data, value_bytes_);
         mdb_cursor_close(cursor);
-        mdb_txn_reset(reader);
+        end_reading(reader);
         return seen;
     }
     map_facts facts() const override {
@@ -80,24 +88,30 @@ private:
         return {room.size, room.bytes.data()};
     }
     bool put(std::uint64_t key, const void* value, unsigned flags) noexcept {
-        MDB_txn* transaction = nullptr;
-        if (mdb_txn_begin(environment_, nullptr, 0, &transaction) != 0) return false;
+        MDB_txn* transaction = batch_;
+        const bool alone = transaction == nullptr;
+        if (alone && mdb_txn_begin(environment_, nullptr, 0, &transaction) != 0) return false;
         encoded_key room(key, 32);
         MDB_val k = key_in(key, room);
         MDB_val v{value_bytes_, const_cast<void*>(value)};
         if (mdb_put(transaction, table_, &k, &v, flags) != 0) {
-            mdb_txn_abort(transaction);
+            if (alone) mdb_txn_abort(transaction);
             return false;
         }
-        return mdb_txn_commit(transaction) == 0;
+        return !alone || mdb_txn_commit(transaction) == 0;
     }
-    // A thread's reading transaction is made once and renewed, as its manual advises.
+    // A thread's reading transaction is made once and renewed, as its manual advises; in a batch there is one.
     MDB_txn* begin_reading() noexcept {
+        if (batch_ != nullptr) return batch_;
         MDB_txn*& reader = reader_.get();
         if (reader == nullptr)
             return mdb_txn_begin(environment_, nullptr, MDB_RDONLY, &reader) == 0 ? reader
                                                                                   : nullptr;
         return mdb_txn_renew(reader) == 0 ? reader : nullptr;
+    }
+
+    void end_reading(MDB_txn* reader) noexcept {
+        if (reader != batch_) mdb_txn_reset(reader);
     }
 
     std::size_t value_bytes_;
@@ -107,6 +121,7 @@ private:
     MDB_env* environment_ = nullptr;
     MDB_dbi table_ = 0;
     thread_own<MDB_txn> reader_;
+    static inline thread_local MDB_txn* batch_ = nullptr; // the open one
 };
 
 } // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// RocksDB: one Put per operation, which does not look whether the key is there. 'rocksdb' syncs its
+// RocksDB: one Put per operation, or one write of a batch, which does not look whether the key is there. 'rocksdb' syncs its
 // write-ahead log (on tmpfs that costs next to nothing: quote it from a disk as well);
 // 'rocksdb-nosync' leaves the log to the kernel and survives the process only. Defaults otherwise,
 // compression off: the values are noise.
@@ -9,8 +9,10 @@
 #include "peers.hpp"
 
 #include <rocksdb/db.h>
+#include <rocksdb/write_batch.h>
 
 #include <cstring>
+#include <optional>
 
 namespace hf::bench {
 namespace {
@@ -30,15 +32,23 @@ public:
     }
     bool insert(std::uint64_t key, const void* value) noexcept override {
         const encoded_key bytes(key, key_bytes_);
-        rocksdb::WriteOptions how;
-        how.sync = sync_;
-        return database_->Put(how, slice(bytes), {static_cast<const char*>(value), value_bytes_})
-            .ok();
+        const rocksdb::Slice stored{static_cast<const char*>(value), value_bytes_};
+        if (batch_) return batch_->Put(slice(bytes), stored).ok();
+        return database_->Put(durable(sync_), slice(bytes), stored).ok();
+    }
+    void begin_batch(std::uint64_t operations) noexcept override {
+        if (operations > 1) batch_.emplace();
+    }
+    void end_batch() noexcept override {
+        if (batch_ && !database_->Write(durable(sync_), &*batch_).ok())
+            give_up("rocksdb: a batch was not written");
+        batch_.reset();
     }
     bool update(std::uint64_t key, const void* value) noexcept override {
         return insert(key, value);
     }
     bool find(std::uint64_t key, void* value) noexcept override {
+        if (!show_batch()) return false;
         const encoded_key bytes(key, key_bytes_);
         rocksdb::PinnableSlice found;
         if (!database_->Get({}, database_->DefaultColumnFamily(), slice(bytes), &found).ok())
@@ -47,6 +57,7 @@ public:
         return true;
     }
     std::uint64_t scan(std::uint64_t key, std::uint64_t count, void* value) noexcept override {
+        if (!show_batch()) return 0;
         const encoded_key bytes(key, key_bytes_);
         const std::unique_ptr<rocksdb::Iterator> at(database_->NewIterator({}));
         std::uint64_t seen = 0;
@@ -61,6 +72,18 @@ public:
     }
 
 private:
+    static rocksdb::WriteOptions durable(bool sync) {
+        rocksdb::WriteOptions how;
+        how.sync = sync;
+        return how;
+    }
+    /// A thread finds what it has put into its batch.
+    bool show_batch() noexcept {
+        if (!batch_ || batch_->Count() == 0) return true;
+        const bool written = database_->Write(durable(false), &*batch_).ok();
+        batch_->Clear();
+        return written;
+    }
     static rocksdb::Slice slice(const encoded_key& key) {
         return {reinterpret_cast<const char*>(key.bytes.data()), key.size};
     }
@@ -70,6 +93,7 @@ private:
     bool sync_;
     temporary_file file_;
     std::unique_ptr<rocksdb::DB> database_;
+    static inline thread_local std::optional<rocksdb::WriteBatch> batch_;
 };
 
 } // namespace

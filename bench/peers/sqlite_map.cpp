@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // SQLite with a write-ahead log, prepared statements, one connection per thread and one transaction
-// per operation. 'sqlite' has synchronous=FULL, which syncs the log at each commit (on tmpfs next
+// per operation, or per batch. 'sqlite' has synchronous=FULL, which syncs the log at each commit (on tmpfs next
 // to free); 'sqlite-normal' syncs at checkpoints only: what it committed survives the process, and
 // power loss leaves the database whole but takes the newest transactions.
 #include "../temporary_file.hpp"
@@ -33,11 +33,14 @@ public:
         update = prepare("UPDATE map SET value = ?2 WHERE key = ?1");
         find = prepare("SELECT value FROM map WHERE key = ?1");
         scan = prepare("SELECT value FROM map WHERE key >= ?1 ORDER BY key LIMIT ?2");
+        begin = prepare("BEGIN IMMEDIATE");
+        commit = prepare("COMMIT");
     }
     connection(const connection&) = delete;
     connection& operator=(const connection&) = delete;
     ~connection() {
-        for (sqlite3_stmt* each : {insert, update, find, scan}) sqlite3_finalize(each);
+        for (sqlite3_stmt* each : {insert, update, find, scan, begin, commit})
+            sqlite3_finalize(each);
         sqlite3_close(database_);
     }
     // The text lives as long as 'key'.
@@ -52,6 +55,9 @@ public:
     sqlite3_stmt* update;
     sqlite3_stmt* find;
     sqlite3_stmt* scan;
+    sqlite3_stmt* begin;
+    sqlite3_stmt* commit;
+    std::unique_lock<std::mutex> batch; // held: the thread has one open
 
 private:
     [[noreturn]] void fail() const { give_up(std::string("sqlite: ") + sqlite3_errmsg(database_)); }
@@ -85,6 +91,20 @@ public:
     bool update(std::uint64_t key, const void* value) noexcept override {
         connection& own = mine();
         return write(own, own.update, key, value);
+    }
+    void begin_batch(std::uint64_t operations) noexcept override {
+        if (operations <= 1) return;
+        connection& own = mine();
+        own.batch = std::unique_lock(writing_);
+        if (sqlite3_step(own.begin) != SQLITE_DONE || sqlite3_reset(own.begin) != SQLITE_OK)
+            give_up("sqlite: no batch was begun");
+    }
+    void end_batch() noexcept override {
+        connection& own = mine();
+        if (!own.batch) return;
+        if (sqlite3_step(own.commit) != SQLITE_DONE || sqlite3_reset(own.commit) != SQLITE_OK)
+            give_up("sqlite: a batch was not committed");
+        own.batch = {};
     }
     bool find(std::uint64_t key, void* value) noexcept override {
         connection& own = mine();
@@ -121,7 +141,8 @@ private:
         const encoded_key bytes(key, key_bytes_);
         own.bind_key(what, bytes, key);
         sqlite3_bind_blob(what, 2, value, static_cast<int>(value_bytes_), SQLITE_STATIC);
-        const std::lock_guard held{writing_};
+        std::unique_lock held{writing_, std::defer_lock};
+        if (!own.batch) held.lock();
         const bool done = sqlite3_step(what) == SQLITE_DONE && own.changed_one();
         return sqlite3_reset(what) == SQLITE_OK && done;
     }

@@ -80,6 +80,11 @@ status power_files::blocks::write(std::uint64_t at, const void* from, std::size_
     return of_->write_at(at, from, bytes);
 }
 
+void power_files::blocks::start(std::uint64_t at, std::size_t bytes) noexcept {
+    (void)::sync_file_range(of_->descriptor(), static_cast<off_t>(at), static_cast<off_t>(bytes),
+                            SYNC_FILE_RANGE_WRITE);
+}
+
 power_files::power_files(const std::string& pool_path, os_file& home)
     : path_(log_path_of(pool_path)), home_(home), log_file_(std::in_place), log_blocks_(*log_file_),
       log_(path_) {}

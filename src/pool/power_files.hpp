@@ -56,6 +56,7 @@ private:
         explicit blocks(os_file& of) noexcept : of_(&of) {}
         status read(std::uint64_t at, void* to, std::size_t bytes) const override;
         status write(std::uint64_t at, const void* from, std::size_t bytes) override;
+        void start(std::uint64_t at, std::size_t bytes) noexcept override;
         status sync() override { return of_->sync_data(); }
 
     private:

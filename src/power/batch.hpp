@@ -2,6 +2,10 @@
 //
 // Lines on their way into the log: each once, as it was taken last. A batch is in the log whole or not
 // at all, so an older version of a line would never be seen.
+//
+// Blocks of a long batch that are full may be written before it is sealed, so that the device works while
+// the rest comes together. Without its head, which is written last, they are what is left of a write that a
+// failure has torn. A line that comes again there makes its block one to write again.
 #pragma once
 
 #include <power/format.hpp>
@@ -9,6 +13,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <vector>
 
 namespace hf::power {
 
@@ -25,8 +30,18 @@ public:
     std::uint64_t bytes() const noexcept { return batch_bytes(lines_); }
     /// Takes the line as it is now, into the place of an older version; false, and nothing is taken: full.
     bool take(std::uint64_t line, const std::byte* from) noexcept;
-    /// The bytes to write, until the next call of another function.
-    std::span<const std::byte> seal(std::uint64_t salt) noexcept;
+    /// Part of the batch in the file, and where it stands in it.
+    struct part {
+        std::uint64_t at;
+        std::span<const std::byte> bytes;
+    };
+    /// Full blocks that no call has returned before; empty while they are fewer than 'bytes_min' bytes. They
+    /// are to be written before anything more is taken.
+    part early(std::uint64_t bytes_min) noexcept;
+    /// Completes it: nothing more is taken.
+    void seal(std::uint64_t salt) noexcept;
+    /// Of a sealed batch: the first part at or behind 'from' that is not written as it is; empty: there is none.
+    part to_write(std::uint64_t from) const noexcept;
 
 private:
     struct free_bytes {
@@ -35,6 +50,8 @@ private:
     std::uint64_t& place_of(std::uint64_t line) noexcept;
 
     std::uint64_t lines_max_, lines_ = 0, sequence_ = 0;
+    std::uint64_t early_end_ = 0; // blocks from the second to here were written early
+    std::vector<bool> stale_;     // of those: it has changed since
     std::unique_ptr<std::byte, free_bytes> bytes_; // as in the file, but for the numbers
     std::unique_ptr<std::uint64_t[]> numbers_;
     // Open addressing: the sequence number's low half above, and below it the line's place, plus one.

@@ -3,6 +3,10 @@
 // The pool's file, home of the lines that the log holds: a checkpoint brings them there, and so does
 // recovery. Lines are written whole, so doing it again changes nothing, and what a failure leaves of it is
 // cured by doing it again.
+//
+// A page with a line to bring is written whole, with what home has around its lines: a few long writes in place
+// of one for each line, and the kernel need not read a page to change a part of it. Nobody else may write to
+// such a page meanwhile: the pool's headers, which others write, are in pages of their own.
 #pragma once
 
 #include <power/block_file.hpp>
@@ -12,8 +16,26 @@
 
 namespace hf::power {
 
-/// Writes the lines, of each number the last, in few and long writes; durable when it
-/// returns. Throws std::bad_alloc.
+/// What bringing lines home takes of memory, kept from one time to the next.
+class way_home {
+public:
+    /// Writes the lines, of each number the last; durable when it returns. It syncs as it goes, so that
+    /// little waits in the device's queue before a sync of the log. Throws std::bad_alloc.
+    status bring(block_file& home, const std::vector<logged_line>& lines);
+
+    /// Bytes written to home so far.
+    std::uint64_t bytes_written() const noexcept { return bytes_written_; }
+
+private:
+    void sort_lines(const std::vector<logged_line>& lines);
+    status write_run(block_file& home, std::size_t first, std::size_t end);
+
+    std::vector<logged_line> sorted_, scratch_; // by number, and of one number in the order given
+    std::vector<std::byte> run_;
+    std::uint64_t bytes_written_ = 0;
+};
+
+/// The same, once.
 status bring_home(block_file& home, const std::vector<logged_line>& lines);
 
 } // namespace hf::power

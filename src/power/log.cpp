@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
-#include <power/home.hpp>
 #include <power/log.hpp>
 
 #include <fmt/format.h>
@@ -18,6 +17,9 @@ namespace hf::power {
 namespace {
 
 constexpr std::size_t ranges_max = 128;
+/// Of the longest batch: so much is worth a write of its own. Shorter batches, of most sections and
+/// groups, are one.
+constexpr std::uint64_t early_part = 8;
 std::atomic<std::uint64_t> instances{0};
 
 // For lines that a thread noted in another log than the one it comes to now.
@@ -70,9 +72,14 @@ void log::stop_thread() noexcept {
 }
 
 log_header log::sized_for(std::uint64_t pool_bytes) noexcept {
+    // A checkpoint writes each page once, whatever the number of lines in it that changed: of a large
+    // pool, where changes are far apart, long segments save most. A short one is written, with zeros,
+    // sooner at an open.
+    const std::uint64_t small = std::min<std::uint64_t>(pool_bytes / 4, 16ULL << 20);
+    const std::uint64_t large = std::min<std::uint64_t>(pool_bytes / 16, 32ULL << 20);
     log_header h{};
-    h.segment_bytes = std::clamp<std::uint64_t>(round_down(pool_bytes / 4, segment_bytes_min),
-                                                segment_bytes_min, 16ULL << 20);
+    h.segment_bytes =
+        std::max(round_down(std::max(small, large), segment_bytes_min), segment_bytes_min);
     h.batch_bytes_max = std::min<std::uint64_t>(1 << 20, h.segment_bytes / 4);
     return h;
 }
@@ -153,6 +160,28 @@ void log::take_noted(noted_lines& noted) noexcept {
     for (std::size_t i = 0; i < noted.count; ++i)
         take(noted.ranges[i].first, noted.ranges[i].end, held);
     noted.count = 0;
+    write_early();
+}
+
+/// Writes full blocks of the open batch, where enough have come together. Requires: lock_ held.
+void log::write_early() {
+    // Where the batch will be is known when the one before it is written, and room for its longest form left.
+    if (file_ == nullptr || writing_ || !failed_.ok() ||
+        next_in_segment_ + header_.batch_bytes_max > header_.segment_bytes)
+        return;
+    const batch::part part = open_->early(header_.batch_bytes_max / early_part);
+    if (part.bytes.empty()) return;
+    const std::uint64_t at = next_offset() + part.at;
+    if (status ok = file_->write(at, part.bytes.data(), part.bytes.size()); !ok.ok()) {
+        failed_ = ok; // upholds (4)
+        written_.notify_all();
+        return;
+    }
+    file_->start(at, part.bytes.size());
+}
+
+std::uint64_t log::next_offset() const noexcept {
+    return segments_offset + segment_ * header_.segment_bytes + next_in_segment_;
 }
 
 /// Takes lines [first, end), in more than one batch where one has no room for them: what is flushed and
@@ -195,14 +224,17 @@ void log::write_open(std::unique_lock<std::mutex>& held) {
 }
 
 status log::write(batch& full) {
-    const std::span<const std::byte> bytes = full.seal(header_.salt);
-    HF_ASSERT(bytes.size() <= header_.segment_bytes);
-    if (next_in_segment_ + bytes.size() > header_.segment_bytes)
+    full.seal(header_.salt);
+    HF_ASSERT(full.bytes() <= header_.segment_bytes);
+    if (next_in_segment_ + full.bytes() > header_.segment_bytes)
         if (status ok = next_segment(); !ok.ok()) return ok;
-    const std::uint64_t at = segments_offset + segment_ * header_.segment_bytes + next_in_segment_;
-    if (status ok = file_->write(at, bytes.data(), bytes.size()); !ok.ok()) return ok;
+    for (auto part = full.to_write(0); !part.bytes.empty();
+         part = full.to_write(part.at + part.bytes.size()))
+        if (status ok = file_->write(next_offset() + part.at, part.bytes.data(), part.bytes.size());
+            !ok.ok())
+            return ok;
     if (status ok = file_->sync(); !ok.ok()) return ok; // upholds (2)
-    next_in_segment_ += bytes.size();
+    next_in_segment_ += full.bytes();
     last_in_segment_ = full.sequence();
     return {};
 }
@@ -243,23 +275,25 @@ void log::run_checkpoints() {
 }
 
 status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint64_t last) try {
-    std::vector<std::byte> content(bytes);
-    if (status ok =
-            file_->read(segments_offset + segment * header_.segment_bytes, content.data(), bytes);
+    if (going_home_.content == nullptr)
+        going_home_.content = std::make_unique_for_overwrite<std::byte[]>(header_.segment_bytes);
+    std::byte* const content = going_home_.content.get();
+    if (status ok = file_->read(segments_offset + segment * header_.segment_bytes, content, bytes);
         !ok.ok())
         return ok;
-    std::vector<logged_line> lines;
+    std::vector<logged_line>& lines = going_home_.lines;
+    lines.clear();
     for (std::uint64_t at = 0; at < bytes;) {
-        const auto head = verified(content.data() + at, bytes - at, header_);
+        const auto head = verified(content + at, bytes - at, header_);
         if (!head) // the device has lost what it had written
             return {errc::corrupt,
                     fmt::format("{}: corrupt: a batch of the log does not verify", name_)};
-        for_each_line(content.data() + at, *head,
-                      [&](const logged_line& line) { lines.push_back(line); });
+        for_each_line(content + at, *head, [&](const logged_line& line) { lines.push_back(line); });
         at += head->bytes;
     }
-    if (status ok = bring_home(*home_, lines); !ok.ok()) return ok;
+    if (status ok = going_home_.way.bring(*home_, lines); !ok.ok()) return ok;
     header_.applied = last;
+    home_bytes_ = going_home_.way.bytes_written();
     ++checkpoints_;
     return write_header();
 } catch (const std::bad_alloc&) {
@@ -299,6 +333,7 @@ log_counts log::counts() const {
     log_counts all = counts_;
     all.checkpoints = checkpoints_;
     all.waits_for_room = waits_for_room_;
+    all.home_bytes = home_bytes_;
     return all;
 }
 

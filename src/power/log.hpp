@@ -6,6 +6,8 @@
 //     log whole or not at all.
 // (2) One thread at a time writes: the open batch becomes the written one, and everybody else's lines go
 //     to the next. It is durable before another is written, and nobody is promised more than is durable.
+//     Full blocks of the open batch may be written while it grows, where it will be: without its head they
+//     are as torn as a failure in its write would leave them.
 // (3) A segment that is full is brought home, by a thread of the log's own, while the other one is
 //     written: home is durable before the header says so, and the header before the segment is
 //     written over. Until it is, who needs it waits.
@@ -20,6 +22,7 @@
 #include <power/batch.hpp>
 #include <power/block_file.hpp>
 #include <power/found_log.hpp>
+#include <power/home.hpp>
 
 #include <atomic>
 #include <condition_variable>
@@ -27,6 +30,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 namespace hf::power {
 
@@ -36,6 +40,7 @@ struct log_counts {
     std::uint64_t batch_bytes = 0;    // written to the log
     std::uint64_t checkpoints = 0;    // segments brought home
     std::uint64_t waits_for_room = 0; // of a writer, for a segment to be brought home
+    std::uint64_t home_bytes = 0;     // written to the pool's file by checkpoints
 };
 
 class log final : public line_log {
@@ -72,8 +77,10 @@ private:
     static noted_lines* mine() noexcept;
     void take_noted(noted_lines& noted) noexcept;
     void take(std::uintptr_t first, std::uintptr_t end, std::unique_lock<std::mutex>& held);
+    void write_early();
     void write_open(std::unique_lock<std::mutex>& held);
     status write(batch& full);
+    std::uint64_t next_offset() const noexcept;
     status next_segment();
     status bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint64_t last);
     status write_header();
@@ -94,9 +101,9 @@ private:
     std::uint64_t durable_ = 0; // number of a batch
     status failed_;
     log_counts counts_;
-    std::atomic<std::uint64_t> checkpoints_{0}, waits_for_room_{0};
+    std::atomic<std::uint64_t> checkpoints_{0}, waits_for_room_{0}, home_bytes_{0};
 
-    // Of the thread that writes.
+    // Of the thread that writes; while none does, of the lock's holder.
     unsigned segment_ = 0;
     std::uint64_t next_in_segment_ = 0;
     std::uint64_t last_in_segment_ = 0; // number of its last batch
@@ -112,6 +119,13 @@ private:
     bool stopping_ = false;
     status checkpoint_failed_;
     std::thread thread_;
+
+    // Of whoever makes a checkpoint; kept, as fresh memory for each costs more than its use.
+    struct {
+        std::unique_ptr<std::byte[]> content;
+        std::vector<logged_line> lines;
+        way_home way;
+    } going_home_;
 };
 
 } // namespace hf::power

@@ -5,6 +5,7 @@
 #include "crash_model.hpp"
 #include <persist/line_log.hpp>
 #include <power/found_log.hpp>
+#include <power/home.hpp>
 #include <power/log.hpp>
 
 #include <fmt/format.h>
@@ -289,6 +290,116 @@ TEST(PowerGroup, FencesInAGroupOnlyOrder) {
     persist::flush(log, content->content + first_line * line_bytes, 8);
     persist::fence(log, true);
     EXPECT_EQ(device.events.size(), before + 4);
+}
+
+/// A log whose batches are long.
+class PowerBatch : public ::testing::Test {
+protected:
+    void SetUp() override {
+        device.files = {bytes(file_bytes(sizes)), bytes(sizeof(image))};
+        log.watch(content->content, sizes);
+        ASSERT_TRUE(log.start(file, home, sizes, false).ok());
+    }
+    void store(std::uint64_t line, unsigned word, unsigned n) {
+        std::byte* const at = content->content + line * line_bytes + word * word_bytes;
+        *at = std::byte(n);
+        log.note(at, 1);
+    }
+    /// Orders so many lines.
+    void order(std::uint64_t lines, unsigned n) {
+        for (std::uint64_t i = 0; i < lines; ++i) store(first_line + i, 0, n);
+        log.order();
+    }
+
+    const log_header sizes = log::sized_for(1); // batches of 16 KiB, segments of 64
+    std::unique_ptr<image> content = std::make_unique<image>();
+    recorded_device device;
+    device_file file{device, 0}, home{device, 1};
+    power::log log{"log"};
+};
+
+// Blocks that were written while their batch grew hold what was ordered last, in this batch and those that
+// follow, of other lengths and in other segments.
+TEST_F(PowerBatch, IsWholeThoughPartsOfItWereWrittenBefore) {
+    // Lines of the second length fill two blocks, and their numbers lie in a third.
+    const std::uint64_t lengths[] = {198, 198, 127, 127};
+    for (unsigned n = 0; n < 24; ++n) {
+        const std::uint64_t lines = lengths[n % 4];
+        const std::size_t writes = device.events.size();
+        order(lines, n);
+        if (n < 4) {
+            ASSERT_GT(device.events.size(), writes) << "nothing was written before its end";
+        }
+        for (const std::uint64_t again : {std::uint64_t{0}, std::uint64_t{100}, lines - 1})
+            store(first_line + again, 1, n);
+        log.order();
+        ASSERT_TRUE(log.make_durable().ok());
+        const auto found = found_log::read("p.hf-power", file, device.files[0].size(),
+                                           {{}, 0, log.salt(), first_line, line_count});
+        ASSERT_TRUE(found) << found.error().what();
+        EXPECT_EQ(found->last(), n + 1);
+        bytes there = device.files[1];
+        for (const logged_line& line : found->lines())
+            std::memcpy(there.data() + line.number * line_bytes, line.bytes, line_bytes);
+        ASSERT_EQ(std::memcmp(there.data(), content->content, there.size()), 0) << n;
+    }
+    EXPECT_GT(log.counts().checkpoints, 2U);
+}
+
+// An error that passes: what it has taken is in no later write.
+TEST_F(PowerBatch, IsNoneWhereAWriteOfItsPartsHasFailed) {
+    device.fails_at = device.events.size();
+    order(198, 1);
+    device.fails_at = SIZE_MAX;
+    EXPECT_FALSE(log.make_durable().ok());
+}
+
+// A page is written once, with what home has around its lines, and pages that follow each other in one write.
+TEST(PowerHome, WritesPagesWholeAndOfEachLineTheLast) {
+    constexpr std::uint64_t page = 4096, page_lines = page / line_bytes;
+    recorded_device device;
+    device.files = {bytes(6 * page, std::byte{5})};
+    std::vector<bytes> versions;
+    for (unsigned n = 0; n < 4; ++n) versions.emplace_back(line_bytes, std::byte(10 + n));
+    const std::vector<logged_line> lines{{4 * page_lines, versions[0].data()},
+                                         {page_lines + 3, versions[1].data()},
+                                         {2 * page_lines + 63, versions[2].data()},
+                                         {page_lines + 3, versions[3].data()}};
+    device_file home(device, 0);
+    way_home way;
+    ASSERT_TRUE(way.bring(home, lines).ok());
+    EXPECT_EQ(way.bytes_written(), 3 * page);
+    ASSERT_EQ(device.events.size(), 3U);
+    EXPECT_EQ(device.events[0].at, page);
+    EXPECT_EQ(device.events[0].content.size(), 2 * page);
+    EXPECT_EQ(device.events[1].at, 4 * page);
+    EXPECT_EQ(device.events[2].what, device_event::sync);
+    bytes wanted(6 * page, std::byte{5});
+    const auto put = [&](std::uint64_t line, const bytes& content) {
+        std::memcpy(wanted.data() + line * line_bytes, content.data(), line_bytes);
+    };
+    put(4 * page_lines, versions[0]);
+    put(page_lines + 3, versions[3]);
+    put(2 * page_lines + 63, versions[2]);
+    EXPECT_EQ(device.files[0], wanted);
+}
+
+// What waits in the device's queue before a sync of the log is bounded.
+TEST(PowerHome, SyncsAsItGoes) {
+    constexpr std::uint64_t pages = 2048, page_lines = 4096 / line_bytes;
+    recorded_device device;
+    device.files = {bytes(pages * 4096)};
+    const bytes version(line_bytes, std::byte{1});
+    std::vector<logged_line> lines;
+    for (std::uint64_t at = 0; at < pages; ++at) lines.push_back({at * page_lines, version.data()});
+    device_file home(device, 0);
+    ASSERT_TRUE(way_home().bring(home, lines).ok());
+    std::uint64_t unsynced = 0;
+    for (const device_event& e : device.events) {
+        unsynced = e.what == device_event::sync ? 0 : unsynced + e.content.size();
+        EXPECT_LE(unsynced, 4U << 20);
+    }
+    EXPECT_EQ(unsynced, 0U);
 }
 
 } // namespace
