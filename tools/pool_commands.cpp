@@ -3,6 +3,7 @@
 
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
+#include <mod/compaction.hpp>
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
 #include <verify/mending.hpp>
@@ -150,6 +151,41 @@ void repair(const asked& a) {
     leave(found.outcome);
 }
 
+/// What makes a pool small must not make a worse one.
+status whole(const std::string& path, const os_file& made) {
+    const auto file = verify::read_file::of_locked(path, made.descriptor());
+    if (!file) return file.error();
+    const verify::report found = verify::examine(file->bytes(), depth::deep);
+    if (found.outcome == verdict::good) return {};
+    print_verdict(path, found, depth::deep, false);
+    return {errc::corrupt, path + ": corrupt: the compacted pool does not verify; the pool stays"};
+}
+
+void compact(const asked& a) {
+    open_options how;
+    {
+        auto file = opened(a);
+        const verify::report found = examined(a, file, depth::structure);
+        if (!found.has_header) {
+            print_verdict(a.path, found, depth::structure, a.json);
+            leave(found.outcome);
+        }
+        how.layout = found.header.layout;
+        how.layout_hash = found.header.layout_hash;
+    }
+    how.relocate = relocation::if_taken;
+    const auto made =
+        mod::compact_pool(a.path, how, [&](const os_file& file) { return whole(a.path, file); });
+    if (!made) refuse(made.error());
+    if (a.json)
+        fmt::print("{{\"bytes_before\": {}, \"bytes\": {}, \"nodes\": {}}}\n", made->bytes_before,
+                   made->bytes_after, made->nodes);
+    else
+        fmt::print("{}: {} bytes, before {}; {} nodes moved together\n", a.path, made->bytes_after,
+                   made->bytes_before, made->nodes);
+    leave(verdict::good);
+}
+
 /// Shows how far a copy is, where somebody looks.
 void show_progress(void*, std::uint64_t done, std::uint64_t total) {
     fmt::print(stderr, "\rcopied {} of {} MiB{}", done >> 20, total >> 20,
@@ -212,6 +248,13 @@ void add_pool_commands(CLI::App& app, char**) {
     command->footer("A process that has the pool open stands still for as long as the pool is "
                     "compared with its copy. "
                     "What it was in the middle of, the copy's first open recovers.");
+    command =
+        add(app, "compact", "a pool of MOD containers, made as small as what is in it", a, compact);
+    command->footer("For a pool that nobody has open and that holds nothing else. A small pool is "
+                    "made beside it, "
+                    "examined, and put in its place: killed at any moment, the old one stands or "
+                    "the new one. It "
+                    "needs room for both.");
     command =
         add(app, "repair", "put right what can be known; objects are never changed", a, repair);
     auto* output =

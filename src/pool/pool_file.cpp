@@ -97,6 +97,24 @@ pool_file::open_image(memory_image& image, const open_options& options, std::uin
     return pool;
 }
 
+result<std::unique_ptr<pool_file>> pool_file::open_to_replace(const std::string& path,
+                                                              const open_options& options,
+                                                              std::uint32_t engines) try {
+    HF_ASSERT(options.read_only && !options.shared);
+    if (status usable = check_options(path, options); !usable.ok()) return usable;
+    std::unique_ptr<pool_file> pool{new pool_file};
+    pool->path_ = path;
+    pool->engines_ = engines;
+    pool->read_only_ = true;
+    auto existing = os_file::open_existing(path, options.follow_symlinks, held::to_write);
+    if (!existing) return existing.error();
+    pool->file_.take(*existing);
+    if (status good = pool->take_over(options, engines); !good.ok()) return good;
+    return pool;
+} catch (const std::bad_alloc&) {
+    return out_of_memory(path);
+}
+
 /// Without memory the file must go as after any other failure.
 status pool_file::create_or_say_why(const open_options& options) try {
     return create(options);

@@ -95,6 +95,9 @@ public:
     /// 'engines' is the mask of engines the caller can recover.
     static result<std::unique_ptr<pool_file>>
     open(const std::string& path, const open_options& options, std::uint32_t engines);
+    /// The same with read_only, while nobody else has it, not even to read: for what takes its place.
+    static result<std::unique_ptr<pool_file>>
+    open_to_replace(const std::string& path, const open_options& options, std::uint32_t engines);
     /// Opens the pool that 'image' holds, at its canonical address, as open() would a file.
     static result<std::unique_ptr<pool_file>>
     open_image(memory_image& image, const open_options& options, std::uint32_t engines);
