@@ -99,9 +99,7 @@ public:
     status plan();
     /// Fills the new file.
     status write(os_file& to);
-    compact_report report() const noexcept {
-        return {file_.size_bytes(), end(), nodes_};
-    }
+    compact_report report() const noexcept { return {file_.size_bytes(), end(), nodes_}; }
 
 private:
     struct item {
@@ -371,7 +369,7 @@ pool_header compaction::header() const {
     std::ranges::fill(h.extents, extent{});
     h.extents[0] = extent_;
     h.extent_count = 1;
-    h.optional_features &= ~feature_whole;
+    h.optional_features &= ~(feature_whole | feature_holes);
     h.checksum = header_checksum(h);
     return h;
 }

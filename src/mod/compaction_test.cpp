@@ -304,28 +304,6 @@ TEST_P(Compaction, RefusesWhatItCannotMove) {
         in.close();
         return refuses;
     }));
-    open_options reading = in.how;
-    reading.creation = create::never;
-    reading.read_only = true;
-    {
-        // A child's: this process's own is refused anyhow.
-        int ready[2];
-        ASSERT_EQ(::pipe(ready), 0);
-        const pid_t reader = ::fork();
-        if (reader == 0) {
-            const auto pool = hf::pool::open(in.path(), reading);
-            const char done = pool ? 'y' : 'n';
-            if (::write(ready[1], &done, 1) == 1) ::pause();
-            ::_exit(1);
-        }
-        char done = 0;
-        ASSERT_EQ(::read(ready[0], &done, 1), 1);
-        EXPECT_EQ(done, 'y');
-        refused(errc::in_use, "open in");
-        ::kill(reader, SIGKILL);
-        ::waitpid(reader, nullptr, 0);
-        ::close(ready[0]), ::close(ready[1]);
-    }
     const std::string layout = in.how.layout;
     in.how.layout = "another";
     refused(errc::wrong_layout, "another");
@@ -354,6 +332,33 @@ TEST_P(Compaction, RefusesWhatItCannotMove) {
     EXPECT_EQ(said(made.error()), "conflict");
     std::filesystem::remove(second);
     EXPECT_EQ(said(mod::compact("/dev/shm/no such pool", in.how).error()), "not_found");
+}
+
+TEST_P(Compaction, RefusesWhatAnotherProcessReads) {
+    in.make_new(GetParam());
+    in.close();
+    open_options reading = in.how;
+    reading.creation = create::never;
+    reading.read_only = true;
+    int ready[2];
+    ASSERT_EQ(::pipe(ready), 0);
+    const pid_t reader = ::fork();
+    if (reader == 0) {
+        const auto pool = hf::pool::open(in.path(), reading);
+        const char done = pool ? 'y' : 'n';
+        if (::write(ready[1], &done, 1) == 1) ::pause();
+        ::_exit(1);
+    }
+    char done = 0;
+    ASSERT_EQ(::read(ready[0], &done, 1), 1);
+    EXPECT_EQ(done, 'y');
+    const std::string before = hf::test::fingerprint(in.path());
+    const auto made = compact();
+    EXPECT_EQ(said(made.error()), "in_use");
+    EXPECT_EQ(hf::test::fingerprint(in.path()), before);
+    ::kill(reader, SIGKILL);
+    ::waitpid(reader, nullptr, 0);
+    ::close(ready[0]), ::close(ready[1]);
 }
 
 TEST_P(Compaction, RefusesARootOfAKindThatNobodyKnows) {

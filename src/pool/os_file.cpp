@@ -526,6 +526,18 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
     return {};
 }
 
+int os_file::punch(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    if (image_ != nullptr) { // from here on nobody finds there what was stored
+        HF_ASSERT_SLOW(offset + bytes <= image_->size_bytes);
+        std::memset(image_->base + offset, 0, bytes);
+        trace::announce(image_written, image_->base + offset, bytes);
+        return 0;
+    }
+    const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    const auto start = static_cast<off_t>(offset), length = static_cast<off_t>(bytes);
+    return restarted([&] { return ::fallocate(fd_, how, start, length); }) == 0 ? 0 : errno;
+}
+
 int os_file::truncate(std::uint64_t bytes) const noexcept {
     if (image_ != nullptr) {
         HF_ASSERT_SLOW(bytes <= image_->capacity_bytes);

@@ -114,6 +114,8 @@ public:
     ///
     /// Errors:   pool_full; the file may have become longer.
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;
+    /// Gives the space of a part of the file back; it reads as zeros. 0, or the error.
+    int punch(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     /// 0, or the error.
     int truncate(std::uint64_t bytes) const noexcept;
     /// Makes data and size durable; nothing to do on tmpfs.

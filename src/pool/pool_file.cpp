@@ -50,6 +50,7 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         pool->seal_ = options.seal;
         pool->read_only_ = options.read_only;
         pool->shared_ = options.shared;
+        pool->salvage_ = options.salvage;
         pool->keep_bytes_ = options.keep_overwritten;
         pool->leaves_stores_ = options.sections == durability::by_next_section;
         pool->stores_lazily_ = options.rebuild != nullptr;

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Broken twins of what makes another file of a pool: its tests must reject every one.
+"""Broken twins of what makes another file of a pool, or gives space of it back: its tests must reject every one.
 
-usage: copying_mutants.py --source DIRECTORY --build DIRECTORY --work DIRECTORY [--of copying|compaction] [--only TEXT]
+usage: copying_mutants.py --source DIRECTORY --build DIRECTORY --work DIRECTORY [--of copying|compaction|trim] [--only TEXT]
 
-A mutant (copying_mutants.json and compaction_mutants.json beside this) replaces one place of a file; a place that is not found exactly once is an
+A mutant (copying_mutants.json and its like beside this) replaces one place of a file; a place that is not found exactly once is an
 error. The changed file is compiled by the finished build's own command and linked before its libraries. The true code
 comes first: it must pass. Other processes and names of files are nothing that the crash checker can play: hence not in
 test/mutants.
@@ -18,7 +18,8 @@ import subprocess
 import sys
 
 # By what is mutated: the test program, and which of its tests.
-TESTS = {"copying": ("engines_test", "Copying.*"), "compaction": ("mod_compaction_test", "*Compaction.*/process")}
+TESTS = {"copying": ("engines_test", "Copying.*"), "compaction": ("mod_compaction_test", "*Compaction.*/process"),
+         "trim": ("mod_compaction_test", "*Trim.*/process")}
 COPIES = "20"  # of each kind: a copy that is torn now and then is torn in one of them
 SECONDS_MAX = 120
 
