@@ -260,7 +260,8 @@ TEST_P(Compaction, KeepsAUsersOwnStructure) {
     mod::root& of = **in.store().open({"list"}, list::kind, 0);
     for (std::uint64_t n = 0; n < 3000; ++n)
         ASSERT_TRUE(list::updated(of, [&](mod::shadow& s, std::uint64_t word) {
-                        return list::push(s, word, n << 32 | n, 1 + n % 9);
+                        const std::uint64_t like = list::first_of(word); // a value like its ref
+                        return list::push(s, word, like << 32 | like, 1 + n % 9);
                     }).ok());
     for (std::uint64_t n = 0; n < 2000; ++n) ASSERT_TRUE(list::updated(of, list::pop).ok());
     std::vector<std::uint64_t> before, after;
