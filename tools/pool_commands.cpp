@@ -3,6 +3,7 @@
 
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
+#include <mod/compaction.hpp>
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
 #include <verify/mending.hpp>
@@ -17,6 +18,7 @@
 
 #include <memory>
 #include <optional>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace hf::tools {
@@ -55,8 +57,11 @@ void info(const asked& a) {
     auto file = opened(a);
     const verify::report found = examined(a, file, depth::structure);
     const bool told = found.has_header && found.outcome != verdict::damaged;
-    print_info(a.path, found,
-               told ? space_of(verify::pool_image(file.bytes(), found.header)) : space{}, a.json);
+    space blocks = told ? space_of(verify::pool_image(file.bytes(), found.header)) : space{};
+    struct stat about{};
+    if (::stat(a.path.c_str(), &about) == 0)
+        blocks.disk_bytes = static_cast<std::uint64_t>(about.st_blocks) * 512;
+    print_info(a.path, found, blocks, a.json);
     leave(told ? verdict::good : found.outcome);
 }
 
@@ -150,6 +155,64 @@ void repair(const asked& a) {
     leave(found.outcome);
 }
 
+/// What makes a pool small must not make a worse one.
+status whole(const std::string& path, const os_file& made) {
+    const auto file = verify::read_file::of_locked(path, made.descriptor());
+    if (!file) return file.error();
+    const verify::report found = verify::examine(file->bytes(), depth::deep);
+    if (found.outcome == verdict::good) return {};
+    print_verdict(path, found, depth::deep, false);
+    return {errc::corrupt, path + ": corrupt: the compacted pool does not verify; the pool stays"};
+}
+
+/// For a pool, whosever it is.
+open_options its_options(const asked& a) {
+    open_options how;
+    auto file = opened(a);
+    const verify::report found = examined(a, file, depth::structure);
+    if (!found.has_header) {
+        print_verdict(a.path, found, depth::structure, a.json);
+        leave(found.outcome);
+    }
+    if (is_migrating(found.header))
+        refuse({errc::conflict, a.path + ": conflict: on its way to another layout: its program "
+                                         "brings it there first"});
+    how.layout = found.header.layout;
+    how.layout_hash = found.header.layout_hash;
+    how.mode = static_cast<hf::mode>(found.header.mode);
+    how.creation = create::never;
+    how.relocate = relocation::if_taken;
+    return how;
+}
+
+void trim(const asked& a) {
+    open_options how = its_options(a);
+    how.engines = all_engines();
+    auto pool = hf::pool::open(a.path, how);
+    if (!pool) refuse(pool.error());
+    for (const std::string& warning : pool->warnings()) fmt::print(stderr, "{}\n", warning);
+    const auto given = pool->trim();
+    if (!given) refuse(given.error());
+    if (a.json) fmt::print("{{\"given_back\": {}}}\n", *given);
+    else fmt::print("{}: {} bytes given back\n", a.path, *given);
+    pool = status{}; // closed before the command ends
+    leave(verdict::good);
+}
+
+void compact(const asked& a) {
+    const open_options how = its_options(a);
+    const auto made =
+        mod::compact_pool(a.path, how, [&](const os_file& file) { return whole(a.path, file); });
+    if (!made) refuse(made.error());
+    if (a.json)
+        fmt::print("{{\"bytes_before\": {}, \"bytes\": {}, \"nodes\": {}}}\n", made->bytes_before,
+                   made->bytes_after, made->nodes);
+    else
+        fmt::print("{}: {} bytes, before {}; {} nodes moved together\n", a.path, made->bytes_after,
+                   made->bytes_before, made->nodes);
+    leave(verdict::good);
+}
+
 /// Shows how far a copy is, where somebody looks.
 void show_progress(void*, std::uint64_t done, std::uint64_t total) {
     fmt::print(stderr, "\rcopied {} of {} MiB{}", done >> 20, total >> 20,
@@ -212,6 +275,17 @@ void add_pool_commands(CLI::App& app, char**) {
     command->footer("A process that has the pool open stands still for as long as the pool is "
                     "compared with its copy. "
                     "What it was in the middle of, the copy's first open recovers.");
+    command =
+        add(app, "compact", "a pool of MOD containers, made as small as what is in it", a, compact);
+    CLI::App* trimming = add(app, "trim", "gives the disk space of what is free back", a, trim);
+    trimming->footer("For a pool that nobody has open: it is opened, which recovers it, and "
+                     "closed. The file keeps "
+                     "its length, and takes its space again as it is needed.");
+    command->footer("For a pool that nobody has open and that holds nothing else. A small pool is "
+                    "made beside it, "
+                    "examined, and put in its place: killed at any moment, the old one stands or "
+                    "the new one. It "
+                    "needs room for both.");
     command =
         add(app, "repair", "put right what can be known; objects are never changed", a, repair);
     auto* output =

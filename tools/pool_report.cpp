@@ -226,12 +226,31 @@ space space_of(const verify::pool_image& pool) {
     struct counting final : verify::table_visitor {
         space seen;
         void on_block(block b) override {
-            ++seen.blocks_by_bytes[b.bytes];
+            blocks_of_size& of = seen.sizes[b.bytes];
+            ++of.used;
             seen.used_bytes += b.bytes;
+            const verify::extent_image* in = pool->extent_of(b.offset);
+            if (in == nullptr) return;
+            const std::uint64_t chunk_bytes = pool->chunk_bytes();
+            const std::uint64_t chunk = b.offset - (b.offset - in->data_offset) % chunk_bytes;
+            if (!pool->is_slab(b.bytes)) chunks_used += b.bytes / chunk_bytes;
+            else if (chunk != last) { // they come in address order
+                ++chunks_used;
+                ++of.chunks;
+                of.free += chunk_bytes / b.bytes;
+            }
+            last = chunk;
         }
         void on_fault(const verify::table_fault&) override { ++seen.faults; }
+        const verify::pool_image* pool = nullptr;
+        std::uint64_t last = 0, chunks_used = 0;
     } blocks;
+    blocks.pool = &pool;
     walk_tables(pool, blocks);
+    std::uint64_t chunks = 0;
+    for (const verify::extent_image& e : pool.extents()) chunks += e.chunks;
+    blocks.seen.free_chunks = chunks > blocks.chunks_used ? chunks - blocks.chunks_used : 0;
+    for (auto& [bytes, of] : blocks.seen.sizes) of.free = of.free > of.used ? of.free - of.used : 0;
     std::uint64_t heap_bytes = 0;
     for (std::uint32_t i = 0; i < pool.header().extent_count; ++i)
         heap_bytes += pool.header().extents[i].size_bytes;
@@ -245,9 +264,14 @@ void print_info(const std::string& path, const report& r, const space& blocks, b
         json_object out = to_json(path, r, depth::structure);
         out["used_bytes"] = blocks.used_bytes;
         out["free_bytes"] = blocks.free_bytes;
+        out["disk_bytes"] = blocks.disk_bytes;
+        out["free_chunks"] = blocks.free_chunks;
         out["blocks_by_bytes"] = json_object::array();
-        for (const auto& [bytes, count] : blocks.blocks_by_bytes)
-            out["blocks_by_bytes"].push_back({{"block_bytes", bytes}, {"blocks", count}});
+        for (const auto& [bytes, of] : blocks.sizes)
+            out["blocks_by_bytes"].push_back({{"block_bytes", bytes},
+                                              {"blocks", of.used},
+                                              {"used_bytes", bytes * of.used},
+                                              {"free_blocks", of.free}});
         fmt::print("{}\n", out.dump());
         return;
     }
@@ -267,11 +291,14 @@ void print_info(const std::string& path, const report& r, const space& blocks, b
     fmt::print("used        {} bytes in blocks; {} free, the heap's tables included\n",
                blocks.used_bytes, blocks.free_bytes);
     std::size_t shown = 0;
-    for (const auto& [bytes, count] : blocks.blocks_by_bytes)
+    for (const auto& [bytes, of] : blocks.sizes)
         if (++shown <= sizes_shown_max)
-            fmt::print("            {:10} blocks of {} bytes\n", count, bytes);
+            fmt::print("            {:10} blocks of {} bytes{}\n", of.used, bytes,
+                       of.free > 0 ? fmt::format(", and room for {}", of.free) : "");
     if (shown > sizes_shown_max)
         fmt::print("            and of {} sizes more\n", shown - sizes_shown_max);
+    fmt::print("            {:10} chunks without a block\n", blocks.free_chunks);
+    fmt::print("on disk     {} bytes\n", blocks.disk_bytes);
     for (const verify::persistent_object& o : r.objects)
         fmt::print("object      {}: class {} of version {}, {} bytes, a log of {}{}\n", o.name,
                    o.class_text, o.class_version, o.object_bytes, o.log_bytes,

@@ -107,7 +107,7 @@ void print_heading() {
 
 void print(const sample& now, const rates& r, bool json) {
     std::uint64_t blocks = 0;
-    for (const auto& [bytes, count] : now.blocks.blocks_by_bytes) blocks += count;
+    for (const auto& [bytes, of] : now.blocks.sizes) blocks += of.used;
     if (json) {
         const nlohmann::ordered_json out{{"sections_per_second", r.sections_per_second},
                                          {"lanes", r.lanes},

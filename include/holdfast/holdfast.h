@@ -127,6 +127,12 @@ struct hf_recovered hf_pool_recovered(const hf_pool* pool) HF_NOEXCEPT;
  * HF_BAD_ARGUMENT for a null path, HF_IN_USE in a child of the process that opened the pool. */
 hf_status hf_pool_copy_to(hf_pool* pool, const char* path, struct hf_copied* copied) HF_NOEXCEPT;
 
+/* Gives the disk space of what is free back, as hf::pool::trim. 'bytes' may be null.
+ *
+ * Errors: HF_MODE_UNAVAILABLE (mode power; a file system without holes), HF_PERMISSION (read-only), HF_IN_USE in a child
+ * of the process that opened the pool, HF_IO_ERROR. */
+hf_status hf_pool_trim(hf_pool* pool, uint64_t* bytes) HF_NOEXCEPT;
+
 /* What the pool is doing, in numbers. Reads the heap's tables, a 128th of the pool.
  *
  * Errors: HF_IO_ERROR: no memory. */

@@ -61,6 +61,19 @@ void bind_pool(nb::module_& to) {
                  check(made);
                  return nb::make_tuple(copied.bytes, copied.pause_ms);
              })
+        .def("trim",
+             [](pool& of) {
+                 of.await_turn();
+                 hf_pool* const opened = of.get();
+                 std::uint64_t bytes = 0;
+                 hf_status done;
+                 {
+                     const pool::absence away(of); // MOD's trace may be waited for
+                     done = hf_pool_trim(opened, &bytes);
+                 }
+                 check(done);
+                 return bytes;
+             })
         .def("stats",
              [](pool& of) {
                  hf_statistics s{};

@@ -72,9 +72,20 @@ void allocator::take_in_extents() {
 }
 
 bool allocator::valid() const noexcept {
+    return valid(free_runs_) && valid(holes_) &&
+           std::ranges::none_of(holes_, [this](const auto& hole) {
+               const auto after =
+                   free_runs_.lower_bound(hole.first + hole.second * heap_.chunk_bytes());
+               return after != free_runs_.begin() &&
+                      std::prev(after)->first + std::prev(after)->second * heap_.chunk_bytes() >
+                          hole.first;
+           });
+}
+
+bool allocator::valid(const chunk_runs& runs) const noexcept {
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
     std::uint64_t end = 0, end_extent = ~std::uint64_t{0}; // of the run before
-    for (const auto& [offset, chunks] : free_runs_) {
+    for (const auto& [offset, chunks] : runs) {
         const std::uint64_t bytes = chunks * chunk_bytes;
         const unsigned extent = heap_.extent_of(offset);
         if (chunks == 0 || !heap_.covers(offset, bytes)) return false;
@@ -325,37 +336,40 @@ void allocator::return_chunk(slab_list& list, slab_state* slab) {
     delete slab;
 }
 
+/// Whether a run ends where 'next' begins, in the same extent.
+bool allocator::touch(std::uint64_t offset, std::uint64_t chunks,
+                      std::uint64_t next) const noexcept {
+    return offset + chunks * heap_.chunk_bytes() == next &&
+           heap_.extent_of(offset) == heap_.extent_of(next);
+}
+
 /// Requires: chunks_ held.
-void allocator::add_free_run(std::uint64_t offset, std::uint64_t chunks) {
+void allocator::add_run(chunk_runs& to, std::uint64_t offset, std::uint64_t chunks) {
     HF_ASSERT_SLOW(chunks > 0);
     HF_ASSERT_SLOW(heap_.covers(offset, chunks * heap_.chunk_bytes()));
-    const std::uint64_t chunk_bytes = heap_.chunk_bytes();
-    const auto touch = [&](const auto& one, const auto& other) {
-        return one.first + one.second * chunk_bytes == other.first &&
-               heap_.extent_of(one.first) == heap_.extent_of(other.first);
-    };
-    auto run = free_runs_.emplace(offset, chunks).first; // all that can fail comes first
-    HF_ASSERT_SLOW(run->second == chunks);               // not free already
-    HF_ASSERT_SLOW(std::next(run) == free_runs_.end() ||
+    [[maybe_unused]] const std::uint64_t chunk_bytes = heap_.chunk_bytes();
+    auto run = to.emplace(offset, chunks).first; // all that can fail comes first
+    HF_ASSERT_SLOW(run->second == chunks);       // not free already
+    HF_ASSERT_SLOW(std::next(run) == to.end() ||
                    offset + chunks * chunk_bytes <= std::next(run)->first);
-    if (auto next = std::next(run); next != free_runs_.end() && touch(*run, *next)) {
+    if (auto next = std::next(run);
+        next != to.end() && touch(run->first, run->second, next->first)) {
         run->second += next->second;
-        free_runs_.erase(next);
+        to.erase(next);
     }
-    if (run == free_runs_.begin()) return;
-    HF_ASSERT_SLOW(run == std::prev(free_runs_.end()) || !touch(*run, *std::next(run)));
+    if (run == to.begin()) return;
     HF_ASSERT_SLOW(std::prev(run)->first + std::prev(run)->second * chunk_bytes <= offset);
-    if (auto before = std::prev(run); touch(*before, *run)) {
+    if (auto before = std::prev(run); touch(before->first, before->second, run->first)) {
         before->second += run->second;
-        free_runs_.erase(run);
+        to.erase(run);
     }
 }
 
-/// Takes exactly these chunks out of the free runs, if they are there. Requires: chunks_ held.
-bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
+/// Takes exactly these chunks out of the runs, if they are there. Requires: chunks_ held.
+bool allocator::carve(chunk_runs& from, std::uint64_t offset, std::uint64_t chunks) {
     HF_ASSERT_SLOW(held_here(chunks_));
-    auto after = free_runs_.upper_bound(offset);
-    if (after == free_runs_.begin()) return false;
+    auto after = from.upper_bound(offset);
+    if (after == from.begin()) return false;
     auto run = std::prev(after);
     const std::uint64_t chunk_bytes = heap_.chunk_bytes(), start = run->first, length = run->second;
     const std::uint64_t skip = (offset - start) / chunk_bytes;
@@ -363,9 +377,9 @@ bool allocator::carve(std::uint64_t offset, std::uint64_t chunks) {
     HF_ASSERT_SLOW((offset - start) % chunk_bytes == 0);
     if (skip + chunks > length) return false;
     const std::uint64_t rest = length - skip - chunks;
-    if (rest > 0) free_runs_[offset + chunks * chunk_bytes] = rest; // may fail, so it comes first
+    if (rest > 0) from[offset + chunks * chunk_bytes] = rest; // may fail, so it comes first
     if (skip > 0) run->second = skip;
-    else free_runs_.erase(run);
+    else from.erase(run);
     return true;
 }
 
@@ -374,7 +388,7 @@ std::uint64_t allocator::take_free(std::uint64_t chunks, std::uint64_t end) {
     for (auto& [offset, length] : free_runs_) {
         if (length < chunks || offset + chunks * heap_.chunk_bytes() > end) continue;
         const std::uint64_t found = offset;
-        [[maybe_unused]] const bool carved = carve(found, chunks);
+        [[maybe_unused]] const bool carved = carve(free_runs_, found, chunks);
         HF_ASSERT_SLOW(carved);
         HF_ASSERT_SLOW(!has_slab(found, chunks));
         return found;
@@ -386,11 +400,15 @@ std::uint64_t allocator::take_free(std::uint64_t chunks, std::uint64_t end) {
 /// Requires: chunks_ held.
 std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t reserved_bytes) {
     const std::uint64_t end = file_->shape().max_bytes - reserved_bytes;
-    for (;;) {
+    for (std::uint64_t refused = 0;;) {
         if (const std::uint64_t found = take_free(chunks, end)) return found;
+        // A full disk is asked again when there is twice as much to ask it for, and at the end.
+        if (holes_known_ > refused && fill_holes(chunks, end)) continue;
+        if (holes_known_ > refused) refused = 2 * holes_known_;
         // To the end, once per open: about 50 ns a chunk, where the growth it spares costs
         // microseconds for each (and would make a pool larger with every opening).
         if (scan_more()) continue;
+        if (holes_known_ > 0 && fill_holes(chunks, end)) continue;
         const auto grown =
             file_->grow((chunks + 2) * heap_.chunk_bytes() +
                             round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()),
@@ -438,7 +456,8 @@ std::uint64_t allocator::scan_one(unsigned extent) {
         unexamined_[what.size_class()].push_back(offset);
         return 0;
     }
-    add_free_run(offset, 1);
+    if (!file_->sparse()) add_free_run(offset, 1);
+    else add_run(holes_, offset, 1), ++holes_known_;
     return 1;
 }
 

@@ -13,6 +13,8 @@
 //     are read when the chunk is first used. Work per refill is bounded, but for the walk to the
 //     first free chunk after an opening (about 50 ns a chunk).
 // (3) Lock order: slab class, then chunks.
+// (5) Free chunks may be without space on the disk: given back by trim(), in this open or before. They are
+//     in 'holes_', or have one for all that is known, and get their space before they are handed out.
 // (4) Memory can run out anywhere. Then a free block may stay out of circulation until the pool is
 //     opened again; none is ever handed out twice. Giving back never fails.
 #pragma once
@@ -77,6 +79,13 @@ public:
     /// volatile state, so that the block can be retracted safely afterwards (1).
     block find(std::uint64_t offset);
 
+    /// Gives the disk space of free chunks back to the file system, a piece at a time; others allocate in
+    /// between. What only logs may use keeps its own. Returns the bytes given back.
+    /// Errors: mode_unavailable (the file system cannot), io_error. Throws std::bad_alloc.
+    result<std::uint64_t> trim();
+    /// Bytes of free chunks that are known to have no space on the disk, or may have none.
+    std::uint64_t hole_bytes() const;
+
     /// Recovery: takes a block that a pending section's log names out of circulation, and gives its
     /// chunk the entry that publishing needs. False when the block cannot be one, or has bytes of a
     /// block that is allocated or was claimed before: released twice, it would be handed out twice.
@@ -100,6 +109,8 @@ private:
         std::uint64_t scanned = 0; // chunks before this one are known
     };
 
+    using chunk_runs = std::map<std::uint64_t, std::uint64_t>; // offset -> chunks; never adjacent
+
     bool overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     void look_for_large();
     bool claim_slot(block b, const heap_extent& e, std::uint64_t chunk);
@@ -115,22 +126,32 @@ private:
     std::uint64_t take_free(std::uint64_t chunks, std::uint64_t end);
     bool scan_more();
     std::uint64_t scan_one(unsigned extent);
-    void add_free_run(std::uint64_t offset, std::uint64_t chunks);
-    bool carve(std::uint64_t offset, std::uint64_t chunks);
+    void add_free_run(std::uint64_t offset, std::uint64_t chunks) {
+        add_run(free_runs_, offset, chunks);
+    }
+    void add_run(chunk_runs& to, std::uint64_t offset, std::uint64_t chunks);
+    bool carve(chunk_runs& from, std::uint64_t offset, std::uint64_t chunks);
+    bool touch(std::uint64_t offset, std::uint64_t chunks, std::uint64_t next) const noexcept;
+    bool fill_holes(std::uint64_t chunks, std::uint64_t end);
+    bool fill(std::uint64_t offset, std::uint64_t chunks);
+    result<std::uint64_t> trim_next(std::uint64_t& from);
     void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) noexcept;
     void return_chunk(slab_list& list, slab_state* slab);
     void take_in_extents();
     /// Whether free runs, in order, are of known chunks and not adjacent, and no block that is out of
     /// circulation lies in one.
     bool valid() const noexcept;
+    bool valid(const chunk_runs& runs) const noexcept;
     bool has_slab(std::uint64_t offset, std::uint64_t chunks) const noexcept;
 
     pool_file* file_;
     heap heap_;
     const std::uint64_t log_reserve_;
-    std::vector<slab_list> slabs_;                     // by class
-    mutable std::mutex chunks_;                        // guards what follows, and growth
-    std::map<std::uint64_t, std::uint64_t> free_runs_; // offset -> chunks; never adjacent
+    std::vector<slab_list> slabs_;                 // by class
+    mutable std::mutex chunks_;                    // guards what follows, and growth
+    chunk_runs free_runs_;                         // with space on the disk
+    chunk_runs holes_;                             // free, and maybe without (5)
+    std::uint64_t holes_known_ = 0;                // chunks in holes_
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
     // Large blocks that were allocated when the first claim was made, in address order: a log may name

@@ -3,6 +3,8 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 
+#include <algorithm>
+
 namespace hf {
 namespace {
 
@@ -107,6 +109,26 @@ std::uint64_t heap::bits_set() const noexcept {
             count += static_cast<unsigned>(std::popcount(extents_[i].bits[w]));
     }
     return count;
+}
+
+std::vector<extent> heap::spare() const {
+    std::vector<extent> out;
+    for (unsigned i = 0; i < extent_count(); ++i) {
+        const heap_extent& e = extents_[i];
+        for (std::uint64_t c = 0; c < e.chunks;) {
+            const std::uint64_t start = e.data_offset + c * chunk_bytes_;
+            const chunk_entry what = entry(e, c);
+            std::uint64_t taken = chunk_empty(e, c) ? 0 : 1;
+            if (taken != 0 && what.kind() == chunk_kind::large && bit(start))
+                taken = std::clamp<std::uint64_t>(what.run_chunks(), 1, e.chunks - c);
+            c += std::max<std::uint64_t>(taken, 1);
+            if (taken != 0) continue;
+            if (!out.empty() && out.back().offset_bytes + out.back().size_bytes == start)
+                out.back().size_bytes += chunk_bytes_;
+            else out.push_back({start, chunk_bytes_});
+        }
+    }
+    return out;
 }
 
 bool heap::well_formed(block b) const noexcept {

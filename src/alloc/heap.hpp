@@ -18,6 +18,7 @@
 #include <atomic>
 #include <bit>
 #include <cstdint>
+#include <vector>
 
 namespace hf {
 
@@ -102,6 +103,8 @@ public:
         return b.offset - (b.offset - e.data_offset) % chunk_bytes_;
     }
     bool bit(std::uint64_t offset) const noexcept;
+    /// Chunks that no block is in, as ranges of the file, in order. Throws std::bad_alloc.
+    std::vector<extent> spare() const;
     /// Granule bits set in the whole heap: as many as blocks, unless the tables are damaged.
     std::uint64_t bits_set() const noexcept;
     /// True when no granule bit of the chunk is set.

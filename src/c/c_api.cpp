@@ -113,6 +113,15 @@ hf_status hf_pool_copy_to(hf_pool* pool, const char* path, hf_copied* copied) no
     return fail(hf::errc::io_error, {});
 }
 
+hf_status hf_pool_trim(hf_pool* pool, std::uint64_t* bytes) noexcept try {
+    const auto given = pool->opened.trim();
+    if (!given) return fail(given.error().code(), given.error().what());
+    if (bytes != nullptr) *bytes = *given;
+    return HF_OK;
+} catch (const std::bad_alloc&) {
+    return fail(hf::errc::io_error, {});
+}
+
 hf_status hf_pool_statistics(const hf_pool* pool, hf_statistics* found) noexcept try {
     const hf::statistics s = hf::statistics_of(pool->opened);
     *found = {s.sections,       s.ordering_points, s.flushes,    s.log_entries,        s.log_bytes,

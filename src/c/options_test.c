@@ -198,6 +198,9 @@ static void a_copy_is_a_pool_of_its_own(void) {
     hf_pool* pool = opened((struct hf_open_options){0});
     *root_of(pool) = 8;
     snprintf(twin, sizeof twin, "%.4000s.twin", path);
+    uint64_t given = 0;
+    CHECK(hf_pool_trim(pool, &given) == HF_OK && given > 0);
+    CHECK(hf_pool_trim(pool, NULL) == HF_OK);
     CHECK(hf_pool_copy_to(pool, twin, &copied) == HF_OK);
     CHECK(copied.bytes >= 65536 && copied.pause_ms > 0);
     CHECK(hf_pool_copy_to(pool, twin, NULL) == HF_EXISTS);

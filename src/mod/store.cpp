@@ -374,6 +374,7 @@ struct mod_state final : engine_state {
     explicit mod_state(pool::impl& in) : face(in) {}
     store face;
     void settle() noexcept override { face.internals().settle_for_close(); }
+    status trim() override { return face.collect(); }
 };
 
 class mod_engine final : public hf::engine {

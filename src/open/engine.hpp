@@ -26,6 +26,8 @@ public:
     virtual ~engine_state() = default; // touches the pool no more
     /// The pool is being closed cleanly; its file is whole.
     virtual void settle() noexcept = 0;
+    /// Gives the heap back what it keeps and does not need (pool::trim).
+    virtual status trim() { return {}; }
     /// Whether a thread has, or has ended with, a section open that lanes do not know: the pool then
     /// stays marked open, and the next open recovers it.
     virtual bool in_section() noexcept { return false; }

@@ -291,6 +291,20 @@ result<copy_report> pool::copy_to(const std::string& path, const copy_options& o
 
 result<copy_report> pool::copy_to(const std::string& path) const { return copy_to(path, {}); }
 
+result<std::uint64_t> pool::trim() try {
+    if (status here = impl_->usable(); !here.ok()) return here;
+    if (impl_->file->read_only())
+        return refusal(path(), errc::permission, "the pool is open read-only");
+    if (mode() == hf::mode::power)
+        if (status s = impl_->file->give_back(0, 0); !s.ok()) return s; // says why
+    for (auto& state : impl_->states)
+        if (state != nullptr)
+            if (status s = state->trim(); !s.ok()) return s;
+    return impl_->blocks.trim();
+} catch (const std::bad_alloc&) {
+    return out_of_memory(path());
+}
+
 hf::mode pool::mode() const noexcept { return impl_->file->mode(); }
 hf::domain pool::domain() const noexcept { return impl_->file->domain(); }
 bool pool::emulated() const noexcept { return impl_->file->emulated(); }

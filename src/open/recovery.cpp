@@ -79,7 +79,9 @@ status pool::impl::check_and_recover(const recovery_order& order,
             // Marked open, the pool would seem to have left pending what says so.
             const bool belied = file->was_clean() && salvage;
             if (s.ok() && belied) start_anew(*this, found);
-            if (s.ok()) s = file->mark_open();
+            std::vector<extent> spare;
+            if (s.ok() && file->may_have_holes()) spare = blocks.durable().spare();
+            if (s.ok()) s = file->mark_open(spare);
             if (s.ok() && !belied) start_anew(*this, found);
             if (s.ok()) { // before the first claim
                 withdraw_anchors(*this);

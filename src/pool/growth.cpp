@@ -50,6 +50,36 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes, std::uint64_t reserved_
     return out_of_memory(path_);
 }
 
+status pool_file::give_back(std::uint64_t offset, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(offset + bytes <= size_bytes());
+    if (read_only_) return refusal(path_, errc::permission, "opened read-only");
+    if (mode_ == hf::mode::power)
+        return refusal(path_, errc::mode_unavailable,
+                       "in mode power what is stored reaches the file when it is closed, and must "
+                       "find room then");
+    if ((header_->optional_features & feature_holes) == 0) { // before there is one
+        header_->optional_features |= feature_holes;
+        if (status noted = write_headers(); !noted.ok()) {
+            header_->optional_features &= ~feature_holes;
+            return noted;
+        }
+    }
+    const int failed = file_.punch(offset, bytes);
+    if (failed == 0) return {};
+    const bool unknown = failed == EOPNOTSUPP || failed == ENOSYS;
+    return refusal(path_, unknown ? errc::mode_unavailable : errc::io_error,
+                   fmt::format("give space back: {}", std::strerror(failed)));
+}
+
+status pool_file::take_back(std::uint64_t offset, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(offset + bytes <= size_bytes());
+    // Lengthened again, a file that somebody has cut would read as zeros where objects stood.
+    if (status ok = whole(); !ok.ok()) return ok;
+    status ok = file_.allocate(offset, bytes);
+    if (ok.ok() && map_sync_) ok = file_.sync();
+    return ok;
+}
+
 /// Where not all addresses could be had at once: those up to 'end'.
 status pool_file::reserve_more(std::uint64_t end) {
     if (end <= reserved_bytes_) return {};

@@ -30,6 +30,9 @@ inline constexpr std::uint32_t extents_max = 128;
 /// Optional: left open, and a copy made at one moment, all of it on the disk (copying.hpp). Neither another
 /// boot nor another file makes its content doubtful. Gone with the first open.
 inline constexpr std::uint64_t feature_whole = 1;
+/// Optional: free chunks may be holes in the file (pool::trim). How many blocks a file has does not always tell: a file
+/// system counts some of its own among them.
+inline constexpr std::uint64_t feature_holes = 2;
 /// Required bits change what readers must understand; a build that misses one refuses the pool.
 /// Left open, with addresses of a mapping at 'mapped_address' in its logs.
 inline constexpr std::uint64_t feature_relocated = 1;

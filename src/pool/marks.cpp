@@ -15,19 +15,39 @@
 
 namespace hf {
 
-status pool_file::mark_open() {
+bool pool_file::may_have_holes() const noexcept {
+    if (read_only_) return false;
+    if ((header_->optional_features & feature_holes) != 0) return true;
+    // The whole file is asked: the blocks of a seal must not be counted for the pool's.
+    const auto present = file_.size_bytes();
+    return !present || file_.has_holes(std::max(size_bytes(), *present));
+}
+
+/// Upholds (3). In mode power blocks go home when the pool is closed: none may find the disk full. What is opened by
+/// salvage may have been copied without its zeros, blocks of pending sections among them.
+status pool_file::allocate_but(std::span<const extent> spare) {
+    if (mode_ == hf::mode::power || salvage_) spare = {};
+    std::uint64_t from = 0;
+    for (const extent& free : spare) {
+        HF_ASSERT_SLOW(free.offset_bytes >= from);
+        if (free.offset_bytes > from)
+            if (status ok = file_.allocate(from, free.offset_bytes - from); !ok.ok()) return ok;
+        from = free.offset_bytes + free.size_bytes;
+    }
+    sparse_ = !spare.empty();
+    return from < size_bytes() ? file_.allocate(from, size_bytes() - from) : status();
+}
+
+status pool_file::mark_open(std::span<const extent> spare) {
     HF_ASSERT(!marked_open_);
     HF_ASSERT_SLOW(valid());
     if (read_only_) {
         generation_ = header_->generation + 1; // frees the locks that its copy shows as taken
         return {};
     }
-    // A copy of a pool may have holes, which would fault when the disk is full. Upholds (3).
-    // The whole file is asked: the blocks of a seal must not be counted for the pool's.
-    const auto present = file_.size_bytes();
-    if (!present) return present.error();
-    if (file_.has_holes(std::max(size_bytes(), *present)))
-        if (status ok = file_.allocate(0, size_bytes()); !ok.ok()) return ok;
+    // A copy of a pool may have holes, which would fault when the disk is full.
+    if (may_have_holes())
+        if (status ok = allocate_but(spare); !ok.ok()) return ok;
     const auto boot_id = kernel_boot_id(path_);
     if (!boot_id) return boot_id.error();
     pool_header& h = *header_;
@@ -49,7 +69,8 @@ status pool_file::mark_open() {
     h.open = 1;
     // What was lost stays lost, whoever looks next.
     note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
-    h.optional_features &= ~feature_whole; // of this file nobody has said it
+    h.optional_features &= ~(feature_whole | feature_holes); // of this file nobody has said it
+    if (sparse_) h.optional_features |= feature_holes;
     h.required_features &= ~(feature_caches_persist | feature_lazy);
     if (stores_lazily_ && (!migrates_ || migrating())) h.required_features |= feature_lazy;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;

@@ -30,6 +30,7 @@ namespace hf {
 namespace {
 
 constexpr unsigned new_names_max = 100;
+constexpr unsigned replaced_max = 20; // while one open waits
 constexpr std::string_view new_prefix = ".holdfast-new.";
 
 /// Ends with a slash.
@@ -260,7 +261,22 @@ status os_file::adopt(const std::string& path, int fd, held how) {
     return lock_file(path, fd, how);
 }
 
+bool os_file::was_replaced(bool follow_symlinks) const noexcept {
+    struct stat mine{}, named{};
+    if (::fstat(fd_, &mine) != 0 || mine.st_nlink != 0) return false;
+    const auto look = follow_symlinks ? ::stat : ::lstat;
+    return look(path_.c_str(), &named) == 0 &&
+           (named.st_dev != mine.st_dev || named.st_ino != mine.st_ino);
+}
+
 result<os_file> os_file::open_existing(const std::string& path, bool follow_symlinks, held how) {
+    for (unsigned attempt = 0;; ++attempt) {
+        auto file = open_named(path, follow_symlinks, how);
+        if (!file || attempt == replaced_max || !file->was_replaced(follow_symlinks)) return file;
+    }
+}
+
+result<os_file> os_file::open_named(const std::string& path, bool follow_symlinks, held how) {
     // Looked at before it is opened: opening a device can have effects of its own.
     struct stat about{};
     os_file file;
@@ -383,6 +399,36 @@ status os_file::publish() {
     return {};
 }
 
+result<os_file> os_file::create_beside(const std::string& path) {
+    os_file file;
+    file.path_ = path;
+    remove_abandoned(directory_of(path)); // by a replacement that was killed between its two steps
+    if (status opened = file.open_new(held::to_write); !opened.ok()) {
+        file.unlink();
+        return opened;
+    }
+    return file;
+}
+
+status os_file::replace() {
+    HF_ASSERT_SLOW(fd_ >= 0);
+    HF_ASSERT_SLOW(own_name_ != path_); // once
+    std::string replaced = path_;
+    const std::string self = fmt::format("/proc/self/fd/{}", fd_);
+    for (unsigned n = 0; own_name_.empty() && n < new_names_max; ++n) {
+        std::string beside =
+            fmt::format("{}{}{}.{}", directory_of(path_), new_prefix, ::getpid(), n);
+        if (::linkat(AT_FDCWD, self.c_str(), AT_FDCWD, beside.c_str(), AT_SYMLINK_FOLLOW) == 0)
+            own_name_ = std::move(beside);
+        else if (errno != EEXIST) return system_error("link", errno);
+    }
+    if (own_name_.empty()) return system_error("link", EEXIST);
+    if (::renameat2(AT_FDCWD, own_name_.c_str(), AT_FDCWD, path_.c_str(), 0) != 0)
+        return system_error("rename", errno);
+    own_name_ = std::move(replaced);
+    return {};
+}
+
 void os_file::unlink() const noexcept {
     if (!own_name_.empty()) ::unlink(own_name_.c_str());
 }
@@ -478,6 +524,18 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
         at += n;
     }
     return {};
+}
+
+int os_file::punch(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    if (image_ != nullptr) { // from here on nobody finds there what was stored
+        HF_ASSERT_SLOW(offset + bytes <= image_->size_bytes);
+        std::memset(image_->base + offset, 0, bytes);
+        trace::announce(image_written, image_->base + offset, bytes);
+        return 0;
+    }
+    const int how = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+    const auto start = static_cast<off_t>(offset), length = static_cast<off_t>(bytes);
+    return restarted([&] { return ::fallocate(fd_, how, start, length); }) == 0 ? 0 : errno;
 }
 
 int os_file::truncate(std::uint64_t bytes) const noexcept {

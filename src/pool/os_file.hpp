@@ -74,6 +74,14 @@ public:
     ///
     /// Errors:   exists, permission.
     status publish();
+    /// The same as create_new(), beside a file that has the name: replace() gives it to this one.
+    static result<os_file> create_beside(const std::string& path);
+    /// Puts a new file in the place of the one that has its name. Whoever waits for that one's lock finds this one.
+    /// A crash keeps the one or the other, and may leave a name that nothing opens (docs/format/pool.md).
+    ///
+    /// Requires: create_beside(); the caller holds the lock of the one that goes.
+    /// Errors:   not_found (the directory), permission, io_error.
+    status replace();
 
     // Announcements: numbers that readers hold, and the writer beside them asks for. Each is a shared lock on a byte far
     // behind every file, which needs no right to write and which the kernel drops with the process.
@@ -106,6 +114,8 @@ public:
     ///
     /// Errors:   pool_full; the file may have become longer.
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;
+    /// Gives the space of a part of the file back; it reads as zeros. 0, or the error.
+    int punch(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     /// 0, or the error.
     int truncate(std::uint64_t bytes) const noexcept;
     /// Makes data and size durable; nothing to do on tmpfs.
@@ -131,6 +141,9 @@ private:
     }
     status adopt(const std::string& path, int fd, held how);
     status open_new(held how);
+    static result<os_file> open_named(const std::string& path, bool follow_symlinks, held how);
+    /// Whether another file has the name now that this one was opened by: what is stored to this one nobody finds.
+    bool was_replaced(bool follow_symlinks) const noexcept;
     status system_error(const char* call, int error) const;
 
     int fd_ = -1;

@@ -50,6 +50,7 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         pool->seal_ = options.seal;
         pool->read_only_ = options.read_only;
         pool->shared_ = options.shared;
+        pool->salvage_ = options.salvage;
         pool->keep_bytes_ = options.keep_overwritten;
         pool->leaves_stores_ = options.sections == durability::by_next_section;
         pool->stores_lazily_ = options.rebuild != nullptr;
@@ -95,6 +96,24 @@ pool_file::open_image(memory_image& image, const open_options& options, std::uin
     pool->file_.take(file);
     if (status good = pool->take_over(options, engines); !good.ok()) return good;
     return pool;
+}
+
+result<std::unique_ptr<pool_file>> pool_file::open_to_replace(const std::string& path,
+                                                              const open_options& options,
+                                                              std::uint32_t engines) try {
+    HF_ASSERT(options.read_only && !options.shared);
+    if (status usable = check_options(path, options); !usable.ok()) return usable;
+    std::unique_ptr<pool_file> pool{new pool_file};
+    pool->path_ = path;
+    pool->engines_ = engines;
+    pool->read_only_ = true;
+    auto existing = os_file::open_existing(path, options.follow_symlinks, held::to_write);
+    if (!existing) return existing.error();
+    pool->file_.take(*existing);
+    if (status good = pool->take_over(options, engines); !good.ok()) return good;
+    return pool;
+} catch (const std::bad_alloc&) {
+    return out_of_memory(path);
 }
 
 /// Without memory the file must go as after any other failure.

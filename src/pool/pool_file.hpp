@@ -8,7 +8,7 @@
 //     before the next: so one copy verifies at any time, however often a crash cuts this short.
 // (2) open() writes nothing: a refusal leaves the file byte-identical. mark_open() is the first
 //     write. (3) Every byte of every extent is allocated by the file system before the header names
-//     it.
+//     it, and from then on, but for chunks that the allocator knows to be free: give_back(), take_back().
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 
@@ -95,12 +95,18 @@ public:
     /// 'engines' is the mask of engines the caller can recover.
     static result<std::unique_ptr<pool_file>>
     open(const std::string& path, const open_options& options, std::uint32_t engines);
+    /// The same with read_only, while nobody else has it, not even to read: for what takes its place.
+    static result<std::unique_ptr<pool_file>>
+    open_to_replace(const std::string& path, const open_options& options, std::uint32_t engines);
     /// Opens the pool that 'image' holds, at its canonical address, as open() would a file.
     static result<std::unique_ptr<pool_file>>
     open_image(memory_image& image, const open_options& options, std::uint32_t engines);
     /// Marks the pool open by this boot: generation grows by one, boot identifier, mode and engines
     /// recorded, a damaged header copy rewritten. 2 ordering points.
-    status mark_open();
+    /// 'spare': of a file with holes, in order, where no block is: nobody stores there before take_back().
+    status mark_open(std::span<const extent> spare = {});
+    /// Whether the file may have holes: until then 'spare' is not asked for. Requires: not marked open.
+    bool may_have_holes() const noexcept;
     /// Marks the pool cleanly closed (no engine holds state), unmaps, unlocks. Also safe after a
     /// failed open. 2 ordering points.
     ~pool_file();
@@ -212,6 +218,16 @@ public:
     ///           the file keeps its size.
     /// Threads:  the caller serialises.
     result<extent> grow(std::uint64_t heap_bytes, std::uint64_t reserved_bytes = 0);
+    /// Gives the disk space of a part of an extent back: it reads as zeros, or as anything once a power failure may
+    /// have been. The headers say, from the first time on, that there may be holes: 2 ordering points.
+    /// Errors:   mode_unavailable (the file system has no holes; mode power), permission (read-only), io_error.
+    /// Threads:  the caller serialises, here and below.
+    status give_back(std::uint64_t offset, std::uint64_t bytes);
+    /// Allocates it again: from then on stores find space. Durably, where they are.
+    /// Errors:   pool_full, io_error; some of it may be allocated.
+    status take_back(std::uint64_t offset, std::uint64_t bytes);
+    /// Whether free chunks may be holes that were there when the pool was opened.
+    bool sparse() const noexcept { return sparse_; }
 
 private:
     pool_file();
@@ -240,6 +256,7 @@ private:
     bool valid() const noexcept;
     status write_headers();
     status extend(std::uint64_t bytes);
+    status allocate_but(std::span<const extent> spare);
     void close_cleanly() noexcept;
 
     os_file file_;
@@ -270,6 +287,8 @@ private:
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.
     bool growth_in_doubt_ = false;
+    bool sparse_ = false;
+    bool salvage_ = false;            // open_options::salvage
     bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync
     bool marked_open_ = false;        // mark_open succeeded; from then on the file may be written
     std::uint32_t engines_ = 0;       // given to open

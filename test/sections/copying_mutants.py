@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Broken twins of the copying of a pool in use: the tests in copying_test.cpp must reject every one.
+"""Broken twins of what makes another file of a pool, or gives space of it back: its tests must reject every one.
 
-usage: copying_mutants.py --source DIRECTORY --build DIRECTORY --work DIRECTORY [--only TEXT]
+usage: copying_mutants.py --source DIRECTORY --build DIRECTORY --work DIRECTORY [--of copying|compaction|trim] [--only TEXT]
 
-A mutant (copying_mutants.json beside this) replaces one place of a file; a place that is not found exactly once is an
+A mutant (copying_mutants.json and its like beside this) replaces one place of a file; a place that is not found exactly once is an
 error. The changed file is compiled by the finished build's own command and linked before its libraries. The true code
-comes first: it must pass. Another process is copied, which the crash checker cannot play: hence not in test/mutants.
+comes first: it must pass. Other processes and names of files are nothing that the crash checker can play: hence not in
+test/mutants.
 """
 import argparse
 import json
@@ -16,21 +17,24 @@ import shlex
 import subprocess
 import sys
 
+# By what is mutated: the test program, and which of its tests.
+TESTS = {"copying": ("engines_test", "Copying.*"), "compaction": ("mod_compaction_test", "*Compaction.*/process"),
+         "trim": ("mod_compaction_test", "*Trim.*/process")}
 COPIES = "20"  # of each kind: a copy that is torn now and then is torn in one of them
 SECONDS_MAX = 120
 
 
 class Build:
-    def __init__(self, directory):
+    def __init__(self, directory, program):
         self.directory = directory
-        listed = subprocess.run(["ninja", "-C", directory, "-t", "commands", "engines_test"], check=True,
+        listed = subprocess.run(["ninja", "-C", directory, "-t", "commands", program], check=True,
                                 capture_output=True, text=True).stdout
         self.commands = [line for line in listed.splitlines() if " -o " in line]
 
     def one(self, ends):
         found = [line for line in self.commands if ends in line]
         if len(found) != 1:
-            sys.exit(f"copying mutants: {len(found)} commands with {ends}")
+            sys.exit(f"{len(found)} commands with {ends}")
         return shlex.split(found[0].removeprefix(": && ").split(" && ")[0])
 
     def run(self, words, output, before=()):
@@ -39,9 +43,9 @@ class Build:
         subprocess.run(words, cwd=self.directory, check=True)
 
 
-def passes(program):
+def passes(program, tests):
     try:
-        done = subprocess.run([program, "--gtest_filter=Copying.*", "--gtest_fail_fast", "--gtest_brief"], timeout=SECONDS_MAX,
+        done = subprocess.run([program, f"--gtest_filter={tests}", "--gtest_fail_fast", "--gtest_brief"], timeout=SECONDS_MAX,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                               env={**os.environ, "HOLDFAST_COPIES": COPIES})
     except subprocess.TimeoutExpired:
@@ -54,33 +58,35 @@ def main():
     options.add_argument("--source", type=pathlib.Path, required=True)
     options.add_argument("--build", type=pathlib.Path, required=True)
     options.add_argument("--work", type=pathlib.Path, required=True)
+    options.add_argument("--of", choices=TESTS, default="copying")
     options.add_argument("--only", default="")
     given = options.parse_args()
     work = given.work.resolve()
     work.mkdir(parents=True, exist_ok=True)
     source = given.source.resolve()
-    build = Build(given.build.resolve())
+    target, tests = TESTS[given.of]
+    build = Build(given.build.resolve(), target)
 
     def linked(file, text):
-        changed, made, program = work / pathlib.Path(file).name, work / "changed.o", work / "copying_test"
+        changed, made, program = work / pathlib.Path(file).name, work / "changed.o", work / target
         changed.write_text(text)
         words = [str(changed) if w.endswith("/" + file) else w for w in build.one(f"/{file}")]
         first = words.index("-MD")  # what it depends on is the build's to know
         build.run(words[:first] + words[first + 5:], made)
-        build.run(build.one("-o bin/engines_test"), program, [made])
+        build.run(build.one(f"-o bin/{target}"), program, [made])
         return program
 
     survivors, judged = 0, set()
-    for mutant in json.loads((pathlib.Path(__file__).parent / "copying_mutants.json").read_text()):
+    for mutant in json.loads((pathlib.Path(__file__).parent / f"{given.of}_mutants.json").read_text()):
         text = (source / mutant["file"]).read_text()
         if text.count(mutant["old"]) != 1:
             sys.exit(f"{mutant['name']}: its place is there {text.count(mutant['old'])} times")
         if given.only not in mutant["name"]:
             continue
-        if mutant["file"] not in judged and not passes(linked(mutant["file"], text)):
-            sys.exit("copying mutants: the true code does not pass")
+        if mutant["file"] not in judged and not passes(linked(mutant["file"], text), tests):
+            sys.exit("the true code does not pass")
         judged.add(mutant["file"])
-        lives = passes(linked(mutant["file"], text.replace(mutant["old"], mutant["new"])))
+        lives = passes(linked(mutant["file"], text.replace(mutant["old"], mutant["new"])), tests)
         survivors += lives
         print(f"{'SURVIVES' if lives else 'rejected'}: {mutant['name']}", flush=True)
     sys.exit(1 if survivors else 0)

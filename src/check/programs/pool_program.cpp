@@ -7,6 +7,7 @@
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/crash.hpp>
+#include <holdfast/persist.hpp>
 
 #include <cstring>
 
@@ -111,11 +112,61 @@ class growth final : public pool_program {
     }
 };
 
+/// Large blocks are freed and their space is given back: what is not free, durably, keeps its content. Then it serves
+/// again.
+class trimmed final : public pool_program {
+    static constexpr std::size_t bytes = 8192;
+    static constexpr std::uint64_t mark = 0x5472'696d'6d65'6421;
+
+    void setup(hf::pool& p) override {
+        for (auto& block : taken_) block = make(p.domain());
+    }
+    unsigned operations(unsigned) const override { return 5; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        if (i == 0 || i == 2) hf_free(taken_[i]);
+        if (i == 1 || i == 3)
+            if (const auto given = p.trim(); !given || *given == 0)
+                hf::fatal("nothing was given back");
+        if (i == 4 && hf_alloc(bytes) == nullptr) hf::fatal("what is free does not serve again");
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        s.add(hf::account(p).blocks);
+        struct seen {
+            hf::crash::state* s;
+            unsigned marked = 0, blocks = 0;
+        } all{&s};
+        hf::for_each_block(
+            p,
+            [](void* to, const void* block, std::size_t size) {
+                auto& found = *static_cast<seen*>(to);
+                found.s->object(block);
+                if (size != bytes) return;
+                const auto* words = static_cast<const std::uint64_t*>(block);
+                ++found.blocks;
+                if (words[0] == mark && words[bytes / 8 - 1] == mark) ++found.marked;
+            },
+            &all);
+        // The fresh one is there when both others are gone.
+        s.expect(all.marked + (all.marked == 1 ? 1 : 0) >= all.blocks,
+                 "a block that is allocated keeps its content");
+    }
+    static void* make(hf::domain d) {
+        auto* const words = static_cast<std::uint64_t*>(hf_alloc(bytes));
+        for (const std::size_t at : {std::size_t{0}, bytes / 8 - 1}) {
+            words[at] = mark;
+            hf::persist::persist(d, &words[at], sizeof mark);
+        }
+        return words;
+    }
+    void* taken_[3] = {};
+};
+
 [[maybe_unused]] const bool added = [] {
     hf::crash::add("pool/root", std::make_unique<root_made>());
     hf::crash::add("alloc/small", std::make_unique<blocks_at_once>(48));
     hf::crash::add("alloc/large", std::make_unique<blocks_at_once>(8192));
     hf::crash::add("alloc/staged", std::make_unique<staged>());
+    hf::crash::add("alloc/trimmed", std::make_unique<trimmed>());
     hf::crash::add("pool/growth", std::make_unique<growth>());
     return true;
 }();
