@@ -169,7 +169,8 @@ void version::depends_on(const version& source) {
 
 root::root(store& of, volatile_part* part) noexcept
     : store_(&of), base_(of.internals().base()), part_(part), cell_(part->index) {
-    static_assert(offsetof(root, base_) == 8 && offsetof(root, cell_) == 36, "as tools/gdb/holdfast.py reads it");
+    static_assert(offsetof(root, base_) == 8 && offsetof(root, cell_) == 36,
+                  "as tools/gdb/holdfast.py reads it");
 }
 
 std::uint64_t root::word() const noexcept {
