@@ -170,7 +170,7 @@ public:
     /// Cost:     reads the heap's tables, a 128th of the pool; threads that need a new chunk wait, 16 MiB at a time.
     /// Ordering: 2 points for the first one since an open found no hole; 4 for each arena that MOD gives back.
     /// Crash:    some of it is given back; nothing else has changed.
-    /// Errors:   mode_unavailable (mode power; a file system without holes), permission (read_only), in_use (a child of the
+    /// Errors:   bad_argument (inside an update of MOD), mode_unavailable (mode power; no holes there), permission, in_use (a child of the
     ///           process that opened the pool), io_error.
     /// Threads:  any.
     result<std::uint64_t> trim();
