@@ -179,6 +179,26 @@ class PoolTest(Pooled):
                 self.assertEqual(found.get("a"), found.get("b"))
             os.unlink(copy)
 
+    def test_trimming_gives_disk_space_back(self):
+        def disk_bytes():
+            return os.stat(self.path).st_blocks * 512
+
+        kept = holdfast.Map(self.pool, "kept")
+        kept["a"] = "b"
+        large = holdfast.Vector(self.pool, "large")
+        large.extend(["x" * 100_000] * 100)
+        large.clear()
+        before = disk_bytes()
+        given = self.pool.trim()
+        self.assertGreater(given, 10_000_000)
+        self.assertLess(disk_bytes(), before - 10_000_000)
+        large.append("after")
+        self.pool.verify()
+        kept = self.reopen(holdfast.Map, "kept")
+        self.assertEqual((dict(kept), list(holdfast.Vector(self.pool, "large"))), ({"a": "b"}, ["after"]))
+        self.pool.close()
+        self.assertEqual(code_of(self.pool.trim), "closed")
+
     def test_stats_count_updates_and_space(self):
         numbers = holdfast.Map(self.pool, "numbers")
         before = self.pool.stats()

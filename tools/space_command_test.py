@@ -1,0 +1,83 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""`holdfast trim` and `holdfast compact` make a pool take less disk, leave what is in it, and refuse what they cannot do.
+
+usage: space_command_test.py BIN
+"""
+import fcntl
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+PROGRAMS = pathlib.Path(sys.argv[1]).resolve()
+
+
+def run(program, *arguments):
+    return subprocess.run([PROGRAMS / program, *map(str, arguments)], capture_output=True, text=True, timeout=60)
+
+
+def good(program, *arguments):
+    ran = run(program, *arguments)
+    assert ran.returncode == 0, ran
+    return ran.stdout
+
+
+def disk_bytes(path):
+    return path.stat().st_blocks * 512
+
+
+def check_made_smaller(folder):
+    pool = folder / "prices.hf"
+    for day in (1, 2):
+        good("example_mod_prices", pool)
+    before, length = disk_bytes(pool), pool.stat().st_size
+    trimmed = json.loads(good("holdfast", "trim", pool, "--json"))
+    after = disk_bytes(pool)
+    assert after < before / 4 and pool.stat().st_size >= length, (before, after, trimmed)
+    good("holdfast", "verify", "--deep", pool)
+    info = json.loads(good("holdfast", "info", pool, "--json"))
+    assert good("example_mod_prices", pool) == "day 3: tea 3.75, 3 prices known\n", info
+    good("holdfast", "compact", pool)
+    assert pool.stat().st_size < length / 4, pool.stat()
+    again = json.loads(good("holdfast", "info", pool, "--json"))
+    assert info["uuid"] == again["uuid"] and info["layout"] == again["layout"], (info, again)
+    good("holdfast", "verify", "--deep", pool)
+    assert good("example_mod_prices", pool) == "day 4: tea 4.00, 4 prices known\n"
+    assert [f.name for f in folder.iterdir()] == ["prices.hf"], list(folder.iterdir())
+
+
+def check_refused(folder):
+    """With a sentence, and every byte as it was."""
+    pool = folder / "numbers.hf"
+    good("example_numbers", pool)
+    text = folder / "text.hf"
+    text.write_text("no pool\n" * 4096)
+    cut = folder / "cut.hf"
+    cut.write_bytes(pool.read_bytes()[:100_000])
+    for path, command, word in ((pool, "compact", "conflict"), (text, "compact", "not_a_pool"), (text, "trim", "not_a_pool"),
+                                (cut, "compact", "truncated"), (cut, "trim", "truncated"),
+                                (folder / "none.hf", "compact", "not_found"), (folder / "none.hf", "trim", "not_found")):
+        before = path.read_bytes() if path.exists() else None
+        ran = run("holdfast", command, path)
+        assert ran.returncode not in (0, -6, -11) and word in ran.stdout + ran.stderr, (command, ran)
+        assert (path.read_bytes() if path.exists() else None) == before, (command, path)
+    with open(pool, "rb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)  # as a process that has it open
+        for command in ("compact", "trim"):
+            ran = run("holdfast", command, pool)
+            assert ran.returncode != 0 and "in_use" in ran.stdout + ran.stderr, ran
+
+
+def main():
+    with tempfile.TemporaryDirectory() as where:
+        for check in (check_made_smaller, check_refused):
+            folder = pathlib.Path(where) / check.__name__
+            folder.mkdir()
+            check(folder)
+    print("trim, compact: passed")
+
+
+if __name__ == "__main__":
+    main()
