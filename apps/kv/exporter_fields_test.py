@@ -138,6 +138,10 @@ def main():
         lines = client.makefile("rb")
         scrapes, before, most = 0, None, 0
         before, _, _ = scrape(client, lines, before)
+        with server.connect() as filler:  # what the clients do is often flushed before the pool is full
+            for number in range(400):
+                filler.sendall(b"set f%d 0 0 100000\r\n" % number + b"8" * 100000 + b"\r\n")
+                check(filler.recv(100) == b"STORED\r\n", "a full pool evicts")
         stop = threading.Event()
         clients = [threading.Thread(target=of, args=(server, stop, seed), daemon=True)
                    for seed, of in enumerate((load, load, load, load_packets))]
