@@ -12,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -298,6 +299,35 @@ TEST_P(Trim, AFullDiskIsAFullPool) {
             EXPECT_TRUE(in.store().verify().ok());
             in.close();
         }
+    });
+}
+
+/// However many holes there are, a full disk is asked a few times for each block that it has no room for.
+TEST_P(Trim, AFullDiskSaysSoSoon) {
+    if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr)
+        GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
+    in.close();
+    const std::string directory = std::filesystem::path(in.path()).parent_path();
+    on_small_disk(directory, "size=280m", [&] {
+        in.how.create_bytes = in.how.max_bytes = 256_MiB;
+        in.make_new(GetParam());
+        allocator& blocks = in.pool().internals().blocks;
+        thread_cache none;
+        const std::uint64_t chunk = in.pool().internals().file->shape().chunk_bytes;
+        std::vector<block> taken;
+        for (block b = blocks.reserve(none, chunk); b.offset != 0; b = blocks.reserve(none, chunk))
+            taken.push_back(b);
+        ASSERT_GT(taken.size(), 3000U);
+        for (std::size_t i = 0; i < taken.size(); i += 2) blocks.release(none, taken[i]);
+        ASSERT_TRUE(in.pool().trim());
+        fill_disk(directory + "/ballast");
+        const auto start = std::chrono::steady_clock::now();
+        for (unsigned n = 0; n < 20; ++n) EXPECT_EQ(blocks.reserve(none, chunk).offset, 0U);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        EXPECT_LT(took.count(), 5.0) << "milliseconds, or a second for each"; // of 20
+        std::filesystem::remove(directory + "/ballast");
+        EXPECT_NE(blocks.reserve(none, chunk).offset, 0U);
+        in.close();
     });
 }
 
