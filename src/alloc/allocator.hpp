@@ -134,6 +134,7 @@ private:
     bool touch(std::uint64_t offset, std::uint64_t chunks, std::uint64_t next) const noexcept;
     bool fill_holes(std::uint64_t chunks, std::uint64_t end);
     bool fill(std::uint64_t offset, std::uint64_t chunks);
+    std::uint64_t holes_among(std::uint64_t offset, std::uint64_t chunks) const;
     result<std::uint64_t> trim_next(std::uint64_t& from);
     void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) noexcept;
     void return_chunk(slab_list& list, slab_state* slab);

@@ -42,11 +42,28 @@ bool allocator::fill(std::uint64_t offset, std::uint64_t chunks) {
     return true;
 }
 
+/// How many of these chunks, which are free, are holes. Requires: chunks_ held.
+std::uint64_t allocator::holes_among(std::uint64_t offset, std::uint64_t chunks) const {
+    const std::uint64_t chunk_bytes = heap_.chunk_bytes(), end = offset + chunks * chunk_bytes;
+    std::uint64_t bytes = 0;
+    auto hole = holes_.upper_bound(offset);
+    if (hole != holes_.begin()) --hole;
+    for (; hole != holes_.end() && hole->first < end; ++hole) {
+        const std::uint64_t from = std::max(hole->first, offset);
+        const std::uint64_t to = std::min(hole->first + hole->second * chunk_bytes, end);
+        bytes += to > from ? to - from : 0;
+    }
+    return bytes / chunk_bytes;
+}
+
 /// Makes 'chunks' free neighbours before 'end' some that have space, a few more if that is easy. False: there are
 /// none, or the disk is full. Requires: chunks_ held.
 bool allocator::fill_holes(std::uint64_t chunks, std::uint64_t end) {
     HF_ASSERT_SLOW(held_here(chunks_));
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
+    // What the disk had no room for it is not asked for again, once for each of thousands of holes: a file system
+    // takes a while to say no, and all who need chunks wait.
+    std::uint64_t refused = ~std::uint64_t{0};
     for (auto hole = holes_.begin(); hole != holes_.end(); ++hole) {
         // With what is free around it, holes and others: the first that has room is taken at its start.
         std::uint64_t start = hole->first, stop = start + hole->second * chunk_bytes;
@@ -69,7 +86,10 @@ bool allocator::fill_holes(std::uint64_t chunks, std::uint64_t end) {
         const std::uint64_t easy =
             std::min((stop - start) / chunk_bytes, std::max(chunks, filled_bytes / chunk_bytes));
         const std::uint64_t first = hole->first; // fill() may end it
+        const std::uint64_t lacking = holes_among(start, chunks);
+        if (lacking >= refused) continue;
         if (fill(start, easy) || fill(start, chunks)) return true;
+        refused = lacking;
         hole = holes_.find(first);
         if (hole == holes_.end()) return true; // some of it has space now: look again
     }

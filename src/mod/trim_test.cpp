@@ -6,11 +6,13 @@
 #include <mod/test_support.hpp>
 #include <pool/test_support.hpp>
 
+#include <holdfast/copy.hpp>
 #include <holdfast/mod/map.hpp>
 
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <filesystem>
@@ -46,6 +48,27 @@ bool holds(const texts& all, std::uint64_t from, std::uint64_t to) {
         if (!found || *found != text(n)) return false;
     }
     return all.size() == to - from;
+}
+
+/// In a child, whose namespace goes with it: there the directory is a disk of so many bytes.
+template <class Body>
+void on_small_disk(const std::string& directory, const char* size, const Body& body) {
+    EXPECT_TRUE(hf::test::in_child([&] {
+        const int namespaces = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
+        if (::unshare(namespaces) != 0) return false;
+        (void)::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+        if (::mount("none", directory.c_str(), "tmpfs", 0, size) != 0) return false;
+        body();
+        return !testing::Test::HasFailure();
+    })) << "or no mount namespace: set HOLDFAST_SKIP_MOUNT_TESTS=1";
+}
+
+/// To the last page.
+void fill_disk(const std::string& ballast) {
+    const std::string page(4096, 'x');
+    std::FILE* const out = std::fopen(ballast.c_str(), "w");
+    while (std::fwrite(page.data(), 1, page.size(), out) == page.size() && std::fflush(out) == 0) {}
+    std::fclose(out);
 }
 
 class Trim : public mod::test::PoolTest {
@@ -249,12 +272,7 @@ TEST_P(Trim, AFullDiskIsAFullPool) {
         GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
     in.close();
     const std::string directory = std::filesystem::path(in.path()).parent_path();
-    // In a child: the namespace goes with it.
-    const bool good = hf::test::in_child([&] {
-        const int namespaces = CLONE_NEWNS | (::geteuid() == 0 ? 0 : CLONE_NEWUSER);
-        if (::unshare(namespaces) != 0) return false;
-        (void)::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
-        if (::mount("none", directory.c_str(), "tmpfs", 0, "size=24m") != 0) return false;
+    on_small_disk(directory, "size=24m", [&] {
         for (const bool reopened : {false, true}) {
             in.how.create_bytes = 16_MiB;
             in.make_new(GetParam());
@@ -264,14 +282,7 @@ TEST_P(Trim, AFullDiskIsAFullPool) {
             EXPECT_TRUE(in.pool().trim());
             if (reopened) in.open();
             auto now = in.get<texts>();
-            { // to the last page
-                const std::string ballast = directory + "/ballast";
-                const std::string page(4096, 'x');
-                std::FILE* const out = std::fopen(ballast.c_str(), "w");
-                while (std::fwrite(page.data(), 1, page.size(), out) == page.size() &&
-                       std::fflush(out) == 0) {}
-                std::fclose(out);
-            }
+            fill_disk(directory + "/ballast");
             std::uint64_t next = 100;
             status full;
             for (; full.ok() && next < 5000; ++next) {
@@ -288,9 +299,65 @@ TEST_P(Trim, AFullDiskIsAFullPool) {
             EXPECT_TRUE(in.store().verify().ok());
             in.close();
         }
-        return !testing::Test::HasFailure();
     });
-    EXPECT_TRUE(good) << "or no mount namespace: set HOLDFAST_SKIP_MOUNT_TESTS=1";
+}
+
+/// However many holes there are, a full disk is asked a few times for each block that it has no room for.
+TEST_P(Trim, AFullDiskSaysSoSoon) {
+    if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr)
+        GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
+    in.close();
+    const std::string directory = std::filesystem::path(in.path()).parent_path();
+    on_small_disk(directory, "size=280m", [&] {
+        in.how.create_bytes = in.how.max_bytes = 256_MiB;
+        in.make_new(GetParam());
+        allocator& blocks = in.pool().internals().blocks;
+        thread_cache none;
+        const std::uint64_t chunk = in.pool().internals().file->shape().chunk_bytes;
+        std::vector<block> taken;
+        for (block b = blocks.reserve(none, chunk); b.offset != 0; b = blocks.reserve(none, chunk))
+            taken.push_back(b);
+        ASSERT_GT(taken.size(), 3000U);
+        for (std::size_t i = 0; i < taken.size(); i += 2) blocks.release(none, taken[i]);
+        ASSERT_TRUE(in.pool().trim());
+        fill_disk(directory + "/ballast");
+        const auto start = std::chrono::steady_clock::now();
+        for (unsigned n = 0; n < 20; ++n) EXPECT_EQ(blocks.reserve(none, chunk).offset, 0U);
+        const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
+        EXPECT_LT(took.count(), 5.0) << "milliseconds, or a second for each"; // of 20
+        std::filesystem::remove(directory + "/ballast");
+        EXPECT_NE(blocks.reserve(none, chunk).offset, 0U);
+        in.close();
+    });
+}
+
+/// A copy reads no hole: where that would give it space, a full disk has none.
+TEST_P(Trim, ACopyLeavesHolesAsTheyAre) {
+    if (std::getenv("HOLDFAST_SKIP_MOUNT_TESTS") != nullptr)
+        GTEST_SKIP() << "HOLDFAST_SKIP_MOUNT_TESTS is set";
+    in.close();
+    const std::string directory = std::filesystem::path(in.path()).parent_path();
+    on_small_disk(directory, "size=24m", [&] {
+        const std::string other = directory + "/other", copy = other + "/copy.hf";
+        std::filesystem::create_directory(other);
+        ASSERT_EQ(::mount("none", other.c_str(), "tmpfs", 0, "size=24m"), 0);
+        in.how.create_bytes = 16_MiB;
+        in.make_new(GetParam());
+        auto all = in.get<texts>();
+        fill(all, 0, 3000);
+        for (std::uint64_t n = 100; n < 3000; ++n) ASSERT_TRUE(all.erase(n));
+        ASSERT_TRUE(in.pool().trim());
+        const std::uint64_t before = on_disk(in.path());
+        EXPECT_LT(before, 8_MiB);
+        fill_disk(directory + "/ballast");
+        const auto copied = in.pool().copy_to(copy);
+        ASSERT_TRUE(copied) << copied.error().what();
+        EXPECT_EQ(on_disk(in.path()), before);
+        in.close();
+        auto pool = hf::pool::open(copy, in.how);
+        ASSERT_TRUE(pool) << pool.error().what();
+        EXPECT_TRUE(holds(*texts::open(*pool, {"it"}), 0, 100));
+    });
 }
 
 /// What stands in the heap's tables decides which chunks get their space back: whatever it is, nothing faults.

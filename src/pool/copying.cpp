@@ -8,6 +8,7 @@
 #include <pool/os_file.hpp>
 
 #include <fmt/format.h>
+#include <linux/magic.h>
 
 #include <algorithm>
 #include <atomic>
@@ -22,6 +23,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -29,8 +31,16 @@
 namespace hf {
 namespace {
 
-constexpr std::uint64_t step_bytes = 4ULL << 20, page_bytes = 4096;
+constexpr std::uint64_t step_bytes = 4ULL << 20, page_bytes = 4096, piece_bytes = 256 << 10;
 constexpr unsigned attempts_max = 20;
+
+/// On tmpfs a hole that is touched takes its space back, even when it is read; on a full disk that is SIGBUS.
+bool reading_fills(int descriptor) noexcept {
+    struct stat about{};
+    struct statfs system{};
+    return ::fstatfs(descriptor, &system) == 0 && system.f_type == TMPFS_MAGIC &&
+           ::fstat(descriptor, &about) == 0 && about.st_blocks * 512 < about.st_size;
+}
 
 /// A file's bytes, mapped. Where it ends is not asked again: what is mapped must stay in the file.
 class view {
@@ -43,7 +53,8 @@ public:
     int map(int descriptor, std::uint64_t bytes, int how) noexcept {
         release();
         if (bytes == 0) return 0;
-        void* const at = ::mmap(nullptr, bytes, how, MAP_SHARED | MAP_POPULATE, descriptor, 0);
+        const int touched = reading_fills(descriptor) ? 0 : MAP_POPULATE;
+        void* const at = ::mmap(nullptr, bytes, how, MAP_SHARED | touched, descriptor, 0);
         if (at == MAP_FAILED) return errno;
         at_ = static_cast<std::byte*>(at);
         bytes_ = bytes;
@@ -70,6 +81,34 @@ std::uint64_t make_equal(std::byte* to, const std::byte* from, std::uint64_t byt
         if (std::memcmp(to + at, from + at, n) == 0) continue;
         std::memcpy(to + at, from + at, n);
         changed += n;
+    }
+    return changed;
+}
+
+/// Makes 'to' zeros.
+std::uint64_t make_zero(std::byte* to, std::uint64_t bytes) noexcept {
+    static constexpr std::byte zeros[page_bytes]{};
+    std::uint64_t changed = 0;
+    for (std::uint64_t at = 0; at < bytes; at += page_bytes)
+        changed += make_equal(to + at, zeros, std::min(page_bytes, bytes - at));
+    return changed;
+}
+
+/// Makes 'to' what a file is that nobody changes, without a look into its holes where that matters. Elsewhere they
+/// are looked into: of some file systems SEEK_DATA has missed what is stored through a mapping.
+std::uint64_t make_equal_to_file(std::byte* to, const view& from, int descriptor) noexcept {
+    const std::uint64_t end = from.bytes();
+    if (!reading_fills(descriptor)) return make_equal(to, from.at(), end);
+    std::uint64_t changed = 0;
+    for (std::uint64_t at = 0; at < end;) {
+        const off_t data = ::lseek(descriptor, static_cast<off_t>(at), SEEK_DATA);
+        const off_t hole = data < 0 ? data : ::lseek(descriptor, data, SEEK_HOLE);
+        const std::uint64_t start =
+            data < 0 ? end : std::min(static_cast<std::uint64_t>(data), end);
+        const std::uint64_t stop = hole < 0 ? end : std::min(static_cast<std::uint64_t>(hole), end);
+        changed += make_zero(to + at, start - at);
+        changed += make_equal(to + start, from.at() + start, stop - start);
+        at = stop;
     }
     return changed;
 }
@@ -111,7 +150,7 @@ void copy_what_differs(moment& m, view& from, view& to) noexcept {
         errno = from_failed != 0 ? from_failed : to_failed;
         if (errno != 0) return fails(step::map);
     }
-    m.changed = make_equal(to.at(), from.at(), m.bytes);
+    m.changed = make_equal_to_file(to.at(), from, m.from);
 }
 
 /// Upholds (2): the owner is stopped for this, and for nothing else.
@@ -145,7 +184,7 @@ public:
         for (unsigned pass = 0; pass < 2; ++pass)
             for (std::uint64_t at = 0; at < bytes; at += step_bytes) {
                 const std::uint64_t n = std::min(step_bytes, bytes - at);
-                (void)make_equal(to_view_.at() + at, from_view_.at() + at, n);
+                if (status ok = read_ahead(at, at + n); !ok.ok()) return ok;
                 if (options_.progress != nullptr && pass == 0)
                     options_.progress(options_.context, at + n, bytes);
             }
@@ -203,6 +242,19 @@ public:
     void keep() noexcept { published_ = true; }
 
 private:
+    /// Read, and not through the mapping: its owner may be making holes.
+    status read_ahead(std::uint64_t at, std::uint64_t end) {
+        if (piece_ == nullptr) piece_ = std::make_unique_for_overwrite<std::byte[]>(piece_bytes);
+        while (at < end) {
+            const std::uint64_t wanted = std::min(piece_bytes, end - at);
+            const ssize_t n = ::pread(from_, piece_.get(), wanted, static_cast<off_t>(at));
+            if (n < 0 && errno == EINTR) continue;
+            if (n <= 0) return failed("read", n < 0 ? errno : EIO); // cut short
+            (void)make_equal(to_view_.at() + at, piece_.get(), static_cast<std::uint64_t>(n));
+            at += static_cast<std::uint64_t>(n);
+        }
+        return {};
+    }
     void describe(moment& m) const noexcept {
         m.from = from_;
         m.to = to_.descriptor();
@@ -252,6 +304,7 @@ private:
     os_file to_;
     int from_ = -1;
     view from_view_, to_view_;
+    std::unique_ptr<std::byte[]> piece_;
     copy_report report_;
     frozen_process::outcome last_frozen_ = frozen_process::outcome::frozen;
     bool published_ = false;
