@@ -433,6 +433,16 @@ status take_permissions(const os_file& from, const os_file& to, const std::strin
     return {};
 }
 
+/// Whether the old file still has the name: what has it otherwise is somebody else's, and is not replaced.
+status still_named(const os_file& old, const std::string& path) {
+    struct stat mine{}, named{};
+    const bool same = ::fstat(old.descriptor(), &mine) == 0 && ::lstat(path.c_str(), &named) == 0 &&
+                      mine.st_dev == named.st_dev && mine.st_ino == named.st_ino;
+    if (same) return {};
+    return refusal(path, errc::conflict,
+                   "the file was renamed or removed while it was being compacted");
+}
+
 /// Upholds (1).
 result<pool> open_old(const std::string& path, const open_options& given) {
     open_options how;
@@ -465,6 +475,7 @@ result<compact_report> compact_pool(const std::string& path, const open_options&
     status done = all.write(*made);
     if (done.ok()) done = take_permissions(*old->internals().file->own_file(), *made, path);
     if (done.ok() && check) done = check(*made);
+    if (done.ok()) done = still_named(*old->internals().file->own_file(), path);
     if (done.ok()) done = made->replace(); // upholds (2)
     if (!done.ok()) {
         made->unlink();

@@ -416,6 +416,32 @@ TEST_P(Compaction, KeepsPermissions) {
     EXPECT_EQ(about.st_mode & 07777, 0640U);
 }
 
+/// What got the name meanwhile is another pool, and stays.
+TEST_P(Compaction, ReplacesNothingButItsOwnPool) {
+    std::string held = make(200, 50);
+    in.close();
+    const std::string away = in.path() + ".away";
+    for (const bool another : {false, true}) {
+        std::string other;
+        const auto made = compact([&](const os_file&) {
+            std::filesystem::rename(in.path(), away);
+            if (!another) return status();
+            hf::test::write_file(in.path(), "another's");
+            other = hf::test::fingerprint(in.path());
+            return status();
+        });
+        EXPECT_EQ(said(made.error()), "conflict");
+        EXPECT_EQ(std::filesystem::exists(in.path()), another);
+        if (another) {
+            EXPECT_EQ(hf::test::fingerprint(in.path()), other);
+        }
+        std::filesystem::rename(away, in.path());
+        held = expect_good(held);
+        in.close();
+    }
+    ASSERT_TRUE(compact());
+}
+
 /// Whoever opened the old file, and waited for its lock, gets the new one.
 TEST_P(Compaction, NobodyOpensTheFileThatIsGone) {
     const std::string held = make(200, 50);
