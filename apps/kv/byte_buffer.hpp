@@ -49,6 +49,11 @@ public:
         if (begin_ == end_) begin_ = end_ = 0;
     }
     void clear() noexcept { begin_ = end_ = 0; }
+    /// Keeps the first 'count' bytes of what it holds. Requires: it holds so many.
+    void cut(std::size_t count) noexcept {
+        end_ = begin_ + count;
+        if (count == 0) clear();
+    }
 
     void swap(byte_buffer& other) noexcept {
         std::swap(bytes_, other.bytes_);

@@ -16,12 +16,15 @@ from typing import NamedTuple
 class Server:
     """holdfast-kv on `pool`; ready when the constructor returns."""
 
-    def __init__(self, program, pool, *options, unix=None, crash_at=None):
+    def __init__(self, program, pool, *options, unix=None, crash_at=None, environment=None):
         where = ["-s", unix] if unix else ["-p", "-1", "-l", "127.0.0.1"]
+        mode = os.environ.get("KV_TEST_MODE")  # of a test that is to be run in another one
+        if mode and "--mode" not in options:
+            where += ["--mode", mode]
         self.process = subprocess.Popen(
             [program, "--pool", pool, "-u", "root", *where, *options],  # -u: for whoever is root
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-            env={**os.environ, "HOLDFAST_CRASH_AT": crash_at} if crash_at else None)
+            env={**os.environ, **({"HOLDFAST_CRASH_AT": crash_at} if crash_at else {}), **(environment or {})})
         self.ready_line = self.process.stdout.readline()
         if not self.ready_line:
             raise RuntimeError(f"no server: {self.process.stderr.read()}")

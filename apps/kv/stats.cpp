@@ -247,6 +247,12 @@ void holdfast_lines(byte_buffer& out, service& s) {
     append_stat(out, "recovered_rolled_back", recovered.rolled_back);
     append_stat(out, "recovered_discarded", recovered.discarded);
     append_stat(out, "damaged_instances", s.items->damaged_instances());
+    if (pool.mode() == mode::power) {
+        const auto logged = pool.logged();
+        append_stat(out, "disk_log_bytes", logged.bytes);
+        append_stat(out, "disk_waits", logged.waits);
+        append_stat(out, "disk_checkpoints", logged.checkpoints);
+    }
     const counts sums = s.items->counted().sums();
     for (const auto& c : persistence_counts) append_stat(out, c.name, of(sums, c.what));
 }

@@ -3,7 +3,8 @@
 // The persistent store under holdfast-kv: memcached's operations on items in a pool.
 //
 // (1) When a call that changes something returns, the change has been committed: it may be
-//     acknowledged. A crash leaves each call done or not begun.
+//     acknowledged; in mode power, when the hf::durable_together around the calls has ended. A crash leaves each
+//     call done or not begun.
 // (2) Blocks are staged, filled and made durable before the lock is taken, except where the new
 //     value depends on the old one; then nothing is evicted while a lock is held.
 // (3) A thread holds at most one instance's lock at a time.

@@ -24,7 +24,8 @@ constexpr std::size_t read_bytes = 64 << 10;          // asked for in one read
 constexpr std::size_t gathered_bytes_max = 256 << 10; // replies before they are sent
 constexpr std::size_t kept_bytes = 2 << 10;           // an idle connection's buffers may keep this
 
-constexpr unsigned rounds_max = 4; // of gathered replies sent in one event (4)
+constexpr unsigned rounds_max = 4;                // of gathered replies sent in one event (4)
+constexpr std::size_t turn_bytes_max = 256 << 10; // of requests executed before a turn ends (4)
 // A request may take long when it is long: this much of it, or of its reply, is progress (5). At
 // the default timeout that asks for a kilobyte a second.
 constexpr std::size_t progress_bytes = 64 << 10;
@@ -109,29 +110,27 @@ bool connection::add_events() {
     return readable_ != nullptr && writable_ != nullptr && event_add(readable_, nullptr) == 0;
 }
 
-void connection::on_readable(int, short, void* self) {
-    auto* const c = static_cast<connection*>(self);
+// One event. What it leaves in the worker's buffers is gone when the connection is.
+template <class Serve> void connection::on_event(connection* c, Serve&& serve) {
     worker& home = *c->home_;
+    if (c->held_) return; // one event a turn: it will be announced again (6)
+    if (home.gathers()) home.begin_turn();
     try {
-        if (!c->read_and_serve()) home.close(c);
+        if (!serve()) home.close(c);
     } catch (const std::bad_alloc&) {
         home.close_for_memory(c);
     }
     home.publish_counters();
 }
 
+void connection::on_readable(int, short, void* self) {
+    auto* const c = static_cast<connection*>(self);
+    on_event(c, [c] { return c->read_and_serve(); });
+}
+
 void connection::on_writable(int, short, void* self) {
     auto* const c = static_cast<connection*>(self);
-    worker& home = *c->home_;
-    // Requests that waited behind the replies have arrived already: no readiness will announce
-    // them.
-    try {
-        if (!c->send_pending() || (c->out_.empty() && !c->serve(c->in_)) || !c->update_events())
-            home.close(c);
-    } catch (const std::bad_alloc&) {
-        home.close_for_memory(c);
-    }
-    home.publish_counters();
+    on_event(c, [c] { return c->send_and_serve(); });
 }
 
 // False, here and below: hang up.
@@ -154,24 +153,61 @@ bool connection::read_and_serve() {
     return serve(input) && update_events();
 }
 
+// Requests that waited behind the replies have arrived already: no readiness will announce them.
+bool connection::send_and_serve() {
+    return send_pending() && (!out_.empty() || serve(in_)) && update_events();
+}
+
+// Executes what has arrived, until the replies reach their limit; they stand at the end of the worker's buffer.
+void connection::execute(byte_buffer& input) {
+    const session::progress p = talk_.run(input.view(), home_->out_, gathered_bytes_max);
+    input.consume(p.consumed);
+    wanted_ = p.wanted;
+    closing_ = p.close;
+    orderly_ = p.orderly;
+    paused_ = p.paused;
+    watches_ = p.watches;
+    if (p.finished) get_on();
+}
+
 bool connection::serve(byte_buffer& input) {
+    if (home_->gathers()) return serve_in_turn(input);
     for (unsigned round = 1;; ++round) {
-        const session::progress p = talk_.run(input.view(), home_->out_, gathered_bytes_max);
-        input.consume(p.consumed);
-        wanted_ = p.wanted;
-        closing_ = p.close;
-        orderly_ = p.orderly;
-        if (p.finished) get_on();
-        const bool alive = send_gathered();
-        if (alive && p.watches != watched::nothing && hand_over(p.watches)) return false;
-        if (!alive || (closing_ && out_.empty())) {
+        execute(input);
+        const bool stays = answer(home_->out_.view());
+        home_->out_.clear();
+        home_->out_.shrink(4 * gathered_bytes_max);
+        if (!stays) {
             home_->in_.clear();
             return false;
         }
-        more_ = p.paused && out_.empty();
         if (!more_ || round == rounds_max) break;
     }
-    return keep_rest(input);
+    keep_rest(input);
+    return stays_within_memory();
+}
+
+// Upholds (6): what serve() does behind the execution waits for the end of the turn.
+bool connection::serve_in_turn(byte_buffer& input) {
+    const std::size_t before = home_->out_.size(), asked = input.size();
+    execute(input);
+    home_->turn_bytes_ += asked - input.size();
+    keep_rest(input);
+    home_->hold(this, home_->out_.size() - before);
+    return true;
+}
+
+bool connection::answer_held(std::string_view answers) {
+    held_ = false;
+    return answer(answers) && stays_within_memory() && update_events();
+}
+
+bool connection::answer(std::string_view answers) {
+    if (!send(answers)) return false;
+    if (watches_ != watched::nothing && hand_over(watches_)) return false;
+    if (closing_ && out_.empty()) return false;
+    more_ = paused_ && out_.empty();
+    return true;
 }
 
 // Makes the client one that watches: its socket is the hub's, and what else it has sent is passed over. False: it stays
@@ -187,48 +223,44 @@ bool connection::hand_over(watched kinds) {
     event_del(writable_);
     const std::string_view refused = home_->hub_->add(socket_, kinds);
     watching_ = refused.empty();
-    if (watching_) {
-        home_->in_.clear();
-        return true;
-    }
+    if (watching_) return true;
     event_add(writing_ ? writable_ : readable_, nullptr);
     out_.append(refused);
     return false;
 }
 
 // Upholds (1): the worker's buffer is free for the next.
-bool connection::keep_rest(byte_buffer& input) {
+void connection::keep_rest(byte_buffer& input) {
     if (&input == &in_) {
         in_.shrink(kept_bytes);
     } else if (!input.empty()) {
         in_.append(input.view());
         input.clear();
     }
+}
+
+bool connection::stays_within_memory() {
     if (within_memory()) return true;
     refuse_for_memory();
     home_->counted_->add(count::memory_kicks);
     return false;
 }
 
-bool connection::send_gathered() {
-    byte_buffer& out = home_->out_;
-    if (out.empty()) return true;
-    std::string_view bytes = out.view();
-    while (!bytes.empty()) {
-        const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+// What the client does not take now waits in out_.
+bool connection::send(std::string_view answers) {
+    if (answers.empty()) return true;
+    while (!answers.empty()) {
+        const ssize_t sent = ::send(socket_, answers.data(), answers.size(), MSG_NOSIGNAL);
         if (sent < 0) {
             if (errno == EINTR) continue;
             if (errno == EAGAIN || errno == EWOULDBLOCK) break;
-            out.clear();
             return false;
         }
         home_->counted_->add(count::bytes_written, static_cast<std::uint64_t>(sent));
         moved(static_cast<std::size_t>(sent));
-        bytes.remove_prefix(static_cast<std::size_t>(sent));
+        answers.remove_prefix(static_cast<std::size_t>(sent));
     }
-    out_.append(bytes);
-    out.clear();
-    out.shrink(4 * gathered_bytes_max);
+    out_.append(answers);
     return true;
 }
 
@@ -259,7 +291,8 @@ bool connection::update_events() {
 
 worker::worker(service& serving, watch_hub& hub)
     : serving_(&serving), hub_(&hub), counted_(&serving.items->counted().join()),
-      base_(event_base_new()), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
+      base_(event_base_new()), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+      gathers_(serving.items->pool().mode() == mode::power) {
     if (base_ == nullptr || wake_fd_ < 0) throw std::bad_alloc();
     wake_ = event_new(base_, wake_fd_, EV_READ | EV_PERSIST, on_wake, this);
     tick_ = event_new(base_, -1, EV_PERSIST, on_tick, this);
@@ -283,7 +316,54 @@ void worker::start() {
     thread_ = std::thread([this] { run(); });
 }
 
-void worker::run() { event_base_dispatch(base_); }
+void worker::run() {
+    if (!gathers_) {
+        event_base_dispatch(base_);
+        return;
+    }
+    int ended = 0;
+    do {
+        ended = event_base_loop(base_, EVLOOP_ONCE); // serves the events that are there
+        end_turn();
+    } while (ended == 0 && event_base_got_break(base_) == 0);
+}
+
+// Before an event: (4) for all of the turn. No bytes that were read lie in in_, so that ending it is safe.
+void worker::begin_turn() {
+    if (turn_is_full()) end_turn();
+    if (!turn_) turn_.emplace(serving_->items->pool());
+}
+
+bool worker::turn_is_full() const noexcept {
+    return out_.size() >= gathered_bytes_max || turn_bytes_ >= turn_bytes_max;
+}
+
+void worker::hold(connection* answered, std::size_t bytes) {
+    held_.push_back({answered, bytes});
+    answered->held_ = true;
+    held_bytes_ += bytes;
+}
+
+// Upholds (6). On a disk that fails the process ends here, and nobody was told anything.
+void worker::end_turn() {
+    if (!turn_) return;
+    turn_.reset();
+    std::string_view answers = out_.view();
+    for (const auto [to, bytes] : held_) {
+        bool stays = false;
+        try {
+            stays = to->answer_held(answers.substr(0, bytes));
+        } catch (const std::bad_alloc&) {
+            counted_->add(count::memory_kicks);
+        }
+        answers.remove_prefix(bytes);
+        if (!stays) close(to);
+    }
+    held_.clear();
+    held_bytes_ = turn_bytes_ = 0;
+    out_.clear();
+    out_.shrink(4 * gathered_bytes_max);
+}
 
 void worker::take(int socket) {
     {
@@ -341,7 +421,9 @@ void worker::accept(int socket) {
 void worker::on_tick(int, short, void* self) {
     auto* const w = static_cast<worker*>(self);
     ++w->seconds_;
+    w->end_turn(); // who is answered by it is not overdue, and may go
     w->close_overdue();
+    if (w->gathers()) w->begin_turn();
     w->serving_->items->reap(*w->counted_);
     w->publish_counters();
 }
@@ -353,11 +435,11 @@ void worker::close(connection* gone, std::string_view why) {
     serving_->curr_connections.fetch_sub(1);
 }
 
-// What the shared buffers hold is the client's whose event ran out of memory. It is not told: a
-// part of a reply may have been sent.
+// What the shared buffers hold, beside answers that wait for the end of the turn, is the client's whose event ran
+// out of memory. It is not told: a part of a reply may have been sent.
 void worker::close_for_memory(connection* gone) {
     in_.clear();
-    out_.clear();
+    out_.cut(held_bytes_); // what others are to be told stays
     counted_->add(count::memory_kicks);
     close(gone);
 }

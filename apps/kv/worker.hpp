@@ -10,11 +10,18 @@
 // (4) One event serves a bounded number of bytes: a client that reads as fast as it is served, and
 //     has asked for a million items, holds nobody up.
 // (5) A connection with half a request, or with replies not taken, makes progress or is closed.
+// (6) In mode power the requests of one turn of the loop, whoever sent them, become durable together, and with
+//     them all that their answers may show of other threads' work: the turn waits for the disk once, or not at
+//     all where there is nothing to wait for. No answer of it leaves before. (4) holds for the turn as a whole; a
+//     connection has one event in it.
 #pragma once
 
 #include "session.hpp"
 
+#include <holdfast/pool.hpp>
+
 #include <mutex>
+#include <optional>
 #include <thread>
 #include <unordered_set>
 #include <vector>
@@ -51,6 +58,12 @@ private:
     void close_for_memory(connection* gone);
     void close_overdue();
     void publish_counters();
+    // Mode power (6); in the other modes nothing is gathered.
+    bool gathers() const noexcept { return gathers_; }
+    void begin_turn();
+    void hold(connection* answered, std::size_t bytes);
+    void end_turn();
+    bool turn_is_full() const noexcept;
 
     service* serving_;
     watch_hub* hub_;
@@ -65,6 +78,16 @@ private:
     std::uint32_t seconds_ = 0; // since the start, as ticks tell
     std::unordered_set<connection*> connections_;
     byte_buffer in_, out_; // (1)
+    // Of the turn: who is to be answered, by how much of out_, in this order.
+    struct held_answers {
+        connection* to;
+        std::size_t bytes;
+    };
+    const bool gathers_;
+    std::optional<durable_together> turn_;
+    std::vector<held_answers> held_;
+    std::size_t held_bytes_ = 0; // of out_: all of held_
+    std::size_t turn_bytes_ = 0; // of requests
     std::thread thread_;
 };
 
@@ -86,32 +109,43 @@ public:
     void tell_end(journal& to, std::string_view why) const;
 
 private:
+    friend class worker;
     static void on_readable(int, short, void* self);
     static void on_writable(int, short, void* self);
+    template <class Serve> static void on_event(connection* c, Serve&& serve);
     bool read_and_serve();
+    bool send_and_serve();
     bool serve(byte_buffer& input);
+    bool serve_in_turn(byte_buffer& input);
+    void execute(byte_buffer& input);
+    bool answer(std::string_view answers);
+    bool answer_held(std::string_view answers);
     bool send_pending();
-    bool send_gathered();
+    bool send(std::string_view answers);
     bool update_events();
     void get_on() noexcept;
     void moved(std::size_t bytes) noexcept;
     bool within_memory() noexcept;
     void refuse_for_memory() const noexcept;
     bool hand_over(watched kinds);
-    bool keep_rest(byte_buffer& input);
+    void keep_rest(byte_buffer& input);
+    bool stays_within_memory();
 
     worker* home_;
     int socket_;
     event* readable_ = nullptr;
     event* writable_ = nullptr;
-    bool writing_ = false;    // waiting for the client to take replies (2)
-    bool more_ = false;       // requests wait for the next turn (4)
-    bool closing_ = false;    // hang up when they are taken
-    bool orderly_ = false;    // the client hung up, or asked for it
-    bool watching_ = false;   // is the hub's now
-    std::uint32_t since_s_;   // when it last got on (5)
-    std::size_t moved_ = 0;   // bytes read and sent since
-    std::size_t charged_ = 0; // of (3)
+    bool writing_ = false;               // waiting for the client to take replies (2)
+    bool more_ = false;                  // requests wait for the next turn (4)
+    bool closing_ = false;               // hang up when they are taken
+    bool orderly_ = false;               // the client hung up, or asked for it
+    bool watching_ = false;              // is the hub's now
+    bool paused_ = false;                // the replies reached their limit
+    bool held_ = false;                  // its replies wait for the end of the turn (6)
+    watched watches_ = watched::nothing; // it is to be the hub's
+    std::uint32_t since_s_;              // when it last got on (5)
+    std::size_t moved_ = 0;              // bytes read and sent since
+    std::size_t charged_ = 0;            // of (3)
     std::size_t wanted_ = 0;
     session talk_;
     byte_buffer in_, out_;

@@ -215,6 +215,8 @@ private:
 
 /// While one lives, what this thread does to the pool becomes durable together, when it ends: in mode power it
 /// waits for the disk once. In the other modes each function is durable on return, as ever.
+/// When it ends so is, in mode power, what other threads have done, as far as it had returned, or was to be read in a
+/// MOD container, before: who tells what it has read tells it behind the end. Where all is durable nothing waits.
 ///
 /// Crash:    of what was done since it began a failure of the machine may leave any first part, and so may,
 ///           in mode power, the death of the process. Other threads may see what it would take back.

@@ -327,7 +327,8 @@ durable_together::durable_together(pool& in) noexcept : in_(&in.internals()) {
 }
 durable_together::~durable_together() {
     const medium pm = in_->file->medium();
-    // What is flushed, and would be fenced by the next update, is promised as well.
+    // What is flushed, and would be fenced by the next update, is promised as well; and what others have fenced, also
+    // to a group that has done nothing.
     if (in_->file->mode() == mode::power) pm.order();
     pm.end_group();
 }
