@@ -28,9 +28,8 @@ struct compact_report {
 /// Crash:    the old pool or the new one has the name; a killed process may leave `.holdfast-new.…` beside it,
 ///           which nothing opens and the next compaction there removes.
 /// Errors:   in_use; wrong_layout; missing_engine (a root of a kind that this program does not know; state of
-///           another engine); conflict (blocks that are not MOD's: nobody knows what points to them; a second name; the file was
-///           renamed meanwhile);
-///           torn; corrupt; pool_full (the disk); permission; mode_unavailable (left open in mode power).
+///           another engine); conflict (blocks that are not MOD's: nobody knows what points to them; a second
+///           name; the file was renamed meanwhile); torn; corrupt; pool_full (the disk); permission; mode_unavailable (left open in mode power).
 ///           The pool is as it was.
 /// Threads:  any.
 result<compact_report> compact(const std::string& path, const open_options& options);
