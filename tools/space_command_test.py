@@ -42,7 +42,7 @@ def check_made_smaller(folder):
     good("holdfast", "compact", pool)
     assert pool.stat().st_size < length / 4, pool.stat()
     again = json.loads(good("holdfast", "info", pool, "--json"))
-    assert info["uuid"] == again["uuid"] and info["layout"] == again["layout"], (info, again)
+    assert info["pool"]["uuid"] == again["pool"]["uuid"] and info["pool"]["layout"] == again["pool"]["layout"], (info, again)
     good("holdfast", "verify", "--deep", pool)
     assert good("example_mod_prices", pool) == "day 4: tea 4.00, 4 prices known\n"
     assert [f.name for f in folder.iterdir()] == ["prices.hf"], list(folder.iterdir())
@@ -56,15 +56,15 @@ def check_refused(folder):
     text.write_text("no pool\n" * 4096)
     cut = folder / "cut.hf"
     cut.write_bytes(pool.read_bytes()[:100_000])
-    for path, command, word in ((pool, "compact", "conflict"), (text, "compact", "not_a_pool"), (text, "trim", "not_a_pool"),
+    for path, command, word in ((pool, "compact", "conflict"), (text, "compact", "no pool"), (text, "trim", "no pool"),
                                 (cut, "compact", "truncated"), (cut, "trim", "truncated"),
                                 (folder / "none.hf", "compact", "not_found"), (folder / "none.hf", "trim", "not_found")):
         before = path.read_bytes() if path.exists() else None
         ran = run("holdfast", command, path)
         assert ran.returncode not in (0, -6, -11) and word in ran.stdout + ran.stderr, (command, ran)
         assert (path.read_bytes() if path.exists() else None) == before, (command, path)
-    with open(pool, "rb") as held:
-        fcntl.flock(held, fcntl.LOCK_EX)  # as a process that has it open
+    with open(pool, "r+b") as held:
+        fcntl.lockf(held, fcntl.LOCK_EX)  # as a process that has it open
         for command in ("compact", "trim"):
             ran = run("holdfast", command, pool)
             assert ran.returncode != 0 and "in_use" in ran.stdout + ran.stderr, ran

@@ -23,6 +23,7 @@ public:
     connection(const std::string& path, bool full, bool integer_keys)
         : integer_keys_(integer_keys) {
         if (sqlite3_open(path.c_str(), &database_) != SQLITE_OK) fail();
+        sqlite3_busy_timeout(database_, 60'000); // ms; another thread's connection is being made
         run("PRAGMA journal_mode=WAL");
         run(full ? "PRAGMA synchronous=FULL" : "PRAGMA synchronous=NORMAL");
         run("PRAGMA cache_size=-262144"); // 256 MiB
