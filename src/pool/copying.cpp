@@ -102,9 +102,11 @@ std::uint64_t make_equal_to_file(std::byte* to, const view& from, int descriptor
     std::uint64_t changed = 0;
     for (std::uint64_t at = 0; at < end;) {
         const off_t data = ::lseek(descriptor, static_cast<off_t>(at), SEEK_DATA);
+        const bool none =
+            data < 0 && errno == ENXIO; // behind 'at'; where it cannot say, all is read
         const off_t hole = data < 0 ? data : ::lseek(descriptor, data, SEEK_HOLE);
         const std::uint64_t start =
-            data < 0 ? end : std::min(static_cast<std::uint64_t>(data), end);
+            data < 0 ? (none ? end : at) : std::min(static_cast<std::uint64_t>(data), end);
         const std::uint64_t stop = hole < 0 ? end : std::min(static_cast<std::uint64_t>(hole), end);
         changed += make_zero(to + at, start - at);
         changed += make_equal(to + start, from.at() + start, stop - start);

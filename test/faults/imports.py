@@ -34,6 +34,8 @@ CANNOT_FAIL = {
     "opendir": "nobody is named, or nothing cleared away", "readdir": "as opendir", "closedir": "as opendir",
     "prctl": "asks for less: what it would allow is refused later, and said",
     "ptrace": "of copies, each outcome of which is said", "waitpid": "of copies, each outcome of which is said",
+    "lseek": "of copies, for holes: where it cannot say, all is read",
+    "sync_file_range": "asks the disk to begin; the sync behind it says whether it could",
     "syscall": "clone and getdents64 of copies, whose failures are said; membarrier, which is asked for first",
     "newlocale": "of C, which is there already",
     "aligned_alloc": "as operator new, when a pool is opened",
