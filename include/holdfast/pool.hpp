@@ -174,6 +174,16 @@ public:
     ///           process that opened the pool), io_error.
     /// Threads:  any.
     result<std::uint64_t> trim();
+    /// Until it is closed the pool takes no space behind its first 'bytes' from here on: there allocation fails as in a full
+    /// pool, for all but logs. May be called again, with more or less. What stands behind them stays and goes on, and the
+    /// file does not become smaller (trim()). Logs and recovery may use all of max_bytes().
+    ///
+    /// Ordering: 0 points. Crash: the next open knows nothing of it.
+    /// Errors:   bad_argument (less than a chunk, more than max_bytes()).
+    /// Threads:  any; allocations in progress may still use the old limit.
+    status limit_growth(std::uint64_t bytes);
+    /// max_bytes(), unless it was limited.
+    std::uint64_t growth_limit() const noexcept;
 
     hf::mode mode() const noexcept;
     /// Mode power: adr, for which its log stands.

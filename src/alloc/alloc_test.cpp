@@ -152,6 +152,34 @@ TEST(Allocator, FullPoolSaysSoAndEveryByteComesBack) {
 }
 
 // Regression: a refill once gave up after 4096 full chunks and grew the pool with every opening.
+/// A limit below the pool's holds for data, in chunks that are there as in those that growth would bring; not for logs.
+TEST(Allocator, ALimitOfGrowthHoldsUntilItIsRaised) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 16_MiB, 64_MiB);
+    thread_cache cache;
+    for (const std::uint64_t limit : {8_MiB, 24_MiB, 16_MiB, 64_MiB}) {
+        o.heap->limit_growth(limit);
+        EXPECT_EQ(o.heap->growth_limit(), limit);
+        std::vector<block> had;
+        for (const std::uint64_t bytes :
+             {std::uint64_t{1_MiB}, std::uint64_t{64_KiB}, std::uint64_t{272}}) {
+            for (block b = o.heap->reserve(cache, bytes); b.offset != 0;
+                 b = o.heap->reserve(cache, bytes)) {
+                ASSERT_LE(b.offset + b.bytes, limit);
+                had.push_back(b);
+            }
+            if (bytes == 1_MiB) EXPECT_GT(had.size(), limit / 2_MiB) << "most of what it allows";
+        }
+        const block log = o.heap->reserve(cache, 64_KiB, purpose::log);
+        EXPECT_GT(log.offset, 0U);
+        if (limit < 32_MiB) EXPECT_GT(log.offset + log.bytes, limit);
+        o.heap->release(cache, log);
+        for (const block& b : had) o.heap->release(cache, b);
+        o.heap->release_all(cache);
+    }
+    ::unlink(path.c_str());
+}
+
 TEST(Allocator, ReopenedPoolIsSearchedToItsFreeChunksBeforeItGrows) {
     const std::string path = fresh_path();
     {

@@ -49,7 +49,8 @@ std::uint64_t refill_count(std::uint64_t block_bytes) {
 allocator::allocator(pool_file& file)
     : file_(&file), heap_(file),
       log_reserve_(log_reserve_bytes(file.shape().max_bytes, heap_.chunk_bytes())),
-      slabs_(heap_.classes().count()), unexamined_(heap_.classes().count()) {
+      growth_limit_(file.shape().max_bytes), slabs_(heap_.classes().count()),
+      unexamined_(heap_.classes().count()) {
     take_in_extents();
 }
 
@@ -148,13 +149,13 @@ block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what)
         if (const block b = reserve(cache, bytes); b.offset != 0) return b;
         const std::uint64_t chunks = (size + heap_.chunk_bytes() - 1) / heap_.chunk_bytes();
         std::scoped_lock held{chunks_};
-        const std::uint64_t offset = take_chunks(chunks, 0);
+        const std::uint64_t offset = take_chunks(chunks, file_->shape().max_bytes);
         if (offset != 0) large_[offset] = chunks * heap_.chunk_bytes();
         return {offset, offset == 0 ? 0 : chunks * heap_.chunk_bytes()};
     }
     if (!heap_.is_slab(size)) {
         std::scoped_lock held{chunks_};
-        const std::uint64_t offset = take_chunks(size / heap_.chunk_bytes(), log_reserve_);
+        const std::uint64_t offset = take_chunks(size / heap_.chunk_bytes(), data_end());
         if (offset != 0) large_[offset] = size;
         return {offset, offset == 0 ? 0 : size};
     }
@@ -251,7 +252,7 @@ slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
         std::uint64_t fresh = 0;
         {
             std::scoped_lock held{chunks_};
-            fresh = take_chunks(1, log_reserve_);
+            fresh = take_chunks(1, data_end());
         }
         if (fresh != 0) examine(fresh, size_class);
         else last_resort = true; // nothing left but the chunks not looked into yet
@@ -396,10 +397,12 @@ std::uint64_t allocator::take_free(std::uint64_t chunks, std::uint64_t end) {
     return 0;
 }
 
-/// The same, in a pool that grows if it must, to its limit less 'reserved_bytes'.
-/// Requires: chunks_ held.
-std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t reserved_bytes) {
-    const std::uint64_t end = file_->shape().max_bytes - reserved_bytes;
+std::uint64_t allocator::data_end() const noexcept {
+    return std::min<std::uint64_t>(file_->shape().max_bytes - log_reserve_, growth_limit_);
+}
+
+/// The same, in a pool that grows if it must, to 'end' at most. Requires: chunks_ held.
+std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t end) {
     for (std::uint64_t refused = 0;;) {
         if (const std::uint64_t found = take_free(chunks, end)) return found;
         // A full disk is asked again when there is twice as much to ask it for, and at the end.
@@ -412,7 +415,7 @@ std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t reserve
         const auto grown =
             file_->grow((chunks + 2) * heap_.chunk_bytes() +
                             round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()),
-                        reserved_bytes);
+                        file_->shape().max_bytes - end);
         if (!grown) return 0;
         take_in_extents();
         HF_ASSERT_SLOW(heap_.extent_at(extents_known_ - 1).data_offset > grown->offset_bytes);

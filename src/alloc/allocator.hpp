@@ -83,6 +83,9 @@ public:
     /// between. What only logs may use keeps its own. Returns the bytes given back.
     /// Errors: mode_unavailable (the file system cannot), io_error. Throws std::bad_alloc.
     result<std::uint64_t> trim();
+    /// Takes no chunk that ends behind the pool's first 'bytes' from here on, but for logs. Any thread.
+    void limit_growth(std::uint64_t bytes) noexcept { growth_limit_ = bytes; }
+    std::uint64_t growth_limit() const noexcept { return growth_limit_; }
     /// Bytes of free chunks that are known to have no space on the disk, or may have none.
     std::uint64_t hole_bytes() const;
 
@@ -122,7 +125,9 @@ private:
     void list_slab(slab_list& list, slab_state* slab);
     void unlist_slab(slab_list& list, slab_state* slab);
     bool scanned(std::uint64_t offset) const noexcept;
-    std::uint64_t take_chunks(std::uint64_t chunks, std::uint64_t reserved_bytes);
+    std::uint64_t take_chunks(std::uint64_t chunks, std::uint64_t end);
+    /// Behind it nothing but logs is put.
+    std::uint64_t data_end() const noexcept;
     std::uint64_t take_free(std::uint64_t chunks, std::uint64_t end);
     bool scan_more();
     std::uint64_t scan_one(unsigned extent);
@@ -148,11 +153,13 @@ private:
     pool_file* file_;
     heap heap_;
     const std::uint64_t log_reserve_;
-    std::vector<slab_list> slabs_;                 // by class
-    mutable std::mutex chunks_;                    // guards what follows, and growth
-    chunk_runs free_runs_;                         // with space on the disk
-    chunk_runs holes_;                             // free, and maybe without (5)
-    std::uint64_t holes_known_ = 0;                // chunks in holes_
+    std::atomic<std::uint64_t>
+        growth_limit_;              // no promise to other threads' allocations in progress
+    std::vector<slab_list> slabs_;  // by class
+    mutable std::mutex chunks_;     // guards what follows, and growth
+    chunk_runs free_runs_;          // with space on the disk
+    chunk_runs holes_;              // free, and maybe without (5)
+    std::uint64_t holes_known_ = 0; // chunks in holes_
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
     // Large blocks that were allocated when the first claim was made, in address order: a log may name

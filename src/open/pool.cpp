@@ -305,6 +305,17 @@ result<std::uint64_t> pool::trim() try {
     return out_of_memory(path());
 }
 
+status pool::limit_growth(std::uint64_t bytes) {
+    const geometry& shape = impl_->file->shape();
+    if (bytes < shape.chunk_bytes || bytes > shape.max_bytes)
+        return refusal(path(), errc::bad_argument,
+                       fmt::format("limit_growth: expected {} to {} bytes, found {}",
+                                   shape.chunk_bytes, shape.max_bytes, bytes));
+    impl_->blocks.limit_growth(bytes);
+    return {};
+}
+std::uint64_t pool::growth_limit() const noexcept { return impl_->blocks.growth_limit(); }
+
 hf::mode pool::mode() const noexcept { return impl_->file->mode(); }
 hf::domain pool::domain() const noexcept { return impl_->file->domain(); }
 bool pool::emulated() const noexcept { return impl_->file->emulated(); }
