@@ -3,6 +3,7 @@
 
 #include "../peer/hash.hpp"
 #include "journal.hpp"
+#include "memory_limit.hpp"
 
 #include <holdfast/mod/store.hpp>
 
@@ -57,7 +58,7 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     how.engines = {mod::engine()};
     if (options.look_through)
         if (status s = look_before(options.path, how); !s.ok()) return s;
-    auto opened = pool::open(options.path, how);
+    auto opened = open_to_grow(options.path, how);
     if (!opened) return opened.error();
     auto items = open_member<item_map>(*opened, "items");
     if (!items) return items.error();
@@ -144,6 +145,8 @@ bool store::keep(std::string_view key, thread_counts& counted) {
         }
         if (kept.error().code() != errc::pool_full || !evict_) return false;
         if (!make_room(key.size() + value_.size(), counted)) return false;
+        // What lacks may be of another size than what is given up: then a whole chunk is of use.
+        if (attempt % 32 == 31 && clear_chunk(hand_, counted)) continue;
         if (attempt % 16 == 15 && !evict_run(counted)) return false;
     }
     return false;
