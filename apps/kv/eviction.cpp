@@ -226,7 +226,7 @@ bool store::is_large(const item& it) noexcept {
 // find_large() starts again.
 void store::note_large(const item& it) {
     const std::lock_guard held(large_lock_);
-    if (large_.size() > 2 * pool_.max_bytes() / window_bytes + 1024) {
+    if (large_.size() > 2 * pool_.growth_limit() / window_bytes + 1024) {
         large_.clear();
         large_found_ = false;
     }

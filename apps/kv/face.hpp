@@ -30,7 +30,7 @@ enum class outcome : std::uint8_t {
 struct store_options {
     std::string path;
     hf::mode mode = hf::mode::process;
-    std::uint64_t max_bytes = 64ULL << 20;   // limit of the pool, kept in it when it is made
+    std::uint64_t max_bytes = 64ULL << 20;   // the pool grows to, at first (memory_limit.hpp)
     std::uint32_t item_bytes_max = 1U << 20; // of an item: header, key and value
     bool salvage = false;
     bool create = true;                 // make the pool when there is none

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """What the server's tests share: a server on a free port that is started, killed and stopped."""
 
+import atexit
+import functools
 import os
 import re
 import shutil
@@ -12,6 +14,15 @@ import sys
 import tempfile
 from typing import NamedTuple
 
+import tls_tunnel
+
+
+@functools.cache
+def _certificate():
+    folder = tempfile.mkdtemp(prefix="holdfast-kv-tls-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return tls_tunnel.make_certificate(folder)
+
 
 class Server:
     """holdfast-kv on `pool`; ready when the constructor returns."""
@@ -21,6 +32,9 @@ class Server:
         mode = os.environ.get("KV_TEST_MODE")  # of a test that is to be run in another one
         if mode and "--mode" not in options:
             where += ["--mode", mode]
+        through_tls = not unix and os.environ.get("KV_TEST_TLS")  # of a test that knows nothing of it
+        if through_tls:
+            where += ["-Z", "-o", "ssl_chain_cert={},ssl_key={}".format(*_certificate())]
         self.process = subprocess.Popen(
             [program, "--pool", pool, "-u", "root", *where, *options],  # -u: for whoever is root
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -32,6 +46,9 @@ class Server:
         if not unix:
             self.host, port = re.search(r"listening on ([\d.]+):(\d+),", self.ready_line).groups()
             self.port = int(port)
+        if through_tls:
+            tunnel = tls_tunnel.Tunnel((self.host, self.port), tls_tunnel.client_context(_certificate()[0]))
+            self.host, self.port = tunnel.address
         self.address = unix or (self.host, self.port)
 
     def connect(self):

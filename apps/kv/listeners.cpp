@@ -63,13 +63,13 @@ void split_port(std::string& host, int& port) {
 listeners::~listeners() { close(); }
 
 void listeners::close() {
-    for (int socket : sockets_) ::close(socket);
+    for (const socket& each : sockets_) ::close(each.descriptor);
     sockets_.clear();
     if (!unix_path_.empty()) ::unlink(unix_path_.c_str());
     unix_path_.clear();
 }
 
-status listeners::bind_one(const std::string& host, int port) {
+status listeners::bind_one(const std::string& host, int port, bool secured) {
     addrinfo wanted{};
     wanted.ai_family = AF_UNSPEC;
     wanted.ai_socktype = SOCK_STREAM;
@@ -94,7 +94,8 @@ status listeners::bind_one(const std::string& host, int port) {
             ::setsockopt(socket, IPPROTO_IPV6, IPV6_V6ONLY, &on, sizeof on);
         // Of a port chosen by the system every address family gets the same number.
         if (port < 0 && any) {
-            const int chosen = htons(static_cast<std::uint16_t>(port_of(sockets_.back())));
+            const int chosen =
+                htons(static_cast<std::uint16_t>(port_of(sockets_.back().descriptor)));
             if (at->ai_family == AF_INET6)
                 reinterpret_cast<sockaddr_in6*>(at->ai_addr)->sin6_port =
                     static_cast<in_port_t>(chosen);
@@ -103,7 +104,7 @@ status listeners::bind_one(const std::string& host, int port) {
                     static_cast<in_port_t>(chosen);
         }
         if (::bind(socket, at->ai_addr, at->ai_addrlen) == 0) {
-            sockets_.push_back(socket);
+            sockets_.push_back({socket, secured});
             any = true;
             continue;
         }
@@ -126,8 +127,16 @@ status listeners::bind_tcp(const settings& chosen) {
         std::string host(rest.substr(0, comma));
         rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);
         int port = chosen.tcp_port;
+        bool secured = chosen.secured.enabled;
+        if (constexpr std::string_view plain = "notls:"; host.starts_with(plain)) {
+            if (!secured)
+                return {errc::bad_argument,
+                        fmt::format("cannot listen on {}: notls without TLS (-Z)", host)};
+            host.erase(0, plain.size());
+            secured = false;
+        }
         split_port(host, port);
-        if (status bound = bind_one(host, port); !bound.ok()) return bound;
+        if (status bound = bind_one(host, port, secured); !bound.ok()) return bound;
     } while (!rest.empty());
     return {};
 }
@@ -154,27 +163,28 @@ status listeners::bind_unix(const settings& chosen) {
         errno = why;
         return failed(named);
     }
-    sockets_.push_back(socket);
+    sockets_.push_back({socket, false});
     unix_path_ = chosen.unix_path;
     return {};
 }
 
 status listeners::listen(std::uint32_t backlog) {
-    for (int socket : sockets_)
-        if (::listen(socket, static_cast<int>(backlog)) != 0)
+    for (const socket& each : sockets_)
+        if (::listen(each.descriptor, static_cast<int>(backlog)) != 0)
             return failed("cannot listen on " + where());
     return {};
 }
 
 status listeners::write_ports(const std::string& path) const {
     std::string lines;
-    for (const int socket : sockets_) {
+    for (const socket& each : sockets_) {
         sockaddr_storage address{};
         socklen_t bytes = sizeof address;
-        if (::getsockname(socket, reinterpret_cast<sockaddr*>(&address), &bytes) != 0) continue;
+        if (::getsockname(each.descriptor, reinterpret_cast<sockaddr*>(&address), &bytes) != 0)
+            continue;
         if (address.ss_family == AF_UNIX) continue;
         lines += fmt::format("TCP INET{}: {}\n", address.ss_family == AF_INET6 ? "6" : "",
-                             port_of(socket));
+                             port_of(each.descriptor));
     }
     // Who waits for the file finds all of it.
     const std::string unfinished = path + ".lck";
@@ -189,7 +199,8 @@ status listeners::write_ports(const std::string& path) const {
 std::string listeners::where() const {
     if (!unix_path_.empty()) return unix_path_;
     std::string names;
-    for (int socket : sockets_) names += (names.empty() ? "" : ", ") + name_of(socket);
+    for (const socket& each : sockets_)
+        names += (names.empty() ? "" : ", ") + name_of(each.descriptor);
     return names;
 }
 

@@ -6,6 +6,7 @@
 #include "options.hpp"
 #include "pid_file.hpp"
 #include "server.hpp"
+#include "tls.hpp"
 
 #include <fmt/format.h>
 
@@ -80,9 +81,10 @@ void announce(const service& serving, const listeners& from) {
     hf::pool& pool = serving.items->pool();
     for (const std::string& warning : pool.warnings())
         std::fprintf(stderr, "holdfast-kv: %s\n", warning.c_str());
-    if (pool.max_bytes() != serving.chosen.store.max_bytes)
-        std::fprintf(stderr, "holdfast-kv: the pool keeps the limit it was made with: %llu MiB\n",
-                     static_cast<unsigned long long>(pool.max_bytes() >> 20));
+    if (pool.growth_limit() > serving.chosen.store.max_bytes)
+        std::fprintf(stderr,
+                     "holdfast-kv: the pool has %llu MiB, more than -m, and stays so large\n",
+                     static_cast<unsigned long long>(pool.growth_limit() >> 20));
     fmt::print(
         "holdfast-kv: listening on {}, pool {}, mode {}, recovered {} sections in {:.1f} ms\n",
         from.where(), pool.path(), hf::name(pool.mode()), pool.recovered().sections_pending,
@@ -114,6 +116,11 @@ int main(int argc, char** argv) {
         if (auto done = background.begin(); !done.ok()) return refuse(done.what());
     if (chosen.core_files)
         if (auto done = allow_core_files(); !done.ok()) return refuse(done.what());
+    tls secured(chosen.secured);
+    if (chosen.secured.enabled) {
+        if (auto done = secured.load(); !done.ok()) return refuse(done.what());
+        serving.secured = &secured;
+    }
     if (auto done = raise_descriptor_limit(chosen.connections_max); !done.ok())
         return refuse(done.what());
     if (chosen.unix_path.empty())
@@ -141,7 +148,7 @@ int main(int argc, char** argv) {
     announce(serving, from);
     background.serves(serving.verbosity > 0);
     tell_service_manager("READY=1");
-    serve(serving, from);
+    serve(serving, from, secured);
     tell_service_manager("STOPPING=1");
     from.close();
     number.remove();

@@ -16,7 +16,7 @@ namespace {
 // Of -o. Here they mean what is so anyway, or nothing that a client could tell.
 constexpr std::array<std::string_view, 6> granted = {
     "maxconns_fast", "modern", "no_modern", "lru_maintainer", "track_sizes", "lru_crawler"};
-constexpr std::array<std::string_view, 44> without_meaning = {"no_maxconns_fast",
+constexpr std::array<std::string_view, 46> without_meaning = {"no_maxconns_fast",
                                                               "hashpower",
                                                               "tail_repair_time",
                                                               "hash_algorithm",
@@ -59,7 +59,9 @@ constexpr std::array<std::string_view, 44> without_meaning = {"no_maxconns_fast"
                                                               "ext_path",
                                                               "no_drop_privileges",
                                                               "drop_privileges",
-                                                              "sock_cookie_id"};
+                                                              "sock_cookie_id",
+                                                              "ssl_wbuf_size",
+                                                              "ssl_kernel_tls"};
 
 template <class Names> bool has(const Names& names, std::string_view name) {
     return std::ranges::find(names, name) != names.end();
@@ -72,14 +74,56 @@ template <class Number> bool read(std::string_view text, Number& number) {
     return parsed.ec == std::errc() && parsed.ptr == last;
 }
 
+// One of 'names', by itself or by its place among them.
+template <std::size_t N>
+std::uint32_t read_choice(std::string_view name, std::string_view text,
+                          const std::array<std::string_view, N>& names) {
+    std::uint32_t place = 0;
+    if (read(text, place) && place < N && !names[place].empty()) return place;
+    const auto at = std::ranges::find(names, text);
+    if (at == names.end() || text.empty())
+        throw CLI::ValidationError(fmt::format("-o: Invalid {}: \"{}\"", name, text));
+    return static_cast<std::uint32_t>(at - names.begin());
+}
+
+// -o ssl_…; false: it is none of them.
+bool read_tls(std::string_view name, std::string_view given, tls_settings& to) {
+    if (name == "ssl_session_cache") {
+        to.session_cache = true;
+        return true;
+    }
+    for (const auto& [named, text] :
+         {std::pair{"ssl_chain_cert", &to.chain_cert}, std::pair{"ssl_key", &to.key},
+          std::pair{"ssl_ciphers", &to.ciphers}, std::pair{"ssl_ca_cert", &to.ca_cert}})
+        if (name == named) {
+            if (given.empty())
+                throw CLI::ValidationError(fmt::format("-o: Missing {} argument", name));
+            *text = given;
+            return true;
+        }
+    using names = std::array<std::string_view, 4>;
+    if (name == "ssl_verify_mode")
+        to.verify_mode = read_choice(name, given, names{"none", "request", "require", "once"});
+    else if (name == "ssl_keyformat")
+        to.key_format = read_choice(name, given, names{"", "PEM", "DER"});
+    else if (name == "ssl_min_version")
+        to.min_version =
+            read_choice(name, given, names{"tlsv1.0", "tlsv1.1", "tlsv1.2", "tlsv1.3"});
+    else return false;
+    return true;
+}
+
 // One word of -o; what it lacks a meaning for, or nothing.
 std::string judge_word(std::string_view word, settings& chosen) {
     const auto equals = word.find('=');
     const std::string_view name = word.substr(0, equals);
+    const std::string_view value =
+        equals == std::string_view::npos ? std::string_view() : word.substr(equals + 1);
+    if (read_tls(name, value, chosen.secured)) return {};
     if (name == "idle_timeout") {
         if (equals == std::string_view::npos)
             throw CLI::ValidationError("-o: Missing numeric argument for idle_timeout");
-        if (!read(word.substr(equals + 1), chosen.idle_timeout_s))
+        if (!read(value, chosen.idle_timeout_s))
             throw CLI::ValidationError("-o: idle_timeout: not a number of seconds");
         return {};
     }
@@ -89,7 +133,7 @@ std::string judge_word(std::string_view word, settings& chosen) {
         std::uint32_t kilobytes = 0;
         if (equals == std::string_view::npos)
             throw CLI::ValidationError(fmt::format("-o: Missing {} argument", name));
-        if (!read(word.substr(equals + 1), kilobytes))
+        if (!read(value, kilobytes))
             throw CLI::ValidationError(fmt::format("-o: {}: not a number of kilobytes", name));
         *to = std::size_t{kilobytes} << 10;
         return {};
@@ -109,9 +153,13 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
     app.add_flag("-F,--disable-flush-all", chosen.flush_disabled, "Refuse the command flush_all");
     app.add_flag("-X,--disable-dumping", chosen.dump_disabled,
                  "Refuse the command lru_crawler metadump");
-    app.add_option("-o,--extended", extended_,
-                   "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES and "
-                   "worker_logbuf_size=KILOBYTES, and others that mean nothing")
+    app.add_option(
+           "-o,--extended", extended_,
+           "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES, "
+           "worker_logbuf_size=KILOBYTES, ssl_chain_cert=FILE, ssl_key=FILE, "
+           "ssl_keyformat=PEM|DER, ssl_verify_mode=0..3, ssl_ca_cert=FILE, "
+           "ssl_ciphers=LIST, ssl_min_version=0..3, ssl_session_cache, and others that mean "
+           "nothing")
         ->delimiter(',')
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);
@@ -119,6 +167,9 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
                    "What clients speak: ascii, binary or auto, which is by the first byte of each")
         ->default_str("auto");
     app.add_flag("-W,--disable-watch", chosen.watch_disabled, "Refuse the command watch");
+    app.add_flag("-Z,--enable-ssl", chosen.secured.enabled,
+                 "TLS for clients over TCP, but those of a listener like notls:ADDR (-l); needs -o "
+                 "ssl_chain_cert=FILE, and ssl_key=FILE unless the key stands there, too");
     app.add_option("-D", delimiter_,
                    "What ends a key's prefix; counts prefixes from the start (stats detail)")
         ->type_name("CHAR");
@@ -160,7 +211,18 @@ std::vector<std::string> memcached_options::judge(settings& chosen) const {
     for (const std::string& word : extended_)
         if (std::string warning = judge_word(word, chosen); !warning.empty())
             warnings.push_back(std::move(warning));
+    judge_tls(chosen);
+    none(chosen.secured.enabled && !chosen.unix_path.empty(),
+         "-Z: clients of the Unix socket speak no TLS");
     return warnings;
+}
+
+void memcached_options::judge_tls(const settings& chosen) {
+    if (!chosen.secured.enabled) return;
+    if (chosen.tcp_port == 0)
+        throw CLI::ValidationError("-Z: You cannot enable SSL without a TCP port.");
+    if (chosen.secured.chain_cert.empty())
+        throw CLI::ValidationError("-Z: needs a certificate (-o ssl_chain_cert=FILE,ssl_key=FILE)");
 }
 
 } // namespace hf::kv

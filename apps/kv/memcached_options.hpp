@@ -2,7 +2,7 @@
 //
 // The options of memcached 1.6.18 beside those that options.cpp has, so that its command lines start this server: those
 // that mean something here do it, and the others are said to mean nothing. What memcached refuses is refused. Not among
-// them are those that promise protection which is not here (-S, -Y, -Z), or another way to keep items (-e).
+// them are those that promise protection which is not here (-S, -Y), or another way to keep items (-e).
 #pragma once
 
 #include "service.hpp"
@@ -27,6 +27,8 @@ public:
 
 private:
     bool no_cas_ = false, lock_memory_ = false, large_pages_ = false;
+    static void judge_tls(const settings& chosen);
+
     std::string requests_, protocol_, factor_, chunk_, delimiter_;
     std::vector<std::string> extended_;
 };

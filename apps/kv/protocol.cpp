@@ -132,6 +132,18 @@ request parse_verbosity(const words& w) noexcept {
     return r;
 }
 
+request parse_memory_limit(const words& w) noexcept {
+    constexpr std::uint64_t least = 8, most = 1'000'000'000; // megabytes, as memcached has it
+    if (w.count != 2 && w.count != 3) return answer(reply::error);
+    request r;
+    r.noreply = ends_in_noreply(w);
+    if (!parse_integer(w.at[1], r.delta)) return answer(reply::error, r.noreply);
+    if (r.delta < least) return answer(reply::limit_too_small, r.noreply);
+    if (r.delta > most) return answer(reply::limit_in_bytes, r.noreply);
+    r.what = verb::memory_limit;
+    return r;
+}
+
 // lru_crawler. Of its commands the one that tells something of items; there is no crawler.
 request parse_crawler(const words& w) noexcept {
     if (w.count != 3 || w.at[1] != "metadump") return answer(reply::error);
@@ -220,6 +232,7 @@ request parse_rare(std::string_view command, std::string_view line,
     if (command == "decr") return parse_delta(verb::decr, w);
     if (command == "touch") return parse_touch(w);
     if (command == "flush_all") return parse_flush(w);
+    if (command == "cache_memlimit") return parse_memory_limit(w);
     if (command == "verbosity") return parse_verbosity(w);
     if (command == "lru_crawler") return parse_crawler(w);
     if (command == "watch") return parse_watch(rest);
@@ -243,6 +256,7 @@ request parse_rare(std::string_view command, std::string_view line,
         return r;
     }
     if (command == "version") r.what = verb::version;
+    else if (command == "refresh_certs") r.what = verb::refresh_certs;
     else if (command == "quit") r.what = verb::quit;
     else if (w.count > 1 && w.at[w.count - 1].starts_with("HTTP/")) r.what = verb::close;
     else r.reply = reply::error;

@@ -47,7 +47,9 @@ enum class verb : std::uint8_t {
     watch,     // 'delta': kinds of events (watched, journal.hpp)
     verbosity, // 'delta' is the level
     shutdown,  // 'keys' holds the words after the command
-    dump,      // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
+    refresh_certs,
+    memory_limit, // cache_memlimit: 'delta' megabytes
+    dump,         // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
     // stats cachedump, 'lists': of the class that `stats items` numbers 'delta', 'initial' lines at most
     meta_get,    // mg
     meta_delete, // md
@@ -158,6 +160,13 @@ inline constexpr std::string_view no_memory_delta = "SERVER_ERROR out of memory\
 inline constexpr std::string_view no_memory_request =
     "SERVER_ERROR out of memory reading request\r\n";
 inline constexpr std::string_view flush_refused = "CLIENT_ERROR flush_all not allowed\r\n";
+inline constexpr std::string_view limit_too_small =
+    "MEMLIMIT_TOO_SMALL cannot set maxbytes to less than 8m\r\n";
+inline constexpr std::string_view limit_in_bytes =
+    "MEMLIMIT_ADJUST_FAILED input value is megabytes not bytes\r\n";
+inline constexpr std::string_view limit_refused =
+    "MEMLIMIT_ADJUST_FAILED out of bounds or unable to adjust\r\n";
+inline constexpr std::string_view no_tls = "Error TLS not enabled\r\n";
 inline constexpr std::string_view shutdown_refused = "ERROR: shutdown not enabled\r\n";
 inline constexpr std::string_view bad_shutdown = "CLIENT_ERROR invalid shutdown mode\r\n";
 inline constexpr std::string_view damaged =

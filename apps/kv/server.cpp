@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "server.hpp"
 
+#include "tls.hpp"
 #include "watch.hpp"
 #include "worker.hpp"
 
@@ -8,6 +9,7 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -34,6 +36,7 @@ private:
     void pause();
 
     service* serving_;
+    const listeners* from_;
     std::vector<std::unique_ptr<worker>>* workers_;
     std::size_t next_ = 0;
     event_base* base_;
@@ -44,10 +47,11 @@ private:
 
 acceptor::acceptor(service& serving, const listeners& from,
                    std::vector<std::unique_ptr<worker>>& workers)
-    : serving_(&serving), workers_(&workers), base_(event_base_new()) {
+    : serving_(&serving), from_(&from), workers_(&workers), base_(event_base_new()) {
     if (base_ == nullptr) throw std::bad_alloc();
-    for (int socket : from.sockets()) {
-        accepting_.push_back(event_new(base_, socket, EV_READ | EV_PERSIST, on_connection, this));
+    for (const listeners::socket& each : from.sockets()) {
+        accepting_.push_back(
+            event_new(base_, each.descriptor, EV_READ | EV_PERSIST, on_connection, this));
         event_add(accepting_.back(), nullptr);
     }
     for (int signal : {SIGTERM, SIGINT, SIGUSR1}) {
@@ -67,6 +71,8 @@ acceptor::~acceptor() {
 void acceptor::on_connection(int fd, short, void* self) {
     auto* const a = static_cast<acceptor*>(self);
     service& s = *a->serving_;
+    const bool secured =
+        std::ranges::find(a->from_->sockets(), fd, &listeners::socket::descriptor)->secured;
     for (unsigned taken = 0; taken < 64; ++taken) {
         const int socket = ::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (socket < 0) {
@@ -77,8 +83,9 @@ void acceptor::on_connection(int fd, short, void* self) {
         s.total_connections.fetch_add(1);
         if (s.curr_connections.load() >= s.chosen.connections_max) {
             s.rejected_connections.fetch_add(1);
-            (void)!::send(socket, reply::too_many_connections.data(),
-                          reply::too_many_connections.size(), MSG_NOSIGNAL);
+            if (!secured)
+                (void)!::send(socket, reply::too_many_connections.data(),
+                              reply::too_many_connections.size(), MSG_NOSIGNAL);
             ::close(socket);
             continue;
         }
@@ -87,7 +94,7 @@ void acceptor::on_connection(int fd, short, void* self) {
             const int on = 1;
             ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
         }
-        (*a->workers_)[a->next_++ % a->workers_->size()]->take(socket);
+        (*a->workers_)[a->next_++ % a->workers_->size()]->take(socket, secured);
     }
 }
 
@@ -122,12 +129,12 @@ void block_stop_signals() {
     ::pthread_sigmask(SIG_BLOCK, &stops, nullptr);
 }
 
-void serve(service& serving, const listeners& from) {
+void serve(service& serving, const listeners& from, tls& secured) {
     watch_hub hub(serving);
     serving.watching = &hub;
     std::vector<std::unique_ptr<worker>> workers;
     for (std::uint32_t i = 0; i < serving.chosen.threads; ++i)
-        workers.push_back(std::make_unique<worker>(serving, hub));
+        workers.push_back(std::make_unique<worker>(serving, hub, secured));
     for (auto& w : workers) w->start(); // with the signals blocked: they reach the acceptor alone
     acceptor accepting(serving, from, workers);
     const sigset_t stops = stop_signals();

@@ -17,6 +17,7 @@
 
 namespace hf::kv {
 
+class tls;
 class worker;
 
 /// The sockets that clients connect to.
@@ -37,7 +38,11 @@ public:
     /// never the socket of the next server.
     void close();
 
-    const std::vector<int>& sockets() const noexcept { return sockets_; }
+    struct socket {
+        int descriptor;
+        bool secured; // its clients speak TLS
+    };
+    const std::vector<socket>& sockets() const noexcept { return sockets_; }
     /// Writes the ports as memcached does for MEMCACHED_PORT_FILENAME, a line each.
     status write_ports(const std::string& path) const;
     /// "127.0.0.1:11211, [::]:11211" for people.
@@ -45,8 +50,8 @@ public:
     bool tcp() const noexcept { return unix_path_.empty(); }
 
 private:
-    status bind_one(const std::string& host, int port);
-    std::vector<int> sockets_;
+    status bind_one(const std::string& host, int port, bool secured);
+    std::vector<socket> sockets_;
     std::string unix_path_;
 };
 
@@ -55,7 +60,8 @@ void block_stop_signals();
 
 /// Serves until SIGTERM, SIGINT or SIGUSR1; returns when all connections are closed and all threads joined.
 ///
-/// Requires: block_stop_signals() was called, so that an early signal waits for its handler.
-void serve(service& serving, const listeners& from);
+/// Requires: block_stop_signals() was called, so that an early signal waits for its handler; 'secured' is loaded where a
+/// socket's clients speak TLS.
+void serve(service& serving, const listeners& from, tls& secured);
 
 } // namespace hf::kv

@@ -6,8 +6,11 @@
 #include "prefix_counts.hpp"
 #include "store.hpp"
 
+#include <holdfast/result.hpp>
+
 #include <atomic>
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <string_view>
 
@@ -32,8 +35,38 @@ public:
     virtual totals counted() const = 0;
 };
 
+/// Named and numbered as memcached's -o ssl_….
+struct tls_settings {
+    bool enabled = false;
+    std::string chain_cert, ca_cert;
+    std::string key;               // empty: it stands with the certificate
+    std::string ciphers;           // empty: as OpenSSL has them
+    std::uint32_t verify_mode = 0; // of clients' certificates: none, request, require, once
+    std::uint32_t key_format = 1;  // PEM, 2: DER
+    std::uint32_t min_version = 2; // 1.0, 1.1, 1.2, 1.3
+    bool session_cache = false;
+};
+
+/// What `stats` tells of TLS, and `refresh_certs` does (tls.hpp).
+class tls_state {
+public:
+    struct totals {
+        std::uint64_t handshake_errors = 0, sessions = 0;
+        std::time_t loaded_at = 0;
+    };
+    tls_state() = default;
+    tls_state(const tls_state&) = delete;
+    tls_state& operator=(const tls_state&) = delete;
+    virtual ~tls_state() = default;
+    virtual totals counted() const = 0;
+    /// Reads certificate and key, again where they have been read: for clients that come from here on. After an error
+    /// all is as it was.
+    virtual status load() = 0;
+};
+
 struct settings {
     store_options store;
+    tls_settings secured;
     std::uint32_t threads = 4;
     std::uint32_t connections_max = 1024;
     std::uint32_t backlog = 1024;
@@ -70,6 +103,7 @@ struct service {
     std::atomic<std::uint64_t> connection_bytes{0}; // reserved by all connections
     prefix_counts prefixes;
     watch_counts* watching = nullptr; // null: there are none
+    tls_state* secured = nullptr;     // null: nobody is
 };
 
 /// The answer to `stats` with these words behind it.

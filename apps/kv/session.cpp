@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "session.hpp"
 
+#include "memory_limit.hpp"
+
 #include <csignal>
 #include <cstdio>
 #include <unistd.h>
@@ -172,6 +174,15 @@ std::string_view session::shut_down(std::string_view words, progress& p) const {
     return {};
 }
 
+void session::refresh_certificates(byte_buffer& out) const {
+    if (serving_->secured == nullptr) return out.append(reply::no_tls);
+    const status read = serving_->secured->load();
+    if (read.ok()) return out.append(reply::ok);
+    out.append("Error ");
+    out.append(read.what());
+    out.append("\r\n");
+}
+
 // A value that cannot be replaced by its client's new one.
 void session::forget(std::string_view key) {
     request plain;
@@ -222,6 +233,10 @@ void session::simple_request(const request& r, byte_buffer& out, progress& p) {
     }
     case verb::watch: answer = watch(r, p); break;
     case verb::shutdown: answer = shut_down(r.keys, p); break;
+    case verb::memory_limit:
+        answer = limit_memory(items.pool(), r.delta << 20).ok() ? reply::ok : reply::limit_refused;
+        break;
+    case verb::refresh_certs: return refresh_certificates(out);
     case verb::flush_all:
         if (serving_->chosen.flush_disabled) {
             answer = reply::flush_refused;

@@ -82,6 +82,7 @@ private:
     outcome touch_only(const request& r);
     void forget(std::string_view key);
     std::string_view shut_down(std::string_view words, progress& p) const;
+    void refresh_certificates(byte_buffer& out) const;
     void simple_request(const request& r, byte_buffer& out, progress& p);
     static std::string_view words_for(outcome result, const request& r) noexcept;
 

@@ -300,6 +300,9 @@ std::string_view model::execute(const request& r, std::string& number, bool& is_
     case verb::flush_all: flush(r.exptime); return reply::ok;
     case verb::verbosity: return reply::ok;
     case verb::shutdown: return reply::shutdown_refused;
+    case verb::memory_limit:
+        return r.delta << 20 <= like_->pool().max_bytes() ? reply::ok : reply::limit_refused;
+    case verb::refresh_certs: return reply::no_tls;
     case verb::dump: is_stats = true; return {};
     case verb::watch: closed_ = true; return {}; // others take over
     case verb::version: number = "VERSION " + std::string(version_text) + "\r\n"; return number;

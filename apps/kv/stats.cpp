@@ -114,8 +114,8 @@ constexpr std::string_view never_in_slabs[] = {
     "incr_hits",   "decr_hits",       "cas_hits", "cas_badval", "touch_hits"};
 // Settings of machinery that is not here.
 constexpr std::string_view switched_off[] = {
-    "auth_enabled_sasl",     "auth_enabled_ascii", "slab_reassign", "lru_crawler", "temp_lru",
-    "lru_maintainer_thread", "lru_segmented",      "track_sizes",   "ssl_enabled"};
+    "auth_enabled_sasl", "auth_enabled_ascii",    "slab_reassign", "lru_crawler",
+    "temp_lru",          "lru_maintainer_thread", "lru_segmented", "track_sizes"};
 constexpr std::uint64_t page_bytes = 1 << 20; // memcached's, for those that multiply
 
 std::uint64_t of(const counts& sums, count what) { return sums[static_cast<std::size_t>(what)]; }
@@ -144,7 +144,7 @@ void general(byte_buffer& out, service& s) {
     append_stat(out, "rejected_connections", s.rejected_connections.load());
     append_stat(out, "connection_bytes", s.connection_bytes.load());
     for (const auto& c : general_counts) append_stat(out, c.name, of(sums, c.what));
-    append_stat(out, "limit_maxbytes", items.pool().max_bytes());
+    append_stat(out, "limit_maxbytes", items.pool().growth_limit());
     append_stat(out, "accepting_conns",
                 std::uint64_t{s.curr_connections.load() < s.chosen.connections_max});
     append_stat(out, "threads", s.chosen.threads);
@@ -161,12 +161,36 @@ void general(byte_buffer& out, service& s) {
     append_stat(out, "log_watcher_sent", told.sent);
     append_stat(out, "log_watchers", told.watchers);
     for (const std::string_view name : never_happens) append_stat(out, name, std::uint64_t{0});
+    if (s.secured == nullptr) return;
+    const auto secured = s.secured->counted();
+    append_stat(out, "ssl_handshake_errors", secured.handshake_errors);
+    append_stat(out, "ssl_new_sessions", secured.sessions);
+    append_stat(out, "time_since_server_cert_refresh",
+                static_cast<std::uint64_t>(now - secured.loaded_at));
+}
+
+void tls_lines(byte_buffer& out, const tls_settings& t) {
+    constexpr std::string_view versions[] = {"tlsv1.0", "tlsv1.1", "tlsv1.2", "tlsv1.3"};
+    const auto text = [&](std::string_view name, const std::string& value) {
+        append_stat(out, name, value.empty() ? std::string_view("NULL") : value);
+    };
+    append_stat(out, "ssl_enabled", t.enabled ? "yes" : "no");
+    text("ssl_chain_cert", t.chain_cert);
+    text("ssl_key", t.key);
+    append_stat(out, "ssl_verify_mode", t.verify_mode);
+    append_stat(out, "ssl_keyformat", t.key_format);
+    text("ssl_ciphers", t.ciphers);
+    text("ssl_ca_cert", t.ca_cert);
+    append_stat(out, "ssl_wbuf_size", std::uint64_t{0});
+    append_stat(out, "ssl_session_cache", t.session_cache ? "yes" : "no");
+    append_stat(out, "ssl_kernel_tls", "no");
+    append_stat(out, "ssl_min_version", versions[t.min_version]);
 }
 
 void settings_lines(byte_buffer& out, service& s) {
     const settings& c = s.chosen;
     const char delimiter = s.prefixes.delimiter();
-    append_stat(out, "maxbytes", s.items->pool().max_bytes());
+    append_stat(out, "maxbytes", s.items->pool().growth_limit());
     append_stat(out, "maxconns", c.connections_max);
     append_stat(out, "tcpport", fmt::to_string(c.unix_path.empty() ? c.tcp_port : 0));
     append_stat(out, "udpport", std::uint64_t{0});
@@ -194,6 +218,7 @@ void settings_lines(byte_buffer& out, service& s) {
     append_stat(out, "worker_logbuf_size", c.journal_bytes_max);
     append_stat(out, "slab_automove", std::uint64_t{0});
     for (const std::string_view name : switched_off) append_stat(out, name, "no");
+    tls_lines(out, c.secured);
     append_stat(out, "idle_timeout", c.idle_timeout_s);
     append_stat(out, "request_timeout", c.request_timeout_s);
     append_stat(out, "buffer_limit", c.connection_bytes_max);

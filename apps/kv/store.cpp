@@ -2,6 +2,7 @@
 #include "store.hpp"
 
 #include "../peer/hash.hpp"
+#include "memory_limit.hpp"
 #include "sections.hpp"
 
 #include <holdfast/alloc.hpp>
@@ -64,7 +65,7 @@ status store::look_before(const store_options& options) {
 result<std::unique_ptr<store>> store::open(const store_options& options) {
     if (options.look_through)
         if (status s = look_before(options); !s.ok()) return s;
-    auto opened = pool::open(options.path, pool_options(options));
+    auto opened = open_to_grow(options.path, pool_options(options));
     if (!opened) return opened.error();
     if (const auto root = opened->find_root<kv_root>(); !root) return root.error();
     std::unique_ptr<store> made(new store(std::move(*opened), options));

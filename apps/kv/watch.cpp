@@ -33,11 +33,9 @@ journal& watch_hub::join() {
     return *journals_.back();
 }
 
-std::string_view watch_hub::add(int socket, watched kinds) {
-    auto made = std::make_unique<watcher>();
-    made->socket = socket;
-    made->kinds = kinds;
-    made->pending.append(reply::ok);
+std::string_view watch_hub::add(stream& client, watched kinds) {
+    byte_buffer pending;
+    pending.append(reply::ok);
     {
         const std::scoped_lock held(lock_);
         if (watchers_.size() >= watchers_max) return reply::too_many_watchers;
@@ -46,8 +44,9 @@ std::string_view watch_hub::add(int socket, watched kinds) {
         } catch (const std::system_error&) { // no memory, or no more threads
             return reply::no_watcher;
         }
-        made->from = number_.load();
-        watchers_.push_back(std::move(made));
+        watchers_.reserve(watchers_max);
+        watchers_.push_back(std::make_unique<watcher>(std::move(client), kinds, number_.load(), 0,
+                                                      std::move(pending)));
         wanted_ = wanted_ | kinds;
         serving_->curr_connections.fetch_add(1);
     }
@@ -79,7 +78,6 @@ watch_counts::totals watch_hub::counted() const {
 }
 
 void watch_hub::close(std::size_t number) {
-    ::close(watchers_[number]->socket);
     watchers_.erase(watchers_.begin() + static_cast<std::ptrdiff_t>(number));
     serving_->curr_connections.fetch_sub(1);
 }
@@ -137,8 +135,7 @@ void watch_hub::collect(std::vector<byte_buffer>& taken) {
 bool watch_hub::send(watcher& to) {
     while (!to.pending.empty()) {
         const std::string_view bytes = to.pending.view();
-        const ssize_t sent =
-            ::send(to.socket, bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+        const ssize_t sent = to.client.send(bytes);
         if (sent < 0) {
             if (errno == EINTR) continue;
             return errno == EAGAIN || errno == EWOULDBLOCK;
@@ -149,10 +146,10 @@ bool watch_hub::send(watcher& to) {
 }
 
 // What a watcher says is passed over; it can only hang up.
-bool watch_hub::hung_up(const watcher& is) const {
+bool watch_hub::hung_up(watcher& is) {
     char passed_over[512];
     for (;;) {
-        const ssize_t got = ::recv(is.socket, passed_over, sizeof passed_over, MSG_DONTWAIT);
+        const ssize_t got = is.client.read(passed_over, sizeof passed_over);
         if (got > 0) continue;
         if (got == 0) return true;
         if (errno == EINTR) continue;

@@ -11,6 +11,7 @@
 
 #include "journal.hpp"
 #include "service.hpp"
+#include "stream.hpp"
 
 #include <memory>
 #include <mutex>
@@ -30,9 +31,9 @@ public:
 
     /// A journal for a thread; lives as long as the hub.
     journal& join();
-    /// Takes the socket, whose client gets lines of these kinds from here on, behind an OK; or leaves it and returns what
-    /// its client is to be told. From any thread.
-    std::string_view add(int socket, watched kinds);
+    /// Takes the client, who gets lines of these kinds from here on, behind an OK; or leaves it and returns what it is to
+    /// be told. From any thread.
+    std::string_view add(stream& client, watched kinds);
     /// Hangs up on all watchers; add() must not be called any more.
     void stop();
 
@@ -40,9 +41,9 @@ public:
 
 private:
     struct watcher {
-        int socket = -1;
-        watched kinds = watched::nothing;
-        std::uint64_t from = 0; // wants what is numbered higher
+        stream client;
+        watched kinds;
+        std::uint64_t from; // wants what is numbered higher
         std::uint64_t skipped = 0;
         byte_buffer pending;
     };
@@ -53,7 +54,7 @@ private:
     void distribute(const line& what);
     void offer(watcher& to, std::string_view text);
     bool send(watcher& to);
-    bool hung_up(const watcher& is) const;
+    static bool hung_up(watcher& is);
     void close(std::size_t number);
     void wait();
 

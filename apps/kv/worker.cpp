@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "worker.hpp"
 
+#include "tls.hpp"
 #include "watch.hpp"
 
 #include <holdfast/persist.hpp>
@@ -32,19 +33,19 @@ constexpr std::size_t progress_bytes = 64 << 10;
 
 } // namespace
 
-connection::connection(worker& home, int socket)
-    : home_(&home), socket_(socket), since_s_(home.seconds_),
-      talk_(*home.serving_, *home.counted_, socket) {}
+connection::connection(worker& home, stream&& client)
+    : home_(&home), client_(std::move(client)), since_s_(home.seconds_),
+      talk_(*home.serving_, *home.counted_, client_.socket()) {}
 
 connection::~connection() {
     if (readable_ != nullptr) event_free(readable_);
     if (writable_ != nullptr) event_free(writable_);
-    if (!watching_) ::close(socket_);
+    if (client_.broken() && client_.opening()) home_->secured_->count_failure();
     home_->serving_->connection_bytes.fetch_sub(charged_);
 }
 
 bool connection::unfinished() const noexcept {
-    return !in_.empty() || !out_.empty() || talk_.swallowing();
+    return !in_.empty() || !out_.empty() || talk_.swallowing() || client_.opening();
 }
 
 std::uint32_t connection::waiting_s() const noexcept { return home_->seconds_ - since_s_; }
@@ -70,12 +71,11 @@ bool connection::within_memory() noexcept {
     return !grows || sum <= home_->serving_->chosen.connection_bytes_max;
 }
 
-void connection::refuse_for_memory() const noexcept {
+void connection::refuse_for_memory() noexcept {
     if (!out_.empty()) return; // it would stand in the middle of a reply
     if (talk_.speaks() == protocol::binary)
         return; // whose packet it would be an answer to is not known
-    (void)!::send(socket_, reply::no_memory_request.data(), reply::no_memory_request.size(),
-                  MSG_NOSIGNAL);
+    (void)client_.send(reply::no_memory_request);
 }
 
 namespace {
@@ -96,17 +96,20 @@ std::string where_from(int socket) {
 
 } // namespace
 
-void connection::tell_begin(journal& to) const { to.connected(where_from(socket_), socket_); }
+void connection::tell_begin(journal& to) const {
+    to.connected(where_from(client_.socket()), client_.socket());
+}
 
 void connection::tell_end(journal& to, std::string_view why) const {
     if (watching_) return; // the client is still there
     if (why.empty()) why = orderly_ ? "normal" : "error";
-    to.disconnected(where_from(socket_), why, socket_);
+    to.disconnected(where_from(client_.socket()), why, client_.socket());
 }
 
 bool connection::add_events() {
-    readable_ = event_new(home_->base_, socket_, EV_READ | EV_PERSIST, on_readable, this);
-    writable_ = event_new(home_->base_, socket_, EV_WRITE | EV_PERSIST, on_writable, this);
+    const int socket = client_.socket();
+    readable_ = event_new(home_->base_, socket, EV_READ | EV_PERSIST, on_readable, this);
+    writable_ = event_new(home_->base_, socket, EV_WRITE | EV_PERSIST, on_writable, this);
     return readable_ != nullptr && writable_ != nullptr && event_add(readable_, nullptr) == 0;
 }
 
@@ -143,9 +146,11 @@ bool connection::read_and_serve() {
     const std::size_t limit =
         &input == &in_ && missing > 0 ? std::max(wanted_, held + most) : SIZE_MAX;
     char* const to = input.room(most, limit);
-    const ssize_t got = ::read(socket_, to, most);
+    const ssize_t got = client_.read(to, most);
     if (got == 0) orderly_ = true;
-    if (got <= 0) return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR);
+    if (got <= 0)
+        return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) &&
+               update_events();
     if (!unfinished()) get_on(); // something begins
     input.commit(static_cast<std::size_t>(got));
     moved(static_cast<std::size_t>(got));
@@ -153,9 +158,13 @@ bool connection::read_and_serve() {
     return serve(input) && update_events();
 }
 
-// Requests that waited behind the replies have arrived already: no readiness will announce them.
+// Requests that waited behind the replies have arrived already: no readiness will announce them. Nor what TLS has taken
+// from the socket.
 bool connection::send_and_serve() {
-    return send_pending() && (!out_.empty() || serve(in_)) && update_events();
+    if (!send_pending()) return false;
+    if (!out_.empty()) return update_events();
+    if (!more_ && client_.continues()) return read_and_serve();
+    return serve(in_) && update_events();
 }
 
 // Executes what has arrived, until the replies reach their limit; they stand at the end of the worker's buffer.
@@ -221,7 +230,7 @@ bool connection::hand_over(watched kinds) {
     // Before the hub can hang up: the number may be another client's then.
     event_del(readable_);
     event_del(writable_);
-    const std::string_view refused = home_->hub_->add(socket_, kinds);
+    const std::string_view refused = home_->hub_->add(client_, kinds);
     watching_ = refused.empty();
     if (watching_) return true;
     event_add(writing_ ? writable_ : readable_, nullptr);
@@ -250,7 +259,7 @@ bool connection::stays_within_memory() {
 bool connection::send(std::string_view answers) {
     if (answers.empty()) return true;
     while (!answers.empty()) {
-        const ssize_t sent = ::send(socket_, answers.data(), answers.size(), MSG_NOSIGNAL);
+        const ssize_t sent = client_.send(answers);
         if (sent < 0) {
             if (errno == EINTR) continue;
             if (errno == EAGAIN || errno == EWOULDBLOCK) break;
@@ -267,7 +276,7 @@ bool connection::send(std::string_view answers) {
 bool connection::send_pending() {
     while (!out_.empty()) {
         const std::string_view bytes = out_.view();
-        const ssize_t sent = ::send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+        const ssize_t sent = client_.send(bytes);
         if (sent < 0) {
             if (errno == EINTR) continue;
             return errno == EAGAIN || errno == EWOULDBLOCK;
@@ -282,16 +291,17 @@ bool connection::send_pending() {
 }
 
 bool connection::update_events() {
-    const bool wait = !out_.empty() || more_;
+    const bool wait = !out_.empty() || more_ || client_.continues();
     if (wait == writing_) return true;
     writing_ = wait;
     return event_del(wait ? readable_ : writable_) == 0 &&
            event_add(wait ? writable_ : readable_, nullptr) == 0;
 }
 
-worker::worker(service& serving, watch_hub& hub)
-    : serving_(&serving), hub_(&hub), counted_(&serving.items->counted().join()),
-      base_(event_base_new()), wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
+worker::worker(service& serving, watch_hub& hub, tls& secured)
+    : serving_(&serving), hub_(&hub), secured_(&secured),
+      counted_(&serving.items->counted().join()), base_(event_base_new()),
+      wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       gathers_(serving.items->pool().mode() == mode::power) {
     if (base_ == nullptr || wake_fd_ < 0) throw std::bad_alloc();
     wake_ = event_new(base_, wake_fd_, EV_READ | EV_PERSIST, on_wake, this);
@@ -305,7 +315,7 @@ worker::worker(service& serving, watch_hub& hub)
 
 worker::~worker() {
     for (connection* c : connections_) delete c;
-    for (int socket : inbox_) ::close(socket);
+    for (const arrival& client : inbox_) ::close(client.socket);
     if (wake_ != nullptr) event_free(wake_);
     if (tick_ != nullptr) event_free(tick_);
     if (base_ != nullptr) event_base_free(base_);
@@ -365,10 +375,10 @@ void worker::end_turn() {
     out_.shrink(4 * gathered_bytes_max);
 }
 
-void worker::take(int socket) {
+void worker::take(int socket, bool secured) {
     {
         const std::lock_guard held(inbox_lock_);
-        inbox_.push_back(socket);
+        inbox_.push_back({socket, secured});
     }
     const std::uint64_t one = 1;
     (void)!::write(wake_fd_, &one, sizeof one); // fails only when a wake-up is pending anyway
@@ -391,31 +401,31 @@ void worker::on_wake(int fd, short, void* self) {
     auto* const w = static_cast<worker*>(self);
     std::uint64_t wakes = 0;
     (void)!::read(fd, &wakes, sizeof wakes);
-    std::vector<int> arrived;
+    std::vector<arrival> arrived;
     bool stopping = false;
     {
         const std::lock_guard held(w->inbox_lock_);
         arrived.swap(w->inbox_);
         stopping = w->stopping_;
     }
-    for (int socket : arrived) w->accept(socket);
+    for (const arrival& client : arrived) w->accept(client);
     if (stopping) event_base_loopbreak(w->base_);
 }
 
-void worker::accept(int socket) {
+void worker::accept(arrival client) {
     connection* c = nullptr;
     try {
-        c = new connection(*this, socket);
+        c = new connection(*this, client.secured ? secured_->accept(client.socket)
+                                                 : stream(client.socket));
         connections_.insert(c);
     } catch (const std::bad_alloc&) {
-        if (c != nullptr) delete c;
-        else ::close(socket);
+        delete c; // whose stream has been closed otherwise
         serving_->curr_connections.fetch_sub(1);
         return;
     }
     if (counted_->events->wants(watched::connections)) c->tell_begin(*counted_->events);
     if (!c->add_events()) close(c);
-    else if (serving_->verbosity > 0) std::fprintf(stderr, "<%d new client\n", socket);
+    else if (serving_->verbosity > 0) std::fprintf(stderr, "<%d new client\n", client.socket);
 }
 
 void worker::on_tick(int, short, void* self) {

@@ -17,6 +17,7 @@
 #pragma once
 
 #include "session.hpp"
+#include "stream.hpp"
 
 #include <holdfast/pool.hpp>
 
@@ -32,18 +33,20 @@ struct event_base;
 namespace hf::kv {
 
 class connection;
+class tls;
 class watch_hub;
 
 class worker {
 public:
-    worker(service& serving, watch_hub& hub);
+    /// 'secured': puts TLS over clients that are to have it.
+    worker(service& serving, watch_hub& hub, tls& secured);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
     ~worker();
 
     void start();
     /// Hands over an accepted, non-blocking socket. From any thread.
-    void take(int socket);
+    void take(int socket, bool secured);
     /// Ends the loop after the event in progress; join() waits for it and hangs up.
     void stop();
     void join();
@@ -52,8 +55,12 @@ private:
     friend class connection;
     static void on_wake(int, short, void* self);
     static void on_tick(int, short, void* self);
+    struct arrival {
+        int socket;
+        bool secured;
+    };
     void run();
-    void accept(int socket);
+    void accept(arrival client);
     void close(connection* gone, std::string_view why = {});
     void close_for_memory(connection* gone);
     void close_overdue();
@@ -67,13 +74,14 @@ private:
 
     service* serving_;
     watch_hub* hub_;
+    tls* secured_;
     thread_counts* counted_;
     event_base* base_ = nullptr;
     event* wake_ = nullptr;
     event* tick_ = nullptr;
     int wake_fd_ = -1;
     std::mutex inbox_lock_;
-    std::vector<int> inbox_;
+    std::vector<arrival> inbox_;
     bool stopping_ = false;
     std::uint32_t seconds_ = 0; // since the start, as ticks tell
     std::unordered_set<connection*> connections_;
@@ -94,7 +102,7 @@ private:
 /// One client. Its events call it; it deletes itself through its worker.
 class connection {
 public:
-    connection(worker& home, int socket);
+    connection(worker& home, stream&& client);
     connection(const connection&) = delete;
     connection& operator=(const connection&) = delete;
     ~connection();
@@ -126,13 +134,13 @@ private:
     void get_on() noexcept;
     void moved(std::size_t bytes) noexcept;
     bool within_memory() noexcept;
-    void refuse_for_memory() const noexcept;
+    void refuse_for_memory() noexcept;
     bool hand_over(watched kinds);
     void keep_rest(byte_buffer& input);
     bool stays_within_memory();
 
     worker* home_;
-    int socket_;
+    stream client_;
     event* readable_ = nullptr;
     event* writable_ = nullptr;
     bool writing_ = false;               // waiting for the client to take replies (2)

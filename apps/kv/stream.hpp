@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What a client's bytes come and go through: its socket, or TLS over it. Who serves sees the same of both, but for one
+// thing: TLS may hold bytes that the socket no longer announces, or have to write before it can read.
+//
+// (1) continues() says so until a read has found nothing: whoever waits for the socket to be readable looks there first.
+#pragma once
+
+#include <openssl/types.h>
+
+#include <memory>
+#include <string_view>
+#include <sys/types.h>
+
+namespace hf::kv {
+
+class stream {
+public:
+    /// Owns the socket, which is non-blocking. With 'secured' its client has yet to shake hands.
+    explicit stream(int socket, SSL* secured = nullptr) noexcept;
+    stream(stream&& other) noexcept;
+    stream& operator=(stream&&) = delete;
+    ~stream(); // says goodbye, where TLS does, and hangs up
+
+    /// As read(2) and send(2): 0 when the client has hung up; -1, with errno EAGAIN when it is to be tried again. What
+    /// send() did not take is given to it again, at the front of what it is given next.
+    ssize_t read(char* to, std::size_t bytes_max) noexcept;
+    ssize_t send(std::string_view bytes) noexcept;
+
+    /// Whether a read may find something though the socket is not readable: once it can be written (1).
+    bool continues() const noexcept { return continues_; }
+    /// Whether hands are still being shaken: nothing can be sent.
+    bool opening() const noexcept { return secured_ != nullptr && !shaken_; }
+    /// Whether the handshake failed, or what follows it was no TLS, or cut.
+    bool broken() const noexcept { return broken_; }
+    int socket() const noexcept { return socket_; }
+
+private:
+    struct hang_up {
+        void operator()(SSL* gone) const noexcept;
+    };
+    ssize_t ended(int returned) noexcept;
+    ssize_t read_records(char* to, std::size_t bytes_max) noexcept;
+
+    int socket_;
+    std::unique_ptr<SSL, hang_up> secured_; // null: plain
+    bool shaken_ = false, continues_ = false, broken_ = false;
+};
+
+} // namespace hf::kv
