@@ -17,7 +17,7 @@ import sys
 import time
 
 from kv_testing import Folder, Memcached, Server, check, needs, talk
-from tls_tunnel import client_context, make_certificate
+from tls_tunnel import bytes_answered, client_context, make_certificate
 
 PROGRAM = sys.argv[1]
 needs("openssl")
@@ -75,7 +75,7 @@ def survives_a_kill(folder, pair):
         check(b"VALUE k7 0 4\r\n0007\r\nEND\r\n" in said.stdout, f"openssl's client: {said}")
         with contextlib.suppress(ImportError):
             import pymemcache
-            with pymemcache.Client(server.address, tls_context=context, timeout=30) as client:
+            with contextlib.closing(pymemcache.Client(server.address, tls_context=context, timeout=30)) as client:
                 client.set("much", b"x" * 900_000)
                 check(client.get("much") == b"x" * 900_000 and client.get("k9") == b"0009", "pymemcache")
 
@@ -100,6 +100,10 @@ def records_and_replies_of_any_size(folder, pair):
             for byte in b"set one 0 0 3\r\nabc\r\nget one\r\n":
                 client.sendall(bytes([byte]))
             check(ask(client, b"", b"END\r\n").endswith(b"abc\r\nEND\r\n"), "a byte a record")
+            # All that is asked before a client's end is answered, however late it is read.
+            wanted = 60 * (len(b"VALUE v 0 700000\r\n") + len(value) + 7)
+            found = bytes_answered(server.address, context, b"get v\r\n" * 60, 0.5)
+            check(found == wanted, f"{found} bytes of late replies, not {wanted}")
             # Many requests, which the server reads in pieces of its own: TLS has the rest, and no readiness says so.
             client.sendall(b"mn\r\n" * 60_000)
             check(len(ask(client, b"get none\r\n", b"END\r\n")) == 60_000 * 4 + 5, "requests that TLS holds")

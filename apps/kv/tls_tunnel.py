@@ -10,6 +10,7 @@ import socket
 import ssl
 import subprocess
 import threading
+import time
 
 
 def make_certificate(folder, name="server", issuer=None):
@@ -29,6 +30,8 @@ def client_context(certificate):
 
 
 class _Connection:
+    """Of a plain client to the server."""
+
     def __init__(self, client, server, context):
         self.client, self.server = client, server
         self.received, self.to_send = ssl.MemoryBIO(), ssl.MemoryBIO()
@@ -37,7 +40,7 @@ class _Connection:
 
     def run(self):
         with self.client, self.server, contextlib.suppress(OSError, ssl.SSLError):
-            self._shake_hands()
+            self.shake_hands()
             sender = threading.Thread(target=self._send, daemon=True)
             sender.start()
             self._receive()
@@ -45,7 +48,7 @@ class _Connection:
                 self.client.shutdown(socket.SHUT_RDWR)  # ends the sender, too
             sender.join()
 
-    def _shake_hands(self):
+    def shake_hands(self):
         while True:
             try:
                 self.tls.do_handshake()
@@ -61,15 +64,20 @@ class _Connection:
     def _send(self):
         with contextlib.suppress(OSError, ssl.SSLError):
             while piece := self.client.recv(1 << 16):
-                with self.lock:
-                    self.tls.write(piece)
-                    sealed = self.to_send.read()
-                self.server.sendall(sealed)
-            with self.lock:
-                with contextlib.suppress(ssl.SSLError):
-                    self.tls.unwrap()  # says that this side has said all; that the other has not is no error
-                sealed = self.to_send.read()
-            self.server.sendall(sealed)
+                self.server.sendall(self.seal(piece))
+            self.server.sendall(self.seal_end())
+
+    def seal(self, piece):
+        with self.lock:
+            self.tls.write(piece)
+            return self.to_send.read()
+
+    def seal_end(self):
+        """What says that this side has said all."""
+        with self.lock:
+            with contextlib.suppress(ssl.SSLError):
+                self.tls.unwrap()  # that the other side has more to say is no error
+            return self.to_send.read()
 
     def _receive(self):
         while piece := self.server.recv(1 << 16):
@@ -87,6 +95,22 @@ class _Connection:
             self.client.sendall(opened)
             if ended:
                 return
+
+
+def bytes_answered(address, context, request, pause_s):
+    """How many bytes a server answers to one who sends a request and its end at once, and reads later."""
+    with socket.create_connection(address, timeout=60) as server:
+        client = _Connection(None, server, context)
+        client.shake_hands()
+        server.sendall(client.seal(request) + client.seal_end())
+        time.sleep(pause_s)
+        count = 0
+        while piece := server.recv(1 << 20):
+            client.received.write(piece)
+            with contextlib.suppress(ssl.SSLWantReadError, ssl.SSLZeroReturnError):
+                while opened := client.tls.read(1 << 20):
+                    count += len(opened)
+        return count
 
 
 class Tunnel:

@@ -163,7 +163,7 @@ bool connection::read_and_serve() {
 bool connection::send_and_serve() {
     if (!send_pending()) return false;
     if (!out_.empty()) return update_events();
-    if (!more_ && client_.continues()) return read_and_serve();
+    if (!paused_ && client_.continues()) return read_and_serve();
     return serve(in_) && update_events();
 }
 
