@@ -138,6 +138,8 @@ std::string judge_word(std::string_view word, settings& chosen) {
         *to = std::size_t{kilobytes} << 10;
         return {};
     }
+    if (name == "ssl_wbuf_size" && !read(value, chosen.secured.write_buffer_kb))
+        throw CLI::ValidationError("-o: ssl_wbuf_size: not a number of kilobytes");
     if (has(granted, name)) return {};
     if (has(without_meaning, name)) return fmt::format("-o {} means nothing here", name);
     throw CLI::ValidationError(fmt::format("-o: Illegal suboption \"{}\"", name));

@@ -40,7 +40,7 @@ NOT_RUN = {
 KNOWN = {
     "00-startup.t": "1 of 21: with -C stats settings says cas_enabled no; here CAS numbers are always kept, and it says yes",
     "64bit.t": "2 of 6: a size of slabs that only a debug build can be told",
-    "dyn-maxbytes.t": "cache_memlimit",
+    "dyn-maxbytes.t": "3 of 309: memory that is taken and given back a slab at a time",
     "flush-all.t": "1 of 27: that with -C flush_all also takes items of the same second, which it does not here",
     "issue_163.t": "1 of 7: counts by number of a slab class; the server counts reclaimed items as a whole",
     "issue_22.t": "2 of 84: counts by number of a slab class; the server counts evictions as a whole",

@@ -164,7 +164,7 @@ void general(byte_buffer& out, service& s) {
     if (s.secured == nullptr) return;
     const auto secured = s.secured->counted();
     append_stat(out, "ssl_handshake_errors", secured.handshake_errors);
-    append_stat(out, "ssl_new_sessions", secured.sessions);
+    if (s.chosen.secured.session_cache) append_stat(out, "ssl_new_sessions", secured.sessions);
     append_stat(out, "time_since_server_cert_refresh",
                 static_cast<std::uint64_t>(now - secured.loaded_at));
 }
@@ -181,7 +181,7 @@ void tls_lines(byte_buffer& out, const tls_settings& t) {
     append_stat(out, "ssl_keyformat", t.key_format);
     text("ssl_ciphers", t.ciphers);
     text("ssl_ca_cert", t.ca_cert);
-    append_stat(out, "ssl_wbuf_size", std::uint64_t{0});
+    append_stat(out, "ssl_wbuf_size", std::uint64_t{t.write_buffer_kb} << 10);
     append_stat(out, "ssl_session_cache", t.session_cache ? "yes" : "no");
     append_stat(out, "ssl_kernel_tls", "no");
     append_stat(out, "ssl_min_version", versions[t.min_version]);
