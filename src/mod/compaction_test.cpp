@@ -444,9 +444,9 @@ TEST_P(Compaction, ReplacesNothingButItsOwnPool) {
     ASSERT_TRUE(compact());
 }
 
-/// Whoever opened the old file, and waited for its lock, gets the new one.
+/// Whoever opened the old file, and waited for its lock, gets the new one; though the old one has got another name.
 TEST_P(Compaction, NobodyOpensTheFileThatIsGone) {
-    const std::string held = make(200, 50);
+    const std::string held = make(200, 50), away = in.path() + ".away";
     in.close();
     unsigned opened = 0;
     for (unsigned trial = 0; trial < 40; ++trial) {
@@ -460,10 +460,15 @@ TEST_P(Compaction, NobodyOpensTheFileThatIsGone) {
             }
         }
         ::usleep(trial * 37);
-        while (!compact()) {}
+        const auto linked = [&](const os_file&) {
+            if (trial % 2 != 0) std::filesystem::create_hard_link(in.path(), away);
+            return status();
+        };
+        while (!compact(linked)) std::filesystem::remove(away);
         int how = 0;
         ASSERT_EQ(::waitpid(child, &how, 0), child);
         ASSERT_EQ(how, 0);
+        std::filesystem::remove(away);
         in.open();
         opened = static_cast<unsigned>(in.get<numbers>({"opened"}).size());
         ASSERT_EQ(opened, trial + 1) << "an update went into the file that had been replaced";
