@@ -3,9 +3,12 @@
 
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
+#include <base/engines.hpp>
 #include <mod/compaction.hpp>
+#include <open/engine.hpp>
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
+#include <verify/image.hpp>
 #include <verify/mending.hpp>
 #include <verify/power_log.hpp>
 #include <verify/read_file.hpp>
@@ -86,6 +89,15 @@ void dump(const asked& a) {
     leave(verdict::damaged);
 }
 
+/// Of all engines those whose state is in the pool: with others it would, killed here, be left to a program that has them.
+std::vector<const engine*> its_engines(const verify::read_file& file, const pool_header& header) {
+    std::uint32_t bits = header.engines;
+    if (verify::pool_image(file.bytes(), header).roots().mod_offset != 0) bits |= engine_mod;
+    std::vector<const engine*> its = all_engines();
+    std::erase_if(its, [&](const engine* e) { return (e->bit() & bits) == 0; });
+    return its;
+}
+
 /// Opens the pool, whosever it is, and closes it: what was pending is gone.
 void roll_back(const asked& a) {
     open_options how;
@@ -100,6 +112,7 @@ void roll_back(const asked& a) {
         how.layout = found.header.layout;
         how.layout_hash = found.header.layout_hash;
         how.mode = static_cast<hf::mode>(found.header.mode);
+        how.engines = its_engines(file, found.header);
         if (is_migrating(found.header)) { // and stays so: it is the program's
             how.layout = found.header.next_layout;
             how.layout_hash = found.header.next_layout_hash;
@@ -109,7 +122,6 @@ void roll_back(const asked& a) {
             };
         }
     }
-    how.engines = all_engines();
     how.creation = create::never;
     how.relocate = relocation::if_taken;
     how.recovery = recovery_policy::roll_back;
@@ -180,15 +192,14 @@ open_options its_options(const asked& a) {
     how.layout = found.header.layout;
     how.layout_hash = found.header.layout_hash;
     how.mode = static_cast<hf::mode>(found.header.mode);
+    how.engines = its_engines(file, found.header);
     how.creation = create::never;
     how.relocate = relocation::if_taken;
     return how;
 }
 
 void trim(const asked& a) {
-    open_options how = its_options(a);
-    how.engines = all_engines();
-    auto pool = hf::pool::open(a.path, how);
+    auto pool = hf::pool::open(a.path, its_options(a));
     if (!pool) refuse(pool.error());
     for (const std::string& warning : pool->warnings()) fmt::print(stderr, "{}\n", warning);
     const auto given = pool->trim();

@@ -6,6 +6,7 @@ usage: space_command_test.py BIN
 """
 import fcntl
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -48,6 +49,38 @@ def check_made_smaller(folder):
     assert [f.name for f in folder.iterdir()] == ["prices.hf"], list(folder.iterdir())
 
 
+def is_open(pool):
+    """Whether a copy of the header says so (docs/format/pool.md)."""
+    with open(pool, "rb") as file:
+        return any(os.pread(file.fileno(), 4, copy + 124) != bytes(4) for copy in (0, 4096))
+
+
+def killed_open(pool, *command):
+    """Kills the command as soon as it is seen to have opened the pool, which was closed."""
+    closed = pool.read_bytes()
+    for _ in range(100):
+        pool.write_bytes(closed)
+        with subprocess.Popen([PROGRAMS / "holdfast", *command, pool], stdout=subprocess.DEVNULL) as running:
+            while not is_open(pool) and running.poll() is None:
+                pass
+            running.kill()
+        if is_open(pool):
+            return
+    raise AssertionError(f"{command}: never seen")
+
+
+def check_killed(folder):
+    """What a killed command leaves is opened by the program whose it is, with the engines that it has."""
+    for program, given, said in (("example_bank_undo", ("create", "10", "1000"), "10 accounts, 10000 cents\n"),
+                                 ("example_mod_prices", (), None)):
+        pool = folder / (program + ".hf")
+        good(program, *given[:1], pool, *given[1:])
+        for command in (("trim",), ("repair", "--roll-back")):
+            killed_open(pool, *command)
+            ran = run(program, *(("total", pool) if given else (pool,)))
+            assert ran.returncode == 0 and said in (None, ran.stdout), (command, ran)
+
+
 def check_refused(folder):
     """With a sentence, and every byte as it was."""
     pool = folder / "numbers.hf"
@@ -72,7 +105,7 @@ def check_refused(folder):
 
 def main():
     with tempfile.TemporaryDirectory() as where:
-        for check in (check_made_smaller, check_refused):
+        for check in (check_made_smaller, check_killed, check_refused):
             folder = pathlib.Path(where) / check.__name__
             folder.mkdir()
             check(folder)

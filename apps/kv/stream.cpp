@@ -19,7 +19,9 @@ stream::stream(int socket, SSL* secured) noexcept : socket_(socket), secured_(se
 
 stream::stream(stream&& other) noexcept
     : socket_(std::exchange(other.socket_, -1)), secured_(std::move(other.secured_)),
-      shaken_(other.shaken_), continues_(other.continues_), broken_(other.broken_) {}
+      shaken_(other.shaken_), continues_(other.continues_), broken_(other.broken_) {
+    if (secured_ != nullptr) ::BIO_set_callback_arg(::SSL_get_rbio(secured_.get()), nullptr);
+}
 
 stream::~stream() {
     if (secured_ != nullptr && !opening() && !broken_) {
@@ -30,10 +32,24 @@ stream::~stream() {
     if (socket_ >= 0) ::close(socket_);
 }
 
+// Upholds (2), around every read(2) of OpenSSL's.
+long stream::on_raw_bytes(BIO* of, int what, const char*, std::size_t, int, long, int returned,
+                          std::size_t* moved) noexcept {
+    auto* const left = reinterpret_cast<std::size_t*>(::BIO_get_callback_arg(of));
+    if (left == nullptr) return returned;
+    if (what == BIO_CB_READ && *left == 0) {
+        BIO_set_retry_read(of);
+        return -1;
+    }
+    if (what == (BIO_CB_READ | BIO_CB_RETURN) && returned > 0) *left -= std::min(*left, *moved);
+    return returned;
+}
+
 // What OpenSSL returned without a byte, as the system would say it.
 ssize_t stream::ended(int returned) noexcept {
     const int why = ::SSL_get_error(secured_.get(), returned);
-    continues_ = why == SSL_ERROR_WANT_WRITE;
+    continues_ =
+        why == SSL_ERROR_WANT_WRITE || (why == SSL_ERROR_WANT_READ && raw_bytes_left_ == 0);
     if (why == SSL_ERROR_WANT_READ || why == SSL_ERROR_WANT_WRITE) {
         errno = EAGAIN;
         return -1;
@@ -46,6 +62,10 @@ ssize_t stream::ended(int returned) noexcept {
 
 ssize_t stream::read(char* to, std::size_t bytes_max) noexcept {
     if (secured_ == nullptr) return ::read(socket_, to, bytes_max);
+    raw_bytes_left_ = bytes_max;
+    BIO* const raw = ::SSL_get_rbio(secured_.get());
+    ::BIO_set_callback_arg(raw, reinterpret_cast<char*>(&raw_bytes_left_));
+    ::BIO_set_callback_ex(raw, on_raw_bytes);
     if (!shaken_) {
         ::ERR_clear_error();
         if (const int done = ::SSL_do_handshake(secured_.get()); done != 1) return ended(done);

@@ -4,6 +4,8 @@
 // thing: TLS may hold bytes that the socket no longer announces, or have to write before it can read.
 //
 // (1) continues() says so until a read has found nothing: whoever waits for the socket to be readable looks there first.
+// (2) A read takes about as much from the socket as it is asked for: what brings no bytes (changes of keys, each of which
+//     costs more than a request) or little of it keeps nobody else waiting.
 #pragma once
 
 #include <openssl/types.h>
@@ -39,11 +41,14 @@ private:
     struct hang_up {
         void operator()(SSL* gone) const noexcept;
     };
+    static long on_raw_bytes(BIO* of, int what, const char*, std::size_t, int, long, int returned,
+                             std::size_t* moved) noexcept;
     ssize_t ended(int returned) noexcept;
     ssize_t read_records(char* to, std::size_t bytes_max) noexcept;
 
     int socket_;
     std::unique_ptr<SSL, hang_up> secured_; // null: plain
+    std::size_t raw_bytes_left_ = 0;        // of the read that is being made (2)
     bool shaken_ = false, continues_ = false, broken_ = false;
 };
 

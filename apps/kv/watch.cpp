@@ -12,7 +12,8 @@
 namespace hf::kv {
 namespace {
 
-constexpr int round_ms = 20; // between two looks into the journals while somebody watches
+constexpr int round_ms = 20;       // between two looks into the journals while somebody watches
+constexpr unsigned reads_max = 16; // of what a watcher says, in a round: all others wait meanwhile
 
 } // namespace
 
@@ -147,14 +148,13 @@ bool watch_hub::send(watcher& to) {
 
 // What a watcher says is passed over; it can only hang up.
 bool watch_hub::hung_up(watcher& is) {
-    char passed_over[512];
-    for (;;) {
+    char passed_over[4096];
+    for (unsigned n = 0; n < reads_max; ++n) {
         const ssize_t got = is.client.read(passed_over, sizeof passed_over);
-        if (got > 0) continue;
         if (got == 0) return true;
-        if (errno == EINTR) continue;
-        return errno != EAGAIN && errno != EWOULDBLOCK;
+        if (got < 0 && errno != EINTR) return errno != EAGAIN && errno != EWOULDBLOCK;
     }
+    return false; // it has more to say
 }
 
 void watch_hub::wait() {

@@ -7,6 +7,7 @@ watchers; watchers that leave.
 """
 
 import contextlib
+import multiprocessing
 import re
 import resource
 import socket
@@ -157,6 +158,31 @@ def reads_nothing(program, folder):
         check(server.stop() == 0, "a clean stop")
 
 
+def talk_without_end(client):
+    said = b"x" * (1 << 20)
+    with contextlib.suppress(OSError):
+        while client.send(said):
+            pass
+
+
+def says_much(program, folder):
+    """Watchers that talk faster than they are listened to; others, whose commands ask the hub, are served meanwhile."""
+    with Server(program, folder / "loud.hf") as server, contextlib.ExitStack() as ends:
+        for _ in range(6):
+            client, lines = watch(server.address, b"mutations")
+            process = multiprocessing.Process(target=talk_without_end, args=(client,), daemon=True)
+            process.start()
+            ends.callback(process.kill)
+            client.close(), lines.close()
+        waited = 0
+        for _ in range(6):
+            time.sleep(0.3)
+            started = time.monotonic()
+            check(b"STAT log_watchers 6\r\n" in talk(server.address, b"stats\r\n", False), "they watch")
+            waited += time.monotonic() - started
+        check(waited < 2.5, f"stats beside loud watchers: {waited:.3f} s for six")
+
+
 def too_many(program, folder):
     with Server(program, folder / "many.hf") as server, contextlib.ExitStack() as opened:
         watchers = [watch(server.address, b"mutations") for _ in range(20)]
@@ -209,6 +235,7 @@ def main():
             check(server.stop() == 0, "a clean stop")
         evictions(program, folder)
         reads_nothing(program, folder)
+        says_much(program, folder)
         too_many(program, folder)
         no_thread(program, folder)
 

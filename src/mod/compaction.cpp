@@ -481,7 +481,9 @@ result<compact_report> compact_pool(const std::string& path, const open_options&
         made->unlink();
         return done;
     }
-    if (status s = made->sync_directory(); !s.ok()) return s;
+    if (status s = made->sync_directory(); !s.ok())
+        return status{s.code(), s.what() + ": the compacted pool is in place, but a failure of the "
+                                           "machine may bring the old one back"};
     return all.report();
 } catch (const std::bad_alloc&) {
     return out_of_memory(path);

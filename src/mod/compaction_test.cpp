@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <linux/magic.h>
 
 #include <array>
 #include <csignal>
@@ -27,6 +28,7 @@
 #include <string>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -442,9 +444,9 @@ TEST_P(Compaction, ReplacesNothingButItsOwnPool) {
     ASSERT_TRUE(compact());
 }
 
-/// Whoever opened the old file, and waited for its lock, gets the new one.
+/// Whoever opened the old file, and waited for its lock, gets the new one; though the old one has got another name.
 TEST_P(Compaction, NobodyOpensTheFileThatIsGone) {
-    const std::string held = make(200, 50);
+    const std::string held = make(200, 50), away = in.path() + ".away";
     in.close();
     unsigned opened = 0;
     for (unsigned trial = 0; trial < 40; ++trial) {
@@ -458,10 +460,15 @@ TEST_P(Compaction, NobodyOpensTheFileThatIsGone) {
             }
         }
         ::usleep(trial * 37);
-        while (!compact()) {}
+        const auto linked = [&](const os_file&) {
+            if (trial % 2 != 0) std::filesystem::create_hard_link(in.path(), away);
+            return status();
+        };
+        while (!compact(linked)) std::filesystem::remove(away);
         int how = 0;
         ASSERT_EQ(::waitpid(child, &how, 0), child);
         ASSERT_EQ(how, 0);
+        std::filesystem::remove(away);
         in.open();
         opened = static_cast<unsigned>(in.get<numbers>({"opened"}).size());
         ASSERT_EQ(opened, trial + 1) << "an update went into the file that had been replaced";
@@ -505,6 +512,31 @@ TEST_P(Compaction, KilledAnywhereLeavesAPool) {
     hf::test::write_file(directory + "/.holdfast-new.1.0", good);
     ASSERT_TRUE(compact());
     EXPECT_EQ(std::distance(std::filesystem::directory_iterator(directory), {}), 1);
+}
+
+/// Then it is not as it was, and the refusal says so. On a disk: a folder on tmpfs is not synced.
+TEST_P(Compaction, WithoutASyncOfItsFolderSaysThatItIsThere) {
+    const std::string held = make(300, 30);
+    in.close();
+    std::string directory = "/var/tmp/hf_mod_test.XXXXXX";
+    ASSERT_NE(::mkdtemp(directory.data()), nullptr);
+    const std::string path = directory + "/pool.hf", good = hf::test::contents(in.path());
+    hf::test::write_file(path, good);
+    in.how.mode = mode::process; // pmem needs tmpfs
+    struct statfs system{};
+    ASSERT_EQ(::statfs(directory.c_str(), &system), 0);
+    EXPECT_TRUE(hf::test::in_child([&] {
+        const auto made = mod::compact_pool(path, in.how, [&](const os_file&) {
+            const struct rlimit least{0, 0};
+            return ::setrlimit(RLIMIT_NOFILE, &least) == 0 ? status() : status(errc::io_error, "");
+        });
+        return static_cast<bool>(made) == (system.f_type == TMPFS_MAGIC) &&
+               (made || made.error().what().find("is in place") != std::string::npos);
+    }));
+    EXPECT_LT(std::filesystem::file_size(path), good.size() / 2);
+    hf::test::write_file(in.path(), hf::test::contents(path));
+    std::filesystem::remove_all(directory);
+    (void)expect_good(held);
 }
 
 /// A file may not grow beyond what is left of the disk: here a limit of the process.

@@ -4,10 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
+#include <cstdio>
 #include <dirent.h>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -24,10 +24,16 @@ bool is_number(const char* name) {
                                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
-/// The text of a file of /proc; empty when it cannot be read.
+/// The text of a file of /proc; empty when it cannot be read, as where its process or descriptor goes meanwhile: there a
+/// stream of the standard library would throw.
 std::string text_of(const std::string& path) {
-    std::ifstream file(path);
-    return {std::istreambuf_iterator<char>(file), {}};
+    const std::unique_ptr<FILE, int (*)(FILE*)> file(std::fopen(path.c_str(), "re"), std::fclose);
+    std::string text;
+    std::array<char, 512> part;
+    while (const std::size_t n =
+               file == nullptr ? 0 : std::fread(part.data(), 1, part.size(), file.get()))
+        text.append(part.data(), n);
+    return text;
 }
 
 /// Whether a process's lines about a descriptor name a lock; 'to_write': one that is for it alone.

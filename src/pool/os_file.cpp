@@ -263,7 +263,7 @@ status os_file::adopt(const std::string& path, int fd, held how) {
 
 bool os_file::was_replaced(bool follow_symlinks) const noexcept {
     struct stat mine{}, named{};
-    if (::fstat(fd_, &mine) != 0 || mine.st_nlink != 0) return false;
+    if (::fstat(fd_, &mine) != 0) return false;
     const auto look = follow_symlinks ? ::stat : ::lstat;
     return look(path_.c_str(), &named) == 0 &&
            (named.st_dev != mine.st_dev || named.st_ino != mine.st_ino);

@@ -13,6 +13,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
@@ -130,8 +131,30 @@ void power_files::put_over(std::byte* base) const noexcept {
         std::memcpy(base + line.number * line_bytes, line.bytes, line_bytes);
 }
 
+/// What the disk has for a log, beside a pool that has all of its space.
+std::uint64_t power_files::room_bytes(const pool_header& h) const noexcept {
+    struct statfs disk{};
+    struct stat pool{}, before{};
+    if (::fstatfs(home_.descriptor(), &disk) != 0 || ::fstat(home_.descriptor(), &pool) != 0)
+        return ~std::uint64_t{0}; // then the log's allocation tells
+    const auto bytes_of = [](const struct stat& file) {
+        return static_cast<std::uint64_t>(file.st_blocks) * 512;
+    };
+    std::uint64_t room = disk.f_bavail * static_cast<std::uint64_t>(disk.f_bsize);
+    if (::lstat(path_.c_str(), &before) == 0) room += bytes_of(before); // goes, or is taken
+    const std::uint64_t lacking = end_of(h) - std::min(end_of(h), bytes_of(pool));
+    return room - std::min(room, lacking);
+}
+
 void power_files::watch(std::byte* base, const pool_header& h) {
-    sizes_ = found_ ? found_->header() : power::log::sized_for(end_of(h));
+    if (found_) sizes_ = found_->header();
+    else {
+        // A pool that has grown over all of its disk is served by a log as small as the one it grew with.
+        const std::uint64_t room = room_bytes(h);
+        std::uint64_t served = end_of(h);
+        do sizes_ = power::log::sized_for(served);
+        while (power::file_bytes(sizes_) > room && (served /= 2) >= power::segment_bytes_min);
+    }
     log_.watch(base, sizes_);
 }
 

@@ -58,12 +58,14 @@ private:
         status write(std::uint64_t at, const void* from, std::size_t bytes) override;
         void start(std::uint64_t at, std::size_t bytes) noexcept override;
         status sync() override { return of_->sync_data(); }
+        int descriptor() const noexcept { return of_->descriptor(); }
 
     private:
         os_file* of_;
     };
     status open_log(bool read_only);
     bool log_is_open() const noexcept { return log_file_->descriptor() >= 0; }
+    std::uint64_t room_bytes(const pool_header& h) const noexcept;
     status is_void(const pool_header& h, const power::log_header& old, std::uint64_t size_bytes);
     status make_log(const pool_header& h);
     status begin_log(const pool_header& h, std::uint64_t generation);

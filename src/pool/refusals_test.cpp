@@ -5,6 +5,8 @@
 // wrong file, by hand and by mutation, and compare fingerprints around open().
 #include <pool/test_support.hpp>
 
+#include <array>
+#include <csignal>
 #include <cstring>
 #include <grp.h>
 #include <random>
@@ -259,6 +261,34 @@ TEST_F(PoolFile, SecondOpenerInAnotherProcessIsRefused) {
     EXPECT_TRUE(in_child(child));
     file.reset();
     EXPECT_TRUE(in_child([&] { return open_good() != nullptr; }));
+}
+
+/// Whoever looks for the one that has the pool comes upon descriptors that go meanwhile.
+TEST_F(PoolFile, SecondOpenerIsRefusedWhileOthersComeAndGo) {
+    make_pool();
+    options.read_only = true; // no writer: everybody is looked at
+    const auto file = open_good();
+    options.read_only = false;
+    std::array<pid_t, 2> passing{};
+    for (pid_t& one : passing) {
+        one = ::fork();
+        ASSERT_GE(one, 0);
+        if (one != 0) continue;
+        const int held = ::open(path.c_str(), O_RDWR | O_CLOEXEC);
+        for (;;) {
+            for (unsigned n = 0; n < 100; ++n) (void)::dup(held);
+            ::close_range(static_cast<unsigned>(held) + 1, ~0U, 0);
+        }
+    }
+    EXPECT_TRUE(in_child([&] {
+        for (unsigned n = 0; n < 40; ++n)
+            EXPECT_NO_THROW((void)expect_refused(path, options, errc::in_use));
+        return !HasFailure();
+    }));
+    for (const pid_t one : passing) {
+        ::kill(one, SIGKILL);
+        ::waitpid(one, nullptr, 0);
+    }
 }
 
 TEST_F(PoolFile, ForkedChildThatInheritsAPoolNeitherClosesNorUnlocksIt) {

@@ -90,6 +90,31 @@ TEST_F(PoolSpace, SparseCopyThatDoesNotFitIsRefusedBeforeItIsWritten) {
     EXPECT_EQ(fingerprint(copy), before);
 }
 
+/// A log as large as a pool of that size would like to have does not fit any more.
+TEST_F(PoolSpace, PoolThatHasGrownOverTheDiskOpensInModePowerAgain) {
+    options.create_bytes = 1_MiB;
+    options.mode = mode::power;
+    auto file = open_good();
+    ASSERT_NE(file, nullptr);
+    ASSERT_TRUE(file->mark_open().ok());
+    while (file->grow(64_KiB)) {}
+    ASSERT_GT(file->size_bytes(), 6_MiB);
+    const std::uint64_t end = file->size_bytes();
+    for (unsigned n = 1; n < 4; ++n) {
+        file.reset(); // closed, and its log gone
+        file = open_good();
+        ASSERT_NE(file, nullptr);
+        const status opened = file->mark_open();
+        ASSERT_TRUE(opened.ok()) << opened.what();
+        std::memset(file->base() + end - 2_MiB, static_cast<int>(n), 2_MiB); // more than a batch
+        file->medium().flush(file->base() + end - 2_MiB, 2_MiB);
+        file->medium().fence();
+        EXPECT_EQ(file->size_bytes(), end);
+    }
+    file.reset();
+    EXPECT_EQ(contents(path).substr(end - 2_MiB, 2_MiB), std::string(2_MiB, 3));
+}
+
 /// A file system that is neither tmpfs nor on persistent memory, whatever the machine has.
 TEST_F(PoolSpace, PmemModeOnAnOrdinaryFileSystemIsRefusedAndCreatesNothing) {
     ASSERT_EQ(::mount("none", directory.c_str(), "ramfs", 0, nullptr), 0) << std::strerror(errno);

@@ -32,6 +32,7 @@ CANNOT_FAIL = {
     "kill": "its own end", "raise": "its own end", "_exit": "a copy's helper, done",
     "getppid": "", "nanosleep": "woken early, it asks again", "usleep": "woken early, it asks again",
     "opendir": "nobody is named, or nothing cleared away", "readdir": "as opendir", "closedir": "as opendir",
+    "fopen": "as opendir", "fread": "as opendir", "fclose": "as opendir",
     "prctl": "asks for less: what it would allow is refused later, and said",
     "ptrace": "of copies, each outcome of which is said", "waitpid": "of copies, each outcome of which is said",
     "lseek": "of copies, for holes: where it cannot say, all is read",

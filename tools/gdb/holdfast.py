@@ -10,6 +10,7 @@
 Reads memory and calls nothing: core files are as good as processes. What it knows of nodes is what
 docs/format/mod.md says; a damaged pool gives a line that says so.
 """
+import collections
 import itertools
 import re
 import struct
@@ -25,11 +26,22 @@ HEADER = 4096
 LANES, EXTENTS = 12288, 240
 
 
+READS_MAX = 1 << 19
+
+
 class Damaged(Exception):
     """The pool says what no pool says."""
 
 
+class Reads:
+    """How many since an element was found: nodes that lead to each other in a damaged pool lead nowhere."""
+    count = 0
+
+
 def read(address, layout):
+    Reads.count += 1
+    if Reads.count > READS_MAX:
+        raise Damaged("%d nodes and no element" % READS_MAX)
     size = struct.calcsize(layout)
     return struct.unpack(layout, gdb.selected_inferior().read_memory(int(address), size).tobytes())
 
@@ -209,7 +221,7 @@ def queue(cell, each):
 
     in_chunks = max(0, cell.count - used)
     wanted = aligned(in_chunks, capacity) // capacity
-    alive = list(levels(level, 1))[-wanted:] if wanted else []
+    alive = collections.deque(levels(level, 1), wanted)
     if len(alive) < wanted:
         raise Damaged("%d chunks where %d are alive" % (len(alive), wanted))
     places = (node(cell.base, c) + i * each.bytes for c in alive for i in range(capacity))
@@ -227,6 +239,7 @@ class Container:
         self.name = name
         self.error = ""
         self.cell = None
+        Reads.count = 0
         try:  # as mod::root lies: clang tells of its members only where the library is built
             _, base, _, _, _, cell = read(value["root_"], "<QQQQB3xI")
             self.cell = Cell(base, cell)
@@ -258,8 +271,10 @@ class Container:
     def children(self):
         if self.cell is None:
             return
+        Reads.count = 0
         try:
             for i, element in enumerate(self.elements()):
+                Reads.count = 0
                 yield "[%d]" % i, element
         except (Damaged, gdb.MemoryError, struct.error) as error:
             yield "[damaged]", str(error)
@@ -295,6 +310,7 @@ def printers():
 
 def place(address):
     """The pool that an address lies in: (file, base), or None."""
+    Reads.count = 0
     try:
         text = gdb.execute("info proc mappings", to_string=True)
     except gdb.error:

@@ -30,7 +30,8 @@ struct compact_report {
 /// Errors:   in_use; wrong_layout; missing_engine (a root of a kind that this program does not know; state of
 ///           another engine); conflict (blocks that are not MOD's: nobody knows what points to them; a second
 ///           name; the file was renamed meanwhile); torn; corrupt; pool_full (the disk); permission; mode_unavailable (left open in mode power).
-///           The pool is as it was.
+///           The pool is as it was; where its folder alone could not be synced, which the message says, the new one is
+///           in its place, and a failure of the machine may bring the old one back.
 /// Threads:  any.
 result<compact_report> compact(const std::string& path, const open_options& options);
 

@@ -73,6 +73,17 @@ class Gdb(unittest.TestCase):
                         "print squares")
         self.assertRegex(shown, r"hf::mod::map of 3000 elements = \{.*more than 16 levels")
 
+    def test_ends_where_nodes_lead_to_each_other(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shown = gdb("file " + PROGRAM, "break stop_here", "run %s/looked.hf" % folder, "up",
+                        # the newest level becomes the next deeper one, and all that is in it
+                        "python cell = gdb.default_visualizer(gdb.parse_and_eval('line')).cell",
+                        "python level = read(node(cell.base, cell.top), '<I')[0]",
+                        "python gdb.selected_inferior().write_memory(node(cell.base, level),"
+                        " struct.pack('<16I', level, 14, *[level] * 14))",
+                        "print line")
+        self.assertRegex(shown, r"hf::mod::queue of 1766 elements = \{.*and no element")
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])
