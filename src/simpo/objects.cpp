@@ -48,7 +48,7 @@ status inspect(const pool::impl& in) {
          object_words(super)) // each once, now that none lies in another
         if (offset != 0)
             if (status s = check_copy(in, offset); !s.ok()) return s;
-    if (in.file->was_clean() || in.recovery == recovery_policy::roll_back) return {};
+    if (in.file->was_clean()) return {};
     for (const std::uint64_t offset : object_words(super))
         if (offset != 0)
             if (status s = check_log(in, offset); !s.ok()) return s;
