@@ -61,12 +61,16 @@ class Pool(_core.Pool):
         _pools[os.path.realpath(path)] = self
 
     def close(self):
-        """Closes the file cleanly; what lies in it can no longer be used."""
-        if not self.closed:
-            _object._settle(self)
+        """Closes the file cleanly; what lies in it can no longer be used.
+
+        Raises Error, when it is closed, where there was no room for what an object had deferred.
+        """
+        failed = None if self.closed else _object._settle(self)
         super().close()
         for arrivals in list(self._arrivals.values()):
             arrivals.wake_all()
+        if failed is not None:
+            raise failed
 
     def copy_to(self, path):
         """Copies all that is committed, as it stands at one moment, to a new file, while other threads work on.
@@ -123,8 +127,14 @@ def _pool_of(where, options):
 
 
 def _close_all():
+    failed = None
     for pool in list(_pools.values()):
-        pool.close()
+        try:
+            pool.close()
+        except Error as error:  # the others are closed all the same
+            failed = failed or error
+    if failed is not None:
+        raise failed
 
 
 atexit.register(_close_all)

@@ -11,7 +11,9 @@ Invariants:
     attributes are stored, the object goes on with what decoding them gives.
 (2) One commit makes a group durable, or the attributes and the number of the first group that they have not. A place of a
     group is used again when no failure needs what it held.
-(3) When a commit fails, memory is ahead of the file: the object is of no use any more until it is opened again.
+(3) When a commit fails, memory is ahead of the file: the object is of no use any more until it is opened again. So it is where
+    an interrupt, which may come between any two steps, leaves a call half made or attributes half stored: what would be
+    wrong then is marked as broken before, and as whole behind.
 """
 import copy
 import functools
@@ -62,6 +64,15 @@ class Object:
     version = 1  # changed with what the attributes or logged methods mean
     _depth, _map = 0, None
 
+    def __init_subclass__(cls, **more):
+        super().__init_subclass__(**more)
+        for each in cls.__mro__[:-1]:  # what is not in vars() would be lost, and what comes there unseen be stored
+            if each.__dict__.get("__slots__"):
+                raise TypeError(f"{cls.__qualname__}: a persistent class has no __slots__, of which attributes are not stored")
+            for name, value in vars(each).items():
+                if isinstance(value, functools.cached_property):
+                    raise TypeError(f"{cls.__qualname__}.{name}: a cached_property would be stored: use a property")
+
     def __init__(self):
         pass
 
@@ -78,6 +89,8 @@ class Object:
         function_changed (it left calls of a version of the class, or of a method, that is no more; or that does something
         else now), corrupt, and what holdfast.open() raises. TypeError: an attribute cannot be stored.
         """
+        if type(name) is not str:
+            raise TypeError(f"an object's name is a str, not {type(name).__name__}")
         pool = _pool_of(where, options)
         with _opening:
             there = _objects.get((pool, name))
@@ -152,37 +165,42 @@ class Object:
             if self._depth:  # part of the call that it is made by
                 return method(self, *args, **more)
             self._usable()
+            if _method_of(self, name) is not method:
+                raise TypeError(f"{name}: recovery would call what class {type(self).__qualname__} has under this name, which is "
+                                "something else, or not marked @deferrable or @instant")
             call = encode((name, args, more, *operation))
             if operation and (known := self._callers.get(operation[0])) is not None and operation[1] <= known[0]:
                 return _answered(self, kind, operation, known)
+            vars(self)["_broken"] = f"{name}() was interrupted"
             try:
                 result, raised = _make(self, method, call)
+                self._calls.append((call, type(raised).__qualname__ if raised is not None else None))
             except BaseException:  # KeyboardInterrupt: halfway, and not logged
-                object.__setattr__(self, "_broken", f"{name}() was interrupted")
+                vars(self)["_depth"] = 0  # which it may have kept from being counted down
                 _commit_group(self)
                 raise
-            self._calls.append((call, type(raised).__qualname__ if raised is not None else None))
+            vars(self)["_broken"] = None
             if kind == "instant" or len(self._calls) == _CALLS_MAX:
                 _commit(self)
             if raised is not None:
                 raise raised
-        if kind == "deferrable":
-            if result is not None:
-                raise TypeError(f"{name}: a deferrable method returns nothing: @instant for one that does")
-            return None
-        return result if type(result) in _IMMUTABLE else copy.deepcopy(result)
+            if kind == "deferrable":
+                if result is not None:
+                    raise TypeError(f"{name}: a deferrable method returns nothing: @instant for one that does")
+                return None
+            return result if type(result) in _IMMUTABLE else copy.deepcopy(result)
 
     def __setattr__(self, name, value):
         if self._map is None:
             self._usable()
-        if not self._depth:
+        if not self._depth or self._maker != threading.get_ident():
             raise AttributeError(f"{name!r} is set outside of a @deferrable or @instant method, where it would be lost")
         if name.startswith("_"):
             raise AttributeError(f"{name!r}: attributes that are stored begin with a letter")
         object.__setattr__(self, name, value)
 
     def __delattr__(self, name):
-        if not self._depth or name.startswith("_"):
+        if not self._depth or self._maker != threading.get_ident() or name.startswith("_"):
             raise AttributeError(f"{name!r} is deleted outside of a @deferrable or @instant method")
         object.__delattr__(self, name)
 
@@ -221,13 +239,13 @@ def _answered(self, kind, operation, known):
 
 
 class _Inside:
-    """Attributes may be set meanwhile."""
+    """Attributes may be set meanwhile, by this thread."""
 
     def __init__(self, of):
         self.of = of
 
     def __enter__(self):
-        object.__setattr__(self.of, "_depth", self.of._depth + 1)
+        vars(self.of).update(_depth=self.of._depth + 1, _maker=threading.get_ident())
 
     def __exit__(self, *_):
         object.__setattr__(self.of, "_depth", self.of._depth - 1)
@@ -248,6 +266,8 @@ def _make(self, method, call):
         with self._inside():
             result = method(self, *args, **more)
         kept = encode(result) if operation else b""
+    except (MemoryError, RecursionError):  # which depend on more than the object and its arguments
+        raise
     except Exception as error:  # (1): what it changed stays, as recovery will find it
         raised = error
     if operation:
@@ -259,24 +279,22 @@ def _make(self, method, call):
     return result, raised
 
 
+def _method_of(self, name):
+    """What a logged call of this name is, in the object's class. None: no logged method."""
+    return getattr(getattr(type(self), name, None), "_holdfast_method", None)
+
+
 def _attributes(self):
     return {name: value for name, value in vars(self).items() if not name.startswith("_")}
 
 
 def _load(self, attributes):
     with self._inside():
-        for name in _attributes(self):
-            object.__delattr__(self, name)
         for name, value in attributes.items():
             self.__setattr__(name, value)
-
-
-def _durably(self, key, value):
-    try:
-        self._map[key] = value
-    except BaseException as failed:
-        object.__setattr__(self, "_broken", f"a commit failed ({failed})")  # (3)
-        raise
+        for name in _attributes(self):  # behind that: a thread that only looks finds what is to stay at any time
+            if name not in attributes:
+                object.__delattr__(self, name)
 
 
 def _commit(self):
@@ -287,16 +305,19 @@ def _commit(self):
     if self._next - self._stored >= _GROUPS // 2:
         try:
             _store(self)
-        except (TypeError, ValueError):  # put off, as long as there is room for the next group
-            if self._calls:
+        except (TypeError, ValueError, Error):  # put off, as long as there is room for the next group
+            if self._calls or self._broken is not None:
                 raise
 
 
 def _commit_group(self):
     if self._calls and self._next - self._stored < _GROUPS:
-        _durably(self, self._next % _GROUPS, (self._next, list(self._calls)))
-        object.__setattr__(self, "_next", self._next + 1)
-        self._calls.clear()
+        try:
+            self._map[self._next % _GROUPS] = (self._next, list(self._calls))
+        except BaseException as failed:
+            vars(self)["_broken"] = f"a commit failed ({failed})"  # (3)
+            raise
+        vars(self).update(_next=self._next + 1, _calls=[])  # at once; interrupted before, the next commit writes this group again
 
 
 def _store(self):
@@ -306,11 +327,18 @@ def _store(self):
     except (TypeError, ValueError) as error:
         raise type(error)(f"object {self._name!r}: its attributes cannot be stored: {error}") from None
     kind = type(self)
-    _durably(self, "state", (_FORMAT, kind.__qualname__, kind.version, self._next, attributes,
-                            list(self._callers.items())))
-    object.__setattr__(self, "_stored", self._next)
-    self._calls.clear()
-    _load(self, decode(attributes))  # (1)
+    vars(self)["_broken"] = "it was interrupted while its attributes were stored"
+    try:
+        self._map["state"] = (_FORMAT, kind.__qualname__, kind.version, self._next, attributes, list(self._callers.items()))
+    except Error as failed:  # of a full pool nothing is changed: what is logged, and deferred, still is
+        vars(self)["_broken"] = None if failed.code == "pool_full" else f"a commit failed ({failed})"  # (3)
+        raise
+    vars(self).update(_stored=self._next, _calls=[])
+    try:
+        _load(self, decode(attributes))  # (1)
+    finally:
+        vars(self)["_depth"] = 0
+    vars(self)["_broken"] = None
 
 
 def _corrupt(self, what):
@@ -358,7 +386,11 @@ def _recover(self, kind, version, attributes, first, groups, callers):
         for each in group:
             _again(self, each)
     if (groups or version != type(self).version) and not self._shown:
-        _store(self)
+        try:
+            _store(self)
+        except Error:  # put off: the log has these calls still
+            if self._broken is not None or version != type(self).version:
+                raise
 
 
 def _changed(self, what):
@@ -371,7 +403,7 @@ def _again(self, logged):
         name, args, more, *_ = decode(call)
     except (TypeError, ValueError):
         raise _corrupt(self, "a logged call is none") from None
-    method = getattr(getattr(type(self), name, None), "_holdfast_method", None) if type(name) is str else None
+    method = _method_of(self, name) if type(name) is str else None
     if method is None:
         raise _changed(self, f"its log calls {name!r}, which is no logged method of class {type(self).__qualname__}")
     _, now = _make(self, method, call)
@@ -381,16 +413,19 @@ def _again(self, logged):
 
 
 def _settle(pool):
-    """The pool is being closed: what its objects have deferred is kept."""
+    """The pool is being closed: what its objects have deferred is kept. The first error; None: all of it is."""
     with _opening:
-        for (of, name), each in list(_objects.items()):
-            if of is not pool:
+        mine = [_objects.pop(key) for key in list(_objects) if key[0] is pool]
+    failed = None
+    for each in mine:
+        with each._lock:
+            if each._broken is not None or each._shown or (not each._calls and each._next == each._stored):
                 continue
-            del _objects[of, name]
-            with each._lock:
-                if each._broken is not None or each._shown or (not each._calls and each._next == each._stored):
-                    continue
+            try:
                 try:
                     _store(each)
-                except (TypeError, ValueError):  # some attribute cannot be stored; the log has the calls
+                except (TypeError, ValueError, Error):  # the log has room for what attributes, or the pool, have not
                     _commit_group(each)
+            except Error as error:
+                failed = failed or error
+    return failed

@@ -4,11 +4,13 @@
 Goal: an object is, after any end of its process, what its committed calls leave; and what would make recovery arrive
 elsewhere is refused or undone. Method: children that end without closing, or are killed, beside the same calls in memory.
 """
+import functools
 import os
 import pathlib
 import signal
 import subprocess
 import sys
+import threading
 import unittest
 
 import holdfast
@@ -65,13 +67,13 @@ Counter = counter()
 
 
 class ObjectTest(Pooled):
-    def in_child(self, work):
+    def in_child(self, work, cls=Counter):
         """Runs work(object) in a process that ends without closing anything."""
         self.pool.close()
         child = os.fork()
         if child == 0:
             try:
-                work(Counter.open(self.path, "c"))
+                work(cls.open(self.path, "c"))
                 os._exit(0)
             except BaseException as error:
                 print(repr(error), file=sys.stderr)
@@ -293,6 +295,200 @@ class ObjectTest(Pooled):
         self.pool.close()
         self.pool = holdfast.open(self.path)
         self.assertEqual(Slow.open(self.pool, "slow").n, 1)
+
+    def test_a_name_that_recovery_would_not_find_is_refused(self):
+        def wrapped(method):
+            def wrapper(self, by):
+                return method(self, by)
+            return wrapper
+
+        def add(self, by):
+            super(Hides, self).add(by)
+        Hides = type("Hides", (Counter,), {"add": add})
+        Marked = type("Marked", (Counter,), {"add": holdfast.deferrable(lambda self, by: None)})
+        def work(cls, call):
+            with self.assertRaisesRegex(TypeError, "recovery would call"):
+                call(cls.open(self.pool, cls.__name__))
+        work(Hides, lambda c: c.add(1))
+        work(Marked, lambda c: c.add(1))
+        work(counter(add=holdfast.deferrable(wrapped(add))), lambda c: c.add(1))
+        other = holdfast.deferrable(wrapped(add))
+        other._holdfast_method.__name__ = "add"
+        Other = type("Other", (Counter,), {"add": other})
+        work(Other, lambda c: Counter.add(c, 1))
+        with self.assertRaisesRegex(TypeError, "__slots__"):
+            type("Slots", (holdfast.Object,), {"__slots__": ("n",)})
+        cached = functools.cached_property(Counter.total)
+        with self.assertRaisesRegex(TypeError, "cached_property"):
+            type("Cached", (holdfast.Object,), {"all": cached})
+        with self.assertRaisesRegex(TypeError, "name is a str"):
+            Counter.open(self.pool, 5)
+
+    def test_what_depends_on_the_stack_is_no_outcome_of_a_call(self):
+        class Deep(holdfast.Object):
+            def __init__(self):
+                self.n = 0
+
+            @holdfast.instant
+            def add(self):
+                self.n += 1
+                self.down(60)
+
+            def down(self, left):
+                return left and self.down(left - 1)
+
+        def work(deep):
+            def at(depth):
+                return at(depth - 1) if depth else deep.add()
+            deep.add()
+            with self.assertRaises(RecursionError):
+                for depth in range(0, sys.getrecursionlimit(), 20):
+                    at(depth)
+            with self.assertRaisesRegex(holdfast.Error, "poisoned"):
+                deep.add()
+        self.in_child(work, Deep)
+        self.assertGreater(self.again(Deep).n, 0)
+
+    def test_other_threads_find_all_attributes_and_no_half_made_answer(self):
+        found, free = [], []
+
+        def try_lock():
+            free.append(c._lock.acquire(blocking=False))
+            if free[-1]:
+                c._lock.release()
+
+        class Answer:
+            def __deepcopy__(self, memo):
+                other = threading.Thread(target=try_lock)
+                other.start()
+                other.join()
+                return self
+
+        def answer(self):
+            return Answer()
+        Answering = type("Answering", (Counter,), {"answer": holdfast.instant(answer)})
+        c = Answering.open(self.pool, "c")
+        c.answer()
+        self.assertEqual(free, [False])
+
+        def look(frame, event, argument):  # as a thread that comes between any two lines
+            if frame.f_code.co_filename == holdfast._object.__file__:
+                found.append({"n", "log", "names"} <= vars(c).keys())
+                return look
+        sys.settrace(look)
+        try:
+            c.checkpoint()
+        finally:
+            sys.settrace(None)
+        self.assertGreater(len(found), 10)
+        self.assertTrue(all(found))
+
+    def test_a_full_pool_closes_and_opens_again(self):
+        class Pile(holdfast.Object):
+            def __init__(self):
+                self.all = []
+
+            @holdfast.deferrable
+            def put(self, what):
+                self.all.append(what)
+
+            @holdfast.instant
+            def put_now(self, what):
+                self.all.append(what)
+
+        small = self.folder / "small.hf"
+        def fill(_):
+            pool = holdfast.open(small, create_bytes=1 << 20, max_bytes=8 << 20)
+            pile = Pile.open(pool)
+            with self.assertRaises(holdfast.Error) as full:
+                while True:
+                    pile.put_now(b"x" * (1 << 20))
+            self.assertEqual(full.exception.code, "pool_full")
+        self.in_child(fill)
+        with holdfast.open(small) as pool:  # in which no room is for the attributes that its log makes
+            pile = Pile.open(pool)
+            had = len(pile.all)
+            self.assertGreater(had, 4)
+            pile.put("more")
+            with self.assertRaises(holdfast.Error):
+                pile.checkpoint()
+        pool = holdfast.open(small)
+        pile, other = Pile.open(pool), Pile.open(pool, "other")
+        self.assertEqual((len(pile.all), pile.all[-1]), (had + 1, "more"))
+        pile.put(b"x" * (6 << 20))
+        other.put("kept")
+        with self.assertRaises(holdfast.Error):  # of one of them; it is closed, with the other one whole
+            pool.close()
+        self.assertTrue(pool.closed)
+        with holdfast.open(small) as pool:
+            self.assertEqual(Pile.open(pool, "other").all, ["kept"])
+            self.assertEqual(len(Pile.open(pool).all), had + 1)
+
+    def test_an_interrupt_between_any_two_lines_makes_no_call_twice_or_by_half(self):
+        class Kept(holdfast.Object):
+            def __init__(self):
+                self.calls, self.more = [], {"a": 1}
+
+            @holdfast.deferrable
+            def add(self, call):
+                self.calls.append(call)
+
+            @holdfast.instant
+            def add_now(self, call):
+                self.calls.append(call)
+
+        one, two = (pathlib.Path(f"/dev/shm/holdfast-object-{os.getpid()}-{each}.hf") for each in "12")
+        for each in (one, two):
+            self.addCleanup(each.unlink, missing_ok=True)
+        steps = (lambda of: of.add(1), lambda of: of.add_now(2), lambda of: of.add(3), lambda of: of.checkpoint(),
+                 lambda of: of.once("c", 1).add_now(4), lambda of: of.once("c", 1).add_now(4), lambda of: of.add(5), lambda of: of.sync())
+
+        def interrupted(after):
+            """What is in memory, or None, and in the file then, whether all calls returned."""
+            left = after
+
+            def interrupt(frame, event, argument):
+                nonlocal left
+                if frame.f_code.co_filename != holdfast._object.__file__:
+                    return None
+                if event == "line":
+                    left -= 1
+                    if left == 0:
+                        raise KeyboardInterrupt
+                return interrupt
+            for each in (one, two):
+                each.unlink(missing_ok=True)
+            with holdfast.open(one, create_bytes=1 << 20) as pool:
+                kept, memory = Kept.open(pool), None
+                try:
+                    for step in steps:
+                        try:
+                            sys.settrace(interrupt)
+                            step(kept)
+                        except KeyboardInterrupt:
+                            pass
+                        finally:
+                            sys.settrace(None)
+                    kept.sync()
+                    memory = dict(calls=kept.calls, more=kept.more)
+                except holdfast.Error as error:
+                    self.assertEqual(error.code, "poisoned")
+                pool.copy_to(two)
+            with holdfast.open(two) as pool:
+                kept = Kept.open(pool)
+                return memory, dict(calls=kept.calls, more=kept.more), left > 0
+        after = 0
+        while True:
+            memory, file, ended = interrupted(after := after + self.random.randrange(1, 4))
+            with self.subTest(seed=SEED, after=after):
+                self.assertEqual(len(set(file["calls"])), len(file["calls"]))
+                self.assertEqual(file["more"], {"a": 1})
+                if memory is not None:
+                    self.assertEqual(memory, file)
+            if ended:
+                break
+        self.assertEqual(file["calls"], [1, 2, 3, 4, 5])
+        self.assertGreater(after, 100)
 
 
 KILLED = """

@@ -167,7 +167,9 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     owner.line[cell::stamp_at] = std::max(owner.line[cell::stamp_at], owner.exchanged);
     note_durable(durable_on_return(changes));
     const ref old_parent = &owner == changes.front().to ? 0 : static_cast<ref>(old);
-    if (pm.loses_caches() && !durable_on_return(changes)) {
+    // Whoever tells what it reads waits for what is in the log (durable_together): the word, before it can be read.
+    const bool in_log = pool_->file->mode() == mode::power;
+    if (pm.loses_caches() && !durable_on_return(changes) && !in_log) {
         reclaim(owner, reclaimed, durable_to);
         // Last of all: whatever locked instruction came behind it would wait for it.
         publish(owner, word, changes);
@@ -177,6 +179,7 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
         store_word(owner, word);
         reclaim(owner, reclaimed, durable_to); // while the word is on its way
         if (durable_on_return(changes)) pm.fence();
+        else if (in_log) pm.order();
         publish(owner, word, changes); // readers see what will stay
         retire(owner, changes, old_parent);
     }

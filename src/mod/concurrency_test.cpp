@@ -7,12 +7,16 @@
 #include <mod/block_list.hpp>
 #include <mod/test_support.hpp>
 
+#include <holdfast/mod/map.hpp>
 #include <holdfast/mod/store.hpp>
+#include <holdfast/mod/vector.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <filesystem>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -309,6 +313,57 @@ TEST_F(ModConcurrency, TheTraceAfterACrashRunsBesideReadersAndWriters) {
         after.erase(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(each));
         EXPECT_EQ(after, before) << "a node that was in use was taken for free";
         expect_whole({&a, &b});
+    }
+}
+
+/// durable_together: what another thread has done, and it has read, is durable when its group ends.
+TEST_F(ModConcurrency, WhatAGroupHasReadIsOnTheDiskWhenItEnds) {
+    in.make_new(mode::power);
+    using pairs = mod::map<std::uint64_t, std::uint64_t>;
+    using numbers = mod::vector<std::uint64_t>;
+    const auto both = [&] {
+        return std::pair(in.get<pairs>({"map"}), in.get<numbers>({"vector"}));
+    };
+    {
+        auto [map, vector] = both();
+        hf::durable_together first(in.pool());
+        ASSERT_TRUE(map.insert(1, 10));
+        for (std::uint64_t i = 0; i < 100; ++i) (void)vector.push_back(i);
+    }
+    for (const bool grouped : {false, true}) {
+        std::optional<hf::durable_together> of_writer;
+        std::atomic<int> step{0};
+        const std::uint64_t next = 11 + grouped;
+        std::thread writer([&] { // which has not gone on when the machine fails
+            if (grouped) of_writer.emplace(in.pool());
+            auto [map, vector] = both();
+            if (grouped) (void)map.insert_or_assign(1, next);
+            (void)vector.set(50, next); // in place
+            if (!grouped) (void)map.insert_or_assign(1, next);
+            step = 1;
+            while (step != 2) std::this_thread::yield();
+            of_writer.reset();
+        });
+        while (step != 1) std::this_thread::yield();
+        {
+            hf::durable_together reading(in.pool());
+            auto [map, vector] = both();
+            EXPECT_EQ(*map.snapshot().get(1), next);
+            EXPECT_EQ(vector.snapshot()[50], next);
+        }
+        const std::string suffix = "-power", kept = in.path() + ".kept";
+        std::filesystem::copy_file(in.path(), kept); // as the disk has it
+        std::filesystem::copy_file(in.path() + suffix, kept + suffix);
+        step = 2;
+        writer.join();
+        in.close();
+        std::filesystem::rename(kept, in.path());
+        std::filesystem::rename(kept + suffix, in.path() + suffix);
+        in.how.salvage = true; // a copy of a pool in use
+        in.open();
+        auto [map, vector] = both();
+        EXPECT_EQ(*map.get(1), next) << grouped;
+        EXPECT_EQ(vector[50], next) << grouped;
     }
 }
 

@@ -166,6 +166,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     owner.in_place.store(pm);
     owner.unfenced = {at, nullptr};
     if (durable) pm.fence();
+    else if (pool_->file->mode() == mode::power) pm.order(); // as in commit_to()
     note_durable(durable);
     owner.in_place.state.store(overwriting::none, std::memory_order_release); // (4)
     persist::thread_counters().pm_bytes += bytes;

@@ -32,14 +32,20 @@ const std::byte* log_at(const object_head& h) {
 struct found_log {
     position end; // of the last group, of which every function is known
     std::uint32_t groups = 0;
-    std::string unknown; // why the group behind is none of them; empty: it is no group
+    std::string unknown;             // why the group behind is none of them; empty: it is no group
+    std::optional<position> damaged; // where a record was that committed groups stand behind
 };
 
 found_log read_log(const object_head& h) {
-    found_log found{h.resilient >> 1, 0, {}};
+    found_log found{h.resilient >> 1, 0, {}, {}};
+    const position limit = found.end + h.log_lines;
+    const auto read = [&](position p, record& r) {
+        return p < limit && log_array::read(log_at(h), h.log_lines, h.salt, p, r);
+    };
     record r;
     std::string unknown;
-    for (position p = found.end; log_array::read(log_at(h), h.log_lines, h.salt, p, r);) {
+    position p = found.end;
+    while (read(p, r)) {
         p += r.lines();
         if (r.head.kind == 0 || r.head.kind > record_kind_last)
             unknown = fmt::format("a record of kind {}", r.head.kind);
@@ -49,7 +55,20 @@ found_log read_log(const object_head& h) {
         found.end = p;
         ++found.groups;
     }
+    if (!found.unknown.empty()) return found;
+    // A group's end is written when the one before it is durable, and all that lies before that.
+    unsigned ends = 0;
+    for (position behind = p + 1; behind < limit && ends < 2; ++behind)
+        ends += read(behind, r) && ends_group(r.head.kind);
+    if (ends == 2) found.damaged = p;
     return found;
+}
+
+std::string damage_in(const pool::impl& in, const object_head& h, const found_log& found) {
+    const std::uint64_t line = *found.damaged & (h.log_lines - 1);
+    return fmt::format("the record at offset {:#x} of its log does not verify, and committed calls "
+                       "stand behind it",
+                       in.offset_of(log_at(h) + line * line_bytes));
 }
 
 bool zero_ended(const char (&text)[text_bytes_max + 1]) {
@@ -99,11 +118,16 @@ status check_copy(const pool::impl& in, std::uint64_t offset) {
 
 status check_log(const pool::impl& in, std::uint64_t offset) {
     const object_head& h = head_at(in, offset);
-    const std::string unknown = read_log(h).unknown;
-    if (unknown.empty()) return {};
+    const found_log found = read_log(h);
+    if (found.damaged && !in.salvage)
+        return corrupt(*in.file,
+                       fmt::format("object \"{}\" of class {}: {}; to give these up, open "
+                                   "the pool with salvage",
+                                   h.name, h.class_text, damage_in(in, h, found)));
+    if (found.unknown.empty() || in.recovery == recovery_policy::roll_back) return {};
     return refusal(in.file->path(), errc::function_changed,
                    fmt::format("object \"{}\" of class {}: its log calls {}{}", h.name,
-                               h.class_text, unknown, ways_out));
+                               h.class_text, found.unknown, ways_out));
 }
 
 namespace detail {
@@ -202,6 +226,10 @@ void core::recover(engine_recovery& done) {
         pool_->file->warn(
             fmt::format("{}: rolled back: object \"{}\" to what it was before a call of {}",
                         pool_->file->path(), head_->name, found.unknown));
+    if (found.damaged)
+        pool_->file->warn(fmt::format("{}: salvaged: object \"{}\": {}: they are given up",
+                                      pool_->file->path(), head_->name,
+                                      damage_in(*pool_, *head_, found)));
     replay(found.end);
     if (found.groups != 0) {
         write_copy(1 - resilient_);

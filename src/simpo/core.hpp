@@ -29,7 +29,8 @@ status corrupt(const pool_file& file, const std::string& what);
 status check_head(const pool::impl& in, std::uint64_t offset);
 /// Whether the copy that counts is as it was written. Reads all of it. Requires: check_head. Errors: corrupt.
 status check_copy(const pool::impl& in, std::uint64_t offset);
-/// Whether this build can make every committed call again. Reads only. Errors: function_changed.
+/// Whether this build can make every committed call again. Reads only. Errors: function_changed; corrupt: a record
+/// that committed calls stand behind does not verify.
 status check_log(const pool::impl& in, std::uint64_t offset);
 block block_of(const pool::impl& in, std::uint64_t offset);
 

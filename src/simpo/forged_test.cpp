@@ -57,6 +57,9 @@ protected:
             object_head head;
             std::memcpy(&head, forged.data() + at, sizeof head);
             head.check = head_check(head);
+            for (const unsigned copy : {0U, 1U})
+                head.copy_checks[copy] = copy_check(
+                    head, forged.data() + at + layout.copy_offset(copy), layout.copy_bytes);
             std::memcpy(forged.data() + at, &head, sizeof head);
             const std::uint64_t log = at + layout.log_offset;
             for (std::uint64_t line = 0; line < 16; ++line) {

@@ -48,7 +48,7 @@ status inspect(const pool::impl& in) {
          object_words(super)) // each once, now that none lies in another
         if (offset != 0)
             if (status s = check_copy(in, offset); !s.ok()) return s;
-    if (in.file->was_clean() || in.recovery == recovery_policy::roll_back) return {};
+    if (in.file->was_clean()) return {};
     for (const std::uint64_t offset : object_words(super))
         if (offset != 0)
             if (status s = check_log(in, offset); !s.ok()) return s;
@@ -224,16 +224,22 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
                                       const object_options& how, detail::body construct,
                                       void* context) {
     if (status s = usable(true); !s.ok()) return s;
-    std::scoped_lock held{lock_};
+    std::unique_lock held{lock_};
     result<object_head> head = head_of(name, what, how);
     if (!head) return head.error();
-    if (place_of(name) != all_.end())
-        return refusal(pool_->file->path(), errc::exists,
-                       fmt::format("an object \"{}\" is there", name));
-    const result<std::uint64_t*> word = free_word();
-    if (!word) return word.error();
+    const auto word_for_it = [&]() -> result<std::uint64_t*> {
+        if (place_of(name) != all_.end())
+            return refusal(pool_->file->path(), errc::exists,
+                           fmt::format("an object \"{}\" is there", name));
+        return free_word();
+    };
+    if (auto word = word_for_it(); !word) return word.error();
+    held.unlock(); // what is the user's may look for other objects: (2)
     auto made = std::make_unique<detail::core>(*pool_, *head); // on a head that moves into the pool
     construct(made->working(), context);
+    held.lock();
+    const result<std::uint64_t*> word = word_for_it();
+    if (!word) return word.error();
     return place(std::move(made), *head, **word, [] {});
 }
 
@@ -243,13 +249,16 @@ result<detail::core*> objects::remake(std::string_view name, const detail::class
     if (status s = usable(true); !s.ok()) return s;
     const result<detail::core*> found = find(name, was);
     if (!found) return found.error();
-    std::scoped_lock held{lock_};
+    std::unique_lock held{lock_};
     detail::core& old = **found;
     result<object_head> head = head_of(name, what, how);
     if (!head) return head.error();
+    held.unlock(); // (2)
     old.checkpoint();
     auto made = std::make_unique<detail::core>(*pool_, *head);
     convert(made->working(), old.working(), context);
+    held.lock();
+    if (old.destroyed()) return no_object(name);
     const block b = pool_->blocks.find(pool_->offset_of(&old.head()));
     HF_ASSERT(b.bytes != 0);
     const hf::medium pm = pool_->file->medium();

@@ -5,6 +5,7 @@
 // (1) An object is made whole before a word of the superblock names it, and named before its block is
 //     allocated: an open cures a crash in between. It ends in the opposite order; where another one takes its name,
 //     its block is free before the word names the other.
+// (2) Constructors and conversions run without the lock: they may use the table, and other objects.
 #pragma once
 
 #include <simpo/core.hpp>

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <functional>
 #include <string>
@@ -25,6 +26,11 @@ protected:
         return at + layout_of(h.object_bytes, h.log_lines).log_offset +
                p % h.log_lines * line_bytes;
     }
+    bool told_of_a_loss() {
+        return std::ranges::any_of(in.pool().warnings(), [](const std::string& each) {
+            return each.find("given up") != std::string::npos;
+        });
+    }
 };
 INSTANTIATE_TEST_SUITE_P(Modes, SimpoRecovery, ::testing::Values(mode::process, mode::pmem),
                          [](const auto& each) { return std::string(name(each.param)); });
@@ -42,7 +48,7 @@ TEST_P(SimpoRecovery, CommittedGroupsAreReplayedAndTheTailIsNot) {
     EXPECT_EQ(in.get<digits>().call<&digits::number>(), 123U);
 }
 
-TEST_P(SimpoRecovery, AGroupThatMissesARecordIsNoneAndNorIsAnyBehindIt) {
+TEST_P(SimpoRecovery, AGroupThatMissesARecordIsNone) {
     in.open();
     auto d = in.make<digits>();
     d.defer<&digits::append>(1);
@@ -50,11 +56,40 @@ TEST_P(SimpoRecovery, AGroupThatMissesARecordIsNoneAndNorIsAnyBehindIt) {
     const position torn = d.internals().log().head();
     d.defer<&digits::append>(2);
     d.sync();
-    d.defer<&digits::append>(3);
-    d.sync();
     record_at(torn)[32] ^= std::byte{1};
     in.crash();
     EXPECT_EQ(in.pool().recovered().replayed, 1U);
+    EXPECT_FALSE(told_of_a_loss());
+    EXPECT_EQ(in.get<digits>().call<&digits::number>(), 1U);
+}
+
+TEST_P(SimpoRecovery, GroupsBehindADamagedRecordAreNotGivenUpUnasked) {
+    in.open();
+    auto d = in.make<digits>();
+    d.defer<&digits::append>(1);
+    d.sync();
+    const position damaged = d.internals().log().head();
+    d.defer<&digits::append>(2);
+    d.sync();
+    d.defer<&digits::append>(3); // not before that group is durable
+    d.sync();
+    record_at(damaged)[32] ^= std::byte{1};
+    in.let_go();
+    for (const auto policy : {recovery_policy::complete, recovery_policy::roll_back}) {
+        in.how.recovery = policy;
+        const status refused = in.try_open();
+        EXPECT_EQ(refused.code(), errc::corrupt);
+        EXPECT_NE(refused.what().find("does not verify"), std::string::npos) << refused.what();
+    }
+    in.how.recovery = recovery_policy::complete;
+    in.how.salvage = true;
+    in.open();
+    EXPECT_TRUE(told_of_a_loss());
+    EXPECT_EQ(in.pool().recovered().replayed, 1U);
+    EXPECT_EQ(in.get<digits>().call<&digits::number>(), 1U);
+    in.how.salvage = false;
+    in.crash();
+    EXPECT_FALSE(told_of_a_loss());
     EXPECT_EQ(in.get<digits>().call<&digits::number>(), 1U);
 }
 

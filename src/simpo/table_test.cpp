@@ -95,6 +95,28 @@ TEST_P(SimpoTable, DropsWhatNoClassIsLeftOf) {
     EXPECT_EQ(drop(in.pool(), "it").code(), errc::permission);
 }
 
+TEST_P(SimpoTable, AConversionMayLookForOtherObjects) {
+    in.open();
+    in.make<row_1>().defer<&row_1::add>(u64{2});
+    const auto look = [&](const row_1& was) {
+        auto other = object<digits>::create(in.pool(), "other", u64{5});
+        EXPECT_EQ(other->call<&digits::number>(), 5U);
+        EXPECT_EQ(list(in.pool())->size(), 2U);
+        return row_2(was);
+    };
+    auto made = remake<row_2, row_1>(in.pool(), "it", {}, look);
+    ASSERT_TRUE(made) << made.error().what();
+    EXPECT_EQ(made->call<&row_2::times>(), 1U);
+    const auto drop_it = [&](const row_2& was) {
+        const row_1 made(was);
+        EXPECT_TRUE(drop(in.pool(), "it").ok());
+        return made;
+    };
+    EXPECT_EQ((remake<row_1, row_2>(in.pool(), "it", {}, drop_it)).error().code(), errc::not_found);
+    in.crash();
+    EXPECT_EQ(list(in.pool())->size(), 1U);
+}
+
 TEST_P(SimpoTable, AnObjectBecomesOneOfAnotherVersionAndSize) {
     in.open();
     in.make<row_1>();

@@ -17,12 +17,41 @@
 #include <holdfast/simpo.hpp>
 
 #include <array>
+#include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <cstring>
 #include <type_traits>
 #include <utility>
 
 namespace hf::simpo {
+
+namespace detail {
+
+/// Reads each byte of a P; no constant where one is none of its value's.
+template <class P> constexpr bool reads_all_bytes() {
+    const auto bytes = std::bit_cast<std::array<std::byte, sizeof(P)>>(P{});
+    bool zero = true;
+    for (const std::byte each : bytes) zero &= each == std::byte{0};
+    return zero || !zero;
+}
+template <class P>
+concept constant_value = requires { typename std::bool_constant<(static_cast<void>(P{}), true)>; };
+template <class P>
+concept constant_bytes = requires { typename std::bool_constant<reads_all_bytes<P>()>; };
+
+/// Whether a P is known to have bytes that differ where its values do not.
+template <class P> constexpr bool is_padded() {
+    if constexpr (std::has_unique_object_representations_v<P>) return false;
+    else if constexpr (std::is_same_v<P, long double>) return true;
+    else if constexpr (std::is_trivially_copyable_v<P> && constant_value<P>)
+        return !constant_bytes<P>;
+    else return false;
+}
+template <class Arguments> inline constexpr bool any_padded = false;
+template <class... P> inline constexpr bool any_padded<packed<P...>> = (is_padded<P>() || ...);
+
+} // namespace detail
 
 /// A handle on an object as one caller uses it. Copies are handles on the same one.
 ///
@@ -71,6 +100,7 @@ public:
     /// As object::call, of its call `number`: made now, or, if it was made before, answered as it was then. A
     /// const F is logged, too. A `status` where F returns nothing, a result<R> else.
     ///
+    /// Requires: no argument has padding, or its bytes are the same each time: they are compared.
     /// Ordering: 1 point; if it was made before, 1 where calls are pending, else 0.
     /// Crash:    all of the group, this call and its kept result included, or nothing of it; durable on return.
     /// Errors:   not_found: it was made, and its result is no longer among those that are kept
@@ -98,6 +128,9 @@ private:
         using traits = detail::member_function<decltype(F)>;
         using entry = detail::registered<T, F>;
         check<F>();
+        static_assert(!detail::any_padded<typename traits::arguments>,
+                      "arguments of a call that may be repeated are compared as bytes: none has "
+                      "padding between its members");
         static_assert(
             entry::kept.has_value(),
             "a result that is kept is at most 512 bytes of a trivially copyable type that "
