@@ -50,7 +50,7 @@ const std::byte* seen::block(const place& at) const noexcept {
     return in_->file->base() + at.offset;
 }
 
-/// Whether that lies in the pool, and all of it is mapped.
+/// Whether that lies in the pool, and all of it is mapped. Throws std::bad_alloc.
 bool seen::covers(std::uint64_t offset, std::uint64_t bytes) {
     pool_file& file = *in_->file;
     const std::uint64_t max = file.shape().max_bytes;
@@ -64,7 +64,7 @@ bool seen::covers(std::uint64_t offset, std::uint64_t bytes) {
     read.file_bytes = *present;
     const auto now = choose_header(file.path(), read);
     if (!now || !check_header(file.path(), now->header, *present).ok()) return false;
-    if (!file.cover_growth()) return false;
+    if (!file.cover_growth()) throw std::bad_alloc(); // no addresses (ulimit -v)
     const extent& last = now->header.extents[now->header.extent_count - 1];
     end_ = last.offset_bytes + last.size_bytes;
     return offset + bytes <= end_;

@@ -25,6 +25,7 @@
 #include <fstream>
 #include <iterator>
 #include <string>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <vector>
@@ -293,6 +294,32 @@ TEST_P(SimpoView, ObjectsComeAndGo) {
     EXPECT_EQ(look("last")->count(), 0U);
     EXPECT_EQ(look("0")->count(), 0U);
     EXPECT_EQ(seen(v), 0U);
+}
+
+/// A limit on its addresses keeps a reader from what the pool grows by: it is told so, and sees nothing else.
+TEST_P(SimpoView, AReaderWithoutRoomToGrowIsToldSo) {
+    in.how.max_bytes = 1024_MiB;
+    other_process writer([this](char order) {
+        if (order != 'g') return write(order);
+        while (in.pool().size_bytes() < 160_MiB)
+            if (const auto n = std::to_string(in.pool().size_bytes());
+                !object<tally>::create(in.pool(), n, object_options{.log_bytes = 16_MiB}))
+                return false;
+        return bool(object<tally>::create(in.pool(), "last"));
+    });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('i'));
+    other_process reader([&](char) {
+        u64 pages = 0; // that it has
+        std::ifstream("/proc/self/statm") >> pages;
+        const rlimit little{pages * 4096 + 64_MiB, RLIM_INFINITY};
+        if (::setrlimit(RLIMIT_AS, &little) != 0) return false;
+        read();
+        auto v = look();
+        if (seen(v) != 1 || !writer.do_it('g') || !writer.do_it('i') || seen(v) != 2) return false;
+        const auto last = view<tally>::open(in.pool(), "last");
+        return !last && last.error().code() == errc::io_error && seen(v) == 2;
+    });
+    EXPECT_TRUE(reader.do_it('r'));
 }
 
 TEST_P(SimpoView, WithoutAWriterItIsWhatRecoveryWouldLeave) {
