@@ -24,6 +24,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
+#include <random>
 #include <string>
 #include <sys/resource.h>
 #include <sys/wait.h>
@@ -530,6 +531,37 @@ TEST_F(SimpoViewForged, WordsOfATableOfCallers) {
     }
     EXPECT_GT(refused_, 0U);
     EXPECT_GT(shown_, 0U);
+}
+
+/// Words change to others, and back, while they are read; sums are right at times.
+TEST_F(SimpoViewForged, WordsThatChangeWhileTheyAreRead) {
+    const std::string whole = bytes_of(in_.path());
+    const pid_t child = ::fork();
+    if (child == 0) {
+        ::alarm(60);
+        std::mt19937_64 chance(1);
+        const u64 parts[] = {named, super_, head_, log_};
+        for (;;) {
+            const u64 at = parts[chance() % 4] + chance() % 32 * word_bytes;
+            const u64 values[] = {chance(), ~u64{0}, u64{1} << chance() % 64,
+                                  head_,    super_,  word(at) + 64};
+            put(at, values[chance() % 6]);
+            if (chance() % 4 == 0) sum();
+            put(0, whole.data(), whole.size());
+        }
+    }
+    auto held = view<tally>::open(in_.pool(), "it");
+    u64 shown = 0;
+    for (int looks = 0; looks < 20'000; ++looks) {
+        const auto anew = view<tally>::open(in_.pool(), "it");
+        if (anew) ++shown;
+        else EXPECT_FALSE(anew.error().what().empty());
+        if (!held) held = view<tally>::open(in_.pool(), "it");
+        else (void)held->refresh();
+    }
+    ::kill(child, SIGKILL);
+    EXPECT_EQ(::waitpid(child, nullptr, 0), child);
+    EXPECT_GT(shown, 0U);
 }
 
 /// A function that this build does not have; a checkpoint has made the call.
