@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <base/assert.hpp>
 #include <pool/file_checks.hpp>
 #include <simpo/functions.hpp>
 #include <simpo/objects.hpp>
@@ -205,7 +204,9 @@ result<bool> seen::try_to_look() {
         if (!is_there(at)) return false;
         return damaged("its resilient index is out of bounds");
     }
-    const bool anew = now_ == nullptr || at.head.salt != at_.head.salt || index >> 1 > version_;
+    // A checkpoint there may have what a next writer went on from when it had given up what was seen (roll_back).
+    const bool anew = now_ == nullptr || at.head.salt != at_.head.salt || index >> 1 > version_ ||
+                      (index >> 1 == version_ && index != index_);
     std::uint64_t check = 0;
     if (anew) {
         if (next_bytes_ != parts.copy_bytes) {
@@ -236,6 +237,7 @@ result<bool> seen::try_to_look() {
     }
     at_ = at;
     version_ = end;
+    index_ = index;
     return true;
 }
 

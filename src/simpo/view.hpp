@@ -82,6 +82,7 @@ private:
     std::uint64_t next_bytes_ = 0;
     std::vector<line> calls_; // records, whole groups of them
     position version_ = 0;
+    std::uint64_t index_ = 0; // the resilient one, when it was seen
 };
 
 } // namespace detail

@@ -533,6 +533,19 @@ TEST_F(SimpoViewForged, WordsOfATableOfCallers) {
     EXPECT_GT(shown_, 0U);
 }
 
+/// A writer that rolls back goes on a whole log behind what it keeps: where what was seen may end, too.
+TEST_F(SimpoViewForged, AnotherCheckpointAtTheSamePositionIsLookedAt) {
+    auto held = view<tally>::open(in_.pool(), "it");
+    ASSERT_TRUE(held);
+    ASSERT_EQ((*held)->count(), 2U);
+    const u64 resilient = head_ + offsetof(object_head, resilient);
+    const u64 version = held->version(), which = word(resilient) & 1;
+    put(resilient, version << 1 | which); // of which the copy has no call
+    EXPECT_TRUE(held->refresh().ok());
+    EXPECT_EQ(held->version(), version);
+    EXPECT_EQ((*held)->count(), 0U);
+}
+
 /// Words change to others, and back, while they are read; sums are right at times.
 TEST_F(SimpoViewForged, WordsThatChangeWhileTheyAreRead) {
     const std::string whole = bytes_of(in_.path());

@@ -61,7 +61,7 @@ public:
         return view(std::move(*found));
     }
     /// Shows all that is committed now. Where another object has taken the name, that one. References to what it showed
-    /// before end. Never goes back.
+    /// before end. Never goes back, but for what a next writer gives up by recovery_policy::roll_back.
     ///
     /// Cost:     without a checkpoint since, only calls committed since are read and made; else as open.
     /// Errors:   as open; then it shows what it did.
