@@ -6,6 +6,7 @@
 #include <mod/reader_steps.hpp>
 #include <mod/store_impl.hpp>
 #include <mod/test_support.hpp>
+#include <pool/other_process.hpp>
 
 #include <holdfast/copy.hpp>
 #include <holdfast/mod/map.hpp>
@@ -25,7 +26,6 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,49 +33,12 @@ namespace {
 
 using namespace hf;
 using namespace hf::literals;
+using hf::test::other_process;
 using numbers = mod::map<std::uint64_t, std::uint64_t>;
 using row = mod::vector<std::uint64_t>;
 using mod::reader_steps::step;
 
 constexpr std::uint64_t count = 200;
-
-/// A child that does one thing at a time, when it is told: 'does(order)' says whether that went well.
-class other_process {
-public:
-    template <class Does> explicit other_process(Does&& does) {
-        int ends[2];
-        if (::socketpair(AF_UNIX, SOCK_STREAM, 0, ends) != 0) std::abort();
-        process_ = ::fork();
-        end_ = ends[process_ == 0 ? 1 : 0];
-        ::close(ends[process_ == 0 ? 0 : 1]);
-        if (process_ != 0) return;
-        for (char order = 0; ::read(end_, &order, 1) == 1;) {
-            const char said = does(order) ? 1 : 0;
-            if (::write(end_, &said, 1) != 1) break;
-        }
-        ::_exit(0);
-    }
-    ~other_process() { end(); }
-    /// False, too, when it has died.
-    bool do_it(char order) {
-        char said = 0;
-        return ::write(end_, &order, 1) == 1 && ::read(end_, &said, 1) == 1 && said == 1;
-    }
-    void kill() {
-        ::kill(process_, SIGKILL);
-        end();
-    }
-
-private:
-    void end() {
-        if (process_ == 0) return;
-        ::close(end_);
-        ::waitpid(process_, nullptr, 0);
-        process_ = 0;
-    }
-    pid_t process_ = 0;
-    int end_ = -1;
-};
 
 class ModBeside : public mod::test::PoolTest {
 protected:

@@ -43,17 +43,19 @@ status check_given(const std::string& path, const std::vector<const engine*>& en
     return {};
 }
 
-/// What readers beside a writer can see is what engine mod keeps: the others' data change under them.
+/// What readers beside a writer can see is what engines mod and simpo keep: the others' data change under them.
 status check_shared(const std::string& path, const open_options& options) {
+    constexpr std::uint32_t read = engine_mod | engine_simpo;
     const std::uint32_t bits = engine_bits_of(options.engines);
-    if (!options.shared || (options.read_only ? bits == engine_mod : (bits & engine_mod) != 0))
-        return {};
-    return refusal(path, errc::bad_argument,
-                   fmt::format("open_options::shared: {} of MOD containers: expected {}, found {}",
-                               options.read_only ? "it is read beside a writer" : "others read",
-                               options.read_only ? "mod::engine() alone in open_options::engines"
-                                                 : "mod::engine() in open_options::engines",
-                               bits == 0 ? "no engine" : engine_names(bits)));
+    const bool some = (bits & read) != 0;
+    if (!options.shared || (some && (!options.read_only || (bits & ~read) == 0))) return {};
+    return refusal(
+        path, errc::bad_argument,
+        fmt::format("open_options::shared: {} of MOD containers and persistent objects: expected "
+                    "mod::engine(), simpo::engine() or both{} in open_options::engines, found {}",
+                    options.read_only ? "it is read beside a writer" : "others read",
+                    options.read_only ? ", and no other," : "",
+                    bits == 0 ? "no engine" : engine_names(bits)));
 }
 
 } // namespace

@@ -83,6 +83,18 @@ block block_of(const pool::impl& in, std::uint64_t offset) {
     return {offset, in.blocks.durable().rounded(bytes)};
 }
 
+const char* wrong_in(const object_head& h) noexcept {
+    if (h.magic != object_magic) return "its magic number is another one";
+    if (h.check != head_check(h)) return "its head's checksum does not hold";
+    const std::uint64_t log_bytes = h.log_lines * line_bytes;
+    if (h.object_bytes == 0 || h.object_bytes > object_bytes_max ||
+        !std::has_single_bit(h.log_lines) || h.log_lines > log_bytes_max / line_bytes ||
+        log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name) ||
+        !callers_of(h).valid())
+        return "its head says what cannot be";
+    return nullptr;
+}
+
 status check_head(const pool::impl& in, std::uint64_t offset) {
     const auto wrong = [&](const char* what) {
         return corrupt(*in.file, fmt::format("the object at offset {:#x}: {}", offset, what));
@@ -91,14 +103,7 @@ status check_head(const pool::impl& in, std::uint64_t offset) {
     if (offset % line_bytes != 0 || !blocks.covers(offset, sizeof(object_head)))
         return wrong("no block of the heap");
     const object_head& h = head_at(in, offset);
-    if (h.magic != object_magic) return wrong("its magic number is another one");
-    if (h.check != head_check(h)) return wrong("its head's checksum does not hold");
-    const std::uint64_t log_bytes = h.log_lines * line_bytes;
-    if (h.object_bytes == 0 || h.object_bytes > object_bytes_max ||
-        !std::has_single_bit(h.log_lines) || h.log_lines > log_bytes_max / line_bytes ||
-        log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name) ||
-        !callers_of(h).valid())
-        return wrong("its head says what cannot be");
+    if (const char* const what = wrong_in(h)) return wrong(what);
     if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
     if (h.resilient >> 1 > position_max) return wrong("its resilient index is out of bounds");
     return {};

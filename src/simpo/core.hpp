@@ -25,6 +25,8 @@ namespace hf::simpo {
 
 status corrupt(const pool_file& file, const std::string& what);
 
+/// What of an object's head cannot be, but for what depends on the pool; null: nothing.
+const char* wrong_in(const object_head& h) noexcept;
 /// Bounds what an object's head says. Reads only. Errors: corrupt.
 status check_head(const pool::impl& in, std::uint64_t offset);
 /// Whether the copy that counts is as it was written. Reads all of it. Requires: check_head. Errors: corrupt.

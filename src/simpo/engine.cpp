@@ -5,6 +5,7 @@
 #include <base/assert.hpp>
 #include <simpo/objects.hpp>
 
+#include <atomic>
 #include <new>
 
 namespace hf::simpo {
@@ -46,9 +47,14 @@ status simpo_engine::settle(pool::impl& in) const {
 
 result<std::unique_ptr<engine_state>> simpo_engine::attach(pool::impl& in) const {
     auto all = std::make_unique<objects>(in);
+    if (in.file->reads_beside()) return std::unique_ptr<engine_state>(std::move(all)); // view.hpp
     engine_recovery done{name()};
     all->recover(done);
     if (done.sections_pending != 0) in.report.add(done);
+    // Views may come; where MOD's readers do, it says so when it is recovered, too.
+    if (in.file->lets_read() && (in.engine_bits & engine_mod) == 0)
+        std::atomic_ref(in.file->words_for_readers()->ready)
+            .store(in.file->generation(), std::memory_order_seq_cst);
     return std::unique_ptr<engine_state>(std::move(all));
 }
 

@@ -127,6 +127,8 @@ bool log_array::read(const std::byte* lines_at, std::uint64_t lines, std::uint64
         const std::byte* const from = lines_at + ((at + line) & (lines - 1)) * line_bytes;
         trace::announce(how, from, line_bytes);
         std::memcpy(reinterpret_cast<std::byte*>(&out) + line * line_bytes, from, line_bytes);
+        // What is judged is what was copied: a writer may store there meanwhile (view.hpp).
+        std::atomic_thread_fence(std::memory_order_acquire);
     };
     take(0, believed::checked);
     if (out.head.position != at || out.words() > record_words_max) return false;

@@ -75,6 +75,10 @@ status objects::usable(bool writing) const {
     if (status here = pool_->usable(); !here.ok()) return here;
     if (writing && pool_->file->read_only())
         return refusal(pool_->file->path(), errc::permission, "the pool is open read-only");
+    if (pool_->file->reads_beside())
+        return refusal(pool_->file->path(), errc::permission,
+                       "opened with read_only and shared: another process changes its persistent "
+                       "objects, and hf::simpo::view shows them");
     return {};
 }
 
@@ -147,6 +151,8 @@ bool is_text(std::string_view text) {
     return !text.empty() && text.size() <= text_bytes_max && text.find('\0') == text.npos;
 }
 
+} // namespace
+
 status check_shape(const pool_file& file, const object_head& h, const detail::class_shape& what) {
     if (what.text == std::string_view(h.class_text) && what.version == h.class_version &&
         what.bytes == h.object_bytes)
@@ -158,8 +164,6 @@ status check_shape(const pool_file& file, const object_head& h, const detail::cl
                     h.name, what.text, what.version, what.bytes, h.class_text, h.class_version,
                     h.object_bytes));
 }
-
-} // namespace
 
 /// The head of an object that is to be made. Errors: bad_argument, pool_full.
 result<object_head> objects::head_of(std::string_view name, const detail::class_shape& what,

@@ -26,6 +26,8 @@ std::span<std::uint64_t> object_words(superblock& super);
 /// Bounds all that SIMPO has in the pool, and finds whether its logs can be replayed. Reads only.
 /// Errors: corrupt, function_changed.
 status inspect(const pool::impl& in);
+/// Whether the object is of this class. Errors: wrong_layout.
+status check_shape(const pool_file& file, const object_head& h, const detail::class_shape& what);
 
 class objects final : public engine_state {
 public:

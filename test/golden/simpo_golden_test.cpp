@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Goal: a deferred call waits for nothing and flushes nothing, a group waits once, a checkpoint twice; and
+// Goal: a deferred call waits for nothing and flushes nothing, a group waits once, a checkpoint twice, a view never; and
 // no flushed line and no byte of log comes or goes unnoticed.
 // Method: a fixed sequence of operations on a new pool; what each kind cost in all is compared with
 // golden/simpo.txt.
@@ -10,6 +10,7 @@
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
 #include <holdfast/simpo/table.hpp>
+#include <holdfast/simpo/view.hpp>
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,6 +20,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <unistd.h>
 
@@ -114,7 +116,8 @@ TEST(SimpoGolden, Row) {
     o.seal = false;
     o.engines = {simpo::engine()};
     auto opened = pool::open(path, o);
-    std::remove(path.c_str());
+    const auto remove = [](const std::string* which) { std::remove(which->c_str()); };
+    const std::unique_ptr<const std::string, decltype(remove)> removed(&path, remove);
     ASSERT_TRUE(opened) << opened.error().what();
     auto made = simpo::object<row>::create(*opened, "row", simpo::object_options{1_MiB});
     ASSERT_TRUE(made) << made.error().what();
@@ -161,6 +164,16 @@ TEST(SimpoGolden, Row) {
         *opened, "known", simpo::object_options{.log_bytes = 1_MiB, .callers = 2});
     ASSERT_TRUE(known) << known.error().what();
     count_callers(file, *known);
+    { const pool closing = std::move(*opened); }
+    o.creation = create::never;
+    o.read_only = o.shared = true;
+    opened = pool::open(path, o);
+    ASSERT_TRUE(opened) << opened.error().what();
+    file.count("view", 0, nothing,
+               [&](u64) { ASSERT_TRUE(simpo::view<row>::open(*opened, "known")); });
+    auto seen = simpo::view<row>::open(*opened, "row");
+    ASSERT_TRUE(seen) << seen.error().what();
+    file.count("view-again", 0, nothing, [&](u64) { ASSERT_TRUE(seen->refresh().ok()); });
 }
 
 } // namespace

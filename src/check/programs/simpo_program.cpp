@@ -5,6 +5,7 @@
 // go. Calls append digits, so that their order shows. What is deferred is buffered; the uncommitted tail must
 // not come back with what is logged where it stood.
 #include <simpo/objects.hpp>
+#include <simpo/view.hpp>
 
 #include <holdfast/crash.hpp>
 #include <holdfast/simpo.hpp>
@@ -346,6 +347,68 @@ class come_and_go final : public simpo_program {
     unsigned operations_after() const override { return 0; }
 };
 
+/// One goes from one copy to the other, and round its log; one looks at the object, and the other goes on between any two of
+/// its loads. It sees whole groups, all that were committed before it looked, and never less than before.
+class viewed : public simpo_program {
+    using simpo_program::simpo_program;
+    void setup(pool& p) override {
+        (void)make(p, "it", 2_KiB); // of 32 lines
+        append_and_sync(p, 0);
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 4 : 1; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        if (thread == 1) look_twice(p);
+        else write(p, i);
+    }
+    virtual void write(pool& p, unsigned i) { // both copies, then once round the log
+        if (i > 1) return append_twice(p, i + 1);
+        auto it = get(p);
+        it.defer<&digits::append>(i + 1);
+        it.defer<&digits::append>(i + 1);
+        it.checkpoint();
+    }
+
+protected:
+    static void append_twice(pool& p, std::uint64_t digit) { // 17 lines
+        auto it = get(p);
+        it.defer<&digits::append_far>(digit, far{});
+        it.defer<&digits::append_far>(digit, far{});
+        it.sync();
+    }
+    static std::uint64_t number_of(const void* object) {
+        return static_cast<const digits*>(object)->number();
+    }
+    /// What it finds wrong it tells by a state that no operation leaves.
+    static void look_twice(pool& p) {
+        simpo::detail::seen it(p.internals(), "it", {"digits", 1, sizeof(digits)});
+        std::uint64_t seen = 0;
+        for (int looks = 0; looks < 2; ++looks) {
+            const std::uint64_t made = number_of(get(p).internals().working());
+            if (!it.look().ok()) return append_and_sync(p, 7);
+            const std::uint64_t number = number_of(it.object());
+            std::uint64_t whole = 11223344;
+            while (whole != 0 && whole != number) whole /= 100;
+            if (whole != number) return append_and_sync(p, 8);
+            if (number < made || number < seen) return append_and_sync(p, 9);
+            seen = number;
+        }
+    }
+};
+
+/// Another one takes the object's name, and another one its place.
+class viewed_anew final : public viewed {
+    using viewed::viewed;
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 3 : 1; }
+    void write(pool& p, unsigned i) override {
+        if (i == 0) return append_twice(p, 1);
+        if (i == 2) return (void)make(p, "other", 2_KiB);
+        const auto same = [](const digits& was) { return was; };
+        if (!simpo::remake<digits, digits>(p, "it", {.log_bytes = 2_KiB}, same)) std::abort();
+    }
+    unsigned operations_after() const override { return 0; }
+};
+
 template <class Program> bool add_variants(const std::string& what) {
     for (const variant& v : variants)
         add("simpo/" + what + "/" + v.name, std::make_unique<Program>(v));
@@ -357,6 +420,7 @@ template <class Program> bool add_variants(const std::string& what) {
      add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
      add_variants<repeated>("repeated"), add_variants<rerun>("rerun"),
      add_variants<remade>("remade"), add_variants<helpers>("helpers"),
-     add_variants<come_and_go>("come and go"));
+     add_variants<come_and_go>("come and go"), add_variants<viewed>("viewed"),
+     add_variants<viewed_anew>("viewed anew"));
 
 } // namespace
