@@ -45,7 +45,8 @@ struct tls_settings {
     std::uint32_t key_format = 1;  // PEM, 2: DER
     std::uint32_t min_version = 2; // 1.0, 1.1, 1.2, 1.3
     bool session_cache = false;
-    std::uint32_t write_buffer_kb = 16; // told by `stats settings`, and not obeyed: replies are gathered anyway
+    std::uint32_t write_buffer_kb =
+        16; // told by `stats settings`, and not obeyed: replies are gathered anyway
 };
 
 /// What `stats` tells of TLS, and `refresh_certs` does (tls.hpp).
