@@ -228,7 +228,19 @@ def module_readme(tree):
             yield f"src/{module}/README.md:1: module without a README"
 
 
-RULES = [layering, levels, circles, citations, function_length, file_length, intrinsics, licence, words, places, links, module_readme]
+def versions(tree):
+    """Whatever names the version names the one of the changelog's topmost heading."""
+    places = {"CHANGELOG.md": r"^## (\d[\w.]*)", "CMakeLists.txt": r"project\(holdfast VERSION (\S+)",
+              "pyproject.toml": r'^version = "(.+)"', "packaging/vcpkg/holdfast/vcpkg.json": r'"version": "(.+)"',
+              "apps/kv/service.hpp": r'version_text = "\S+-holdfast-(.+)"'}
+    found = {path: re.search(pattern, tree[path], re.M) for path, pattern in places.items() if path in tree}
+    wanted = found.get("CHANGELOG.md")
+    for path, version in found.items():
+        if version is None or wanted is None or version[1] != wanted[1]:
+            yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
+
+
+RULES = [layering, levels, circles, citations, function_length, file_length, intrinsics, licence, words, places, links, module_readme, versions]
 
 
 def excused(findings, ratchet):
@@ -272,7 +284,8 @@ def read_tree(root):
 def self_test():
     spdx = f"// {SPDX}\n"
     long_body = "int f(int a) {\n" + "    ++a;\n" * FUNCTION_LINES_MAX + "    return a;\n}\n"
-    good = {"src/base/a.cpp": spdx + '#include <base/a.hpp>\nint f() { return 1; }\n',
+    good = {"CHANGELOG.md": "## 0.2.0, not tagged yet\n", "pyproject.toml": 'version = "0.2.0"\n',
+            "src/base/a.cpp": spdx + '#include <base/a.hpp>\nint f() { return 1; }\n',
             "src/base/README.md": "[code](a.cpp)\n",
             "src/persist/p.cpp": spdx + "#include <immintrin.h>\n#include <base/a.hpp>\n",
             "src/persist/README.md": ""}
@@ -299,6 +312,7 @@ def self_test():
         "names": {"src/base/string_util.cpp": spdx},
         "places": {"README.md": "cd " + "/home" + "/me/holdfast\n"},
         "links": {"README.md": "[gone](docs/gone.md)\n"},
+        "versions": {"pyproject.toml": 'version = "0.1.0"\n'},
         "module_readme": {"src/base/README.md": None},
     }
     for what, change in faults.items():
