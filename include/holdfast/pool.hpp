@@ -85,11 +85,12 @@ struct open_options {
     /// For a look at any pool, whoever made it: nothing is written to the file, and no section may
     /// be begun. What a crash cut short is rolled back in memory; torn where that is not complete.
     bool read_only = false;
-    /// Other processes may read MOD containers while this one has the pool open for writing: those that open it with
-    /// read_only and shared, any number. They see snapshots, as threads of this process do, and memory that one of
-    /// theirs still reads is not used again, however long it takes them. With read_only: this one is such a reader, of
-    /// a pool that was closed or whose writer has 'shared'; writers with it come and go meanwhile, others are refused.
-    /// Engines: mod among them; of a reader mod alone. Not in mode power, with migrate, or to raise max_bytes.
+    /// Other processes may read MOD containers and persistent objects (simpo/view.hpp) while this one has the pool open for
+    /// writing: those that open it with read_only and shared, any number. Of containers they see snapshots, as threads of
+    /// this process do, and memory that one of theirs still reads is not used again, however long it takes them. With
+    /// read_only: this one is such a reader, of a pool that was closed or whose writer has 'shared'; writers with it come
+    /// and go meanwhile, others are refused.
+    /// Engines: mod or simpo among them; of a reader these alone. Not in mode power, with migrate, or to raise max_bytes.
     bool shared = false;
     /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no
     /// bound. New is a line stored to for the first time, a block, preserved bytes.
