@@ -30,6 +30,7 @@ _CALLERS_MAX = 65_536
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
 _objects = {}        # (pool, name): the object, until its pool is closed
 _opening = threading.RLock()
+_making = threading.local()  # of: the object whose logged call this thread makes
 
 
 def _logged(kind):
@@ -161,6 +162,9 @@ class Object:
     def _call(self, kind, name, method, args, more, operation=()):
         if self._map is None:
             self._usable()
+        if getattr(_making, "of", None) not in (None, self):
+            raise TypeError(f"{name}: a logged method calls none of another object: recovery would make that call once for "
+                            "each of the two logs")
         with self._lock:
             if self._depth:  # part of the call that it is made by
                 return method(self, *args, **more)
@@ -177,6 +181,7 @@ class Object:
                 self._calls.append((call, type(raised).__qualname__ if raised is not None else None))
             except BaseException:  # KeyboardInterrupt: halfway, and not logged
                 vars(self)["_depth"] = 0  # which it may have kept from being counted down
+                _making.of = None
                 _commit_group(self)
                 raise
             vars(self)["_broken"] = None
@@ -262,6 +267,7 @@ def _make(self, method, call):
     """Makes a call of what is logged of it; its result, and its exception."""
     _, args, more, *operation = decode(call)
     result = raised = None
+    before, _making.of = getattr(_making, "of", None), self
     try:
         with self._inside():
             result = method(self, *args, **more)
@@ -270,6 +276,8 @@ def _make(self, method, call):
         raise
     except Exception as error:  # (1): what it changed stays, as recovery will find it
         raised = error
+    finally:
+        _making.of = before
     if operation:
         if len(self._callers) >= _CALLERS_MAX and operation[0] not in self._callers:
             self._callers.pop(next(iter(self._callers)))  # whoever has not called for longest

@@ -120,6 +120,29 @@ class ObjectTest(Pooled):
         self.in_child(work)
         self.assertEqual(self.again().shown(), (1, [1, -5], {}))
 
+    def test_a_call_of_another_object_is_refused(self):
+        class Pair(holdfast.Object):
+            def __init__(self):
+                self.n = 0
+
+            @holdfast.instant
+            def hand_on(self, to, by):
+                self.n += by
+                Counter.open(Pair.pool, to).add(by)
+
+        Pair.__qualname__ = "Pair"
+        Pair.pool = self.pool
+        pair, other = Pair.open(self.pool, "p"), Counter.open(self.pool, "c")
+        with self.assertRaisesRegex(TypeError, "none of another object"):
+            pair.hand_on("c", 3)
+        with self.assertRaisesRegex(TypeError, "none of another object"):
+            pair.once("me", 1).hand_on("c", 3)
+        other.add(4)
+        self.assertEqual((pair.n, other.total()), (6, 4))
+        other = self.again()
+        Pair.pool = self.pool
+        self.assertEqual((Pair.open(self.pool, "p").n, other.total()), (6, 4))
+
     def test_nothing_is_shared_with_the_caller(self):
         def work(c):
             mine = [1, 2]
