@@ -360,13 +360,15 @@ void worker::end_turn() {
     turn_.reset();
     std::string_view answers = out_.view();
     for (const auto [to, bytes] : held_) {
+        const std::string_view its = answers.substr(0, bytes);
+        answers.remove_prefix(bytes);
+        if (to == nullptr) continue;
         bool stays = false;
         try {
-            stays = to->answer_held(answers.substr(0, bytes));
+            stays = to->answer_held(its);
         } catch (const std::bad_alloc&) {
             counted_->add(count::memory_kicks);
         }
-        answers.remove_prefix(bytes);
         if (!stays) close(to);
     }
     held_.clear();
@@ -440,6 +442,8 @@ void worker::on_tick(int, short, void* self) {
 
 void worker::close(connection* gone, std::string_view why) {
     if (counted_->events->wants(watched::connections)) gone->tell_end(*counted_->events, why);
+    for (held_answers& its : held_)
+        if (its.to == gone) its.to = nullptr;
     connections_.erase(gone);
     delete gone;
     serving_->curr_connections.fetch_sub(1);

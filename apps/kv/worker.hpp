@@ -88,7 +88,7 @@ private:
     byte_buffer in_, out_; // (1)
     // Of the turn: who is to be answered, by how much of out_, in this order.
     struct held_answers {
-        connection* to;
+        connection* to; // null: it is gone
         std::size_t bytes;
     };
     const bool gathers_;
