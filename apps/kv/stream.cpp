@@ -71,7 +71,9 @@ ssize_t stream::read(char* to, std::size_t bytes_max) noexcept {
         if (const int done = ::SSL_do_handshake(secured_.get()); done != 1) return ended(done);
         shaken_ = true;
     }
-    return read_records(to, bytes_max);
+    const ssize_t got = read_records(to, bytes_max);
+    part_of_record_ = !continues_ && !broken_ && ::SSL_has_pending(secured_.get()) != 0;
+    return got;
 }
 
 ssize_t stream::read_records(char* to, std::size_t bytes_max) noexcept {

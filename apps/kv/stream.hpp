@@ -33,6 +33,8 @@ public:
     bool continues() const noexcept { return continues_; }
     /// Whether hands are still being shaken: nothing can be sent.
     bool opening() const noexcept { return secured_ != nullptr && !shaken_; }
+    /// Whether the client has still to send the rest of something: its handshake, a record.
+    bool unfinished() const noexcept { return opening() || part_of_record_; }
     /// Whether the handshake failed, or what follows it was no TLS, or cut.
     bool broken() const noexcept { return broken_; }
     int socket() const noexcept { return socket_; }
@@ -49,7 +51,7 @@ private:
     int socket_;
     std::unique_ptr<SSL, hang_up> secured_; // null: plain
     std::size_t raw_bytes_left_ = 0;        // of the read that is being made (2)
-    bool shaken_ = false, continues_ = false, broken_ = false;
+    bool shaken_ = false, continues_ = false, part_of_record_ = false, broken_ = false;
 };
 
 } // namespace hf::kv

@@ -188,7 +188,7 @@ def plain_beside(folder, pair):
 
 
 def hostile(folder, pair):
-    """Who stalls in the handshake goes; garbage of every kind changes nothing, and takes no connection for long."""
+    """Who stalls in the handshake, or in a record, goes; garbage of every kind changes nothing, and takes no connection for long."""
     context, chance = client_context(pair[0]), random.Random(7)
     with Server(PROGRAM, folder / "hostile.hf", *secured(*pair), "--request-timeout", "1") as server:
         hello = bytes.fromhex("1603010200010001fc0303") + chance.randbytes(200)
@@ -206,9 +206,17 @@ def hostile(folder, pair):
                 raw.sendall(b"set k 0 0 1\r\n1\r\n" if number % 2 else chance.randbytes(500))
             raw.close()
             client.detach() if number % 3 else client.close()
+        stalled = [connect(server.address, context) for _ in range(5)]
+        for client in stalled:
+            ask(client, b"mn\r\n", b"MN\r\n")
+            os.write(client.fileno(), b"\x17\x03\x03\x01\x00" + bytes(100))  # of a record of 256 bytes
         deadline = time.monotonic() + 20
         while int(stats(server.address, context)[b"curr_connections"]) > 40 and time.monotonic() < deadline:
             time.sleep(0.2)
+        for client in stalled:
+            with contextlib.suppress(ssl.SSLError, ConnectionError):
+                check(not client.recv(10), "an answer to half a record")
+            client.close()
         for client in idle:
             client.settimeout(30)
             with contextlib.suppress(ConnectionError):

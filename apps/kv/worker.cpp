@@ -45,7 +45,7 @@ connection::~connection() {
 }
 
 bool connection::unfinished() const noexcept {
-    return !in_.empty() || !out_.empty() || talk_.swallowing() || client_.opening();
+    return !in_.empty() || !out_.empty() || talk_.swallowing() || client_.unfinished();
 }
 
 std::uint32_t connection::waiting_s() const noexcept { return home_->seconds_ - since_s_; }
@@ -146,12 +146,13 @@ bool connection::read_and_serve() {
     const std::size_t limit =
         &input == &in_ && missing > 0 ? std::max(wanted_, held + most) : SIZE_MAX;
     char* const to = input.room(most, limit);
+    const bool began = unfinished();
     const ssize_t got = client_.read(to, most);
     if (got == 0) orderly_ = true;
+    if (!began && (got > 0 || unfinished())) get_on(); // something begins
     if (got <= 0)
         return got < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) &&
                update_events();
-    if (!unfinished()) get_on(); // something begins
     input.commit(static_cast<std::size_t>(got));
     moved(static_cast<std::size_t>(got));
     home_->counted_->add(count::bytes_read, static_cast<std::uint64_t>(got));
@@ -417,11 +418,11 @@ void worker::on_wake(int fd, short, void* self) {
 void worker::accept(arrival client) {
     connection* c = nullptr;
     try {
-        c = new connection(*this, client.secured ? secured_->accept(client.socket)
-                                                 : stream(client.socket));
+        stream its = client.secured ? secured_->accept(client.socket) : stream(client.socket);
+        c = new connection(*this, std::move(its));
         connections_.insert(c);
     } catch (const std::bad_alloc&) {
-        delete c; // whose stream has been closed otherwise
+        delete c;
         serving_->curr_connections.fetch_sub(1);
         return;
     }
