@@ -16,11 +16,12 @@ if "--inside" not in sys.argv:
     python = os.path.join(sys.argv[2], "bin/python")
     if not os.path.exists(python):
         subprocess.run([sys.executable, "-m", "venv", sys.argv[2]], check=True)
-    have = subprocess.run([python, "-c", "import bmemcached, meta_memcache"], capture_output=True, check=False).returncode == 0
-    if not have and subprocess.run([python, "-m", "pip", "install", "--quiet", "--retries", "1", *PACKAGES], timeout=200,
-                                   check=False).returncode != 0:
-        print("skipped: PyPI cannot be reached")
-        sys.exit(77)
+    if subprocess.run([python, "-c", "import bmemcached, meta_memcache"], capture_output=True, check=False).returncode != 0:
+        try:
+            subprocess.run([python, "-m", "pip", "install", "--quiet", "--retries", "1", *PACKAGES], timeout=120, check=True)
+        except (subprocess.CalledProcessError, subprocess.TimeoutExpired):
+            print("skipped: PyPI cannot be reached")
+            sys.exit(77)
     sys.exit(subprocess.run([python, "-B", *sys.argv, "--inside"], check=False).returncode)
 
 import bmemcached  # noqa: E402
