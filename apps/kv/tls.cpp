@@ -7,7 +7,6 @@
 
 #include <array>
 #include <new>
-#include <unistd.h>
 #include <utility>
 
 namespace hf::kv {
