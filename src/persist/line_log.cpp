@@ -64,4 +64,6 @@ void end_group(line_log& of) noexcept {
     if (fenced) of.wait();
 }
 
+bool in_group(const line_log& of) noexcept { return group.of == &of; }
+
 } // namespace hf::persist

@@ -42,10 +42,12 @@ void copy(line_log& log, void* to, const void* from, std::size_t bytes) noexcept
 void store_word(line_log& log, std::uint64_t* to, std::uint64_t value) noexcept;
 
 /// Until end_group() this thread's fences promise nothing: they only order. Groups nest. Of several
-/// logs only the first has one: fences of the others wait as ever.
+/// logs only the first has one: fences of the others wait as ever, not what they only order.
 void begin_group(line_log& of) noexcept;
 /// The outermost end waits for all that the group has fenced.
 void end_group(line_log& of) noexcept;
+/// Whether this thread has one.
+bool in_group(const line_log& of) noexcept;
 
 } // namespace persist
 } // namespace hf

@@ -6,11 +6,13 @@
 #include <bit>
 #include <cstdlib>
 #include <cstring>
+#include <limits>
 #include <new>
 
 namespace hf::power {
 namespace {
 
+constexpr std::uint64_t places_min = 256;
 constexpr std::size_t line_words = line_bytes / word_bytes;
 static_assert(sizeof(batch_head) % line_bytes == 0); // so a line of a batch is in one block
 
@@ -37,50 +39,59 @@ void take_line(const std::byte* from, std::byte* to) noexcept {
 void batch::free_bytes::operator()(std::byte* bytes) const noexcept { std::free(bytes); }
 
 batch::batch(std::uint64_t bytes_max)
-    : lines_max_(lines_in(bytes_max)),
+    : lines_max_(std::min<std::uint64_t>(lines_in(bytes_max), std::numeric_limits<index>::max())),
       bytes_(static_cast<std::byte*>(std::aligned_alloc(block_bytes, bytes_max))),
       numbers_(std::make_unique<std::uint64_t[]>(lines_max_)),
-      places_(std::make_unique<std::uint64_t[]>(std::bit_ceil(2 * lines_max_))),
-      places_mask_(std::bit_ceil(2 * lines_max_) - 1) {
+      places_(std::make_unique<index[]>(std::max(std::bit_ceil(2 * lines_max_), places_min))) {
     HF_ASSERT(bytes_max % block_bytes == 0);
     stale_.resize(bytes_max / block_bytes);
     if (bytes_ == nullptr) throw std::bad_alloc();
+    resize_places(places_min);
 }
 
 void batch::start(std::uint64_t sequence) noexcept {
     HF_ASSERT_SLOW(sequence != 0);
-    // The table forgets by the number's low half; once in 2^32 batches it must be told.
-    if (sequence >> 32 != sequence_ >> 32)
-        std::memset(places_.get(), 0, (places_mask_ + 1) * sizeof places_[0]);
     sequence_ = sequence;
-    lines_ = 0;
     early_end_ = 0;
+    const std::uint64_t places = places_mask_ + 1;
+    const bool far_larger = places > places_min && lines_ < places / 8;
+    lines_ = 0;
+    resize_places(far_larger ? places / 2 : places);
 }
 
-std::uint64_t& batch::place_of(std::uint64_t line) noexcept {
-    const std::uint64_t stamp = sequence_ << 32;
-    // Lines that follow each other mostly come together: their places share a line of the table.
-    constexpr std::uint64_t together = line_bytes / sizeof(std::uint64_t);
-    std::uint64_t at = (line / together * 0x9e3779b97f4a7c15ULL >> 20) * together + line % together;
-    for (;; ++at) {
-        std::uint64_t& place = places_[at & places_mask_];
-        const auto index = static_cast<std::uint32_t>(place);
-        if (index == 0 || (place ^ stamp) >> 32 != 0) return place = stamp;
-        if (numbers_[index - 1] == line) return place;
+/// Of the line, or the free one that it is to have.
+std::uint64_t batch::place_of(std::uint64_t line) const noexcept {
+    // Lines that follow each other mostly come together: their places do, too. So that those of two groups that
+    // meet do not all have to pass each other, the next place to look at is one of another group.
+    constexpr std::uint64_t together = 8;
+    std::uint64_t at = line / together * 0x9e3779b97f4a7c15ULL >> 32;
+    for (at = at * together + line % together;; at += together + 1) {
+        const index there = places_[at & places_mask_];
+        if (there == 0 || numbers_[there - 1] == line) return at & places_mask_;
     }
+}
+
+/// Notes the lines that are in the batch anew, in a table of so many places.
+void batch::resize_places(std::uint64_t count) noexcept {
+    places_mask_ = count - 1;
+    std::memset(places_.get(), 0, count * sizeof places_[0]);
+    for (std::uint64_t i = 0; i < lines_; ++i)
+        places_[place_of(numbers_[i])] = static_cast<index>(i + 1);
 }
 
 bool batch::take(std::uint64_t line, const std::byte* from) noexcept {
     HF_ASSERT_SLOW(sequence_ != 0);
-    std::uint64_t& place = place_of(line);
-    auto index = static_cast<std::uint32_t>(place);
-    if (index == 0) {
+    std::uint64_t place = place_of(line);
+    if (places_[place] == 0) {
         if (lines_ == lines_max_) return false;
+        if (lines_ == (places_mask_ + 1) / 2) {
+            resize_places(2 * (places_mask_ + 1));
+            place = place_of(line);
+        }
         numbers_[lines_] = line;
-        index = static_cast<std::uint32_t>(++lines_);
-        place |= index;
+        places_[place] = static_cast<index>(++lines_);
     }
-    const std::uint64_t at = sizeof(batch_head) + (index - 1) * line_bytes;
+    const std::uint64_t at = sizeof(batch_head) + (places_[place] - 1) * line_bytes;
     if (at < early_end_) stale_[at / block_bytes] = true;
     take_line(from, bytes_.get() + at);
     return true;

@@ -47,16 +47,19 @@ private:
     struct free_bytes {
         void operator()(std::byte* bytes) const noexcept;
     };
-    std::uint64_t& place_of(std::uint64_t line) noexcept;
+    using index = std::uint16_t; // of a line in the batch, plus one; 0: of none
+    std::uint64_t place_of(std::uint64_t line) const noexcept;
+    void resize_places(std::uint64_t count) noexcept;
 
     std::uint64_t lines_max_, lines_ = 0, sequence_ = 0;
     std::uint64_t early_end_ = 0; // blocks from the second to here were written early
     std::vector<bool> stale_;     // of those: it has changed since
     std::unique_ptr<std::byte, free_bytes> bytes_; // as in the file, but for the numbers
     std::unique_ptr<std::uint64_t[]> numbers_;
-    // Open addressing: the sequence number's low half above, and below it the line's place, plus one.
-    std::unique_ptr<std::uint64_t[]> places_;
-    std::uint64_t places_mask_;
+    // Where each line is: open addressing, at most half full. It is as small as this batch allows, as a table that
+    // does not fit beside all else in a processor's cache takes longer than the lines do.
+    std::unique_ptr<index[]> places_;
+    std::uint64_t places_mask_ = 0;
 };
 
 } // namespace hf::power

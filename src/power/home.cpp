@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
 #include <power/home.hpp>
 
 #include <algorithm>
@@ -11,7 +12,7 @@ namespace {
 
 constexpr std::uint64_t page_bytes = 4096, page_lines = page_bytes / line_bytes;
 constexpr std::size_t run_bytes_max = 256 << 10;
-/// A sync of the log that comes meanwhile waits for about so much.
+/// A piece. A sync of the log that comes meanwhile waits for about so much.
 constexpr std::uint64_t unsynced_bytes_max = 4 << 20;
 
 constexpr unsigned digit_bits = 11;
@@ -60,23 +61,33 @@ status way_home::write_run(block_file& home, std::size_t first, std::size_t end)
     return home.write(first_page * page_bytes, run_.data(), pages * page_bytes);
 }
 
-status way_home::bring(block_file& home, const std::vector<logged_line>& lines) {
+status way_home::bring(block_file& home, const std::vector<logged_line>& lines,
+                       const progress& tell) {
     if (lines.empty()) return {};
     sort_lines(lines);
-    std::uint64_t synced = bytes_written_;
-    for (std::size_t first = 0; first < sorted_.size();) {
-        std::size_t end = first + 1;
-        const std::uint64_t last_page = page_of(sorted_[first]) + run_bytes_max / page_bytes - 1;
-        while (end < sorted_.size() && page_of(sorted_[end]) <= last_page &&
-               page_of(sorted_[end]) <= page_of(sorted_[end - 1]) + 1)
-            ++end;
-        if (status ok = write_run(home, first, end); !ok.ok()) return ok;
-        first = end;
-        if (bytes_written_ - synced < unsynced_bytes_max) continue;
+    std::uint64_t pages = 1;
+    for (std::size_t i = 1; i < sorted_.size(); ++i)
+        pages += page_of(sorted_[i]) != page_of(sorted_[i - 1]) ? 1 : 0;
+    const std::size_t pieces = pages * page_bytes / unsynced_bytes_max + 1;
+    if (tell) tell(0, pieces);
+    const std::uint64_t before = bytes_written_;
+    std::size_t first = 0;
+    for (std::size_t piece = 1; piece <= pieces; ++piece) {
+        while ((bytes_written_ - before) / page_bytes < pages * piece / pieces) {
+            std::size_t end = first + 1;
+            const std::uint64_t last_page =
+                page_of(sorted_[first]) + run_bytes_max / page_bytes - 1;
+            while (end < sorted_.size() && page_of(sorted_[end]) <= last_page &&
+                   page_of(sorted_[end]) <= page_of(sorted_[end - 1]) + 1)
+                ++end;
+            if (status ok = write_run(home, first, end); !ok.ok()) return ok;
+            first = end;
+        }
         if (status ok = home.sync(); !ok.ok()) return ok;
-        synced = bytes_written_;
+        if (tell) tell(piece, pieces);
     }
-    return bytes_written_ == synced ? status{} : home.sync();
+    HF_ASSERT_SLOW(first == sorted_.size());
+    return {};
 }
 
 status bring_home(block_file& home, const std::vector<logged_line>& lines) {

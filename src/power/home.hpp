@@ -12,6 +12,7 @@
 #include <power/block_file.hpp>
 #include <power/found_log.hpp>
 
+#include <functional>
 #include <vector>
 
 namespace hf::power {
@@ -19,9 +20,13 @@ namespace hf::power {
 /// What bringing lines home takes of memory, kept from one time to the next.
 class way_home {
 public:
-    /// Writes the lines, of each number the last; durable when it returns. It syncs as it goes, so that
+    /// Called before the first and behind each of so many pieces: how many are durable.
+    using progress = std::function<void(std::size_t pieces_home, std::size_t pieces)>;
+
+    /// Writes the lines, of each number the last; durable when it returns. It syncs piece by piece, so that
     /// little waits in the device's queue before a sync of the log. Throws std::bad_alloc.
-    status bring(block_file& home, const std::vector<logged_line>& lines);
+    status bring(block_file& home, const std::vector<logged_line>& lines,
+                 const progress& tell = {});
 
     /// Bytes written to home so far.
     std::uint64_t bytes_written() const noexcept { return bytes_written_; }

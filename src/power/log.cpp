@@ -20,6 +20,9 @@ constexpr std::size_t ranges_max = 128;
 /// Of the longest batch: so much is worth a write of its own. Shorter batches, of most sections and
 /// groups, are one.
 constexpr std::uint64_t early_part = 8;
+/// Of a segment: how far it may be ahead of the other one's way home at the beginning; at the end not at all. As much of
+/// that way stands for its first piece, as long as reading, checking and sorting have not told how many there are.
+constexpr double ahead_max = 0.25;
 std::atomic<std::uint64_t> instances{0};
 
 // For lines that a thread noted in another log than the one it comes to now.
@@ -226,8 +229,11 @@ void log::write_open(std::unique_lock<std::mutex>& held) {
 status log::write(batch& full) {
     full.seal(header_.salt);
     HF_ASSERT(full.bytes() <= header_.segment_bytes);
-    if (next_in_segment_ + full.bytes() > header_.segment_bytes)
+    if (next_in_segment_ + full.bytes() > header_.segment_bytes) {
         if (status ok = next_segment(); !ok.ok()) return ok;
+    } else {
+        keep_pace();
+    }
     for (auto part = full.to_write(0); !part.bytes.empty();
          part = full.to_write(part.at + part.bytes.size()))
         if (status ok = file_->write(next_offset() + part.at, part.bytes.data(), part.bytes.size());
@@ -245,17 +251,35 @@ status log::next_segment() {
     if (checkpoint_.due) ++waits_for_room_;
     checkpoint_changed_.wait(held, [this] { return !checkpoint_.due || !checkpoint_failed_.ok(); });
     if (!checkpoint_failed_.ok()) return checkpoint_failed_;
-    checkpoint_ = {true, segment_, next_in_segment_, last_in_segment_};
+    checkpoint_ = {true, segment_, next_in_segment_, last_in_segment_, ahead_max};
     segment_ = (segment_ + 1) % segment_count;
     next_in_segment_ = 0;
     if (thread_.joinable()) {
         checkpoint_changed_.notify_all();
         return {};
     }
-    checkpoint_failed_ =
-        bring_segment_home(checkpoint_.segment, checkpoint_.bytes, checkpoint_.last);
+    const auto now = checkpoint_;
+    held.unlock();
+    const status done = bring_segment_home(now.segment, now.bytes, now.last);
+    held.lock();
+    checkpoint_failed_ = done;
     checkpoint_.due = false;
-    return checkpoint_failed_;
+    return done;
+}
+
+/// Where segments fill faster than they are brought home somebody has to wait: every batch a little, not one
+/// of many for all of a segment.
+void log::keep_pace() {
+    const double full =
+        static_cast<double>(next_in_segment_) / static_cast<double>(header_.segment_bytes);
+    std::unique_lock held{checkpoint_lock_};
+    const auto in_time = [&] {
+        return !checkpoint_.due || !checkpoint_failed_.ok() ||
+               full <= ahead_max + (1 - ahead_max) * checkpoint_.next;
+    };
+    if (in_time()) return;
+    ++waits_for_room_;
+    checkpoint_changed_.wait(held, in_time);
 }
 
 void log::run_checkpoints() {
@@ -291,7 +315,12 @@ status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint6
         for_each_line(content + at, *head, [&](const logged_line& line) { lines.push_back(line); });
         at += head->bytes;
     }
-    if (status ok = going_home_.way.bring(*home_, lines); !ok.ok()) return ok;
+    const auto tell = [this](std::size_t pieces_home, std::size_t pieces) {
+        const std::scoped_lock held{checkpoint_lock_};
+        checkpoint_.next = static_cast<double>(pieces_home + 1) / static_cast<double>(pieces);
+        checkpoint_changed_.notify_all();
+    };
+    if (status ok = going_home_.way.bring(*home_, lines, tell); !ok.ok()) return ok;
     header_.applied = last;
     home_bytes_ = going_home_.way.bytes_written();
     ++checkpoints_;

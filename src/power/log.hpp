@@ -39,7 +39,7 @@ struct log_counts {
     std::uint64_t batches = 0;        // each one write and one sync
     std::uint64_t batch_bytes = 0;    // written to the log
     std::uint64_t checkpoints = 0;    // segments brought home
-    std::uint64_t waits_for_room = 0; // of a writer, for a segment to be brought home
+    std::uint64_t waits_for_room = 0; // of a writer, for a segment or a piece of it to be home
     std::uint64_t home_bytes = 0;     // written to the pool's file by checkpoints
 };
 
@@ -82,6 +82,7 @@ private:
     status write(batch& full);
     std::uint64_t next_offset() const noexcept;
     status next_segment();
+    void keep_pace();
     status bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint64_t last);
     status write_header();
     void run_checkpoints();
@@ -115,6 +116,7 @@ private:
         bool due = false;
         unsigned segment = 0;
         std::uint64_t bytes = 0, last = 0;
+        double next = 0; // which part of it is home with the next sync
     } checkpoint_;
     bool stopping_ = false;
     status checkpoint_failed_;

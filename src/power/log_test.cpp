@@ -13,7 +13,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <memory>
+#include <mutex>
 #include <thread>
 
 namespace {
@@ -207,25 +209,32 @@ TEST_F(PowerLog, BelievesNoLengthOfABatch) {
     EXPECT_TRUE(read());
 }
 
-/// A device whose syncs take their time.
-class slow_file final : public block_file {
+/// Another device; what derives from it changes one thing.
+class passed_on : public block_file {
 public:
-    explicit slow_file(block_file& of) : of_(&of) {}
+    explicit passed_on(block_file& of) : of_(&of) {}
     status read(std::uint64_t at, void* to, std::size_t count) const override {
         return of_->read(at, to, count);
     }
     status write(std::uint64_t at, const void* from, std::size_t count) override {
         return of_->write(at, from, count);
     }
-    status sync() override {
-        ++syncs;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        return of_->sync();
-    }
-    std::atomic<unsigned> syncs = 0;
+    status sync() override { return of_->sync(); }
 
 private:
     block_file* of_;
+};
+
+/// Whose syncs take their time.
+class slow_file final : public passed_on {
+public:
+    using passed_on::passed_on;
+    status sync() override {
+        ++syncs;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        return passed_on::sync();
+    }
+    std::atomic<unsigned> syncs = 0;
 };
 
 TEST(PowerGroup, ThreadsShareTheWaitsForTheDisk) {
@@ -382,6 +391,68 @@ TEST(PowerHome, WritesPagesWholeAndOfEachLineTheLast) {
     put(page_lines + 3, versions[3]);
     put(2 * page_lines + 63, versions[2]);
     EXPECT_EQ(device.files[0], wanted);
+}
+
+/// Whose syncs end when they may.
+class gated_file final : public passed_on {
+public:
+    using passed_on::passed_on;
+    status sync() override {
+        std::unique_lock held{lock_};
+        changed_.wait(held, [this] { return permitted_ != 0; });
+        --permitted_;
+        return passed_on::sync();
+    }
+    void permit(std::size_t syncs) {
+        const std::scoped_lock held{lock_};
+        permitted_ = syncs;
+        changed_.notify_all();
+    }
+
+private:
+    std::mutex lock_;
+    std::condition_variable changed_;
+    std::size_t permitted_ = 0;
+};
+
+// Who fills segments faster than they come home waits for each piece in its turn, and not at the end for all.
+TEST(PowerHome, IsWaitedForPieceByPiece) {
+    // A segment has 32 batches of two blocks. Each of their lines has a page of its own: 14 MB to bring home, four pieces.
+    constexpr std::uint64_t page = 4096, lines = lines_in(2 * block_bytes), pages = 32 * lines;
+    static_assert(pages * page / (4 << 20) + 1 == 4);
+    log_header sizes{};
+    sizes.segment_bytes = 64 * block_bytes;
+    sizes.batch_bytes_max = 4 * block_bytes;
+    recorded_device log_device, home_device;
+    log_device.files = {bytes(file_bytes(sizes))};
+    home_device.files = {bytes(pages * page)};
+    device_file file(log_device, 0), disk(home_device, 0);
+    gated_file home(disk);
+    bytes content((pages + 1) * page);
+    std::byte* const base =
+        content.data() + page - reinterpret_cast<std::uintptr_t>(content.data()) % page;
+    power::log log("log");
+    log.watch(base, sizes);
+    ASSERT_TRUE(log.start(file, home, sizes, true).ok());
+    std::thread writer([&] {
+        for (std::uint64_t batch = 0; batch < 80; ++batch) {
+            for (std::uint64_t i = 0; i < lines; ++i)
+                log.note(base + (batch * lines + i) % pages * page, 1);
+            log.order();
+            EXPECT_TRUE(log.make_durable().ok());
+        }
+    });
+    // A quarter of a segment ahead when the first piece is on its way, and none when the last one is.
+    const std::uint64_t written[] = {32 + 15, 32 + 21, 32 + 27, 32 + 32};
+    for (unsigned waits = 1; waits <= 4 && !HasFailure(); ++waits) {
+        while (log.counts().waits_for_room < waits) std::this_thread::yield();
+        EXPECT_EQ(log.counts().batches, written[waits - 1]);
+        EXPECT_EQ(log.counts().checkpoints, 0U);
+        home.permit(1);
+    }
+    home.permit(SIZE_MAX);
+    writer.join();
+    EXPECT_TRUE(log.finish().ok());
 }
 
 // What waits in the device's queue before a sync of the log is bounded.

@@ -14,15 +14,18 @@
 #include <holdfast/mod/map.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
+#include <holdfast/simpo/swap.hpp>
 
 #include <array>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -45,7 +48,7 @@ constexpr bool uses_simpo = false;
 #endif
 constexpr bool uses_mod = engine_of_build() == "none" && !uses_simpo;
 
-/// A persistent object.
+/// A persistent object, which after some updates goes to a file.
 class table {
 public:
     static constexpr simpo::class_name simpo_class{"table", 1};
@@ -57,7 +60,7 @@ private:
     std::array<value, 5> cells_{};
 };
 
-std::string directory, path;
+std::string directory, path, swapped; // the last: where an object goes
 std::uint64_t states = 0, nested = 0, violations = 0;
 
 /// What update 'n' does: to the pool's map, and to the model.
@@ -99,6 +102,10 @@ public:
             else mod_.emplace(std::move(*map));
             if (map) mod_->set_durability(mod::durability::on_return);
         } else if constexpr (uses_simpo) {
+            if (const status s = simpo::swap_to(*pool_, swapped); !s.ok()) {
+                why = s.what();
+                return;
+            }
             auto there = simpo::object<table>::find(*pool_, "table");
             if (!there) // with a log so short that checkpoints come of themselves
                 there = simpo::object<table>::create(*pool_, "table", simpo::object_options{1_KiB});
@@ -118,7 +125,7 @@ public:
             if (erases(n)) object_->defer<&table::erase>(key_of(n));
             else object_->defer<&table::set>(key_of(n), value_of(n));
             object_->sync();
-            return true;
+            return n % 4 != 0 || simpo::swap_out(*pool_, "table").ok(); // the next brings it back
         } else if (erases(n)) return section_->erase(key_of(n)), true;
         else return section_->insert(key_of(n), value_of(n));
     }
@@ -162,7 +169,12 @@ private:
 bool put_in_place(const names& there) {
     const auto pool_there = there.find(path);
     if (pool_there == there.end()) return false;
-    for (const auto& name : {path, path + "-power"}) {
+    std::set<std::string> all{path, path + "-power"};
+    for (const auto& each : there) all.insert(each.first);
+    std::error_code none;
+    for (const auto& each : std::filesystem::directory_iterator(swapped, none))
+        all.insert(each.path());
+    for (const auto& name : all) {
         const auto found = there.find(name);
         if (found == there.end()) {
             ::unlink(name.c_str());
@@ -258,6 +270,7 @@ int main(int argc, char** argv) {
     if (::mkdtemp(pattern) == nullptr) return 2;
     directory = pattern;
     path = directory + "/pool.hf";
+    swapped = directory + "/swapped";
     std::FILE* const errors = std::freopen("/dev/null", "w", stderr);
     (void)errors;
     for (const unsigned together : {1U, 4U}) {
@@ -281,6 +294,7 @@ int main(int argc, char** argv) {
         explore({}, events, updates, together, sector_bytes, states_max, together > 1 ? 31 : 37);
         ::unlink(path.c_str());
         ::unlink((path + "-power").c_str());
+        std::filesystem::remove_all(swapped);
     }
     ::rmdir(directory.c_str());
     std::printf("engine %s: %llu states, %llu recovered and torn again, %llu violations\n",
