@@ -48,6 +48,8 @@ public:
     virtual open_options made_with() const { return options(); }
     /// Fills the pool; failures in here are not explored.
     virtual void setup(pool&) {}
+    /// The program has been checked: what setup() made beside the pool goes.
+    virtual void teardown() {}
     /// How many threads run operations, and how many operations each runs.
     virtual unsigned threads() const { return 1; }
     virtual unsigned operations(unsigned thread) const = 0;

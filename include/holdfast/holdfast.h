@@ -124,7 +124,8 @@ struct hf_recovered hf_pool_recovered(const hf_pool* pool) HF_NOEXCEPT;
  * hf::pool::copy_to. 'copied' may be null.
  *
  * Errors: HF_EXISTS, HF_POOL_FULL (the disk), HF_PERMISSION (the system lets no process be stopped), HF_IO_ERROR,
- * HF_BAD_ARGUMENT for a null path, HF_IN_USE in a child of the process that opened the pool. */
+ * HF_BAD_ARGUMENT for a null path, HF_IN_USE in a child of the process that opened the pool, HF_MODE_UNAVAILABLE in mode
+ * power. */
 hf_status hf_pool_copy_to(hf_pool* pool, const char* path, struct hf_copied* copied) HF_NOEXCEPT;
 
 /* Gives the disk space of what is free back, as hf::pool::trim. 'bytes' may be null.

@@ -156,7 +156,8 @@ public:
     ///           the copy, copy_report::pause_ms.
     /// Crash:    no copy, or the whole of it: it gets its name last.
     /// Errors:   exists, pool_full (the disk), permission (the system lets no process be stopped: ptrace is off,
-    ///           or a debugger has this one), io_error, in_use (a child of the process that opened the pool).
+    ///           or a debugger has this one), io_error, in_use (a child of the process that opened the pool),
+    ///           mode_unavailable (mode power: part of the pool is in its log).
     /// Threads:  any; several at once wait for each other.
     result<copy_report> copy_to(const std::string& path, const copy_options& options) const;
     result<copy_report> copy_to(const std::string& path) const;

@@ -195,6 +195,17 @@ template <auto F> struct which {};
 /// Ends the process with a message when another class, or another base or instantiation of the same one, has
 /// a function of the same name, schema and version: recovery could not tell which of them was called.
 void add_function(const function* f) noexcept;
+/// Its library is being unloaded.
+void remove_function(const function* f) noexcept;
+class registration {
+public:
+    explicit registration(const function* of) noexcept : of_(of) { add_function(of); }
+    ~registration() { remove_function(of_); }
+    registration(const registration&) = delete;
+
+private:
+    const function* of_;
+};
 
 template <class T> constexpr const std::type_info* type_of() {
 #if defined(__cpp_rtti)
@@ -244,7 +255,7 @@ template <class T, auto F> struct registered {
         kept.value_or(std::uint16_t{0}),
         T::simpo_class.version,
         sizeof(T)};
-    static inline const bool done = (add_function(&entry), true);
+    static inline const registration done{&entry};
 };
 
 /// What a class's objects must have in common.
@@ -303,7 +314,7 @@ public:
     /// Crash:    there is no such object, or the whole of it.
     /// Errors:   exists, pool_full, limit_reached, bad_argument (names have 1 to 63 bytes; log_bytes),
     ///           permission (the pool is open read-only), missing_engine, in_use (a child of the
-    ///           process that opened the pool).
+    ///           process that opened the pool). Where others make room (simpo/swap.hpp), what keeps them from it.
     template <class... Args>
         requires std::is_constructible_v<T, const Args&...>
     static result<object> create(pool& in, std::string_view name, const Args&... args) {
@@ -318,7 +329,8 @@ public:
                                      const_cast<void*>(static_cast<const void*>(&construct))));
     }
     /// Errors: not_found; wrong_layout: the object's class, its version or its size is another one;
-    ///         missing_engine, in_use.
+    ///         missing_engine, in_use. Of one that is swapped out (simpo/swap.hpp) why it cannot come back:
+    ///         bad_argument, io_error, corrupt, pool_full.
     static result<object> find(pool& in, std::string_view name) {
         return handle(detail::find(in, name, shape));
     }
@@ -370,17 +382,17 @@ public:
             "what a call returns outlives the moment in which the object stands still: no "
             "references, no pointers");
         if constexpr (traits::is_const) {
-            return run<returns>(nullptr, nullptr, [&](void* object) -> returns {
-                return (std::launder(static_cast<const T*>(object))->*F)(
-                    std::forward<Args>(args)...);
+            return run<returns>(nullptr, nullptr, [&](void* place) -> returns {
+                return std::invoke(F, *std::launder(static_cast<const T*>(place)),
+                                   std::forward<Args>(args)...);
             });
         } else {
             check_logged<F>();
             const auto words = traits::arguments::store(std::forward<Args>(args)...);
             return run<returns>(&detail::registered<T, F>::entry, words.data(),
-                                [&](void* object) -> returns {
+                                [&](void* place) -> returns {
                                     return traits::arguments::apply(
-                                        *std::launder(static_cast<T*>(object)), F, words.data());
+                                        *std::launder(static_cast<T*>(place)), F, words.data());
                                 });
         }
     }
@@ -402,8 +414,8 @@ private:
         if (!found) return found.error();
         return object(*found);
     }
-    template <class Body> static void invoke(void* object, void* context) {
-        (*static_cast<Body*>(context))(object);
+    template <class Body> static void invoke(void* place, void* context) {
+        (*static_cast<Body*>(context))(place);
     }
     template <class Returns, class Body>
     Returns run(const detail::function* f, const std::uint64_t* words, Body&& body) {
@@ -411,7 +423,7 @@ private:
             detail::call(*core_, f, words, invoke<std::remove_reference_t<Body>>, &body);
         } else {
             std::optional<Returns> out;
-            auto keep = [&](void* object) { out.emplace(body(object)); };
+            auto keep = [&](void* place) { out.emplace(body(place)); };
             detail::call(*core_, f, words, invoke<decltype(keep)>, &keep);
             return std::move(*out);
         }

@@ -77,8 +77,10 @@ status thread::settle_held() {
         if (s.ok()) blocks.publish(b, flushed); // it may only be stored
         return s;
     }
+    // Its chunk may have been looked at when it was allocated yet, for a claim of another's: then it is taken already.
+    const bool taken = pool_->blocks.find(b.offset).bytes == b.bytes;
     blocks.retract(b, flushed);
-    if (pool_->blocks.claim(b)) return {};
+    if (taken || pool_->blocks.claim(b)) return {};
     return refusal(
         pool_->file->path(), errc::corrupt,
         fmt::format("engine justdo: the block at {:#x} that a section frees is not its own",

@@ -4,6 +4,7 @@
 //
 //   root_words.simpo_offset ──> superblock, then offsets of blocks            (one chunk of the heap)
 //   a block ──> head, copy 0, copy 1, log array                             (an object; from a line on each)
+//   or      ──> head                                       (an object that is swapped out: a file has its copy)
 //
 // (1) A block that a word names is an object, whole; it is allocated, or an open allocates it.
 // (2) 'resilient' names one of the copies: the object after all calls below a position. It and the log
@@ -12,6 +13,8 @@
 // (3) A record counts when its check holds at its position. Positions are never used twice in the life of
 //     an object, and 'salt' is the object's own: what else stood at a place of the log is no record.
 // (4) Committed are the records from 'resilient' on, without a gap, to the last one that ends a group.
+// (5) Of an object that is swapped out nothing is in a log: the copy in its file is the object. It has the check of
+//     copy 0.
 #pragma once
 
 #include <base/checksum.hpp>
@@ -25,6 +28,7 @@ namespace hf::simpo {
 
 inline constexpr std::uint64_t superblock_magic = 0x504d495354534648ULL; // "HFSTSIMP" in the file
 inline constexpr std::uint64_t object_magic = 0x4a424f504d495348ULL;     // "HSIMPOBJ" in the file
+inline constexpr std::uint64_t swapped_magic = 0x505753504d495348ULL;    // "HSIMPSWP" in the file
 inline constexpr std::size_t text_bytes_max = 63;
 inline constexpr std::uint64_t log_bytes_min = 1ULL << 10, log_bytes_max = 1ULL << 30;
 /// Behind a record's head: argument_words_max, to which the operation counts.
@@ -34,7 +38,7 @@ inline constexpr std::uint64_t object_bytes_max = 1ULL << 38;
 /// Where a record begins, in lines since the object was made; its place in the log is the rest by the
 /// log's lines.
 using position = std::uint64_t;
-inline constexpr position position_max = 1ULL << 60;
+inline constexpr position position_max = 1ULL << 53;
 
 struct superblock {
     std::uint64_t magic;       // superblock_magic
@@ -47,7 +51,7 @@ constexpr std::uint64_t objects_max_for(std::uint64_t chunk_bytes) {
 }
 
 struct object_head {
-    std::uint64_t magic;         // object_magic
+    std::uint64_t magic;         // object_magic, or swapped_magic: its copy is in a file
     std::uint64_t check;         // of all that follows up to 'resilient'
     std::uint64_t salt;          // seeds the checks of records; of no other object of the pool
     std::uint64_t object_bytes;  // of the class
@@ -56,12 +60,13 @@ struct object_head {
     std::uint32_t callers;       // that it has room for
     std::uint32_t results;       // kept of each; 0 without callers
     std::uint32_t result_words;  // of each result; 0 without callers
-    std::uint32_t reserved[2];   // zero
+    std::uint64_t since;         // position from which on it has this block; 0: it was made there
     char class_text[text_bytes_max + 1]; // zero-padded
     char name[text_bytes_max + 1];       // zero-padded
-    std::uint64_t resilient;             // the resilient index: position << 1 | which copy
+    std::uint64_t resilient;             // the resilient index (index_of)
     std::uint64_t copy_checks[2];        // of each copy's bytes
-    std::uint64_t reserved_words[5];     // zero
+    std::uint64_t file;              // number of its file (docs/format/simpo.md); 0: it has none
+    std::uint64_t reserved_words[4]; // zero
 };
 static_assert(sizeof(object_head) == 4 * line_bytes && offsetof(object_head, resilient) == 192);
 static_assert(offsetof(object_head, class_text) == line_bytes);
@@ -70,8 +75,29 @@ static_assert(std::has_unique_object_representations_v<object_head>, "no padding
 
 inline std::uint64_t head_check(const object_head& h) noexcept {
     return checksum(&h.salt, offsetof(object_head, resilient) - offsetof(object_head, salt),
-                    object_magic);
+                    h.magic);
 }
+/// The resilient index in one failure-atomic word: sum:8 position:55 copy:1. One flipped bit shows, and so does another
+/// object's index, but for one in 256.
+constexpr std::uint64_t index_sum(std::uint64_t what, std::uint64_t salt) noexcept {
+    std::uint64_t folded = what ^ salt;
+    folded ^= folded >> 32;
+    folded ^= folded >> 16;
+    folded ^= folded >> 8;
+    return folded & 0xff;
+}
+constexpr std::uint64_t index_of(std::uint64_t salt, position at, unsigned which) noexcept {
+    const std::uint64_t what = at << 1 | which;
+    return index_sum(what, salt) << 56 | what;
+}
+constexpr position position_of(std::uint64_t index) noexcept { return index << 8 >> 9; }
+constexpr unsigned copy_of(std::uint64_t index) noexcept { return index & 1; }
+constexpr bool index_holds(std::uint64_t index, std::uint64_t salt) noexcept {
+    return index == index_of(salt, position_of(index), copy_of(index)) &&
+           position_of(index) <= position_max;
+}
+
+inline bool is_swapped(const object_head& h) noexcept { return h.magic == swapped_magic; }
 
 inline std::uint64_t copy_check(const object_head& h, const void* copy,
                                 std::uint64_t copy_bytes) noexcept {
@@ -136,6 +162,18 @@ constexpr object_layout layout_of(std::uint64_t object_bytes, std::uint64_t log_
 }
 inline object_layout layout_of(const object_head& h) {
     return layout_of(h.object_bytes, h.log_lines, callers_of(h));
+}
+/// Of the block that it has now.
+inline std::uint64_t block_bytes_of(const object_head& h) {
+    return is_swapped(h) ? sizeof h : layout_of(h).block_bytes;
+}
+
+/// What its block takes in this heap. Classes that are no whole lines are left out: behind their first block others begin
+/// within a line.
+template <class Heap> std::uint64_t rounded_to_lines(const Heap& in, std::uint64_t block_bytes) {
+    std::uint64_t taken = in.rounded(block_bytes);
+    while (taken % line_bytes != 0) taken = in.rounded(taken + 1);
+    return taken;
 }
 
 enum class record_kind : std::uint8_t {

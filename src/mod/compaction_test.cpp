@@ -21,6 +21,7 @@
 #include <gtest/gtest.h>
 #include <linux/magic.h>
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <filesystem>
@@ -199,6 +200,26 @@ TEST_P(Compaction, TakesWhatAKillHasLeft) {
     (void)expect_good(held);
 }
 
+/// The hazard: recovery completes what a record of before says, and its places are others' now.
+TEST_P(Compaction, IsWhatItWasWhenItIsKilledNext) {
+    const auto records = [&] {
+        const pool_file& file = *in.pool().internals().file;
+        const auto* const super =
+            reinterpret_cast<const mod::superblock*>(file.base() + file.roots()->mod_offset);
+        return std::ranges::count_if(super->exchanges, &mod::exchange_record::number);
+    };
+    const std::string held = make(300, 100);
+    EXPECT_NE(records(), 0);
+    in.close();
+    const auto made = compact();
+    ASSERT_TRUE(made) << made.error().what();
+    in.open();
+    EXPECT_EQ(records(), 0);
+    hf::pool::impl::abandon(std::move(in.pool()));
+    in.close();
+    (void)expect_good(held);
+}
+
 TEST_P(Compaction, KeepsSharedPartsOfVectors) {
     in.make_new(GetParam());
     using strings = mod::vector<std::string>;
@@ -221,6 +242,7 @@ TEST_P(Compaction, KeepsSharedPartsOfVectors) {
     in.open();
     EXPECT_TRUE(in.store().wait_for_trace().ok());
     EXPECT_TRUE(in.store().verify().ok());
+    EXPECT_EQ(made->nodes, in.store().account().nodes) << "each has one place";
     EXPECT_EQ(all(in.get<strings>({"one"})), first);
     EXPECT_EQ(all(in.get<strings>({"other"})), second);
 }

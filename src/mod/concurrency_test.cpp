@@ -15,7 +15,6 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <filesystem>
 #include <optional>
 #include <random>
 #include <set>
@@ -316,6 +315,26 @@ TEST_F(ModConcurrency, TheTraceAfterACrashRunsBesideReadersAndWriters) {
     }
 }
 
+/// Of the logs of several pools only the first has a group: that of another one must wait for what was only ordered.
+TEST_F(ModConcurrency, WhatAGroupWithinThatOfAnotherPoolDidIsOnTheDiskWhenItEnds) {
+    mod::test::test_pool outer;
+    outer.make_new(mode::power);
+    in.make_new(mode::power);
+    auto map = in.get<mod::map<std::uint64_t, std::uint64_t>>();
+    {
+        hf::durable_together first(outer.pool());
+        {
+            hf::durable_together second(in.pool());
+            ASSERT_TRUE(map.insert(1, 10)); // durable by the next update
+        }
+        in.keep_disk();
+    }
+    in.open_kept();
+    map = in.get<mod::map<std::uint64_t, std::uint64_t>>();
+    ASSERT_NE(map.get(1), nullptr);
+    EXPECT_EQ(*map.get(1), 10U);
+}
+
 /// durable_together: what another thread has done, and it has read, is durable when its group ends.
 TEST_F(ModConcurrency, WhatAGroupHasReadIsOnTheDiskWhenItEnds) {
     in.make_new(mode::power);
@@ -351,16 +370,10 @@ TEST_F(ModConcurrency, WhatAGroupHasReadIsOnTheDiskWhenItEnds) {
             EXPECT_EQ(*map.snapshot().get(1), next);
             EXPECT_EQ(vector.snapshot()[50], next);
         }
-        const std::string suffix = "-power", kept = in.path() + ".kept";
-        std::filesystem::copy_file(in.path(), kept); // as the disk has it
-        std::filesystem::copy_file(in.path() + suffix, kept + suffix);
+        in.keep_disk();
         step = 2;
         writer.join();
-        in.close();
-        std::filesystem::rename(kept, in.path());
-        std::filesystem::rename(kept + suffix, in.path() + suffix);
-        in.how.salvage = true; // a copy of a pool in use
-        in.open();
+        in.open_kept();
         auto [map, vector] = both();
         EXPECT_EQ(*map.get(1), next) << grouped;
         EXPECT_EQ(vector[50], next) << grouped;

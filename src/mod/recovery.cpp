@@ -152,6 +152,21 @@ status adopt(pool::impl& in, superblock& super, block b) {
     return {};
 }
 
+/// Whether all that its chunks hold is 'b', or an arena of its size whose bit persisted without its chunk's entry. The
+/// entry of a chunk that was free may be whatever it was before ((3) of heap.hpp).
+bool lies_alone(const pool::impl& in, block b) {
+    const heap& blocks = in.blocks.durable();
+    const std::uint64_t chunk = blocks.chunk_bytes();
+    bool others = false;
+    for (std::uint64_t at = b.offset; at < b.offset + b.bytes; at += chunk)
+        blocks.for_each_slot(at, granule_bytes,
+                             [&](std::uint64_t slot) { others |= at != b.offset || slot != 0; });
+    if (others) return false;
+    const auto* head = static_cast<const arena_head*>(in.at(b.offset));
+    return blocks.allocated_at(b.offset).bytes == 0 ||
+           (head->magic == arena_magic && head->bytes == b.bytes);
+}
+
 /// Of a process that was killed the last words may only be stored. What is believed of them must be
 /// durable before anything that is built on it.
 void flush_believed(const pool::impl& in, const superblock& super) {
@@ -188,21 +203,17 @@ status store::impl::settle_taking(pool::impl& in) {
         return ours = at == super->taking;
     });
     if (!listed.ok()) return listed;
-    const std::uint64_t there_bytes = blocks.allocated_at(b.offset).bytes;
     const hf::medium pm = in.file->medium();
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
-    if (there_bytes == b.bytes) {
+    if (blocks.allocated_at(b.offset).bytes == b.bytes) {
         blocks.publish(b, dirty); // it is: durably
         pm.fence();
         return ours ? status() : adopt(in, *super, b);
     }
     // Its bit may have persisted without its chunk's entry, and the entry without the bit.
-    const heap_extent& e = blocks.extent_at(blocks.extent_of(b.offset));
-    const chunk_entry entry = blocks.entry(e, (b.offset - e.data_offset) / blocks.chunk_bytes());
-    const bool nobodys =
-        entry.word == 0 || entry.word == chunk_entry::large(b.bytes / blocks.chunk_bytes()).word;
-    if (there_bytes == 0 && nobodys) blocks.retract(b, dirty);
-    if (there_bytes != 0 || !nobodys || !in.blocks.claim(b))
+    const bool alone = lies_alone(in, b);
+    if (alone) blocks.retract(b, dirty);
+    if (!alone || !in.blocks.claim(b))
         return corrupt(*in.file,
                        fmt::format("arena at {:#x} lies in a chunk of other blocks", b.offset));
     if (ours) blocks.publish(b, dirty);

@@ -72,6 +72,20 @@ public:
         crash();
         EXPECT_TRUE(store().wait_for_trace().ok());
     }
+    /// Mode power: a copy of what the disk has, for open_kept().
+    void keep_disk() const {
+        for (const char* suffix : {"", "-power"})
+            std::filesystem::copy_file(path() + suffix, path() + ".kept" + suffix);
+    }
+    /// As the power's failure would leave it if it had come at keep_disk().
+    void open_kept() {
+        close();
+        for (const char* suffix : {"", "-power"})
+            std::filesystem::rename(path() + ".kept" + suffix, path() + suffix);
+        how.salvage = true; // a copy of a pool in use
+        open();
+        how.salvage = false;
+    }
 
     std::string path() const { return directory_ + "/pool.hf"; }
     hf::pool& pool() { return *pool_; }

@@ -83,6 +83,43 @@ TEST_P(mod_update, a_snapshot_keeps_the_element_that_another_vector_sets) {
     for (const std::uint64_t element : before) EXPECT_EQ(element, 7U);
 }
 
+TEST_P(mod_update, what_is_durable_on_return_is_on_the_disk) {
+    in.make_new(mode::power);
+    using numbers = mod::vector<std::uint64_t>;
+    const auto both = [&] {
+        auto each = std::pair(in.get<numbers>(at("stock")), in.get<numbers>(at("sold")));
+        each.first.set_durability(mod::durability::on_return);
+        each.second.set_durability(mod::durability::on_return);
+        return each;
+    };
+    const auto expect_kept = [&](std::uint64_t last_in_stock, std::uint64_t last_in_sold) {
+        in.keep_disk();
+        in.open_kept();
+        auto [stock, sold] = both();
+        ASSERT_EQ(stock.size(), 100U);
+        ASSERT_EQ(sold.size(), 100U);
+        EXPECT_EQ(stock[99], last_in_stock);
+        EXPECT_EQ(sold[99], last_in_sold);
+    };
+    const auto change = [&](const auto& done) {
+        auto [stock, sold] = both();
+        EXPECT_TRUE(done(stock, sold).ok());
+    };
+    change([](auto& stock, auto& sold) {
+        return mod::update(std::tie(stock, sold), [](auto& in_stock, auto& in_sold) {
+            for (auto* each : {&in_stock, &in_sold})
+                for (std::uint64_t i = 0; i < 100; ++i) each->push_back(i);
+        });
+    });
+    expect_kept(99, 99);
+    change([](auto& stock, auto&) { // a new version
+        return stock.assign(std::vector<std::uint64_t>(100, 1));
+    });
+    expect_kept(1, 99);
+    change([](auto&, auto& sold) { return sold.set(99, 2); }); // in place
+    expect_kept(1, 2);
+}
+
 INSTANTIATE_TEST_SUITE_P(roots, mod_update, testing::Bool(), [](const auto& of) {
     return of.param ? "members_of_a_family" : "unrelated";
 });

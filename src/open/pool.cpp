@@ -343,6 +343,7 @@ durable_together::~durable_together() {
     // What is flushed, and would be fenced by the next update, is promised as well; and what others have fenced, also
     // to a group that has done nothing.
     if (in_->file->mode() == mode::power) pm.order();
+    if (pm.promises()) pm.promise(); // within another pool's: there is no group that would wait
     pm.end_group();
 }
 

@@ -9,6 +9,7 @@
 // (3) What was mapped stays so. What the file grows by is mapped before anything in there is followed.
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
@@ -61,11 +62,11 @@ status pool_file::look_beside(const open_options& options, bool& in_flux) {
     in_flux = file_.has_writer();
     if (in_flux)
         return refusal(path_, errc::in_use, "the process that has it open is still recovering it");
-    return refusal(path_, errc::torn,
-                   "left open by a process that has died, and was alone with it: expected a pool "
-                   "that was closed, or "
-                   "one whose writer has open_options::shared; open it for writing once, or with "
-                   "read_only alone");
+    return refusal(
+        path_, errc::torn,
+        "left open by a process that has died, and was alone with it or had not yet recovered it: "
+        "expected a pool that was closed, or one that a writer with open_options::shared has "
+        "recovered; open it for writing once, or with read_only alone");
 }
 
 /// Upholds (1), (2).

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <pool/boot_id.hpp>
 #include <pool/copying.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/freezing.hpp>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/engines.hpp>
 #include <base/line.hpp>
+#include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>

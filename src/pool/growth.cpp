@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 
 namespace hf {
@@ -92,6 +93,25 @@ status pool_file::reserve_more(std::uint64_t end) {
     return {};
 }
 
+/// Whether the disk has refused no more than that, and has had no space given back since. A full pool asks for each
+/// block that it lacks, and a file system with a journal (ext4) answers a refusal after writing that: 10 to 30 ms.
+/// Quotas and reserves change unseen, so that it is asked again after a second.
+bool pool_file::still_refused(std::uint64_t bytes) const noexcept {
+    if (!refused_ || bytes < refused_->bytes) return false;
+    const auto free_bytes = file_.disk_free_bytes();
+    return free_bytes && *free_bytes <= refused_->disk_free_bytes &&
+           std::chrono::steady_clock::now() - refused_->when < std::chrono::seconds(1);
+}
+
+/// 'free_before': when it was asked. What somebody gives back while it answers may be more than enough.
+void pool_file::note_refused(std::uint64_t bytes, std::optional<std::uint64_t> free_before,
+                             const status& why) {
+    const auto free_bytes = file_.disk_free_bytes();
+    if (free_before && free_bytes)
+        refused_ = refused_growth{bytes, std::min(*free_before, *free_bytes),
+                                  std::chrono::steady_clock::now(), why};
+}
+
 status pool_file::extend(std::uint64_t bytes) {
     // Lengthened again, a file that somebody has cut would read as zeros where objects stood.
     if (status ok = whole(); !ok.ok()) return ok;
@@ -99,6 +119,7 @@ status pool_file::extend(std::uint64_t bytes) {
     const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
     HF_ASSERT(count < extents_max);
     HF_ASSERT(bytes <= shape_.max_bytes - size);
+    if (still_refused(bytes)) return refused_->why;
     // What an earlier growth left beyond the end goes first, so that the extent reads as zeros.
     // A seal that stayed would pass for the extent's tables.
     const auto present = file_.size_bytes();
@@ -106,12 +127,15 @@ status pool_file::extend(std::uint64_t bytes) {
     if (const int failed = *present > size ? file_.truncate(size) : 0; failed != 0)
         return refusal(path_, errc::io_error,
                        fmt::format("truncate to {} bytes: {}", size, std::strerror(failed)));
+    const auto free_before = file_.disk_free_bytes();
     status ok = file_.allocate(size, bytes); // no hole that faults when it is stored to
+    const bool disk_is_full = ok.code() == errc::pool_full;
     if (ok.ok() && (map_sync_ || mode_ == hf::mode::power)) ok = file_.sync();
     if (ok.ok()) ok = reserve_more(size + bytes);
     if (ok.ok()) ok = map(size, bytes);
     if (!ok.ok()) {
         (void)file_.truncate(size);
+        if (disk_is_full) note_refused(bytes, free_before, ok);
         return ok;
     }
     header_->extents[count] = {.offset_bytes = size, .size_bytes = bytes};

@@ -7,7 +7,9 @@
 #include <pool/test_support.hpp>
 
 #include <algorithm>
+#include <cerrno>
 #include <sys/resource.h>
+#include <unistd.h>
 
 namespace {
 
@@ -125,6 +127,21 @@ TEST_F(Machine, AProcessWithFewAddressesOpensAndGrows) {
         return open_good() != nullptr && !HasFailure();
     }));
     EXPECT_NE(open_good(), nullptr);
+}
+
+TEST_F(Machine, APoolIsNoStandardStreamOfAProcessWithoutThem) {
+    make_pool();
+    EXPECT_TRUE(in_child([&] {
+        for (const std::string& each : {path, other()}) { // one that is there, and a new one
+            for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) ::close(fd);
+            path = each;
+            const auto file = open_good();
+            if (file == nullptr) return false;
+            for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+                if (::write(fd, "x", 1) != -1 || errno != EBADF) return false;
+        }
+        return !HasFailure();
+    }));
 }
 
 TEST_F(Machine, FewerLanesThanAskedForAreSaid) {

@@ -2,16 +2,13 @@
 //
 // What the header says of a pool: marked open, moved, brought to another layout, closed; and how that is written.
 #include <base/assert.hpp>
+#include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
 
-#include <fmt/format.h>
-
 #include <algorithm>
-#include <cerrno>
 #include <cstring>
-#include <sys/mman.h>
 
 namespace hf {
 
@@ -171,9 +168,8 @@ status pool_file::write_headers() {
             if (std::memcmp(base_ + copy + at, from + at, part) != 0)
                 medium_.copy(base_ + copy + at, from + at, part);
         medium_.fence();
-        if (needs_msync && ::msync(base_ + copy, sizeof *header_, MS_SYNC) != 0)
-            return refusal(path_, errc::io_error,
-                           fmt::format("msync of the header: {}", std::strerror(errno)));
+        if (needs_msync)
+            if (status ok = file_.sync_mapped(base_ + copy, sizeof *header_); !ok.ok()) return ok;
         counting_copy_ = copy;
     }
     return {};

@@ -46,6 +46,8 @@ public:
         if (log_ != nullptr) [[unlikely]]
             log_->wait();
     }
+    /// Whether fence() promises: without a group always.
+    bool promises() const noexcept { return log_ == nullptr || !persist::in_group(*log_); }
     /// From here to end_group() this thread's fences only order; the end promises what they have fenced.
     void begin_group() const noexcept {
         if (log_ != nullptr) [[unlikely]]

@@ -3,6 +3,7 @@
 #include <pool/file_checks.hpp>
 #include <pool/holders.hpp>
 #include <pool/os_file.hpp>
+#include <pool/restarted.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/persist.hpp>
@@ -14,12 +15,12 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
-#include <ctime>
 #include <dirent.h>
 #include <fcntl.h>
 #include <memory>
 #include <mutex>
 #include <new>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <unistd.h>
@@ -37,14 +38,6 @@ constexpr std::string_view new_prefix = ".holdfast-new.";
 std::string directory_of(const std::string& path) {
     const auto slash = path.rfind('/');
     return slash == std::string::npos ? "./" : path.substr(0, slash + 1);
-}
-
-/// Repeats a system call that a signal cut short.
-template <class Call> auto restarted(Call&& call) noexcept {
-    for (;;) {
-        const auto value = call();
-        if (value != -1 || errno != EINTR) return value;
-    }
 }
 
 // Files this process has open as pools. fork() empties the table of the child; the process is part
@@ -173,30 +166,6 @@ void remove_abandoned(const std::string& directory) {
     }
 }
 
-/// What stands for a boot identifier where there is none to read: when the machine was started.
-std::string boot_time() {
-    timespec now{}, up{};
-    ::clock_gettime(CLOCK_REALTIME, &now);
-    ::clock_gettime(CLOCK_BOOTTIME, &up);
-    return fmt::format("{}{}", boot_time_prefix, now.tv_sec - up.tv_sec);
-}
-
-/// 0, or the error. A kernel that has none is no error.
-int read_boot_id(std::string& id) {
-    char text[36];
-    std::size_t done = 0;
-    const int fd =
-        restarted([] { return ::open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC); });
-    if (fd < 0 && errno != ENOENT && errno != ENOTDIR) return errno;
-    ssize_t n = fd < 0 ? 0 : 1;
-    for (; n > 0 && done < sizeof text; done += static_cast<std::size_t>(std::max<ssize_t>(n, 0)))
-        n = restarted([&] { return ::read(fd, text + done, sizeof text - done); });
-    const int failed = n < 0 ? errno : 0;
-    if (fd >= 0) ::close(fd);
-    if (failed == 0) id = done == sizeof text ? std::string(text, done) : boot_time();
-    return failed;
-}
-
 } // namespace
 
 os_file::os_file(os_file&& other) noexcept { take(other); }
@@ -209,6 +178,7 @@ void os_file::take(os_file& other) noexcept {
     image_ = std::exchange(other.image_, nullptr);
     in_table_ = std::exchange(other.in_table_, false);
     on_tmpfs_ = other.on_tmpfs_;
+    sync_error_ = other.sync_error_;
     device_ = other.device_;
     inode_ = other.inode_;
     path_ = std::move(other.path_);
@@ -245,6 +215,14 @@ status os_file::adopt(const std::string& path, int fd, held how) {
     HF_ASSERT_SLOW(!in_table_);
     fd_ = fd;
     path_ = path;
+    // Of a process that was started without standard streams it would be one: what it prints would go into the file.
+    if (fd <= STDERR_FILENO) {
+        fd_ = restarted([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });
+        const int failed = errno;
+        ::close(fd);
+        if (fd_ < 0) return system_error("fcntl", failed);
+        fd = fd_;
+    }
     struct stat about{};
     if (::fstat(fd, &about) != 0) return system_error("fstat", errno);
     if (!S_ISREG(about.st_mode))
@@ -538,6 +516,12 @@ int os_file::punch(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     return restarted([&] { return ::fallocate(fd_, how, start, length); }) == 0 ? 0 : errno;
 }
 
+std::optional<std::uint64_t> os_file::disk_free_bytes() const noexcept {
+    struct statfs system{};
+    if (image_ != nullptr || restarted([&] { return ::fstatfs(fd_, &system); }) != 0) return {};
+    return system.f_bfree * static_cast<std::uint64_t>(system.f_bsize);
+}
+
 int os_file::truncate(std::uint64_t bytes) const noexcept {
     if (image_ != nullptr) {
         HF_ASSERT_SLOW(bytes <= image_->capacity_bytes);
@@ -547,14 +531,22 @@ int os_file::truncate(std::uint64_t bytes) const noexcept {
     return restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); }) == 0 ? 0 : errno;
 }
 
+template <class Call> status os_file::synced(const char* name, Call&& call) const {
+    const std::scoped_lock held{sync_turn_};
+    if (sync_error_ == 0 && restarted(call) != 0) sync_error_ = errno;
+    return sync_error_ == 0 ? status{} : system_error(name, sync_error_);
+}
+
 status os_file::sync() const {
-    if (on_tmpfs_ || restarted([&] { return ::fsync(fd_); }) == 0) return {};
-    return system_error("fsync", errno);
+    return on_tmpfs_ ? status{} : synced("fsync", [&] { return ::fsync(fd_); });
 }
 
 status os_file::sync_data() const {
-    if (restarted([&] { return ::fdatasync(fd_); }) == 0) return {};
-    return system_error("fdatasync", errno);
+    return synced("fdatasync", [&] { return ::fdatasync(fd_); });
+}
+
+status os_file::sync_mapped(void* from, std::size_t bytes) const {
+    return synced("msync", [&] { return ::msync(from, bytes, MS_SYNC); });
 }
 
 status os_file::sync_directory() const {
@@ -568,16 +560,6 @@ status os_file::sync_directory() const {
     // Some file systems cannot sync a directory; they have nothing to sync.
     if (failed == 0 || failed == EINVAL) return {};
     return system_error("fsync directory", failed);
-}
-
-result<std::string_view> kernel_boot_id(const std::string& path) {
-    static auto* known = new std::string; // never destroyed: pools may outlive static destructors
-    const std::scoped_lock held{table_lock};
-    // A passing lack of descriptors must not be remembered, nor stored as another boot.
-    if (const int failed = known->empty() ? read_boot_id(*known) : 0; failed != 0)
-        return refusal(path, errc::io_error,
-                       fmt::format("cannot read the boot identifier: {}", std::strerror(failed)));
-    return std::string_view(*known);
 }
 
 } // namespace hf

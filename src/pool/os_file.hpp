@@ -12,6 +12,8 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/types.h>
@@ -116,12 +118,18 @@ public:
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;
     /// Gives the space of a part of the file back; it reads as zeros. 0, or the error.
     int punch(std::uint64_t offset, std::uint64_t bytes) const noexcept;
+    /// What the file system has free, reserves included; nothing where it does not say, and in memory.
+    std::optional<std::uint64_t> disk_free_bytes() const noexcept;
     /// 0, or the error.
     int truncate(std::uint64_t bytes) const noexcept;
+    // The kernel reports a write-back error once for an open file, to whichever call comes first, and may have dropped
+    // what it could not write. So these take turns, and where one has failed all do from then on, on every thread.
     /// Makes data and size durable; nothing to do on tmpfs.
     status sync() const;
     /// Makes the data durable, and of the size what reading it needs.
     status sync_data() const;
+    /// The same by what is mapped there from the file.
+    status sync_mapped(void* from, std::size_t bytes) const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
     status sync_directory() const;
     /// Removes whatever name a new file has. For a creation that failed, while the lock is held.
@@ -145,8 +153,11 @@ private:
     /// Whether another file has the name now that this one was opened by: what is stored to this one nobody finds.
     bool was_replaced(bool follow_symlinks) const noexcept;
     status system_error(const char* call, int error) const;
+    template <class Call> status synced(const char* name, Call&& call) const;
 
     int fd_ = -1;
+    mutable std::mutex sync_turn_;
+    mutable int sync_error_ = 0; // of the one that failed
     memory_image* image_ = nullptr;
     bool on_tmpfs_ = false, in_table_ = false;
     dev_t device_ = 0;
@@ -154,14 +165,5 @@ private:
     std::string path_;
     std::string own_name_; // of a new file
 };
-
-/// Begins what stands for the boot identifier where /proc has none; the second follows in which the
-/// machine was started, as far as its clock tells.
-inline constexpr std::string_view boot_time_prefix = "started ";
-/// The kernel's boot identifier, 36 characters, or what stands for it. 'path' is named when it
-/// cannot be read.
-///
-/// Errors:   io_error.
-result<std::string_view> kernel_boot_id(const std::string& path);
 
 } // namespace hf

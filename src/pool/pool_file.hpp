@@ -22,6 +22,7 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -256,6 +257,9 @@ private:
     bool valid() const noexcept;
     status write_headers();
     status extend(std::uint64_t bytes);
+    bool still_refused(std::uint64_t bytes) const noexcept;
+    void note_refused(std::uint64_t bytes, std::optional<std::uint64_t> free_before,
+                      const status& why);
     status allocate_but(std::span<const extent> spare);
     void close_cleanly() noexcept;
 
@@ -287,6 +291,12 @@ private:
     // A header copy in the file may name an extent that this process does not use: what lies behind
     // the last one that it does use stays as it is.
     bool growth_in_doubt_ = false;
+    struct refused_growth {
+        std::uint64_t bytes, disk_free_bytes; // asked for; free then
+        std::chrono::steady_clock::time_point when;
+        status why;
+    };
+    std::optional<refused_growth> refused_; // the last one that found no space on the disk
     bool sparse_ = false;
     bool salvage_ = false;            // open_options::salvage
     bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync

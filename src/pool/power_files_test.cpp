@@ -4,8 +4,35 @@
 // it cannot be made. Method: pools on tmpfs, copied, linked, and left open.
 #include <pool/test_support.hpp>
 
+#include <atomic>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <filesystem>
+#include <thread>
+
+// A disk that has lost what was written: the kernel tells the first that asks, and nobody else.
+namespace {
+enum class disk : int { whole, failing, asked };
+std::atomic<disk> its_disk{disk::whole};
+std::atomic<bool> asked_again{false};
+} // namespace
+
+extern "C" {
+int __real_fdatasync(int);
+int __wrap_fdatasync(int fd) { // NOLINT(bugprone-reserved-identifier): the linker's name
+    auto failing = disk::failing;
+    if (!its_disk.compare_exchange_strong(failing, disk::asked)) {
+        if (failing == disk::asked) asked_again = true;
+        return __real_fdatasync(fd);
+    }
+    // It takes its time, in which another thread may ask.
+    for (int ms = 0; ms < 100 && !asked_again; ++ms)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    errno = EIO;
+    return -1;
+}
+}
 
 namespace {
 
@@ -158,6 +185,23 @@ TEST_F(PowerPool, ClosingElsewhereRemovesItsOwnLogAlone) {
     EXPECT_TRUE(marked);
     EXPECT_TRUE(std::filesystem::exists(directory + "/elsewhere/pool.hf-power"));
     EXPECT_FALSE(std::filesystem::exists(directory + "/pool.hf-power"));
+}
+
+// A checkpoint's sync and a growth's, or two of the log: none may be told that all is well.
+TEST_F(PowerPool, NoThreadIsToldOfASyncBesideOneThatFailed) {
+    auto file = os_file::create_new(path);
+    ASSERT_TRUE(file) << file.error().what();
+    its_disk = disk::failing;
+    status first, second;
+    std::thread asks([&] { first = file->sync_data(); });
+    while (its_disk != disk::asked) std::this_thread::yield();
+    second = file->sync_data();
+    asks.join();
+    its_disk = disk::whole;
+    EXPECT_EQ(first.code(), errc::io_error);
+    EXPECT_EQ(second.code(), errc::io_error);
+    EXPECT_EQ(file->sync_data().code(), errc::io_error);
+    EXPECT_FALSE(asked_again);
 }
 
 } // namespace

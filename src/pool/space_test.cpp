@@ -6,9 +6,30 @@
 #include <pool/test_support.hpp>
 
 #include <cerrno>
+#include <chrono>
 #include <cstring>
+#include <fcntl.h>
+#include <functional>
 #include <sched.h>
 #include <sys/mount.h>
+#include <sys/stat.h>
+#include <utility>
+
+namespace {
+std::function<void()> while_it_refuses; // called once
+}
+
+extern "C" {
+int __real_fallocate(int, int, off_t, off_t);
+// NOLINTNEXTLINE(bugprone-reserved-identifier): the linker's name
+int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes) {
+    const int done = __real_fallocate(fd, mode, at, bytes);
+    const int error = errno;
+    if (done != 0 && while_it_refuses) std::exchange(while_it_refuses, nullptr)();
+    errno = error;
+    return done;
+}
+}
 
 namespace {
 
@@ -72,6 +93,47 @@ TEST_F(PoolSpace, GrowthWithoutSpaceIsRefusedAndThePoolStaysUsable) {
     ASSERT_NE(file, nullptr) << "a full disk does not keep a pool from opening";
     EXPECT_TRUE(file->was_clean());
     EXPECT_TRUE(file->mark_open().ok());
+}
+
+/// ext4 answers each refusal after a write of its journal, and a full server would wait for two with each item.
+TEST_F(PoolSpace, FullDiskIsNotAskedAgainBeforeItHasMoreSpace) {
+    options.create_bytes = 4_MiB;
+    const std::string ballast = directory + "/ballast";
+    write_file(ballast, std::string(3_MiB, 'x'));
+    auto file = open_good();
+    ASSERT_NE(file, nullptr);
+    ASSERT_TRUE(file->mark_open().ok());
+    const auto now = [] { return std::chrono::steady_clock::now(); };
+    auto refused = now();
+    while (file->grow(64_KiB)) refused = now();
+    const auto last_changed = [&] { // which any attempt does, by cutting the file back
+        struct stat about{};
+        EXPECT_EQ(::stat(path.c_str(), &about), 0);
+        return std::pair(about.st_ctim.tv_sec, about.st_ctim.tv_nsec);
+    };
+    const auto before = last_changed();
+    for (const auto until = now() + std::chrono::milliseconds(30); now() < until;)
+        EXPECT_EQ(file->grow(64_KiB).error().code(), errc::pool_full);
+    if (const auto after = last_changed();
+        now() - refused < std::chrono::seconds(1)) { // then it is asked again
+        EXPECT_EQ(after, before);
+    }
+    std::filesystem::remove(ballast);
+    EXPECT_TRUE(file->grow(64_KiB)) << "there is space again";
+}
+
+/// A disk with a journal takes its time to refuse.
+TEST_F(PoolSpace, SpaceThatComesBackWhileTheDiskRefusesIsSeen) {
+    options.create_bytes = 4_MiB;
+    const std::string ballast = directory + "/ballast";
+    auto file = open_good();
+    ASSERT_NE(file, nullptr);
+    ASSERT_TRUE(file->mark_open().ok());
+    write_file(ballast, std::string(3_MiB, 'x'));
+    while_it_refuses = [&] { std::filesystem::remove(ballast); };
+    EXPECT_EQ(file->grow(3_MiB).error().code(), errc::pool_full);
+    EXPECT_FALSE(std::filesystem::exists(ballast));
+    EXPECT_TRUE(file->grow(3_MiB)) << "there is space now";
 }
 
 TEST_F(PoolSpace, SparseCopyThatDoesNotFitIsRefusedBeforeItIsWritten) {

@@ -4,9 +4,6 @@
 
 namespace hf::structures::test {
 
-struct avl_trees {
-    template <class Key, class Value> using map = avl_tree<Key, Value>;
-};
-INSTANTIATE_TYPED_TEST_SUITE_P(avl_tree, ordered_map_test, every_configuration<avl_trees>);
+std::vector<configuration> configurations() { return every_configuration<avl_tree>(); }
 
 } // namespace hf::structures::test

@@ -4,16 +4,12 @@
 
 namespace hf::structures::test {
 
-struct bptrees {
-    template <class Key, class Value> using map = bptree<Key, Value>;
-};
-INSTANTIATE_TYPED_TEST_SUITE_P(bptree, ordered_map_test, every_configuration<bptrees>);
-
-// Few slots: many levels, and splits and erasures of whole stalks all the time.
-struct narrow_bptrees {
-    template <class Key, class Value> using map = bptree<Key, Value, 2, 4>;
-};
-using narrow_configuration = configuration<narrow_bptrees, std::uint64_t, mode::pmem>;
-INSTANTIATE_TYPED_TEST_SUITE_P(narrow_bptree, ordered_map_test, narrow_configuration);
+std::vector<configuration> configurations() {
+    std::vector<configuration> all = every_configuration<bptree>();
+    // Few slots: many levels, and splits and erasures of whole stalks all the time.
+    using narrow = bptree<std::uint64_t, value, 2, 4>;
+    all.push_back({"narrow", mode::pmem, root_of<std::uint64_t, narrow>});
+    return all;
+}
 
 } // namespace hf::structures::test

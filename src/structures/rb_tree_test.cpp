@@ -4,9 +4,6 @@
 
 namespace hf::structures::test {
 
-struct rb_trees {
-    template <class Key, class Value> using map = rb_tree<Key, Value>;
-};
-INSTANTIATE_TYPED_TEST_SUITE_P(rb_tree, ordered_map_test, every_configuration<rb_trees>);
+std::vector<configuration> configurations() { return every_configuration<rb_tree>(); }
 
 } // namespace hf::structures::test

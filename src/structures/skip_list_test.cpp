@@ -4,9 +4,6 @@
 
 namespace hf::structures::test {
 
-struct skip_lists {
-    template <class Key, class Value> using map = skip_list<Key, Value>;
-};
-INSTANTIATE_TYPED_TEST_SUITE_P(skip_list, ordered_map_test, every_configuration<skip_lists>);
+std::vector<configuration> configurations() { return every_configuration<skip_list>(); }
 
 } // namespace hf::structures::test

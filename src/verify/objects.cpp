@@ -37,14 +37,19 @@ public:
     void run(bool copies) {
         if (!head()) return;
         const simpo::object_layout parts = layout_of(head_);
-        const block b{at_, pool_.rounded(parts.block_bytes)};
-        if (!pool_.well_formed(b) || !pool_.has(at_, parts.block_bytes))
-            return wrong(0, "a block of the heap",
-                         fmt::format("{} bytes, which are none", parts.block_bytes));
+        const std::uint64_t bytes = simpo::block_bytes_of(head_);
+        const block b{at_, simpo::rounded_to_lines(pool_, bytes)};
+        if (!pool_.well_formed(b) || !pool_.has(at_, bytes))
+            return wrong(0, "a block of the heap", fmt::format("{} bytes, which are none", bytes));
+        if (simpo::rounded_to_lines(pool_, parts.block_bytes) == 0)
+            return wrong(0, "an object that fits into the pool",
+                         fmt::format("{} bytes", parts.block_bytes));
         out_.blocks.push_back(b);
         where_ = fmt::format("persistent object \"{}\"", found_.name);
-        log(parts.log_offset);
-        if (copies) copy(parts);
+        if (!found_.swapped_out) {
+            log(parts.log_offset);
+            if (copies) copy(parts);
+        }
         out_.all.push_back(std::move(found_));
     }
 
@@ -59,7 +64,8 @@ private:
             wrong(0, expected, std::move(found));
             return false;
         };
-        if (head_.magic != simpo::object_magic)
+        const bool swapped = simpo::is_swapped(head_);
+        if (head_.magic != simpo::object_magic && !swapped)
             return differs("an object's magic number", fmt::format("{:#x}", head_.magic));
         if (head_.check != simpo::head_check(head_))
             return differs("a head that verifies", "a checksum that does not hold");
@@ -71,7 +77,7 @@ private:
             !std::has_single_bit(head_.log_lines) || log_bytes < simpo::log_bytes_min ||
             head_.log_lines > simpo::log_bytes_max / line_bytes || !ended(head_.class_text) ||
             !ended(head_.name) || !callers_of(head_).valid() ||
-            head_.resilient >> 1 > simpo::position_max)
+            !simpo::index_holds(head_.resilient, head_.salt) || (swapped && head_.file == 0))
             return differs("a head that can be", "sizes or texts out of bounds");
         found_ = {at_,
                   plain(head_.name),
@@ -79,7 +85,10 @@ private:
                   head_.class_version,
                   head_.callers,
                   head_.object_bytes,
-                  log_bytes};
+                  log_bytes,
+                  0,
+                  0,
+                  swapped};
         return true;
     }
 
@@ -96,7 +105,7 @@ private:
     }
 
     void log(std::uint64_t log) {
-        const position first = head_.resilient >> 1;
+        const position first = simpo::position_of(head_.resilient);
         simpo::record r;
         position gap = first;
         for (std::uint64_t calls = 0; gap < first + head_.log_lines && record(log, gap, r);
@@ -123,7 +132,7 @@ private:
     }
 
     void copy(const simpo::object_layout& parts) {
-        const unsigned which = head_.resilient & 1;
+        const unsigned which = simpo::copy_of(head_.resilient);
         const std::uint64_t at = parts.copy_offset(which);
         const std::uint64_t now =
             simpo::copy_check(head_, pool_.file().data() + at_ + at, parts.copy_bytes);

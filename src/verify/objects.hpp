@@ -28,6 +28,7 @@ struct persistent_object {
     std::uint64_t object_bytes = 0, log_bytes = 0;
     // That no copy has: the next open makes these calls again. 0 in a pool that was closed cleanly.
     std::uint64_t groups = 0, calls = 0;
+    bool swapped_out = false; // its copy is in a file that the pool does not have
 };
 
 struct objects_image {

@@ -106,6 +106,20 @@ TEST_F(Objects, AreToldWithWhatOnlyTheirLogsHave) {
     EXPECT_EQ(closed.objects[0].calls, 0U);
 }
 
+// Chunks of 64 KiB have size classes that are no whole lines.
+TEST_F(Objects, ThatShareAChunkAreWhereAnOpenFindsThem) {
+    options.create_bytes = 16 << 20;
+    options.max_bytes = 16 << 20;
+    {
+        pool p = open_good();
+        for (const char* name : {"one", "two", "three", "four"}) make(p, name);
+    }
+    const auto closed = examine(read_all(path), depth::deep);
+    EXPECT_EQ(closed.outcome, verdict::good) << lines_of(closed);
+    EXPECT_EQ(closed.objects.size(), 4U);
+    EXPECT_TRUE(opens(read_all(path)).ok());
+}
+
 TEST_F(Objects, DamagedSuperblocksAndHeadsAreWhatAnOpenRefuses) {
     const bytes file = left(1);
     const std::uint64_t super = superblock_of(file), one = first_of(file);
@@ -121,7 +135,7 @@ TEST_F(Objects, ADamagedCopyThatCountsIsFoundAndTheOtherOneIsNothing) {
     const std::uint64_t one = first_of(file);
     const auto head = load<simpo::object_head>(file, one);
     const simpo::object_layout parts = layout_of(head);
-    const unsigned which = head.resilient & 1;
+    const unsigned which = simpo::copy_of(head.resilient);
     const std::uint64_t at = one + parts.copy_offset(which),
                         other = one + parts.copy_offset(1 - which);
     EXPECT_EQ(flip(file, at, at + parts.copy_bytes), parts.copy_bytes / 8);
@@ -139,7 +153,7 @@ TEST_F(Objects, ARecordBehindWhichTwoGroupsWereCommittedIsDamaged) {
     const std::uint64_t log = one + layout_of(head).log_offset;
     for (unsigned record = 0; record < 12; ++record) {
         bytes damaged = file;
-        const std::uint64_t place = ((head.resilient >> 1) + record) % head.log_lines;
+        const std::uint64_t place = (simpo::position_of(head.resilient) + record) % head.log_lines;
         damaged[log + place * line_bytes + 40] ^= std::byte{1};
         damaged[log + place * line_bytes] ^= std::byte{1};
         const auto report = examine(damaged, depth::structure);

@@ -28,6 +28,7 @@ struct object_info {
     std::uint64_t object_bytes, log_bytes,
         block_bytes;                              // the last: what all of it takes of the pool
     std::uint32_t callers, results, result_bytes; // object_options; the last two 0 without callers
+    bool swapped_out;                             // to a file (holdfast/simpo/swap.hpp)
 };
 
 /// All objects, in the order of their places. Errors: missing_engine, in_use.

@@ -51,8 +51,9 @@ public:
     /// Cost:     the object and its log are copied, and the calls behind the last checkpoint made on the copy.
     /// Errors:   not_found; wrong_layout: the object's class, its version or its size is another one; function_changed:
     ///           its log calls a function that this program does not have, or has of another version; in_use: its writer
-    ///           made a checkpoint during each of a thousand attempts, or this process is a child of the one that opened
-    ///           the pool; corrupt; bad_argument (the pool is open for writing: object<T>::call reads), missing_engine.
+    ///           made a checkpoint, or another object, during each of a thousand attempts, or this process is a child of the
+    ///           one that opened the pool; corrupt (as pool::open has it); bad_argument (the pool is open for writing:
+    ///           object<T>::call reads), missing_engine.
     template <auto... F> static result<view> open(pool& in, std::string_view name) {
         ((void)detail::registered<T, F>::done, ...);
         auto found =
@@ -61,7 +62,7 @@ public:
         return view(std::move(*found));
     }
     /// Shows all that is committed now. Where another object has taken the name, that one. References to what it showed
-    /// before end. Never goes back, but for what a next writer gives up by recovery_policy::roll_back.
+    /// before end. Never goes back, but for what a next writer gives up by recovery_policy::roll_back, or salvage.
     ///
     /// Cost:     without a checkpoint since, only calls committed since are read and made; else as open.
     /// Errors:   as open; then it shows what it did.
