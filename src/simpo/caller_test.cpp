@@ -11,9 +11,13 @@
 
 #include <algorithm>
 #include <array>
+#include <csignal>
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 namespace hf::simpo {
@@ -171,6 +175,49 @@ TEST_P(SimpoCaller, RefusalsSayWhatIsWrongAndLogNothing) {
           object_options{.callers = 65'535, .results = 1U << 24, .result_bytes = 512}})
         EXPECT_EQ(object<purse>::create(in.pool(), "wrong", wrong).error().code(),
                   errc::bad_argument);
+}
+
+/// Another thread's durable_together commits what this one has logged, and only orders it: who asks then waits. In mode
+/// power a kill takes what nobody has waited for.
+TEST_P(SimpoCaller, WhatAGroupOfAnotherThreadHasCommittedIsDurableWhenItIsAskedFor) {
+    using asked = object<digits>;
+    using one = caller<digits>; // who is there: asking for one would be a question, too
+    const std::function<void(asked, one)> asks[] = {
+        [](asked on, one) { on.sync(); },
+        [](asked on, one) { (void)on.call<&digits::number>(); },
+        [](asked on, one) { on.checkpoint(); },
+        [](asked, one seven) { (void)seven.last(); },
+        [](asked, one seven) { (void)seven.call<&digits::append_and_get>(1, 1U); },
+        [](asked on, one) { must(one::of(on, 8)); },
+        [](asked on, one) { EXPECT_EQ(one::dismiss(on, 9).code(), errc::not_found); },
+    };
+    in.open();
+    in.make<digits>(for_three);
+    by<digits>(7);
+    in.close();
+    u64 number = 0;
+    for (const auto& ask : asks) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            in.open();
+            auto on = in.get<digits>();
+            std::thread logs([&] { on.defer<&digits::append>(3); });
+            logs.join();
+            const durable_together all(in.pool());
+            auto seven = must(one::of(on, 7));
+            (void)seven.call<&digits::append_and_get>(1, 1U);
+            must(one::of(on, 8));
+            std::thread([&] { ask(on, seven), ::kill(::getpid(), SIGKILL); }).join();
+        }
+        int how = 0;
+        ASSERT_EQ(::waitpid(child, &how, 0), child);
+        ASSERT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL);
+        in.open();
+        const u64 expected = number == 0 ? 31 : number * 10 + 3;
+        number = in.get<digits>().call<&digits::number>();
+        EXPECT_EQ(number, expected) << "question " << &ask - asks;
+        in.close();
+    }
 }
 
 TEST_P(SimpoCaller, EachOfManyThreadsIsHeardOnce) {

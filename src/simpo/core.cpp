@@ -37,7 +37,7 @@ struct found_log {
 };
 
 found_log read_log(const object_head& h) {
-    found_log found{h.resilient >> 1, 0, {}, {}};
+    found_log found{position_of(h.resilient), 0, {}, {}};
     const position limit = found.end + h.log_lines;
     const auto read = [&](position p, record& r) {
         return p < limit && log_array::read(log_at(h), h.log_lines, h.salt, p, r);
@@ -78,13 +78,11 @@ bool zero_ended(const char (&text)[text_bytes_max + 1]) {
 } // namespace
 
 block block_of(const pool::impl& in, std::uint64_t offset) {
-    const object_head& h = head_at(in, offset);
-    const std::uint64_t bytes = layout_of(h).block_bytes;
-    return {offset, in.blocks.durable().rounded(bytes)};
+    return {offset, rounded_to_lines(in.blocks.durable(), block_bytes_of(head_at(in, offset)))};
 }
 
 const char* wrong_in(const object_head& h) noexcept {
-    if (h.magic != object_magic) return "its magic number is another one";
+    if (h.magic != object_magic && !is_swapped(h)) return "its magic number is another one";
     if (h.check != head_check(h)) return "its head's checksum does not hold";
     const std::uint64_t log_bytes = h.log_lines * line_bytes;
     if (h.object_bytes == 0 || h.object_bytes > object_bytes_max ||
@@ -92,6 +90,7 @@ const char* wrong_in(const object_head& h) noexcept {
         log_bytes < log_bytes_min || !zero_ended(h.class_text) || !zero_ended(h.name) ||
         !callers_of(h).valid())
         return "its head says what cannot be";
+    if (is_swapped(h) && h.file == 0) return "it is swapped out, and has no file";
     return nullptr;
 }
 
@@ -105,14 +104,18 @@ status check_head(const pool::impl& in, std::uint64_t offset) {
     const object_head& h = head_at(in, offset);
     if (const char* const what = wrong_in(h)) return wrong(what);
     if (!blocks.well_formed(block_of(in, offset))) return wrong("no block of its size fits there");
-    if (h.resilient >> 1 > position_max) return wrong("its resilient index is out of bounds");
+    if (rounded_to_lines(blocks, layout_of(h).block_bytes) ==
+        0) // nor, swapped out, where it came from
+        return wrong("it is larger than the pool may become");
+    if (!index_holds(h.resilient, h.salt)) return wrong("its resilient index does not verify");
     return {};
 }
 
 status check_copy(const pool::impl& in, std::uint64_t offset) {
     const object_head& h = head_at(in, offset);
+    if (is_swapped(h)) return {}; // it is looked at when it comes back
     const object_layout parts = layout_of(h);
-    const unsigned which = h.resilient & 1;
+    const unsigned which = copy_of(h.resilient);
     const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
     if (h.copy_checks[which] != copy_check(h, copy, parts.copy_bytes))
         return corrupt(*in.file, fmt::format("the object at offset {:#x}: its copy's checksum does "
@@ -123,6 +126,7 @@ status check_copy(const pool::impl& in, std::uint64_t offset) {
 
 status check_log(const pool::impl& in, std::uint64_t offset) {
     const object_head& h = head_at(in, offset);
+    if (is_swapped(h)) return {}; // it has none
     const found_log found = read_log(h);
     if (found.damaged && !in.salvage)
         return corrupt(*in.file,
@@ -141,14 +145,20 @@ void core::free_memory::operator()(std::byte* memory) const noexcept {
     ::operator delete(memory, std::align_val_t{line_bytes});
 }
 
-core::core(pool::impl& in, object_head& head)
-    : pool_(&in), head_(&head), layout_(layout_of(head)),
-      working_(static_cast<std::byte*>(
-          ::operator new(layout_.copy_bytes, std::align_val_t{line_bytes}))),
+core::core(pool::impl& in, keeper& of, object_head& head)
+    : pool_(&in), head_(&head), layout_(layout_of(head)), keeper_(&of),
+      working_(is_swapped(head) ? nullptr : new_memory()),
       log_(in.file->medium(), reinterpret_cast<std::byte*>(&head) + layout_.log_offset,
-           head.log_lines, head.salt, head.resilient >> 1),
-      resilient_(head.resilient & 1) {
-    std::memset(working_.get(), 0, layout_.copy_bytes);
+           head.log_lines, head.salt, position_of(head.resilient), is_swapped(head)),
+      swapped_(is_swapped(head)), resilient_(copy_of(head.resilient)) {
+    of.note_use(used_);
+}
+
+core::memory core::new_memory() const {
+    memory made(
+        static_cast<std::byte*>(::operator new(layout_.copy_bytes, std::align_val_t{line_bytes})));
+    std::memset(made.get(), 0, layout_.copy_bytes);
+    return made;
 }
 
 std::byte* core::copy(unsigned which) const noexcept {
@@ -166,11 +176,17 @@ struct core::held {
         of.owner_.store(std::this_thread::get_id(), std::memory_order_relaxed);
     }
     ~held() {
+        if (kept_) return;
         of_.owner_.store(std::thread::id(), std::memory_order_relaxed);
         of_.lock_.unlock();
     }
     held(const held&) = delete;
+    /// For who gives it back.
+    void keep() noexcept { kept_ = true; }
+
+private:
     core& of_;
+    bool kept_ = false;
 };
 
 namespace {
@@ -204,6 +220,58 @@ void core::check_usable(const char* what) const {
     if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id() || helped == this)
         fatal("%s: a function of the persistent object \"%s\" uses a handle on it", what,
               head_->name);
+    keeper_->note_use(used_);
+}
+
+/// Upholds (5). Requires: the lock.
+void core::be_here() {
+    if (!swapped()) return;
+    if (const status s = keeper_->bring_back(*this); !s.ok())
+        fatal("the persistent object \"%s\" is swapped out, and cannot be brought back: %s",
+              head_->name, s.what().c_str());
+}
+
+status core::come_back() {
+    if (!swapped()) return {};
+    const held here(*this);
+    return swapped() ? keeper_->bring_back(*this) : status{};
+}
+
+bool core::close() {
+    if (owner_.load(std::memory_order_relaxed) == std::this_thread::get_id()) return false;
+    if (!lock_.try_lock()) return false; // upholds (6)
+    held here(*this, std::adopt_lock);
+    if (pins_ != 0) return false;
+    make_pending();
+    if (!log_.close()) return false; // somebody has logged a call behind those
+    here.keep();
+    return true;
+}
+
+void core::stay() noexcept {
+    const held here(*this, std::adopt_lock);
+    if (log_.half_full()) make_resilient(); // the record that ended the group was one more
+    log_.reopen();
+}
+
+void core::leave(object_head& head) noexcept {
+    const held here(*this, std::adopt_lock);
+    head_ = &head;
+    working_.reset();
+    log_.end();
+    came_at_.reset();
+    swapped_.store(true, std::memory_order_release);
+}
+
+void core::come(object_head& head, room in) noexcept {
+    const position at = position_of(head.resilient);
+    log_.reopen(reinterpret_cast<std::byte*>(&head) + layout_.log_offset, at, std::move(in.slots));
+    head_ = &head;
+    working_ = std::move(in.working);
+    resilient_ = 0;
+    durable_ = {true, false};
+    came_at_ = at;
+    swapped_.store(false, std::memory_order_release);
 }
 
 void core::begin(object_head& at) noexcept {
@@ -219,7 +287,7 @@ void core::end() noexcept {
 }
 
 void core::recover(engine_recovery& done) {
-    resilient_ = head_->resilient & 1;
+    resilient_ = copy_of(head_->resilient);
     std::memcpy(working_.get(), copy(resilient_), layout_.copy_bytes);
     if (pool_->file->was_clean()) {
         durable_ = {true, true};
@@ -252,7 +320,7 @@ void core::recover(engine_recovery& done) {
 /// Makes the calls again that are in the log behind the resilient copy, and below 'end'.
 void core::replay(position end) {
     record r;
-    for (position p = head_->resilient >> 1; p < end; p += r.lines()) {
+    for (position p = position_of(head_->resilient); p < end; p += r.lines()) {
         const bool read = log_array::read(log_at(*head_), head_->log_lines, head_->salt, p, r);
         HF_ASSERT(read); // as read_log did
         const function* const f = r.head.function == 0 ? nullptr : find_function(*head_, r.head);
@@ -277,6 +345,7 @@ void core::log_deferred(record_kind kind, const function& f, const std::uint64_t
                         std::uint16_t hint, operation which) {
     while (!log_.append(kind, &f, arguments, hint, which)) {
         const held here(*this); // no room: this thread serves, or waits for the one that does
+        be_here();
         serve();
     }
     if (log_.crowded() && lock_.try_lock()) {
@@ -287,6 +356,7 @@ void core::log_deferred(record_kind kind, const function& f, const std::uint64_t
 
 /// Commits and makes what is logged, and truncates. Requires: the lock.
 void core::serve() {
+    if (swapped()) return;
     make_pending();
     make_resilient();
 }
@@ -304,7 +374,16 @@ position core::commit(record_kind kind, const function* f, const std::uint64_t* 
     const std::uint64_t words = f == nullptr ? 0 : f->words;
     const position end = *at + record_lines(operation_words(std::uint8_t(kind)) + words);
     log_.commit(end);
+    owed_ = !pm().promises();
     return end;
+}
+
+/// The calls that have been made are durable on return, whoever has committed them; not so within a durable_together.
+/// Requires: the lock.
+void core::promise_done() noexcept {
+    if (!owed_ || !pm().promises()) return;
+    pm().promise();
+    owed_ = false;
 }
 
 /// Makes the calls below, but for an instant one that its caller makes. Requires: the lock; they are durable.
@@ -324,7 +403,9 @@ void core::call(const function* f, const std::uint64_t* arguments, body run, voi
     check_usable("call");
     if (f != nullptr) check_writable("call");
     const held here(*this);
+    be_here();
     if (f != nullptr || !all_done()) make_calls(commit(record_kind::instant, f, arguments));
+    promise_done();
     if (f == nullptr && log_.half_full()) make_resilient(); // before it: F may throw
     run(working(), context);
     if (log_.half_full()) make_resilient();
@@ -338,6 +419,7 @@ void core::checkpoint() {
     check_usable("checkpoint");
     const held here(*this);
     serve();
+    promise_done();
 }
 
 void core::settle() noexcept {
@@ -350,7 +432,7 @@ void core::settle() noexcept {
 /// is committed is done.
 void core::make_resilient() {
     const position done = log_.done();
-    if (done == head_->resilient >> 1) return;
+    if (done == position_of(head_->resilient)) return;
     write_copy(1 - resilient_);
     resilient_ = 1 - resilient_;
     store_resilient(done, resilient_);
@@ -376,11 +458,13 @@ void core::write_copy(unsigned which) noexcept {
 
 void core::store_resilient(position at, unsigned which) noexcept {
     HF_ASSERT(at <= 2 * position_max);
-    pm().store_word(&head_->resilient, at << 1 | which);
+    pm().store_word(&head_->resilient, index_of(head_->salt, at, which));
     pm().order(); // upholds (2)
 }
 
-status core::unknown_caller(std::uint64_t id) const {
+/// Requires: the lock.
+status core::unknown_caller(std::uint64_t id) {
+    promise_done(); // it may have been dismissed just now
     return refusal(pool_->file->path(), errc::not_found,
                    fmt::format("object \"{}\" knows no caller {}", head_->name, id));
 }
@@ -391,7 +475,8 @@ status core::add_caller(std::uint64_t id) {
     if (id == 0)
         return refusal(pool_->file->path(), errc::bad_argument, "0 is no caller's identifier");
     const held here(*this);
-    if (callers().find(id) != nullptr) return {};
+    be_here();
+    if (callers().find(id) != nullptr) return promise_done(), status{};
     if (callers().shape().callers == 0 || callers().room() == nullptr)
         return refusal(pool_->file->path(), errc::limit_reached,
                        fmt::format("object \"{}\" knows as many callers as it was made for: {}",
@@ -405,6 +490,7 @@ status core::dismiss(std::uint64_t id) {
     check_usable("caller::dismiss");
     check_writable("caller::dismiss");
     const held here(*this);
+    be_here();
     if (id == 0 || callers().find(id) == nullptr) return unknown_caller(id);
     make_calls(commit(record_kind::dismiss, nullptr, nullptr, {id, 0}));
     if (log_.half_full()) make_resilient();
@@ -414,7 +500,9 @@ status core::dismiss(std::uint64_t id) {
 result<std::uint64_t> core::last_of(std::uint64_t id) {
     check_usable("caller::last");
     const held here(*this);
+    be_here();
     make_pending();
+    promise_done();
     if (log_.half_full()) make_resilient();
     const caller_entry* const by = id == 0 ? nullptr : callers().find(id);
     if (by == nullptr) return unknown_caller(id);
@@ -469,6 +557,7 @@ status core::call_once(const function& f, operation which, const std::uint64_t* 
     check_usable("caller::call");
     check_writable("caller::call");
     const held here(*this);
+    be_here();
     const caller_entry* const by = which.caller == 0 ? nullptr : callers().find(which.caller);
     if (by == nullptr) return unknown_caller(which.caller);
     if (which.number > by->last) {
@@ -476,6 +565,7 @@ status core::call_once(const function& f, operation which, const std::uint64_t* 
         make_calls(commit(record_kind::instant_once, &f, arguments, which));
     } else {
         make_pending(); // it was made, and what was logged since ends its group here all the same
+        promise_done();
     }
     if (log_.half_full()) make_resilient();
     return answer(f, which, arguments, result);

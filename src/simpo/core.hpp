@@ -10,6 +10,9 @@
 // (3) A piece of a copy that already holds the right bytes is left out, if it holds them durably.
 // (4) After an end that was no clean close, positions go on a whole log further: what was logged and not
 //     committed never counts.
+// (5) An object that is swapped out has no memory, its log is closed, and all of it is in the file that its head names.
+//     Whoever uses it has its keeper bring it back first, under the lock.
+// (6) Locks: of an object, then its keeper's; objects that make room for another are only tried for.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -18,7 +21,10 @@
 #include <simpo/serving.hpp>
 
 #include <array>
+#include <atomic>
+#include <memory>
 #include <mutex>
+#include <optional>
 #include <thread>
 
 namespace hf::simpo {
@@ -38,11 +44,30 @@ block block_of(const pool::impl& in, std::uint64_t offset);
 
 namespace detail {
 
+class core;
+
+/// What has the objects of a pool, and knows where those are that are swapped out.
+class keeper {
+public:
+    /// Requires: the object's lock. Errors: why it cannot come back; it is as it was.
+    virtual status bring_back(core& which) = 0;
+    /// Notes that an object is used, if it matters and is news: the greatest number is that of the one which was used last.
+    void note_use(std::atomic<std::uint64_t>& of) noexcept {
+        const std::uint64_t last = uses_.load(std::memory_order_relaxed);
+        if (last != 0 && of.load(std::memory_order_relaxed) != last)
+            of.store(uses_.fetch_add(1, std::memory_order_relaxed) + 1, std::memory_order_relaxed);
+    }
+
+protected:
+    ~keeper() = default;
+    std::atomic<std::uint64_t> uses_{0}; // 0: it does not matter
+};
+
 class core {
 public:
     /// The object that 'head' describes: of the pool, or one that begin() will move there. Throws
     /// std::bad_alloc.
-    core(pool::impl& in, object_head& head);
+    core(pool::impl& in, keeper& of, object_head& head);
 
     /// Loads the resilient copy and makes the committed calls behind it again. Idempotent.
     /// 'done' counts groups.
@@ -76,11 +101,50 @@ public:
     void end() noexcept;
     bool destroyed() const noexcept { return destroyed_; }
 
+    /// Ends the process with a message where 'what' may not use it. Notes that it is used.
+    void check_usable(const char* what) const;
+    /// Brings it back if it is swapped out. Requires: check_usable. Errors: as of its keeper.
+    status come_back();
+    /// As long as it is there the object, if it is in the pool, stays.
+    class pin {
+    public:
+        explicit pin(core& which) noexcept : pins_(which.pins_) { ++pins_; }
+        ~pin() { --pins_; }
+        pin(const pin&) = delete;
+
+    private:
+        std::atomic<unsigned>& pins_;
+    };
+    bool swapped() const noexcept { return swapped_.load(std::memory_order_acquire); }
+    std::uint64_t used() const noexcept { return used_.load(std::memory_order_relaxed); }
+    // For its keeper, under whose lock; what begins with a close() that is true ends with stay() or leave().
+    /// Takes the lock, commits and makes what is logged, and closes the log. False: it is used.
+    bool close();
+    /// The object has not changed since it came back from the file that its head names.
+    bool as_in_file() const noexcept { return came_at_ && *came_at_ == log_.done(); }
+    void stay() noexcept;
+    /// It is in its file, and 'head' in the pool says so.
+    void leave(object_head& head) noexcept;
+    struct free_memory {
+        void operator()(std::byte* memory) const noexcept;
+    };
+    /// What an object takes beside the pool.
+    struct room {
+        std::unique_ptr<std::byte[], free_memory> working; // copy_bytes of them, zeros
+        log_array::slots slots;
+    };
+    /// Throws std::bad_alloc.
+    room new_room() const { return {new_memory(), log_.new_slots()}; }
+    /// It is in there, and 'head' in the pool, beside copy 0. Requires: its lock.
+    void come(object_head& head, room in) noexcept;
+
 private:
+    using memory = std::unique_ptr<std::byte[], free_memory>;
     struct held; // the lock, taken and given back
+    memory new_memory() const;
+    void be_here();
     hf::medium pm() const noexcept { return pool_->file->medium(); }
     std::byte* copy(unsigned which) const noexcept;
-    void check_usable(const char* what) const;
     void check_writable(const char* what) const;
     void take_lock();
     void log_deferred(record_kind kind, const function& f, const std::uint64_t* arguments,
@@ -88,8 +152,9 @@ private:
     position commit(record_kind kind, const function* f, const std::uint64_t* arguments,
                     operation which = {});
     void make_pending();
+    void promise_done() noexcept;
     caller_table callers() const noexcept { return table_of(working_.get(), *head_); }
-    status unknown_caller(std::uint64_t id) const;
+    status unknown_caller(std::uint64_t id);
     status keepable(const function& f, const caller_entry& by, operation which, bool all) const;
     status answer(const function& f, operation which, const std::uint64_t* arguments,
                   std::uint64_t* result) const;
@@ -104,23 +169,26 @@ private:
     pool::impl* pool_;
     object_head* head_;
     object_layout layout_;
-    struct free_memory {
-        void operator()(std::byte* memory) const noexcept;
-    };
-    std::unique_ptr<std::byte[], free_memory> working_; // copy_bytes of them
+    keeper* keeper_;
+    memory working_;
     log_array log_;
     std::mutex lock_;
     std::atomic<std::thread::id> owner_{}; // of the lock
     std::atomic<bool> hinted_{false};      // a call has had a hint
     serving serving_;
+    std::atomic<bool> swapped_;
+    std::atomic<unsigned> pins_{0};
+    mutable std::atomic<std::uint64_t> used_{0}; // when, last, as its keeper counts
+    std::optional<position> came_at_;            // since when its file has it
+    bool owed_ =
+        false; // a durable_together has committed calls, and nobody has waited for them since
     bool destroyed_ = false;
     unsigned resilient_;            // which copy
     std::array<bool, 2> durable_{}; // (3), by copy: what it holds survives
 };
 
 template <class Visit> void core::look(Visit&& visit) {
-    std::unique_ptr<std::byte[], free_memory> shown(
-        static_cast<std::byte*>(::operator new(layout_.copy_bytes, std::align_val_t{line_bytes})));
+    const memory shown = new_memory();
     std::memcpy(shown.get(), working_.get(), layout_.copy_bytes);
     record r;
     for (position p = log_.done(), next = p; p < log_.head(); p = next) {

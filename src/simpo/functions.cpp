@@ -7,18 +7,25 @@
 #include <map>
 #include <mutex>
 #include <new>
+#include <pthread.h>
 
 namespace hf::simpo {
 namespace {
 
 struct functions {
     std::mutex lock;
-    std::multimap<std::uint64_t, const detail::function*> by_id; // overloads have one identifier
+    // Overloads have one identifier; and the same inline function may come from several libraries, one of which may be
+    // unloaded.
+    std::multimap<std::uint64_t, const detail::function*> by_id;
 };
-functions& known() {
-    static functions all;
-    return all;
+functions&
+known() { // never destroyed: libraries may be unloaded after this one's static objects are gone
+    static auto* const all = new functions;
+    return *all;
 }
+// A child of fork() never finds it taken. No other lock is taken under it.
+[[maybe_unused]] const int watching = pthread_atfork(
+    [] { known().lock.lock(); }, [] { known().lock.unlock(); }, [] { known().lock.unlock(); });
 
 /// By name, so that libraries that each have the same one agree. Nothing is known where one is null.
 bool differ(const std::type_info* one, const std::type_info* other) {
@@ -76,11 +83,16 @@ void detail::add_function(const function* f) noexcept try {
                   "function_version of its own",
                   f->class_text, static_cast<int>(f->text.size()), f->text.data(), f->version,
                   there.self->name(), f->self->name());
-        return; // the same inline function may come from several libraries
     }
     all.by_id.emplace(f->id, f);
 } catch (const std::bad_alloc&) {
     fatal("out of memory in hf::simpo::detail::add_function");
+}
+
+void detail::remove_function(const function* f) noexcept {
+    functions& all = known();
+    std::scoped_lock held{all.lock};
+    std::erase_if(all.by_id, [&](const auto& each) { return each.second == f; });
 }
 
 } // namespace hf::simpo

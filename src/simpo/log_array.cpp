@@ -11,16 +11,26 @@
 namespace hf::simpo {
 
 log_array::log_array(hf::medium pm, std::byte* at, std::uint64_t lines, std::uint64_t salt,
-                     position start)
-    : pm_(pm), at_(at), lines_(lines), salt_(salt), slots_(new slot[lines]), head_(start),
-      tail_(start), done_(start), checkpointed_(start) {
+                     position start, bool closed)
+    : pm_(pm), at_(at), lines_(lines), salt_(salt), slots_(closed ? nullptr : new slot[lines]),
+      head_(start | (closed ? closed_bit : 0)), tail_(start), done_(start), checkpointed_(start) {
     HF_ASSERT(std::has_single_bit(lines) && lines >= 2 * record_lines_max);
+}
+
+log_array::slots log_array::new_slots() const { return slots(new slot[lines_]); }
+
+void log_array::reopen(std::byte* lines, position start, slots with) noexcept {
+    slots_ = std::move(with);
+    at_ = lines;
+    tail_ = done_ = checkpointed_ = start;
+    head_.store(start, std::memory_order_release);
 }
 
 /// 'left_free' lines stay free behind what is reserved.
 std::optional<position> log_array::reserve(std::uint64_t count, std::uint64_t left_free) noexcept {
     position at = head_.load(std::memory_order_relaxed);
     do {
+        if ((at & closed_bit) != 0) return std::nullopt; // upholds (6)
         if (at + count + left_free > tail_.load(std::memory_order_acquire) + lines_)
             return std::nullopt; // upholds (1)
     } while (!head_.compare_exchange_weak(at, at + count, std::memory_order_acq_rel));

@@ -10,6 +10,7 @@
 // (3) Lines below 'done' are durable. Calls are made behind that, in order; then 'done' passes them.
 // (4) tail <= checkpointed <= done <= head. The first three move under the object's lock, 'head' without any.
 // (5) Deferred calls leave room for one record more: the one that ends their group.
+// (6) A closed log has nothing that is not done, and takes nothing: who would log finds no room.
 //
 // Cursors are volatile: positions in records, their checks and the resilient index say the same.
 #pragma once
@@ -29,11 +30,11 @@ enum class record_state : std::uint8_t { fresh, done, resilient }; // NEW, DONE,
 
 class log_array {
 public:
-    /// Begins empty, at 'start'. 'lines' is a power of two. Throws std::bad_alloc.
-    log_array(hf::medium pm, std::byte* at, std::uint64_t lines, std::uint64_t salt,
-              position start);
+    /// Begins closed, or empty, at 'start'. 'lines' is a power of two. Throws std::bad_alloc.
+    log_array(hf::medium pm, std::byte* at, std::uint64_t lines, std::uint64_t salt, position start,
+              bool closed = false);
 
-    position head() const noexcept { return head_.load(std::memory_order_acquire); }
+    position head() const noexcept { return head_.load(std::memory_order_acquire) & ~closed_bit; }
     position done() const noexcept { return done_; }
     position tail() const noexcept { return tail_.load(std::memory_order_acquire); }
     /// It is time for a checkpoint. Requires: the object's lock.
@@ -66,13 +67,8 @@ public:
     /// The same without its record.
     glimpse glance(position at) const noexcept;
     /// Queues of calls, of the thread that serves: 'to', which is above, is behind 'from'; what is behind it.
-    void link(position from, position to) const noexcept {
-        slot_of(from).behind = static_cast<std::uint32_t>(to - from);
-    }
-    std::optional<position> linked(position from) const noexcept {
-        const std::uint32_t behind = slot_of(from).behind;
-        return behind == 0 ? std::nullopt : std::optional(from + behind);
-    }
+    void link(position from, position to) const noexcept;
+    std::optional<position> linked(position from) const noexcept;
     /// Calls below have been made. Requires: they are committed.
     void set_done(position below) noexcept;
     /// The object is durable as calls below left it: truncates the log. Requires: resilient index durable.
@@ -82,6 +78,19 @@ public:
     void lie_at(std::byte* lines) noexcept { at_ = lines; }
     /// Nothing is logged any more.
     void end() noexcept { slots_.reset(); }
+    /// False: something is logged that is not done. Requires, as the two below: the object's lock.
+    bool close() noexcept {
+        position all_done = done_;
+        return head_.compare_exchange_strong(all_done, done_ | closed_bit); // upholds (6)
+    }
+    /// It is as before close().
+    void reopen() noexcept { head_.store(done_, std::memory_order_release); }
+    struct slot;
+    using slots = std::unique_ptr<slot[]>;
+    /// Throws std::bad_alloc.
+    slots new_slots() const;
+    /// A closed one begins anew, empty, at 'start', in other lines.
+    void reopen(std::byte* lines, position start, slots with) noexcept;
     /// Begins empty there, before anything is logged.
     void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }
 
@@ -90,15 +99,8 @@ public:
                      position at, record& out) noexcept;
 
 private:
-    struct slot {                           // of a record's first line
-        std::atomic<position> published{0}; // its position + 1
-        const detail::function* what = nullptr;
-        std::uint16_t hint = 0;
-        std::uint8_t lines = 0;
-        std::uint32_t behind =
-            0; // lines to the next record of its queue (serving.hpp); 0: it is the last
-    };
-    slot& slot_of(position at) const noexcept { return slots_[at & (lines_ - 1)]; }
+    static constexpr position closed_bit = position{1} << 63; // of head_
+    slot& slot_of(position at) const noexcept;
     std::optional<position> reserve(std::uint64_t count, std::uint64_t left_free) noexcept;
     /// Calls visit(address, bytes from 'from', bytes) for each contiguous piece of [from, to).
     template <class Visit> void for_each_piece(position from, position to, Visit&& visit) const;
@@ -107,9 +109,29 @@ private:
     hf::medium pm_;
     std::byte* at_;
     std::uint64_t lines_, salt_;
-    std::unique_ptr<slot[]> slots_;
+    slots slots_;
     std::atomic<position> head_, tail_;
     position done_, checkpointed_;
 };
+
+struct log_array::slot {                // of a record's first line
+    std::atomic<position> published{0}; // its position + 1
+    const detail::function* what = nullptr;
+    std::uint16_t hint = 0;
+    std::uint8_t lines = 0;
+    std::uint32_t behind =
+        0; // lines to the next record of its queue (serving.hpp); 0: it is the last
+};
+
+inline log_array::slot& log_array::slot_of(position at) const noexcept {
+    return slots_[at & (lines_ - 1)];
+}
+inline void log_array::link(position from, position to) const noexcept {
+    slot_of(from).behind = static_cast<std::uint32_t>(to - from);
+}
+inline std::optional<position> log_array::linked(position from) const noexcept {
+    const std::uint32_t behind = slot_of(from).behind;
+    return behind == 0 ? std::nullopt : std::optional(from + behind);
+}
 
 } // namespace hf::simpo

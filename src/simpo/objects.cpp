@@ -61,8 +61,8 @@ void objects::recover(engine_recovery& done) {
     for (const std::uint64_t offset : object_words(*super)) {
         if (offset == 0) continue;
         auto& head = *static_cast<object_head*>(pool_->at(offset));
-        all_.push_back(std::make_unique<detail::core>(*pool_, head));
-        all_.back()->recover(done);
+        all_.push_back(std::make_unique<detail::core>(*pool_, *this, head));
+        if (!is_swapped(head)) all_.back()->recover(done);
     }
 }
 
@@ -87,29 +87,39 @@ status objects::no_object(std::string_view name) const {
                    fmt::format("there is no persistent object \"{}\"", name));
 }
 
+/// Of one that another thread destroyed while this one was about to use it.
+status objects::is_destroyed() const {
+    return refusal(pool_->file->path(), errc::not_found, "the persistent object was destroyed");
+}
+
 std::vector<std::unique_ptr<detail::core>>::iterator objects::place_of(std::string_view name) {
     return std::ranges::find_if(
         all_, [&](const auto& each) { return !each->destroyed() && each->name() == name; });
 }
 
-/// A block that fill() completes, named by 'word': (1). Null: the pool is full.
-template <class Fill, class Before>
-void* objects::make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill,
-                          Before&& before_named) {
-    const hf::medium pm = pool_->file->medium();
+/// A block of its own; offset 0: the pool is full.
+block objects::take_block(std::uint64_t bytes, purpose what) {
     thread_cache none;
-    const block b = pool_->blocks.reserve(none, bytes);
+    const std::uint64_t taken = rounded_to_lines(pool_->blocks.durable(), bytes);
+    if (taken == 0) return {0, 0}; // no pool is as large
+    const block b = pool_->blocks.reserve(none, taken, what);
     pool_->blocks.release_all(none); // what came with it
-    if (b.offset == 0) return nullptr;
-    void* const made = pool_->at(b.offset);
-    fill(made, b.bytes);
+    return b;
+}
+
+/// A block that was reserved, which fill() completes, named by 'word': (1).
+template <class Fill, class Before>
+void* objects::make_block(block made, std::uint64_t& word, Fill&& fill, Before&& before_named) {
+    const hf::medium pm = pool_->file->medium();
+    void* const at = pool_->at(made.offset);
+    fill(at, made.bytes);
     pm.order();
     before_named();
-    pm.store_word(&word, b.offset);
+    pm.store_word(&word, made.offset);
     pm.order(); // upholds (1)
-    pool_->blocks.durable().publish(b, [&](const void* at) { pm.flush(at, word_bytes); });
+    pool_->blocks.durable().publish(made, [&](const void* bits) { pm.flush(bits, word_bytes); });
     pm.fence();
-    return made;
+    return at;
 }
 
 /// Where the next object is named.
@@ -118,16 +128,17 @@ result<std::uint64_t*> objects::free_word() {
     const hf::medium pm = pool_->file->medium();
     const std::uint64_t chunk = pool_->file->shape().chunk_bytes;
     superblock* super = superblock_of(*pool_->file);
-    if (super == nullptr)
-        super = static_cast<superblock*>(make_block(
-            chunk, pool_->file->roots()->simpo_offset,
-            [&](void* at, std::uint64_t bytes) {
-                std::memset(at, 0, bytes);
-                ::new (at) superblock{superblock_magic, objects_max_for(chunk), {}};
-                pm.flush(at, bytes);
-            },
-            [] {}));
-    if (super == nullptr) return refusal(path, errc::pool_full, "no room for SIMPO's superblock");
+    if (super == nullptr) {
+        const block b = take_block(chunk);
+        if (b.offset == 0) return refusal(path, errc::pool_full, "no room for SIMPO's superblock");
+        const auto fill = [&](void* at, std::uint64_t bytes) {
+            std::memset(at, 0, bytes);
+            ::new (at) superblock{superblock_magic, objects_max_for(chunk), {}};
+            pm.flush(at, bytes);
+        };
+        super = static_cast<superblock*>(
+            make_block(b, pool_->file->roots()->simpo_offset, fill, [] {}));
+    }
     const auto words = object_words(*super);
     const auto word = std::ranges::find(words, std::uint64_t{0});
     if (word == words.end())
@@ -169,8 +180,13 @@ status check_shape(const pool_file& file, const object_head& h, const detail::cl
 result<object_head> objects::head_of(std::string_view name, const detail::class_shape& what,
                                      const object_options& how) {
     const pool_file& file = *pool_->file;
-    if (!is_text(name)) return bad(file, "an object's name has 1 to 63 bytes");
-    if (!is_text(what.text)) return bad(file, "a persistent class's name has 1 to 63 bytes");
+    for (const auto& [whose, text] :
+         {std::pair{"an object's", name}, {"a persistent class's", what.text}})
+        if (!is_text(text))
+            return bad(file,
+                       fmt::format("{} name: expected 1 to {} bytes, none of them 0, found {}{}",
+                                   whose, text_bytes_max, text.size(),
+                                   text.find('\0') == text.npos ? "" : " with a 0"));
     if (how.log_bytes < log_bytes_min || how.log_bytes > log_bytes_max)
         return bad(file, fmt::format("object_options::log_bytes: expected {} to {}, found {}",
                                      log_bytes_min, log_bytes_max, how.log_bytes));
@@ -196,32 +212,52 @@ result<object_head> objects::head_of(std::string_view name, const detail::class_
     std::memcpy(head.class_text, what.text, std::strlen(what.text));
     name.copy(head.name, name.size());
     head.check = head_check(head);
+    head.resilient = index_of(head.salt, 0, 0);
     return head;
 }
 
-/// Moves an object that is made in volatile memory into the pool, where 'word' names it from now on.
-template <class Before>
-result<detail::core*> objects::place(std::unique_ptr<detail::core> made, object_head& head,
-                                     std::uint64_t& word, Before&& before_named) {
-    const object_layout layout = layout_of(head);
-    head.copy_checks[0] = copy_check(head, made->working(), layout.copy_bytes);
-    all_.reserve(all_.size() + 1);
+/// Puts an object, or, where 'copy' is null, what is left of it, into a block that was reserved, and 'word' names that from
+/// now on; 'instead': instead of this one, which is free then, and whose it was gives back.
+object_head& objects::put(const object_head& head, const void* copy, block at, std::uint64_t& word,
+                          std::optional<block> instead) {
     const hf::medium pm = pool_->file->medium();
+    const std::uint64_t copy_bytes = copy == nullptr ? 0 : layout_of(head).copy_bytes;
     const auto fill = [&](void* to, std::uint64_t) {
         std::memcpy(to, &head, sizeof head);
-        std::memcpy(static_cast<std::byte*>(to) + layout.copy_offset(0), made->working(),
-                    layout.copy_bytes);
-        pm.flush(to, sizeof head + layout.copy_bytes);
+        if (copy != nullptr)
+            std::memcpy(static_cast<std::byte*>(to) + layout_of(head).copy_offset(0), copy,
+                        copy_bytes);
+        pm.flush(to, sizeof head + copy_bytes);
     };
-    void* const at = make_block(layout.block_bytes, word, fill, before_named);
-    if (at == nullptr)
-        return refusal(pool_->file->path(), errc::pool_full,
-                       fmt::format("no room for an object of {} bytes with a log of {}: {} bytes",
-                                   head.object_bytes, head.log_lines * line_bytes,
-                                   layout.block_bytes));
-    made->begin(*static_cast<object_head*>(at));
-    all_.push_back(std::move(made));
+    const auto before_named = [&] {
+        if (!instead) return;
+        pool_->blocks.durable().clear_bit(*instead,
+                                          [&](const void* bits) { pm.flush(bits, word_bytes); });
+        pm.order(); // named and free is what an open cures, allocated and not named is a leak: (1)
+    };
+    return *static_cast<object_head*>(make_block(at, word, fill, before_named));
+}
+
+/// Moves an object that is made in volatile memory into a block that was reserved, where 'word' names it from now on.
+detail::core* objects::place(std::unique_ptr<detail::core> made, object_head& head, block at,
+                             std::uint64_t& word, std::optional<block> instead) {
+    head.copy_checks[0] = copy_check(head, made->working(), layout_of(head).copy_bytes);
+    try {
+        all_.emplace_back(); // what can fail comes first
+    } catch (const std::bad_alloc&) {
+        free_block(at);
+        throw;
+    }
+    made->begin(put(head, made->working(), at, word, instead));
+    all_.back() = std::move(made);
     return all_.back().get();
+}
+
+/// Its block in the pool.
+block objects::block_of(const detail::core& which) {
+    const block b = pool_->blocks.find(pool_->offset_of(&which.head()));
+    HF_ASSERT(b.bytes != 0);
+    return b;
 }
 
 result<detail::core*> objects::create(std::string_view name, const detail::class_shape& what,
@@ -239,12 +275,13 @@ result<detail::core*> objects::create(std::string_view name, const detail::class
     };
     if (auto word = word_for_it(); !word) return word.error();
     held.unlock(); // what is the user's may look for other objects: (2)
-    auto made = std::make_unique<detail::core>(*pool_, *head); // on a head that moves into the pool
+    auto made = std::make_unique<detail::core>(*pool_, *this, *head); // the head moves, too
     construct(made->working(), context);
-    held.lock();
+    const result<block> at = reserve(layout_of(*head).block_bytes, room_for::made, held);
+    if (!at) return at.error();
     const result<std::uint64_t*> word = word_for_it();
-    if (!word) return word.error();
-    return place(std::move(made), *head, **word, [] {});
+    if (!word) return free_block(*at), word.error();
+    return place(std::move(made), *head, *at, **word, std::nullopt);
 }
 
 result<detail::core*> objects::remake(std::string_view name, const detail::class_shape& was,
@@ -253,36 +290,40 @@ result<detail::core*> objects::remake(std::string_view name, const detail::class
     if (status s = usable(true); !s.ok()) return s;
     const result<detail::core*> found = find(name, was);
     if (!found) return found.error();
-    std::unique_lock held{lock_};
     detail::core& old = **found;
+    std::unique_lock held{lock_};
     result<object_head> head = head_of(name, what, how);
     if (!head) return head.error();
-    held.unlock(); // (2)
-    old.checkpoint();
-    auto made = std::make_unique<detail::core>(*pool_, *head);
-    convert(made->working(), old.working(), context);
-    held.lock();
     if (old.destroyed()) return no_object(name);
-    const block b = pool_->blocks.find(pool_->offset_of(&old.head()));
-    HF_ASSERT(b.bytes != 0);
-    const hf::medium pm = pool_->file->medium();
-    auto placed = place(std::move(made), *head, word_of(old), [&] {
-        pool_->blocks.durable().clear_bit(b, [&](const void* at) { pm.flush(at, word_bytes); });
-        pm.order(); // named and free is what an open cures, allocated and not named is a leak: (1)
-    });
-    if (!placed) return placed;
+    const detail::core::pin stays(old); // before another one makes room with it
+    held.unlock();                      // (2)
+    if (status s = old.come_back(); !s.ok()) return s;
+    old.checkpoint();
+    auto made = std::make_unique<detail::core>(*pool_, *this, *head);
+    convert(made->working(), old.working(), context);
+    const result<block> at = reserve(layout_of(*head).block_bytes, room_for::made, held);
+    if (!at) return at.error();
+    if (old.destroyed()) return free_block(*at), no_object(name);
+    const block b = block_of(old);
+    const object_head was_there = old.head();
+    detail::core* const placed = place(std::move(made), *head, *at, word_of(old), b);
     old.end();
     free_block(b);
+    remove_file(was_there);
     return placed;
 }
 
 result<detail::core*> objects::find(std::string_view name, const detail::class_shape& what) {
     if (status s = usable(false); !s.ok()) return s;
-    std::scoped_lock held{lock_};
+    std::unique_lock held{lock_};
     const auto it = place_of(name);
     if (it == all_.end()) return no_object(name);
-    if (status s = check_shape(*pool_->file, (*it)->head(), what); !s.ok()) return s;
-    return it->get();
+    detail::core& found = **it;
+    if (status s = check_shape(*pool_->file, found.head(), what); !s.ok()) return s;
+    found.check_usable("find"); // from here on it may be destroyed
+    held.unlock();
+    if (status s = found.come_back(); !s.ok()) return s;
+    return &found;
 }
 
 /// The word that names it.
@@ -309,15 +350,16 @@ status objects::destroy(std::string_view name, const detail::class_shape* what) 
     if (what != nullptr)
         if (status s = check_shape(*pool_->file, of.head(), *what); !s.ok()) return s;
     const hf::medium pm = pool_->file->medium();
-    const block b = pool_->blocks.find(pool_->offset_of(&of.head()));
-    HF_ASSERT(b.bytes != 0);
+    const block b = block_of(of);
     std::uint64_t& word = word_of(of);
+    const object_head was = of.head();
     of.end();
     pool_->blocks.durable().clear_bit(b, [&](const void* at) { pm.flush(at, word_bytes); });
     pm.order(); // named and free is what an open cures: (1)
     pm.store_word(&word, 0);
     pm.fence(); // before the block is anything else
     free_block(b);
+    remove_file(was);
     return {};
 }
 
@@ -329,8 +371,9 @@ result<std::vector<object_info>> objects::list() {
         if (each->destroyed()) continue;
         const object_head& h = each->head();
         out.push_back({h.name, h.class_text, h.class_version, h.object_bytes,
-                       h.log_lines * line_bytes, block_of(*pool_, pool_->offset_of(&h)).bytes,
-                       h.callers, h.results, std::uint32_t(h.result_words * word_bytes)});
+                       h.log_lines * line_bytes,
+                       simpo::block_of(*pool_, pool_->offset_of(&h)).bytes, h.callers, h.results,
+                       std::uint32_t(h.result_words * word_bytes), is_swapped(h)});
     }
     return out;
 }

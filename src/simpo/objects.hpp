@@ -6,14 +6,20 @@
 //     allocated: an open cures a crash in between. It ends in the opposite order; where another one takes its name,
 //     its block is free before the word names the other.
 // (2) Constructors and conversions run without the lock: they may use the table, and other objects.
+// (3) Where the pool is full, objects that were used least recently give their blocks to who asks for one. Each has its file,
+//     durably, before a word names what is left of it, 256 bytes; and another block before it is used again.
+// (4) One such block of 256 bytes is kept for who comes back: what is made takes all the rest, and one that comes back
+//     needs its own until the one that makes room for it has another.
 #pragma once
 
 #include <simpo/core.hpp>
+#include <simpo/swap_folder.hpp>
 
 #include <holdfast/simpo/table.hpp>
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -29,7 +35,7 @@ status inspect(const pool::impl& in);
 /// Whether the object is of this class. Errors: wrong_layout.
 status check_shape(const pool_file& file, const object_head& h, const detail::class_shape& what);
 
-class objects final : public engine_state {
+class objects final : public engine_state, public detail::keeper {
 public:
     explicit objects(pool::impl& in) noexcept : pool_(&in) {}
     void recover(engine_recovery& done);
@@ -44,6 +50,13 @@ public:
                                  const detail::class_shape& what, const object_options& how,
                                  detail::make_from convert, void* context);
     result<std::vector<object_info>> list();
+
+    // swapping.cpp
+    status swap_to(std::string folder, const swap_options& how);
+    status swap_out(std::string_view name);
+    status bring_back(detail::core& which) override;
+    /// Where objects are that are swapped out. Errors: bad_argument: nobody has said.
+    result<const swap_folder*> folder();
     /// Calls visit(block) for the superblock and each object's block.
     template <class Visit> void for_each_block(Visit&& visit) const {
         superblock* const super = superblock_of(*pool_->file);
@@ -56,16 +69,30 @@ public:
 private:
     status usable(bool writing) const;
     status no_object(std::string_view name) const;
+    status is_destroyed() const;
     std::vector<std::unique_ptr<detail::core>>::iterator place_of(std::string_view name);
     template <class Fill, class Before>
-    void* make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill, Before&& before_named);
+    void* make_block(block made, std::uint64_t& word, Fill&& fill, Before&& before_named);
     result<object_head> head_of(std::string_view name, const detail::class_shape& what,
                                 const object_options& how);
-    template <class Before>
-    result<detail::core*> place(std::unique_ptr<detail::core> made, object_head& head,
-                                std::uint64_t& word, Before&& before_named);
+    object_head& put(const object_head& head, const void* copy, block at, std::uint64_t& word,
+                     std::optional<block> instead);
+    detail::core* place(std::unique_ptr<detail::core> made, object_head& head, block at,
+                        std::uint64_t& word, std::optional<block> instead);
+    block block_of(const detail::core& which);
     std::uint64_t& word_of(const detail::core& of) const;
     void free_block(block b) noexcept;
+    block take_block(std::uint64_t bytes, purpose what = purpose::data);
+    // swapping.cpp
+    enum class room_for : std::uint8_t { made, coming };
+    result<block> reserve(std::uint64_t bytes, room_for whom, std::unique_lock<std::mutex>& held);
+    result<block> reserve_now(std::uint64_t bytes, room_for whom, bool& in_use);
+    block take_remains(room_for whom);
+    bool keep_spare() noexcept;
+    detail::core* least_recently_used(const std::vector<const detail::core*>& but) const;
+    status put_away(detail::core& which, room_for whom);
+    status write_and_leave(detail::core& which, room_for whom);
+    void remove_file(const object_head& of) const noexcept;
     result<std::uint64_t*> free_word();
     std::uint64_t new_salt() noexcept;
 
@@ -73,6 +100,8 @@ private:
     std::mutex lock_;
     std::vector<std::unique_ptr<detail::core>> all_; // destroyed ones too: of handles
     std::uint64_t made_ = 0;                         // since the pool was opened
+    std::optional<swap_folder> swap_;
+    block spare_{}; // reserved (4); offset 0: there was no room for it
 };
 
 /// Errors: missing_engine, in_use.

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <string>
 
 namespace hf::simpo {
@@ -57,8 +58,11 @@ TEST(SimpoRefusal, AnotherClassVersionOrSizeIsToldApart) {
 TEST(SimpoRefusal, NamesAndLogsHaveBounds) {
     test_pool in;
     in.open();
-    for (const std::string& name : {std::string(), std::string(64, 'x'), std::string("a\0b", 3)})
-        EXPECT_EQ(object<digits>::create(in.pool(), name).error().code(), errc::bad_argument);
+    for (const auto& [name, found] : {std::pair{std::string(), "found 0"},
+                                      {std::string(64, 'x'), "found 64"},
+                                      {std::string("a\0b", 3), "found 3 with a 0"}})
+        expect_refused(object<digits>::create(in.pool(), name).error(), errc::bad_argument,
+                       {"expected 1 to 63 bytes, none of them 0", found});
     EXPECT_TRUE(object<digits>::create(in.pool(), std::string(63, 'x')));
     for (const std::uint64_t bytes : {std::uint64_t{1023}, 2_GiB})
         expect_refused(object<digits>::create(in.pool(), "it", object_options{bytes}).error(),
@@ -166,7 +170,10 @@ TEST(SimpoRefusal, AForgedHeadIsCorrupt) {
         {[](object_head& h) { h.object_bytes = 1ULL << 37; }, true, "no block"},
         {[](object_head& h) { std::memset(h.name, 'x', sizeof h.name); }, true, "cannot be"},
         {[](object_head& h) { h.class_text[0] = 0; }, true, "cannot be"},
-        {[](object_head& h) { h.resilient = ~std::uint64_t{0}; }, true, "resilient index"}};
+        {[](object_head& h) { h.resilient = ~std::uint64_t{0}; }, true, "resilient index"},
+        {[](object_head& h) { h.resilient ^= 1; }, true, "resilient index"},
+        {[](object_head& h) { h.resilient = index_of(h.salt, position_max + 1, 0); }, true,
+         "resilient index"}};
     for (const auto& each : cases) {
         test_pool in;
         in.open();
@@ -178,6 +185,25 @@ TEST(SimpoRefusal, AForgedHeadIsCorrupt) {
         expect_refused(in.try_open(), errc::corrupt, {"SIMPO", each.said});
         EXPECT_EQ(content(in.path()), before);
     }
+}
+
+TEST(SimpoRefusal, EveryBitOfAResilientIndexIsLookedAt) {
+    test_pool in;
+    in.open();
+    auto it = in.make<digits>();
+    it.defer<&digits::append>(std::uint32_t{7});
+    it.checkpoint();
+    it.defer<&digits::append>(std::uint32_t{8});
+    it.sync();
+    auto& word = const_cast<std::uint64_t&>(it.internals().head().resilient);
+    for (unsigned bit = 0; bit < 64; ++bit) {
+        word ^= std::uint64_t{1} << bit;
+        EXPECT_FALSE(index_holds(word, it.internals().head().salt)) << bit;
+        word ^= std::uint64_t{1} << bit;
+    }
+    word ^= 1; // the copy of before
+    in.let_go();
+    expect_refused(in.try_open(), errc::corrupt, {"SIMPO", "resilient index"});
 }
 
 TEST(SimpoRefusal, ForgedWordsAreCorrupt) {
@@ -294,6 +320,29 @@ TEST(SimpoRefusal, AVersionTellsTwoFunctionsOfOneNameApart) {
         of.class_version = 2;
         EXPECT_EQ(find_function(of, r), nullptr);
     }
+}
+
+/// A library that is unloaded takes its functions along, and leaves the same ones of another.
+TEST(SimpoRefusal, AFunctionIsKnownAsLongAsALibraryHasIt) {
+    static const detail::function one{5, 2, 1, 0, "of_two_libraries", "add", nullptr}, other = one;
+    object_head of{};
+    record_head r{};
+    r.function = one.id;
+    r.schema = one.schema;
+    r.version = one.version;
+    std::string why;
+    {
+        const detail::registration first(&one);
+        EXPECT_EQ(find_function(of, r), &one);
+        auto second = std::make_unique<detail::registration>(&other);
+        second.reset();
+        EXPECT_EQ(find_function(of, r), &one);
+        detail::add_function(&other);
+    }
+    EXPECT_EQ(find_function(of, r), &other);
+    detail::remove_function(&other);
+    EXPECT_EQ(find_function(of, r, &why), nullptr);
+    EXPECT_NE(why.find("this build registers none"), std::string::npos) << why;
 }
 
 } // namespace

@@ -18,6 +18,20 @@ namespace {
 
 using test::digits;
 
+class counted {
+public:
+    void touch() noexcept { ++touched_; }
+    int touched() const noexcept { return touched_; }
+
+private:
+    int touched_ = 0;
+};
+/// A base is of another type than the block that an object lies in: GCC warned of that at -O2.
+class counted_digits : public digits, public counted {
+public:
+    static constexpr class_name simpo_class{"counted_digits", 1};
+};
+
 class Simpo : public test::PoolTest {};
 INSTANTIATE_TEST_SUITE_P(Modes, Simpo, ::testing::Values(mode::process, mode::pmem, mode::power),
                          [](const auto& each) { return std::string(name(each.param)); });
@@ -48,6 +62,18 @@ TEST_P(Simpo, HandlesOfOneNameAreOfOneObject) {
     other.defer<&digits::append>(2);
     EXPECT_EQ(one.call<&digits::number>(), 12U);
     EXPECT_EQ(object<digits>::create(in.pool(), "it").error().code(), errc::exists);
+}
+
+TEST_P(Simpo, FunctionsOfBasesAreCalledAndMadeAgain) {
+    in.open();
+    auto d = in.make<counted_digits>();
+    d.defer<&counted_digits::touch>();
+    d.defer<&counted_digits::append>(3);
+    EXPECT_EQ(d.call<&counted_digits::touched>(), 1);
+    in.crash();
+    d = in.get<counted_digits>();
+    EXPECT_EQ(d.call<&counted_digits::touched>(), 1);
+    EXPECT_EQ(d.call<&counted_digits::number>(), 3U);
 }
 
 TEST_P(Simpo, ArgumentsOfManyWordsGoRoundTheLogAndAreWhole) {
@@ -198,6 +224,27 @@ TEST_P(Simpo, LargeObjectsLieInRunsOfChunks) {
         EXPECT_EQ(in.get<large>().call<&large::at>(31U * 3'999), 4'000U);
         ASSERT_TRUE(object<large>::destroy(in.pool(), "it").ok());
     }
+}
+
+// Chunks of 64 KiB have size classes that are no whole lines, as 6 544.
+TEST_P(Simpo, ObjectsThatShareAChunkBeginAtLines) {
+    in.how.create_bytes = 16_MiB;
+    in.open();
+    const auto name_of = [](unsigned n) { return "it " + std::to_string(n); };
+    constexpr unsigned many = 60;
+    for (unsigned n = 0; n < many; ++n) {
+        const object_options how{.log_bytes = 1_KiB << n % 5, .callers = n % 7};
+        auto made = object<digits>::create(in.pool(), name_of(n), how, std::uint64_t{n});
+        ASSERT_TRUE(made) << made.error().what();
+    }
+    in.close();
+    const status opened = in.try_open();
+    ASSERT_TRUE(opened.ok()) << opened.what();
+    for (unsigned n = 0; n < many; ++n)
+        EXPECT_EQ(object<digits>::find(in.pool(), name_of(n))->call<&digits::number>(), n);
+    in.crash();
+    for (unsigned n = 0; n < many; ++n)
+        ASSERT_TRUE(object<digits>::destroy(in.pool(), name_of(n)).ok());
 }
 
 TEST_P(Simpo, AFullPoolRefusesAnObjectAndKeepsTheOthers) {

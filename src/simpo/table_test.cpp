@@ -52,6 +52,26 @@ INSTANTIATE_TEST_SUITE_P(Modes, SimpoTable,
                          ::testing::Values(mode::process, mode::pmem, mode::power),
                          [](const auto& each) { return std::string(name(each.param)); });
 
+TEST(SimpoPower, WhatReturnedIsOnTheDisk) {
+    test::test_pool in;
+    in.how.mode = mode::power;
+    in.open();
+    in.make<digits>();
+    in.fail_power();
+    ASSERT_TRUE(object<digits>::find(in.pool(), "it"));
+    in.get<digits>().defer<&digits::append>(1);
+    in.get<digits>().sync();
+    in.fail_power();
+    EXPECT_EQ(in.get<digits>().call<&digits::append_and_get>(2U), 12U);
+    in.fail_power();
+    ASSERT_TRUE((remake<digits, digits>(in.pool(), "it", {}, convert<digits>)));
+    in.fail_power();
+    EXPECT_EQ(in.get<digits>().call<&digits::number>(), 12U);
+    ASSERT_TRUE(object<digits>::destroy(in.pool(), "it").ok());
+    in.fail_power();
+    EXPECT_TRUE(list(in.pool())->empty());
+}
+
 TEST_P(SimpoTable, ListsWhatIsThere) {
     in.open();
     EXPECT_TRUE(list(in.pool())->empty());

@@ -90,6 +90,23 @@ public:
         let_go();
         open();
     }
+    /// Mode power: as the power's failure leaves it now, what the disk has.
+    void fail_power() {
+        const auto each = [&](auto&& work) {
+            for (const char* suffix : {"", "-power"})
+                work(path() + suffix, path() + ".kept" + suffix);
+        };
+        each([](const std::string& from, const std::string& to) {
+            std::filesystem::copy_file(from, to);
+        });
+        close();
+        each([](const std::string& to, const std::string& from) {
+            std::filesystem::rename(from, to);
+        });
+        how.salvage = true; // a copy of a pool in use
+        open();
+        how.salvage = false;
+    }
     std::string path() const { return directory_ + "/pool.hf"; }
     hf::pool& pool() { return *pool_; }
     template <class T, class... Args> object<T> make(const Args&... args) {

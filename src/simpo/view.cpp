@@ -74,14 +74,15 @@ const char* seen::read_head(place& at) {
     if (at.offset % line_bytes != 0 || !covers(at.offset, sizeof at.head)) return "no such place";
     take(&at.head, block(at), sizeof at.head);
     if (const char* const wrong = wrong_in(at.head)) return wrong;
-    if (!covers(at.offset, layout_of(at.head).block_bytes)) return "it ends behind the pool";
+    if (!covers(at.offset, block_bytes_of(at.head))) return "it ends behind the pool";
     return nullptr;
 }
 
 /// Upholds (4).
 bool seen::is_there(const place& at) const noexcept {
     const auto& head = *reinterpret_cast<const object_head*>(block(at));
-    return load(*at.word) == at.offset && load(head.salt) == at.head.salt;
+    return load(*at.word) == at.offset && load(head.magic) == at.head.magic &&
+           load(head.salt) == at.head.salt && load(head.since) == at.head.since;
 }
 
 result<bool> seen::find(place& at) {
@@ -137,16 +138,15 @@ result<bool> seen::search(place& at) {
     return damage.ok() ? missing() : damage;
 }
 
-/// Reads the groups from there on; returns where the last one ends. A writer is not followed for more than the log is long.
-position seen::read_calls(const place& at, position from) {
+/// Reads the groups from there on. A writer is not followed for more than the log is long.
+seen::read_to seen::read_calls(const place& at, position from) {
     const object_head& h = at.head;
     const std::byte* const log = block(at) + layout_of(h).log_offset;
     calls_.clear();
-    position end = from;
+    position end = from, p = from;
     std::size_t whole = 0;
     record r;
-    for (position p = from;
-         p - from < h.log_lines && log_array::read(log, h.log_lines, h.salt, p, r);) {
+    while (p - from < h.log_lines && log_array::read(log, h.log_lines, h.salt, p, r)) {
         const auto* const its = reinterpret_cast<const line*>(&r);
         calls_.insert(calls_.end(), its, its + r.lines());
         p += r.lines();
@@ -155,7 +155,22 @@ position seen::read_calls(const place& at, position from) {
         whole = calls_.size();
     }
     calls_.resize(whole);
-    return end;
+    return {end, p};
+}
+
+/// Whether two groups end behind what is no record, and was none when they were found. Their lines are not written again
+/// before the resilient index, which is at 'from', is beyond the hole: (3).
+bool seen::stands_before_groups(const place& at, position hole, position from) const noexcept {
+    const object_head& h = at.head;
+    const std::byte* const log = block(at) + layout_of(h).log_offset;
+    record r;
+    unsigned ends = 0;
+    for (position p = hole + 1; p < from + h.log_lines && ends < 2; ++p) {
+        const std::byte* const line = log + (p & (h.log_lines - 1)) * line_bytes;
+        if (load(reinterpret_cast<const record_head*>(line)->position) != p) continue;
+        ends += log_array::read(log, h.log_lines, h.salt, p, r) && ends_group(r.head.kind);
+    }
+    return ends == 2 && !log_array::read(log, h.log_lines, h.salt, hole, r);
 }
 
 template <class Visit> void seen::for_each_call(Visit&& visit) const {
@@ -200,36 +215,75 @@ result<bool> seen::try_to_look() {
     };
     const std::uint64_t index = load(head.resilient);
     pass(view_steps::step::read_index);
-    if (index >> 1 > position_max) {
+    if (!index_holds(index, at.head.salt)) {
         if (!is_there(at)) return false;
-        return damaged("its resilient index is out of bounds");
+        return damaged("its resilient index does not verify");
     }
+    const position from = position_of(index);
     // A checkpoint there may have what a next writer went on from when it had given up what was seen (roll_back).
-    const bool anew = now_ == nullptr || at.head.salt != at_.head.salt || index >> 1 > version_ ||
-                      (index >> 1 == version_ && index != index_);
+    const bool anew = now_ == nullptr || at.head.salt != at_.head.salt || from > version_ ||
+                      (from == version_ && index != index_);
+    if (anew) make_room(parts.copy_bytes);
+    if (is_swapped(at.head)) return look_into_file(at, index, anew);
     std::uint64_t check = 0;
     if (anew) {
-        if (next_bytes_ != parts.copy_bytes) {
-            next_.reset();
-            next_bytes_ = 0;
-            next_.reset(static_cast<std::byte*>(
-                ::operator new(parts.copy_bytes, std::align_val_t{line_bytes})));
-            next_bytes_ = parts.copy_bytes;
-        }
-        check = load(head.copy_checks[index & 1]);
-        take(next_.get(), block(at) + parts.copy_offset(index & 1), parts.copy_bytes);
+        check = load(head.copy_checks[copy_of(index)]);
+        take(next_.get(), block(at) + parts.copy_offset(copy_of(index)), parts.copy_bytes);
         pass(view_steps::step::copied);
         if (load(head.resilient) != index) return false; // upholds (2)
     }
-    const position end = read_calls(at, anew ? index >> 1 : version_);
+    const auto [end, stopped] = read_calls(at, anew ? from : version_);
     pass(view_steps::step::read_log);
-    if (load(head.resilient) >> 1 > end) return false; // upholds (3)
-    if (!is_there(at)) return false;                   // upholds (4)
+    const bool lost = anew && !in_->salvage && stands_before_groups(at, stopped, from);
+    if (position_of(load(head.resilient)) > end) return false; // upholds (3)
+    pass(view_steps::step::asked_again);
+    if (!is_there(at)) return false; // upholds (4)
     // From here on all is private.
+    if (lost) // upholds (7)
+        return damaged("a record of its log does not verify, and committed calls stand behind it");
     if (anew && check != copy_check(at.head, next_.get(), parts.copy_bytes))
         return damaged("its copy's checksum does not hold");
     if (status s = check_calls(at.head); !s.ok()) return s;
     make_calls(anew ? next_.get() : now_.get(), at.head);
+    show(at, index, end, anew);
+    return true;
+}
+
+/// For the copy that is read next. Throws std::bad_alloc.
+void seen::make_room(std::uint64_t bytes) {
+    if (next_bytes_ == bytes) return;
+    next_.reset();
+    next_bytes_ = 0;
+    next_.reset(static_cast<std::byte*>(::operator new(bytes, std::align_val_t{line_bytes})));
+    next_bytes_ = bytes;
+}
+
+/// Of one that is swapped out, which is in one file, whole, that nobody writes.
+result<bool> seen::look_into_file(place& at, std::uint64_t index, bool anew) {
+    const auto& head = *reinterpret_cast<const object_head*>(block(at));
+    object_head now;
+    take(&now, &head,
+         sizeof now); // it may be another state's since it was found, or another object's
+    if (now.salt != at.head.salt || !is_swapped(now)) return false;
+    if (const char* const wrong = wrong_in(now)) { // upholds (1): sizes are the found one's then
+        if (!is_there(at)) return false;
+        return corrupt(*in_->file, fmt::format("the object at offset {:#x}: {}", at.offset, wrong));
+    }
+    at.head = now;
+    const auto overtaken = [&] { return !is_there(at) || load(head.resilient) != index; };
+    if (anew) {
+        const auto from = static_cast<objects*>(in_->state_of(engine()))->folder();
+        if (!from) return from.error();
+        const status found = (*from)->read(at.head, next_.get());
+        if (overtaken()) return false; // another state's file may be gone
+        if (!found.ok()) return found;
+    }
+    if (at.head.resilient != index || overtaken()) return false; // upholds (4)
+    show(at, index, position_of(index), anew);
+    return true;
+}
+
+void seen::show(const place& at, std::uint64_t index, position end, bool anew) {
     if (anew) {
         const std::uint64_t had = now_ == nullptr ? 0 : layout_of(at_.head).copy_bytes;
         now_.swap(next_);
@@ -238,7 +292,6 @@ result<bool> seen::try_to_look() {
     at_ = at;
     version_ = end;
     index_ = index;
-    return true;
 }
 
 status seen::look() {
@@ -249,10 +302,12 @@ status seen::look() {
         if (!looked) return looked.error();
         if (*looked) return {};
     }
-    return refusal(in_->file->path(), errc::in_use,
-                   fmt::format("object \"{}\": its writer made a checkpoint during each of {} "
-                               "attempts to read it",
-                               name_, overtaken_max));
+    return refusal(
+        in_->file->path(), errc::in_use,
+        fmt::format(
+            "object \"{}\": its writer made a checkpoint, or another object, during each of {} "
+            "attempts to read it",
+            name_, overtaken_max));
 }
 
 void end_seen::operator()(seen* which) const noexcept { delete which; }

@@ -12,6 +12,9 @@
 // (5) So what is shown has all that was committed when it was asked for, and a later look has no less: positions and the
 //     index only grow.
 // (6) Nothing is stored, and nobody waited for: what was overtaken is read again, a bounded number of times.
+// (7) A log that has lost committed groups is damage, as recovery has it (core.cpp), and not a shorter log: the end of a
+//     group is written when all that lies before the end of the one before it is, so no writer leaves two ends behind
+//     a record that is none.
 #pragma once
 
 #include <open/pool_impl.hpp>
@@ -28,7 +31,7 @@
 namespace hf::simpo {
 
 namespace view_steps { // for tests: what happens between them is what a writer may do
-enum class step : std::uint8_t { found, read_index, copied, read_log };
+enum class step : std::uint8_t { found, read_index, copied, read_log, asked_again };
 extern void (*taken)(step);
 } // namespace view_steps
 
@@ -68,7 +71,15 @@ private:
     const char* read_head(place& at);
     bool is_there(const place& at) const noexcept;
     const std::byte* block(const place& at) const noexcept;
-    position read_calls(const place& at, position from);
+    struct read_to {
+        position end;     // of the last group
+        position stopped; // where there is no record
+    };
+    read_to read_calls(const place& at, position from);
+    bool stands_before_groups(const place& at, position hole, position from) const noexcept;
+    void make_room(std::uint64_t bytes);
+    result<bool> look_into_file(place& at, std::uint64_t index, bool anew);
+    void show(const place& at, std::uint64_t index, position end, bool anew);
     status check_calls(const object_head& of) const;
     void make_calls(std::byte* on, const object_head& of) const;
     template <class Visit> void for_each_call(Visit&& visit) const;

@@ -13,6 +13,7 @@
 
 #include <holdfast/persist.hpp>
 #include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/swap.hpp>
 #include <holdfast/simpo/table.hpp>
 
 #include <gtest/gtest.h>
@@ -69,6 +70,13 @@ public:
     u64 more = 0;
 };
 
+/// Larger by far.
+class board {
+public:
+    static constexpr class_name simpo_class{"board", 1};
+    u64 cells[100'000] = {1};
+};
+
 /// Nothing but a view names its function.
 class unused {
 public:
@@ -83,7 +91,9 @@ class SimpoView : public test::PoolTest {
 protected:
     SimpoView() { in.how.shared = true; }
     /// What a writer does: 'o'pen, 'c'lose, 'd'ie, 'n'ew object, 'l'og a call, 's'ync, 'i'nstant call, 'k'eep
-    /// (checkpoint), 'm'any calls: the log goes round, 'e'nd the object, 'r'emake it, 'g'row the pool.
+    /// (checkpoint), 'm'any calls: the log goes round, 'e'nd the object, 'r'emake it, 'g'row the pool, 'S'wap it out,
+    /// 'B'ring it back, make another one for its 'p'lace, 'P': drop that; 'L': end it, and swap out
+    /// larger ones, one of which has its place.
     bool write(char order) {
         switch (order) {
         case 'o': in.open(); return true;
@@ -100,6 +110,12 @@ protected:
             return bool(remake<tally, tally>(in.pool(), "it", small_log,
                                              [](const tally& was) { return was; }));
         case 'g': return grow();
+        case 'S': return swap();
+        case 'B': return bool(object<tally>::find(in.pool(), "it"));
+        case 'P': return drop(in.pool(), std::to_string(others_)).ok();
+        case 'p':
+            return bool(object<tally>::create(in.pool(), std::to_string(++others_), small_log));
+        case 'L': return swap_larger();
         default: return false;
         }
     }
@@ -120,9 +136,23 @@ protected:
             if (!object<tally>::create(in.pool(), std::to_string(i))) return false;
         return bool(object<tally>::create(in.pool(), "last"));
     }
+    std::string folder() const { return in.path() + ".swapped"; }
+    bool swap() {
+        const status given = swap_to(in.pool(), folder());
+        return (given.ok() || given.code() == errc::exists) && swap_out(in.pool(), "it").ok();
+    }
+    bool swap_larger() {
+        if (!object<tally>::destroy(in.pool(), "it").ok()) return false;
+        for (const char* const name : {"larger", "another"})
+            if (!object<board>::create(in.pool(), name, small_log) ||
+                !swap_out(in.pool(), name).ok())
+                return false;
+        return true;
+    }
     void read() {
         in.how.read_only = true;
         in.open();
+        EXPECT_TRUE(swap_to(in.pool(), folder()).ok());
     }
     view<tally> look(const char* name = "it") {
         auto found = view<tally>::open(in.pool(), name);
@@ -139,6 +169,9 @@ protected:
         EXPECT_FALSE(made);
         return made ? "" : std::string(name(made.error().code()));
     }
+
+private:
+    u64 others_ = 1'000'000;
 };
 INSTANTIATE_TEST_SUITE_P(Modes, SimpoView, ::testing::Values(mode::process, mode::pmem),
                          [](const auto& each) { return std::string(name(each.param)); });
@@ -183,13 +216,18 @@ TEST_P(SimpoView, NoStepIsTooLate) {
     static const char* orders;
     static step at;
     static int times;
-    for (const char* const does : {"m", "km", "mk", "mmm", "r", "en", "enm", "rm", "re", "e"})
-        for (const step each : {step::found, step::read_index, step::copied, step::read_log})
+    for (const char* const does :
+         {"iii", "m", "km", "mk",   "mmm", "r",   "en",     "enm", "rm",  "re",
+          "e",   "S", "SB", "SpBm", "SmS", "SBS", "SmSmSp", "Se",  "SBr", "SpeB"})
+        for (const step each :
+             {step::found, step::read_index, step::copied, step::read_log, step::asked_again})
             for (const int again : {1, 3}) {
                 in.how.read_only = false;
                 std::filesystem::remove(in.path());
+                std::filesystem::remove_all(folder());
                 other_process writer([this](char order) { return write(order); });
                 ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('m'));
+                if (again == 3) ASSERT_TRUE(writer.do_it('S'));
                 read();
                 auto v = look();
                 ASSERT_TRUE(writer.do_it('i') && writer.do_it('l'));
@@ -272,6 +310,86 @@ TEST_P(SimpoView, WritersDieAndCome) {
         EXPECT_GT(v.version(), version);
         version = v.version();
     }
+}
+
+TEST_P(SimpoView, ShowsThoseThatAreSwappedOut) {
+    other_process writer([this](char order) { return write(order); });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('m'));
+    in.how.read_only = true;
+    in.open();
+    auto v = look();
+    u64 count = v->count();
+    ASSERT_TRUE(writer.do_it('i') && writer.do_it('S'));
+    EXPECT_EQ(name(v.refresh().code()), "bad_argument");
+    EXPECT_EQ(v->count(), count) << "nobody has said where it is";
+    ASSERT_TRUE(swap_to(in.pool(), folder()).ok());
+    EXPECT_EQ(seen(v), ++count);
+    EXPECT_EQ(look()->count(), count);
+    u64 version = v.version();
+    for (int i = 0; i < 20; ++i) {
+        ASSERT_TRUE(writer.do_it(i % 3 == 0 ? 'B' : 'i'));
+        count += i % 3 != 0;
+        if (i % 2 == 0) EXPECT_EQ(seen(v), count);
+        EXPECT_GE(v.version(), version);
+        version = v.version();
+        ASSERT_TRUE(writer.do_it('S'));
+        if (i % 4 == 0) ASSERT_TRUE(writer.do_it('p'));
+        EXPECT_EQ(seen(v), count);
+        EXPECT_EQ(look()->count(), count);
+        EXPECT_GE(v.version(), version);
+        version = v.version();
+    }
+}
+
+/// The hazard: it is back where it was, and meanwhile another one was there, whose bytes were read.
+TEST_P(SimpoView, OneThatIsBackWhereItWasIsReadAnew) {
+    other_process writer([this](char order) { return write(order); });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('m') && writer.do_it('k'));
+    ASSERT_TRUE(writer.do_it('S') && writer.do_it('B'));
+    read();
+    static other_process* beside;
+    static step goes, comes;
+    static int passes;
+    beside = &writer;
+    constexpr step steps[] = {step::found, step::read_index, step::copied, step::read_log,
+                              step::asked_again};
+    for (const step one : steps)
+        for (const step other : steps) {
+            if (one >= other) continue;
+            goes = one;
+            comes = other;
+            passes = 0;
+            view_steps::taken = [](step now) {
+                if (now == goes && passes++ == 0)
+                    EXPECT_TRUE(beside->do_it('S') && beside->do_it('p'));
+                if (now == comes && passes == 1)
+                    EXPECT_TRUE(beside->do_it('P') && beside->do_it('B'));
+            };
+            const auto v = view<tally>::open(in.pool(), "it");
+            view_steps::taken = nullptr;
+            ASSERT_TRUE(v) << int(one) << int(other) << v.error().what();
+            EXPECT_TRUE((*v)->whole());
+            EXPECT_GE(passes, 1);
+            (void)writer.do_it('P'); // where the look ended before
+            ASSERT_TRUE(writer.do_it('B'));
+        }
+}
+
+/// The hazard: the head that is read again is another object's, and its sizes are believed.
+TEST_P(SimpoView, ALargerOneInThePlaceOfOneThatIsSwappedOut) {
+    other_process writer([this](char order) { return write(order); });
+    ASSERT_TRUE(writer.do_it('o') && writer.do_it('n') && writer.do_it('S'));
+    ASSERT_TRUE(writer.do_it('p'))
+        << "keeps 256 bytes to spare: those of the first end are the next ones taken";
+    read();
+    static other_process* beside;
+    beside = &writer;
+    view_steps::taken = [](step now) {
+        if (now == step::read_index) EXPECT_TRUE(beside->do_it('L'));
+    };
+    const auto v = view<tally>::open(in.pool(), "it");
+    view_steps::taken = nullptr;
+    EXPECT_EQ(refused(v), "not_found");
 }
 
 TEST_P(SimpoView, ObjectsComeAndGo) {
@@ -430,6 +548,11 @@ protected:
             by.defer<&tally::add>(2, 2U);
             it.sync();
             (void)object<tally>::create(in_.pool(), "other", small_log);
+            auto more = *object<tally>::create(in_.pool(), "more", small_log);
+            for (u64 n = 0; n < 3; ++n) {
+                more.defer<&tally::add>(n);
+                (void)more.call<&tally::add_and_get>(n);
+            }
             ::kill(::getpid(), SIGKILL);
         }
         ASSERT_EQ(::waitpid(child, nullptr, 0), child);
@@ -533,14 +656,40 @@ TEST_F(SimpoViewForged, WordsOfATableOfCallers) {
     EXPECT_GT(shown_, 0U);
 }
 
+/// Recovery refuses such a log. A view showed what stands before the damage, as if that were all.
+TEST_F(SimpoViewForged, ARecordThatIsGoneBeforeCommittedGroupsIsDamage) {
+    const u64 log = word(super_ + sizeof(superblock) + 2 * word_bytes) + layout.log_offset;
+    auto held = view<tally>::open(in_.pool(), "more");
+    ASSERT_TRUE(held);
+    ASSERT_EQ((*held)->count(), 6U);
+    for (u64 place = 0; place < 6; ++place) {
+        const u64 at = log + place * line_bytes + offsetof(record_head, position), was = word(at);
+        ASSERT_EQ(was, place);
+        for (const u64 value : {u64{0}, was + 1, was + 2, ~was}) {
+            if (value == was) continue;
+            put(at, value);
+            const auto anew = view<tally>::open(in_.pool(), "more");
+            const bool known = place < 3; // behind it two groups end; else no open can know
+            EXPECT_EQ(bool(anew), !known) << place;
+            if (!anew) EXPECT_EQ(name(anew.error().code()), "corrupt") << anew.error().what();
+            else EXPECT_EQ((*anew)->count(), place < 4 ? 2U : 4U);
+            EXPECT_TRUE(held->refresh().ok());
+            EXPECT_EQ((*held)->count(), 6U) << "what was seen stays";
+            put(at, was);
+        }
+    }
+    EXPECT_EQ((*view<tally>::open(in_.pool(), "more"))->count(), 6U);
+}
+
 /// A writer that rolls back goes on a whole log behind what it keeps: where what was seen may end, too.
 TEST_F(SimpoViewForged, AnotherCheckpointAtTheSamePositionIsLookedAt) {
     auto held = view<tally>::open(in_.pool(), "it");
     ASSERT_TRUE(held);
     ASSERT_EQ((*held)->count(), 2U);
     const u64 resilient = head_ + offsetof(object_head, resilient);
-    const u64 version = held->version(), which = word(resilient) & 1;
-    put(resilient, version << 1 | which); // of which the copy has no call
+    const u64 version = held->version(), salt = word(head_ + offsetof(object_head, salt));
+    put(resilient,
+        index_of(salt, version, copy_of(word(resilient)))); // of which the copy has no call
     EXPECT_TRUE(held->refresh().ok());
     EXPECT_EQ(held->version(), version);
     EXPECT_EQ((*held)->count(), 0U);

@@ -33,6 +33,8 @@ STEPS = [
     ("example_simpo_once", None, "took 120\ntook 120\ntook 120\nspent 98, 492 are left\n"),
     ("example_simpo_readings counted.hf", None, "4000 readings\n"),
     ("example_simpo_view counted.hf", None, "4001 readings\n4001 readings\n"),
+    ("example_simpo_swap", None, "365 days, most in files, 1 on day 1\n"),
+    ("example_simpo_swap", None, "365 days, most in files, 2 on day 1\n"),
     *[("example_simpo_table", None, "now 3 visits of 7 days\n1 object\n")] * 2,
     ("example_readings", None, "2 readings, total 30\n"),
     ("example_readings", "half-added", ""),

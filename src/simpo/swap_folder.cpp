@@ -1,0 +1,338 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <pool/file_checks.hpp>
+#include <simpo/swap_folder.hpp>
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <dirent.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <pthread.h>
+#include <span>
+#include <string_view>
+#include <sys/stat.h>
+#include <system_error>
+#include <unistd.h>
+#include <vector>
+
+namespace hf::simpo {
+namespace {
+
+constexpr std::uint64_t file_magic = 0x5041575354534648ULL; // "HFSTSWAP" in the file
+constexpr std::uint64_t piece_bytes = 1ULL << 20;
+constexpr std::size_t packing_bytes = 16;
+constexpr const char* lock_name = "holdfast-swap";
+
+// Of a process that has views of one object: a file is opened once at a time (os_file).
+std::mutex reading;
+// In a child of fork() nobody reads: the thread that has it there is the parent's.
+[[maybe_unused]] const int watching =
+    pthread_atfork(nullptr, nullptr, [] { ::new (&reading) std::mutex; });
+
+/// What a file begins with. Pieces follow: each the length of what is stored of it (u64), and that, which is the
+/// piece itself where it is as long. The lock's file is this alone: its number is the pool's generation when the folder was
+/// opened last, and behind that stands 0.
+struct file_head {
+    std::uint64_t magic; // file_magic
+    std::uint64_t check; // of all that follows
+    std::uint8_t pool[16];
+    std::uint64_t salt;   // of the object
+    std::uint64_t number; // of its state
+    std::uint64_t copy_bytes;
+    char packing[packing_bytes]; // zero-padded; empty: none
+};
+static_assert(sizeof(file_head) == 72 && std::has_unique_object_representations_v<file_head>);
+
+std::uint64_t check_of(const file_head& h) noexcept {
+    return checksum(h.pool, sizeof h - offsetof(file_head, pool), file_magic);
+}
+
+file_head head_for(const std::array<std::uint8_t, 16>& pool) {
+    file_head h{};
+    h.magic = file_magic;
+    std::ranges::copy(pool, h.pool);
+    return h;
+}
+
+/// A file that grows by what is put.
+class writing {
+public:
+    explicit writing(const os_file& to) : to_(&to) {}
+    status put(const void* from, std::uint64_t bytes) {
+        const status s = to_->write_at(at_, from, bytes);
+        at_ += bytes;
+        return s;
+    }
+
+private:
+    const os_file* to_;
+    std::uint64_t at_ = 0;
+};
+
+/// Packs one piece. 0: it stays as it is, because it would not be shorter, or would not be the same when it is read.
+std::uint64_t pack(const compression& how, std::byte* to, std::byte* tried, const std::byte* from,
+                   std::uint64_t bytes) {
+    const std::uint64_t packed = how.pack(to, bytes - 1, from, bytes);
+    if (packed == 0 || packed >= bytes) return 0;
+    if (!how.unpack(tried, bytes, to, packed)) return 0;
+    return std::memcmp(tried, from, bytes) == 0 ? packed : 0;
+}
+
+/// Writes the file, whole, before it gets its name: (1).
+status write_new(os_file& file, const file_head& h, const std::byte* copy,
+                 const compression* packing) {
+    writing to(file);
+    if (status s = to.put(&h, sizeof h); !s.ok()) return s;
+    const auto packed = std::make_unique<std::byte[]>(packing == nullptr ? 0 : 2 * piece_bytes);
+    for (std::uint64_t at = 0; at < h.copy_bytes; at += piece_bytes) {
+        const std::uint64_t bytes = std::min(piece_bytes, h.copy_bytes - at);
+        std::uint64_t stored = 0;
+        const std::byte* from = packed.get();
+        if (packing != nullptr)
+            stored = pack(*packing, packed.get(), packed.get() + piece_bytes, copy + at, bytes);
+        if (stored == 0) stored = bytes, from = copy + at;
+        if (status s = to.put(&stored, sizeof stored); !s.ok()) return s;
+        if (status s = to.put(from, stored); !s.ok()) return s;
+    }
+    if (status s = file.sync(); !s.ok()) return s;
+    if (status s = file.publish(); !s.ok()) return s;
+    return file.sync_directory();
+}
+
+errc code_of_mkdir(int error) noexcept {
+    switch (error) {
+    case ENOENT:
+    case ENOTDIR: return errc::not_found;
+    case EACCES:
+    case EPERM:
+    case EROFS: return errc::permission;
+    case ENOSPC:
+    case EDQUOT: return errc::pool_full;
+    default: return errc::io_error;
+    }
+}
+
+/// Makes the directory, where there is none, durably.
+status make_directory(const std::string& path) {
+    const auto failed = [&](const char* what) {
+        return refusal(path, code_of_mkdir(errno),
+                       fmt::format("{}: {}", what, std::strerror(errno)));
+    };
+    if (::mkdir(path.c_str(), 0700) != 0) return errno == EEXIST ? status{} : failed("mkdir");
+    const std::string parent = path.substr(0, path.rfind('/', path.size() - 2) + 1);
+    const int fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 && errno == EACCES) return {}; // who may not read it cannot sync it
+    if (fd < 0) return failed("open the directory above");
+    const int synced = ::fsync(fd);
+    const int error = errno;
+    ::close(fd);
+    errno = error;
+    return synced == 0 || error == EINVAL ? status{} : failed("fsync the directory above");
+}
+
+std::string hex(std::span<const std::uint8_t> bytes) {
+    std::string out;
+    for (const std::uint8_t b : bytes) out += fmt::format("{:02x}", b);
+    return out;
+}
+
+/// Whether the folder is this pool's, and of no later state.
+status check_lock(const std::string& name, const file_head& mine, const file_head& found) {
+    if (found.magic != file_magic || found.check != check_of(found))
+        return refusal(
+            name, errc::corrupt,
+            "this is no lock of a folder for swapped-out objects, or it is damaged; where the "
+            "folder is this pool's, remove it");
+    if (!std::ranges::equal(found.pool, mine.pool))
+        return refusal(
+            name, errc::exists,
+            fmt::format("the folder holds objects of another pool: expected {}, found {}",
+                        hex(mine.pool), hex(found.pool)));
+    if (found.number >= mine.number)
+        return refusal(
+            name, errc::conflict,
+            fmt::format("the pool is a copy of an earlier state than the folder's: expected "
+                        "generation {} at least, found {}",
+                        found.number + 1, mine.number));
+    return {};
+}
+
+/// The numbers in the name of an object's file.
+bool numbers_of(std::string_view name, std::uint64_t& salt, std::uint64_t& number) {
+    constexpr std::size_t digits = 16;
+    if (name.size() != 2 * digits + 1 || name[digits] != '-') return false;
+    const auto read = [](std::string_view text, std::uint64_t& out) {
+        const auto end = text.data() + text.size();
+        return std::from_chars(text.data(), end, out, 16).ptr == end;
+    };
+    return read(name.substr(0, digits), salt) && read(name.substr(digits + 1), number);
+}
+
+} // namespace
+
+result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
+                                      const swap_options& how) {
+    if (path.empty() || path.find('\0') != path.npos)
+        return refusal(of.path(), errc::bad_argument, "swap_to: a folder has a name");
+    if (how.packing != nullptr) {
+        const std::size_t length = std::strlen(how.packing->name());
+        if (length == 0 || length >= packing_bytes)
+            return refusal(of.path(), errc::bad_argument,
+                           "swap_options::packing: a name of 1 to 15 bytes");
+    }
+    std::error_code nowhere;
+    path = std::filesystem::absolute(path, nowhere).string(); // the process may go elsewhere
+    if (nowhere)
+        return refusal(of.path(), errc::io_error,
+                       fmt::format("swap_to: the working directory: {}", nowhere.message()));
+    path.erase(path.find_last_not_of('/') + 1);
+    path += '/';
+    const os_file* const pool = of.own_file();
+    if (pool == nullptr) return swap_folder(std::move(path), how.packing, {}); // nobody else's
+    header_bytes_read read;
+    if (status s = read_copies(*pool, read); !s.ok()) return s;
+    const auto header = choose_header(of.path(), read);
+    if (!header) return header.error();
+    swap_folder out(std::move(path), how.packing, std::to_array(header->header.uuid));
+    if (of.read_only()) return out;
+    if (status s = make_directory(out.path_); !s.ok()) return s;
+    const status locked = out.lock(of.generation());
+    return locked.ok() ? result<swap_folder>(std::move(out)) : locked;
+}
+
+status swap_folder::lock(std::uint64_t generation) {
+    const std::string name = path_ + lock_name;
+    file_head mine = head_for(pool_);
+    mine.number = generation;
+    mine.check = check_of(mine);
+    if (auto made = os_file::create_new(name)) {
+        if (status s = made->write_at(0, &mine, sizeof mine); !s.ok()) return s;
+        if (status s = made->sync(); !s.ok()) return s;
+        if (status s = made->publish(); !s.ok()) return s;
+        if (status s = made->sync_directory(); !s.ok()) return s;
+        lock_.take(*made);
+        return {};
+    } else if (made.error().code() != errc::exists) {
+        return made.error();
+    }
+    auto there = os_file::open_existing(name, false);
+    if (!there) return there.error();
+    file_head found{};
+    if (status s = there->read_at(0, &found, sizeof found); !s.ok()) return s;
+    if (status s = check_lock(name, mine, found); !s.ok()) return s;
+    if (status s = there->write_at(0, &mine, sizeof mine); !s.ok()) return s;
+    if (status s = there->sync(); !s.ok()) return s;
+    lock_.take(*there);
+    return {};
+}
+
+void swap_folder::remove_all_but(const std::set<state>& named) const {
+    if (lock_.descriptor() < 0) return;
+    const auto close = [](DIR* d) { ::closedir(d); };
+    const std::unique_ptr<DIR, decltype(close)> all(::opendir(path_.c_str()));
+    if (all == nullptr) return; // they stay, of no use to anybody
+    std::vector<std::string> left;
+    while (const dirent* entry = ::readdir(all.get())) {
+        state of;
+        if (numbers_of(entry->d_name, of.first, of.second) && !named.contains(of))
+            left.push_back(path_ + entry->d_name);
+    }
+    for (const std::string& each : left) ::unlink(each.c_str());
+}
+
+std::string swap_folder::name_of(const object_head& of, std::uint64_t number) const {
+    return fmt::format("{}{:016x}-{:016x}", path_, of.salt, number);
+}
+
+status swap_folder::write(const object_head& of, std::uint64_t number,
+                          const std::byte* copy) const {
+    const std::string name = name_of(of, number);
+    if (::unlink(name.c_str()) != 0 && errno != ENOENT) // a failure came before the pool named it
+        return refusal(name, errc::io_error, fmt::format("unlink: {}", std::strerror(errno)));
+    file_head h = head_for(pool_);
+    h.salt = of.salt;
+    h.number = number;
+    h.copy_bytes = layout_of(of).copy_bytes;
+    if (packing_ != nullptr)
+        std::memcpy(h.packing, packing_->name(), std::strlen(packing_->name()));
+    h.check = check_of(h);
+    auto file = os_file::create_new(name);
+    const status written = file ? write_new(*file, h, copy, packing_) : file.error();
+    if (file && !written.ok()) file->unlink();
+    if (written.code() == errc::not_found) // as in read()
+        return refusal(name, errc::io_error, "the folder for swapped-out objects is not there");
+    return written;
+}
+
+status swap_folder::read(const object_head& swapped, std::byte* copy) const {
+    const std::scoped_lock held{reading};
+    const std::string name = name_of(swapped, swapped.file);
+    const auto wrong = [&](const std::string& what) { return refusal(name, errc::corrupt, what); };
+    const auto file = os_file::open_existing(name, false, held::to_read);
+    if (!file && file.error().code() == errc::not_found) // whoever finds no object may make it
+        return refusal(name, errc::io_error,
+                       fmt::format("the file of object \"{}\", which is swapped out, is not there",
+                                   swapped.name));
+    if (!file) return file.error();
+    const auto size = file->size_bytes();
+    if (!size) return size.error();
+    file_head h{};
+    if (status s = file->read_at(0, &h, sizeof h); !s.ok()) return s;
+    const std::uint64_t copy_bytes = layout_of(swapped).copy_bytes;
+    if (h.magic != file_magic || h.check != check_of(h) || h.packing[packing_bytes - 1] != 0)
+        return wrong("this is no file of a swapped-out object, or its head is damaged");
+    if (!std::ranges::equal(h.pool, pool_) || h.salt != swapped.salt || h.number != swapped.file ||
+        h.copy_bytes != copy_bytes)
+        return wrong(fmt::format("expected state {:#x} of object \"{}\", {} bytes; found state "
+                                 "{:#x} of another one, {} bytes",
+                                 swapped.file, swapped.name, copy_bytes, h.number, h.copy_bytes));
+    const bool packed = h.packing[0] != 0;
+    if (packed && (packing_ == nullptr || std::strcmp(packing_->name(), h.packing) != 0))
+        return refusal(name, errc::bad_argument,
+                       fmt::format("expected swap_options::packing to be {}, found {}", h.packing,
+                                   packing_ == nullptr ? "none" : packing_->name()));
+    const auto stored_piece = std::make_unique<std::byte[]>(packed ? piece_bytes : 0);
+    std::uint64_t from = sizeof h;
+    for (std::uint64_t at = 0; at < copy_bytes; at += piece_bytes) {
+        const std::uint64_t bytes = std::min(piece_bytes, copy_bytes - at);
+        std::uint64_t stored = 0;
+        if (status s = file->read_at(from, &stored, sizeof stored); !s.ok()) return s;
+        from += sizeof stored;
+        if (stored == 0 || stored > bytes || (stored < bytes && !packed) || *size < from ||
+            *size - from < stored)
+            return wrong(fmt::format("a piece of {} bytes at offset {:#x} says it is stored in {}",
+                                     bytes, from - sizeof stored, stored));
+        void* const to = stored == bytes ? copy + at : stored_piece.get();
+        if (status s = file->read_at(from, to, stored); !s.ok()) return s;
+        if (stored < bytes && !packing_->unpack(copy + at, bytes, to, stored))
+            return wrong(fmt::format("what is stored at offset {:#x} cannot be unpacked", from));
+        from += stored;
+    }
+    if (copy_check(swapped, copy, copy_bytes) != swapped.copy_checks[0]) // upholds (2)
+        return wrong("its object's checksum does not hold");
+    return {};
+}
+
+bool swap_folder::has(const object_head& of) const {
+    struct stat about{};
+    return ::lstat(name_of(of, of.file).c_str(), &about) == 0 && S_ISREG(about.st_mode) &&
+           about.st_size > static_cast<off_t>(sizeof(file_head));
+}
+
+void swap_folder::remove(const object_head& of, std::uint64_t number) const noexcept {
+    try {
+        ::unlink(name_of(of, number).c_str());
+    } catch (const std::bad_alloc&) {
+        return; // it stays, of no use to anybody
+    }
+}
+
+} // namespace hf::simpo
