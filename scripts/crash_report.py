@@ -7,7 +7,7 @@ and what was found, and writes the same as JSON. Exit status 1 if anything faile
 """
 import argparse
 import concurrent.futures
-import itertools
+import heapq
 import json
 import math
 import os
@@ -39,48 +39,92 @@ def run_json(command, timeout=None):
         return None
 
 
-# A second failure in a row, and threads that are preempted, multiply the states: only programs with at most so many
-# without have them. Of 'make test', and of 'make crash-report'; with --long all have them.
-STATES_BRIEF, STATES = 1_000, 5_000
+# A second failure in a row, and threads that are preempted, multiply the states: in 'make test' only programs with at
+# most so many without have them. 'make crash-report' has short ones first, until its time is over.
+STATES_BRIEF = 1_000
 
 
 def budgets(program, options):
-    """(depth, preemptions) of each run of a program."""
+    """(depth, preemptions) of each run of a program behind its first, which is (1, 0)."""
     if program["threads"] > 2:  # with preemptions, who goes on is not tried in every way: never complete
-        return [(options.depth, 0)]
-    if program["threads"] > 1:
-        return [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
-    return [(options.depth, 0)]
+        wanted = [(options.depth, 0)]
+    elif program["threads"] > 1:
+        wanted = [tuple(map(int, pair.split(":"))) for pair in options.two_threads.split(",")]
+        if any(preemptions > 0 for _, preemptions in wanted):
+            wanted = [(1, 1), *(budget for budget in wanted if budget != (1, 1))]
+    else:
+        wanted = [(options.depth, 0)]
+    return [budget for budget in wanted if budget != (1, 0)]
 
 
-def explore(binary, program, depth, preemptions, options):
+def explore(binary, program, budget, options):
+    depth, preemptions = budget
+    seconds = min(options.seconds, max(options.deadline - time.monotonic(), 1))
     found = run_json([binary, program["name"], "--json", "--depth", depth, "--preemptions", preemptions,
-                      "--seconds", options.seconds, "--first", options.first])
+                      "--seconds", seconds, "--first", options.first])
     if found is None:
         found = {"name": program["name"], "passed": False, "complete": False, "states": 0, "seconds": 0,
                  "violations": [{"what": "the program died"}]}
-    found.update(depth=depth, preemptions=preemptions, threads=program["threads"])
+    found.update(depth=depth, preemptions=preemptions, threads=program["threads"], left_out=[],
+                 cut_short=not found["complete"] and time.monotonic() >= options.deadline)
     return found
 
 
-def explore_program(binary, program, options):
-    """Its runs: as the options say, or one failure alone where that has many states."""
-    alone = explore(binary, program, 1, 0, options)
-    wanted = [budget for budget in budgets(program, options) if budget != (1, 0)]
-    fits = alone["passed"] and alone["complete"] and alone["states"] <= options.states
-    if not wanted or not fits:
-        return [alone]
-    return [explore(binary, program, depth, preemptions, options) for depth, preemptions in wanted]
+class Exploration:
+    """A program's runs: one failure and no preemption, which says whether there are more; (1, 1) before longer ones."""
+
+    def __init__(self, binary, program, options):
+        self.binary, self.program, self.options = binary, program, options
+        self.waiting = [(1, 0), *budgets(program, options)]
+        self.runs = {}
+
+    def next(self):
+        """(seconds that it may take, budget); None where there is no further run."""
+        if not self.waiting:
+            return None
+        budget = self.waiting[0]
+        if budget == (1, 0):
+            return 0, budget
+        first = self.runs[(1, 0)]
+        if not all(run["passed"] and run["complete"] for run in self.runs.values()) or \
+                first["states"] > self.options.states:
+            return None
+        nearest = self.runs.get((1, 1), first)  # one more of either multiplies by about as much as this
+        return nearest["seconds"] * nearest["states"], budget
+
+    def run(self):
+        budget = self.waiting.pop(0)
+        run = self.runs[budget] = explore(self.binary, self.program, budget, self.options)
+        return text_of(run)
+
+    def ended(self):
+        """Its runs, without those that a longer one contains; the last says what is left out, or cut short."""
+        def contained(budget):
+            return any(run["complete"] and longer != budget and longer[0] >= budget[0] and longer[1] >= budget[1]
+                       for longer, run in self.runs.items())
+        runs = [run for budget, run in self.runs.items() if not contained(budget)]
+        runs[-1]["left_out"] = [budget for budget, run in self.runs.items() if run["cut_short"]] + self.waiting
+        return runs
+
+
+def text_of_budget(run, depth, preemptions):
+    return f"depth {depth}" + (f", {preemptions} preemptions" if run["threads"] > 1 else "")
 
 
 def text_of(run):
-    how = f"depth {run['depth']}" + (f", {run['preemptions']} preemptions" if run["threads"] > 1 else "")
-    verdict = ("no violation" if run["passed"] else "VIOLATION") + ("" if run["complete"] else ", NOT COMPLETE")
+    how = text_of_budget(run, run["depth"], run["preemptions"])
+    ended = "" if run["complete"] else ", cut short" if run["cut_short"] else ", NOT COMPLETE"
+    verdict = ("no violation" if run["passed"] else "VIOLATION") + ended
     speed = run["states"] / run["seconds"] if run["seconds"] else 0
     lines = [f"  {run['name']:<28} {how:<26} {run['states']:>10} states {run['seconds']:>8.2f} s "
              f"{speed:>9.0f}/s  {verdict}"]
     lines += [f"    {violation['what']}" for violation in run["violations"]]
     return "\n".join(lines)
+
+
+def text_of_left_out(run):
+    left_out = "; ".join(text_of_budget(run, *budget) for budget in run["left_out"])
+    return f"  {run['name']:<28} left out: {left_out}\n"
 
 
 def listed(binary):
@@ -89,16 +133,30 @@ def listed(binary):
     return [json.loads(line) for line in said.stdout.splitlines()]
 
 
-def explore_all(options):
-    runs = []
+def explorations(options):
+    return [Exploration(options.build / "bin" / name, program, options)
+            for name in options.programs.split(",") for program in listed(options.build / "bin" / name)]
+
+
+def explore_all(programs, options, first):
+    """Their first runs, or all others: those that promise to be short before others, until the time is over."""
+    waiting = [(*further, index) for index, program in enumerate(programs) if (further := program.next())]
+    heapq.heapify(waiting)
     with concurrent.futures.ThreadPoolExecutor(options.jobs) as pool:
-        for name in options.programs.split(","):
-            binary = options.build / "bin" / name
-            for program in listed(binary):
-                runs.append(pool.submit(explore_program, binary, program, options))
-        for run in itertools.chain.from_iterable(each.result() for each in runs):
-            print(text_of(run), flush=True)
-    return [run for each in runs for run in each.result()]
+        running = {}
+        while running or waiting:
+            while waiting and len(running) < options.jobs and (first or time.monotonic() < options.deadline):
+                *_, index = heapq.heappop(waiting)
+                running[pool.submit(programs[index].run)] = index
+            if not running:
+                break
+            ended, _ = concurrent.futures.wait(running, return_when=concurrent.futures.FIRST_COMPLETED)
+            for future in ended:
+                index = running.pop(future)
+                print(future.result(), flush=True)
+                further = None if first else programs[index].next()
+                if further:
+                    heapq.heappush(waiting, (*further, index))
 
 
 def run_litmus(options):
@@ -143,7 +201,8 @@ def account_of(litmus, runs, mutants, seconds):
         "mutants": mutants and mutants["mutants"],
         "mutants_rejected": mutants and mutants["rejected"],
         "mutants_account": mutants,
-        "complete": all(run["complete"] for run in runs),
+        "complete": all(run["complete"] or run["cut_short"] for run in runs),
+        "left_out": sum(len(run["left_out"]) for run in runs),
         "seconds": round(seconds, 1),
         "programs": runs,
     }
@@ -157,7 +216,8 @@ def text_of_account(account):
     return (f"states: {account['states']}, which stand for {account['images']:.2g} memory images; "
             f"{account['violations']} violations"
             f"{'' if account['complete'] else ', NOT COMPLETE'}; a second and core: "
-            f"{account['states_per_second']} of the hash map, {account['states_per_second_all']} of all\n{told}")
+            f"{account['states_per_second']} of the hash map, {account['states_per_second_all']} of all\n"
+            f"left out, as they have too many states or there was no time: {account['left_out']} runs\n{told}")
 
 
 def options_given():
@@ -169,17 +229,20 @@ def options_given():
     parser.add_argument("--two-threads", default=TWO_THREADS,
                         help="DEPTH:PREEMPTIONS, … of programs with two threads; default %(default)s")
     parser.add_argument("--first", default="any", help="failure of two in a row: any, power, kill; default %(default)s")
-    parser.add_argument("--brief", dest="states", action="store_const", const=STATES_BRIEF, default=STATES,
-                        help="a second failure in a row for small programs alone")
-    parser.add_argument("--long", action="store_true", help="for all, of which some take hours; and every mutant")
+    parser.add_argument("--brief", action="store_true",
+                        help="more than one failure and no preemption for small programs alone, those to the end")
+    parser.add_argument("--minutes", type=float, default=15,
+                        help="of the report, in which short runs come first; default %(default)s")
+    parser.add_argument("--long", action="store_true",
+                        help="all runs to the end, of which some take hours; and every mutant")
     parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="programs side by side; default %(default)s")
     parser.add_argument("--seconds", type=float, default=3600, help="of each run; then it is not complete")
     parser.add_argument("--no-litmus", action="store_true")
     parser.add_argument("--no-mutants", action="store_true", help="they take long to build")
     options = parser.parse_args()
     options.json = options.json or options.build / "crash-report.json"
-    if options.long:
-        options.states = math.inf
+    options.states = STATES_BRIEF if options.brief else math.inf
+    options.deadline = math.inf if options.brief or options.long else time.monotonic() + 60 * options.minutes
     return options
 
 
@@ -187,8 +250,12 @@ def main():
     options = options_given()
     start = time.monotonic()
     litmus = run_litmus(options)
-    runs = explore_all(options)
+    programs = explorations(options)
+    explore_all(programs, options, first=True)
     mutants = run_mutants(options)
+    explore_all(programs, options, first=False)
+    runs = [run for program in programs for run in program.ended()]
+    print(*(text_of_left_out(run) for run in runs if run["left_out"]), sep="", end="", flush=True)
     account = account_of(litmus, runs, mutants, time.monotonic() - start)
     options.json.write_text(json.dumps(account, indent=1) + "\n")
     print(text_of_account(account))

@@ -45,6 +45,7 @@ public:
         }
         image_ = &*image;
         explore_all();
+        given_.teardown();
         return out_;
     }
 

@@ -568,6 +568,27 @@ public:
     }
 };
 
+/// Arenas in chunks that were others' before, and free now: what their entries say, they say of nothing.
+class where_others_were final : public beside_blocks {
+public:
+    where_others_were(const mod_variant& v, chunk_entry before)
+        : beside_blocks(v, "a"), before_(before) {}
+    void setup(pool& p) override {
+        push(p, 'a', 1);
+        const heap& blocks = p.internals().blocks.durable();
+        for (unsigned i = 0; i < blocks.extent_count(); ++i) {
+            const heap_extent& e = blocks.extent_at(i);
+            for (std::uint64_t c = 0; c < e.chunks; ++c)
+                if (blocks.chunk_empty(e, c)) e.entries[c] = before_.word;
+        }
+    }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(pool& p, unsigned, unsigned i) override { push(p, 'a', 2 + i, 20 * (i + 1)); }
+
+private:
+    chunk_entry before_;
+};
+
 /// Arenas without a node in use go back to the heap, from the middle of their list too, and serve
 /// others.
 class given_back : public beside_blocks {
@@ -616,7 +637,10 @@ public:
     add_variants<snapshots>("store/snapshots") && add_variants<arenas>("store/arenas") &&
     add_variants<two_writers>("store/two writers", "a") &&
     add_variants<two_writers>("store/two writers of siblings", "xy") &&
-    add_variants<half_taken>("store/half taken") && add_variants<given_back>("store/given back") &&
+    add_variants<half_taken>("store/half taken") &&
+    add_variants<where_others_were>("store/where small blocks were", chunk_entry::slab(5)) &&
+    add_variants<where_others_were>("store/where a large block was", chunk_entry::large(2)) &&
+    add_variants<given_back>("store/given back") &&
     add_variants<after_a_crash<given_back>>("store/after a crash/given back") &&
     add_variants<after_a_crash<one_root>>("store/after a crash/one root") &&
     add_variants<after_a_crash<siblings>>("store/after a crash/siblings") &&

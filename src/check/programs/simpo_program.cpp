@@ -10,10 +10,13 @@
 #include <holdfast/crash.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/swap.hpp>
 #include <holdfast/simpo/table.hpp>
 
 #include <array>
 #include <cstdlib>
+#include <filesystem>
+#include <optional>
 #include <sched.h>
 #include <span>
 #include <string>
@@ -23,7 +26,8 @@ namespace {
 using namespace hf;
 using namespace hf::crash;
 
-using far = std::array<std::uint64_t, 55>; // makes a record of eight lines
+using near = std::array<std::uint64_t, 8>; // makes a record of two lines
+using far = std::array<std::uint64_t, 55>; // makes one of eight
 
 /// Two numbers that have nothing in common. A call lets the other thread go on halfway: that is where it helps.
 class pair {
@@ -51,6 +55,7 @@ public:
         number_ = number_ * 10 + digit;
         sums_[digit % sums_.size()] += digit;
     }
+    void append_near(std::uint64_t digit, near filling) noexcept { append(digit + filling[7]); }
     void append_far(std::uint64_t digit, far filling) noexcept { append(digit + filling[54]); }
     std::uint64_t append_and_get(std::uint64_t digit) noexcept { return append(digit), number_; }
     std::uint64_t number() const noexcept { return number_; }
@@ -96,19 +101,20 @@ public:
             const auto found = simpo::object<digits>::find(p, name);
             s.add(static_cast<bool>(found));
             if (!found) continue;
-            found->internals().look([&](const void* at) {
-                const auto& d = *static_cast<const digits*>(at);
-                s.add(d.number());
-                std::uint64_t sum = 0;
-                for (std::uint64_t n = d.number(); n != 0; n /= 10) sum += n % 10;
-                s.expect(d.sum() == sum, "all of a call has happened, or nothing of it");
-            });
+            found->internals().look([&](const void* at) { describe(at, s); });
             s.expect(found->internals().log().valid(), "cursors are in their order");
         }
         (*all)->for_each_block([&](const void* block) { s.object(block); });
     }
 
 protected:
+    static void describe(const void* object, state& s) {
+        const auto& d = *static_cast<const digits*>(object);
+        s.add(d.number());
+        std::uint64_t sum = 0;
+        for (std::uint64_t n = d.number(); n != 0; n /= 10) sum += n % 10;
+        s.expect(d.sum() == sum, "all of a call has happened, or nothing of it");
+    }
     static simpo::object<digits> make(pool& p, const char* name, std::uint64_t log_bytes = 1_KiB) {
         auto made = simpo::object<digits>::create(p, name, simpo::object_options{log_bytes});
         if (!made) std::abort();
@@ -177,12 +183,13 @@ class round_trip final : public simpo_program {
 };
 
 /// Both threads defer, one of them commits whatever is there. A record of the other one goes round the
-/// log's end: it is written in two pieces.
+/// log's end: it is written in two pieces, between which that one may come.
 class two_threads final : public simpo_program {
     using simpo_program::simpo_program;
     void setup(pool& p) override {
         auto it = make(p, "it", 2_KiB); // of 32 lines
-        for (int i = 0; i < 14; ++i) append_and_sync(p, 0);
+        for (int i = 0; i < 15; ++i) append_and_sync(p, 0);
+        (void)it.call<&digits::append_and_get>(0U); // the 31st
         it.checkpoint();
     }
     unsigned threads() const override { return 2; }
@@ -190,7 +197,7 @@ class two_threads final : public simpo_program {
     bool buffered(unsigned, unsigned i) const override { return i == 0; }
     void run(pool& p, unsigned thread, unsigned i) override {
         auto it = get(p);
-        if (i == 0 && thread == 0) it.defer<&digits::append_far>(1, far{});
+        if (i == 0 && thread == 0) it.defer<&digits::append_near>(1, near{});
         else if (i == 0) it.defer<&digits::append>(2);
         else (void)it.call<&digits::append_and_get>(3U);
     }
@@ -348,6 +355,110 @@ class come_and_go final : public simpo_program {
     unsigned operations_after() const override { return 0; }
 };
 
+/// Goes to its file, comes back, and goes: changed, and as it came. Then to make room for another one, which goes for it. What is
+/// recovered reads from a folder that has every file there ever was, as failures are tried when all of this has happened;
+/// that those are there which a failure needs is swap_test's.
+class swapped : public simpo_program {
+    using simpo_program::simpo_program;
+    open_options options() const override {
+        open_options o = simpo_program::options();
+        o.create_bytes = o.max_bytes = 128_KiB;
+        return o;
+    }
+    void setup(pool& p) override {
+        folder_.emplace();
+        kept_.emplace();
+        (void)make(p, "it", 32_KiB);
+    }
+    void teardown() override {
+        folder_.reset();
+        kept_.reset();
+    }
+    unsigned operations(unsigned) const override { return 8; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        swap_to(p, folder_);
+        work(p, thread, i);
+        for (const auto& each : std::filesystem::directory_iterator(folder_->path)) {
+            const auto kept = kept_->path / each.path().filename();
+            std::filesystem::remove(kept); // of a run before this one
+            std::filesystem::create_hard_link(each, kept);
+        }
+    }
+    virtual void work(pool& p, unsigned, unsigned i) {
+        if (i == 1 || i == 3 || i == 5) return swap_out(p);
+        if (i == 6) return (void)make(p, "other", 32_KiB);
+        if (i != 4) append_and_sync(p, i + 1);
+        // A state that is lost without a failure is lost in the runs that this one is compared with, too.
+        const std::uint64_t expected = i == 0 ? 1 : i < 7 ? 13 : 138;
+        if (get(p).call<&digits::number>() != expected) std::abort();
+    }
+    void run_after(pool& p, unsigned i) override {
+        swap_to(p, kept_);
+        if (simpo::list(p)->size() == 1) simpo_program::run_after(p, i); // else another one goes
+    }
+    void describe(pool& p, state& s) override {
+        simpo::objects& all = **simpo::objects_of(p);
+        auto folder = simpo::swap_folder::open(*p.internals().file, kept_->path, {});
+        const auto listed = all.list();
+        s.expect(folder && listed, "the engine and the folder are there");
+        for (const simpo::object_info& each : *listed) s.add(each.name == "it");
+        all.for_each_block([&](const void* block) {
+            s.object(block);
+            const auto& head = *static_cast<const simpo::object_head*>(block);
+            if (head.magic != simpo::object_magic && !simpo::is_swapped(head)) return;
+            if (!simpo::is_swapped(head)) {
+                const auto it = simpo::object<digits>::find(p, head.name);
+                return it->internals().look(
+                    [&](const void* at) { simpo_program::describe(at, s); });
+            }
+            alignas(digits) std::byte copy[round_up(sizeof(digits), line_bytes)];
+            s.expect(folder && (*folder).read(head, copy).ok(), "its file has it");
+            simpo_program::describe(copy, s);
+        });
+    }
+
+protected:
+    static void swap_out(pool& p) {
+        if (!simpo::swap_out(p, "it").ok()) std::abort();
+    }
+
+private:
+    struct temporary_folder {
+        std::filesystem::path path;
+        temporary_folder() {
+            char name[] = "/dev/shm/hf_swapped.XXXXXX";
+            if (::mkdtemp(name) == nullptr) std::abort();
+            path = name;
+        }
+        ~temporary_folder() { std::filesystem::remove_all(path); }
+        temporary_folder(const temporary_folder&) = delete;
+    };
+    static void swap_to(pool& p, const std::optional<temporary_folder>& folder) {
+        const status given = simpo::swap_to(p, folder->path);
+        if (!given.ok() && given.code() != errc::exists) std::abort();
+    }
+    std::optional<temporary_folder> folder_, kept_;
+};
+
+/// One defers and commits, the other one puts the object away meanwhile: if nothing is logged that is not done.
+class swapped_beside final : public swapped {
+    using swapped::swapped;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 3 : 1; }
+    bool buffered(unsigned, unsigned i) const override { return i < 2; } // a swap promises nothing
+    void work(pool& p, unsigned thread, unsigned i) override {
+        if (thread == 1) {
+            get(p).defer<&digits::append>(5); // so that a group is committed when the object goes
+            return (void)simpo::swap_out(p, "it"); // it may be used just then
+        }
+        if (i == 0) handle_.emplace(get(p)); // to find one waits for who swaps one out
+        if (i == 1) handle_->defer<&digits::append>(3);
+        if (i == 2) (void)handle_->call<&digits::append_and_get>(4U);
+    }
+    unsigned operations_after() const override { return 0; }
+    std::optional<simpo::object<digits>> handle_;
+};
+
 /// One goes from one copy to the other, and round its log; one looks at the object, and the other goes on between any two of
 /// its loads. It sees whole groups, all that were committed before it looked, and never less than before.
 class viewed : public simpo_program {
@@ -410,6 +521,35 @@ class viewed_anew final : public viewed {
     unsigned operations_after() const override { return 0; }
 };
 
+/// Goes to its file and comes back while one looks, goes as it came, another one takes its place, and it is back there.
+class viewed_swapped final : public swapped {
+    using swapped::swapped;
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 4 : 1; }
+    void work(pool& p, unsigned thread, unsigned i) override {
+        if (thread == 1) return look(p);
+        if (i == 0) append_and_sync(p, 1);
+        if (i < 2) swap_out(p);
+        if (i == 1) return (void)make(p, "other", 32_KiB);
+        if (i == 2 && !simpo::object<digits>::destroy(p, "other").ok()) std::abort();
+        (void)get(p);
+        if (i == 3) append_and_sync(p, 2);
+    }
+    unsigned operations_after() const override { return 0; }
+    /// What it finds wrong it tells by a state that no operation leaves.
+    static void look(pool& p) {
+        simpo::detail::seen it(p.internals(), "it", {"digits", 1, sizeof(digits)});
+        std::uint64_t seen = 0;
+        for (int looks = 0; looks < 2; ++looks) {
+            if (!it.look().ok()) return append_and_sync(p, 7);
+            const std::uint64_t number = reinterpret_cast<const digits*>(it.object())->number();
+            if (number != 0 && number != 1 && number != 12) return append_and_sync(p, 8);
+            if (number < seen) return append_and_sync(p, 9);
+            seen = number;
+        }
+    }
+};
+
 template <class Program>
 bool add_variants(const std::string& what, std::span<const variant> of = variants) {
     for (const variant& v : of) add("simpo/" + what + "/" + v.name, std::make_unique<Program>(v));
@@ -423,7 +563,9 @@ constexpr auto lasting = std::span(variants).subspan(1);
      add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
      add_variants<repeated>("repeated"), add_variants<rerun>("rerun"),
      add_variants<remade>("remade"), add_variants<helpers>("helpers"),
-     add_variants<come_and_go>("come and go"), add_variants<viewed>("viewed", lasting),
-     add_variants<viewed_anew>("viewed anew"));
+     add_variants<come_and_go>("come and go"), add_variants<swapped>("swapped"),
+     add_variants<swapped_beside>("swapped beside"),
+     add_variants<viewed_swapped>("viewed swapped", lasting),
+     add_variants<viewed>("viewed", lasting), add_variants<viewed_anew>("viewed anew"));
 
 } // namespace

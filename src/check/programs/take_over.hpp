@@ -14,7 +14,8 @@ namespace hf::crash {
 /// Recovers 'p', which goes on as if it had been opened anew.
 inline void take_over(pool& p, const open_options& options) {
     current_section = nullptr;
-    memory_image image{p.internals().file->base(), p.max_bytes(), p.max_bytes(), false};
+    static memory_image image; // as long as the pool, which is closed after this
+    image = {p.internals().file->base(), p.max_bytes(), p.max_bytes(), false};
     pool::impl::abandon(std::move(p));
     auto again = pool_file::open_image(image, options, engine_bits_of(options.engines));
     if (!again) fatal("%s", again.error().what().c_str());
