@@ -25,6 +25,9 @@ config.substitutions += [
     ("%hf_clang", f"clang -I{config.include_dir} -gline-tables-only "
                   f"-fplugin={plugin} -fpass-plugin={plugin}"),
     ("%clangxx", f"clang++ -std=c++20 -I{config.include_dir}"),
+    # The oracles, compiled once, as %clangxx -O1 does.
+    ("%oracle", config.oracle),
+    ("%justdo_oracle", config.justdo_oracle),
     ("%plugin", plugin),
     ("%cmake", config.cmake),
     ("%source_dir", config.source_dir),

@@ -27,8 +27,8 @@ constexpr std::size_t line_bytes = 64, word_bytes = 8;
 using image = std::vector<std::byte>;
 
 struct log_entry {
-    std::size_t offset;
-    image old_bytes;
+    std::size_t offset, bytes;
+    std::size_t at; // in old_bytes
 };
 
 enum class logging { clobber, undo, redo };
@@ -75,6 +75,7 @@ open_section section;
 redo_model buffer; // of a section of engine redo
 image start_image;
 std::vector<log_entry> entries;
+image old_bytes; // of all entries since the last reset(), also of those that are gone
 std::size_t unfenced = 0; // of them: made ahead, the last ones, and not yet durable
 std::vector<byte_state> bytes_seen(pool_bytes);
 std::vector<std::size_t> announced; // where bytes_seen says so
@@ -132,6 +133,7 @@ void forget_notes() {
 void note(const void* address, std::uint64_t bytes) {
     if (!in_pool(address)) return;
     if (!is_own(offset_of(address))) unfenced = 0;
+    if (!judging) return;
     for (std::size_t i = 0; i < bytes; ++i) {
         byte_state& b = bytes_seen.at(offset_of(address) + i);
         b.announced = b.announced_ever = true;
@@ -139,14 +141,20 @@ void note(const void* address, std::uint64_t bytes) {
     }
 }
 
+void append(std::size_t offset, std::size_t bytes) {
+    entries.push_back({offset, bytes, old_bytes.size()});
+    old_bytes.insert(old_bytes.end(), storage + offset, storage + offset + bytes);
+    ++seen.logged;
+}
+
 void log(const void* address, std::uint64_t bytes) {
     event();
     forget_notes();
     if (!in_pool(address)) return;
-    const auto* from = static_cast<const std::byte*>(address);
-    entries.push_back({offset_of(address), image(from, from + bytes)});
-    ++seen.logged;
-    for (std::size_t i = 0; i < bytes; ++i) bytes_seen.at(offset_of(address) + i).logged = true;
+    append(offset_of(address), bytes);
+    if (judging)
+        for (std::size_t i = 0; i < bytes; ++i)
+            bytes_seen.at(offset_of(address) + i).logged = true;
     unfenced = 0;
     note(address, bytes);
 }
@@ -156,12 +164,11 @@ void log_ahead(const void* address, std::uint64_t bytes) {
     event();
     forget_notes();
     if (!in_pool(address)) return;
-    const auto* from = static_cast<const std::byte*>(address);
     if (!is_own(offset_of(address))) {
-        entries.push_back({offset_of(address), image(from, from + bytes)});
+        append(offset_of(address), bytes);
         ++unfenced;
-        ++seen.logged;
     }
+    if (!judging) return;
     for (std::size_t i = 0; i < bytes; ++i) {
         byte_state& b = bytes_seen.at(offset_of(address) + i);
         b.logged = b.ahead = true;
@@ -290,6 +297,7 @@ void restore(const image& from) { std::memcpy(storage, from.data(), pool_bytes);
 void reset() {
     section = {};
     entries.clear();
+    old_bytes.clear();
     unfenced = 0;
     bytes_seen.assign(pool_bytes, {});
     announced.clear();
@@ -320,8 +328,8 @@ template <class Action> bool attempt(int event_number, Action action) {
 
 void restore_log() {
     for (std::size_t i = entries.size(); i-- > 0;)
-        std::memcpy(storage + entries[i].offset, entries[i].old_bytes.data(),
-                    entries[i].old_bytes.size());
+        std::memcpy(storage + entries[i].offset, old_bytes.data() + entries[i].at,
+                    entries[i].bytes);
 }
 
 void re_execute() {
@@ -332,8 +340,7 @@ void re_execute() {
 
 /// Words that were stored since 'start' keep their new value or lose it.
 void lose_some(const image& start, std::mt19937_64& random) {
-    for (std::size_t i = 0; i < pool_bytes; i += word_bytes)
-        if (random() & 1) std::memcpy(storage + i, start.data() + i, word_bytes);
+    lose_words(storage, start.data(), pool_bytes, random);
 }
 
 /// Every line keeps a prefix of the words stored to it since 'start', some of them none or all.
@@ -365,6 +372,7 @@ void fail(const scenario& s, int first, int second, const char* what) {
 }
 
 void compare(const scenario& s, const image& expected, std::size_t bytes, int first, int second) {
+    if (std::memcmp(storage, expected.data(), bytes) == 0) return; // nearly always
     for (std::size_t i = 0; i < bytes; ++i)
         if (storage[i] != expected[i]) {
             char what[80];

@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 namespace oracle {
 
@@ -38,6 +39,19 @@ void print_sum(const scenario& s, const std::byte* of) {
         sum = (sum ^ (offset < pool_bytes ? offset : word)) * 0x100000001b3 + i;
     }
     std::printf("%s %016llx\n", s.name, static_cast<unsigned long long>(sum));
+}
+
+/// Every other word, by chance, is as it was. Requires: 'bytes' is a multiple of 8.
+void lose_words(std::byte* is, const std::byte* was, std::size_t bytes, std::mt19937_64& random) {
+    std::uint64_t lost = 0; // a bit each
+    for (std::size_t i = 0; i < bytes; i += sizeof lost, lost >>= 1) {
+        if (i % (64 * sizeof lost) == 0) lost = random();
+        std::uint64_t now = 0, before = 0; // without a branch, which no processor would foresee
+        std::memcpy(&now, is + i, sizeof now);
+        std::memcpy(&before, was + i, sizeof before);
+        now = (lost & 1) != 0 ? before : now;
+        std::memcpy(is + i, &now, sizeof now);
+    }
 }
 
 /// [--nested N] [--images] [scenario]
