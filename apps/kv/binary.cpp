@@ -73,8 +73,9 @@ bool parse_extension(verb what, command& c) noexcept {
     return true;
 }
 
+// Only what does not touch is asked by memcached whether its body ends here: the bytes that follow are not looked at.
 bool parse_retrieval(bool touches, std::string_view extras, command& c) noexcept {
-    if (!has(c.head, {.key = true, .value = false, .extras_bytes = touches ? 4U : 0U}))
+    if (!has(c.head, {.key = true, .value = touches, .extras_bytes = touches ? 4U : 0U}))
         return false;
     c.asks.what = verb::retrieve;
     c.asks.touches = touches;
@@ -120,8 +121,8 @@ bool parse_verbosity(std::string_view extras, command& c) noexcept {
 }
 
 bool parse_stat(std::string_view key, command& c) noexcept {
-    if (!has(c.head, {.key = !key.empty(), .value = false, .extras_bytes = 0})) return false;
-    c.asks.what = verb::stats;
+    if (!has(c.head, {.key = !key.empty(), .value = true, .extras_bytes = 0})) return false;
+    c.asks.what = verb::stats; // of its body nothing is asked, either
     c.asks.keys = key;
     return true;
 }

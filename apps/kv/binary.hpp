@@ -107,8 +107,9 @@ struct command {
 /// Understands a packet by its front, whose magic is known to be a request's.
 ///
 /// Requires: front.size() >= header_of(front).front_bytes().
-/// Differs from memcached: what is left of the body of an unknown command, of `stat` and of `touch` is passed over or
-/// refused; memcached would read commands out of it. `verbosity` is there.
+/// As memcached, a body that is longer than `stat`, `touch` and `gat` have any is what the client says next. Differs
+/// from memcached: what is left of the body of an unknown command is passed over, and no more than that. `verbosity` is
+/// there.
 command parse_packet(std::string_view front) noexcept;
 
 /// A whole answer.

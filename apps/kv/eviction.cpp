@@ -71,6 +71,23 @@ item* some_item(structures::hash_table& table) noexcept {
     return nullptr;
 }
 
+/// Calls look(const item&) for up to 'count' items: for each where there are no more, else for such as chance finds,
+/// some of them twice. A table that was far larger once is one of those: its empty buckets are too many to walk.
+template <class Look>
+void look_at_some(structures::hash_table& table, std::uint64_t count, Look look) {
+    constexpr unsigned buckets_max = 64;
+    const std::uint64_t here = structures::size(&table);
+    if (here <= count &&
+        !structures::reserved(&table, buckets_max * structures::hash_table::nodes_per_bucket + 1)) {
+        structures::for_each(&table, [&](structures::hash_node* node) {
+            look(*reinterpret_cast<const item*>(node));
+        });
+        return;
+    }
+    for (std::uint64_t i = 0; i < std::min(here, count); ++i)
+        if (const item* const it = some_item(table); it != nullptr) look(*it);
+}
+
 } // namespace
 
 item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
@@ -310,19 +327,16 @@ std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
     for (instance& in : root_->instances) {
         const std::shared_lock held(in.lock);
         if (!believed(in)) continue;
-        const std::uint64_t here = structures::size(&in.table);
-        items += here;
-        for (unsigned i = 0; i < std::min<std::uint64_t>(here, per_instance); ++i) {
-            const item* const it = some_item(in.table);
-            if (it == nullptr) continue;
-            const std::size_t bytes = item_bytes(it->key_bytes, it->value_bytes);
+        items += structures::size(&in.table);
+        look_at_some(in.table, per_instance, [&](const item& it) {
+            const std::size_t bytes = item_bytes(it.key_bytes, it.value_bytes);
             auto& c = classes[static_cast<std::size_t>(std::bit_width(bytes - 1))];
             ++c.items;
             c.item_bytes += bytes;
-            c.oldest_age_s = std::max<std::uint64_t>(c.oldest_age_s, when - it->last_access);
+            c.oldest_age_s = std::max<std::uint64_t>(c.oldest_age_s, when - it.last_access);
             ++looked_at;
             looked_at_bytes += bytes;
-        }
+        });
     }
     std::vector<size_class_view> found;
     total_bytes = 0;

@@ -24,11 +24,24 @@ def _certificate():
     return tls_tunnel.make_certificate(folder)
 
 
+def connect(address):
+    """A client of a port, or of a Unix socket by its path."""
+    if not isinstance(address, str):
+        return socket.create_connection(address)
+    client = socket.socket(socket.AF_UNIX)
+    try:
+        client.connect(address)
+    except OSError:
+        client.close()
+        raise
+    return client
+
+
 class Server:
     """holdfast-kv on `pool`; ready when the constructor returns."""
 
-    def __init__(self, program, pool, *options, unix=None, crash_at=None, environment=None):
-        where = ["-s", unix] if unix else ["-p", "-1", "-l", "127.0.0.1"]
+    def __init__(self, program, pool, *options, unix=None, listens="127.0.0.1", crash_at=None, environment=None):
+        where = ["-s", unix] if unix else ["-p", "-1", "-l", listens]
         mode = os.environ.get("KV_TEST_MODE")  # of a test that is to be run in another one
         if mode and "--mode" not in options:
             where += ["--mode", mode]
@@ -52,11 +65,7 @@ class Server:
         self.address = unix or (self.host, self.port)
 
     def connect(self):
-        if isinstance(self.address, str):
-            client = socket.socket(socket.AF_UNIX)
-            client.connect(self.address)
-            return client
-        return socket.create_connection(self.address)
+        return connect(self.address)
 
     def kill(self):
         self.process.send_signal(signal.SIGKILL)
@@ -100,19 +109,22 @@ class Folder:
 
 
 class Memcached:
-    """The real one, on a free port, to compare with."""
+    """The real one, on a free port or a Unix socket, to compare with."""
 
-    def __init__(self, *options):
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            self.address = probe.getsockname()
-        self.process = subprocess.Popen(["memcached", "-u", "root", "-l", "127.0.0.1",
-                                         "-p", str(self.address[1]), "-U", "0", *options])
+    def __init__(self, *options, unix=None):
+        where = ["-s", unix]
+        self.address = unix
+        if not unix:
+            with socket.socket() as probe:
+                probe.bind(("127.0.0.1", 0))
+                self.address = probe.getsockname()
+            where = ["-l", "127.0.0.1", "-p", str(self.address[1]), "-U", "0"]
+        self.process = subprocess.Popen(["memcached", "-u", "root", *where, *options])
         while self.process.poll() is None:
             try:
-                socket.create_connection(self.address).close()
+                connect(self.address).close()
                 return
-            except ConnectionRefusedError:
+            except (ConnectionRefusedError, FileNotFoundError):
                 pass
         sys.exit("memcached did not start")
 

@@ -15,6 +15,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <grp.h>
 #include <pwd.h>
@@ -69,6 +70,14 @@ hf::status become(const std::string& user) {
     return {};
 }
 
+// Else a socket may get the number of a stream that is closed, -v would write to it, and -d put /dev/null in its place.
+void open_standard_streams() {
+    int fd = -1;
+    do fd = ::open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0) ::close(fd);
+}
+
 // The program of another engine lies beside this one.
 int start_engine(const std::string& engine, char** argv) {
     std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path();
@@ -95,6 +104,7 @@ void announce(const service& serving, const listeners& from) {
 } // namespace
 
 int main(int argc, char** argv) {
+    open_standard_streams();
     const command_line line = parse_command_line(argc, argv);
     if (line.exit_code >= 0) return line.exit_code;
     if (!line.engine.empty() && line.engine != store::engine_name())
@@ -106,7 +116,8 @@ int main(int argc, char** argv) {
     for (const std::string& warning : line.warnings)
         std::fprintf(stderr, "holdfast-kv: %s\n", warning.c_str());
     ::signal(SIGPIPE, SIG_IGN);
-    ::signal(SIGHUP, SIG_IGN); // memcached reads passwords again, of which there are none here
+    ::signal(SIGXFSZ, SIG_IGN); // past a limit (ulimit -f) the pool is full
+    ::signal(SIGHUP, SIG_IGN);  // memcached reads passwords again, of which there are none here
     block_stop_signals();
 
     // In this order so that whatever is refused leaves the pool's file untouched.
@@ -134,6 +145,7 @@ int main(int argc, char** argv) {
     if (!opened) return refuse(opened.error().what());
     serving.items = opened->get();
     serving.started = serving.items->now();
+    serving.tracks_sizes = chosen.track_sizes;
     if (chosen.prefix_delimiter != '\0') {
         serving.prefixes.delimit_by(chosen.prefix_delimiter);
         serving.prefixes.count(true);
@@ -145,12 +157,13 @@ int main(int argc, char** argv) {
 
     if (const char* const ports = std::getenv("MEMCACHED_PORT_FILENAME"))
         if (auto done = from.write_ports(ports); !done.ok()) return refuse(done.what());
-    announce(serving, from);
-    background.serves(serving.verbosity > 0);
-    tell_service_manager("READY=1");
-    serve(serving, from, secured);
+    const hf::status served = serve(serving, from, secured, [&] {
+        announce(serving, from);
+        background.serves(serving.verbosity > 0);
+        tell_service_manager("READY=1");
+    });
     tell_service_manager("STOPPING=1");
     from.close();
     number.remove();
-    return 0;
+    return served.ok() ? 0 : refuse(served.what());
 }

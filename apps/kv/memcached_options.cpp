@@ -14,8 +14,8 @@ namespace hf::kv {
 namespace {
 
 // Of -o. Here they mean what is so anyway, or nothing that a client could tell.
-constexpr std::array<std::string_view, 6> granted = {
-    "maxconns_fast", "modern", "no_modern", "lru_maintainer", "track_sizes", "lru_crawler"};
+constexpr std::array<std::string_view, 5> granted = {"maxconns_fast", "modern", "no_modern",
+                                                     "lru_maintainer", "lru_crawler"};
 constexpr std::array<std::string_view, 46> without_meaning = {"no_maxconns_fast",
                                                               "hashpower",
                                                               "tail_repair_time",
@@ -140,7 +140,8 @@ std::string judge_word(std::string_view word, settings& chosen) {
     }
     if (name == "ssl_wbuf_size" && !read(value, chosen.secured.write_buffer_kb))
         throw CLI::ValidationError("-o: ssl_wbuf_size: not a number of kilobytes");
-    if (has(granted, name)) return {};
+    if (name == "track_sizes") chosen.track_sizes = true;
+    if (has(granted, name) || name == "track_sizes") return {};
     if (has(without_meaning, name)) return fmt::format("-o {} means nothing here", name);
     throw CLI::ValidationError(fmt::format("-o: Illegal suboption \"{}\"", name));
 }
@@ -155,13 +156,13 @@ void memcached_options::declare(CLI::App& app, settings& chosen) {
     app.add_flag("-F,--disable-flush-all", chosen.flush_disabled, "Refuse the command flush_all");
     app.add_flag("-X,--disable-dumping", chosen.dump_disabled,
                  "Refuse the command lru_crawler metadump");
-    app.add_option(
-           "-o,--extended", extended_,
-           "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES, "
-           "worker_logbuf_size=KILOBYTES, ssl_chain_cert=FILE, ssl_key=FILE, "
-           "ssl_keyformat=PEM|DER, ssl_verify_mode=0..3, ssl_ca_cert=FILE, "
-           "ssl_ciphers=LIST, ssl_min_version=0..3, ssl_session_cache, and others that mean "
-           "nothing")
+    app.add_option("-o,--extended", extended_,
+                   "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES, "
+                   "worker_logbuf_size=KILOBYTES, ssl_chain_cert=FILE, ssl_key=FILE, "
+                   "ssl_keyformat=PEM|DER, ssl_verify_mode=0..3, ssl_ca_cert=FILE, "
+                   "ssl_ciphers=LIST, ssl_min_version=0..3, ssl_session_cache, track_sizes, and "
+                   "others that "
+                   "mean nothing")
         ->delimiter(',')
         ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
         ->allow_extra_args(false);

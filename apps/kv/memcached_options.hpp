@@ -5,7 +5,7 @@
 // them are those that promise protection which is not here (-S, -Y), or another way to keep items (-e).
 #pragma once
 
-#include "service.hpp"
+#include "settings.hpp"
 
 #include <CLI/CLI.hpp>
 

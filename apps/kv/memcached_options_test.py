@@ -124,6 +124,7 @@ def background(folder):
     pool, pid_file, ports = folder / "daemon.hf", folder / "pid", folder / "ports"
     ran = subprocess.run([PROGRAM, "--pool", "daemon.hf", "-u", "root", "-p", "-1", "-l", "127.0.0.1", "-d", "-P", pid_file],
                          capture_output=True, text=True, timeout=60, cwd=folder.path,
+                         preexec_fn=lambda: os.close(0),  # as what starts it may have done
                          env={**os.environ, "MEMCACHED_PORT_FILENAME": ports})
     check(ran.returncode == 0 and "listening on" in ran.stdout, f"-d: {ran}")
     with open(pid_file, encoding="ascii") as file:

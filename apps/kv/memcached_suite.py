@@ -46,9 +46,8 @@ KNOWN = {
     "issue_22.t": "2 of 84: counts by number of a slab class; the server counts evictions as a whole",
     "issue_61.t": "1 of 7: turns by requests (-R); here they are by bytes",
     "lru.t": "which items a list of memcached's gives up; here a sample decides",
-    "stats-conns.t": "stats conns",
+    "stats-conns.t": "1 of 12: UDP, here and there",
     "stats.t": "1 of 113: counts the names in stats, of which there are more here",
-    "strtol-testing.t": "1 of 2: slabs automove",
 }
 
 SERVER = """#!/usr/bin/env python3

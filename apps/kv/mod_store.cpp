@@ -352,9 +352,10 @@ outcome store::change_number(const request& what, thread_counts& counted, change
     done.number = what.initial;
     if (live) {
         done.meet(old.value.size());
-        if (!may_be_number(old.value.size())) return outcome::not_a_number;
+        if (!compared_first(old.value.size())) return outcome::not_a_number;
         if (refuses(old, what)) return outcome::exists;
-        if (!parse_number(old.value, done.number)) return outcome::not_a_number;
+        if (!may_be_number(old.value.size()) || !parse_number(old.value, done.number))
+            return outcome::not_a_number;
         if (up) done.number += what.delta;
         else done.number = done.number < what.delta ? 0 : done.number - what.delta;
         head = old.head;

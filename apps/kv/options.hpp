@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #pragma once
 
-#include "service.hpp"
+#include "settings.hpp"
 
 #include <string>
 #include <vector>

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 #include <limits>
 #include <utility>
@@ -13,12 +15,13 @@
 namespace hf::kv {
 namespace {
 
-// A command other than a retrieval has at most 6 words; one more tells that there are too many.
+// A command other than a retrieval has at most 7 words; one more tells that there are too many.
 constexpr std::size_t words_max = 8;
 
 struct words {
     std::array<std::string_view, words_max> at;
     std::size_t count = 0;
+    std::string_view rest; // behind these
 };
 
 words split(std::string_view line) noexcept {
@@ -28,6 +31,7 @@ words split(std::string_view line) noexcept {
         if (word.empty()) break;
         found.at[found.count++] = word;
     }
+    found.rest = line;
     return found;
 }
 
@@ -47,6 +51,17 @@ template <class Number> bool parse_integer(std::string_view text, Number& number
     return parsed.ptr == last || is_space(*parsed.ptr);
 }
 
+// As its safe_strtod.
+bool parse_real(std::string_view text, double& number) noexcept {
+    char copy[line_bytes_max + 1] = {}; // which has an end
+    if (text.empty() || text.size() >= sizeof copy) return false;
+    std::memcpy(copy, text.data(), text.size());
+    char* last = nullptr;
+    errno = 0;
+    number = std::strtod(copy, &last);
+    return errno != ERANGE && last != copy && (*last == '\0' || is_space(*last));
+}
+
 request answer(std::string_view text, bool noreply = false) noexcept {
     request r;
     r.reply = text;
@@ -54,7 +69,11 @@ request answer(std::string_view text, bool noreply = false) noexcept {
     return r;
 }
 
-bool ends_in_noreply(const words& w) noexcept { return w.at[w.count - 1] == "noreply"; }
+bool ends_in_noreply(const words& w) noexcept {
+    std::string_view last = w.at[w.count - 1], rest = w.rest;
+    for (auto word = next_word(rest); !word.empty(); word = next_word(rest)) last = word;
+    return last == "noreply";
+}
 
 request parse_storage(verb what, const words& w) noexcept {
     const std::size_t least = what == verb::cas ? 6 : 5;
@@ -126,7 +145,7 @@ request parse_verbosity(const words& w) noexcept {
     request r;
     r.noreply = ends_in_noreply(w);
     std::uint32_t level = 0;
-    if (!parse_integer(w.at[1], level)) return answer(reply::bad_format, r.noreply);
+    if (!parse_flags(w.at[1], level)) return answer(reply::bad_format, r.noreply);
     r.delta = level;
     r.what = verb::verbosity;
     return r;
@@ -144,9 +163,53 @@ request parse_memory_limit(const words& w) noexcept {
     return r;
 }
 
-// lru_crawler. Of its commands the one that tells something of items; there is no crawler.
+// What memcached says that was started with -o no_slab_reassign: tools that move slabs ask whether they may, and are
+// content with a level that has no effect.
+request parse_slabs(const words& w) noexcept {
+    if (w.count == 4 && w.at[1] == "reassign") return answer(reply::no_reassign);
+    if (w.count < 3 || w.at[1] != "automove") return answer(reply::error);
+    const bool quiet = ends_in_noreply(w);
+    if (w.at[2] == "ratio") {
+        double ratio = 0;
+        const bool valid = w.count > 3 && parse_real(w.at[3], ratio);
+        return answer(valid ? reply::ok : reply::error, quiet);
+    }
+    std::uint32_t level = 0;
+    if (!parse_flags(w.at[2], level)) return answer(reply::bad_format, quiet);
+    return answer(level <= 2 ? reply::ok : reply::error, quiet);
+}
+
+// What memcached says that was started with -o no_lru_maintainer.
+request parse_lru(const words& w) noexcept {
+    if (w.count < 2) return answer(reply::error);
+    const bool quiet = ends_in_noreply(w);
+    std::uint32_t hot = 0, warm = 0;
+    double hot_factor = 0, warm_factor = 0;
+    if (w.count < 6 || w.at[1] != "tune" || !parse_flags(w.at[2], hot) ||
+        !parse_flags(w.at[3], warm) || !parse_real(w.at[4], hot_factor) ||
+        !parse_real(w.at[5], warm_factor))
+        return answer(reply::error, quiet);
+    if (hot + warm > 80) return answer(reply::bad_percents, quiet);
+    const bool valid = !(hot_factor <= 0) && !(warm_factor <= 0);
+    return answer(valid ? reply::ok : reply::bad_factors, quiet);
+}
+
+// lru_crawler's commands but for the one that tells of items: what memcached says that was started with
+// -o no_lru_crawler, and cannot start one.
+request parse_crawling(const words& w) noexcept {
+    std::uint32_t number = 0;
+    const std::string_view asked = w.count > 1 ? w.at[1] : std::string_view();
+    if (w.count == 2 && asked == "enable") return answer(reply::crawler_failed);
+    if (w.count == 2 && asked == "disable") return answer(reply::ok);
+    if (w.count != 3) return answer(reply::error);
+    if (asked == "crawl") return answer(reply::no_crawler);
+    if (asked != "tocrawl" && asked != "sleep") return answer(reply::error);
+    if (!parse_flags(w.at[2], number)) return answer(reply::bad_format);
+    return answer(asked == "sleep" && number > 1'000'000 ? reply::bad_sleep : reply::ok);
+}
+
 request parse_crawler(const words& w) noexcept {
-    if (w.count != 3 || w.at[1] != "metadump") return answer(reply::error);
+    if (w.count != 3 || w.at[1] != "metadump") return parse_crawling(w);
     request r;
     r.what = verb::dump;
     std::string_view classes = w.at[2];
@@ -169,7 +232,7 @@ request parse_list(const words& w) noexcept {
     constexpr std::uint32_t classes = 64; // memcached's
     if (w.count < 4) return answer(reply::bad_line);
     std::uint32_t number = 0, lines = 0;
-    if (!parse_integer(w.at[2], number) || !parse_integer(w.at[3], lines))
+    if (!parse_flags(w.at[2], number) || !parse_flags(w.at[3], lines))
         return answer(reply::bad_format);
     if (number >= classes) return answer(reply::bad_list_class);
     request r;
@@ -221,6 +284,15 @@ request parse_retrieval(std::string_view keys, bool with_cas, bool touches) noex
     return r;
 }
 
+request parse_stats(const words& w, std::string_view rest) noexcept {
+    if (w.count > 1 && w.at[1] == "cachedump") return parse_list(w);
+    if (w.count > 1 && w.at[1] == "extstore") return answer(reply::end); // there is none
+    request r;
+    r.what = w.count > 1 && w.at[1] == "conns" ? verb::connections : verb::stats;
+    r.keys = rest;
+    return r;
+}
+
 request parse_rare(std::string_view command, std::string_view line,
                    std::string_view rest) noexcept {
     const words w = split(line);
@@ -235,6 +307,10 @@ request parse_rare(std::string_view command, std::string_view line,
     if (command == "cache_memlimit") return parse_memory_limit(w);
     if (command == "verbosity") return parse_verbosity(w);
     if (command == "lru_crawler") return parse_crawler(w);
+    if (command == "slabs") return parse_slabs(w);
+    if (command == "lru") return parse_lru(w);
+    if (command == "stats") return parse_stats(w, rest);
+    if (command == "bget") return parse_retrieval(rest, false, false); // older than its manual
     if (command == "watch") return parse_watch(rest);
     if (command == "mn") return answer("MN\r\n");
     request r;
@@ -242,12 +318,6 @@ request parse_rare(std::string_view command, std::string_view line,
         std::string_view("gsdae").find(command[1]) != std::string_view::npos) {
         r.what = verb::meta;
         r.keys = line;
-        return r;
-    }
-    if (command == "stats" && w.count > 1 && w.at[1] == "cachedump") return parse_list(w);
-    if (command == "stats") {
-        r.what = verb::stats;
-        r.keys = rest;
         return r;
     }
     if (command == "shutdown") {

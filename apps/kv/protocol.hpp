@@ -51,6 +51,7 @@ enum class verb : std::uint8_t {
     memory_limit, // cache_memlimit: 'delta' megabytes
     dump,         // lru_crawler metadump: bit N of 'delta' asks for class N of sizes
     // stats cachedump, 'lists': of the class that `stats items` numbers 'delta', 'initial' lines at most
+    connections, // stats conns
     meta_get,    // mg
     meta_delete, // md
     meta_delta,  // ma
@@ -112,7 +113,7 @@ std::string_view next_word(std::string_view& words) noexcept;
 bool parse_number(std::string_view text, std::uint64_t& number) noexcept;
 /// The same with a sign.
 bool parse_signed(std::string_view text, std::int64_t& number) noexcept;
-/// A client's flags: memcached takes any 64 bits and keeps the lower half.
+/// A client's flags, a level, a percentage: memcached takes any 64 bits and keeps the lower half.
 bool parse_flags(std::string_view text, std::uint32_t& flags) noexcept;
 
 /// The second from which an item is gone that a client gave this expiry time; 0: never.
@@ -182,6 +183,13 @@ inline constexpr std::string_view list_refused = "CLIENT_ERROR stats cachedump n
 inline constexpr std::string_view bad_line = "CLIENT_ERROR bad command line\r\n";
 inline constexpr std::string_view bad_list_class = "CLIENT_ERROR Illegal slab id\r\n";
 inline constexpr std::string_view bad_class = "BADCLASS invalid class id\r\n";
+inline constexpr std::string_view no_reassign = "CLIENT_ERROR slab reassignment disabled\r\n";
+inline constexpr std::string_view no_crawler = "CLIENT_ERROR lru crawler disabled\r\n";
+inline constexpr std::string_view crawler_failed = "ERROR failed to start lru crawler thread\r\n";
+inline constexpr std::string_view bad_sleep = "CLIENT_ERROR sleep must be one second or less\r\n";
+inline constexpr std::string_view bad_percents = "ERROR hot and warm pcts must not exceed 80\r\n";
+inline constexpr std::string_view bad_factors =
+    "ERROR hot/warm age factors must be greater than 0\r\n";
 inline constexpr std::string_view dump_refused = "ERROR metadump not allowed\r\n";
 inline constexpr std::string_view dump_damaged =
     "SERVER_ERROR parts of the pool are damaged: items are missing\r\n";

@@ -4,6 +4,7 @@ untouched. Method: every bad pool, path and option there is, bytes compared befo
 that is full when the pool is made, and one that fills up while it grows."""
 
 import os
+import resource
 import subprocess
 import sys
 
@@ -48,6 +49,25 @@ def bad_files(folder):
     whole = open(folder / "pool.hf", "rb").read()
     refused("truncated", pool=made("short", whole[:len(whole) // 2]), says=["truncated"])
     refused("damaged header", pool=made("damaged", bytes(1 << 16) + whole[1 << 16:]), says=["not_a_pool", "corrupt"])
+
+
+def limits(folder):
+    """Each of them ended the server by a signal."""
+    def limited(*limits):
+        def set_them():
+            for which, most in limits:
+                resource.setrlimit(which, (most, most))
+        return set_them
+    with_little = limited((resource.RLIMIT_STACK, 8 << 20), (resource.RLIMIT_AS, 300 << 20))  # a thread has a stack
+    cases = [("file size", [], limited((resource.RLIMIT_FSIZE, 2 << 20)), "pool_full: allocate: File too large")]
+    with open(PROGRAM, "rb") as program:
+        if b"__sanitizer_" not in program.read():  # which maps terabytes
+            cases += [("addresses", ["-t", "60"], with_little, "cannot start a thread"),
+                      ("addresses, in the background", ["-d", "-t", "60"], with_little, "cannot start a thread")]
+    for what, options, limit, says in cases:
+        run = subprocess.run([PROGRAM, "--pool", folder / f"{what}.hf", "-u", "root", "-p", "-1", "-l", "127.0.0.1", "-m", "16",
+                              *options], preexec_fn=limit, capture_output=True, text=True, timeout=60)
+        check(run.returncode == 1 and says in run.stderr and not run.stdout, f"limit of {what}: {run}")
 
 
 def bad_options(folder):
@@ -116,6 +136,7 @@ def main():
     with Folder() as folder:
         bad_files(folder)
     with Folder() as folder:
+        limits(folder)
         bad_options(folder)
     with Folder() as folder:
         full_disk(folder)

@@ -50,7 +50,9 @@ CONVERSATIONS = [
     b"set a 0 2147483647 1\r\nx\r\nget a\r\n",
     b"flush_all\r\nset a 0 0 1\r\nx\r\nflush_all 0\r\nget a\r\nflush_all x\r\nflush_all noreply\r\nflush_all 0 noreply\r\nflush_all 1 2 3\r\nset a 0 0 1\r\nx\r\nflush_all 100\r\nget a\r\nflush_all -1\r\n",
     b"verbosity\r\nverbosity 0\r\nverbosity x\r\nverbosity 0 noreply\r\nverbosity 0 1 2\r\n",
-    b"stats reset\r\nstats nonsense\r\n",
+    b"stats reset\r\nstats nonsense\r\n", b"stats extstore\r\nstats proxy\r\nstats hash\r\n", b"bget a\r\nset a 1 0 1\r\nx\r\nbget a b\r\nbget\r\n",
+    b"stats sizes\r\nstats sizes_enable\r\nstats sizes_enable x\r\nstats sizes_disable\r\nstats sizes x\r\nstats sizes_disable noreply\r\n",
+    b"verbosity 4294967296\r\nstats cachedump 4294967304 0\r\n",
     b"stats cachedump\r\nstats cachedump 1\r\nstats cachedump x 1\r\nstats cachedump 1 x\r\nstats cachedump 64 1\r\n"
     b"stats cachedump 200 0\r\nstats cachedump 63 0\r\nstats cachedump 0 0\r\nstats cachedump -1 0\r\n",
     b"stats reset\r\nstats detail\r\nstats detail x\r\nstats detail dump\r\nset p:a 0 0 1\r\nx\r\nstats detail dump\r\nstats detail on\r\n"
@@ -70,6 +72,25 @@ CONVERSATIONS = [
     b"set a 0 0 1\r\nx\r\nquit\r\nget a\r\n",
 ]
 
+# Of machinery that is not here: what is answered by a memcached without it.
+WITHOUT = ("-o", "no_slab_reassign,no_lru_crawler,no_lru_maintainer")
+OF_MACHINERY = [
+    *(b"slabs %s\r\n" % words for words in (
+        b"", b"x", b"reassign", b"reassign 1", b"reassign 1 2", b"reassign -1 300", b"reassign x y", b"reassign 1 2 3", b"reassign 1 2 noreply",
+        b"reassign 1 noreply", b"automove", b"automove 0", b"automove 1", b"automove 2", b"automove 3", b"automove 4294967296", b"automove -1",
+        b"automove x", b"automove 1x", b"automove +1", b"automove 1 x", b"automove 1 x y", b"automove 0 noreply", b"automove x noreply",
+        b"automove 9 noreply", b"automove noreply", b"automove ratio", b"automove ratio noreply", b"automove ratio 0.8", b"automove ratio -1e3 x",
+        b"automove ratio .5noreply", b"automove ratio 1e999", b"automove ratio x", b"automove ratio 0x1p3", b"automove ratio nan", b"automove ratio 0." + b"1" * 300,
+        b"automove ratio 0.8 noreply", b"automove ratio x noreply", b"automove 1 2 3 4 5 6 7 8 noreply", b"automove 1 2 3 4 5 noreply 6 7 8")),
+    *(b"lru %s\r\n" % words for words in (
+        b"", b"x", b"noreply", b"tune", b"tune 10 25 0.1", b"tune 10 25 0.1 2.0", b"tune 10 25 0.1 2.0 x", b"tune 10 25 0.1 2.0 noreply", b"tune 50 31 1 1",
+        b"tune 50 30 1 1", b"tune 50 30 0 1", b"tune 50 30 1 -1", b"tune 50 30 nan 1", b"tune x 30 1 1", b"tune 30 -1 1 1", b"tune 30 30 x 1",
+        b"tune 50 40 1 1 noreply", b"tune 4294967295 1 1 1", b"mode", b"mode flat", b"mode segmented", b"mode flat noreply", b"temp_ttl 60", b"temp_ttl -1")),
+    *(b"lru_crawler %s\r\n" % words for words in (
+        b"crawl", b"crawl all", b"crawl 1,2", b"crawl x", b"crawl 1 noreply", b"tocrawl", b"tocrawl 5", b"tocrawl x", b"tocrawl -1", b"tocrawl 5 noreply",
+        b"sleep", b"sleep 100", b"sleep 1000000", b"sleep 1000001", b"sleep x", b"sleep 5 noreply", b"disable", b"disable noreply", b"x", b"noreply")),
+]
+
 
 def comparable(answer):
     return re.sub(rb"(VALUE \S+ \d+ \d+) \d+\r\n", rb"\1 CAS\r\n", answer)
@@ -84,9 +105,9 @@ def answer_of(address, request, bytewise):
 def main():
     needs("memcached")
     different = 0
-    with Memcached() as memcached, Folder() as folder, \
+    with Memcached() as whole, Memcached(*WITHOUT) as bare, Folder() as folder, \
             Server(sys.argv[1], folder / "pool.hf") as server:
-        for request in CONVERSATIONS:
+        for request, memcached in [(r, whole) for r in CONVERSATIONS] + [(r + b"mn\r\n", bare) for r in OF_MACHINERY]:
             for bytewise in (False, True) if len(request) < 200 else (False,):
                 ours = answer_of(server.address, request, bytewise)
                 # memcached's answers vary: a number that an earlier response still holds is
@@ -99,8 +120,15 @@ def main():
                 different += 1
                 print(f"to {request[:120]!r}{' bytewise' if bytewise else ''}\n"
                       f"  memcached   {theirs[0][:300]!r}\n  holdfast-kv {ours[:300]!r}")
+        # It says so of one that runs as well.
+        check(talk(server.address, b"lru_crawler enable\r\n", False) == talk(whole.address, b"lru_crawler enable\r\n", False) ==
+              b"ERROR failed to start lru crawler thread\r\n", "no crawler can be started")
+        talk(server.address, b"stats sizes_enable\r\nset a 0 0 1\r\nx\r\nset b 0 0 1000\r\n" + b"v" * 1000 + b"\r\n", False)
+        sizes = talk(server.address, b"stats sizes\r\nstats sizes_disable\r\n", False)
+        check(re.fullmatch(rb"(STAT \d+ [1-9]\d*\r\n)*STAT 64 [1-9]\d*\r\nSTAT 2048 [1-9]\d*\r\nEND\r\nSTAT sizes_status disabled\r\n", sizes),
+              f"sizes: {sizes}")
         check(server.process.poll() is None, "the server lives")
-    print(f"{len(CONVERSATIONS)} conversations, {different} answered differently")
+    print(f"{len(CONVERSATIONS) + len(OF_MACHINERY)} conversations, {different} answered differently")
     check(different == 0, "same answers")
 
 

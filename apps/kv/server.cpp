@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "server.hpp"
 
+#include "connection_list.hpp"
 #include "tls.hpp"
 #include "watch.hpp"
 #include "worker.hpp"
@@ -74,7 +75,9 @@ void acceptor::on_connection(int fd, short, void* self) {
     const bool secured =
         std::ranges::find(a->from_->sockets(), fd, &listeners::socket::descriptor)->secured;
     for (unsigned taken = 0; taken < 64; ++taken) {
-        const int socket = ::accept4(fd, nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        client_address from{};
+        socklen_t from_bytes = sizeof from;
+        const int socket = ::accept4(fd, &from.any, &from_bytes, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (socket < 0) {
             if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
                 a->pause();
@@ -93,8 +96,10 @@ void acceptor::on_connection(int fd, short, void* self) {
         if (s.chosen.unix_path.empty()) {
             const int on = 1;
             ::setsockopt(socket, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        } else {
+            from = {}; // as memcached tells it
         }
-        (*a->workers_)[a->next_++ % a->workers_->size()]->take(socket, secured);
+        (*a->workers_)[a->next_++ % a->workers_->size()]->take(socket, secured, from);
     }
 }
 
@@ -129,21 +134,35 @@ void block_stop_signals() {
     ::pthread_sigmask(SIG_BLOCK, &stops, nullptr);
 }
 
-void serve(service& serving, const listeners& from, tls& secured) {
+status serve(service& serving, const listeners& from, tls& secured,
+             const std::function<void()>& ready) {
+    connection_list connected;
+    std::vector<std::unique_ptr<connection_list::entry>> listening;
+    for (const listeners::socket& each : from.sockets())
+        listening.push_back(std::make_unique<connection_list::entry>(connected, each.descriptor,
+                                                                     client_state::listening));
+    serving.connected = &connected;
     watch_hub hub(serving);
     serving.watching = &hub;
     std::vector<std::unique_ptr<worker>> workers;
     for (std::uint32_t i = 0; i < serving.chosen.threads; ++i)
-        workers.push_back(std::make_unique<worker>(serving, hub, secured));
-    for (auto& w : workers) w->start(); // with the signals blocked: they reach the acceptor alone
-    acceptor accepting(serving, from, workers);
-    const sigset_t stops = stop_signals();
-    ::pthread_sigmask(SIG_UNBLOCK, &stops, nullptr);
-    accepting.run();
+        workers.push_back(std::make_unique<worker>(serving, connected, hub, secured));
+    status started;
+    for (auto& w : workers) // with the signals blocked: they reach the acceptor alone
+        if (started.ok()) started = w->start();
+    if (started.ok()) {
+        ready();
+        acceptor accepting(serving, from, workers);
+        const sigset_t stops = stop_signals();
+        ::pthread_sigmask(SIG_UNBLOCK, &stops, nullptr);
+        accepting.run();
+    }
     for (auto& w : workers) w->stop();
     for (auto& w : workers) w->join();
     hub.stop();
     serving.watching = nullptr;
+    serving.connected = nullptr; // nobody asks any more
+    return started;
 }
 
 } // namespace hf::kv

@@ -11,6 +11,7 @@
 
 #include <holdfast/result.hpp>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -59,9 +60,12 @@ private:
 void block_stop_signals();
 
 /// Serves until SIGTERM, SIGINT or SIGUSR1; returns when all connections are closed and all threads joined.
+/// 'ready' is called once nothing can fail any more that it would have to take back.
 ///
 /// Requires: block_stop_signals() was called, so that an early signal waits for its handler; 'secured' is loaded where a
 /// socket's clients speak TLS.
-void serve(service& serving, const listeners& from, tls& secured);
+/// Errors:   io_error: a thread cannot be started; nobody was served.
+status serve(service& serving, const listeners& from, tls& secured,
+             const std::function<void()>& ready);
 
 } // namespace hf::kv

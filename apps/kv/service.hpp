@@ -4,6 +4,7 @@
 #pragma once
 
 #include "prefix_counts.hpp"
+#include "settings.hpp"
 #include "store.hpp"
 
 #include <holdfast/result.hpp>
@@ -11,16 +12,11 @@
 #include <atomic>
 #include <cstdint>
 #include <ctime>
-#include <string>
 #include <string_view>
 
 namespace hf::kv {
 
-/// Named after memcached's level of the protocol: clients read the leading numbers.
-inline constexpr std::string_view version_text = "1.6.18-holdfast-0.1.0";
-
-/// What clients speak; negotiated: by the first byte of each.
-enum class protocol : std::uint8_t { negotiated, ascii, binary };
+class connection_list;
 
 /// What `stats` tells of clients that watch (watch.hpp).
 class watch_counts {
@@ -33,20 +29,6 @@ public:
     watch_counts& operator=(const watch_counts&) = delete;
     virtual ~watch_counts() = default;
     virtual totals counted() const = 0;
-};
-
-/// Named and numbered as memcached's -o ssl_….
-struct tls_settings {
-    bool enabled = false;
-    std::string chain_cert, ca_cert;
-    std::string key;               // empty: it stands with the certificate
-    std::string ciphers;           // empty: as OpenSSL has them
-    std::uint32_t verify_mode = 0; // of clients' certificates: none, request, require, once
-    std::uint32_t key_format = 1;  // PEM, 2: DER
-    std::uint32_t min_version = 2; // 1.0, 1.1, 1.2, 1.3
-    bool session_cache = false;
-    std::uint32_t write_buffer_kb =
-        16; // told by `stats settings`, and not obeyed: replies are gathered anyway
 };
 
 /// What `stats` tells of TLS, and `refresh_certs` does (tls.hpp).
@@ -66,34 +48,6 @@ public:
     virtual status load() = 0;
 };
 
-struct settings {
-    store_options store;
-    tls_settings secured;
-    std::uint32_t threads = 4;
-    std::uint32_t connections_max = 1024;
-    std::uint32_t backlog = 1024;
-    std::uint32_t idle_timeout_s = 0;     // between requests; 0: none
-    std::uint32_t request_timeout_s = 60; // without progress inside one; 0: none
-    /// Of half-sent requests and unread replies, all clients together.
-    std::uint64_t connection_bytes_max = 256ULL << 20;
-    int tcp_port = 11211;  // -1: one that is free, 0: none
-    std::string addresses; // separated by commas; empty: all
-    std::string unix_path; // set: no TCP
-    std::uint32_t unix_mask = 0700;
-    std::string pid_file;
-    bool daemon = false;
-    bool core_files = false;
-    bool shutdown_enabled = false;
-    bool flush_disabled = false;
-    bool dump_disabled = false;
-    bool watch_disabled = false;
-    std::size_t journal_bytes_max = 64 << 10;  // of each thread: what is yet to be told to watchers
-    std::size_t watcher_bytes_max = 256 << 10; // of each watcher: what it has not read yet
-    protocol speaks = protocol::negotiated;
-    std::string user;
-    char prefix_delimiter = '\0'; // given: prefixes are counted from the start
-};
-
 struct service {
     settings chosen;
     store* items = nullptr;
@@ -104,8 +58,10 @@ struct service {
     std::atomic<std::uint64_t> rejected_connections{0};
     std::atomic<std::uint64_t> connection_bytes{0}; // reserved by all connections
     prefix_counts prefixes;
-    watch_counts* watching = nullptr; // null: there are none
-    tls_state* secured = nullptr;     // null: nobody is
+    std::atomic<bool> tracks_sizes{false};      // `stats sizes` tells them
+    watch_counts* watching = nullptr;           // null: there are none
+    tls_state* secured = nullptr;               // null: nobody is
+    const connection_list* connected = nullptr; // null: nobody knows
 };
 
 /// The answer to `stats` with these words behind it.

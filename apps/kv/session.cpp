@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "session.hpp"
 
+#include "connection_list.hpp"
 #include "memory_limit.hpp"
 
 #include <csignal>
@@ -8,6 +9,14 @@
 #include <unistd.h>
 
 namespace hf::kv {
+namespace {
+
+// Sent in parts, between which others are served.
+bool is_long_answer(verb what) noexcept {
+    return what == verb::retrieve || what == verb::dump || what == verb::connections;
+}
+
+} // namespace
 
 session::progress session::run(std::string_view input, byte_buffer& out,
                                std::size_t out_bytes_max) {
@@ -58,9 +67,10 @@ bool session::line(std::string_view rest, byte_buffer& out, std::size_t out_byte
         if (!value_request(r, nullptr, rest, length, out, p)) return false;
     } else if (r.what == verb::meta) {
         if (!meta_command(rest, r.keys, length, out, p)) return false;
-    } else if (r.what == verb::retrieve || r.what == verb::dump) {
-        if (!(r.what == verb::dump ? dump(r, out, out_bytes_max)
-                                   : retrieve(r, text, out, out_bytes_max))) {
+    } else if (is_long_answer(r.what)) {
+        if (!(r.what == verb::dump          ? dump(r, out, out_bytes_max)
+              : r.what == verb::connections ? list_connections(out, out_bytes_max)
+                                            : retrieve(r, text, out, out_bytes_max))) {
             p.paused = true;
             return false;
         }
@@ -109,6 +119,7 @@ bool session::value_request(const request& r, const meta_request* meta, std::str
     const std::size_t whole = line + r.value_bytes + 2;
     if (rest.size() < whole) {
         p.wanted = whole;
+        p.value = true;
         return false;
     }
     p.consumed += whole;
@@ -159,6 +170,15 @@ bool session::retrieve(const request& r, std::string_view line, byte_buffer& out
         }
     }
     served_ = 0;
+    out.append(reply::end);
+    return true;
+}
+
+// False: the output is full, more connections are to come.
+bool session::list_connections(byte_buffer& out, std::size_t out_bytes_max) {
+    if (serving_->connected != nullptr)
+        listed_ = serving_->connected->append_to(out, listed_, out_bytes_max);
+    if (listed_ != 0) return false;
     out.append(reply::end);
     return true;
 }

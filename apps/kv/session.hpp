@@ -31,6 +31,7 @@ public:
     struct progress {
         std::size_t consumed = 0; // bytes of the input that need not be offered again
         std::size_t wanted = 0; // unconsumed bytes needed to go on; 0: not known, at least one more
+        bool value = false;     // what is wanted is the rest of a value
         bool paused = false;    // the output limit was reached
         bool finished = false;  // a request was, at least one
         bool close = false;     // hang up when the output is sent
@@ -79,6 +80,7 @@ private:
                   std::size_t out_bytes_max);
     template <class Visit> bool touch(std::string_view key, const request& r, Visit&& visit);
     bool dump(const request& r, byte_buffer& out, std::size_t out_bytes_max); // session_dump.cpp
+    bool list_connections(byte_buffer& out, std::size_t out_bytes_max);
     outcome touch_only(const request& r);
     void forget(std::string_view key);
     std::string_view shut_down(std::string_view words, progress& p) const;
@@ -101,6 +103,7 @@ private:
     };
     std::unique_ptr<dump_state> dumped_; // the dump in progress
     std::size_t served_ = 0; // of the retrieval in progress: offset of the next key in its line
+    std::size_t listed_ = 0; // of the list of connections in progress: the socket to go on from
 };
 
 /// One look for an item, for those who watch fetchers.

@@ -83,6 +83,7 @@ bool session::packet_with_value(const command& c, std::string_view rest, byte_bu
     const std::size_t whole = front + r.value_bytes;
     if (rest.size() < whole) {
         p.wanted = whole;
+        p.value = true;
         return false;
     }
     p.consumed += whole;
@@ -147,6 +148,7 @@ void session::packet_stats(const command& c, byte_buffer& out) {
         const std::size_t space = fact.find(' ');
         append_response(out, c.head, status::ok, {}, fact.substr(0, space), fact.substr(space + 1));
     }
+    if (text.empty()) return; // of stat sizes_enable, which memcached does not end
     append_response(out, c.head, status::ok, {}, {}, {});
 }
 

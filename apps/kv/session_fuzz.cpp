@@ -135,10 +135,10 @@ const std::map<unsigned, packet_shape>& packet_shapes() {
         for (unsigned code : {0x05U, 0x06U}) all[code] = {code, 20, 1, false};
         for (unsigned code : {0x07U, 0x0aU, 0x0bU, 0x20U}) all[code] = {code, 0, 0, false};
         for (unsigned code : {0x0eU, 0x0fU}) all[code] = {code, 0, 1, true};
-        for (unsigned code : {0x1cU, 0x1dU, 0x23U}) all[code] = {code, 4, 1, false};
+        for (unsigned code : {0x1cU, 0x1dU, 0x23U}) all[code] = {code, 4, 1, true}; // not its own
         for (unsigned code : {0x21U, 0x22U}) all[code] = {code, 0, 1, true};
         all[0x08] = {0x08, 4, 0, false}; // or none
-        all[0x10] = {0x10, 0, 2, false};
+        all[0x10] = {0x10, 0, 2, true};  // not its own
         all[0x1b] = {0x1b, 4, 0, false};
         for (const auto& [quiet, loud] : {std::pair{0x09U, 0x00U},
                                           {0x0dU, 0x0cU},
@@ -196,7 +196,7 @@ private:
     std::map<std::string, entry, std::less<>> entries_;
     std::set<std::string, std::less<>> keys_; // ever stored
     std::uint32_t flush_due_ = 0;
-    bool closed_ = false, decided_ = false, binary_ = false;
+    bool closed_ = false, decided_ = false, binary_ = false, tracks_sizes_ = false;
 };
 
 std::uint32_t model::expiry(std::int64_t exptime) noexcept {
@@ -304,13 +304,19 @@ std::string_view model::execute(const request& r, std::string& number, bool& is_
         return r.delta << 20 <= like_->pool().max_bytes() ? reply::ok : reply::limit_refused;
     case verb::refresh_certs: return reply::no_tls;
     case verb::dump: is_stats = true; return {};
+    case verb::connections: return reply::end;   // of a session without a socket
     case verb::watch: closed_ = true; return {}; // others take over
     case verb::version: number = "VERSION " + std::string(version_text) + "\r\n"; return number;
     case verb::stats: {
         std::string_view words = r.keys;
         const std::string_view which = next_word(words);
         if (which == "reset") return reply::reset;
-        if (which == "sizes" || which == "conns") return reply::end;
+        if (which == "sizes" && !tracks_sizes_) return "STAT sizes_status disabled\r\nEND\r\n";
+        if (which == "sizes_enable" || which == "sizes_disable") {
+            tracks_sizes_ = which == "sizes_enable";
+            return tracks_sizes_ ? "STAT sizes_status enabled\r\n"
+                                 : "STAT sizes_status disabled\r\n";
+        }
         if (which == "detail") {
             const std::string_view how = next_word(words);
             is_stats = how == "dump";
@@ -318,7 +324,7 @@ std::string_view model::execute(const request& r, std::string& number, bool& is_
             return how == "on" || how == "off" ? reply::ok : reply::detail_usage;
         }
         is_stats = which.empty() || which == "settings" || which == "items" || which == "slabs" ||
-                   which == "holdfast";
+                   which == "sizes" || which == "holdfast";
         return is_stats ? std::string_view() : reply::error;
     }
     default: closed_ = true; return {};
@@ -378,8 +384,7 @@ void model::count_packet(const said& by, expectation& expected) {
         r.what = by.loud == 5 ? verb::incr : verb::decr;
         r.key = by.key;
         r.delta = by.number(0, 8);
-        const bool may_be = may_be_number(old->value.size());
-        const bool differs = may_be && by.cas != 0 && by.cas != old->cas;
+        const bool differs = !old->value.empty() && by.cas != 0 && by.cas != old->cas;
         const std::string_view result = differs ? std::string_view() : change_number(r, number);
         if (differs || result == reply::not_a_number) {
             expected.text += by.refusal(differs ? 2 : 6);
@@ -431,7 +436,13 @@ void model::answer_packet(const said& by, expectation& expected) {
         const std::string_view text = execute(r, unused, is_stats);
         if (text == reply::error || text == reply::detail_usage) expected.text += by.refusal(1);
         else if (is_stats) expected.stats_at.push_back(expected.text.size());
-        else break;
+        else if (text.starts_with("STAT ")) { // of sizes, which are not counted, or are to be
+            const std::size_t name = text.find(' ', 5);
+            expected.text +=
+                by.answer(0, "", std::string(text.substr(5, name - 5)),
+                          std::string(text.substr(name + 1, text.find('\r') - name - 1)));
+            if (text.ends_with(reply::end)) break;
+        } else break;
         return;
     }
     case 0x20:
@@ -472,9 +483,10 @@ bool model::step_packet(expectation& expected) {
         const bool extras_fit = extras == shape.extras || (shape.loud == 0x08 && extras == 0);
         const bool key_fits = shape.key == 2 || (keys > 0) == (shape.key == 1);
         if (!extras_fit || !key_fits || (values > 0 && !shape.value)) refused = 4;
-        else if (!shape.value || by.loud == 0x21 || by.loud == 0x22) {
+        else if (!shape.value || by.loud == 0x10 || by.loud >= 0x1c) {
             answer_packet(by, expected);
-            swallow_ = values;
+            // Of SASL's it is passed over; behind stat, touch and gat it is what comes next.
+            if (by.loud == 0x21 || by.loud == 0x22) swallow_ = values;
         } else if (like_->too_large(keys, values)) {
             if (by.loud == 0x01) entries_.erase(by.key);
             expected.text += by.refusal(3);
@@ -709,6 +721,7 @@ void clean_up(world& in, const model& beside) {
     in.items->flush_all(0); // a delayed one would reach into the next input
     for (const std::string& key : beside.keys()) in.items->remove(key, *in.counted);
     in.serving.verbosity = 0;
+    in.serving.tracks_sizes = false;
     in.serving.prefixes.count(false);
     in.serving.prefixes.reset();
     static std::uint32_t inputs = 0;

@@ -114,8 +114,45 @@ constexpr std::string_view never_in_slabs[] = {
     "incr_hits",   "decr_hits",       "cas_hits", "cas_badval", "touch_hits"};
 // Settings of machinery that is not here.
 constexpr std::string_view switched_off[] = {
-    "auth_enabled_sasl", "auth_enabled_ascii",    "slab_reassign", "lru_crawler",
-    "temp_lru",          "lru_maintainer_thread", "lru_segmented", "track_sizes"};
+    "auth_enabled_sasl", "auth_enabled_ascii", "slab_reassign",
+    "lru_crawler",       "temp_lru",           "lru_maintainer_thread",
+    "lru_segmented",     "ext_drop_unread",    "inline_ascii_response"};
+struct named_text {
+    std::string_view name, text;
+};
+// How it is set: as memcached has it at first.
+constexpr named_text idle_settings[] = {{"oldest", "0"},
+                                        {"growth_factor", "2.00"}, // that of the classes here
+                                        {"chunk_size", "48"},
+                                        {"num_threads_per_udp", "0"},
+                                        {"reqs_per_event", "20"},
+                                        {"hashpower_init", "0"},
+                                        {"slab_automove", "0"},
+                                        {"slab_automove_ratio", "0.80"},
+                                        {"slab_automove_window", "30"},
+                                        {"slab_automove_freeratio", "0.010"},
+                                        {"slab_chunk_max", "524288"},
+                                        {"lru_crawler_sleep", "100"},
+                                        {"lru_crawler_tocrawl", "0"},
+                                        {"tail_repair_time", "0"},
+                                        {"hash_algorithm", "xxh3"},
+                                        {"hot_lru_pct", "10"},
+                                        {"warm_lru_pct", "25"},
+                                        {"hot_max_factor", "0.10"},
+                                        {"warm_max_factor", "2.00"},
+                                        {"temporary_ttl", "60"},
+                                        {"read_buf_mem_limit", "0"},
+                                        {"ext_item_size", "512"},
+                                        {"ext_item_age", "4294967295"},
+                                        {"ext_low_ttl", "0"},
+                                        {"ext_recache_rate", "2000"},
+                                        {"ext_wbuf_size", "4194304"},
+                                        {"ext_compact_under", "0"},
+                                        {"ext_drop_under", "0"},
+                                        {"ext_max_sleep", "1000000"},
+                                        {"ext_max_frag", "0.80"},
+                                        {"num_napi_ids", "(null)"},
+                                        {"memory_file", "(null)"}};
 constexpr std::uint64_t page_bytes = 1 << 20; // memcached's, for those that multiply
 
 std::uint64_t of(const counts& sums, count what) { return sums[static_cast<std::size_t>(what)]; }
@@ -216,8 +253,9 @@ void settings_lines(byte_buffer& out, service& s) {
     append_stat(out, "watch_enabled", c.watch_disabled ? "no" : "yes");
     append_stat(out, "watcher_logbuf_size", c.watcher_bytes_max);
     append_stat(out, "worker_logbuf_size", c.journal_bytes_max);
-    append_stat(out, "slab_automove", std::uint64_t{0});
+    append_stat(out, "track_sizes", s.tracks_sizes ? "yes" : "no");
     for (const std::string_view name : switched_off) append_stat(out, name, "no");
+    for (const auto& idle : idle_settings) append_stat(out, idle.name, idle.text);
     tls_lines(out, c.secured);
     append_stat(out, "idle_timeout", c.idle_timeout_s);
     append_stat(out, "request_timeout", c.request_timeout_s);
@@ -254,6 +292,15 @@ void slabs_lines(byte_buffer& out, service& s) {
     }
     append_stat(out, "active_slabs", number);
     append_stat(out, "total_malloced", s.items->pool().size_bytes());
+}
+
+// Which sizes items have, once somebody has asked for them to be counted: here a sample tells, as in `stats items`, so
+// that items of before are among them.
+void sizes_lines(byte_buffer& out, service& s) {
+    if (!s.tracks_sizes) return append_stat(out, "sizes_status", "disabled");
+    std::uint64_t bytes = 0;
+    for (const auto& c : s.items->sample_classes(bytes))
+        append_stat(out, fmt::to_string(c.bytes_max), c.items);
 }
 
 void holdfast_lines(byte_buffer& out, service& s) {
@@ -294,6 +341,11 @@ void detail(byte_buffer& out, std::string_view how, service& s) {
 void append_stats(byte_buffer& out, std::string_view words, service& serving) {
     const std::string_view which = next_word(words);
     if (which == "detail") return detail(out, next_word(words), serving);
+    if (which == "sizes_enable" ||
+        which == "sizes_disable") { // whose answer memcached does not end
+        serving.tracks_sizes = which == "sizes_enable";
+        return append_stat(out, "sizes_status", serving.tracks_sizes ? "enabled" : "disabled");
+    }
     if (which.empty()) {
         general(out, serving);
     } else if (which == "settings") {
@@ -309,8 +361,8 @@ void append_stats(byte_buffer& out, std::string_view words, service& serving) {
         serving.prefixes.reset();
         out.append(reply::reset);
         return;
-    } else if (which == "sizes" || which == "conns") {
-        // Known to clients; nothing is counted here.
+    } else if (which == "sizes") {
+        sizes_lines(out, serving);
     } else {
         out.append(reply::error);
         return;

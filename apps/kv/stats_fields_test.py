@@ -7,15 +7,9 @@ elsewhere, as mem_requested, must not be in the wrong place.
 """
 
 import re
-import shutil
-import socket
-import subprocess
 import sys
-import time
 
-from kv_testing import Folder, Server, check
-
-MEMCACHED = shutil.which("memcached")
+from kv_testing import Folder, Memcached, Server, check, connect, needs
 
 
 class Asked:
@@ -36,28 +30,11 @@ class Asked:
         return found
 
 
-def memcached(folder):
-    path = folder / "memcached.sock"
-    process = subprocess.Popen([MEMCACHED, "-s", path, "-u", "root"], stdout=subprocess.DEVNULL)
-    for _ in range(500):
-        client = socket.socket(socket.AF_UNIX)
-        try:
-            client.connect(path)
-            return process, client
-        except OSError:
-            client.close()
-            time.sleep(0.02)
-    raise RuntimeError("memcached does not answer")
-
-
 def main(program):
-    if MEMCACHED is None:
-        print("skipped: no memcached")
-        return 77
+    needs("memcached")
     with Folder() as folder, Server(program, folder / "pool.hf") as server:
-        process, client = memcached(folder)
-        try:
-            ours, theirs = Asked(server.connect()), Asked(client)
+        with Memcached(unix=folder / "memcached.sock") as memcached:
+            ours, theirs = Asked(server.connect()), Asked(connect(memcached.address))
             for count in (1, 3, 40):
                 for number in range(count):
                     for each in (ours, theirs):
@@ -68,6 +45,7 @@ def main(program):
                     check(not missing, f"{count} items: stats{which.decode()}: not there: {missing}")
                     more = sorted(set(have) - set(want))
                     check(which == b"" or not more, f"stats{which.decode()}: memcached has no {more}")
+            check(not set(theirs.names(b" settings")) - set(ours.names(b" settings")), "stats settings: all that memcached has")
             settings, known = ours.names(b" settings"), theirs.names(b" settings")
             for name in ("auth_enabled_sasl", "auth_enabled_ascii", "slab_reassign", "lru_crawler", "lru_maintainer_thread",
                          "lru_segmented", "track_sizes", "ssl_enabled", "temp_lru"):
@@ -75,9 +53,11 @@ def main(program):
             for name in ("dump_enabled", "watcher_logbuf_size", "worker_logbuf_size", "binding_protocol", "cas_enabled",
                          "evictions", "flush_enabled", "maxconns", "item_size_max", "stat_key_prefix", "detail_enabled"):
                 check(settings.get(name) == known[name], f"stats settings: {name} is {settings.get(name)}")
-        finally:
-            process.kill()
-            process.wait()
+    with Folder() as folder, Server(program, folder / "pool.hf", "-o", "track_sizes") as server:
+        tracks = Asked(server.connect())
+        check(tracks.names(b" settings")["track_sizes"] == "yes" and not tracks.names(b" sizes"), "-o track_sizes")
+        tracks.set(b"key", b"x" * 100)
+        check(tracks.names(b" sizes") == {"256": "1"}, f"stats sizes: {tracks.names(b' sizes')}")
     print("the same statistics as memcached, from the first item on")
     return 0
 

@@ -343,9 +343,10 @@ outcome store::change_number(const request& what, thread_counts& counted, change
         outcome decided = outcome::done;
         if (!live && what.vivifies) done.number = what.initial;
         else if (!live) decided = outcome::not_found;
-        else if (!may_be_number(old->value_bytes)) decided = outcome::not_a_number;
+        else if (!compared_first(old->value_bytes)) decided = outcome::not_a_number;
         else if (refuses(*old, what)) decided = outcome::exists;
-        else if (!parse_number(old->value(), done.number)) decided = outcome::not_a_number;
+        else if (!may_be_number(old->value_bytes) || !parse_number(old->value(), done.number))
+            decided = outcome::not_a_number;
         else if (up) done.number += what.delta;
         else done.number = done.number < what.delta ? 0 : done.number - what.delta;
         const bool stored =

@@ -283,6 +283,20 @@ TEST_F(Store, WithoutEvictionsAFullPoolRefuses) {
     EXPECT_EQ(set("another", value), "STORED\r\n");
 }
 
+// Of few items none is left to chance, also where two share an instance.
+TEST_F(Store, FewItemsAreEachInTheSample) {
+    for (int i = 0; i < 100; ++i) {
+        set("small" + std::to_string(i), "x");
+        set("large" + std::to_string(i), std::string(1000, 'x'));
+    }
+    std::uint64_t bytes = 0;
+    const auto classes = items_->sample_classes(bytes);
+    ASSERT_EQ(classes.size(), 2U);
+    EXPECT_EQ(classes[0].items, 100U);
+    EXPECT_EQ(classes[1].items, 100U);
+    EXPECT_EQ(bytes, classes[0].item_bytes + classes[1].item_bytes);
+}
+
 TEST_F(Store, LongRetrievalsStopAndGoOn) {
     std::string request = "get", expected;
     for (int i = 0; i < 200; ++i) {

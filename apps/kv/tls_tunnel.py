@@ -63,9 +63,16 @@ class _Connection:
 
     def _send(self):
         with contextlib.suppress(OSError, ssl.SSLError):
-            while piece := self.client.recv(1 << 16):
+            while piece := self._said():
                 self.server.sendall(self.seal(piece))
             self.server.sendall(self.seal_end())
+
+    def _said(self):
+        try:
+            return self.client.recv(1 << 16)
+        except OSError:  # reset: nobody is left who reads, and the server has to hear of it, whether it says more or not
+            self.server.shutdown(socket.SHUT_RDWR)
+            raise
 
     def seal(self, piece):
         with self.lock:

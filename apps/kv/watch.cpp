@@ -34,7 +34,8 @@ journal& watch_hub::join() {
     return *journals_.back();
 }
 
-std::string_view watch_hub::add(stream& client, watched kinds) {
+std::string_view watch_hub::add(stream& client, std::unique_ptr<connection_list::entry>& listed,
+                                watched kinds) {
     byte_buffer pending;
     pending.append(reply::ok);
     {
@@ -46,8 +47,9 @@ std::string_view watch_hub::add(stream& client, watched kinds) {
             return reply::no_watcher;
         }
         watchers_.reserve(watchers_max);
-        watchers_.push_back(std::make_unique<watcher>(std::move(client), kinds, number_.load(), 0,
-                                                      std::move(pending)));
+        watchers_.push_back(std::make_unique<watcher>(std::move(client), std::move(listed), kinds,
+                                                      number_.load(), 0, std::move(pending)));
+        watchers_.back()->listed->now(client_state::watch);
         wanted_ = wanted_ | kinds;
         serving_->curr_connections.fetch_add(1);
     }

@@ -9,6 +9,7 @@
 //     were taken.
 #pragma once
 
+#include "connection_list.hpp"
 #include "journal.hpp"
 #include "service.hpp"
 #include "stream.hpp"
@@ -31,9 +32,10 @@ public:
 
     /// A journal for a thread; lives as long as the hub.
     journal& join();
-    /// Takes the client, who gets lines of these kinds from here on, behind an OK; or leaves it and returns what it is to
+    /// Takes the client and its entry in the list of connections, who gets lines of these kinds from here on, behind an OK; or leaves it and returns what it is to
     /// be told. From any thread.
-    std::string_view add(stream& client, watched kinds);
+    std::string_view add(stream& client, std::unique_ptr<connection_list::entry>& listed,
+                         watched kinds);
     /// Hangs up on all watchers; add() must not be called any more.
     void stop();
 
@@ -42,6 +44,7 @@ public:
 private:
     struct watcher {
         stream client;
+        std::unique_ptr<connection_list::entry> listed;
         watched kinds;
         std::uint64_t from; // wants what is numbered higher
         std::uint64_t skipped = 0;

@@ -15,6 +15,7 @@
 #include <string>
 #include <sys/eventfd.h>
 #include <sys/socket.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -33,9 +34,11 @@ constexpr std::size_t progress_bytes = 64 << 10;
 
 } // namespace
 
-connection::connection(worker& home, stream&& client)
-    : home_(&home), client_(std::move(client)), since_s_(home.seconds_),
-      talk_(*home.serving_, *home.counted_, client_.socket()) {}
+connection::connection(worker& home, stream&& client, const client_address& from)
+    : home_(&home), client_(std::move(client)),
+      listed_(std::make_unique<connection_list::entry>(home.connected_, client_.socket(),
+                                                       client_state::new_command, from)),
+      since_s_(home.seconds_), talk_(*home.serving_, *home.counted_, client_.socket()) {}
 
 connection::~connection() {
     if (readable_ != nullptr) event_free(readable_);
@@ -170,7 +173,12 @@ bool connection::send_and_serve() {
 
 // Executes what has arrived, until the replies reach their limit; they stand at the end of the worker's buffer.
 void connection::execute(byte_buffer& input) {
+    const std::uint32_t began_s = listed_->command_s();
+    listed_->now(client_state::parse_command);
+    listed_->command_at(connection_list::seconds());
     const session::progress p = talk_.run(input.view(), home_->out_, gathered_bytes_max);
+    if (!p.finished && (wants_value_ || !p.value)) listed_->command_at(began_s); // none has begun
+    wants_value_ = p.value;
     input.consume(p.consumed);
     wanted_ = p.wanted;
     closing_ = p.close;
@@ -231,7 +239,7 @@ bool connection::hand_over(watched kinds) {
     // Before the hub can hang up: the number may be another client's then.
     event_del(readable_);
     event_del(writable_);
-    const std::string_view refused = home_->hub_->add(client_, kinds);
+    const std::string_view refused = home_->hub_->add(client_, listed_, kinds);
     watching_ = refused.empty();
     if (watching_) return true;
     event_add(writing_ ? writable_ : readable_, nullptr);
@@ -291,7 +299,16 @@ bool connection::send_pending() {
     return !closing_;
 }
 
+// What `stats conns` tells of it from here on, until its next event.
+void connection::show_state() const noexcept {
+    listed_->now(held_ || paused_ || !out_.empty() ? client_state::write
+                 : talk_.swallowing()              ? client_state::swallow
+                 : wants_value_                    ? client_state::read_value
+                                                   : client_state::read);
+}
+
 bool connection::update_events() {
+    show_state();
     const bool wait = !out_.empty() || more_ || client_.continues();
     if (wait == writing_) return true;
     writing_ = wait;
@@ -299,8 +316,8 @@ bool connection::update_events() {
            event_add(wait ? writable_ : readable_, nullptr) == 0;
 }
 
-worker::worker(service& serving, watch_hub& hub, tls& secured)
-    : serving_(&serving), hub_(&hub), secured_(&secured),
+worker::worker(service& serving, connection_list& connected, watch_hub& hub, tls& secured)
+    : serving_(&serving), connected_(connected), hub_(&hub), secured_(&secured),
       counted_(&serving.items->counted().join()), base_(event_base_new()),
       wake_fd_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)),
       gathers_(serving.items->pool().mode() == mode::power) {
@@ -323,8 +340,11 @@ worker::~worker() {
     if (wake_fd_ >= 0) ::close(wake_fd_);
 }
 
-void worker::start() {
+status worker::start() try {
     thread_ = std::thread([this] { run(); });
+    return {};
+} catch (const std::system_error& e) {
+    return {errc::io_error, "cannot start a thread: " + e.code().message()};
 }
 
 void worker::run() {
@@ -378,10 +398,10 @@ void worker::end_turn() {
     out_.shrink(4 * gathered_bytes_max);
 }
 
-void worker::take(int socket, bool secured) {
+void worker::take(int socket, bool secured, const client_address& from) {
     {
         const std::lock_guard held(inbox_lock_);
-        inbox_.push_back({socket, secured});
+        inbox_.push_back({socket, secured, from});
     }
     const std::uint64_t one = 1;
     (void)!::write(wake_fd_, &one, sizeof one); // fails only when a wake-up is pending anyway
@@ -419,7 +439,7 @@ void worker::accept(arrival client) {
     connection* c = nullptr;
     try {
         stream its = client.secured ? secured_->accept(client.socket) : stream(client.socket);
-        c = new connection(*this, std::move(its));
+        c = new connection(*this, std::move(its), client.from);
         connections_.insert(c);
     } catch (const std::bad_alloc&) {
         delete c;

@@ -16,11 +16,13 @@
 //     connection has one event in it.
 #pragma once
 
+#include "connection_list.hpp"
 #include "session.hpp"
 #include "stream.hpp"
 
 #include <holdfast/pool.hpp>
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -39,14 +41,14 @@ class watch_hub;
 class worker {
 public:
     /// 'secured': puts TLS over clients that are to have it.
-    worker(service& serving, watch_hub& hub, tls& secured);
+    worker(service& serving, connection_list& connected, watch_hub& hub, tls& secured);
     worker(const worker&) = delete;
     worker& operator=(const worker&) = delete;
     ~worker();
 
-    void start();
+    status start();
     /// Hands over an accepted, non-blocking socket. From any thread.
-    void take(int socket, bool secured);
+    void take(int socket, bool secured, const client_address& from);
     /// Ends the loop after the event in progress; join() waits for it and hangs up.
     void stop();
     void join();
@@ -58,6 +60,7 @@ private:
     struct arrival {
         int socket;
         bool secured;
+        client_address from;
     };
     void run();
     void accept(arrival client);
@@ -73,6 +76,7 @@ private:
     bool turn_is_full() const noexcept;
 
     service* serving_;
+    connection_list& connected_;
     watch_hub* hub_;
     tls* secured_;
     thread_counts* counted_;
@@ -102,7 +106,7 @@ private:
 /// One client. Its events call it; it deletes itself through its worker.
 class connection {
 public:
-    connection(worker& home, stream&& client);
+    connection(worker& home, stream&& client, const client_address& from);
     connection(const connection&) = delete;
     connection& operator=(const connection&) = delete;
     ~connection();
@@ -131,6 +135,7 @@ private:
     bool send_pending();
     bool send(std::string_view answers);
     bool update_events();
+    void show_state() const noexcept;
     void get_on() noexcept;
     void moved(std::size_t bytes) noexcept;
     bool within_memory() noexcept;
@@ -141,6 +146,7 @@ private:
 
     worker* home_;
     stream client_;
+    std::unique_ptr<connection_list::entry> listed_; // the hub's once it watches
     event* readable_ = nullptr;
     event* writable_ = nullptr;
     bool writing_ = false;               // waiting for the client to take replies (2)
@@ -149,6 +155,7 @@ private:
     bool orderly_ = false;               // the client hung up, or asked for it
     bool watching_ = false;              // is the hub's now
     bool paused_ = false;                // the replies reached their limit
+    bool wants_value_ = false;           // a value has begun to arrive
     bool held_ = false;                  // its replies wait for the end of the turn (6)
     watched watches_ = watched::nothing; // it is to be the hub's
     std::uint32_t since_s_;              // when it last got on (5)
