@@ -25,12 +25,12 @@ nb::object cursor::next() {
 
 namespace {
 
-void open(pool* to, const nb::bytes& path, const std::string& layout, bool pmem, int creation,
+void open(pool* to, const nb::bytes& path, const std::string& layout, int mode, int creation,
           std::uint64_t create_bytes, std::uint64_t max_bytes, unsigned max_threads, bool salvage,
           bool roll_back, bool read_only, bool shared) {
     hf_open_options options{};
     options.layout = text_of("layout", layout).c_str();
-    options.mode = pmem ? HF_MODE_PMEM : HF_MODE_PROCESS;
+    options.mode = mode;
     options.creation = creation;
     options.create_bytes = create_bytes;
     options.max_bytes = max_bytes;

@@ -34,12 +34,27 @@ pool::~pool() {
 
 void pool::close() {
     if (closed()) return;
-    await_turn();
-    if (closed()) return;                       // another thread was first
-    while (first_ != nullptr) first_->detach(); // (3)
-    hf_pool* const closing = std::exchange(opened_, nullptr);
-    const nb::gil_scoped_release released; // reads all of it
-    hf_pool_close(closing);
+    set_ending(true);
+    while (away_) {
+        const nb::gil_scoped_release released;
+        std::unique_lock held(turn_);
+        turned_.wait(held, [this] { return !away_; });
+    }
+    if (!closed()) {                                // else another thread was first
+        while (first_ != nullptr) first_->detach(); // (3)
+        hf_pool* const closing = std::exchange(opened_, nullptr);
+        const nb::gil_scoped_release released; // reads all of it
+        hf_pool_close(closing);
+    }
+    set_ending(false);
+}
+
+void pool::set_ending(bool ending) {
+    {
+        const std::lock_guard held(turn_);
+        ending_ = ending;
+    }
+    turned_.notify_all();
 }
 
 bool pool::foreign() const noexcept { return forks_ != forks(); }
@@ -51,10 +66,10 @@ hf_pool* pool::get() const {
 }
 
 void pool::await_turn() {
-    while (away_) {
+    while (busy()) {
         const nb::gil_scoped_release released;
         std::unique_lock held(turn_);
-        turned_.wait(held, [this] { return !away_; });
+        turned_.wait(held, [this] { return !busy(); });
     }
 }
 

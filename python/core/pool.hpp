@@ -37,8 +37,9 @@ public:
     hf_pool* get() const;
     const std::string& path() const noexcept { return path_; }
 
-    /// Whether a change runs beside.
-    bool busy() const noexcept { return away_; }
+    /// Whether a change runs beside, or the pool is being closed: who waits for that lets nobody begin a change any
+    /// more, as threads that take turns could keep it waiting for ever.
+    bool busy() const noexcept { return away_ || ending_; }
     /// Whether another process may change it: it is read beside a writer.
     bool beside() const noexcept { return beside_; }
     /// Waits, without the interpreter's lock, until none does. Requires: the caller has a
@@ -64,6 +65,7 @@ private:
     bool foreign() const noexcept;
     void leave();
     void arrive();
+    void set_ending(bool ending);
 
     std::string path_;
     hf_pool* opened_ = nullptr;
@@ -72,6 +74,7 @@ private:
     std::mutex turn_;
     std::condition_variable turned_;
     bool away_ = false;
+    bool ending_ = false;
     bool beside_ = false;
 };
 

@@ -33,8 +33,9 @@ __version__ = "0.1.0"
 
 Element = typing.Union[str, bytes]
 _CREATION = {"if_missing": 0, "never": 1, "always_new": 2}
+_MODES = {"process": 0, "pmem": 1, "power": 2}
 _pools = weakref.WeakValueDictionary()  # real path: Pool (1)
-_opening = threading.Lock()
+_opening = threading.RLock()  # a signal handler may open one while its thread does
 _NOTHING = object()  # what is stored may be None
 
 
@@ -50,13 +51,15 @@ class Pool(_core.Pool):
     def __init__(self, path, *, layout="python/1", durability="process", create="if_missing",
                  create_bytes=0, max_bytes=0, max_threads=0, salvage=False,
                  roll_back=False, read_only=False, shared=False):
-        pmem = _chosen("durability", durability, ("process", "pmem")) == "pmem"
+        mode = _MODES[_chosen("durability", durability, tuple(_MODES))]
         creation = _CREATION[_chosen("create", create, tuple(_CREATION))]
-        super().__init__(os.fsencode(path), layout, pmem, creation, create_bytes, max_bytes,
+        super().__init__(os.fsencode(path), layout, mode, creation, create_bytes, max_bytes,
                          max_threads, salvage, roll_back, read_only, shared)
         self.path = os.fsdecode(path)
         self._options = {}
         self._read_only = read_only
+        # In mode power a kill takes what is not durable yet: there a change is, unless asked otherwise, when it returns.
+        self._when_durable = "on_return" if durability == "power" else "by_next_section"
         self._arrivals = {}  # of queues, by name
         _pools[os.path.realpath(path)] = self
 
@@ -96,7 +99,7 @@ def open(path, **options):
 
     layout       the name of what is in it; the default is what Map("file") and its siblings take
     durability   "process" survives the death of the process; "pmem" power loss, too, on persistent
-                 memory with a DAX mapping
+                 memory with a DAX mapping; "power" power loss on any disk, with a log beside the pool
     create       "if_missing", "never" or "always_new"
     create_bytes, max_bytes   size of a new pool, and limit of its growth (0: 64 MiB, 64 times that)
     salvage      open a pool that was open when the machine, not the process, went down
@@ -140,11 +143,22 @@ def _close_all():
 atexit.register(_close_all)
 
 
+def _forked():
+    """A child has none of the threads that may have held it."""
+    global _opening
+    _opening = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forked)
+
+
 # An extension type has one base: what several classes share is assigned in their bodies.
 
 def _prepared(self, core, where, name, when_durable, options):
-    on_return = _chosen("when_durable", when_durable, ("by_next_section", "on_return"))
-    core.__init__(_pool_of(where, options), name, on_return == "on_return")
+    if when_durable is not None:
+        _chosen("when_durable", when_durable, ("by_next_section", "on_return"))
+    pool = _pool_of(where, options)
+    core.__init__(pool, name, (when_durable or pool._when_durable) == "on_return")
 
 
 def _enter(self):
@@ -230,7 +244,7 @@ class Map(_core.Map):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    def __init__(self, where, name="map", *, when_durable="by_next_section", **options):
+    def __init__(self, where, name="map", *, when_durable=None, **options):
         _prepared(self, super(), where, name, when_durable, options)
 
     keys, values, items = _keys, _values, _items
@@ -319,7 +333,7 @@ class Set(_core.Set):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    def __init__(self, where, name="set", *, when_durable="by_next_section", **options):
+    def __init__(self, where, name="set", *, when_durable=None, **options):
         _prepared(self, super(), where, name, when_durable, options)
 
     def update(self, *others):
@@ -401,7 +415,7 @@ class Vector(_core.Vector):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    def __init__(self, where, name="vector", *, when_durable="by_next_section", **options):
+    def __init__(self, where, name="vector", *, when_durable=None, **options):
         _prepared(self, super(), where, name, when_durable, options)
 
     def __iadd__(self, other):
@@ -441,7 +455,7 @@ class Stack(_core.Stack):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    def __init__(self, where, name="stack", *, when_durable="by_next_section", **options):
+    def __init__(self, where, name="stack", *, when_durable=None, **options):
         _prepared(self, super(), where, name, when_durable, options)
 
     __repr__, __enter__, __exit__ = _shown(list), _enter, _exit
@@ -496,7 +510,7 @@ class Queue(_core.Queue):
 
     __class_getitem__ = classmethod(types.GenericAlias)
 
-    def __init__(self, where, name="queue", *, when_durable="by_next_section", **options):
+    def __init__(self, where, name="queue", *, when_durable=None, **options):
         _prepared(self, super(), where, name, when_durable, options)
         self._arrivals = self.pool._arrivals.setdefault(name, _Arrivals())
 

@@ -21,7 +21,7 @@ _K = TypeVar("_K", default=Element)
 _V = TypeVar("_V", default=Element)
 _E = TypeVar("_E", default=Element)
 _Path: TypeAlias = str | bytes | os.PathLike[str] | os.PathLike[bytes]
-_Durability: TypeAlias = Literal["process", "pmem"]
+_Durability: TypeAlias = Literal["process", "pmem", "power"]
 _Create: TypeAlias = Literal["if_missing", "never", "always_new"]
 _WhenDurable: TypeAlias = Literal["by_next_section", "on_return"]
 
@@ -74,7 +74,7 @@ class MapSnapshot(Mapping[_K, _V]):
     def __ror__(self, other: Mapping[Any, Any]) -> dict[Any, Any]: ...
 
 class Map(MutableMapping[_K, _V]):
-    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable = ...,
+    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable | None = ...,
                  layout: str = ..., durability: _Durability = ..., create: _Create = ...,
                  create_bytes: int = ..., max_bytes: int = ..., max_threads: int = ...,
                  salvage: bool = ..., roll_back: bool = ..., read_only: bool = ...,
@@ -150,7 +150,7 @@ class SetSnapshot(AbstractSet[_E]):
     def copy(self) -> set[_E]: ...
 
 class Set(MutableSet[_E]):
-    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable = ...,
+    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable | None = ...,
                  layout: str = ..., durability: _Durability = ..., create: _Create = ...,
                  create_bytes: int = ..., max_bytes: int = ..., max_threads: int = ...,
                  salvage: bool = ..., roll_back: bool = ..., read_only: bool = ...,
@@ -232,7 +232,7 @@ class VectorSnapshot(Sequence[_E]):
     def index(self, element: object, start: int = ..., stop: int = ...) -> int: ...
 
 class Vector(MutableSequence[_E]):
-    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable = ...,
+    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable | None = ...,
                  layout: str = ..., durability: _Durability = ..., create: _Create = ...,
                  create_bytes: int = ..., max_bytes: int = ..., max_threads: int = ...,
                  salvage: bool = ..., roll_back: bool = ..., read_only: bool = ...,
@@ -295,7 +295,7 @@ class StackSnapshot(Generic[_E]):
     def peek(self) -> _E: ...
 
 class Stack(Generic[_E]):
-    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable = ...,
+    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable | None = ...,
                  layout: str = ..., durability: _Durability = ..., create: _Create = ...,
                  create_bytes: int = ..., max_bytes: int = ..., max_threads: int = ...,
                  salvage: bool = ..., roll_back: bool = ..., read_only: bool = ...,
@@ -330,7 +330,7 @@ class QueueSnapshot(Generic[_E]):
     def peek(self) -> _E: ...
 
 class Queue(Generic[_E]):
-    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable = ...,
+    def __init__(self, where: _Path | Pool, name: str = ..., *, when_durable: _WhenDurable | None = ...,
                  layout: str = ..., durability: _Durability = ..., create: _Create = ...,
                  create_bytes: int = ..., max_bytes: int = ..., max_threads: int = ...,
                  salvage: bool = ..., roll_back: bool = ..., read_only: bool = ...,

@@ -13,10 +13,15 @@ Invariants:
     group is used again when no failure needs what it held.
 (3) When a commit fails, memory is ahead of the file: the object is of no use any more until it is opened again. So it is where
     an interrupt, which may come between any two steps, leaves a call half made or attributes half stored: what would be
-    wrong then is marked as broken before, and as whole behind.
+    wrong then is marked as broken before, and as whole behind. The mark also refuses a signal handler or destructor that
+    comes there, in the thread that has the lock, and would use the object.
+(4) Where the pool is open read-only, memory is what recovery would make of one snapshot of the file. A later one has the same
+    attributes, and then its groups continue the one before; or it is read as a whole.
 """
 import copy
 import functools
+import inspect
+import os
 import threading
 
 from . import Map, _pool_of
@@ -27,15 +32,21 @@ _FORMAT = 1          # of the map that an object is
 _GROUPS = 1024       # places, of which half are used before the attributes are stored
 _CALLS_MAX = 4096    # deferred in one group; the next one commits it
 _CALLERS_MAX = 65_536
+_COMMITTING = "it is in the middle of a commit"
 _IMMUTABLE = (type(None), bool, int, float, str, bytes)
 _objects = {}        # (pool, name): the object, until its pool is closed
+_coming = set()      # (pool, name): objects that are being opened
 _opening = threading.RLock()
 _making = threading.local()  # of: the object whose logged call this thread makes
 
 
 def _logged(kind):
     def mark(method):
+        if isinstance(method, (property, staticmethod, classmethod)):
+            raise TypeError(f"@{kind}: expected a method, found a {type(method).__name__}")
         name = method.__name__
+        if any(is_kind(method) for is_kind in (inspect.isgeneratorfunction, inspect.iscoroutinefunction, inspect.isasyncgenfunction)):
+            raise TypeError(f"{name}: a logged method has ended when its call returns: expected neither yield nor async")
 
         @functools.wraps(method)
         def call(self, *args, **more):
@@ -73,6 +84,10 @@ class Object:
             for name, value in vars(each).items():
                 if isinstance(value, functools.cached_property):
                     raise TypeError(f"{cls.__qualname__}.{name}: a cached_property would be stored: use a property")
+                if isinstance(value, (staticmethod, classmethod)) and hasattr(value.__func__, "_holdfast_kind"):
+                    raise TypeError(f"{cls.__qualname__}.{name}: a logged method belongs to an object, not to its class")
+        if (cls.__basicsize__, cls.__itemsize__) != (Object.__basicsize__, Object.__itemsize__):
+            raise TypeError(f"{cls.__qualname__}: what its objects hold as {cls.__base__.__name__} would not be stored: keep one in an attribute")
 
     def __init__(self):
         pass
@@ -88,10 +103,13 @@ class Object:
 
         If there is none it is made: __init__ gets args. Raises Error: wrong_layout (of another class, or version),
         function_changed (it left calls of a version of the class, or of a method, that is no more; or that does something
-        else now), corrupt, and what holdfast.open() raises. TypeError: an attribute cannot be stored.
+        else now), corrupt, not_found (the pool is open read-only, and nobody has made it), and what holdfast.open() raises.
+        TypeError: an attribute cannot be stored.
         """
         if type(name) is not str:
             raise TypeError(f"an object's name is a str, not {type(name).__name__}")
+        if type(cls.version) is not int:  # which no open would find to be one
+            raise TypeError(f"{cls.__qualname__}.version is an int, not {type(cls.version).__name__}")
         pool = _pool_of(where, options)
         with _opening:
             there = _objects.get((pool, name))
@@ -99,18 +117,27 @@ class Object:
                 if type(there) is not cls:
                     raise Error("wrong_layout", f"wrong_layout: object {name!r} is open, of class {type(there).__qualname__}")
                 return there
-            self = cls.__new__(cls)
-            _attach(self, pool, name)
-            with self._map.snapshot() as stored:  # a writer beside goes on
-                found = _found(self, stored) if "state" in stored else None
-            if found is not None:
-                _recover(self, *found)
-            else:
-                with self._inside():
-                    self.__init__(*args)
-                _store(self)
-            _objects[pool, name] = self
-            return self
+            if (pool, name) in _coming:  # by a signal handler, or by its own __init__: there would be two of it
+                raise Error("in_use", f"in_use: object {name!r} is being opened")
+            try:
+                _coming.add((pool, name))
+                return _opened(cls, pool, name, args)
+            finally:
+                _coming.discard((pool, name))
+
+    def refresh(self):
+        """Shows all that is committed now, where the pool is open with read_only and shared. Else it is shown already.
+
+        Never goes back. Raises Error as open() does; then the object is as it was.
+        """
+        with self._lock:
+            self._usable(to_change=False)
+            if self._shown:
+                vars(self)["_broken"] = "it is in the middle of a refresh"
+                try:
+                    _look_again(self)
+                finally:
+                    vars(self)["_broken"] = None
 
     def once(self, caller, number):
         """The object as one caller uses it, for its call of this number: once("client 7", 12).add(3).
@@ -144,17 +171,19 @@ class Object:
             _commit(self)
             _store(self)
 
-    def _usable(self):
+    def _usable(self, to_change=True):
         if self._map is None:
             raise TypeError(f"{type(self).__qualname__}.open(file, name) makes one")
+        if self._depth:
+            vars(self)["_misused"] = True
+            raise RuntimeError(f"object {self._name!r} is in the middle of a logged method, which neither commits nor stores it, nor "
+                               "does a signal handler")
         if self._broken is not None:
             raise Error("poisoned", f"poisoned: object {self._name!r}: {self._broken}: open the pool again")
         if self._map.pool.closed:
             raise Error("closed", "closed: the pool is closed")
-        if self._shown:
-            raise Error("permission", "permission: the pool is open read-only")
-        if self._depth:
-            raise RuntimeError("a logged method neither commits nor stores its own object")
+        if self._shown and to_change:
+            raise Error("permission", f"permission: object {self._name!r}: the pool is open read-only, and this would change it")
 
     def _inside(self):
         return _Inside(self)
@@ -162,7 +191,8 @@ class Object:
     def _call(self, kind, name, method, args, more, operation=()):
         if self._map is None:
             self._usable()
-        if getattr(_making, "of", None) not in (None, self):
+        making = getattr(_making, "of", None)
+        if making is not None and making is not self:  # whatever the class takes for equal
             raise TypeError(f"{name}: a logged method calls none of another object: recovery would make that call once for "
                             "each of the two logs")
         with self._lock:
@@ -175,14 +205,17 @@ class Object:
             call = encode((name, args, more, *operation))
             if operation and (known := self._callers.get(operation[0])) is not None and operation[1] <= known[0]:
                 return _answered(self, kind, operation, known)
-            vars(self)["_broken"] = f"{name}() was interrupted"
+            vars(self).update(_broken=f"{name}() was interrupted", _misused=False)
             try:
                 result, raised = _make(self, method, call)
+                if raised is not None and self._misused:  # perhaps by a signal handler, which recovery will not have
+                    raise raised
                 self._calls.append((call, type(raised).__qualname__ if raised is not None else None))
             except BaseException:  # KeyboardInterrupt: halfway, and not logged
                 vars(self)["_depth"] = 0  # which it may have kept from being counted down
                 _making.of = None
-                _commit_group(self)
+                if not self._map.pool.closed:
+                    _commit_group(self)
                 raise
             vars(self)["_broken"] = None
             if kind == "instant" or len(self._calls) == _CALLS_MAX:
@@ -193,11 +226,17 @@ class Object:
                 if result is not None:
                     raise TypeError(f"{name}: a deferrable method returns nothing: @instant for one that does")
                 return None
-            return result if type(result) in _IMMUTABLE else copy.deepcopy(result)
+            try:
+                return result if type(result) in _IMMUTABLE else copy.deepcopy(result)
+            except TypeError as error:
+                raise TypeError(f"{name}: the call was made; what it returned, a {type(result).__name__}, has no copy: {error}") from error
 
     def __setattr__(self, name, value):
         if self._map is None:
             self._usable()
+        if isinstance(getattr(type(self), name, None), property):  # whose setter may call a logged method
+            object.__setattr__(self, name, value)
+            return
         if not self._depth or self._maker != threading.get_ident():
             raise AttributeError(f"{name!r} is set outside of a @deferrable or @instant method, where it would be lost")
         if name.startswith("_"):
@@ -258,9 +297,28 @@ class _Inside:
 
 def _attach(self, pool, name):
     for attribute, value in (("_map", Map(pool, f"object {name}", when_durable="on_return")), ("_name", name), ("_depth", 0),
-                             ("_lock", threading.RLock()), ("_calls", []), ("_next", 0), ("_stored", 0), ("_broken", None), ("_callers", {}),
-                             ("_shown", pool._read_only)):
+                             ("_lock", threading.RLock()), ("_calls", []), ("_next", 0), ("_stored", 0), ("_broken", None), ("_misused", False), ("_callers", {}),
+                             ("_shown", pool._read_only), ("_seen", None)):
         object.__setattr__(self, attribute, value)
+
+
+def _opened(cls, pool, name, args):
+    """The object, as it is stored, or made."""
+    self = cls.__new__(cls)
+    _attach(self, pool, name)
+    with self._map.snapshot() as stored:  # a writer beside goes on
+        state = _state_in(self, stored)
+        groups = _groups_in(self, stored, state[3]) if state is not None else []
+    if state is not None:
+        _recover(self, state, groups)
+    elif self._shown:
+        raise Error("not_found", f"not_found: there is no object {name!r}")
+    else:
+        with self._inside():
+            self.__init__(*args)
+        _store(self)
+    _objects[pool, name] = self
+    return self
 
 
 def _make(self, method, call):
@@ -283,8 +341,17 @@ def _make(self, method, call):
             self._callers.pop(next(iter(self._callers)))  # whoever has not called for longest
         self._callers.pop(operation[0], None)
         self._callers[operation[0]] = (operation[1], kept, None) if raised is None else \
-            (operation[1], b"", f"{type(raised).__qualname__}: {raised}")
+            (operation[1], b"", _said(raised))
     return result, raised
+
+
+def _said(raised):
+    """An exception in words that can be stored, whatever it holds."""
+    try:
+        said = str(raised)
+    except Exception as error:
+        said = f"which has no words ({type(error).__qualname__})"
+    return f"{type(raised).__qualname__}: {said}".encode(errors="backslashreplace").decode()
 
 
 def _method_of(self, name):
@@ -319,23 +386,32 @@ def _commit(self):
 
 
 def _commit_group(self):
-    if self._calls and self._next - self._stored < _GROUPS:
-        try:
-            self._map[self._next % _GROUPS] = (self._next, list(self._calls))
-        except BaseException as failed:
-            vars(self)["_broken"] = f"a commit failed ({failed})"  # (3)
-            raise
-        vars(self).update(_next=self._next + 1, _calls=[])  # at once; interrupted before, the next commit writes this group again
+    before, vars(self)["_broken"] = self._broken, _COMMITTING
+    try:
+        if self._calls and self._next - self._stored < _GROUPS:
+            try:
+                self._map[self._next % _GROUPS] = (self._next, list(self._calls))
+            except BaseException as failed:
+                vars(self)["_broken"] = f"a commit failed ({failed})"  # (3)
+                raise
+            vars(self).update(_next=self._next + 1, _calls=[])  # at once; interrupted before, the next commit writes this group again
+    finally:
+        if self._broken is _COMMITTING:
+            vars(self)["_broken"] = before
 
 
 def _store(self):
     """Stores the attributes, which all groups and what is deferred have made."""
-    try:
-        attributes = encode(_attributes(self))
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"object {self._name!r}: its attributes cannot be stored: {error}") from None
     kind = type(self)
     vars(self)["_broken"] = "it was interrupted while its attributes were stored"
+    try:
+        attributes = encode(_attributes(self))
+    except BaseException as error:  # nothing has been stored
+        vars(self)["_broken"] = None
+        if not isinstance(error, (TypeError, ValueError)):
+            raise
+        said = f"object {self._name!r}: its attributes cannot be stored: {error}"
+        raise (TypeError if isinstance(error, TypeError) else ValueError)(said) from None
     try:
         self._map["state"] = (_FORMAT, kind.__qualname__, kind.version, self._next, attributes, list(self._callers.items()))
     except Error as failed:  # of a full pool nothing is changed: what is logged, and deferred, still is
@@ -353,12 +429,18 @@ def _corrupt(self, what):
     return Error("corrupt", f"corrupt: object {self._name!r}: {what}")
 
 
-def _found(self, stored):
-    """Class, version, attributes, number of the first group, and the groups behind them."""
+def _state_in(self, stored):
+    """What is stored as its attributes: format, class, version, number of the first group that they have not, attributes, callers."""
+    if "state" not in stored:
+        return None
     state = stored["state"]
     if type(state) is not tuple or [type(each) for each in state] != [int, str, int, int, bytes, list] or state[0] != _FORMAT:
         raise _corrupt(self, "what is stored as its attributes is none")
-    _, kind, version, first, attributes, callers = state
+    return state
+
+
+def _groups_in(self, stored, first):
+    """The groups from this number on."""
     groups = []
     while (group := stored.get((first + len(groups)) % _GROUPS)) is not None:
         if type(group) is not tuple or len(group) != 2 or type(group[0]) is not int or type(group[1]) is not list:
@@ -366,20 +448,21 @@ def _found(self, stored):
         if group[0] != first + len(groups) or len(groups) == _GROUPS:
             break
         groups.append(group[1])
-    return kind, version, attributes, first, groups, callers
+    return groups
 
 
-def _recover(self, kind, version, attributes, first, groups, callers):
+def _recover(self, state, groups):
+    _, kind, version, first, attributes, callers = state
     if kind != type(self).__qualname__:
         raise Error("wrong_layout", f"wrong_layout: object {self._name!r}: expected class {type(self).__qualname__}, found {kind}")
     found = decode(attributes)
     if type(found) is not dict or not all(type(each) is str and not each.startswith("_") for each in found):
         raise _corrupt(self, "its attributes are no dict of names")
+    _check_version(self, version, groups)
     if version != type(self).version:
-        if groups:
-            raise _changed(self, f"it left calls of version {version} of its class, which has version {type(self).version}: "
-                                 "open and close it with the older one first")
         found = type(self).upgrade(version, found)
+        if type(found) is not dict:
+            raise TypeError(f"{type(self).__qualname__}.upgrade() returns the new attributes, a dict, not {type(found).__name__}")
     _load(self, found)
     try:
         for caller, (number, result, raised) in callers:
@@ -390,9 +473,9 @@ def _recover(self, kind, version, attributes, first, groups, callers):
         raise _corrupt(self, "its callers are none") from None
     object.__setattr__(self, "_next", first + len(groups))
     object.__setattr__(self, "_stored", first)
-    for group in groups:
-        for each in group:
-            _again(self, each)
+    _make_again(self, groups)
+    if self._shown:
+        object.__setattr__(self, "_seen", state)
     if (groups or version != type(self).version) and not self._shown:
         try:
             _store(self)
@@ -401,8 +484,48 @@ def _recover(self, kind, version, attributes, first, groups, callers):
                 raise
 
 
+def _look_again(self):
+    """Upholds (4)."""
+    with self._map.snapshot() as stored:
+        state = _state_in(self, stored)
+        if state is None:
+            raise _corrupt(self, "its attributes are gone")
+        if state != self._seen:
+            return _show(self, state, _groups_in(self, stored, state[3]))
+        number = self._next
+        groups = _groups_in(self, stored, number)
+        _check_version(self, state[2], groups)
+        vars(self)["_seen"] = None  # if all fails the next one reads it as a whole
+        try:
+            _make_again(self, groups)
+            vars(self).update(_next=number + len(groups), _seen=state)
+        except BaseException:
+            _show(self, state, _groups_in(self, stored, state[3])[:number - state[3]])  # as it was
+            raise
+
+
+def _show(self, state, groups):
+    """At once: a thread that looks, and whoever looks behind an error, finds the object before or behind it."""
+    fresh = type(self).__new__(type(self))
+    vars(fresh).update({name: value for name, value in vars(self).items() if name.startswith("_")}, _callers={}, _depth=0)
+    _recover(fresh, state, groups)
+    object.__setattr__(self, "__dict__", vars(fresh))
+
+
+def _check_version(self, version, groups):
+    if groups and version != type(self).version:
+        raise _changed(self, f"it left calls of version {version} of its class, which has version {type(self).version}: "
+                             "open and close it with the older one first")
+
+
 def _changed(self, what):
     return Error("function_changed", f"function_changed: object {self._name!r}: {what}")
+
+
+def _make_again(self, groups):
+    for group in groups:
+        for each in group:
+            _again(self, each)
 
 
 def _again(self, logged):
@@ -427,6 +550,9 @@ def _settle(pool):
     failed = None
     for each in mine:
         with each._lock:
+            if each._depth or each._broken is _COMMITTING:  # a signal handler closes, whose thread is in the middle of a call
+                _commit_group(each)
+                continue
             if each._broken is not None or each._shown or (not each._calls and each._next == each._stored):
                 continue
             try:
@@ -437,3 +563,17 @@ def _settle(pool):
             except Error as error:
                 failed = failed or error
     return failed
+
+
+def _forked():
+    """A child has no part in its parent's objects, and none of the threads that may have held a lock of theirs."""
+    global _opening
+    _opening = threading.RLock()
+    _making.of = None
+    for each in _objects.values():
+        vars(each).update(_lock=threading.RLock(), _depth=0)
+    _objects.clear()
+    _coming.clear()
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -28,8 +28,8 @@ def examples_with(name):
 
 COUNTER = """
 import sys, holdfast
-counts, log = holdfast.Map(sys.argv[1]), holdfast.Vector(sys.argv[1])
-jobs, stack, done = (kind(sys.argv[1]) for kind in (holdfast.Queue, holdfast.Stack, holdfast.Set))
+counts, log, jobs, stack, done = (kind(sys.argv[1], durability=sys.argv[2]) for kind in (
+    holdfast.Map, holdfast.Vector, holdfast.Queue, holdfast.Stack, holdfast.Set))
 start = int(counts.get("n", "0"))
 for n in range(start + 1, start + 100000):
     counts.update({"n": str(n), **{f"copy {i}": str(n) for i in range(100)}})
@@ -54,11 +54,23 @@ sys.exit(3)
 """
 
 
+PROMISED = """
+import os, signal, sys, holdfast
+pool = holdfast.open(sys.argv[1], durability="power")
+later = holdfast.Set(pool, "later", when_durable="by_next_section")
+later.add("settled")
+pool.settle()
+holdfast.Set(pool, "safe").add("said")
+later.add("not said")
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
 class KillTest(Pooled):
-    def run_until_killed(self, source, lines):
+    def run_until_killed(self, source, lines, durability="process"):
         """The last line that the program wrote; it is killed once it wrote 'lines' of them."""
         self.pool.close()
-        program = subprocess.Popen([sys.executable, "-c", source, str(self.path)],
+        program = subprocess.Popen([sys.executable, "-c", source, str(self.path), durability],
                                    stdout=subprocess.PIPE, text=True)
         last = ""
         for _ in range(lines):
@@ -70,10 +82,25 @@ class KillTest(Pooled):
         return last.strip()
 
     def test_what_was_said_is_there_and_every_call_is_whole(self):
+        self.said_is_there("process", kills=12)
+
+    def test_in_mode_power_too(self):
+        self.pool.close()
+        self.path = self.folder / "power.hf"
+        self.said_is_there("power", kills=6)
+
+    def test_in_mode_power_a_change_is_promised_when_it_returns_unless_asked_otherwise(self):
+        path = self.folder / "power.hf"
+        self.assertEqual(subprocess.run([sys.executable, "-c", PROMISED, path]).returncode, -signal.SIGKILL)
+        with holdfast.open(path, durability="power") as pool:
+            self.assertEqual(holdfast.Set(pool, "safe"), {"said"})
+            self.assertEqual(holdfast.Set(pool, "later"), {"settled"})
+
+    def said_is_there(self, durability, kills):
         cut_short = set()
-        for kill in range(12):
-            said = int(self.run_until_killed(COUNTER, self.random.randrange(1, 60)))
-            self.pool = holdfast.open(self.path)
+        for kill in range(kills):
+            said = int(self.run_until_killed(COUNTER, self.random.randrange(1, 60), durability))
+            self.pool = holdfast.open(self.path, durability=durability)
             with self.subTest(seed=SEED, kill=kill):
                 counts = holdfast.Map(self.pool)
                 n = int(counts["n"])

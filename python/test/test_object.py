@@ -4,6 +4,8 @@
 Goal: an object is, after any end of its process, what its committed calls leave; and what would make recovery arrive
 elsewhere is refused or undone. Method: children that end without closing, or are killed, beside the same calls in memory.
 """
+import abc
+import collections
 import functools
 import os
 import pathlib
@@ -11,6 +13,9 @@ import signal
 import subprocess
 import sys
 import threading
+import traceback
+import types
+import typing
 import unittest
 
 import holdfast
@@ -64,6 +69,23 @@ def counter(**changed):
 
 
 Counter = counter()
+
+
+class Between:
+    """For sys.settrace: does something behind so many lines of the package, in the middle of whatever they do."""
+
+    def __init__(self, lines, do, *files):
+        self.left, self._do, self._files = lines, do, files or (holdfast._object.__file__,)
+
+    def __call__(self, frame, event, argument):
+        if frame.f_code.co_filename not in self._files:
+            return None
+        if event == "line":
+            self.left -= 1
+            if self.left == 0:
+                sys.settrace(None)
+                self._do()
+        return self
 
 
 class ObjectTest(Pooled):
@@ -278,12 +300,152 @@ class ObjectTest(Pooled):
             self.assertEqual(refused.exception.code, "permission")
             self.assertEqual(c.total(), 3)
 
+    def writer(self, path, *works):
+        """A process that has the pool open for writing. Each call of what is returned has it do the next work; behind the last it ends
+        without closing anything."""
+        orders, to_child = os.pipe()
+        done, from_child = os.pipe()
+        child = os.fork()
+        if child == 0:
+            try:
+                os.close(to_child)
+                pool = holdfast.open(path, shared=True)
+                for work in works:
+                    if os.read(orders, 1):
+                        work(pool)
+                        os.write(from_child, b"1")
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(0)
+        os.close(orders)
+        os.close(from_child)
+        left = len(works)
+
+        def go_on():
+            nonlocal left
+            os.write(to_child, b"1")
+            self.assertEqual(os.read(done, 1), b"1")
+            left -= 1
+            if left == 0:
+                os.waitpid(child, 0)
+                os.close(done)
+                os.close(to_child)
+        return go_on
+
+    def code_of(self, call):
+        with self.assertRaises(holdfast.Error) as refused:
+            call()
+        return refused.exception.code
+
+    def test_another_process_sees_it_beside_the_writer(self):
+        path = self.folder / "beside.hf"
+        c = None
+
+        def work(pool):
+            c.take(2)
+            with self.assertRaises(ValueError):
+                c.take(100)
+
+        def call_once(pool):
+            c.once("a", 1).take(1)
+            c.once("b", 1).take(0)
+            c.forget("b")
+
+        def forget(pool):  # stores other attributes, and there was no group since these were stored
+            c.add(5)
+            c.forget("a")
+
+        def go_round(pool):
+            for _ in range(1500):
+                c.take(0)
+
+        def begin(pool):
+            nonlocal c
+            c = Counter.open(pool, "c", 9)
+        go_on = self.writer(path, lambda _: None, lambda pool: holdfast.Map(pool, "object c"), begin, lambda _: c.add(3),
+                            lambda _: c.sync(), work, lambda _: c.checkpoint(), call_once, forget, lambda _: (c.add(1), c.sync()),
+                            go_round, lambda _: (c.add(1), c.sync(), c.add(1)))
+        go_on()
+        with holdfast.open(path, read_only=True, shared=True) as pool:
+            for _ in range(2):  # nothing of it is there; then only its map is
+                self.assertEqual(self.code_of(lambda: Counter.open(pool, "c", 9)), "not_found")
+                go_on()
+            seen = Counter.open(pool, "c", 77)
+            self.assertEqual(seen.total(), 9)
+            log = []
+            for n, more in ((9, []), (12, [3]), (10, [-2, -100]), (10, []), (9, [-1, 0]), (14, [5]), (15, [1]), (15, [0] * 1500), (16, [1])):
+                before = seen.shown()
+                go_on()
+                self.assertEqual(seen.shown(), before)
+                log = log + more
+                for _ in range(2):
+                    seen.refresh()
+                    self.assertEqual(seen.shown(), (n, log, {}))
+            self.assertIs(Counter.open(pool, "c"), seen)
+            go_on = self.writer(path, begin, lambda _: (c.add(1), c.sync()))  # the first one has died
+            go_on()
+            seen.refresh()
+            self.assertEqual(seen.shown(), (16, log, {}))
+            go_on()
+            seen.refresh()
+            self.assertEqual(seen.total(), 17)
+            for call in (lambda: seen.add(1), lambda: seen.take(1), seen.sync, seen.checkpoint, lambda: seen.forget("a"),
+                         lambda: seen.once("a", 9).take(1)):
+                self.assertEqual(self.code_of(call), "permission")
+            with self.assertRaises(AttributeError):
+                seen.n = 3
+            self.assertEqual(seen.total(), 17)
+        self.assertEqual(self.code_of(seen.refresh), "closed")
+        with holdfast.open(path) as pool:
+            c = Counter.open(pool, "c")
+            c.add(1)
+            c.refresh()
+            self.assertEqual(c.total(), 18)
+
+    def test_a_refresh_that_is_refused_shows_what_it_did(self):
+        def raising(what):
+            @holdfast.instant
+            def take(self, by):
+                self.n -= by
+                raise what("of this process alone")
+            return take
+        path = self.folder / "beside.hf"
+        for changed in ({"take": raising(KeyError)}, {"take": raising(KeyboardInterrupt)}, {"take": None}, {"version": 2}):
+            path.unlink(missing_ok=True)
+            c = None
+
+            def begin(pool):
+                nonlocal c
+                c = Counter.open(pool, "c")
+                c.add(1)
+                c.checkpoint()
+                c.add(2)
+                if "version" not in changed:  # of which no call could be made
+                    c.sync()
+            go_on = self.writer(path, begin, lambda _: (c.sync(), c.add(4), c.take(3)), lambda _: c.add(5), lambda _: c.checkpoint())
+            go_on()
+            other = counter(upgrade=staticmethod(lambda version, attributes: attributes), **changed)
+            with self.subTest(changed), holdfast.open(path, read_only=True, shared=True) as pool:
+                seen = other.open(pool, "c")
+                before = (1, [1], {}) if "version" in changed else (3, [1, 2], {})
+                for _ in range(2):
+                    self.assertEqual(seen.shown(), before)
+                    go_on()
+                    with self.assertRaises((holdfast.Error, KeyboardInterrupt)) as refused:
+                        seen.refresh()
+                    self.assertEqual(getattr(refused.exception, "code", "function_changed"), "function_changed")
+                self.assertEqual(seen.shown(), before)
+                go_on()
+                seen.refresh()
+                self.assertEqual(seen.shown(), (9, [1, 2, 4, -3, 5], {}))
+
     def test_forged_maps_are_corrupt(self):
         self.in_child(lambda c: (c.add(3), c.sync()))
         self.pool = holdfast.open(self.path)
         stored = holdfast.Map(self.pool, "object c")
         good, group = stored["state"], stored[0]
-        for state in ("x", (), good[:5], (2, *good[1:]), (*good[:3], True, *good[4:]), (*good[:4], b"\x0e", []),
+        for state in ("x", None, (), good[:5], (2, *good[1:]), (*good[:3], True, *good[4:]), (*good[:4], b"\x0e", []),
                       (*good[:4], b"\0", []), (*good[:5], [1]), (*good[:5], [([], (1, b"", None))])):
             stored["state"] = state
             with self.subTest(state), self.assertRaises(holdfast.Error) as refused:
@@ -346,6 +508,129 @@ class ObjectTest(Pooled):
             type("Cached", (holdfast.Object,), {"all": cached})
         with self.assertRaisesRegex(TypeError, "name is a str"):
             Counter.open(self.pool, 5)
+
+    def test_a_class_of_which_no_open_would_make_the_same_is_refused(self):
+        for version in ("1.0", True, None):
+            with self.assertRaisesRegex(TypeError, "Counter.version is an int"):
+                counter(version=version).open(self.pool, "c")
+        self.assertNotIn("state", holdfast.Map(self.pool, "object c"))
+        self.in_child(lambda c: c.checkpoint())
+        self.pool = holdfast.open(self.path)
+        with self.assertRaisesRegex(TypeError, r"Counter.upgrade\(\) returns the new attributes, a dict, not NoneType"):
+            counter(version=2, upgrade=staticmethod(lambda version, old: None)).open(self.pool, "c")
+        self.assertEqual(Counter.open(self.pool, "c").total(), 0)
+
+        def each(self):
+            yield self.n
+
+        async def add(self, by):
+            self.n += by
+
+        async def both(self):
+            yield self.n
+        for method in (each, add, both):
+            for mark in (holdfast.instant, holdfast.deferrable):
+                with self.assertRaisesRegex(TypeError, f"{method.__name__}: .*neither yield nor async"):
+                    mark(method)
+        for method in (property(Counter.total), staticmethod(Counter.total), classmethod(Counter.total)):
+            with self.assertRaisesRegex(TypeError, f"@instant: expected a method, found a {type(method).__name__}"):
+                holdfast.instant(method)
+        for base in (dict, list, tuple, int, Exception, collections.Counter):
+            with self.assertRaisesRegex(TypeError, f"hold as {base.__name__} would not be stored"):
+                type("Holds", (base, holdfast.Object), {})
+        for base in (abc.ABC, collections.UserDict, typing.Generic[typing.TypeVar("T")]):
+            types.new_class("Keeps", (base, holdfast.Object))
+        for mark in (staticmethod, classmethod):
+            with self.assertRaisesRegex(TypeError, "belongs to an object, not to its class"):
+                type("Classwide", (holdfast.Object,), {"add": mark(Counter.add)})
+
+    def test_an_equal_object_is_another_one(self):
+        def equal(self, other):
+            return True
+
+        def hand_on(self, other):
+            Even.open(self.pool, other).add(3)
+        Even = type("Even", (Counter,), {"__eq__": equal, "__hash__": None, "hand_on": holdfast.instant(hand_on), "pool": self.pool})
+        one, other = Even.open(self.pool, "one"), Even.open(self.pool, "other")
+        with self.assertRaisesRegex(TypeError, "none of another object"):
+            one.hand_on("other")
+        self.assertEqual(other.total(), 0)
+
+    def test_an_answer_without_a_copy_is_told_from_a_call_that_was_not_made(self):
+        def add_to(self, by):
+            self.n += by
+            return self
+        Fluent = counter(add_to=holdfast.instant(add_to))
+
+        def work(c):
+            with self.assertRaisesRegex(TypeError, "add_to: the call was made; what it returned, a Counter, has no copy"):
+                c.add_to(3)
+        self.in_child(work, Fluent)
+        self.assertEqual(self.again(Fluent).total(), 3)
+
+    def test_an_exception_that_has_no_words_is_kept_for_its_caller(self):
+        class Wordless(Exception):
+            def __str__(self):
+                return 1 // 0
+
+        def take(self, what):
+            raise Wordless if what == "nothing" else ValueError(chr(0xd800))
+        Raises = counter(take=holdfast.instant(take))
+
+        def work(c):
+            for each in ("nothing", "half a character"):
+                with self.assertRaises((Wordless, ValueError)):
+                    c.once(each, 1).take(each)
+        self.in_child(work, Raises)
+        for _ in range(2):
+            c = self.again(Raises)
+            with self.assertRaisesRegex(holdfast.Error, r"raised .*Wordless: which has no words \(ZeroDivisionError\)"):
+                c.once("nothing", 1).take("nothing")
+            with self.assertRaisesRegex(holdfast.Error, r"raised ValueError: \\ud800"):
+                c.once("half a character", 1).take("half a character")
+
+    def test_a_property_is_set_by_its_setter(self):
+        def set_n(self, n):
+            self.n = n
+        whole = property(Counter.total, lambda self, n: self.set_n(n))
+        hidden = property(Counter.total, lambda self, n: setattr(self, "n", n))
+        Set = counter(set_n=holdfast.instant(set_n), whole=whole, hidden=hidden, fixed=property(Counter.total))
+
+        def work(c):
+            c.whole = 5
+            self.assertEqual((c.whole, c.n), (5, 5))
+            for name in ("hidden", "fixed"):
+                with self.assertRaises(AttributeError):
+                    setattr(c, name, 6)
+        self.in_child(work, Set)
+        self.assertEqual(self.again(Set).n, 5)
+
+    def test_a_child_waits_for_no_thread_of_its_parent(self):
+        c = Counter.open(self.pool, "c")
+        holding, free = threading.Event(), threading.Event()
+
+        def hold():
+            with holdfast._opening, holdfast._object._opening, c._lock:
+                holding.set()
+                free.wait()
+        other = threading.Thread(target=hold)
+        other.start()
+        holding.wait()
+        child = os.fork()
+        if child == 0:
+            signal.alarm(20)  # ends one that waits
+            try:
+                with self.assertRaisesRegex(holdfast.Error, "closed"):
+                    c.add(1)
+                with holdfast.open(self.folder / "child.hf") as pool:
+                    Counter.open(pool, "c").add(1)
+                os._exit(Counter.open(self.folder / "child.hf", "c").take(0) - 1)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        free.set()
+        other.join()
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
 
     def test_what_depends_on_the_stack_is_no_outcome_of_a_call(self):
         class Deep(holdfast.Object):
@@ -468,17 +753,9 @@ class ObjectTest(Pooled):
 
         def interrupted(after):
             """What is in memory, or None, and in the file then, whether all calls returned."""
-            left = after
-
-            def interrupt(frame, event, argument):
-                nonlocal left
-                if frame.f_code.co_filename != holdfast._object.__file__:
-                    return None
-                if event == "line":
-                    left -= 1
-                    if left == 0:
-                        raise KeyboardInterrupt
-                return interrupt
+            def do():
+                raise KeyboardInterrupt
+            interrupt = Between(after, do)
             for each in (one, two):
                 each.unlink(missing_ok=True)
             with holdfast.open(one, create_bytes=1 << 20) as pool:
@@ -499,7 +776,7 @@ class ObjectTest(Pooled):
                 pool.copy_to(two)
             with holdfast.open(two) as pool:
                 kept = Kept.open(pool)
-                return memory, dict(calls=kept.calls, more=kept.more), left > 0
+                return memory, dict(calls=kept.calls, more=kept.more), interrupt.left > 0
         after = 0
         while True:
             memory, file, ended = interrupted(after := after + self.random.randrange(1, 4))
@@ -512,6 +789,111 @@ class ObjectTest(Pooled):
                 break
         self.assertEqual(file["calls"], [1, 2, 3, 4, 5])
         self.assertGreater(after, 100)
+
+    def test_a_signal_handler_between_any_two_lines_loses_no_call(self):
+        path, copy = (pathlib.Path(f"/dev/shm/holdfast-object-{os.getpid()}-{each}.hf") for each in "12")
+        for each in (path, copy):
+            self.addCleanup(each.unlink, missing_ok=True)
+        steps = (lambda of: of.add(1), lambda of: of.take(0), lambda of: of.add(2), lambda of: of.sync(), lambda of: of.add(3),
+                 lambda of: of.checkpoint(), lambda of: of.once("c", 1).take(0), lambda of: of.add(4), lambda of: of.take(0))
+
+        def handled(after, handler):
+            """What is in memory, and in the file then, and whether the handler was called."""
+            def do():
+                try:
+                    handler(c)
+                except (RuntimeError, holdfast.Error):
+                    pass
+            come = Between(after, do)
+            for each in (path, copy):
+                each.unlink(missing_ok=True)
+            with holdfast.open(path, create_bytes=1 << 20) as pool:
+                c = Counter.open(pool, "c")
+                sys.settrace(come)
+                try:
+                    for step in steps:
+                        step(c)
+                finally:
+                    sys.settrace(None)
+                memory = c.shown()
+                pool.copy_to(copy)
+            with holdfast.open(copy) as pool:
+                return memory, Counter.open(pool, "c").shown(), come.left <= 0
+        for handler in (Counter.sync, Counter.checkpoint, lambda c: c.forget("c")):
+            after, came = 0, True
+            while came:
+                memory, file, came = handled(after := after + self.random.randrange(1, 4), handler)
+                with self.subTest(seed=SEED, after=after):
+                    self.assertEqual(memory, file)
+                    self.assertEqual(file, (10, [1, 0, 2, 3, 0, 4, 0], {}))
+            self.assertGreater(after, 100)
+
+    def test_a_signal_handler_opens_another_pool_and_no_object_twice(self):
+        other, refused, made = self.folder / "other.hf", [], 0
+
+        def do():
+            nonlocal made
+            holdfast.Map(other)["a"] = "b"  # waited for the lock that its own thread has
+            try:
+                Counter.open(path, "c").take(0)
+                made = 1
+            except holdfast.Error as error:
+                refused.append(error.code)
+        child = os.fork()
+        if child == 0:
+            signal.alarm(60)
+            try:
+                kept = holdfast.Map(other)  # where it lies no later one will
+                for after in range(1, 120, self.random.randrange(3, 6)):
+                    path, made = self.folder / f"{after}.hf", 0
+                    sys.settrace(Between(after, do, holdfast.__file__, holdfast._object.__file__))
+                    try:
+                        c = Counter.open(path, "c")
+                    except holdfast.Error as error:
+                        refused.append(error.code)
+                        c = Counter.open(path, "c")
+                    finally:
+                        sys.settrace(None)
+                    self.assertIs(Counter.open(path, "c"), c)
+                    self.assertEqual(len(c.log), made)
+                    c._map.pool.close()
+                self.assertEqual((set(refused), kept["a"]), ({"in_use"}, "b"))
+                os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                os._exit(1)
+        self.assertEqual(os.waitpid(child, 0)[1], 0)
+
+    def test_what_a_signal_handler_is_refused_in_a_method_is_no_outcome_of_a_call(self):
+        handler = None
+
+        def take(self, by):
+            self.n -= by
+            if handler is not None:
+                handler(self)
+        Handled = counter(take=holdfast.instant(take))
+
+        def work(c):
+            nonlocal handler
+            c.add(5)
+            handler = Counter.sync
+            with self.assertRaisesRegex(RuntimeError, "in the middle of a logged method"):
+                c.take(3)
+            handler = None
+            with self.assertRaisesRegex(holdfast.Error, "poisoned"):
+                c.take(3)
+        self.in_child(work, Handled)
+        self.assertEqual(self.again(Handled).total(), 5)
+
+        def close(c):
+            nonlocal handler
+            c.add(1)
+            handler = lambda c: c._map.pool.close()
+            with self.assertRaisesRegex(holdfast.Error, "closed"):
+                c.take(3)
+            handler = None
+        self.in_child(close, Handled)
+        self.assertEqual(self.again(Handled).total(), 6)
 
 
 KILLED = """
@@ -529,7 +911,7 @@ class Counter(holdfast.Object):
         self.add(n)
         return sum(self.sums)
 if __name__ == "__main__":
-    c = Counter.open(sys.argv[1], "c", durability=sys.argv[2])
+    c = Counter.open(sys.argv[1], "c", durability=sys.argv[2], shared=sys.argv[3] == "shared")
     n = c.n
     while True:
         for _ in range(n % 5):
@@ -548,12 +930,12 @@ class ObjectKillTest(Pooled):
         self.pool.close()
         scope = {"__name__": "child"}
         exec(KILLED, scope)
-        for durability in ("process", "pmem"):
+        for durability in ("process", "pmem", "power"):
             path = pathlib.Path("/dev/shm") / f"holdfast-object-{os.getpid()}.hf"
             self.addCleanup(lambda: path.unlink(missing_ok=True))
             path.unlink(missing_ok=True)
             for kill in range(12):
-                program = subprocess.Popen([sys.executable, "-c", KILLED, path, durability], stdout=subprocess.PIPE, text=True)
+                program = subprocess.Popen([sys.executable, "-c", KILLED, path, durability, "alone"], stdout=subprocess.PIPE, text=True)
                 for _ in range(self.random.randrange(1, 900)):
                     program.stdout.readline()
                 os.kill(program.pid, signal.SIGKILL)
@@ -566,6 +948,38 @@ class ObjectKillTest(Pooled):
                     self.assertGreaterEqual(c.n, said)
                     self.assertLessEqual(c.n, said + 6 if said else c.n)
                     self.assertEqual(sum(c.sums), c.n * (c.n + 1) // 2)
+
+    def test_who_looks_beside_sees_all_that_was_said_and_never_less_than_before(self):
+        scope = {"__name__": "child"}
+        exec(KILLED, scope)
+        for durability in ("process", "pmem"):
+            path = pathlib.Path("/dev/shm") / f"holdfast-object-{os.getpid()}.hf"
+            self.addCleanup(lambda: path.unlink(missing_ok=True))
+            path.unlink(missing_ok=True)
+            pool = c = None
+            seen = 0
+            for kill in range(6):
+                program = subprocess.Popen([sys.executable, "-c", KILLED, path, durability, "shared"], stdout=subprocess.PIPE, text=True)
+                said = 0
+                with self.subTest(seed=SEED, kill=kill, durability=durability):
+                    for _ in range(self.random.randrange(1, 600)):
+                        said = int(program.stdout.readline())
+                        if c is None:
+                            pool = holdfast.open(path, read_only=True, shared=True)
+                            c = scope["Counter"].open(pool, "c")
+                        c.refresh()
+                        self.assertGreaterEqual(c.n, max(said, seen))
+                        self.assertEqual(sum(c.sums), c.n * (c.n + 1) // 2)
+                        seen = c.n
+                os.kill(program.pid, signal.SIGKILL)
+                said = int(([said] + program.stdout.readlines())[-1])
+                program.stdout.close()
+                program.wait()
+                c.refresh()
+                self.assertGreaterEqual(c.n, max(said, seen))
+                self.assertEqual(sum(c.sums), c.n * (c.n + 1) // 2)
+                seen = c.n
+            pool.close()
 
 
 if __name__ == "__main__":

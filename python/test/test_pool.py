@@ -276,6 +276,16 @@ class PoolTest(Pooled):
         pool.close()
         self.assertEqual(holdfast.Vector(path, durability="pmem"), list("abc"))
 
+    def test_mode_power_has_a_log_beside_the_pool(self):
+        path = self.folder / "power.hf"
+        with holdfast.open(path, durability="power") as pool:
+            self.assertTrue((self.folder / "power.hf-power").exists())
+            holdfast.Set(pool).add("a")
+            self.assertEqual(code_of(lambda: pool.copy_to(self.folder / "copy.hf")), "mode_unavailable")
+            self.assertEqual(code_of(pool.trim), "mode_unavailable")
+        self.assertFalse((self.folder / "power.hf-power").exists())
+        self.assertEqual(holdfast.Set(path), {"a"})
+
     def test_a_full_pool_says_so_and_keeps_what_it_has(self):
         path = self.folder / "full.hf"
         pool = holdfast.open(path, create_bytes=8 << 20, max_bytes=8 << 20)

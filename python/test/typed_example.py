@@ -47,6 +47,7 @@ def main() -> None:
         stock = Stock.open(pool, "stock")
         stock.add("tea")
         kinds: int = stock.count()
+        stock.refresh()
         ages["kinds"] = kinds
         points = holdfast.Vector[tuple[float, float]](pool, "points")
         points.append((1.5, 2.5))
