@@ -12,7 +12,9 @@
 #endif
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -67,6 +69,13 @@ int refuse_subcommand(const CLI::App& app, const char* found) {
     return 2;
 }
 
+/// An answer that was not written whole is none, whatever it said.
+int ended(int status) {
+    if (std::fflush(stdout) == 0 && std::ferror(stdout) == 0) return status;
+    std::fprintf(stderr, "holdfast: the output could not be written: %s\n", std::strerror(errno));
+    return status == 0 ? 2 : status;
+}
+
 } // namespace
 
 int main(int argc, char** argv) {
@@ -86,9 +95,10 @@ int main(int argc, char** argv) {
         return refuse_subcommand(app, first);
     try {
         app.parse(argc, argv);
-    } catch (const CLI::RuntimeError& ended) {
-        return ended.get_exit_code(); // what a subcommand has to say
+    } catch (const CLI::RuntimeError& left) {
+        return ended(left.get_exit_code()); // what a subcommand has to say
     } catch (const CLI::ParseError& wrong) {
-        return app.exit(wrong) == 0 ? 0 : 2; // 0: --help
+        return ended(app.exit(wrong) == 0 ? 0 : 2); // 0: --help
     }
+    return ended(0);
 }

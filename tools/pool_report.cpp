@@ -127,7 +127,8 @@ json_object to_json(const std::string& path, const report& r, depth how) {
                                   {"log_bytes", o.log_bytes},
                                   {"callers", o.callers},
                                   {"groups", o.groups},
-                                  {"calls", o.calls}});
+                                  {"calls", o.calls},
+                                  {"swapped_out", o.swapped_out}});
     if (how >= depth::tables) {
         out["blocks"] = r.blocks;
         out["block_bytes"] = r.block_bytes;
@@ -302,9 +303,10 @@ void print_info(const std::string& path, const report& r, const space& blocks, b
     for (const verify::persistent_object& o : r.objects)
         fmt::print("object      {}: class {} of version {}, {} bytes, a log of {}{}\n", o.name,
                    o.class_text, o.class_version, o.object_bytes, o.log_bytes,
-                   o.groups == 0 ? ""
-                                 : fmt::format("; {} calls in {} groups to be made again", o.calls,
-                                               o.groups));
+                   o.swapped_out   ? "; swapped out to a file"
+                   : o.groups == 0 ? ""
+                                   : fmt::format("; {} calls in {} groups to be made again",
+                                                 o.calls, o.groups));
     fmt::print("log lanes   {} of {} bytes\n", h.lane_count, h.lane_bytes);
     fmt::print("address     {:#x}", h.base_address);
     if ((h.required_features & feature_relocated) != 0)

@@ -15,6 +15,7 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <limits>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -166,7 +167,7 @@ void add_top_command(CLI::App& app, char**) {
         })
         ->capture_default_str();
     command->add_option("--count", a->count, "how many lines; 0: until it is ended")
-        ->check(CLI::NonNegativeNumber);
+        ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
     command->add_flag("--json", a->json, "print one JSON object a line");
     command->footer("Sections that have ended are counted, in engines that have log lanes: not "
                     "MOD's updates, nor "

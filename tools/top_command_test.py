@@ -66,6 +66,10 @@ def check_at_work(folder):
         assert busy[-1]["used_bytes"] > idle["used_bytes"] and busy[-1]["blocks"] > idle["blocks"], (idle, busy)
         assert busy[-1]["used_bytes"] + busy[-1]["free_bytes"] <= busy[-1]["pool_bytes"], busy
         expect(top(pool, "--count", 1, "--interval", 0.05), 0, "sections/s", "holdfast-kv")
+        with open("/dev/full", "wb") as full:
+            ran = subprocess.run([PROGRAMS / "holdfast", "top", pool, "--count", "1"], stdout=full, stderr=subprocess.PIPE,
+                                 text=True, timeout=60)
+        assert ran.returncode == 2 and "could not be written: No space left" in ran.stderr, ran
         assert server.stop() == 0
     closed = watched(pool, 1)[0]
     assert not closed["in_use"] and closed["sections_per_second"] == 0, closed
@@ -92,7 +96,7 @@ def check_refusals(folder):
     expect(top(), 2, "POOL is required")
     for interval in 0, "nan":
         expect(top(text, "--interval", interval), 2, "--interval")
-    expect(top(text, "--count", -1), 2, "--count")
+    expect(top(text, "--count", -1), 2, "--count: Value -1 not in range 0 to 9223372036854775807")
 
 
 def main():

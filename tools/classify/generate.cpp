@@ -41,6 +41,8 @@ public:
 private:
     std::string space_of() const {
         const auto* space = llvm::dyn_cast<clang::NamespaceDecl>(of_.of->getDeclContext());
+        while (space != nullptr && space->isInline()) // what is around it finds the class, too
+            space = llvm::dyn_cast<clang::NamespaceDecl>(space->getDeclContext());
         return space == nullptr || space->isAnonymousNamespace()
                    ? ""
                    : space->getQualifiedNameAsString();
@@ -81,7 +83,9 @@ private:
             << (defers ? "Deferrable: logged, and made before any later call."
                 : v.function->isConst()
                     ? "Instant, and not logged: commits and makes what was deferred before."
-                    : "Instant: commits what was deferred, and itself; durable on return.")
+                : v.repeatable()
+                    ? "Instant: commits what was deferred, and itself; durable on return."
+                    : "Instant, but recovery may call it again, and it would not do the same.")
             << "\n";
         for (const reason& each : v.reasons) to_ << "    /// - " << each.text() << "\n";
         to_ << "    " << (defers ? "void " : "auto ") << v.name << "(" << parameters(v, true)
@@ -130,11 +134,14 @@ private:
                (tag->getAccess() == clang::AS_private || tag->getAccess() == clang::AS_protected);
     }
 
-    std::string type_text(clang::QualType type) const {
+    /// With a name, as it is declared: that of a function's address stands inside of its type.
+    std::string type_text(clang::QualType type, std::string name = "") const {
         clang::PrintingPolicy policy(in_.getLangOpts());
         policy.SuppressTagKeyword = true;
         policy.SuppressUnwrittenScope = true;
-        return clang::TypeName::getFullyQualifiedName(type.getCanonicalType(), in_, policy, true);
+        clang::TypeName::getFullyQualifiedType(type.getCanonicalType(), in_, true)
+            .getAsStringInternal(name, policy);
+        return name;
     }
 
     std::string parameters(const verdict& v, bool declared) const {
@@ -144,7 +151,7 @@ private:
             std::string name = p.getNameAsString();
             if (name.empty() || used_names.contains(name)) name = "argument_" + std::to_string(i);
             std::string text = name;
-            if (declared) text = type_text(p.getType()) + " " + name;
+            if (declared) text = type_text(p.getType(), name);
             else if (p.getType()->isRValueReferenceType())
                 text = "static_cast<" + type_text(p.getType()) + ">(" + name + ")";
             out += (i == 0 ? "" : ", ") + text;

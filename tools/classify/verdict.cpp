@@ -63,7 +63,9 @@ private:
         }
         type = type.getUnqualifiedType();
         if (type->isIncompleteType()) return add(p, " is of no complete type"), 0;
-        if (holds_address(type, in_)) add(p, " holds an address (" + type_text(type, in_) + ")");
+        if (type->isArrayType()) add(p, " is an array, which no record holds: take a std::array");
+        else if (holds_address(type, in_))
+            add(p, " holds an address (" + type_text(type, in_) + ")");
         else if (!type.isTriviallyCopyableType(in_))
             add(p, " is not trivially copyable (" + type_text(type, in_) + ")");
         return (static_cast<std::uint64_t>(in_.getTypeSizeInChars(type).getQuantity()) + 7) / 8;

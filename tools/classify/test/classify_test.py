@@ -249,6 +249,8 @@ public:
     void keep(hidden h) noexcept { n_ = h.n; }
     int total(const int* more) const { return n_ + *more; }
     void operator++() noexcept { ++n_; }
+    int next() noexcept { return ++n_; }
+    int seeded() noexcept { static int seeds = 0; return n_ = ++seeds; }
 private:
     int n_ = 0;
 };
@@ -259,6 +261,9 @@ private:
     for wanted in ["no call, it returns an address", "no call, it is not noexcept", "no call, its argument p holds",
                    "sync(): no call, its name", "no call, the type of an argument is private", "no call, an operator"]:
         assert wanted in text, (wanted, text)
+    for name, wanted in [("next", "durable on return."), ("seeded", "and it would not do the same.")]:
+        about = text[:text.index(f"    auto {name}(")].split("// odd.hpp:")[-1]
+        assert wanted in about.splitlines()[1], (name, about)
     write("uses.cpp", '#include "odd.hpp"\n#include "odd_calls.hpp"\nint f(hf::pool& pool, const int* p) {\n'
           '    auto made = shop::shelf_calls::create(pool, "s");\n'
           '    made->put(shop::item{1}, shop::colour::red);\n    made->put(shop::item{1});\n    made->sync();\n    made->tick(2);\n'
@@ -280,22 +285,28 @@ class jobs : public hf::simpo::heap<job, 10> {
 public:
     static constexpr hf::simpo::class_name simpo_class{"jobs", 1};
 };
+inline namespace version_1 {
 class names {
 public:
     static constexpr hf::simpo::class_name simpo_class{"names", 1};
+    int through(int (*f)(int), const int (&more)[2]) const { return f(n_ + more[0]); }
+    void all(const int (&of)[2]) noexcept { n_ = of[0]; }
     void put(int beside, int on_) noexcept { n_ = beside + on_; }
     void object_type() noexcept { n_ = 0; }
 private:
     int n_ = 0;
 };
+}
 """)
     run("names.hpp", "--generate", "names_calls.hpp", *FLAGS)
     text = (work / "names_calls.hpp").read_text()
     assert "// hf::simpo::heap<job, 10> is a version of a template" in text, text
     assert "object_type(): no call, its name" in text, text
+    assert "no call, its argument of is an array" in text, text
     write("names.cpp", '#include "names.hpp"\n#include "names_calls.hpp"\nvoid f(names_calls n, jobs_calls j) {\n'
           '    n.put(1, 2);\n    n.put(hf::simpo::hint{1}, 1, 2);\n    j.enheap(job{1, 2});\n    j.print_all();\n'
-          '    (void)j.deheap();\n}\n')
+          '    (void)j.deheap();\n'
+          '    const int two[] = {1, 2};\n    (void)n.through(+[](int i) { return i; }, two);\n}\n')
     subprocess.run(["clang++-19", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", f"-I{root}/include",
                     "names.cpp"], check=True, cwd=work)
     out, _ = run("names.hpp", "--class", "heap", "--generate", "none.hpp", *FLAGS, status=2)
