@@ -9,6 +9,7 @@
 #include "plain/plain.hpp"
 #include "restart.hpp"
 #include "run.hpp"
+#include "simpo/many.hpp"
 #include "simpo/simpo.hpp"
 
 #include <fmt/format.h>
@@ -259,6 +260,7 @@ void add_command(CLI::App& app, char** arguments) {
     for (const std::string& name : run_names()) add_run(*bench, name, arguments);
     add_applications(*bench, arguments);
     add_persistent_objects(*bench);
+    add_many_objects(*bench);
     add_compare(*bench);
     add_restart(*bench, arguments);
     plain::add_plain(*bench, arguments);

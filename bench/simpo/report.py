@@ -18,10 +18,7 @@ GRAINS = [1, 10, 100, 1000]
 STRUCTURES = ["array", "queue", "heap", "stack", "tree", "graph"]
 APPLICATIONS = ["rbm", "autoencoder", "logistic", "linpack", "bzip2", "floyd"]
 RECOVERY_OPS = 640_000
-# What the paper has that this command has not.
-NOT_REPRODUCED = {
-    "17": "not reproduced: objects are not swapped to disk, and one process has a pool open",
-}
+ROOM_PERCENT = 67  # of its objects, as the paper's 8 GiB of more than 12
 
 
 def cells(ssd_folder, micro_ops, quick):
@@ -36,6 +33,8 @@ def cells(ssd_folder, micro_ops, quick):
             out["10", engine, threads] = cell("allinc", engine, threads)
         out["10", "ssd", threads] = cell("allinc", "ssd", threads, ops=30 if quick else 300, dir=ssd_folder)
         out["10", "simpo", threads] = cell("allinc", "simpo", threads)
+        for engine in ("none", "simpo"):
+            out["10 long", engine, threads] = cell("allinc", engine, threads, ops=micro_ops // 10, long_calls=True)
         out["12", "none", threads] = cell("rowinc", "none", threads)
         out["12", "fc", threads] = cell("rowinc", "simpo", threads, calls_a_sync=1000)
         out["12", "m-server", threads] = cell("rowinc", "simpo-hints", threads, calls_a_sync=1000)
@@ -51,6 +50,13 @@ def cells(ssd_folder, micro_ops, quick):
                 out[f"6{latency}", engine, grain] = cell("allinc", engine, ops=micro_ops // (10 if grain == 1 else 2),
                                                          calls_a_checkpoint=grain,
                                                          **({"latency": latency} if latency else {}))
+    many = {"name": "many", "ops": 60 if quick else 600, "objects": 6 if quick else 24, "swap_dir": ssd_folder}
+    for threads in (1, 2):
+        one = many | {"threads": threads, "mode": "pmem"}
+        out["17", "none", threads] = one | {"engine": "none"}
+        out["17", "nvramall", threads] = one | {"engine": "simpo"}
+        out["17", "nvram-disk", threads] = one | {"engine": "simpo", "room_percent": ROOM_PERCENT}
+        out["17", "nvram-disk, zstd 1", threads] = one | {"engine": "simpo", "room_percent": ROOM_PERCENT, "zstd": 1}
     out["log", "simpo", 1] = cell("allinc", "simpo", ops=recovery_ops * 3 // 4, crash=True, log_bytes=64 << 20)
     return out
 
@@ -125,6 +131,10 @@ def figure_10(results):
     yield ""
     yield from throughputs(results, "10", ["none", "ssd", "nvram", "cow", "hybrid", "simpo"])
     yield ""
+    yield "The same with calls of 2 us, as the paper's take by its figure 16:"
+    yield ""
+    yield from throughputs(results, "10 long", ["none", "simpo"])
+    yield ""
     yield "Checkpoints by how many calls one comes after, one thread: throughput of hybrid over the comparator, and of its processor time."
     for latency, what in (("", "this machine's fences"), ("pcm", "fences as on PCM, 220 ns and 18 % of that a further line, Table 1")):
         figure = f"6{latency}"
@@ -165,6 +175,16 @@ def figure_16(results):
     each = results.middle(("log", "simpo", 1), lambda s: 1000 * opening(s) * 1e6 / s["ops"])
     yield (f"A log of which nothing is resilient: {text(each, '{:.0f}')} ms a million calls, read, checked and made again. Resilient logs are "
            "truncated: an open checks none (the paper: 7.5 ms a million).")
+
+
+def figure_17(results):
+    yield f"## Fig. 17: 4 MiB objects, used by chance, room for {ROOM_PERCENT} % of them (pool emulated, files on a disk)"
+    yield ""
+    yield from throughputs(results, "17", ["none", "nvramall", "nvram-disk", "nvram-disk, zstd 1"])
+    slower = [text(results.ratio(("17", "nvramall", t), ("17", "nvram-disk", t), throughput), "{:.1f}") for t in (1, 2)]
+    yield ""
+    yield (f"nvram-disk is {slower[0]} and {slower[1]} times slower than nvramall (the paper: 4 to 20 times, and nvramall 1.41 to 1.73 of "
+           "native on many cores). What the objects hold is one number a million times, which zstd packs away: its line bounds what it can gain.")
 
 
 def figure_18(results):
@@ -217,9 +237,10 @@ def goals(results):
     for name in ("rbm", "linpack", "bzip2", "floyd"):
         if a := results.apps.get(name):
             yield f"overhead of {name}, processor time", a["cpu_overhead_percent"], "at most 5 %", a["cpu_overhead_percent"] <= 5
-    ratio = results.ratio(("10", "simpo", 2), ("10", "none", 2), throughput)
-    if ratio is not None:
-        yield "allInc over native, 2 threads", ratio, "at least 2", ratio >= 2
+    for figure, calls in (("10", "25 ns"), ("10 long", "2 us")):
+        ratio = results.ratio((figure, "simpo", 2), (figure, "none", 2), throughput)
+        if ratio is not None:
+            yield f"allInc over native, 2 threads, calls of {calls}", ratio, "at least 2", ratio >= 2
     for grain in GRAINS:
         ratio = results.ratio(("6", "cow", grain), ("6", "hybrid", grain), cpu)
         if ratio is not None:
@@ -237,10 +258,8 @@ def render(results):
              "## Goals", ""]
     lines += table(["", "found", "wanted", "met"], [[what, text(value), wanted, "yes" if met else "**no**"]
                                                     for what, value, wanted, met in goals(results)])
-    for figure in (figure_10, figure_12, figure_14, figure_16, figure_18, figure_20, figure_22, figure_23):
+    for figure in (figure_10, figure_12, figure_14, figure_16, figure_17, figure_18, figure_20, figure_22, figure_23):
         lines += ["", *figure(results)]
-    for figure, why in NOT_REPRODUCED.items():
-        lines += ["", f"## Fig. {figure}", "", why]
     return "\n".join(lines) + "\n"
 
 

@@ -4,6 +4,7 @@
 #include "../latency.hpp"
 #include "../measured.hpp"
 #include "../temporary_file.hpp"
+#include "object_bench.hpp"
 #include "two_rows.hpp"
 #include "variants.hpp"
 #include <base/line.hpp>
@@ -27,16 +28,16 @@
 namespace hf::bench {
 namespace {
 
-constexpr std::uint32_t row_count = two_rows::row_count, row_cells = two_rows::row_cells;
+constexpr std::uint32_t row_count = two_rows::row_count;
 
-struct settings {
-    std::string name, engine = "simpo", mode = "process", directory = "/dev/shm", latency;
-    unsigned threads = 1;
-    std::uint64_t ops = 1'000'000, log_bytes = 64_KiB, calls_a_sync = 0, calls_a_checkpoint = 1000;
-    bool crash = false;
+struct settings : object_settings {
+    std::string latency;
+    std::uint64_t log_bytes = 64_KiB, calls_a_sync = 0, calls_a_checkpoint = 1000;
+    bool crash = false, long_calls = false;
     bool all() const { return name == "allinc"; }
     /// What the sum is when all is done.
     std::int64_t expected() const {
+        const std::uint32_t row_cells = long_calls ? long_rows::row_cells : two_rows::row_cells;
         return static_cast<std::int64_t>(ops) * row_cells * (all() ? row_count : 1);
     }
     std::uint64_t part(unsigned thread) const { return ops / threads + (thread < ops % threads); }
@@ -59,12 +60,12 @@ measured run_threads(const settings& how, const Each& each, const End& end) {
     });
 }
 
-measured run_native(const settings& how, std::int64_t& sum) {
+template <class Rows> measured run_native(const settings& how, std::int64_t& sum) {
     struct alignas(line_bytes) row_lock {
         std::mutex lock;
     };
     std::array<row_lock, row_count> locks;
-    const auto rows = std::make_unique<two_rows>();
+    const auto rows = std::make_unique<Rows>();
     const auto each = [&](std::uint32_t row) {
         const std::scoped_lock held{locks[how.all() ? 0 : row].lock};
         if (how.all()) rows->all_inc(1);
@@ -85,6 +86,7 @@ struct found_run {
 
 found_run run_locked(const settings& how) {
     if (how.mode == "power" || how.crash) give_up("a variant has no pool");
+    if (how.long_calls) give_up("a variant has short calls");
     locked_rows rows(how.engine, how.mode == "pmem" ? domain::adr : domain::process,
                      how.calls_a_checkpoint, how.directory);
     const auto each = [&](std::uint32_t row) {
@@ -117,38 +119,30 @@ nlohmann::ordered_json crash_and_open(pool& in, const std::string& path,
     return {{"seconds", took.count()}, {"groups_replayed", in.recovered().replayed}};
 }
 
-found_run run_simpo(const settings& how) {
+template <class Rows> found_run run_simpo(const settings& how) {
     const temporary_file file(how.directory, "simpo");
-    open_options options;
-    options.layout = "bench/simpo/1";
-    options.create_bytes = 8_MiB + 4 * how.log_bytes;
-    options.mode = how.mode == "process" ? mode::process
-                   : how.mode == "pmem"  ? mode::pmem
-                                         : mode::power;
-    options.engines = {simpo::engine()};
-    options.seal = false; // nobody opens it again
+    const open_options options = pool_for(how, "bench/simpo/1", 8_MiB + 4 * how.log_bytes);
     auto pool = hf::pool::open(file.path(), options);
     if (!pool) give_up(pool.error().what());
-    auto made =
-        simpo::object<two_rows>::create(*pool, "rows", simpo::object_options{how.log_bytes});
+    auto made = simpo::object<Rows>::create(*pool, "rows", simpo::object_options{how.log_bytes});
     if (!made) give_up(made.error().what());
     const bool each_durable = how.engine == "simpo-all";
     const domain d = how.mode == "pmem" ? domain::adr : domain::process;
     const bool hints = how.engine == "simpo-hints";
     const auto each = [=, all = how.all(), rows = *made](std::uint32_t row) mutable {
         const simpo::hint beside{static_cast<std::uint16_t>(hints ? row + 1 : 0)};
-        if (all) rows.defer<&two_rows::all_inc>(1);
-        else rows.defer_beside<&two_rows::row_inc>(beside, 1, row);
+        if (all) rows.template defer<&Rows::all_inc>(1);
+        else rows.template defer_beside<&Rows::row_inc>(beside, 1, row);
         if (each_durable) persist_last_record(rows.internals(), d);
     };
     found_run found{
         run_threads(how, each, [rows = *made]() mutable { rows.sync(); }), 0, pool->emulated(), {}};
     if (how.crash) {
         found.recovery = crash_and_open(*pool, file.path(), options);
-        made = simpo::object<two_rows>::find(*pool, "rows");
+        made = simpo::object<Rows>::find(*pool, "rows");
         if (!made) give_up(made.error().what());
     }
-    found.sum = made->call<&two_rows::sum>();
+    found.sum = made->template call<&Rows::sum>();
     return found;
 }
 
@@ -157,10 +151,12 @@ found_run run_variant(const settings& how) {
         if (how.mode != "pmem") give_up("--latency belongs to mode pmem");
         persist::set_latency_model(*model);
     }
-    if (how.engine.starts_with("simpo")) return run_simpo(how);
+    if (how.engine.starts_with("simpo"))
+        return how.long_calls ? run_simpo<long_rows>(how) : run_simpo<two_rows>(how);
     if (how.engine != "none") return run_locked(how);
     found_run found{};
-    found.run = run_native(how, found.sum);
+    found.run = how.long_calls ? run_native<long_rows>(how, found.sum)
+                               : run_native<two_rows>(how, found.sum);
     return found;
 }
 
@@ -168,18 +164,10 @@ nlohmann::ordered_json run(const settings& how) {
     const found_run found = run_variant(how);
     if (found.sum != how.expected())
         give_up(fmt::format("{}: the sum is {}, expected {}", how.name, found.sum, how.expected()));
-    nlohmann::ordered_json out;
-    out["name"] = how.name;
-    out["engine"] = how.engine;
-    out["mode"] = how.engine == "none" ? "volatile" : how.mode;
-    out["threads"] = how.threads;
-    out["ops"] = how.ops;
-    out["seconds"] = found.run.seconds;
-    out["ops_per_second"] = static_cast<double>(how.ops) / found.run.seconds;
-    add_counts(out, found.run, how.ops, {found.emulated, true, true, ""});
-    out["emulated"] = found.emulated;
+    nlohmann::ordered_json out = report_of(how, found.run, found.emulated);
     out["latency_model"] =
         how.latency.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(how.latency);
+    out["long_calls"] = how.long_calls;
     out["calls_a_sync"] = how.calls_a_sync;
     out["calls_a_checkpoint"] = how.calls_a_checkpoint;
     out["log_bytes"] = how.log_bytes;
@@ -195,41 +183,28 @@ std::vector<std::string> engine_names() {
 
 void add(CLI::App& to, const char* name, const char* what) {
     auto how = std::make_shared<settings>();
-    auto json = std::make_shared<bool>(false);
     how->name = name;
-    CLI::App* command = to.add_subcommand(name, what);
+    how->ops = 1'000'000;
+    CLI::App& command = add_object_bench(to, what, *how, engine_names());
     command
-        ->add_option("--engine", how->engine,
-                     "none: volatile, under locks; simpo; or a variant of SIMPO's Table 7")
-        ->check(CLI::IsMember(engine_names()))
-        ->capture_default_str();
-    command->add_option("--mode", how->mode, "durability: process, pmem or power")
-        ->check(CLI::IsMember({"process", "pmem", "power"}))
-        ->capture_default_str();
-    command->add_option("--threads", how->threads)->check(CLI::Range(1, 64))->capture_default_str();
-    command->add_option("--ops", how->ops, "calls in all")
-        ->check(CLI::PositiveNumber)
+        .add_option("--calls-a-sync", how->calls_a_sync,
+                    "each thread commits after so many calls; 0: at its end")
         ->capture_default_str();
     command
-        ->add_option("--calls-a-sync", how->calls_a_sync,
-                     "each thread commits after so many calls; 0: at its end")
-        ->capture_default_str();
-    command
-        ->add_option("--calls-a-checkpoint", how->calls_a_checkpoint,
-                     "of variants that make calls at once, but nvram and ssd, which take 1")
+        .add_option("--calls-a-checkpoint", how->calls_a_checkpoint,
+                    "of variants that make calls at once, but nvram and ssd, which take 1")
         ->check(CLI::Range(std::uint64_t{1}, std::uint64_t{1'000'000}))
         ->capture_default_str();
-    command->add_flag("--crash", how->crash,
-                      "simpo: lets go of the pool at the end, and times its opening");
+    command.add_flag("--long-calls", how->long_calls, "of 2 us, as the paper's");
+    command.add_flag("--crash", how->crash,
+                     "simpo: lets go of the pool at the end, and times its opening");
     command
-        ->add_option("--latency", how->latency, "in mode pmem: fences as long as on other memory")
+        .add_option("--latency", how->latency, "in mode pmem: fences as long as on other memory")
         ->check(CLI::IsMember({"stt-ram", "pcm", "optane", "cxl", "cxl-far"}));
-    command->add_option("--log-bytes", how->log_bytes)
+    command.add_option("--log-bytes", how->log_bytes)
         ->check(CLI::Range(std::uint64_t{1_KiB}, std::uint64_t{1_GiB}))
         ->capture_default_str();
-    command->add_option("--dir", how->directory, "where the pool goes")->capture_default_str();
-    command->add_flag("--json", *json, "print one JSON object");
-    command->callback([=] { fmt::print("{}\n", run(*how).dump(*json ? -1 : 2)); });
+    command.callback([=] { print(*how, run(*how)); });
 }
 
 } // namespace
