@@ -9,6 +9,7 @@
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
+#include <holdfast/simpo/swap.hpp>
 #include <holdfast/simpo/table.hpp>
 #include <holdfast/simpo/view.hpp>
 
@@ -18,6 +19,7 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <map>
 #include <memory>
@@ -107,6 +109,24 @@ void count_callers(golden& file, simpo::object<row> on) {
     });
 }
 
+/// To a file, and back.
+void count_swaps(golden& file, pool& in) {
+    struct folder {
+        std::string path = fmt::format("/dev/shm/holdfast-simpo-golden.{}.swapped", getpid());
+        ~folder() { std::filesystem::remove_all(path); }
+    } const to;
+    ASSERT_TRUE(simpo::swap_to(in, to.path).ok());
+    const auto swap = [&](u64) { ASSERT_TRUE(simpo::swap_out(in, "row").ok()); };
+    const auto find = [&](u64) { ASSERT_TRUE(simpo::object<row>::find(in, "row")); };
+    const auto change = [&](u64 n) {
+        (void)simpo::object<row>::find(in, "row")->call<&row::add_and_get>(n);
+    };
+    file.count("swap-out", 4, change, swap);
+    file.count("swap-out-again", 0, [](u64) {}, swap);
+    file.count("swap-out-unchanged", 4, find, swap);
+    file.count("come-back", 4, swap, find);
+}
+
 TEST(SimpoGolden, Row) {
     const std::string path = fmt::format("/dev/shm/holdfast-simpo-golden.{}", getpid());
     open_options o;
@@ -160,6 +180,7 @@ TEST(SimpoGolden, Row) {
         const auto same = [](const row& was) { return was; };
         ASSERT_TRUE((simpo::remake<row, row>(*opened, "row", {}, same)));
     });
+    count_swaps(file, *opened);
     auto known = simpo::object<row>::create(
         *opened, "known", simpo::object_options{.log_bytes = 1_MiB, .callers = 2});
     ASSERT_TRUE(known) << known.error().what();

@@ -21,14 +21,15 @@ struct request {
 };
 
 int usage() {
-    std::fputs("options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] "
-               "[--mode process|pmem|power]\n"
-               "         [--workload map|bank|blob|grid|containers|mod|simpo|structures|retraced]\n"
-               "         [--dir DIRECTORY]\n"
-               "         [--every-ms N, else at any moment] [--records N, of map: that are there "
-               "besides]\n"
-               "N kills, or S seconds, are shared by all combinations chosen.\n",
-               stderr);
+    std::fputs(
+        "options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] "
+        "[--mode process|pmem|power]\n"
+        "         [--workload map|bank|blob|grid|containers|mod|simpo|structures|retraced|swap]\n"
+        "         [--dir DIRECTORY]\n"
+        "         [--every-ms N, else at any moment] [--records N, of map: that are there "
+        "besides]\n"
+        "N kills, or S seconds, are shared by all combinations chosen.\n",
+        stderr);
     return 2;
 }
 

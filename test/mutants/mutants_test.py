@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Every mutant's place is there exactly once, wherever the checkout lies: of the runtime's, of the analysis's,
-of mode power's, of copying's, compaction's and trimming's. Said in seconds, before the mutants themselves take minutes. And a mutant that never
+of mode power's, and of those that are linked to a test. Said in seconds, before the mutants themselves take minutes. And a mutant that never
 ends is told from one that is rejected."""
 import json
 import pathlib
@@ -13,9 +13,8 @@ import mutants
 
 def other_places(root):
     """(name, file, text that is to be there once) of the lists that have a runner of their own."""
-    for listed in ("test/power/mutants.json", "test/sections/copying_mutants.json", "test/sections/compaction_mutants.json",
-                   "test/sections/trim_mutants.json"):
-        for mutant in json.loads((root / listed).read_text()):
+    for listed in (root / "test/power/mutants.json", *(root / "test/mutants/linked").glob("*.json")):
+        for mutant in json.loads(listed.read_text()):
             yield mutant["name"], mutant["file"], mutant["old"]
     for mutant in json.loads((root / "test/soundness/analysis_mutants.json").read_text()):
         for part in [mutant, *mutant.get("more", [])]:
