@@ -60,7 +60,7 @@ build/release build/debug build/checked build/asan build/tsan: install
 
 test: build ## build, then run every test; ctest's summary closes the run
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
-	@scripts/with-tmpfs ctest --preset release -j $(JOBS)
+	@scripts/with-tmpfs ctest --preset release -j $$(($(JOBS) + 1)) # some wait for clocks, clients and disks
 
 soak: build hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS) $(RESUMED_SECONDS)
@@ -81,9 +81,12 @@ soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED 
 	@$(if $(BUILDS),:,nice $(PYTHON) test/soundness/resumption.py --plugin build/release/lib/libholdfast-plugin.so --growth \
 	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS))
 
-mutants: build ## every broken twin of the runtime and of the analysis: half an hour ('make test' tries every fourth)
+mutants: build ## every broken twin of the runtime, of mode power's log and of the analysis: more than half an hour ('make test' tries every eighth of the first and the last)
 	@scripts/with-tmpfs $(PYTHON) test/mutants/mutants.py --source . --build build/release \
 	    --work build/release/test/mutants/work --json build/release/test/mutants/mutants.json --jobs $(JOBS)
+	@scripts/with-tmpfs $(PYTHON) test/mutants/linked_mutants.py --source . --build build/release \
+	    --work build/release/test/mutants/linked
+	@$(PYTHON) test/power/mutants.py --source . --work build/release/test/power/mutants
 	@scripts/with-tmpfs $(PYTHON) test/soundness/analysis_mutants.py --build build/release \
 	    --work build/release/test/soundness/mutants --jobs $(JOBS)
 

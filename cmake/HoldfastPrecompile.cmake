@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #
-# The standard library's headers, {fmt}'s and GoogleTest's, compiled once for each set of options and not once for
-# each of 1 300 sources: two fifths of a build's time. Sources include what they use as if this were not here:
+# The standard library's headers, {fmt}'s, GoogleTest's and CLI11's, compiled once for each set of options and not once
+# for each of 1 300 sources: two fifths of a build's time. Sources include what they use as if this were not here:
 # presets debug, asan and tsan, and the core with GCC, are built without.
 #
 #   hf_precompile_headers(DIRECTORY)   for all targets there and below; last of all, when their options stand
@@ -29,6 +29,9 @@ function(_hf_precompile_variant target result)
   if(links MATCHES "GTest::")
     string(APPEND variant _test)
   endif()
+  if(links MATCHES "CLI11::")
+    string(APPEND variant _cli)
+  endif()
   set(${result} ${variant} PARENT_SCOPE)
 endfunction()
 
@@ -52,6 +55,11 @@ function(_hf_add_precompiled variant)
   if(variant MATCHES "_test")
     target_precompile_headers(hf_precompiled_${variant} PRIVATE <gtest/gtest.h>)
     target_link_libraries(hf_precompiled_${variant} PRIVATE GTest::gtest)
+  endif()
+  if(variant MATCHES "_cli")
+    find_package(CLI11 REQUIRED)
+    target_precompile_headers(hf_precompiled_${variant} PRIVATE ${PROJECT_SOURCE_DIR}/cmake/precompiled_cli.hpp)
+    target_link_libraries(hf_precompiled_${variant} PRIVATE CLI11::CLI11)
   endif()
 endfunction()
 
