@@ -2,6 +2,7 @@
 """What the server's tests share: a server on a free port that is started, killed and stopped."""
 
 import atexit
+import contextlib
 import functools
 import os
 import re
@@ -12,6 +13,7 @@ import struct
 import subprocess
 import sys
 import tempfile
+import time
 from typing import NamedTuple
 
 import tls_tunnel
@@ -109,7 +111,7 @@ class Folder:
 
 
 class Memcached:
-    """The real one, on a free port or a Unix socket, to compare with."""
+    """The real one, on a free port or a Unix socket, to compare with; nobody is connected when the constructor returns."""
 
     def __init__(self, *options, unix=None):
         where = ["-s", unix]
@@ -121,12 +123,20 @@ class Memcached:
             where = ["-l", "127.0.0.1", "-p", str(self.address[1]), "-U", "0"]
         self.process = subprocess.Popen(["memcached", "-u", "root", *where, *options])
         while self.process.poll() is None:
-            try:
-                connect(self.address).close()
+            with contextlib.suppress(ConnectionRefusedError, FileNotFoundError), connect(self.address) as client:
+                self._take_leave(client)
                 return
-            except (ConnectionRefusedError, FileNotFoundError):
-                pass
+            time.sleep(0.001)
         sys.exit("memcached did not start")
+
+    @staticmethod
+    def _take_leave(client):
+        """Until the server has let go of it: who watches, or asks for statistics, must not hear of this connection."""
+        client.settimeout(60)
+        with contextlib.suppress(ConnectionResetError, BrokenPipeError):
+            client.sendall(b"quit\r\n")
+            while client.recv(1000):
+                pass
 
     def __enter__(self):
         return self
