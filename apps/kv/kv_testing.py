@@ -135,6 +135,8 @@ class Memcached:
         client.settimeout(60)
         with contextlib.suppress(ConnectionResetError, BrokenPipeError):
             client.sendall(b"quit\r\n")
+            with contextlib.suppress(OSError):  # hung up already
+                client.shutdown(socket.SHUT_WR)  # for one that takes no such word
             while client.recv(1000):
                 pass
 
