@@ -99,7 +99,8 @@ def slow_writers(program, folder):
         refused = stat(server, b"memory_kicks")
         print(f"1000 clients with a tenth of a megabyte value: {refused} refused, "
               f"{held / MB:.0f} MiB reserved, {grown / MB:.0f} MiB more memory")
-        check(held <= 32 * MB and grown < 48 * MB, "unfinished requests are within --buffer-limit")
+        # Each of the four workers may be about to refuse one more, whose buffers it has counted.
+        check(held <= 33 * MB and grown < 48 * MB, f"unfinished requests are within --buffer-limit: {held} bytes")
         check(100 < refused < 1000, "who is within the limit is kept")
         is_served(server)
         becomes(lambda: stat(server, b"curr_connections") == 1, "the rest is hung up on in time")
