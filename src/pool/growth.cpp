@@ -18,6 +18,12 @@
 
 namespace hf {
 
+status pool_file::full(const std::string& what, const std::string& more) const {
+    return refusal(path_, errc::pool_full,
+                   fmt::format("no room for {}: the pool has {} of at most {} bytes{}", what,
+                               size_bytes(), shape_.max_bytes, more));
+}
+
 result<extent> pool_file::grow(std::uint64_t heap_bytes, std::uint64_t reserved_bytes) try {
     if (read_only_)
         return refusal(path_, errc::permission, "the pool is open read-only and does not grow");

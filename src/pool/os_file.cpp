@@ -209,6 +209,10 @@ status os_file::system_error(const char* call, int error) const {
     return refusal(path_, code_of(error), fmt::format("{}: {}", call, std::strerror(error)));
 }
 
+status os_file::cannot_allocate(std::uint64_t bytes, int error) const {
+    return system_error(fmt::format("allocate {} bytes", bytes).c_str(), error);
+}
+
 status os_file::adopt(const std::string& path, int fd, held how) {
     HF_ASSERT_SLOW(fd_ < 0);
     HF_ASSERT_SLOW(fd >= 0);
@@ -479,7 +483,7 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
     HF_ASSERT_SLOW(bytes != 0);
     if (image_ != nullptr) {
         const std::uint64_t end = offset + bytes, size = image_->size_bytes;
-        if (end > image_->capacity_bytes) return system_error("allocate", ENOSPC);
+        if (end > image_->capacity_bytes) return cannot_allocate(bytes, ENOSPC);
         if (end > size) { // a file system's zeros are never lost
             std::memset(image_->base + size, 0, end - size);
             trace::announce(trace::flush, image_->base + size, end - size);
@@ -490,7 +494,7 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
     }
     const auto start = static_cast<off_t>(offset), length = static_cast<off_t>(bytes);
     if (restarted([&] { return ::fallocate(fd_, 0, start, length); }) == 0) return {};
-    if (errno != EOPNOTSUPP && errno != ENOSYS) return system_error("allocate", errno);
+    if (errno != EOPNOTSUPP && errno != ENOSYS) return cannot_allocate(bytes, errno);
     // A file system without fallocate: lengthen the file by written zeros. What is in it already is
     // left alone, holes included; such file systems rarely have any.
     const result<std::uint64_t> present = size_bytes();

@@ -153,6 +153,7 @@ private:
     /// Whether another file has the name now that this one was opened by: what is stored to this one nobody finds.
     bool was_replaced(bool follow_symlinks) const noexcept;
     status system_error(const char* call, int error) const;
+    status cannot_allocate(std::uint64_t bytes, int error) const;
     template <class Call> status synced(const char* name, Call&& call) const;
 
     int fd_ = -1;

@@ -88,9 +88,8 @@ result<block> objects::reserve(std::uint64_t bytes, room_for whom,
         held.unlock();
         if (!b) return b;
         if (!in_use || std::chrono::steady_clock::now() > until)
-            return refusal(pool_->file->path(), errc::pool_full,
-                           fmt::format("no room for an object's block of {} bytes{}", bytes,
-                                       in_use ? ": all others are in use" : ""));
+            return pool_->file->full(fmt::format("an object's block of {} bytes", bytes),
+                                     in_use ? "; all other objects are in use" : "");
         ::sched_yield();
     }
 }
@@ -123,10 +122,9 @@ status objects::write_and_leave(detail::core& which, room_for whom) {
     const block b = take_remains(whom);
     if (b.offset == 0) {
         if (left.file != was.file) remove_file(left);
-        return refusal(pool_->file->path(), errc::pool_full,
-                       fmt::format("no room for the {} bytes that are left of object \"{}\" when "
-                                   "it is swapped out",
-                                   sizeof left, was.name));
+        return pool_->file->full(
+            fmt::format("the {} bytes that are left of object \"{}\" when it is swapped out",
+                        sizeof left, was.name));
     }
     const block old = block_of(which);
     which.leave(put(left, nullptr, b, word_of(which), old));
