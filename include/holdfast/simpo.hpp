@@ -127,6 +127,7 @@ template <class... P> struct packed {
     static constexpr std::size_t words = (std::size_t{0} + ... + ((sizeof(P) + 7) / 8));
     static constexpr bool fits = words <= argument_words_max;
     static constexpr bool copyable = (std::is_trivially_copyable_v<P> && ...);
+    static constexpr bool no_array = (!std::is_array_v<P> && ...);
     static constexpr bool no_address =
         ((!holds_address<P> && !std::is_member_pointer_v<P> && !std::is_null_pointer_v<P>) && ...);
     static constexpr std::uint32_t schema() {
@@ -451,6 +452,8 @@ private:
             traits::arguments::no_address,
             "an argument of a logged function is no address: it means nothing to the next "
             "process");
+        static_assert(traits::arguments::no_array,
+                      "an argument of a logged function is no array: take a std::array");
         static_assert(traits::arguments::fits,
                       "the arguments of a logged function take at most 60 words of 8 bytes");
         (void)detail::registered<T, F>::done;

@@ -24,7 +24,8 @@ def complaint(path, compiler, scratch):
         wanted = re.search(r"// error( in a header)?: (.+)", line)
         if not wanted:
             continue
-        where = "" if wanted[1] else rf"{re.escape(pathlib.Path(path).name)}:{number}:"
+        # Not in the line itself, which compilers show with its comment.
+        where = r": error: " if wanted[1] else rf"{re.escape(pathlib.Path(path).name)}:{number}:"
         if not re.search(rf"{where}.*{re.escape(wanted[2])}", ran.stderr):
             return f"expected '{wanted[2]}' in line {number}, found:\n{ran.stderr}"
     return None
