@@ -20,6 +20,7 @@ Invariants:
 """
 import copy
 import functools
+import hashlib
 import inspect
 import os
 import threading
@@ -28,7 +29,7 @@ from . import Map, _pool_of
 from ._encoding import decode, encode
 from ._error import Error
 
-_FORMAT = 1          # of the map that an object is
+_FORMAT = 2          # of the map that an object is; 1 had no digests of what callers called
 _GROUPS = 1024       # places, of which half are used before the attributes are stored
 _CALLS_MAX = 4096    # deferred in one group; the next one commits it
 _CALLERS_MAX = 65_536
@@ -143,8 +144,9 @@ class Object:
         """The object as one caller uses it, for its call of this number: once("client 7", 12).add(3).
 
         A call is made if its number is greater than the caller's last one; that last one, if it comes again, is answered as
-        it was, or raises Error "repeated" with what it raised; one before it raises Error "conflict". So who had no answer asks again,
-        whatever crash came between. caller is a str, int, or a tuple of these.
+        it was, or raises Error "repeated" with what it raised; one before it raises Error "conflict", and another call, or one with
+        other arguments, under its number "bad_argument". So who had no answer asks again, whatever crash came between. caller is a
+        str, int, or a tuple of these.
         """
         encode(caller, hashable=True)
         if type(number) is not int or number < 0:
@@ -204,7 +206,7 @@ class Object:
                                 "something else, or not marked @deferrable or @instant")
             call = encode((name, args, more, *operation))
             if operation and (known := self._callers.get(operation[0])) is not None and operation[1] <= known[0]:
-                return _answered(self, kind, operation, known)
+                return _answered(self, kind, operation, known, call)
             vars(self).update(_broken=f"{name}() was interrupted", _misused=False)
             try:
                 result, raised = _make(self, method, call)
@@ -270,11 +272,17 @@ class _Once:
         return call
 
 
-def _answered(self, kind, operation, known):
-    number, result, raised = known
+def _digest(call):
+    return hashlib.blake2b(call, digest_size=16).digest()
+
+
+def _answered(self, kind, operation, known, call):
+    number, result, raised, called = known
     if operation[1] < number:
         raise Error("conflict", f"conflict: call {operation[1]} of caller {operation[0]!r}, whose last is {number}: its answer "
                                 "is not kept")
+    if called and called != _digest(call):
+        raise Error("bad_argument", f"bad_argument: call {number} of caller {operation[0]!r} was of another method, or had other arguments")
     if kind == "instant":
         _commit(self)
     if raised is not None:
@@ -340,8 +348,7 @@ def _make(self, method, call):
         if len(self._callers) >= _CALLERS_MAX and operation[0] not in self._callers:
             self._callers.pop(next(iter(self._callers)))  # whoever has not called for longest
         self._callers.pop(operation[0], None)
-        self._callers[operation[0]] = (operation[1], kept, None) if raised is None else \
-            (operation[1], b"", _said(raised))
+        self._callers[operation[0]] = (operation[1], *((kept, None) if raised is None else (b"", _said(raised))), _digest(call))
     return result, raised
 
 
@@ -434,7 +441,7 @@ def _state_in(self, stored):
     if "state" not in stored:
         return None
     state = stored["state"]
-    if type(state) is not tuple or [type(each) for each in state] != [int, str, int, int, bytes, list] or state[0] != _FORMAT:
+    if type(state) is not tuple or [type(each) for each in state] != [int, str, int, int, bytes, list] or state[0] not in (1, _FORMAT):
         raise _corrupt(self, "what is stored as its attributes is none")
     return state
 
@@ -465,10 +472,10 @@ def _recover(self, state, groups):
             raise TypeError(f"{type(self).__qualname__}.upgrade() returns the new attributes, a dict, not {type(found).__name__}")
     _load(self, found)
     try:
-        for caller, (number, result, raised) in callers:
-            if type(number) is not int or type(result) is not bytes:
+        for caller, (number, result, raised, *called) in callers:
+            if [type(each) for each in (number, result, *called)] != [int, bytes, bytes][:state[0] + 1]:
                 raise TypeError
-            self._callers[caller] = (number, result, raised)
+            self._callers[caller] = (number, result, raised, *(called or [b""]))
     except (TypeError, ValueError):
         raise _corrupt(self, "its callers are none") from None
     object.__setattr__(self, "_next", first + len(groups))

@@ -269,9 +269,10 @@ class ObjectTest(Pooled):
             self.in_child(lambda c: (self.assertEqual(c.once("a", 2).take(1), 4), self.assertEqual(c.total(), 4),
                                      self.assertEqual(c.log, [5, -1, -50])))
         c = self.again()
-        c.once(("b", 7), 1).keep("x", [2])
-        self.assertEqual(c.names, {"x": [1]})
-        for code, call in (("conflict", lambda: c.once("a", 1).add(5)), ("repeated", lambda: c.once("b", 1).take(50))):
+        c.once(("b", 7), 1).keep("x", [1])
+        self.assertEqual((c.names, c.total()), ({"x": [1]}, 4))
+        for code, call in (("bad_argument", lambda: c.once(("b", 7), 1).keep("x", [2])), ("bad_argument", lambda: c.once("a", 2).add(1)),
+                           ("conflict", lambda: c.once("a", 1).add(5)), ("repeated", lambda: c.once("b", 1).take(50))):
             with self.assertRaises(holdfast.Error) as refused:
                 call()
             self.assertEqual(refused.exception.code, code)
@@ -281,6 +282,17 @@ class ObjectTest(Pooled):
             c.once([], 3)
         c.forget("a")
         self.assertEqual(self.again().once("a", 1).take(1), 3)
+
+    def test_a_caller_of_an_older_version_is_answered_whatever_it_asks(self):
+        self.in_child(lambda c: (c.add(5), c.once("a", 2).take(1), c.checkpoint()))
+        self.pool = holdfast.open(self.path)
+        stored = holdfast.Map(self.pool, "object c")
+        state = stored["state"]
+        stored["state"] = (1, *state[1:5], [(caller, its[:3]) for caller, its in state[5]])
+        c = Counter.open(self.pool, "c")
+        self.assertEqual((c.once("a", 2).take(3), c.total()), (4, 4))
+        c.checkpoint()
+        self.assertEqual(c.once("a", 2).take(3), 4)
 
     def test_an_actor_that_is_killed_has_what_it_answered(self):
         example = SOURCE / "examples/python/actor.py"
@@ -445,8 +457,9 @@ class ObjectTest(Pooled):
         self.pool = holdfast.open(self.path)
         stored = holdfast.Map(self.pool, "object c")
         good, group = stored["state"], stored[0]
-        for state in ("x", None, (), good[:5], (2, *good[1:]), (*good[:3], True, *good[4:]), (*good[:4], b"\x0e", []),
-                      (*good[:4], b"\0", []), (*good[:5], [1]), (*good[:5], [([], (1, b"", None))])):
+        for state in ("x", None, (), good[:5], (3, *good[1:]), (*good[:3], True, *good[4:]), (*good[:4], b"\x0e", []),
+                      (*good[:4], b"\0", []), (*good[:5], [1]), (*good[:5], [([], (1, b"", None, b""))]),
+                      (*good[:5], [("a", (1, b"", None))]), (1, *good[1:5], [("a", (1, b"", None, b""))])):
             stored["state"] = state
             with self.subTest(state), self.assertRaises(holdfast.Error) as refused:
                 Counter.open(self.pool, "c")
