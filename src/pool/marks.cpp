@@ -50,11 +50,18 @@ status pool_file::mark_open(std::span<const extent> spare) {
     pool_header& h = *header_;
     // Nobody has written back what a process left in the caches: from here on mode pmem would
     // vouch for it.
-    if (!was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process) &&
-        mode_ != mode::process)
+    // And a process that was killed may have written a header that no sync has covered: the log must not follow one that
+    // a failure takes back.
+    const bool left_in_process_mode =
+        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
+    if (mode_ == mode::power || (mode_ == mode::pmem && left_in_process_mode))
         if (status ok = file_.sync(); !ok.ok()) return ok;
     if (mode_ == hf::mode::power)
         if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
+    // The log's name, and the pool's own: who made it, or gave it another one, may have been killed before that was
+    // durable, and what is promised from here on nobody would find.
+    if (mode_ != hf::mode::process)
+        if (status ok = file_.sync_directory(); !ok.ok()) return ok;
     h.required_features &= ~feature_power_log;
     if (mode_ == hf::mode::power) {
         h.required_features |= feature_power_log;

@@ -17,12 +17,14 @@
 #include <cstring>
 #include <dirent.h>
 #include <fcntl.h>
+#include <filesystem>
 #include <memory>
 #include <mutex>
 #include <new>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -190,6 +192,7 @@ os_file::~os_file() {
     const std::scoped_lock held{table_lock};
     // In a child of fork() the number may be another file's by now.
     if (in_table_ && !leave({device_, inode_, ::getpid(), fd_})) return;
+    if (sync_error_ != 0) forget_unwritten(); // and by now unmapped
     // Closing is not enough: a child that was made a moment ago has the descriptor, too.
     struct flock lock{};
     lock.l_type = F_UNLCK;
@@ -535,9 +538,18 @@ int os_file::truncate(std::uint64_t bytes) const noexcept {
     return restarted([&] { return ::ftruncate(fd_, static_cast<off_t>(bytes)); }) == 0 ? 0 : errno;
 }
 
+/// What a sync could not write the kernel takes for written: whoever opens the file next would read it, and the next
+/// sync would vouch for it. They are to read what the disk has. What is mapped stays, until it is not.
+void os_file::forget_unwritten() const noexcept {
+    (void)::posix_fadvise(fd_, 0, 0, POSIX_FADV_DONTNEED);
+}
+
 template <class Call> status os_file::synced(const char* name, Call&& call) const {
     const std::scoped_lock held{sync_turn_};
-    if (sync_error_ == 0 && restarted(call) != 0) sync_error_ = errno;
+    if (sync_error_ == 0 && restarted(call) != 0) {
+        sync_error_ = errno;
+        forget_unwritten();
+    }
     return sync_error_ == 0 ? status{} : system_error(name, sync_error_);
 }
 
@@ -555,9 +567,13 @@ status os_file::sync_mapped(void* from, std::size_t bytes) const {
 
 status os_file::sync_directory() const {
     if (on_tmpfs_) return {};
-    const std::string directory = directory_of(path_);
+    std::error_code unknown;
+    const auto real = std::filesystem::canonical(path_, unknown); // not that of a link to it
+    const std::string directory = directory_of(unknown ? path_ : real.string());
     const int fd =
         restarted([&] { return ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); });
+    // Of a directory that may be searched and not read there is no descriptor.
+    if (fd < 0 && errno == EACCES && restarted([&] { return ::syncfs(fd_); }) == 0) return {};
     if (fd < 0) return system_error("open directory", errno);
     const int failed = restarted([&] { return ::fsync(fd); }) == 0 ? 0 : errno;
     ::close(fd);

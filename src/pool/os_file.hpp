@@ -155,6 +155,7 @@ private:
     status system_error(const char* call, int error) const;
     status cannot_allocate(std::uint64_t bytes, int error) const;
     template <class Call> status synced(const char* name, Call&& call) const;
+    void forget_unwritten() const noexcept;
 
     int fd_ = -1;
     mutable std::mutex sync_turn_;

@@ -230,16 +230,14 @@ status power_files::start(const pool_header& h, std::uint64_t generation) {
 
 status power_files::begin_log(const pool_header& h, std::uint64_t generation) {
     if (found_)
-        if (status ok = power::bring_home(home_, found_->lines()); !ok.ok()) return ok;
+        if (status ok = power::bring_home(log_blocks_, home_, found_->lines()); !ok.ok()) return ok;
     if (status ok = make_log(h); !ok.ok()) return ok;
     std::memcpy(sizes_.uuid, h.uuid, sizeof sizes_.uuid);
     sizes_.generation = generation;
     sizes_.follows = h.power_salt;
     if (status ok = log_.start(log_blocks_, home_, sizes_, true); !ok.ok()) return ok;
     found_.reset();
-    if (named_) return {};
-    if (status ok = log_file_->publish(); !ok.ok()) return ok; // upholds (2)
-    return log_file_->sync_directory();
+    return named_ ? status{} : log_file_->publish(); // upholds (2)
 }
 
 status power_files::bring_image_home(const std::byte* base, std::uint64_t first,

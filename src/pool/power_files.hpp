@@ -39,7 +39,8 @@ public:
     void put_over(std::byte* base) const noexcept;
     /// Takes what is stored to the image from here on.
     void watch(std::byte* base, const pool_header& h);
-    /// Brings home what was found, and begins a log for open 'generation', whose header is durable on return.
+    /// Brings home what was found, and begins a log for open 'generation', whose header is durable on return. That its
+    /// name is, too, before the pool's header asks for it, is up to the caller, who syncs the directory (2).
     ///
     /// Errors:   exists (another file has the log's name), pool_full, io_error …
     status start(const pool_header& h, std::uint64_t generation);

@@ -105,7 +105,7 @@ std::vector<bytes> new_files() {
 
 /// What the next open would find. Adds a failure where it would find nothing.
 bytes recovered(recorded_device& device, const known_log& known, bool brings_home = false) {
-    const device_file log(device, log_file);
+    device_file log(device, log_file);
     auto found = found_log::read("log", log, device.files[log_file].size(), owner_of(known));
     bytes content = device.files[home_file];
     if (!found) {
@@ -116,7 +116,7 @@ bytes recovered(recorded_device& device, const known_log& known, bool brings_hom
         std::memcpy(content.data() + line.number * line_bytes, line.bytes, line_bytes);
     if (brings_home) {
         device_file home(device, home_file);
-        EXPECT_TRUE(bring_home(home, found->lines()).ok());
+        EXPECT_TRUE(bring_home(log, home, found->lines()).ok());
     }
     return content;
 }

@@ -90,7 +90,9 @@ status way_home::bring(block_file& home, const std::vector<logged_line>& lines,
     return {};
 }
 
-status bring_home(block_file& home, const std::vector<logged_line>& lines) {
+status bring_home(block_file& log, block_file& home, const std::vector<logged_line>& lines) {
+    if (lines.empty()) return {};
+    if (status ok = log.sync(); !ok.ok()) return ok;
     return way_home().bring(home, lines);
 }
 

@@ -40,7 +40,8 @@ private:
     std::uint64_t bytes_written_ = 0;
 };
 
-/// The same, once.
-status bring_home(block_file& home, const std::vector<logged_line>& lines);
+/// The same, once, with what was found in a log: that is durable before. A process that was killed may have left
+/// batches that no sync has covered, and a failure of the machine must not take from the log what home has a part of.
+status bring_home(block_file& log, block_file& home, const std::vector<logged_line>& lines);
 
 } // namespace hf::power

@@ -36,6 +36,8 @@ CANNOT_FAIL = {
     "prctl": "asks for less: what it would allow is refused later, and said",
     "ptrace": "of copies, each outcome of which is said", "waitpid": "of copies, each outcome of which is said",
     "lseek": "of copies, for holes: where it cannot say, all is read",
+    "posix_fadvise": "advice, of a file that could not be synced",
+    "syncfs": "of a directory that cannot be opened; whether it could is said",
     "sync_file_range": "asks the disk to begin; the sync behind it says whether it could",
     "syscall": "clone and getdents64 of copies, whose failures are said; membarrier, which is asked for first",
     "newlocale": "of C, which is there already",

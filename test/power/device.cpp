@@ -81,6 +81,10 @@ names device::chosen(const std::function<std::size_t(std::size_t)>& choose) cons
     return there;
 }
 
+names device::seen() const {
+    return chosen([](std::size_t base) { return base - 1; });
+}
+
 void device::visit(const std::function<void(const names&)>& visit) {
     // Every choice, counted like the digits of a number; given up where they are too many.
     std::vector<std::size_t> digits, bases;

@@ -28,6 +28,8 @@ public:
     /// most 'states_max', else some.
     void take(const file_event& e);
     void visit(const std::function<void(const names&)>& visit);
+    /// What the next process sees where this one was killed: all of it, whatever of it is durable.
+    names seen() const;
 
 private:
     struct file {

@@ -61,7 +61,7 @@ private:
 };
 
 std::string directory, path, swapped; // the last: where an object goes
-std::uint64_t states = 0, nested = 0, violations = 0;
+std::uint64_t states = 0, nested = 0, killed = 0, violations = 0;
 
 /// What update 'n' does: to the pool's map, and to the model.
 std::uint64_t key_of(unsigned n) { return n * 7 % 5; }
@@ -206,6 +206,17 @@ unsigned found_after(opened& o, std::uint64_t promised, unsigned ahead, std::uin
     return UINT_MAX;
 }
 
+/// Events of files that have other numbers now.
+std::vector<file_event> renumbered(std::vector<file_event> events,
+                                   const std::map<std::string, std::uint64_t>& inodes) {
+    struct stat about{};
+    for (const auto& [name, its] : inodes)
+        if (::stat(name.c_str(), &about) == 0)
+            for (file_event& e : events)
+                if (about.st_ino == e.inode) e.inode = its;
+    return events;
+}
+
 /// Looks at the states of a disk that has seen 'before' and then, one after the other, 'events'. 'ahead': so many
 /// updates beside the promised ones may have happened. 'further': of so many states one is torn again; 0: none.
 void explore(const std::vector<file_event>& before, const std::vector<file_event>& events,
@@ -245,15 +256,42 @@ void explore(const std::vector<file_event>& before, const std::vector<file_event
                 ++inode;
             }
             state.push_back({file_event::sync_directory, 0, 0, {}, {}});
-            std::vector<file_event> torn = recovery;
-            struct stat about{};
-            for (file_event& e : torn) {
-                e.promised = n;
-                for (const auto& [name, its] : inodes)
-                    if (::stat(name.c_str(), &about) == 0 && about.st_ino == e.inode) e.inode = its;
-            }
+            std::vector<file_event> torn = renumbered(recovery, inodes);
+            for (file_event& e : torn) e.promised = n;
             explore(state, torn, n, 0, sector_bytes, 4, 0);
         });
+    }
+}
+
+/// Kills the process after one of 'events' in so many: the next one finds what no sync has covered, recovers, makes an
+/// update, and then the power fails.
+void kill(const std::vector<file_event>& events, std::uint64_t promised_at_end, unsigned ahead,
+          std::uint64_t sector_bytes, unsigned one_in) {
+    device disk(sector_bytes, 1);
+    std::map<std::string, std::uint64_t> inodes;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+        const file_event& e = events[i];
+        disk.take(e);
+        if (e.what == file_event::link) inodes[e.name] = e.inode;
+        if (e.what == file_event::unlink) inodes.erase(e.name);
+        if (i % one_in != 0 || violations > 20 || !put_in_place(disk.seen())) continue;
+        const std::uint64_t promised =
+            i + 1 < events.size() ? events[i + 1].promised : promised_at_end;
+        record();
+        opened o;
+        if (!o.ok()) {
+            violated("open after a kill", i, o.why);
+            continue;
+        }
+        const unsigned n = found_after(o, promised, ahead, i) + 1;
+        if (n == 0) continue;
+        if (!o.update(n)) violated("an update after a kill", i, "refused");
+        std::vector<file_event> recovery = renumbered(stop(), inodes);
+        o.abandon();
+        ++killed;
+        for (file_event& each : recovery) each.promised = promised;
+        explore({events.begin(), events.begin() + static_cast<std::ptrdiff_t>(i) + 1}, recovery, n,
+                n - static_cast<unsigned>(promised), sector_bytes, 6, 0);
     }
 }
 
@@ -292,16 +330,19 @@ int main(int argc, char** argv) {
         const std::vector<file_event> events = stop();
         std::printf("%s: %zu events\n", together > 1 ? "in groups" : "one by one", events.size());
         explore({}, events, updates, together, sector_bytes, states_max, together > 1 ? 31 : 37);
+        kill(events, updates, together, sector_bytes, 1);
         ::unlink(path.c_str());
         ::unlink((path + "-power").c_str());
         std::filesystem::remove_all(swapped);
     }
     ::rmdir(directory.c_str());
-    std::printf("engine %s: %llu states, %llu recovered and torn again, %llu violations\n",
+    std::printf("engine %s: %llu states, %llu recovered and torn again, %llu kills and torn then, "
+                "%llu violations\n",
                 uses_mod     ? "mod"
                 : uses_simpo ? "simpo"
                              : std::string(engine_of_build()).c_str(),
                 static_cast<unsigned long long>(states), static_cast<unsigned long long>(nested),
+                static_cast<unsigned long long>(killed),
                 static_cast<unsigned long long>(violations));
-    return violations == 0 && nested != 0 ? 0 : 1;
+    return violations == 0 && nested != 0 && killed != 0 ? 0 : 1;
 }
