@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/of_thread.hpp>
 #include <power/log.hpp>
 
 #include <fmt/format.h>
@@ -44,11 +45,10 @@ struct log::noted_lines {
 };
 
 /// Null where there is no memory for it.
-log::noted_lines* log::mine() noexcept {
-    // On the heap: a library that is loaded late, Python's, has little room for each thread's own.
-    static thread_local std::unique_ptr<noted_lines> noted;
-    if (noted == nullptr) noted.reset(new (std::nothrow) noted_lines);
-    return noted.get();
+log::noted_lines* log::mine() noexcept try {
+    return &of_thread<noted_lines>::get();
+} catch (const std::bad_alloc&) {
+    return nullptr;
 }
 
 log::log(std::string name) : name_(std::move(name)), instance_(++instances) {
