@@ -33,6 +33,13 @@ std::vector<log*>& logs() { // never destroyed: pools may outlive static destruc
     return *all;
 }
 
+status no_memory_for_checkpoint(const std::string& name) noexcept try {
+    return {errc::io_error, name + ": io_error: out of memory for a checkpoint"};
+} catch (const std::bad_alloc&) {
+    return {errc::io_error,
+            "out of memory"}; // short enough to need none, however often it is copied
+}
+
 } // namespace
 
 struct log::noted_lines {
@@ -326,7 +333,7 @@ status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint6
     ++checkpoints_;
     return write_header();
 } catch (const std::bad_alloc&) {
-    return {errc::io_error, name_ + ": io_error: out of memory for a checkpoint"};
+    return no_memory_for_checkpoint(name_);
 }
 
 status log::make_durable() {
