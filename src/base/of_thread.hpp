@@ -16,6 +16,8 @@ template <class T> class of_thread {
 public:
     /// Made when it is first asked for. Throws what T's constructor throws, and std::bad_alloc.
     static T& get() { return mine_ != nullptr ? *mine_ : make(); }
+    /// Null before that.
+    static T* look() noexcept { return mine_; }
 
 private:
     struct at_end {

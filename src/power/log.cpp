@@ -71,6 +71,14 @@ log::~log() {
     stop_thread();
 }
 
+void log::hold_all() noexcept { logs_lock.lock(); }
+void log::release_all() noexcept { logs_lock.unlock(); }
+void log::forget_inherited() noexcept {
+    logs().clear();
+    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr)
+        noted->count = 0;
+}
+
 void log::stop_thread() noexcept {
     if (!thread_.joinable()) return;
     {
