@@ -139,6 +139,16 @@ void roll_back(const asked& a) {
     leave(verdict::good);
 }
 
+/// An earlier repair's journal stays: it may be the only place that has what stood in the pool at first.
+result<verify::repair_plan> mend_in_place(const std::string& path) {
+    constexpr unsigned journals_max = 1000;
+    const std::string journal = path + ".repair-journal";
+    auto done = verify::mend_in_place(path, journal);
+    for (unsigned n = 2; !done && done.error().code() == errc::exists && n <= journals_max; ++n)
+        done = verify::mend_in_place(path, fmt::format("{}.{}", journal, n));
+    return done;
+}
+
 /// What is good, or as good as it can be made, afterwards.
 void repair(const asked& a) {
     if (a.roll_back) return roll_back(a);
@@ -149,7 +159,7 @@ void repair(const asked& a) {
     if (const status may = verify::repairable(a.path, opened(a)); !may.ok()) refuse(may);
     verify::repair_plan plan;
     if (a.in_place) {
-        auto done = verify::mend_in_place(a.path, a.path + ".repair-journal");
+        auto done = mend_in_place(a.path);
         if (!done) refuse(done.error());
         plan = std::move(*done);
     } else {

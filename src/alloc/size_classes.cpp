@@ -37,7 +37,8 @@ bool size_classes::valid(std::uint64_t chunk_bytes) const noexcept {
 }
 
 const size_classes& size_classes::for_chunks_of(std::uint64_t chunk_bytes) {
-    static const size_classes small(4096), large(65536);
+    // Never destroyed: pools may outlive static destructors.
+    static const auto &small = *new size_classes(4096), &large = *new size_classes(65536);
     HF_ASSERT(chunk_bytes == 4096 || chunk_bytes == 65536);
     return chunk_bytes == 4096 ? small : large;
 }

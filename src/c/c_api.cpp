@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The C API: hf::pool behind a pointer, a status instead of a result.
+#include <base/of_thread.hpp>
 #include <c/pool_handle.hpp>
 
 #include <holdfast/copy.hpp>
@@ -28,7 +29,9 @@ static_assert(int(HF_MODE_POWER) == int(hf::mode::power) &&
 
 namespace {
 
-thread_local std::string error_text;
+struct error_text {
+    std::string words;
+};
 
 hf::open_options options_from(const hf_open_options* given) {
     hf::open_options o;
@@ -63,7 +66,10 @@ bool in_range(const hf_open_options& o) {
 } // namespace
 
 hf_status hf::c::fail(errc code, std::string text) noexcept {
-    error_text = std::move(text);
+    try {
+        hf::of_thread<error_text>::get().words = std::move(text);
+    } catch (const std::bad_alloc&) { // the code says it all the same
+    }
     return static_cast<hf_status>(code);
 }
 using hf::c::fail;
@@ -153,6 +159,10 @@ const char* hf_strerror(hf_status status) noexcept {
     return hf::name(static_cast<hf::errc>(status)).data(); // literals: they end with a null
 }
 
-const char* hf_error_text(void) noexcept { return error_text.c_str(); }
+const char* hf_error_text(void) noexcept try {
+    return hf::of_thread<error_text>::get().words.c_str();
+} catch (const std::bad_alloc&) {
+    return "";
+}
 
 } // extern "C"

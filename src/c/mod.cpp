@@ -4,6 +4,7 @@
 // the C++ handle 'of' in each pointer's struct.
 //
 // Every function that may allocate memory of the process runs under guarded(): no exception leaves.
+#include <base/of_thread.hpp>
 #include <c/pool_handle.hpp>
 
 #include <holdfast/mod.h>
@@ -65,10 +66,10 @@ template <class Work> hf_status guarded(Work&& work) noexcept try {
 }
 
 /// What take and pop gave this thread last.
-std::string& taken() noexcept {
-    static thread_local std::string held;
-    return held;
-}
+struct taken_element {
+    std::string bytes;
+};
+std::string& taken() { return hf::of_thread<taken_element>::get().bytes; }
 void give(std::string_view element, hf_bytes* to) {
     constexpr std::size_t worth_keeping_bytes = 64 << 10;
     if (to == nullptr) return;

@@ -15,18 +15,16 @@
 namespace hf::justdo {
 namespace {
 
-// When a process ends, static objects are gone before the last destructors of its libraries run.
-constinit std::atomic<bool> functions_gone{false};
 struct functions {
     std::mutex lock;
     // Of one identifier there may be several, each with its version, or with its constants elsewhere: static functions
     // of one name, inline functions of several libraries, one of which may be unloaded.
     std::multimap<std::uint64_t, const hf_justdo_function*> by_id;
-    ~functions() { functions_gone = true; }
 };
 functions& known() {
-    static functions all;
-    return all;
+    static auto* all =
+        new functions; // never destroyed: pools, and libraries, may outlive static destructors
+    return *all;
 }
 
 shared_mutex* as_mutex(void* lock) noexcept { return static_cast<shared_mutex*>(lock); }
@@ -115,7 +113,6 @@ void hf_justdo_register(const hf_justdo_function* f) noexcept try {
 }
 
 void hf_justdo_forget(const hf_justdo_function* f) noexcept {
-    if (hf::justdo::functions_gone) return;
     hf::justdo::functions& all = hf::justdo::known();
     std::scoped_lock held{all.lock};
     std::erase_if(all.by_id, [&](const auto& known) { return known.second == f; });

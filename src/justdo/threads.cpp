@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/of_thread.hpp>
 #include <justdo/resume.hpp>
 #include <justdo/threads.hpp>
 #include <open/registry.hpp>
@@ -124,7 +125,7 @@ struct leases {
             if (registry::is_open(l.instance)) l.from->give_back(l.mine);
     }
 };
-thread_local leases mine;
+leases& mine() { return of_thread<leases>::get(); }
 
 /// What keeps a thread from having a block in the pool.
 status why_none(const pool::impl& in) {
@@ -139,21 +140,21 @@ status why_none(const pool::impl& in) {
 
 /// Requires: why_none() says nothing.
 result<thread*> lease_in(pool::impl& in) {
-    for (const leases::lease& l : mine.all)
+    for (const leases::lease& l : mine().all)
         if (l.instance == in.instance) return l.mine;
     auto* const from = static_cast<threads*>(in.state_of(engine()));
     {
         std::scoped_lock held{registry::guard()};
-        std::erase_if(mine.all, [](const auto& l) { return !registry::is_open(l.instance); });
+        std::erase_if(mine().all, [](const auto& l) { return !registry::is_open(l.instance); });
     }
-    mine.all.reserve(mine.all.size() + 1);
+    mine().all.reserve(mine().all.size() + 1);
     const result<thread*> leased = from->lease();
-    if (leased) mine.all.push_back({in.instance, from, *leased});
+    if (leased) mine().all.push_back({in.instance, from, *leased});
     return leased;
 }
 
 thread& thread_of(pool::impl& in, const char* what) {
-    for (const leases::lease& l : mine.all)
+    for (const leases::lease& l : mine().all)
         if (l.instance == in.instance) return *l.mine;
     if (in.file->is_parents()) registry::refuse_parents(nullptr, in.file->path().c_str());
     if (const status s = why_none(in); !s.ok()) fatal("%s cannot run: %s", what, s.what().c_str());

@@ -3,6 +3,7 @@
 // Commits: all that a shadow made is flushed, one fence, one word; then what it replaced is
 // retired.                                                          MOD §5.2, §5.4
 #include <base/assert.hpp>
+#include <base/of_thread.hpp>
 #include <mod/announced.hpp>
 #include <mod/store_impl.hpp>
 #include <pool/file_checks.hpp>
@@ -333,12 +334,11 @@ shadow& store::impl::refused_work() noexcept {
         shadow refused;
         node_cache none;
     };
-    // On the heap: a library that is loaded late, Python's, has little room for each thread's own.
-    static thread_local const std::unique_ptr<work> mine = std::make_unique<work>();
-    mine->refused.forget();
-    prepare(mine->refused, mine->none);
-    mine->refused.failed_ = true;
-    return mine->refused;
+    work& mine = of_thread<work>::get();
+    mine.refused.forget();
+    prepare(mine.refused, mine.none);
+    mine.refused.failed_ = true;
+    return mine.refused;
 }
 
 status store::impl::refusal(const char* why) const {

@@ -20,8 +20,9 @@ constexpr std::initializer_list<const kind*> builtin = {
     &detail::vector_kind};
 
 std::vector<const kind*>& users() {
-    static std::vector<const kind*> all;
-    return all;
+    static auto* all =
+        new std::vector<const kind*>; // never destroyed: pools may outlive static destructors
+    return *all;
 }
 
 } // namespace

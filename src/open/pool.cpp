@@ -336,9 +336,10 @@ std::uint64_t pool::offset_of(const void* address) const noexcept {
 }
 
 durable_together::durable_together(pool& in) noexcept : in_(&in.internals()) {
-    in_->file->medium().begin_group();
+    if (!in_->file->is_parents()) in_->file->medium().begin_group();
 }
 durable_together::~durable_together() {
+    if (in_->file->is_parents()) return; // its end is the parent's, and so is the log
     const medium pm = in_->file->medium();
     // What is flushed, and would be fenced by the next update, is promised as well; and what others have fenced, also
     // to a group that has done nothing.

@@ -49,18 +49,13 @@ std::array<parents_pool, pools_max> parents; // open where this process was fork
     return true;
 }
 
-// When a process ends, static objects are gone before the last destructors of its libraries run.
-constinit std::atomic<bool> txfuncs_gone{false};
-struct txfunc_table {
-    std::multimap<std::uint64_t, const hf_txfunc*> by_id;
-    ~txfunc_table() { txfuncs_gone = true; }
-};
 // Functions of one identifier: two files of one name may each have a static function of one name, and the
 // same inline function may come from several libraries, one of which may be unloaded. Their bodies, and so their
 // versions, differ, or it does not matter which is called.
 std::multimap<std::uint64_t, const hf_txfunc*>& txfuncs() {
-    static txfunc_table table;
-    return table.by_id;
+    // Never destroyed: pools, and libraries, may outlive static destructors.
+    static auto* by_id = new std::multimap<std::uint64_t, const hf_txfunc*>;
+    return *by_id;
 }
 std::mutex& txfuncs_lock() {
     static std::mutex lock;
@@ -207,7 +202,6 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
 
 extern "C" void hf_txfunc_forget(const hf_txfunc* function) noexcept {
     using namespace hf::registry;
-    if (txfuncs_gone) return;
     std::scoped_lock held{txfuncs_lock()};
     std::erase_if(txfuncs(), [&](const auto& f) { return f.second == function; });
 }

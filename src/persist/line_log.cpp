@@ -64,6 +64,8 @@ void end_group(line_log& of) noexcept {
     if (fenced) of.wait();
 }
 
+void forget_group() noexcept { group = {}; }
+
 bool in_group(const line_log& of) noexcept { return group.of == &of; }
 
 } // namespace hf::persist

@@ -46,6 +46,8 @@ void store_word(line_log& log, std::uint64_t* to, std::uint64_t value) noexcept;
 void begin_group(line_log& of) noexcept;
 /// The outermost end waits for all that the group has fenced.
 void end_group(line_log& of) noexcept;
+/// In a child of fork(): the group that its thread is in is the parent's.
+void forget_group() noexcept;
 /// Whether this thread has one.
 bool in_group(const line_log& of) noexcept;
 

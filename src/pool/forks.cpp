@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <persist/line_log.hpp>
 #include <pool/fault_guard.hpp>
 #include <pool/forks.hpp>
 #include <pool/os_file.hpp>
 #include <pool/relocation.hpp>
+#include <power/log.hpp>
 
 #include <pthread.h>
 
@@ -12,6 +14,7 @@ namespace {
 unsigned counted = 0; // changed where no other thread is yet
 
 void prepare() noexcept {
+    power::log::hold_all();
     os_file::hold_table();
     fault_guard::hold_table();
 }
@@ -19,6 +22,7 @@ void prepare() noexcept {
 void in_parent() noexcept {
     fault_guard::release_table();
     os_file::release_table();
+    power::log::release_all();
 }
 
 void in_child() noexcept {
@@ -26,6 +30,8 @@ void in_child() noexcept {
     os_file::close_inherited();
     forget_relocated_ranges();
     fault_guard::leave_watched_files();
+    power::log::forget_inherited();
+    persist::forget_group();
     in_parent();
 }
 

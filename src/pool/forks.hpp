@@ -7,7 +7,8 @@
 //     open a pool that the parent has closed.
 // (3) Their objects go on existing in the child. They know by the number of forks that they are the
 //     parent's, and leave the file alone.
-// (4) What guards the tables of (2) is held across fork(), so that a child never finds it taken.
+// (4) Groups (hf::durable_together) that a fork is in go on in the parent alone; nothing of the child reaches a log.
+// (5) What guards the tables of (2), and the logs, is held across fork(), so that a child never finds it taken.
 // A child made without fork() (vfork, clone) runs none of this but (1).
 #pragma once
 

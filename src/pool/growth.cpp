@@ -50,7 +50,9 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes, std::uint64_t reserved_
     HF_ASSERT_SLOW(wanted <= room);
     HF_ASSERT_SLOW(wanted % shape_.chunk_bytes == 0);
     status extended = extend(wanted);
-    if (extended.code() == errc::pool_full && wanted > needed) extended = extend(needed);
+    // Not where a header copy may name the extent already: the file would be cut below it.
+    if (extended.code() == errc::pool_full && wanted > needed && !growth_in_doubt_)
+        extended = extend(needed);
     if (!extended.ok()) return extended;
     return extents_[count];
 } catch (const std::bad_alloc&) {

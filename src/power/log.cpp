@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/of_thread.hpp>
 #include <power/log.hpp>
 
 #include <fmt/format.h>
@@ -32,6 +33,13 @@ std::vector<log*>& logs() { // never destroyed: pools may outlive static destruc
     return *all;
 }
 
+status no_memory_for_checkpoint(const std::string& name) noexcept try {
+    return {errc::io_error, name + ": io_error: out of memory for a checkpoint"};
+} catch (const std::bad_alloc&) {
+    return {errc::io_error,
+            "out of memory"}; // short enough to need none, however often it is copied
+}
+
 } // namespace
 
 struct log::noted_lines {
@@ -44,11 +52,10 @@ struct log::noted_lines {
 };
 
 /// Null where there is no memory for it.
-log::noted_lines* log::mine() noexcept {
-    // On the heap: a library that is loaded late, Python's, has little room for each thread's own.
-    static thread_local std::unique_ptr<noted_lines> noted;
-    if (noted == nullptr) noted.reset(new (std::nothrow) noted_lines);
-    return noted.get();
+log::noted_lines* log::mine() noexcept try {
+    return &of_thread<noted_lines>::get();
+} catch (const std::bad_alloc&) {
+    return nullptr;
 }
 
 log::log(std::string name) : name_(std::move(name)), instance_(++instances) {
@@ -62,6 +69,14 @@ log::~log() {
         std::erase(logs(), this);
     }
     stop_thread();
+}
+
+void log::hold_all() noexcept { logs_lock.lock(); }
+void log::release_all() noexcept { logs_lock.unlock(); }
+void log::forget_inherited() noexcept {
+    logs().clear();
+    if (noted_lines* const noted = of_thread<noted_lines>::look(); noted != nullptr)
+        noted->count = 0;
 }
 
 void log::stop_thread() noexcept {
@@ -326,7 +341,7 @@ status log::bring_segment_home(unsigned segment, std::uint64_t bytes, std::uint6
     ++checkpoints_;
     return write_header();
 } catch (const std::bad_alloc&) {
-    return {errc::io_error, name_ + ": io_error: out of memory for a checkpoint"};
+    return no_memory_for_checkpoint(name_);
 }
 
 status log::make_durable() {

@@ -69,6 +69,10 @@ public:
     /// Everything that was ordered is durable, and the log's thread has ended. No line is taken any more.
     status finish();
     log_counts counts() const;
+    /// Around fork(), of all logs; the child has no part in them: what its thread has noted there is the parent's to take.
+    static void hold_all() noexcept;
+    static void release_all() noexcept;
+    static void forget_inherited() noexcept;
     /// Chosen by start().
     std::uint64_t salt() const noexcept { return header_.salt; }
 

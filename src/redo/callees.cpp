@@ -24,17 +24,15 @@ namespace {
 
 using row = hf_redo_callees_row;
 
-// When a process ends, static objects are gone before the last destructors of its libraries run.
-constinit std::atomic<bool> callees_gone{false};
 struct callees {
     std::mutex lock;
     // Under 'lock'. An inline function comes from several modules.
     std::unordered_multimap<const void*, const row*> by_address;
-    ~callees() { callees_gone = true; }
 };
 callees& all() {
-    static callees table;
-    return table;
+    static auto* table =
+        new callees; // never destroyed: pools, and libraries, may outlive static destructors
+    return *table;
 }
 /// How often a module has told of some, or taken some back: what a thread remembers from before may be another's by now.
 constinit std::atomic<std::uint64_t> generation{0};
@@ -91,7 +89,6 @@ void hf_redo_register_callees(const hf_redo_callees_row* rows, std::uint64_t cou
 }
 
 void hf_redo_forget_callees(const hf_redo_callees_row* rows, std::uint64_t count) noexcept {
-    if (hf::redo::callees_gone) return;
     hf::redo::callees& table = hf::redo::all();
     std::scoped_lock held{table.lock};
     for (std::uint64_t i = 0; i < count; ++i) {

@@ -4,6 +4,7 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <base/names.hpp>
+#include <base/of_thread.hpp>
 #include <redo/write_buffer.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
@@ -75,7 +76,7 @@ private:
     std::vector<std::byte> copies_[HF_REDO_READS + 1];
     unsigned copies_made_ = 0;
 };
-thread_local deferred_section mine;
+deferred_section& mine() { return of_thread<deferred_section>::get(); }
 
 constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % granule_bytes; }
 
@@ -336,7 +337,7 @@ section::doomed_by deferred_section::commit() {
 
 /// Ends the section. False: its log found no room, and it has not happened.
 bool commit_mine() noexcept {
-    const auto why = without_exceptions("hf_redo_commit", [] { return mine.commit(); });
+    const auto why = without_exceptions("hf_redo_commit", [] { return mine().commit(); });
     leave_section();
     return why != section::doomed_by::no_room;
 }
@@ -357,8 +358,8 @@ int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
         // Recovery needs neither function nor arguments; they are named for reports only.
         const int begun = hf::begin_section(hf::engine_rows::redo, *function, packed_args, 0);
         // A function that joins a section reads in place before its own first store.
-        HF_ASSERT(begun == 1 || mine.is_empty());
-        if (begun == 1) mine.start();
+        HF_ASSERT(begun == 1 || mine().is_empty());
+        if (begun == 1) mine().start();
         return begun;
     });
 }
@@ -373,22 +374,23 @@ void hf_redo_commit_or_throw(void) {
 }
 
 void hf_redo_abort(void) noexcept {
-    hf::without_exceptions("hf_redo_abort", [] { mine.abort(); });
+    hf::without_exceptions("hf_redo_abort", [] { mine().abort(); });
     hf::leave_section();
 }
 
 void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
     return hf::without_exceptions("hf_redo_write",
-                                  [&] { return mine.write(bytes_at(address), bytes); });
+                                  [&] { return mine().write(bytes_at(address), bytes); });
 }
 
 void hf_redo_put(void* to, const void* from, std::uint64_t bytes) noexcept {
     hf::without_exceptions("hf_redo_put", [&] {
-        mine.put(bytes_at(to), bytes, [&](std::byte* part, std::uint64_t at, std::uint64_t count) {
-            if (count == hf::granule_bytes)
-                std::memmove(part, bytes_at(from) + at, hf::granule_bytes);
-            else std::memmove(part, bytes_at(from) + at, count);
-        });
+        mine().put(bytes_at(to), bytes,
+                   [&](std::byte* part, std::uint64_t at, std::uint64_t count) {
+                       if (count == hf::granule_bytes)
+                           std::memmove(part, bytes_at(from) + at, hf::granule_bytes);
+                       else std::memmove(part, bytes_at(from) + at, count);
+                   });
     });
 }
 
@@ -404,7 +406,7 @@ void hf_redo_copy(void* to, const void* from, std::uint64_t bytes) noexcept {
 
 void hf_redo_fill(void* to, int byte, std::uint64_t bytes) noexcept {
     hf::without_exceptions("hf_redo_fill", [&] {
-        mine.put(bytes_at(to), bytes, [&](std::byte* part, std::uint64_t, std::uint64_t count) {
+        mine().put(bytes_at(to), bytes, [&](std::byte* part, std::uint64_t, std::uint64_t count) {
             std::memset(part, byte, count);
         });
     });
@@ -415,12 +417,12 @@ const void* hf_redo_read(const void* address, std::uint64_t bytes) noexcept {
     // Most words have asked the filter before they came.
     if (bytes > hf::word_bytes && !hf::redo::may_wait(address, bytes)) return address;
     return hf::without_exceptions("hf_redo_read",
-                                  [&] { return mine.read(bytes_at(address), bytes); });
+                                  [&] { return mine().read(bytes_at(address), bytes); });
 }
 
 const void* hf_redo_read_string(const void* address) noexcept {
     return hf::without_exceptions("hf_redo_read_string",
-                                  [&] { return mine.read_string(bytes_at(address)); });
+                                  [&] { return mine().read_string(bytes_at(address)); });
 }
 
 } // extern "C"

@@ -107,6 +107,29 @@ TEST_F(Fork, ClosingLeavesTheFileAloneHoweverTheChildEnds) {
     EXPECT_EQ(hf::test::read_header(path, 0).open, 0U);
 }
 
+/// The descriptors of its parent's pools are free in a child, for files of its own.
+TEST_F(Fork, AGroupThatTheForkWasInEndsInTheParentAlone) {
+    options.mode = mode::power;
+    pool p = open_at(path);
+    std::optional<durable_together> group(std::in_place, p);
+    void* const block = hf_alloc(64);
+    EXPECT_TRUE(in_child([&] {
+        constexpr unsigned files = 16;
+        const auto name = [&](unsigned n) { return directory + "/" + std::to_string(n); };
+        for (unsigned n = 0; n < files; ++n)
+            if (::open(name(n).c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600) < 0) return false;
+        pool own = open_at(other()); // another log, and its lines
+        hf_free(hf_alloc(64));
+        group.reset();
+        const durable_together refused{p};
+        for (unsigned n = 0; n < files; ++n)
+            if (!hf::test::contents(name(n)).empty()) return false;
+        return own.logged().waits != 0;
+    }));
+    hf_free(block);
+    group.reset();
+}
+
 TEST_F(Fork, AChildOpensOtherPoolsAndForksItself) {
     pool p = open_at(path);
     auto* word = p.root<std::uint64_t>();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/names.hpp>
+#include <base/of_thread.hpp>
 #include <open/registry.hpp>
 #include <section/thread.hpp>
 
@@ -16,15 +17,8 @@ namespace {
 /// A thread's attachments; given back when it ends, to those pools that are still open.
 struct thread_attachments {
     std::vector<std::unique_ptr<attachment>> all;
-    ~thread_attachments() {
-        std::scoped_lock held{registry::guard()};
-        for (auto& a : all)
-            if (registry::is_open(a->instance)) leave(*a);
-    }
+    ~thread_attachments();
     static void leave(attachment& a) {
-        // A section that its thread does not end keeps its lane, and what its log names: the pool
-        // is left open (pool::impl::close), and the next open recovers it.
-        if (current_section == &a.work) return;
         a.work.leave();
         for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
         a.pool->blocks.release_all(a.cache);
@@ -33,15 +27,27 @@ struct thread_attachments {
         if (!a.shared) a.pool->lanes[a.lane].taken = false;
     }
 };
-thread_local thread_attachments mine;
 // The attachment used last: nearly always the one wanted.
 constinit thread_local attachment* last = nullptr;
+
+thread_attachments& mine() { return of_thread<thread_attachments>::get(); }
+
+thread_attachments::~thread_attachments() {
+    last = nullptr;
+    std::scoped_lock held{registry::guard()};
+    for (auto& a : all) {
+        // A section that its thread does not end keeps its lane, and what its log names: the pool
+        // is left open (pool::impl::close), and the next open recovers it. What runs later joins it.
+        if (current_section == &a->work) (void)a.release();
+        else if (registry::is_open(a->instance)) leave(*a);
+    }
+}
 
 /// Requires: the lock of the pool's lanes held.
 attachment& attach_to(pool::impl& pool, std::uint32_t lane, std::mutex* turns) {
     HF_ASSERT_SLOW(held_here(pool.lanes.lock));
     HF_ASSERT_SLOW(turns != nullptr || !pool.lanes[lane].taken);
-    attachment& made = *mine.all.emplace_back(std::make_unique<attachment>(pool, lane, turns));
+    attachment& made = *mine().all.emplace_back(std::make_unique<attachment>(pool, lane, turns));
     // Taken last: a lane that is taken stays so, whatever throws.
     if (std::exchange(pool.lanes[lane].taken, true)) return made;
     // The lane's epochs start above what the open found, and the next open must find that,
@@ -54,7 +60,7 @@ attachment& attach_new(pool::impl& pool) {
     if (!pool.file->in_memory()) persist::count_this_thread();
     {
         std::scoped_lock held{registry::guard()};
-        std::erase_if(mine.all, [](const auto& a) { return !registry::is_open(a->instance); });
+        std::erase_if(mine().all, [](const auto& a) { return !registry::is_open(a->instance); });
     }
     std::scoped_lock held{pool.lanes.lock};
     // The crash checker's few threads have a lane each: its pools need none to be shared.
@@ -81,7 +87,7 @@ pool::impl& sole_pool(const char* what) {
 attachment& attach(pool::impl& pool) {
     if (last != nullptr && last->instance == pool.instance) return *last;
     if (pool.file->is_parents()) registry::refuse_parents(nullptr, pool.file->path().c_str());
-    for (auto& a : mine.all)
+    for (auto& a : mine().all)
         if (a->instance == pool.instance) return *(last = a.get());
     last = nullptr;
     last = &attach_new(pool);

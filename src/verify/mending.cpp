@@ -8,7 +8,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 
 namespace hf::verify {
@@ -23,6 +22,17 @@ status apply(const os_file& file, const repair_plan& plan) {
         if (status ok = file.write_at(c.offset, c.bytes.data(), c.bytes.size()); !ok.ok())
             return ok;
     return file.sync();
+}
+
+status copy_bytes(std::span<const std::byte> from, const os_file& to) {
+    if (from.empty()) return {};
+    if (status ok = to.allocate(0, from.size()); !ok.ok()) return ok; // a full disk says so here
+    constexpr std::size_t step_bytes = 1 << 20;
+    for (std::size_t at = 0; at < from.size(); at += step_bytes)
+        if (status ok = to.write_at(at, from.data() + at, std::min(step_bytes, from.size() - at));
+            !ok.ok())
+            return ok;
+    return {};
 }
 
 /// The pool in the copy was not copied while it was in use: nobody had it open.
@@ -58,17 +68,19 @@ std::string journal_text(const std::string& path, std::span<const std::byte> bef
 }
 
 status mend_copy(const std::string& path, const std::string& copy, const repair_plan& plan) {
-    std::error_code failed;
-    if (!std::filesystem::copy_file(path, copy, failed))
-        return refusal(copy, failed == std::errc::file_exists ? errc::exists : errc::io_error,
-                       fmt::format("copy: {}", failed.message()));
-    std::filesystem::permissions(
-        copy, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write, failed);
-    const auto file = os_file::open_existing(copy, false);
+    const auto file = read_file::open(path);
     if (!file) return file.error();
-    if (status ok = apply(*file, plan); !ok.ok()) return ok;
-    if (status ok = forget_file(*file); !ok.ok()) return ok;
-    return file->sync_directory();
+    auto made = os_file::create_new(copy);
+    if (!made) return made.error();
+    status done = copy_bytes(file->bytes(), *made);
+    if (done.ok()) done = apply(*made, plan);
+    if (done.ok()) done = forget_file(*made);
+    if (done.ok()) done = made->publish();
+    if (!done.ok()) {
+        made->unlink();
+        return done;
+    }
+    return made->sync_directory();
 }
 
 result<repair_plan> mend_in_place(const std::string& path, const std::string& journal) {

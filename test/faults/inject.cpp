@@ -74,7 +74,8 @@ template <class Result, class Real> Result through(call which, Result failed, Re
         errno = v.error;
         return failed;
     }
-    if (v.error == no_transfer) return Result{};
+    // With a thread beside, the number may have come to another call than the plan was made for.
+    if (v.error == no_transfer && which == call::pwrite) return Result{};
     const Result value = real(v.error == short_transfer);
     if (v.kill_after) die();
     return value;
@@ -120,7 +121,7 @@ std::span<const int> errors_of(call which) noexcept {
     static constexpr int fsync_errors[] = {EINTR, EIO, ENOSPC, EDQUOT};
     static constexpr int mmap_errors[] = {ENOMEM, EAGAIN, ENFILE, EEXIST};
     static constexpr int munmap_errors[] = {ENOMEM};
-    static constexpr int msync_errors[] = {EIO, ENOMEM, EBUSY};
+    static constexpr int msync_errors[] = {EIO, ENOMEM, EBUSY, ENOSPC};
     static constexpr int madvise_errors[] = {EINTR, ENOMEM, EAGAIN};
     static constexpr int getrandom_errors[] = {EINTR, EAGAIN, ENOSYS, short_transfer};
     static constexpr int getrlimit_errors[] = {EINVAL};

@@ -240,6 +240,8 @@ std::vector<scenario> all_scenarios(const std::string& path) {
     add({"power_open", clean, power, by::clobber, medium::disk, "Rpo", errc::ok, true});
     add({"power_open_selective", clean, given_to(by::selective, power), by::selective, medium::disk,
          "Rpo", errc::ok, true});
+    add({"power_grow", clean, power, by::clobber, medium::disk, filling});
+    add({"power_grow_slab", full, power, by::undo, medium::disk, "Rausuqp", errc::ok, true});
     add({"open", clean, plain, by::clobber, medium::tmpfs, "Rp", errc::ok, true});
     add({"open_disk", clean, plain, by::clobber, medium::disk, "Rp", errc::ok, true});
     add({"open_and_die", clean, plain, by::clobber, medium::tmpfs, "RpK"});
