@@ -254,6 +254,8 @@ private:
     std::string Name = demangle(S.Which->getName().str());
     if (isa<Function>(S.Which))
       return "function '" + Name + "'";
+    if (S.Which->isThreadLocal())
+      return "thread-local variable '" + Name + "'";
     if (const auto *Variable = dyn_cast<GlobalVariable>(S.Which);
         Variable && !Variable->isConstant())
       return "global variable '" + Name + "'";
@@ -380,7 +382,8 @@ private:
   Source ofCall(const CallBase &Call) {
     if (const auto *Intrinsic = dyn_cast<IntrinsicInst>(&Call))
       return is_contained({Intrinsic::fshl, Intrinsic::fshr, Intrinsic::bswap,
-                           Intrinsic::bitreverse, Intrinsic::ctpop},
+                           Intrinsic::bitreverse, Intrinsic::ctpop,
+                           Intrinsic::threadlocal_address},
                           Intrinsic->getIntrinsicID())
                  ? sourceOf(Call.getArgOperand(0))
                  : Source{};

@@ -118,6 +118,11 @@ HF_TXFUNC void keeps(keeper* k) {
     // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of global variable 'variable'{{.*}} is stored to the pool
     k->at = &variable;
 }
+thread_local long mine[4];
+HF_TXFUNC void keeps_the_threads(keeper* k, long which) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of thread-local variable 'mine'{{.*}} is stored to the pool
+    k->at = &mine[which];
+}
 HF_TXFUNC void looks_up(page* p) {
     // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: call of 'getentropy' with the address of memory that may be persistent
     (void)getentropy(p->text, 16);
