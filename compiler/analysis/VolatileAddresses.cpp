@@ -252,6 +252,8 @@ private:
     if (S.Is == Source::Local)
       return "a local variable";
     std::string Name = demangle(S.Which->getName().str());
+    if (Name == "__errno_location") // what it returns: ofCall
+      return "errno";
     if (isa<Function>(S.Which))
       return "function '" + Name + "'";
     if (S.Which->isThreadLocal())
@@ -387,6 +389,8 @@ private:
                           Intrinsic->getIntrinsicID())
                  ? sourceOf(Call.getArgOperand(0))
                  : Source{};
+    if (isErrno(Call))
+      return {Source::Fixed, 0, calledFunction(Call)};
     auto Found = Known.find(calledFunction(Call));
     if (Found == Known.end() || classifyCall(Call).Kind != CallKind::Body)
       return {};
