@@ -6,7 +6,10 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -376,6 +379,27 @@ class ClosedTest(Pooled):
             for thread in threads:
                 thread.join(60)
             self.assertEqual(raised, ["closed"] * 4)
+
+
+    def test_daemon_threads_that_work_at_the_end_do_not_end_the_program_badly(self):
+        # Such a thread comes back from a long change while the interpreter ends, and may not have its lock.
+        for _ in range(3):
+            path = self.folder / "daemons.hf"
+            program = textwrap.dedent("""
+                import sys, threading, time, holdfast
+                shared = holdfast.Map(sys.argv[1])
+                def work(number):
+                    while True:
+                        shared.update({f"{number} {i}": "v" for i in range(3000)})
+                for number in range(4):
+                    threading.Thread(target=work, args=(number,), daemon=True).start()
+                time.sleep(0.2)
+            """)
+            ended = subprocess.run([sys.executable, "-c", program, str(path)], stderr=subprocess.PIPE,
+                                   timeout=120)
+            self.assertEqual(ended.returncode, 0, ended.stderr.decode())
+            with holdfast.open(path) as pool:
+                pool.verify()
 
 
 class ThreadsTest(Pooled):
