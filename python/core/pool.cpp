@@ -1,9 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool.hpp"
 
-#include <cxxabi.h>
 #include <pthread.h>
-#include <unistd.h>
 
 namespace hf_python {
 
@@ -20,11 +18,7 @@ unsigned forks() noexcept {
 } // namespace
 
 void unlocked::regain(PyThreadState* state) noexcept {
-    try {
-        PyEval_RestoreThread(state);
-    } catch (abi::__forced_unwind&) { // of pthread_exit; must not end here, but by being thrown on
-        for (;;) ::pause();
-    }
+    in_python([=] { PyEval_RestoreThread(state); });
 }
 
 pool::pool(std::string path, const hf_open_options& options)

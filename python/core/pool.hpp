@@ -30,8 +30,7 @@ public:
     ~unlocked() { regain(state_); }
     unlocked(const unlocked&) = delete;
 
-    /// Takes the lock again. While the interpreter ends it lets no daemon thread have it, and would end the thread,
-    /// by unwinding, which no destructor and no caller here can bear: such a thread waits for the process's end.
+    /// Takes the lock again, or awaits the end.
     static void regain(PyThreadState* state) noexcept;
 
 private:
