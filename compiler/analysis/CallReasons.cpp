@@ -41,7 +41,8 @@ std::string whyHidden(StringRef Name) {
            "container of hf::structures";
   return "call of " + Pretty +
          ", whose body is not visible here: define it in a header, mark it "
-         "HF_PURE, or use link-time optimisation";
+         "HF_PURE, or use link-time optimisation (-flto=full where a thin link "
+         "does not show it)";
 }
 
 } // namespace holdfast

@@ -365,6 +365,14 @@ bool isVarying(const CallBase &Call) {
   return Callee && isVarying(Callee->getName());
 }
 
+/// Where a thread's errno lies, always the same for it.
+static bool isErrno(StringRef Name) { return Name == "__errno_location"; }
+
+bool isErrno(const CallBase &Call) {
+  const Function *Callee = calledFunction(Call);
+  return Callee && isErrno(Callee->getName());
+}
+
 static std::string whyForbidden(StringRef Name) {
   static const StringSet<> Io = {
       "printf",       "fprintf",       "vprintf", "vfprintf", "puts",
@@ -390,7 +398,11 @@ static std::string whyForbidden(StringRef Name) {
   if (Name.ends_with("setjmp") || Name.ends_with("longjmp") ||
       Name == "setcontext" || Name == "swapcontext" || Name == "getcontext")
     return "non-local jump " + Pretty;
-  if (Name.starts_with("__cxa_guard_"))
+  if (isErrno(Name))
+    return "errno, which is volatile: a crash takes it away; return what went "
+           "wrong, or use engine redo";
+  if (Name.starts_with("__cxa_guard_") || Name == "__cxa_atexit" ||
+      Name == "__cxa_thread_atexit")
     return "initialisation of a function-local static variable";
   if (Name.starts_with("__cxa_") || Name.starts_with("_Unwind_") ||
       isStandardException(Name))
@@ -578,7 +590,8 @@ CallMeaning classifyCall(const CallBase &Call) {
     return {CallKind::NoAccess, ""};
   if (isPoolLock(Name))
     return {CallKind::Locks, whyForbidden(Name)};
-  if (isExceptionRuntime(Name) || isStandardException(Name) || isVarying(Name))
+  if (isExceptionRuntime(Name) || isStandardException(Name) ||
+      isVarying(Name) || isErrno(Name))
     return {CallKind::Unrepeatable, whyForbidden(Name)};
   return {CallKind::Forbidden, whyForbidden(Name)};
 }

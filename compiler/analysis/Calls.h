@@ -52,6 +52,9 @@ bool changesException(const llvm::CallBase &Call);
 /// Whether it calls a clock, a source of random numbers or the like.
 bool isVarying(const llvm::CallBase &Call);
 
+/// Whether it asks where the thread's errno lies: not in a pool.
+bool isErrno(const llvm::CallBase &Call);
+
 /// Whether a call of a declared function may be left by an exception; of others
 /// their body says it.
 bool mayUnwind(const llvm::CallBase &Call);

@@ -69,7 +69,7 @@ const GlobalValue *findMutableGlobal(const Constant &Of) {
 }
 
 /// Memory that is no part of any file mapping. Exceptions lie in the language's
-/// own.
+/// own, errno in the C library's.
 static bool isElsewhere(const Value *Object) {
   if (const auto *Argument = dyn_cast<llvm::Argument>(Object))
     return Argument->hasByValAttr();
@@ -78,9 +78,10 @@ static bool isElsewhere(const Value *Object) {
   if (const auto *Call = dyn_cast<CallBase>(Object)) {
     const Function *Callee = calledFunction(*Call);
     return Callee &&
-           is_contained({"__cxa_allocate_exception", "__cxa_begin_catch",
-                         "__cxa_get_exception_ptr"},
-                        Callee->getName());
+           (isErrno(*Call) ||
+            is_contained({"__cxa_allocate_exception", "__cxa_begin_catch",
+                          "__cxa_get_exception_ptr"},
+                         Callee->getName()));
   }
   return isa<AllocaInst>(Object) || isa<GlobalValue>(Object) ||
          isa<ConstantPointerNull>(Object) || isa<UndefValue>(Object);

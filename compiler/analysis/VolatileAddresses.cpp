@@ -252,8 +252,12 @@ private:
     if (S.Is == Source::Local)
       return "a local variable";
     std::string Name = demangle(S.Which->getName().str());
+    if (Name == "__errno_location") // what it returns: ofCall
+      return "errno";
     if (isa<Function>(S.Which))
       return "function '" + Name + "'";
+    if (S.Which->isThreadLocal())
+      return "thread-local variable '" + Name + "'";
     if (const auto *Variable = dyn_cast<GlobalVariable>(S.Which);
         Variable && !Variable->isConstant())
       return "global variable '" + Name + "'";
@@ -380,10 +384,13 @@ private:
   Source ofCall(const CallBase &Call) {
     if (const auto *Intrinsic = dyn_cast<IntrinsicInst>(&Call))
       return is_contained({Intrinsic::fshl, Intrinsic::fshr, Intrinsic::bswap,
-                           Intrinsic::bitreverse, Intrinsic::ctpop},
+                           Intrinsic::bitreverse, Intrinsic::ctpop,
+                           Intrinsic::threadlocal_address},
                           Intrinsic->getIntrinsicID())
                  ? sourceOf(Call.getArgOperand(0))
                  : Source{};
+    if (isErrno(Call))
+      return {Source::Fixed, 0, calledFunction(Call)};
     auto Found = Known.find(calledFunction(Call));
     if (Found == Known.end() || classifyCall(Call).Kind != CallKind::Body)
       return {};

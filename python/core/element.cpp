@@ -3,6 +3,7 @@
 
 #include <cstring>
 #include <string>
+#include <unistd.h>
 
 namespace hf_python {
 
@@ -10,6 +11,23 @@ namespace {
 
 // Durable: never change their meaning. Of a value, the tag is its encoding's version, too.
 enum tag : char { tag_bytes = 0, tag_str = 1, tag_value = 2 };
+
+/// What Python code returns. Unwinding (await_end) finds plain pointers in here, and nothing to let go of.
+nb::object call(const char* module, const char* name, nb::handle first, nb::handle second = {}) {
+    PyObject* const made = in_python([=] {
+        PyObject* const from = PyImport_ImportModule(module);
+        PyObject* const called = from == nullptr ? nullptr : PyObject_GetAttrString(from, name);
+        Py_XDECREF(from);
+        PyObject* const returned =
+            called == nullptr
+                ? nullptr
+                : PyObject_CallFunctionObjArgs(called, first.ptr(), second.ptr(), nullptr);
+        Py_XDECREF(called);
+        return returned;
+    });
+    if (made == nullptr) throw nb::python_error();
+    return nb::steal(made);
+}
 
 struct raw {
     const char* data;
@@ -27,8 +45,7 @@ raw raw_of(nb::handle object, as role) {
     }
     nb::object made = nb::borrow(object);
     const bool plain = PyBytes_Check(object.ptr()) != 0;
-    if (!plain)
-        made = nb::module_::import_("holdfast._encoding").attr("encode")(made, role == as::key);
+    if (!plain) made = call("holdfast._encoding", "encode", made, nb::bool_(role == as::key));
     char* data = nullptr;
     if (PyBytes_AsStringAndSize(made.ptr(), &data, &bytes) != 0) throw nb::python_error();
     return {data, static_cast<std::size_t>(bytes), plain ? tag_bytes : tag_value, std::move(made)};
@@ -48,9 +65,13 @@ void store(char* to, const raw& from) {
 } // namespace
 
 void raise(const char* code, const char* message) {
-    const nb::object type = nb::module_::import_("holdfast._error").attr("Error");
-    PyErr_SetObject(type.ptr(), nb::make_tuple(code, message).ptr());
+    const nb::object error = call("holdfast._error", "Error", nb::str(code), nb::str(message));
+    PyErr_SetObject(error.type().ptr(), error.ptr());
     throw nb::python_error();
+}
+
+void await_end() noexcept {
+    for (;;) ::pause();
 }
 
 void check(hf_status found) {
@@ -137,7 +158,8 @@ bool half_decoded::is(hf_bytes stored) const noexcept {
 }
 
 nb::object half_decoded::whole() const {
-    return value_ ? nb::module_::import_("holdfast._encoding").attr("decode")(made_) : made_;
+    if (!value_) return made_;
+    return call("holdfast._encoding", "decode", made_);
 }
 
 nb::object decoded(hf_bytes stored) { return half_decoded(stored).whole(); }

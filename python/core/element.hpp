@@ -14,6 +14,7 @@
 #include <nanobind/stl/string.h>
 
 #include <cstddef>
+#include <cxxabi.h>
 #include <memory>
 #include <string>
 #include <vector>
@@ -24,6 +25,27 @@ namespace nb = nanobind;
 
 /// Raises holdfast.Error.
 [[noreturn]] void raise(const char* code, const char* message);
+
+/// For a daemon thread that may not have the interpreter's lock any more, since the interpreter ends. It would be ended by
+/// unwinding, which neither destructors nor the callers here can bear: it waits for the process's end.
+[[noreturn]] void await_end() noexcept;
+/// What 'work' returns, which may run Python code, where a thread can meet that. Nothing in it has a destructor that
+/// needs the lock.
+template <class Work> auto in_python(Work&& work) {
+    try {
+        return work();
+    } catch (abi::__forced_unwind&) { // of pthread_exit; must not end here, but by being thrown on
+        await_end();
+    }
+}
+/// Calls 'each' with everything that 'given' gives, whose Python code may run.
+template <class Each> void for_each(nb::handle given, Each&& each) {
+    const nb::object from = nb::steal(in_python([=] { return PyObject_GetIter(given.ptr()); }));
+    if (!from.is_valid()) throw nb::python_error();
+    const auto next = [at = from.ptr()] { return PyIter_Next(at); };
+    while (PyObject* found = in_python(next)) each(nb::steal(found));
+    if (PyErr_Occurred() != nullptr) throw nb::python_error();
+}
 /// Raises holdfast.Error unless 'found' is HF_OK.
 void check(hf_status found);
 

@@ -89,14 +89,15 @@ nb::object set_default(map& to, nb::handle key, nb::handle value) {
 /// Puts pairs of key and value in one section.
 void put_all(map& to, nb::iterable pairs) {
     encoded_list all;
-    for (nb::handle each : pairs) {
-        const nb::object pair = nb::steal(PySequence_Fast(each.ptr(), "expected (key, value)"));
+    for_each(pairs, [&](nb::handle each) {
+        const nb::object pair = nb::steal(
+            in_python([=] { return PySequence_Fast(each.ptr(), "expected (key, value)"); }));
         if (!pair.is_valid()) throw nb::python_error();
         if (PySequence_Fast_GET_SIZE(pair.ptr()) != 2)
             throw nb::value_error("expected pairs of key and value");
         all.add(PySequence_Fast_GET_ITEM(pair.ptr(), 0), as::key);
         all.add(PySequence_Fast_GET_ITEM(pair.ptr(), 1));
-    }
+    });
     const std::vector<hf_bytes> parts = all.get();
     std::vector<hf_mod_map_step> steps;
     steps.reserve(parts.size() / 2);

@@ -17,12 +17,16 @@ unsigned forks() noexcept {
 
 } // namespace
 
+void unlocked::regain(PyThreadState* state) noexcept {
+    in_python([=] { PyEval_RestoreThread(state); });
+}
+
 pool::pool(std::string path, const hf_open_options& options)
     : path_(std::move(path)), forks_(forks()),
       beside_(options.shared != 0 && options.read_only != 0) {
     hf_status found;
     {
-        const nb::gil_scoped_release released; // recovers
+        const unlocked released; // recovers
         found = hf_pool_open(path_.c_str(), &options, &opened_);
     }
     check(found);
@@ -36,14 +40,14 @@ void pool::close() {
     if (closed()) return;
     set_ending(true);
     while (away_) {
-        const nb::gil_scoped_release released;
+        const unlocked released;
         std::unique_lock held(turn_);
         turned_.wait(held, [this] { return !away_; });
     }
     if (!closed()) {                                // else another thread was first
         while (first_ != nullptr) first_->detach(); // (3)
         hf_pool* const closing = std::exchange(opened_, nullptr);
-        const nb::gil_scoped_release released; // reads all of it
+        const unlocked released; // reads all of it
         hf_pool_close(closing);
     }
     set_ending(false);
@@ -67,7 +71,7 @@ hf_pool* pool::get() const {
 
 void pool::await_turn() {
     while (busy()) {
-        const nb::gil_scoped_release released;
+        const unlocked released;
         std::unique_lock held(turn_);
         turned_.wait(held, [this] { return !busy(); });
     }

@@ -23,6 +23,20 @@ namespace hf_python {
 
 class attachment;
 
+/// As long as it lives this thread is without the interpreter's lock.
+class unlocked {
+public:
+    unlocked() : state_(PyEval_SaveThread()) {}
+    ~unlocked() { regain(state_); }
+    unlocked(const unlocked&) = delete;
+
+    /// Takes the lock again, or awaits the end.
+    static void regain(PyThreadState* state) noexcept;
+
+private:
+    PyThreadState* state_;
+};
+
 class pool {
 public:
     /// Raises holdfast.Error.
@@ -50,7 +64,7 @@ public:
     public:
         explicit absence(pool& from) : from_(from), state_((from.leave(), PyEval_SaveThread())) {}
         ~absence() {
-            PyEval_RestoreThread(state_);
+            unlocked::regain(state_);
             from_.arrive();
         }
         absence(const absence&) = delete;

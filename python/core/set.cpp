@@ -37,11 +37,11 @@ void remove(set& from, nb::handle element) {
 /// Adds some and then discards others, in one section.
 void change_all(set& to, nb::iterable added, nb::iterable discarded) {
     encoded_list all;
-    for (nb::handle each : added) all.add(each, as::key);
+    for_each(added, [&](nb::handle each) { all.add(each, as::key); });
     const std::size_t added_count = all.size();
-    for (nb::handle each : discarded) {
+    for_each(discarded, [&](nb::handle each) {
         if (storable(each, as::key)) all.add(each, as::key); // others cannot be there
-    }
+    });
     const std::vector<hf_bytes> elements = all.get();
     std::vector<hf_mod_set_step> steps;
     steps.reserve(elements.size());

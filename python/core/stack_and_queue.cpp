@@ -22,7 +22,7 @@ template <class Calls> void push_one(structure<Calls>& to, nb::handle what) {
 
 template <class Calls> void push_many(structure<Calls>& to, nb::iterable elements) {
     encoded_list all;
-    for (nb::handle each : elements) all.add(each);
+    for_each(elements, [&](nb::handle each) { all.add(each); });
     const std::vector<hf_bytes> with = all.get();
     to.change_many(with.size(), [&](auto* at) { return push_all(at, with.data(), with.size()); });
 }

@@ -74,7 +74,7 @@ template <class Source> nb::object get_item(const Source& of, nb::handle what) {
 
 encoded_list encoded_all(nb::handle elements) {
     encoded_list all;
-    for (nb::handle each : nb::cast<nb::iterable>(elements)) all.add(each);
+    for_each(elements, [&](nb::handle each) { all.add(each); });
     return all;
 }
 

@@ -6,7 +6,10 @@ import multiprocessing
 import os
 import pathlib
 import pickle
+import subprocess
+import sys
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -376,6 +379,34 @@ class ClosedTest(Pooled):
             for thread in threads:
                 thread.join(60)
             self.assertEqual(raised, ["closed"] * 4)
+
+
+    def test_daemon_threads_that_work_at_the_end_do_not_end_the_program_badly(self):
+        # Such a thread may not have the interpreter's lock any more, where it comes back from a long change, or where
+        # Python code runs: that of values and errors, or a generator's.
+        program = textwrap.dedent("""
+            import sys, threading, time, holdfast
+            shared, other = holdfast.Map(sys.argv[1], "shared"), holdfast.Vector(sys.argv[1], "other")
+            shared[5] = 5
+            sys.setswitchinterval(1e-5)
+            def work():
+                while True:
+                    try:
+                        WORK
+                    except holdfast.Error:
+                        pass
+            for _ in range(8):
+                threading.Thread(target=work, daemon=True).start()
+            time.sleep(0.05)
+        """)
+        for work in ('shared.update({str(i): "v" for i in range(3000)})', "shared[5]",
+                     "other[:] = (str(i) for i in range(300))"):
+            for _ in range(4):
+                ended = subprocess.run([sys.executable, "-c", program.replace("WORK", work), str(self.folder / "daemons.hf")],
+                                       stderr=subprocess.PIPE, timeout=120)
+                self.assertEqual(ended.returncode, 0, work + ended.stderr.decode())
+                with holdfast.open(self.folder / "daemons.hf") as pool:
+                    pool.verify()
 
 
 class ThreadsTest(Pooled):

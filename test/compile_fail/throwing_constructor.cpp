@@ -4,7 +4,7 @@
 
 #include <string>
 
-// error in a header: static assertion failed
+// error in a header: the constructor may throw
 struct name {
     name() : text("anonymous, and too long for a small string") {}
     std::string text;

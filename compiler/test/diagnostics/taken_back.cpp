@@ -13,6 +13,7 @@
 #include <holdfast/txfunc.hpp>
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
@@ -97,6 +98,16 @@ HF_TXFUNC void uses_variables(page* p) {
     const long* kept = hf::vlog_preserve(p->numbers.data(), 2);
     p->numbers[0] = kept[1];
 }
+HF_TXFUNC bool says_why(page* p, char* end) {
+    // CLOBBER-DAG: taken_back.cpp:[[@LINE+2]]:{{.*}}error: errno, which is volatile: a crash takes it away; return what went wrong, or use engine redo
+    // UNDO-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: errno, which is volatile
+    errno = 0;
+    p->stamp = std::strtol(p->text, &end, 10);
+    if (errno != ERANGE) return true;
+    p->numbers[0] = errno;
+    errno = EINVAL;
+    return false;
+}
 #else
 struct meddler {
     page* in;
@@ -117,6 +128,24 @@ struct keeper {
 HF_TXFUNC void keeps(keeper* k) {
     // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of global variable 'variable'{{.*}} is stored to the pool
     k->at = &variable;
+}
+thread_local long mine[4];
+HF_TXFUNC void keeps_the_threads(keeper* k, long which) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of thread-local variable 'mine'{{.*}} is stored to the pool
+    k->at = &mine[which];
+}
+HF_TXFUNC void keeps_errno(int** at) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: address of errno{{.*}} is stored to the pool
+    *at = &errno;
+}
+struct closer {
+    ~closer() { std::puts("closed"); }
+};
+HF_TXFUNC void makes_a_static(page* p) {
+    // CHECK-DAG: taken_back.cpp:[[@LINE+2]]:{{.*}}error: atomic operation
+    // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: initialisation of a function-local static variable
+    static closer at_the_end;
+    p->stamp = 1;
 }
 HF_TXFUNC void looks_up(page* p) {
     // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: call of 'getentropy' with the address of memory that may be persistent
