@@ -380,7 +380,6 @@ class ClosedTest(Pooled):
                 thread.join(60)
             self.assertEqual(raised, ["closed"] * 4)
 
-
     def test_daemon_threads_that_work_at_the_end_do_not_end_the_program_badly(self):
         # Such a thread may not have the interpreter's lock any more, where it comes back from a long change, or where
         # Python code runs: that of values and errors, or a generator's.
