@@ -59,7 +59,7 @@ def limits(folder):
                 resource.setrlimit(which, (most, most))
         return set_them
     with_little = limited((resource.RLIMIT_STACK, 8 << 20), (resource.RLIMIT_AS, 300 << 20))  # a thread has a stack
-    cases = [("file size", [], limited((resource.RLIMIT_FSIZE, 2 << 20)), "pool_full: allocate: File too large")]
+    cases = [("file size", [], limited((resource.RLIMIT_FSIZE, 2 << 20)), "pool_full: allocate 16777216 bytes: File too large")]
     with open(PROGRAM, "rb") as program:
         if b"__sanitizer_" not in program.read():  # which maps terabytes
             cases += [("addresses", ["-t", "60"], with_little, "cannot start a thread"),

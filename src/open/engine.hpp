@@ -39,7 +39,6 @@ using recovery_order = std::function<void(std::vector<std::size_t>&)>;
 
 class engine {
 public:
-    virtual ~engine() = default;
     /// In the table: its bit, name and verb.
     virtual const engine_row& row() const noexcept = 0;
     engine_bit bit() const noexcept { return static_cast<engine_bit>(row().bit); }
@@ -69,6 +68,10 @@ public:
     virtual result<std::unique_ptr<engine_state>> attach(pool::impl&) const {
         return std::unique_ptr<engine_state>();
     }
+
+protected:
+    // There is one object of each, which nobody destroys: pools may outlive static destructors.
+    ~engine() = default;
 };
 
 } // namespace hf
