@@ -5,6 +5,7 @@
 // functions given to atexit and by destructors of static objects.
 #pragma once
 
+#include <atomic>
 #include <memory>
 #include <pthread.h>
 #include <utility>
@@ -24,6 +25,7 @@ private:
         ~at_end() {
             ended_ = true;
             drop();
+            note_in_key(nullptr); // from here on this thread keeps no library loaded
         }
     };
     static T& make() {
@@ -31,7 +33,7 @@ private:
         // Where those of thread_local objects have run, the destructors of keys do still, once more for what they
         // themselves make.
         static const late_key late;
-        if (late.known) (void)::pthread_setspecific(late.key, made.get());
+        note_in_key(made.get());
         if (!ended_) {
             static thread_local const at_end watching;
             (void)&watching;
@@ -39,11 +41,21 @@ private:
         return *(mine_ = made.release());
     }
     static void drop() noexcept { delete std::exchange(mine_, nullptr); }
+    static void note_in_key(const T* made) noexcept {
+        if (has_key_) (void)::pthread_setspecific(key_, made);
+    }
 
+    /// Goes with the library that this is in: a thread that ends later must not be sent there, and keys are few.
     struct late_key {
-        pthread_key_t key{};
-        const bool known = ::pthread_key_create(&key, [](void*) { drop(); }) == 0;
+        late_key() noexcept {
+            has_key_ = ::pthread_key_create(&key_, [](void*) { drop(); }) == 0;
+        }
+        ~late_key() {
+            if (has_key_.exchange(false)) (void)::pthread_key_delete(key_);
+        }
     };
+    static inline constinit pthread_key_t key_{};
+    static inline constinit std::atomic<bool> has_key_{false};
     static inline constinit thread_local T* mine_ = nullptr;
     static inline constinit thread_local bool ended_ = false;
 };

@@ -3,6 +3,7 @@
 #include <base/names.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
+#include <pool/forks.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
 
@@ -166,7 +167,9 @@ void in_child() noexcept {
     after_fork();
 }
 
-[[maybe_unused]] const int watching = pthread_atfork(before_fork, after_fork, in_child);
+// A thread that ends stores under guard() what its sections have left to be stored, and so asks for the logs.
+[[maybe_unused]] const int watching =
+    (forks::watch(), pthread_atfork(before_fork, after_fork, in_child));
 
 } // namespace
 

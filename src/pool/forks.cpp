@@ -35,10 +35,14 @@ void in_child() noexcept {
     in_parent();
 }
 
-[[maybe_unused]] const int watching = pthread_atfork(prepare, in_parent, in_child);
+[[maybe_unused]] const bool watching = (watch(), true);
 
 } // namespace
 
 unsigned count() noexcept { return counted; }
+
+void watch() noexcept {
+    [[maybe_unused]] static const int watched = pthread_atfork(prepare, in_parent, in_child);
+}
 
 } // namespace hf::forks

@@ -17,4 +17,8 @@ namespace hf::forks {
 /// How many fork()s lie between this process and the one that loaded the library.
 unsigned count() noexcept;
 
+/// Takes care of (1) to (5), from before main() on. Who has a lock that is held while one of (5) is asked for, and that
+/// fork() takes, too, calls this before its own pthread_atfork(): fork() takes first what was told of last.
+void watch() noexcept;
+
 } // namespace hf::forks

@@ -25,7 +25,7 @@ CANNOT_FAIL = {
     "dladdr": "last words before abort()",
     "getpid": "", "gettid": "", "sched_yield": "", "clock_gettime": "of clocks that there are",
     "pthread_atfork": "when the program starts",
-    "pthread_key_create": "without a key what a thread's last destructors make stays", "pthread_setspecific": "as pthread_key_create",
+    "pthread_key_create": "without a key what a thread's last destructors make stays", "pthread_setspecific": "as pthread_key_create", "pthread_key_delete": "of a key that there is",
     "pthread_mutex_lock": "a plain mutex", "pthread_mutex_unlock": "a plain mutex",
     "sigaction": "with valid arguments", "signal": "with valid arguments",
     "timer_delete": "of a timer that was made",

@@ -5,7 +5,9 @@
 // killed; and the child, which is refused the pool, runs sections on pools of its own. Method: a process
 // that is killed at the end makes sections and children, these make theirs, and the files are opened again.
 #include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 #include <pool/test_support.hpp>
+#include <power/log.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
@@ -18,8 +20,10 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <cstring>
+#include <future>
 #include <string>
 #include <thread>
 #include <tuple>
@@ -269,6 +273,17 @@ TEST_P(Forked, InItsOwnSectionTheChildIsRefusedAllOfIt) {
         return all && fault(p) == nullptr && l->count == 2;
     });
     expect_whole(2, 2);
+}
+
+// As a thread that ends does, which has sections of two pools in mode power behind it.
+TEST(Forks, WaitForWhoHasTheRegistryAndAsksForTheLogs) {
+    std::unique_lock has{registry::guard()};
+    std::thread forks([] { EXPECT_TRUE(in_child([] { return true; })); });
+    std::this_thread::sleep_for(std::chrono::milliseconds(100)); // by then it waits
+    const auto asks = std::async(std::launch::async, [] { power::log("none"); });
+    EXPECT_EQ(asks.wait_for(std::chrono::seconds(10)), std::future_status::ready);
+    has.unlock();
+    forks.join();
 }
 
 std::string name_of(const ::testing::TestParamInfo<Forked::ParamType>& info) {
