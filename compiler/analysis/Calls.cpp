@@ -401,8 +401,9 @@ static std::string whyForbidden(StringRef Name) {
   if (isErrno(Name))
     return "errno, which is volatile: a crash takes it away; return what went "
            "wrong, or use engine redo";
-  if (Name.starts_with("__cxa_guard_") || Name == "__cxa_atexit" ||
-      Name == "__cxa_thread_atexit")
+  if (Name == "__cxa_thread_atexit")
+    return "initialisation of a thread-local variable with a destructor";
+  if (Name.starts_with("__cxa_guard_") || Name == "__cxa_atexit")
     return "initialisation of a function-local static variable";
   if (Name.starts_with("__cxa_") || Name.starts_with("_Unwind_") ||
       isStandardException(Name))

@@ -147,6 +147,15 @@ HF_TXFUNC void makes_a_static(page* p) {
     static closer at_the_end;
     p->stamp = 1;
 }
+struct marker {
+    long value = 1;
+    ~marker() { value = 0; }
+};
+thread_local marker marked;
+HF_TXFUNC void looks_at_the_threads(page* p) {
+    // CHECK-DAG: error: initialisation of a thread-local variable with a destructor
+    p->stamp = marked.value;
+}
 HF_TXFUNC void looks_up(page* p) {
     // CHECK-DAG: taken_back.cpp:[[@LINE+1]]:{{.*}}error: call of 'getentropy' with the address of memory that may be persistent
     (void)getentropy(p->text, 16);
