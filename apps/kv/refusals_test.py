@@ -5,6 +5,7 @@ that is full when the pool is made, and one that fills up while it grows."""
 
 import os
 import resource
+import signal
 import subprocess
 import sys
 
@@ -40,7 +41,9 @@ def bad_files(folder):
     os.mkfifo(folder / "fifo")
     refused("FIFO", pool=folder / "fifo", says=["not_a_pool"])
     with Server(PROGRAM, folder / "pool.hf", "-m", "16") as server:
+        server.process.send_signal(signal.SIGSTOP)  # it may write to its own pool
         refused("pool in use", pool=folder / "pool.hf", says=["in_use"])
+        server.process.send_signal(signal.SIGCONT)
         refused("port in use", "-p", str(server.port), pool=folder / "other.hf", says=["in use"])
         check(not os.path.exists(folder / "other.hf"), "a refused port made a pool")
         check(server.stop() == 0, "a clean stop")

@@ -47,8 +47,9 @@ def answers(address, request):
     """What is said at once to these lines; the client stays."""
     with socket.create_connection(address) as client:
         client.sendall(request)
+        client.settimeout(20)  # for the first of it, which each has; a busy machine takes its time
+        said = client.recv(1000)
         client.settimeout(0.5)
-        said = b""
         with contextlib.suppress(socket.timeout):
             while piece := client.recv(1000):
                 said += piece

@@ -148,6 +148,8 @@ class Object:
         other arguments, under its number "bad_argument". So who had no answer asks again, whatever crash came between. caller is a
         str, int, or a tuple of these.
         """
+        if not _names_caller(caller):
+            raise TypeError("caller is a str, an int, or a tuple of these")
         encode(caller, hashable=True)
         if type(number) is not int or number < 0:
             raise TypeError("number is an int from 0 on")
@@ -270,6 +272,11 @@ class _Once:
         def call(*args, **more):
             return self._of._call(kind, name, method, args, more, self._operation)
         return call
+
+
+def _names_caller(caller):
+    """Not what is equal to another kind's, or not to itself: True, 1.0, NaN."""
+    return type(caller) in (str, int) or type(caller) is tuple and all(map(_names_caller, caller))
 
 
 def _digest(call):

@@ -278,8 +278,9 @@ class ObjectTest(Pooled):
             self.assertEqual(refused.exception.code, code)
         with self.assertRaises(AttributeError):
             c.once("a", 3).total()
-        with self.assertRaises(TypeError):
-            c.once([], 3)
+        for caller in ([], 1.0, True, float("nan"), ("a", True), b"a", None):
+            with self.subTest(caller), self.assertRaises(TypeError):
+                c.once(caller, 3)
         c.forget("a")
         self.assertEqual(self.again().once("a", 1).take(1), 3)
 
