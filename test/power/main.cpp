@@ -263,10 +263,10 @@ void explore(const std::vector<file_event>& before, const std::vector<file_event
     }
 }
 
-/// Kills the process after one of 'events' in so many: the next one finds what no sync has covered, recovers, makes an
+/// Kills the process after each of 'events': the next one finds what no sync has covered, recovers, makes an
 /// update, and then the power fails.
-void kill(const std::vector<file_event>& events, std::uint64_t promised_at_end, unsigned ahead,
-          std::uint64_t sector_bytes, unsigned one_in) {
+void kill_after_each(const std::vector<file_event>& events, std::uint64_t promised_at_end,
+                     unsigned ahead, std::uint64_t sector_bytes) {
     device disk(sector_bytes, 1);
     std::map<std::string, std::uint64_t> inodes;
     for (std::size_t i = 0; i < events.size(); ++i) {
@@ -274,7 +274,7 @@ void kill(const std::vector<file_event>& events, std::uint64_t promised_at_end, 
         disk.take(e);
         if (e.what == file_event::link) inodes[e.name] = e.inode;
         if (e.what == file_event::unlink) inodes.erase(e.name);
-        if (i % one_in != 0 || violations > 20 || !put_in_place(disk.seen())) continue;
+        if (violations > 20 || !put_in_place(disk.seen())) continue;
         const std::uint64_t promised =
             i + 1 < events.size() ? events[i + 1].promised : promised_at_end;
         record();
@@ -330,7 +330,7 @@ int main(int argc, char** argv) {
         const std::vector<file_event> events = stop();
         std::printf("%s: %zu events\n", together > 1 ? "in groups" : "one by one", events.size());
         explore({}, events, updates, together, sector_bytes, states_max, together > 1 ? 31 : 37);
-        kill(events, updates, together, sector_bytes, 1);
+        kill_after_each(events, updates, together, sector_bytes);
         ::unlink(path.c_str());
         ::unlink((path + "-power").c_str());
         std::filesystem::remove_all(swapped);
