@@ -39,7 +39,7 @@ def run_json(command, timeout=None):
         return None
 
 
-# A second failure in a row, and threads that are preempted, multiply the states: in 'make test' only programs with at
+# A second failure in a row, and threads that are preempted, multiply the states: in 'make verify' only programs with at
 # most so many without have them. 'make crash-report' has short ones first, until its time is over.
 STATES_BRIEF = 1_000
 

@@ -282,6 +282,13 @@ def one_in(share, mutants):
     return sorted(mutants, key=lambda m: m["program"][0])[::share]
 
 
+def one_of_each_kind(mutants):
+    first = {}
+    for mutant in mutants:
+        first.setdefault(mutant["kind"], mutant)
+    return list(first.values())
+
+
 def unchanged(mutants):
     """A twin of the true code for each file and program of the mutants, built as they are."""
     twins = {(m["file"], *m["program"]): dict(m, name=f"{m['file']}, unchanged, in {m['program']}",
@@ -334,6 +341,8 @@ def main():
     parser.add_argument("--only", default="", help="part of the name")
     parser.add_argument("--kinds", nargs="*", default=KINDS)
     parser.add_argument("--one-in", type=int, default=1, help="every so manieth alone, of each program's")
+    parser.add_argument("--programs", nargs="*", help="those of these executables alone")
+    parser.add_argument("--one-of-each-kind", action="store_true", help="the first of each kind alone")
     parser.add_argument("--unchanged", action="store_true",
                         help="the true code, built as mutants are: none may be rejected")
     parser.add_argument("--json", type=pathlib.Path, help="where the account goes")
@@ -342,8 +351,11 @@ def main():
     arguments.source, arguments.work = arguments.source.resolve(), arguments.work.resolve()
 
     everything = read_mutants(arguments.mutants, arguments.source)
-    chosen = [m for m in everything if arguments.only in m["name"] and m["kind"] in arguments.kinds]
+    chosen = [m for m in everything if arguments.only in m["name"] and m["kind"] in arguments.kinds
+              and (arguments.programs is None or m["program"][0] in arguments.programs)]
     mutants = one_in(arguments.one_in, [m for m in chosen if "equivalent" not in m])
+    if arguments.one_of_each_kind:
+        mutants = one_of_each_kind(mutants)
     if not mutants:
         sys.exit("no mutant is chosen")
     if arguments.unchanged:
