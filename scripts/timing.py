@@ -1,0 +1,101 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""Where a build's and a test run's time went: `make timing`.
+
+Prints the ten dearest build steps and tests, and each module's share of both, beside its budget (the table in
+CONTRIBUTING.md, in seconds of one core). A machine that is twice as slow may take twice as long: budgets are scaled by
+what all modules took together. Exit status 1 if a module takes more than 1.5 times its scaled budget.
+
+usage: timing.py [--build build/release]
+"""
+import argparse
+import collections
+import pathlib
+import re
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+SLACK = 1.5
+# A module below this is not worth a word.
+SECONDS_MIN = 10
+
+
+def steps(build):
+    """(seconds, output) of each step of the last build of every output."""
+    last = {}
+    for line in (build / ".ninja_log").read_text().splitlines()[1:]:
+        begin, end, _, output, command = line.split("\t")
+        last[begin, end, command] = (int(end) - int(begin)) / 1000, output
+    return list(last.values())
+
+
+def tests(build):
+    """(seconds, name) of each test of the last run."""
+    log = build / "Testing/Temporary/LastTest.log"
+    if not log.exists():
+        return []
+    found = re.findall(r"^\d+/\d+ Testing: (.*?)$.*?^Test time = +([0-9.]+) sec", log.read_text(errors="replace"),
+                       re.MULTILINE | re.DOTALL)
+    return [(float(seconds), name) for name, seconds in found]
+
+
+def folder_of_tests(build):
+    """The folder, from the build's top, of each test."""
+    where = {}
+    for file in build.rglob("*.cmake"):
+        if file.name == "CTestTestfile.cmake" or file.name.endswith("_tests.cmake"):
+            for name in re.findall(r"^ *add_test\(\s*\[=*\[(.*?)\]=*\]", file.read_text(), re.MULTILINE):
+                where[name] = str(file.parent.relative_to(build))
+    return where
+
+
+def module_of(path):
+    """src/NAME, and the first folder of everything else."""
+    parts = pathlib.PurePath(path).parts
+    if parts[0] in ("src", "test", "apps", "bench") and len(parts) > 1:
+        return "/".join(parts[:2]) if parts[0] == "src" else parts[0] + "/" + parts[1] if parts[0] == "test" else parts[0]
+    return "linking" if parts[0] in ("bin", "lib") else parts[0]
+
+
+def budgets():
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    rows = re.findall(r"^\| `([a-z_/]+)` \| (\d+) \| (\d+) \|$", text, re.MULTILINE)
+    return {name: (int(build), int(run)) for name, build, run in rows}
+
+
+def table(title, spent, allowed, which):
+    """Prints what each module took; returns those that took too much."""
+    total, planned = sum(spent.values()), sum(pair[which] for pair in allowed.values())
+    scale = total / planned if planned else 0
+    print(f"\n{title}: {total:.0f} s, {planned} s planned")
+    over = []
+    for module, seconds in sorted(spent.items(), key=lambda pair: -pair[1]):
+        budget = allowed.get(module, (0, 0))[which]
+        much = seconds > max(SLACK * budget * scale, SECONDS_MIN * max(scale, 1))
+        over += [f"{module}: {title}: {seconds:.0f} s, {budget} s planned"] if much else []
+        if seconds >= SECONDS_MIN or much:
+            print(f"  {module:<24} {seconds:8.1f} {budget:6}{'  over its budget' if much else ''}")
+    return over
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--build", type=pathlib.Path, default=ROOT / "build/release")
+    options = parser.parse_args()
+    took_building, took_testing = steps(options.build), tests(options.build)
+    for title, rows in (("steps", took_building), ("tests", took_testing)):
+        print(f"the dearest {title}:")
+        for seconds, name in sorted(rows, reverse=True)[:10]:
+            print(f"  {seconds:8.1f}  {name}")
+    where, spent_building, spent_testing = folder_of_tests(options.build), collections.Counter(), collections.Counter()
+    for seconds, output in took_building:
+        spent_building[module_of(output)] += seconds
+    for seconds, name in took_testing:
+        spent_testing[module_of(where.get(name, "unknown"))] += seconds
+    over = table("build", spent_building, budgets(), 0) + table("tests", spent_testing, budgets(), 1)
+    print(*over, sep="\n", file=sys.stderr)
+    return 1 if over else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
