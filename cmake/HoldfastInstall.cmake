@@ -46,7 +46,7 @@ install(FILES ${PROJECT_BINARY_DIR}/holdfastConfig.cmake DESTINATION lib/cmake/h
 install(FILES tools/gdb/holdfast.py DESTINATION share/holdfast/gdb COMPONENT dev)
 install(FILES LICENSE DESTINATION share/doc/holdfast COMPONENT doc)
 install(DIRECTORY examples DESTINATION share/doc/holdfast COMPONENT doc
-  REGEX "examples/CMakeLists.txt$" EXCLUDE PATTERN __pycache__ EXCLUDE)
+  REGEX "examples/(CMakeLists.txt|[.].*)$" EXCLUDE PATTERN __pycache__ EXCLUDE)
 # The guide, as pages for a browser. They are made of the tree, and looked through for dead links, when they are installed.
 execute_process(COMMAND ${HOLDFAST_PYTHON} -c "import markdown, pygments" RESULT_VARIABLE no_site OUTPUT_QUIET ERROR_QUIET)
 if(no_site)

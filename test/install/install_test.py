@@ -9,6 +9,7 @@ standard of C++, nor, where they are written in C, for a C++ compiler.
 import argparse
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
@@ -73,6 +74,10 @@ def check_documents(prefix):
     """The guide is there where its pages can be made, no reference of it is dead, and the examples are those of the tree."""
     documents, site = prefix / "share/doc/holdfast", pathlib.Path(__file__).resolve().parents[2] / "scripts/site.py"
     assert (documents / "examples/numbers.cpp").is_file() and (documents / "examples/project/CMakeLists.txt").is_file()
+    here = sorted((documents / "examples").glob("*.*"))
+    needed = {name for path in here if path.is_file() for name in re.findall(r'^#include (?:"|<examples/)([^">]+)', path.read_text(), re.M)}
+    missing = needed - {path.name for path in here} - {"histogram_calls.hpp"}   # which holdfast classify makes
+    assert not missing and not any(path.name.startswith(".") for path in here), (missing, here)
     checked = subprocess.run([sys.executable, "-B", site, "--check", documents], capture_output=True, text=True)
     assert checked.returncode == 0 or checked.returncode == 77 and not (documents / "html").exists(), checked
     print(checked.stdout or checked.stderr, end="")
