@@ -42,8 +42,11 @@ def blocks(page):
         yield page.count("\n", 0, block.start("language")) + 1, block["language"], block["body"], why and why[1]
 
 
-def unmarked(page):
-    """What is wrong with the marks of a page's blocks: commands in a block that nobody runs."""
+def unmarked(page, targets=()):
+    """What is wrong with the marks of a page's blocks: commands in a block that nobody runs; and a `make` of what is no target."""
+    for named in re.finditer(r"`make ([a-z][a-z-]*)", page):
+        if named[1] not in targets:
+            yield f"{page.count(chr(10), 0, named.start()) + 1}: the Makefile has no target {named[1]}"
     for line, language, body, why in blocks(page):
         if language in ("bash", "shell", "zsh"):
             yield f"{line}: a block of commands is marked sh, or console where it shows what they print"
@@ -171,10 +174,10 @@ def run_page(options):
 
 
 def look_at_marks(root):
-    wrong = []
+    wrong, targets = [], set(re.findall(r"^([a-z][a-z-]*):", (root / "Makefile").read_text(encoding="utf-8"), re.M))
     for path in sorted(root.rglob("*.md")):
         if path.relative_to(root).parts[0] not in ("build", "results", ".git"):
-            wrong += [f"{path.relative_to(root)}:{each}" for each in unmarked(path.read_text(encoding="utf-8"))]
+            wrong += [f"{path.relative_to(root)}:{each}" for each in unmarked(path.read_text(encoding="utf-8"), targets)]
     print("\n".join(wrong) or "console: every command is in a block that is run, or that says why not")
     return 1 if wrong else 0
 
@@ -194,7 +197,8 @@ def self_test():
     assert fault("<!-- not run: it fails -->\n```sh\nfalse\n```\n") is None and fault("```sh\nfalse\n```\n") is not None
     program = "```python\nclass A:\n    x = 1\nassert A.x == 1\n```\n```python\nassert A().x == 1\n```\n"
     assert len(list(steps(program))) == 0 and [c.count("class A") for _, c, _ in steps(program, True)] == [1, 1]
-    for bad in ("```\nmake slpmt   # keys\n```\n", "```bash\nls\n```\n", "```sh\n$ ls\n```\n", "```console\nls\n```\n", "```\n$ ls\n```\n"):
+    for bad in ("```\nmake slpmt   # keys\n```\n", "```bash\nls\n```\n", "```sh\n$ ls\n```\n", "```console\nls\n```\n", "```\n$ ls\n```\n",
+                "Run `make nothing`.\n"):
         assert list(unmarked(bad)), bad
     for fine in ("```\nfree ──reserve──▶\n```\n", "<!-- not run: no root -->\n```\nmake it so\n```\n", good):
         assert not list(unmarked(fine)), fine
