@@ -42,14 +42,20 @@ help: ## this list
 SLIM  := -DHOLDFAST_TESTS=OFF -DHOLDFAST_BENCHMARKS=OFF -DHOLDFAST_VERIFY=OFF
 TESTS := -DHOLDFAST_TESTS=ON -DHOLDFAST_BENCHMARKS=OFF -DHOLDFAST_VERIFY=OFF -DHOLDFAST_PROGRAMS=ON
 WHOLE := -DHOLDFAST_TESTS=ON -DHOLDFAST_BENCHMARKS=ON -DHOLDFAST_VERIFY=ON -DHOLDFAST_PROGRAMS=ON
+# In build/release, what is there is not taken away.
+NEW   := $(if $(wildcard build/release/CMakeCache.txt),,yes)
+PART  := $(if $(NEW),$(SLIM))
+BENCH := $(if $(NEW),-DHOLDFAST_TESTS=OFF) -DHOLDFAST_BENCHMARKS=ON -DHOLDFAST_PROGRAMS=ON
+# The packages of these purposes, those that are missing: packages.txt.
+PACKAGES := @scripts/install-packages
 
-install: ## install the Debian packages that are missing (packages.txt)
-	@scripts/install-packages
+install: ## install the Debian packages that 'make test' needs and that are missing
+	$(PACKAGES) build demo test bench plots site format
 
-build: install ## configure and build in build/release: the programs, and what 'make test' runs
-	@cmake --preset release $(TESTS) -DHOLDFAST_PYTHON=$(PYTHON)
+build: ## libraries, plugin, programs and examples in build/release; tests and benchmarks where they were configured
+	$(PACKAGES) build
+	@cmake --preset release $(PART) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS)
-whole: build/release ## the same with all that 'make verify' runs, and the benchmarks
 debug: build/debug   ## … in build/debug, without optimisation
 checked: build/checked ## … in build/checked, optimised, every assertion on
 asan:  build/asan    ## build and test under AddressSanitizer and UBSan
@@ -63,25 +69,30 @@ build/release build/debug build/checked build/asan build/tsan: install
 	@cmake --build --preset $(@F) -j $(JOBS)
 
 # Some tests wait for clocks, clients and disks: one more runs than there are processors.
-test: build ## build, then show that this tree is whole; ctest's summary closes the run
+test: ## build, then show that this tree is whole; ctest's summary closes the run
+	$(PACKAGES) build demo test site format
+	@cmake --preset release $(TESTS) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS)
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
 	@scripts/with-tmpfs ctest --preset release -LE verify -j $$(($(JOBS) + 1))
 
-verify: whole ## everything that a merge needs beyond 'make test'
+verify: build/release ## everything that a merge needs beyond 'make test'
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt
 	@scripts/with-tmpfs ctest --preset release -L verify -j $$(($(JOBS) + 1))
 
-soak: whole hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time
+soak: build/release hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS) $(RESUMED_SECONDS)
 
-hostile: install ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
+hostile: ## COUNT=1000000 mutated pools under the sanitizers, from SEED or another each time
+	$(PACKAGES) build test
 	@cmake --preset asan $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset asan -j $(JOBS) --target hostile_pools hostile_server_clobber hostile_server_mod
 	@scripts/with-tmpfs nice build/asan/bin/hostile_pools --count $$(($(COUNT) * 8 / 10)) --seed $(SEED)
 	@for engine in clobber mod; do scripts/with-tmpfs nice build/asan/bin/hostile_server_$$engine \
 	    --count $$(($(COUNT) / 10)) --seed $(SEED) || exit 1; done
 
-soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED or another each time
+soundness: ## PROGRAMS=5000 random programs under the oracle, from SEED or another each time
+	$(PACKAGES) build test
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast-plugin
 	@nice $(PYTHON) test/soundness/soundness.py --plugin build/release/lib/libholdfast-plugin.so \
@@ -90,7 +101,7 @@ soundness: install ## PROGRAMS=5000 random programs under the oracle, from SEED 
 	@$(if $(BUILDS),:,nice $(PYTHON) test/soundness/resumption.py --plugin build/release/lib/libholdfast-plugin.so --growth \
 	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS))
 
-mutants: whole ## every broken twin of the runtime, of mode power's log and of the analysis: more than half an hour ('make verify' tries every eighth of the first and the last)
+mutants: build/release ## every broken twin of the runtime, of mode power's log and of the analysis: more than half an hour ('make verify' tries every eighth of the first and the last)
 	@scripts/with-tmpfs $(PYTHON) test/mutants/mutants.py --source . --build build/release \
 	    --work build/release/test/mutants/work --json build/release/test/mutants/mutants.json --jobs $(JOBS)
 	@scripts/with-tmpfs $(PYTHON) test/mutants/linked_mutants.py --source . --build build/release \
@@ -99,7 +110,8 @@ mutants: whole ## every broken twin of the runtime, of mode power's log and of t
 	@scripts/with-tmpfs $(PYTHON) test/soundness/analysis_mutants.py --build build/release \
 	    --work build/release/test/soundness/mutants --jobs $(JOBS)
 
-stepping: install ## PROGRAMS=5000 random functions killed at every instruction, from SEED
+stepping: ## PROGRAMS=5000 random functions killed at every instruction, from SEED
+	$(PACKAGES) build test
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON) -DHOLDFAST_STEPPED_PROGRAMS=$(PROGRAMS) \
 	    -DHOLDFAST_STEPPED_SEED=$(SEED)
 	@cmake --build --preset release -j $(JOBS) --target stepping_clobber stepping_undo
@@ -107,57 +119,66 @@ stepping: install ## PROGRAMS=5000 random functions killed at every instruction,
 	@for engine in clobber undo; do for mode in "" --pmem; do \
 	    scripts/with-tmpfs nice build/release/bin/stepping_$$engine $$mode || exit 1; done; done
 
-fuzz: install ## the server's protocol under RUNS=10000000 inputs, one in four over a store
+fuzz: ## the server's protocol under RUNS=10000000 inputs, one in four over a store
+	$(PACKAGES) build test
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target kv_protocol_fuzz kv_session_fuzz
 	@scripts/with-tmpfs $(PYTHON) apps/kv/fuzz.py \
 	    build/release/bin/kv_protocol_fuzz $$(($(RUNS) * 3 / 4)) \
 	    build/release/bin/kv_session_fuzz $$(($(RUNS) / 4))
 
-crash-report: whole ## what the crash checker explores, and the mutants it must reject
+crash-report: build/release ## what the crash checker explores, and the mutants it must reject
 	@scripts/with-tmpfs $(PYTHON) scripts/crash_report.py --build build/release $(REPORT)
 
-bench: whole ## everything, engines and peers, ROUNDS=5 interleaved rounds: results/bench.{json,md}, plots
+bench: ## everything, engines and peers, ROUNDS=5 interleaved rounds: results/bench.{json,md}, plots
+	$(PACKAGES) build demo bench plots
+	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
+	@cmake --build --preset release -j $(JOBS)
 	@scripts/with-tmpfs $(PYTHON) bench/report/measure.py --build build/release --out results \
 	    --rounds $(ROUNDS) --ops $(OPS) --only "$(ONLY)"
 
-slpmt: install ## SLPMT's study, simulated, crashed at every persist, from SLPMT_SEED=1: results/slpmt.{md,json,figures.json}, plots
-	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
+slpmt: ## SLPMT's study, simulated, crashed at every persist, from SLPMT_SEED=1: results/slpmt.{md,json,figures.json}, plots
+	$(PACKAGES) build plots
+	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target slpmt_study
 	@$(PYTHON) -B bench/slpmt/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)
 
-simpo: install ## SIMPO's figures 10 to 24, ROUNDS=5 interleaved rounds: results/simpo.{md,json}, plots
-	@scripts/install-packages simpo || echo "what is not there is not measured" >&2
-	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
+simpo: ## SIMPO's figures 10 to 24, ROUNDS=5 interleaved rounds: results/simpo.{md,json}, plots
+	$(PACKAGES) build bench simpo plots
+	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast_command simpo_applications
 	@scripts/with-tmpfs $(PYTHON) -B bench/simpo/report.py --bin build/release/bin --out results --rounds $(ROUNDS) --ssd-dir build
 
-packages: install ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv
+packages: ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv, holdfast-doc
+	$(PACKAGES) build site packages
 	@cmake --preset packages $(SLIM) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset packages -j $(JOBS)
 	@cd build/packages && rm -f *.deb && cpack
 
-wheels: install ## a wheel for each of PYTHONS that is there, tried in a clean environment: build/wheels
+wheels: ## a wheel for each of PYTHONS that is there, tried in a clean environment: build/wheels
+	$(PACKAGES) wheels
 	@for python in $(PYTHONS); do \
 	    if version=$$($$python -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null); then \
 	        $$python python/test/wheel_test.py --source . --build build/wheels/$$version --release build/wheels || exit 1; \
 	    else echo "$$python: not there"; fi; done
 
-site: ## the documentation as pages for a browser, links checked: build/site, by Debian's mkdocs
+site: ## the documentation as pages for a browser, links checked: build/site
+	$(PACKAGES) site
 	@$(PYTHON) -B scripts/site.py --out build/site
 
-gcc: install ## the core with GCC, without the plugin, and all of its tests, in build/gcc
+gcc: ## the core with GCC, without the plugin, and all of its tests, in build/gcc
+	$(PACKAGES) build test
 	@cmake -S . -B build/gcc -G Ninja -DHOLDFAST_COMPILER=OFF -DCMAKE_CXX_COMPILER=$(GCC) -DCMAKE_C_COMPILER=gcc \
 	    -DCMAKE_BUILD_TYPE=Debug
 	@cmake --build build/gcc -j $(JOBS)
 	@scripts/with-tmpfs ctest --test-dir build/gcc --output-on-failure -j $(JOBS)
 
 demo: ## kill a server under load, over and over, and count what is lost
-	@echo "demo 1/4: the packages that it needs (the first part of packages.txt), those that are missing"
-	@scripts/install-packages demo
+	@echo "demo 1/4: the packages that it needs, those that are missing"
+	$(PACKAGES) build demo
 	@echo "demo 2/4: configure build/release, for the server and the examples"
 	@mkdir -p build
-	@cmake --preset release $(if $(wildcard build/release/CMakeCache.txt),,$(SLIM)) -DHOLDFAST_PYTHON=$(PYTHON) \
+	@cmake --preset release $(PART) -DHOLDFAST_PYTHON=$(PYTHON) \
 	    >build/demo.log 2>&1 || { cat build/demo.log; exit 1; }
 	@echo "demo 3/4: compile them with $(JOBS) jobs: some minutes the first time; ninja counts"
 	@cmake --build --preset release -j $(JOBS) \
@@ -172,7 +193,8 @@ format: ## clang-format on every C++ file (the inputs of compiler tests have lin
 	    -name build -prune -o -name '*.[ch]pp' -print0 -o -name '*.[ch]' -print0 | \
 	    xargs -0 $(FORMATTER) $(FORMAT)
 
-lint: build ## clang-tidy on the libraries (advice; the tidy test is the rule)
+lint: build/release ## clang-tidy on the libraries (advice; the tidy test is the rule)
+	$(PACKAGES) format
 	@run-clang-tidy-19 -quiet -p build/release -j $(JOBS) '/src/[a-z]*/[^/]*cpp$$'
 
 clean: ## remove build/

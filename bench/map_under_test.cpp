@@ -24,7 +24,7 @@ bool container(structure which) { return is_container(which); }
 bool hashed(structure which) { return which == structure::hashmap; }
 bool unordered(structure which) { return !ordered(which); }
 
-// The order is that of tables.
+// The order is that of tables. CMakeLists.txt says which peers are there.
 const engine_entry entries[] = {
     {"none", make_map_none, filled},
     {"undo", make_map_undo, filled},
@@ -40,16 +40,24 @@ const engine_entry entries[] = {
     {"pmdk", make_map_pmdk, every},
     {"pmdk-outside", make_map_pmdk_outside, hashed},
     {"pmdk-actions", make_map_pmdk_actions, unordered},
+#ifdef HF_WITH_LMDB
     {"lmdb", make_map_lmdb, every},
     {"lmdb-writemap-nosync", make_map_lmdb_writemap_nosync, every},
+#endif
+#ifdef HF_WITH_ROCKSDB
     {"rocksdb", make_map_rocksdb, filled},
     {"rocksdb-nosync", make_map_rocksdb_nosync, filled},
+#endif
+#ifdef HF_WITH_SQLITE
     {"sqlite", make_map_sqlite, filled},
     {"sqlite-normal", make_map_sqlite_normal, filled},
+#endif
+#ifdef HF_WITH_BDB
     {"bdb", make_map_bdb, filled},
     {"bdb-nosync", make_map_bdb_nosync, filled},
     {"bdb-hash", make_map_bdb_hash, hashed},
     {"bdb-hash-nosync", make_map_bdb_hash_nosync, hashed},
+#endif
     {"floor-1f", make_map_floor_1f, unordered},
     {"floor-2f", make_map_floor_2f, unordered},
     {"floor-append", make_map_floor_append, unordered},

@@ -44,7 +44,20 @@ install(FILES ${PROJECT_BINARY_DIR}/holdfast.pc DESTINATION lib/pkgconfig COMPON
 configure_file(cmake/holdfastConfig.cmake.in ${PROJECT_BINARY_DIR}/holdfastConfig.cmake @ONLY)
 install(FILES ${PROJECT_BINARY_DIR}/holdfastConfig.cmake DESTINATION lib/cmake/holdfast COMPONENT dev)
 install(FILES tools/gdb/holdfast.py DESTINATION share/holdfast/gdb COMPONENT dev)
-install(FILES LICENSE README.md DESTINATION share/doc/holdfast COMPONENT dev)
+install(FILES LICENSE DESTINATION share/doc/holdfast COMPONENT dev)
+
+if(HOLDFAST_PROGRAMS) # package managers take the libraries alone, without the sources of these
+  install(DIRECTORY examples DESTINATION share/doc/holdfast COMPONENT doc
+    REGEX "examples/(CMakeLists.txt|[.].*)$" EXCLUDE PATTERN __pycache__ EXCLUDE)
+  # The guide, as pages for a browser. They are made of the tree, and looked through for dead links, when they are installed.
+  execute_process(COMMAND ${HOLDFAST_PYTHON} -c "import markdown, pygments" RESULT_VARIABLE no_site OUTPUT_QUIET ERROR_QUIET)
+  if(no_site)
+    message(STATUS "The guide will not be installed: its pages need python3-markdown and python3-pygments")
+  else()
+    install(CODE "execute_process(COMMAND ${HOLDFAST_PYTHON} -B ${PROJECT_SOURCE_DIR}/scripts/site.py
+      --out \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share/doc/holdfast/html\" COMMAND_ERROR_IS_FATAL ANY)" COMPONENT doc)
+  endif()
+endif()
 
 if(HOLDFAST_COMPILER)
   install(TARGETS holdfast-plugin LIBRARY DESTINATION lib COMPONENT compiler)
@@ -70,10 +83,10 @@ if(HOLDFAST_COMPILER AND HOLDFAST_PROGRAMS) # the server's engines are programs 
   endforeach()
   # Of the packages alone: places outside of the prefix.
   install(FILES packaging/holdfast-kv.service DESTINATION lib/systemd/system COMPONENT server EXCLUDE_FROM_ALL)
-  install(FILES docs/guide/kv.md DESTINATION share/doc/holdfast-kv COMPONENT server EXCLUDE_FROM_ALL)
   install(FILES packaging/holdfast-kv.default DESTINATION /etc/default RENAME holdfast-kv COMPONENT server
     EXCLUDE_FROM_ALL)
-  foreach(package IN ITEMS dev:libholdfast-dev compiler:holdfast-clang tools:holdfast-tools server:holdfast-kv)
+  foreach(package IN ITEMS dev:libholdfast-dev compiler:holdfast-clang tools:holdfast-tools server:holdfast-kv
+          doc:holdfast-doc)
     string(REPLACE ":" ";" package ${package})
     list(POP_FRONT package component)
     install(FILES LICENSE DESTINATION share/doc/${package} RENAME copyright COMPONENT ${component} EXCLUDE_FROM_ALL)

@@ -4,7 +4,7 @@
 //
 // usage: example_justdo_transfer FILE FROM TO AMOUNT
 // HOLDFAST_CRASH_AT=between-debit-and-credit kills it halfway; the next run finds the transfer made.
-#include <examples/justdo_transfer.hpp>
+#include "justdo_transfer.hpp"
 
 #include <holdfast/justdo.hpp>
 #include <holdfast/pool.hpp>

@@ -134,8 +134,12 @@ def listed(binary):
 
 
 def explorations(options):
+    names = options.programs.split(",")
+    for name in [n for n in names if n.startswith("crash_plain_") and not (options.build / "bin" / n).exists()]:
+        print(f"{name} is not in this build: a package of bench/plain was missing", flush=True)
+        names.remove(name)
     return [Exploration(options.build / "bin" / name, program, options)
-            for name in options.programs.split(",") for program in listed(options.build / "bin" / name)]
+            for name in names for program in listed(options.build / "bin" / name)]
 
 
 def explore_all(programs, options, first):

@@ -4,6 +4,7 @@
 import argparse
 import json
 import pathlib
+import sys
 
 import tables
 
@@ -14,14 +15,22 @@ def write_tables(results, out):
     (out / "bench.md").write_text(tables.text_of(results))
 
 
+def draw(results, out):
+    try:
+        import plots
+    except ImportError:
+        print("plots are left out: they need python3-matplotlib", file=sys.stderr)
+    else:
+        plots.draw(results, out)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=pathlib.Path, help="folder with bench.json")
     options = parser.parse_args()
     results = json.loads((options.out / "bench.json").read_text())
     write_tables(results, options.out)
-    import plots    # matplotlib is wanted by those who plot
-    plots.draw(results, options.out)
+    draw(results, options.out)
 
 
 if __name__ == "__main__":

@@ -264,7 +264,11 @@ def render(results):
 
 
 def draw(results, out):
-    import matplotlib  # noqa: PLC0415  a run without it has printed and written all else
+    try:
+        import matplotlib  # noqa: PLC0415
+    except ImportError:
+        print("plots are left out: they need python3-matplotlib", file=sys.stderr)
+        return
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt  # noqa: PLC0415
     for figure, title, engines in (("10", "Figs. 10, 11: allInc", ["nvram", "cow", "hybrid", "simpo"]),

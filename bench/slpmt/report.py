@@ -296,8 +296,11 @@ def main():
     text = render(study)
     (arguments.out / "slpmt.md").write_text(text)
     print(text, end="")
-    import plots  # noqa: PLC0415  a run without matplotlib has printed and written all else
-    plots.draw(study, arguments.out)
+    try:
+        import plots  # noqa: PLC0415
+        plots.draw(study, arguments.out)
+    except ImportError:
+        print("plots are left out: they need python3-matplotlib", file=sys.stderr)
     sys.exit(done.returncode)
 
 

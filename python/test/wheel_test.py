@@ -129,6 +129,9 @@ def main():
                env={**os.environ, "HOLDFAST_SOURCE": str(options.source.resolve()),
                     "PYTHONDONTWRITEBYTECODE": "1"}).strip())
     check_stubs(environment, clean, folder)
+    for page in ("README.md", "docs/guide/python.md"):
+        print(must(sys.executable, "-B", options.source / "test/examples/console.py", "--source", options.source,
+                   "--python", clean / "bin", options.source / page).strip())
     print(f"{wheel.name}: {wheel.stat().st_size} bytes")
     return 0
 

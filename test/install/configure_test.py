@@ -3,7 +3,7 @@
 """Holdfast configures as a newcomer configures it, and builds no more than was asked for.
 
 Without tests; for the demonstration alone, where the peers' and the tests' packages are not looked for;
-and inside another project, which has C++ alone and gets libraries and plugin, no tests, no programs. What
+with tests and benchmarks, where packages of the peers are missing; and inside another project, which has C++ alone and gets libraries and plugin, no tests, no programs. What
 has not been built is not installed, and the message says what to do. Ninja tells what would be built, so nothing is; --build, for the long form, builds the other project and runs its program.
 
 usage: configure_test.py --cmake … --compiler … --c-compiler … --source … --work … [--build]
@@ -23,10 +23,14 @@ def run(*command, status=0, **how):
 
 
 def configured(options, name, source, *more, **how):
+    return configuring(options, name, source, *more, **how)[0]
+
+
+def configuring(options, name, source, *more, **how):
+    """(build folder, what CMake said)"""
     build = options.work / name
-    run(options.cmake, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={options.compiler}", *more,
-        **how)
-    return build
+    return build, run(options.cmake, "-S", source, "-B", build, "-G", "Ninja", f"-DCMAKE_CXX_COMPILER={options.compiler}", *more,
+                      **how)
 
 
 def targets(build):
@@ -51,7 +55,7 @@ def check_without_tests(options):
 
 def check_demonstration(options):
     """None of what only tests, benchmarks and their peers want is looked for."""
-    unneeded = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("GTest", "benchmark", "Boost")]
+    unneeded = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("GTest", "Boost")]
     build = configured(options, "demonstration", options.source, "-DHOLDFAST_TESTS=OFF", "-DHOLDFAST_BENCHMARKS=OFF",
                        f"-DCMAKE_C_COMPILER={options.c_compiler}", *unneeded,
                        env={**os.environ, "PKG_CONFIG_LIBDIR": str(options.work)})  # knows no package
@@ -59,6 +63,34 @@ def check_demonstration(options):
     for wanted in ("bin/holdfast-kv", "bin/example_bank", "bin/example_bank_undo", "bin/example_numbers", "bin/holdfast"):
         assert wanted in there, wanted
     assert not any("bench" in name for name in there if name.startswith(("bin/", "lib/"))), there
+
+
+def check_missing_peers(options):
+    """What a missing package serves is left out and named, and nothing else is."""
+    packages = options.work / "pkgconfig"
+    packages.mkdir()
+
+    def without(name, *more):
+        return configuring(options, name, options.source, f"-DCMAKE_C_COMPILER={options.c_compiler}", "-DBERKELEYDB=",
+                           *more, env={**os.environ, "PKG_CONFIG_LIBDIR": str(packages)})
+
+    build, said = without("no_pmdk", "-DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON")
+    there = targets(build)
+    assert "'holdfast bench' is left out, and its tests: it needs libpmemobj-dev libboost-dev" in said, said
+    assert "holdfast-vacation and holdfast-bfs are left out: they need libpmemobj-dev" in said, said
+    assert {"bin/holdfast", "bin/slpmt_study", "bin/simpo_applications", "bin/engines_test", "bin/crash_clobber"} <= there, there
+    assert not {"bin/bench_map_test", "bin/holdfast-bfs", "lib/libhf_bench.a"} & there, there
+    for folder in run("pkg-config", "--variable=pc_path", "pkg-config").strip().split(":"):
+        for path in pathlib.Path(folder).glob("*.pc"):
+            if path.stem not in ("lmdb", "rocksdb") and not (packages / path.name).exists():
+                (packages / path.name).symlink_to(path)
+    if not {"libpmemobj.pc", "sqlite3.pc"} <= {path.name for path in packages.iterdir()}:
+        return      # they are missing indeed
+    build, said = without("no_peers")
+    assert "Engine lmdb is left out of 'holdfast bench': it needs liblmdb-dev" in said, said
+    assert "Engine bdb is left out of 'holdfast bench': it needs libdb-dev" in said and "Engine sqlite" not in said, said
+    plan = run("ninja", "-C", build, "-t", "inputs", "bin/holdfast")
+    assert "/peers/sqlite_map.cpp" in plan and "/peers/lmdb_map.cpp" not in plan and "/peers/bdb_map.cpp" not in plan, plan
 
 
 def check_embedded(options):
@@ -97,8 +129,9 @@ def main():
     options.work.mkdir(parents=True)
     check_without_tests(options)
     check_demonstration(options)
+    check_missing_peers(options)
     check_embedded(options)
-    print("configured without tests, for the demonstration, and inside another project")
+    print("configured without tests, for the demonstration, without peers, and inside another project")
 
 
 if __name__ == "__main__":

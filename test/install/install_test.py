@@ -9,10 +9,12 @@ standard of C++, nor, where they are written in C, for a C++ compiler.
 import argparse
 import os
 import pathlib
+import re
 import shlex
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 
 
@@ -68,6 +70,19 @@ def check_programs(prefix):
         assert (prefix / "bin" / ("holdfast-kv" + ("" if engine == "clobber" else "-" + engine))).exists()
 
 
+def check_documents(prefix):
+    """The guide is there where its pages can be made, no reference of it is dead, and the examples are those of the tree."""
+    documents, site = prefix / "share/doc/holdfast", pathlib.Path(__file__).resolve().parents[2] / "scripts/site.py"
+    assert (documents / "examples/numbers.cpp").is_file() and (documents / "examples/project/CMakeLists.txt").is_file()
+    here = sorted((documents / "examples").glob("*.*"))
+    needed = {name for path in here if path.is_file() for name in re.findall(r'^#include (?:"|<examples/)([^">]+)', path.read_text(), re.M)}
+    missing = needed - {path.name for path in here} - {"histogram_calls.hpp"}   # which holdfast classify makes
+    assert not missing and not any(path.name.startswith(".") for path in here), (missing, here)
+    checked = subprocess.run([sys.executable, "-B", site, "--check", documents], capture_output=True, text=True)
+    assert checked.returncode == 0 or checked.returncode == 77 and not (documents / "html").exists(), checked
+    print(checked.stdout or checked.stderr, end="")
+
+
 def main():
     parser = argparse.ArgumentParser()
     for name in ("cmake", "build", "compiler", "c-compiler", "source", "flags"):
@@ -78,8 +93,8 @@ def main():
         run(options.cmake, "--install", options.build, "--prefix", folder / "first")
         prefix = (folder / "first").rename(folder / "moved")
         shutil.copytree(pathlib.Path(options.source) / "test/install/project", folder / "project")
-        for example in ("numbers.cpp", "queue.hpp", "crash_queue.cpp"):
-            shutil.copy(pathlib.Path(options.source) / "examples" / example, folder / "project")
+        for example, name in (("numbers.cpp",) * 2, ("queue.hpp",) * 2, ("crash_queue.cpp", "my_crash.cpp")):
+            shutil.copy(pathlib.Path(options.source) / "examples" / example, folder / "project" / name)
 
         run(options.cmake, "-G", "Ninja", "-S", folder / "project", "-B", folder / "build",
             f"-DCMAKE_PREFIX_PATH={prefix}", f"-DCMAKE_CXX_COMPILER={options.compiler}",
@@ -95,7 +110,8 @@ def main():
         check_program(folder / "numbers_wrapper", folder)
         check_c(options, prefix, folder, environment)
         check_programs(prefix)
-        print(run(prefix / "bin/holdfast", "crash", folder / "build/crash_queue", "--depth", "1"), end="")
+        check_documents(prefix)
+        print(run(prefix / "bin/holdfast", "crash", folder / "build/my_crash", "--depth", "1"), end="")
 
 
 if __name__ == "__main__":

@@ -45,6 +45,7 @@ KINDS = [
     "lock left held", "another thread's unpersisted value read", "acknowledged before durable",
     "counter rebuilt wrongly", "move loses or duplicates", "capacity before array",
     "early reuse of retired memory", "published memory changed in place"]
+OPTIONAL = "crash_plain_"    # programs of bench/plain, whose packages may be missing
 # What a mutant may change, by the directory of the objects in the build. Crash programs have all of a pool in
 # hf_traced; the modules are those of tests, which judge what the checker does not see: the wait for a disk.
 RECOMPILED = re.compile(r"/(hf_traced|crash_\w+|hf_sim|hf_slpmt|hf_mod|hf_open|hf_simpo)\.dir/")
@@ -361,6 +362,10 @@ def main():
     if arguments.unchanged:
         mutants = unchanged(mutants)
     build = Build(arguments.build.resolve())
+    for program in sorted({m["program"][0] for m in mutants if m["program"][0].startswith(OPTIONAL)}):
+        if not (arguments.build / "bin" / program).exists():
+            print(f"{program} is not in this build; its mutants are left out", flush=True)
+            mutants = [m for m in mutants if m["program"][0] != program]
     for mutant in mutants:
         build.learn(mutant["program"][0])
     programs = [list(p) for p in sorted({tuple(m["program"]) for m in mutants})]

@@ -1,33 +1,33 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Every C++ block of the documentation is cut from a program that the build compiles.
+"""Every C++, C and CMake block of the documentation is cut from a source that a test compiles, or configures.
 
 usage: snippets.py ROOT         compare, print what differs, exit 1 if anything does
        snippets.py --fix ROOT   paste the programs' text into the pages
        snippets.py --self-test
 
-A page says <!-- examples/numbers.cpp:push --> on the line before ```cpp or ```c; the program marks the
-region with // [push] and // [/push]. Without ':push' the whole file is meant, licence line left out.
+A page says <!-- examples/numbers.cpp:push --> on the line before ```cpp, ```c or ```cmake; the source marks the region with
+// [push] and // [/push], or with # where it is CMake's. Without ':push' the whole file is meant, licence line left out.
 """
 import pathlib
 import re
 import sys
 import textwrap
 
-BLOCK = re.compile(r"(?:^<!-- (?P<source>\S+?\.(?:[ch]pp|c))(?::(?P<region>[\w-]+))? -->\n)?"
-                   r"^```c(?:pp)?\n(?P<body>.*?)^```$", re.M | re.S)
+BLOCK = re.compile(r"(?:^<!-- (?P<source>\S+?\.(?:[ch]pp|c|txt))(?::(?P<region>[\w-]+))? -->\n)?"
+                   r"^```c(?:pp|make)?\n(?P<body>.*?)^```$", re.M | re.S)
 
 
 def region_of(text, region):
     """The marked region, unindented and without other regions' marks; None if it is not there."""
     if region is None:
-        body = re.sub(r"\A// SPDX[^\n]*\n(//\n)?", "", text)
+        body = re.sub(r"\A(//|#) SPDX[^\n]*\n(\1\n)?", "", text)
     else:
-        found = re.search(rf"^[ \t]*// \[{region}\]\n(.*?)^[ \t]*// \[/{region}\]$", text, re.M | re.S)
+        found = re.search(rf"^[ \t]*(?://|#) \[{region}\]\n(.*?)^[ \t]*(?://|#) \[/{region}\]$", text, re.M | re.S)
         if not found:
             return None
         body = found[1]
-    return textwrap.dedent(re.sub(r"^[ \t]*// \[/?[\w-]+\]\n", "", body, flags=re.M))
+    return textwrap.dedent(re.sub(r"^[ \t]*(?://|#) \[/?[\w-]+\]\n", "", body, flags=re.M))
 
 
 def compare(page, text, read):
@@ -35,7 +35,7 @@ def compare(page, text, read):
     for block in BLOCK.finditer(text):
         where = f"{page}:{text.count(chr(10), 0, block.start()) + 1}"
         if block["source"] is None:
-            yield f"{where}: C++ block that names no source", block, None
+            yield f"{where}: block that names no source", block, None
             continue
         source = read(block["source"])
         wanted = source and region_of(source, block["region"])
@@ -47,12 +47,13 @@ def compare(page, text, read):
 
 def self_test():
     source = "// SPDX x\n// [a]\nint a;\n    // [b]\n    int b;\n    // [/b]\n// [/a]\n"
-    read = {"x.cpp": source}.get
+    read = {"x.cpp": source, "CMakeLists.txt": "# SPDX x\nfirst()\n# [a]\nsecond()\n# [/a]\n"}.get
     page = "<!-- x.cpp:{} -->\n```cpp\n{}```\n"
     good = page.format("b", "int b;\n") + page.format("a", "int a;\n    int b;\n")
+    good += "<!-- CMakeLists.txt:a -->\n```cmake\nsecond()\n```\n<!-- CMakeLists.txt -->\n```cmake\nfirst()\nsecond()\n```\n"
     assert list(compare("p", good, read)) == []
     for bad in [page.format("b", "int c;\n"), page.format("c", "int b;\n"),
-                "```cpp\nint b;\n```\n", page.replace("x.cpp", "y.cpp").format("b", "int b;\n")]:
+                "```cpp\nint b;\n```\n", "```cmake\nfirst()\n```\n", page.replace("x.cpp", "y.cpp").format("b", "int b;\n")]:
         assert len(list(compare("p", bad, read))) == 1, bad
     print("snippets: self-test passed")
 
