@@ -432,13 +432,13 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
         if (!unused && (copied->generation != before->generation ||
                         find_lock_holder(source.fd).process != owner.process))
             continue;
-        const auto boot_id = kernel_boot_id(from);
-        if (!boot_id) return boot_id.error();
+        const auto boot = boot_here(from);
+        if (!boot) return boot.error();
         struct stat about{};
         (void)::fstat(source.fd, &about);
         // What was doubtful before stays so.
         const bool same_file = copied->file_inode == 0 || copied->file_inode == about.st_ino;
-        const bool whole = !unused || (same_file && same_boot(*boot_id, copied->boot_id)) ||
+        const bool whole = !unused || (same_file && same_boot(*copied, **boot)) ||
                            is_whole_copy(*copied);
         auto made = copying.publish(whole, check);
         if (made) copying.keep();

@@ -45,8 +45,8 @@ status pool_file::mark_open(std::span<const extent> spare) {
     // A copy of a pool may have holes, which would fault when the disk is full.
     if (may_have_holes())
         if (status ok = allocate_but(spare); !ok.ok()) return ok;
-    const auto boot_id = kernel_boot_id(path_);
-    if (!boot_id) return boot_id.error();
+    const auto boot = boot_here(path_);
+    if (!boot) return boot.error();
     pool_header& h = *header_;
     // Nobody has written back what a process left in the caches: from here on mode pmem would
     // vouch for it.
@@ -81,8 +81,7 @@ status pool_file::mark_open(std::span<const extent> spare) {
     // What the open before this one left is recovered first: it stays till the pool is closed.
     if (leaves_stores_) h.required_features |= feature_left_stores;
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
-    std::memset(h.boot_id, 0, sizeof h.boot_id);
-    std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
+    note_boot(h, **boot);
     const file_identity here = file_.identity();
     h.file_inode = here.inode;
     h.file_birth_ns = here.birth_ns;

@@ -179,9 +179,9 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
         return refusal(path_, errc::address_taken,
                        fmt::format("the image has room for {} bytes, the pool may grow to {}",
                                    file_.capacity_bytes(), h.max_bytes));
-    const auto boot_id = kernel_boot_id(path_);
-    if (!boot_id) return boot_id.error();
-    if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;
+    const auto boot = boot_here(path_);
+    if (!boot) return boot.error();
+    if (status ok = check_use(path_, h, options, engines, **boot); !ok.ok()) return ok;
     migrates_ = !options.read_only && !has_layout(h, options);
     next_layout_ = options.layout;
     next_layout_hash_ = options.layout_hash;
@@ -194,7 +194,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
                 "shared",
                 h.max_bytes, options.max_bytes));
     if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
-    if (status ok = find_doubts(h, options, *boot_id); !ok.ok()) return ok;
+    if (status ok = find_doubts(h, options, **boot); !ok.ok()) return ok;
     if (status ok = place(h, options.relocate); !ok.ok()) return ok;
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
@@ -216,7 +216,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
 
 /// What the open before this one has left, and how much of it may be missing.
 status pool_file::find_doubts(const pool_header& h, const open_options& options,
-                              std::string_view boot_id) {
+                              const boot_identifier& boot) {
     was_clean_ = h.open == 0;
     kept_bytes_ = !was_clean_ && (h.required_features & feature_kept_bytes) != 0;
     const bool left_in_process_mode =
@@ -228,14 +228,14 @@ status pool_file::find_doubts(const pool_header& h, const open_options& options,
         left_in_power_mode ? true
         : file_.in_memory()
             ? file_.power_failed() && !left_in_process_mode
-            : !is_whole_copy(h) && (!same_boot(boot_id, h.boot_id) || boot_id == "unknown");
+            : !is_whole_copy(h) && !same_boot(h, boot);
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.
     const bool cache_persists = options.mode == mode::pmem && options.eadr &&
                                 (h.required_features & feature_caches_persist) != 0;
     stores_in_doubt_ =
         !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
-    if (left_in_process_mode && !is_whole_copy(h) && !same_boot(boot_id, h.boot_id))
+    if (left_in_process_mode && !is_whole_copy(h) && !same_boot(h, boot))
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
                         "be torn or missing",

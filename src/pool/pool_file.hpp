@@ -87,7 +87,8 @@ struct migration_record {
 };
 static_assert(sizeof(migration_record) == 64);
 
-struct pool_header; // header.hpp
+struct pool_header;     // header.hpp
+struct boot_identifier; // boot_id.hpp
 class power_files;  // power_files.hpp
 
 class pool_file {
@@ -247,7 +248,8 @@ private:
     status choose_base(const pool_header& header);
     status settle_mode(const open_options& options);
     status settle_power_mode();
-    status find_doubts(const pool_header& h, const open_options& options, std::string_view boot_id);
+    status find_doubts(const pool_header& h, const open_options& options,
+                       const boot_identifier& boot);
     status find_power_log(const pool_header& h, const open_options& options);
     status write_headers_past_image();
     status map(std::uint64_t offset, std::uint64_t bytes) const;
