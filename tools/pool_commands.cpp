@@ -6,6 +6,7 @@
 #include <base/engines.hpp>
 #include <mod/compaction.hpp>
 #include <open/engine.hpp>
+#include <open/sealing.hpp>
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
 #include <verify/image.hpp>
@@ -240,8 +241,9 @@ void show_progress(void*, std::uint64_t done, std::uint64_t total) {
                done == total ? "\n" : "");
 }
 
-/// The copy is examined before it has its name: what holdfast verify would call damaged is none.
+/// The copy is sealed and examined before it has its name: what holdfast verify would call damaged is none.
 status sound(const std::string& path, const os_file& copy) {
+    if (status ok = seal_copy(copy); !ok.ok()) return ok;
     const auto file = verify::read_file::of_locked(path, copy.descriptor());
     if (!file) return file.error();
     const verify::report found = verify::examine(file->bytes(), depth::tables);

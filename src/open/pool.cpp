@@ -288,7 +288,7 @@ result<copy_report> pool::copy_to(const std::string& path, const copy_options& o
     if (file == nullptr)
         return refusal(this->path(), errc::bad_argument,
                        "a pool in memory is no file to be copied");
-    return copy_own_file(*file, this->path(), path, options);
+    return copy_own_file(*file, this->path(), path, options, seal_copy);
 }
 
 result<copy_report> pool::copy_to(const std::string& path) const { return copy_to(path, {}); }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/log.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/holders.hpp>
 #include <pool/os_file.hpp>
@@ -412,6 +413,27 @@ status os_file::replace() {
         return system_error("rename", errno);
     own_name_ = std::move(replaced);
     return {};
+}
+
+bool os_file::take_owner_of(int descriptor) const noexcept {
+    struct stat wanted{}, mine{};
+    if (::fstat(descriptor, &wanted) != 0 || ::fstat(fd_, &mine) != 0) return false;
+    const bool owner = wanted.st_uid == mine.st_uid || ::fchown(fd_, wanted.st_uid, gid_t(-1)) == 0;
+    const bool group = wanted.st_gid == mine.st_gid || ::fchown(fd_, uid_t(-1), wanted.st_gid) == 0;
+    const mode_t allowed = wanted.st_mode & (group ? 0777 : 0707);
+    return ::fchmod(fd_, allowed) == 0 && owner && group;
+}
+
+void os_file::take_owner_or_say(int descriptor) const noexcept try {
+    if (take_owner_of(descriptor)) return;
+    struct stat wanted{};
+    (void)::fstat(descriptor, &wanted);
+    say(severity::warning,
+        fmt::format("{}: it cannot have the owner and the permissions of the file that it is made "
+                    "from (user {}, group {}, mode {:o}): root may give them to it",
+                    path_, wanted.st_uid, wanted.st_gid, wanted.st_mode & 07777)
+            .c_str());
+} catch (const std::bad_alloc&) { // a line less
 }
 
 void os_file::unlink() const noexcept {

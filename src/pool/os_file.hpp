@@ -98,6 +98,7 @@ public:
     bool has_writer() const noexcept;
 
     int descriptor() const noexcept { return fd_; }
+    const std::string& path() const noexcept { return path_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
     /// Requires, as what follows: in_memory().
     std::uint64_t capacity_bytes() const noexcept { return image().capacity_bytes; }
@@ -132,6 +133,11 @@ public:
     status sync_mapped(void* from, std::size_t bytes) const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
     status sync_directory() const;
+    /// Gives this file the owner, the group and the permissions of another one. False where the process may not: then
+    /// it has what it may, and no permissions for another group than they were given to.
+    bool take_owner_of(int descriptor) const noexcept;
+    /// The same, and a line in the log where it is false.
+    void take_owner_or_say(int descriptor) const noexcept;
     /// Removes whatever name a new file has. For a creation that failed, while the lock is held.
     void unlink() const noexcept;
     file_identity identity() const noexcept;
