@@ -7,10 +7,13 @@
 #include <pool/file_checks.hpp>
 #include <pool/test_support.hpp>
 
+#include <holdfast/log.hpp>
+
 #include <algorithm>
 #include <cerrno>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -62,6 +65,41 @@ TEST_F(Machine, ACopyOfAClosedPoolAndAPoolThatMovesOpen) {
     EXPECT_TRUE(pool_file::open(other(), options, both_engines));
     std::filesystem::create_hard_link(other(), path);
     EXPECT_TRUE(pool_file::open(path, options, both_engines));
+}
+
+/// Lines of the log.
+std::string told;
+void remember(void*, severity, const char* line) noexcept { told += line; }
+
+TEST_F(Machine, AFileThatLosesItsNameIsSaidAtGrowthAndAtClose) {
+    const std::string here = std::filesystem::current_path().string();
+    set_log(remember, nullptr);
+    for (const char* what : {"removed", "renamed", "another file", "nothing"}) {
+        std::filesystem::remove(path), std::filesystem::remove(other());
+        std::filesystem::current_path(directory);
+        const std::string full = std::exchange(path, "pool.hf");
+        auto file = open_good();
+        path = full;
+        std::filesystem::current_path(here); // the name is still the one of then
+        ASSERT_NE(file, nullptr);
+        ASSERT_TRUE(file->mark_open().ok());
+        EXPECT_EQ(file->misplaced(), "");
+        const std::string which = what;
+        if (which == "removed") std::filesystem::remove(path);
+        if (which == "renamed") std::filesystem::rename(path, other());
+        if (which == "another file") std::filesystem::remove(path), write_file(path, "new");
+        const bool lost = which != "nothing";
+        EXPECT_EQ(file->misplaced().find(what) != std::string::npos, lost) << file->misplaced();
+        told.clear();
+        ASSERT_TRUE(file->grow(64_KiB)) << "it goes on";
+        ASSERT_TRUE(file->grow(64_KiB));
+        EXPECT_EQ(told.find("it grows: its file was") != std::string::npos, lost) << told;
+        EXPECT_EQ(told.find("it grows"), told.rfind("it grows")) << "once: " << told;
+        told.clear();
+        file.reset();
+        EXPECT_EQ(told.find("being closed: its file was") != std::string::npos, lost) << told;
+    }
+    set_log(nullptr, nullptr);
 }
 
 TEST_F(Machine, FilesOfOneInodeNumberDifferByTheirBirth) {

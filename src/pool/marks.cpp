@@ -4,10 +4,14 @@
 #include <base/assert.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_system.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace hf {
@@ -35,6 +39,25 @@ status pool_file::allocate_but(std::span<const extent> spare) {
     return from < size_bytes() ? file_.allocate(from, size_bytes() - from) : status();
 }
 
+/// Upholds (3): blocks that the file shares with a copy of it, which a store would have to take anew, become its own.
+status pool_file::take_own_blocks() {
+    const unshared done = unshare(file_.descriptor());
+    if (done.failed != 0)
+        return refusal(path_,
+                       done.failed == ENOSPC || done.failed == EDQUOT ? errc::pool_full
+                                                                      : errc::io_error,
+                       fmt::format("its file shares blocks with a copy that was made of it (a "
+                                   "reflink, as `cp` makes it), and must have its own before it "
+                                   "is stored to: {}; make room on the disk, or remove the copy",
+                                   std::strerror(done.failed)));
+    // The open has warned of file systems that are known for it.
+    if (done.left && file_system_doubt(file_.descriptor()).empty())
+        warn(fmt::format("{}: its file shares blocks with a copy or a snapshot: while the disk is "
+                         "full a store ends the process (SIGBUS)",
+                         path_));
+    return {};
+}
+
 status pool_file::mark_open(std::span<const extent> spare) {
     HF_ASSERT(!marked_open_);
     HF_ASSERT_SLOW(valid());
@@ -45,6 +68,8 @@ status pool_file::mark_open(std::span<const extent> spare) {
     // A copy of a pool may have holes, which would fault when the disk is full.
     if (may_have_holes())
         if (status ok = allocate_but(spare); !ok.ok()) return ok;
+    if (!file_.in_memory())
+        if (status ok = take_own_blocks(); !ok.ok()) return ok;
     const auto boot = boot_here(path_);
     if (!boot) return boot.error();
     pool_header& h = *header_;

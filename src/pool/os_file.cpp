@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <base/log.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/holders.hpp>
 #include <pool/os_file.hpp>
@@ -185,6 +184,7 @@ void os_file::take(os_file& other) noexcept {
     device_ = other.device_;
     inode_ = other.inode_;
     path_ = std::move(other.path_);
+    full_path_ = std::move(other.full_path_);
     own_name_ = std::move(other.own_name_);
 }
 
@@ -223,6 +223,8 @@ status os_file::adopt(const std::string& path, int fd, held how) {
     HF_ASSERT_SLOW(!in_table_);
     fd_ = fd;
     path_ = path;
+    std::error_code nowhere;
+    full_path_ = std::filesystem::absolute(path, nowhere).string();
     // Of a process that was started without standard streams it would be one: what it prints would go into the file.
     if (fd <= STDERR_FILENO) {
         fd_ = restarted([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });
@@ -413,27 +415,6 @@ status os_file::replace() {
         return system_error("rename", errno);
     own_name_ = std::move(replaced);
     return {};
-}
-
-bool os_file::take_owner_of(int descriptor) const noexcept {
-    struct stat wanted{}, mine{};
-    if (::fstat(descriptor, &wanted) != 0 || ::fstat(fd_, &mine) != 0) return false;
-    const bool owner = wanted.st_uid == mine.st_uid || ::fchown(fd_, wanted.st_uid, gid_t(-1)) == 0;
-    const bool group = wanted.st_gid == mine.st_gid || ::fchown(fd_, uid_t(-1), wanted.st_gid) == 0;
-    const mode_t allowed = wanted.st_mode & (group ? 0777 : 0707);
-    return ::fchmod(fd_, allowed) == 0 && owner && group;
-}
-
-void os_file::take_owner_or_say(int descriptor) const noexcept try {
-    if (take_owner_of(descriptor)) return;
-    struct stat wanted{};
-    (void)::fstat(descriptor, &wanted);
-    say(severity::warning,
-        fmt::format("{}: it cannot have the owner and the permissions of the file that it is made "
-                    "from (user {}, group {}, mode {:o}): root may give them to it",
-                    path_, wanted.st_uid, wanted.st_gid, wanted.st_mode & 07777)
-            .c_str());
-} catch (const std::bad_alloc&) { // a line less
 }
 
 void os_file::unlink() const noexcept {

@@ -141,6 +141,9 @@ public:
     /// Removes whatever name a new file has. For a creation that failed, while the lock is held.
     void unlink() const noexcept;
     file_identity identity() const noexcept;
+    /// What has happened to its name since it was opened, or published: for people; empty: the name leads to it, or
+    /// nobody here may look.
+    std::string misplaced() const;
 
     // Around fork(), in this order (forks.hpp).
     static void hold_table() noexcept;
@@ -171,7 +174,8 @@ private:
     dev_t device_ = 0;
     ino_t inode_ = 0;
     std::string path_;
-    std::string own_name_; // of a new file
+    std::string full_path_; // from the root of all directories: the process may go elsewhere
+    std::string own_name_;  // of a new file
 };
 
 } // namespace hf

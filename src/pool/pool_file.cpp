@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/log.hpp>
 #include <pool/believed.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_system.hpp>
 #include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
@@ -132,6 +134,7 @@ status pool_file::create(const open_options& options) {
             fmt::format("{}: max_threads: expected room for {} log lanes, found room for {} in {} "
                         "bytes: further threads take turns on the last one",
                         path_, options.max_threads, h.lane_count, options.create_bytes));
+    warn_of_file_system();
     const std::uint64_t file_bytes = end_of(h);
     if (status ok = file_.allocate(0, file_bytes); !ok.ok()) return ok;
     if (status ok = settle_mode(options); !ok.ok()) return ok;
@@ -198,6 +201,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     if (status ok = place(h, options.relocate); !ok.ok()) return ok;
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
+    warn_of_file_system();
     if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
     if (power_ != nullptr) power_->put_over(base_);
     // MOD's reads are bounded by the first copy (mod/store.hpp, reach_of): a writer is about to mend it, in the file.
@@ -425,6 +429,15 @@ void pool_file::watch(const open_options& options) {
                                                                file_.descriptor(), path_.c_str());
 }
 
+/// Of what its promises do not cover where a process stores to the file.
+void pool_file::warn_of_file_system() {
+    if (read_only_ || mode_ == hf::mode::power || file_.in_memory()) return;
+    if (const std::string why = file_system_doubt(file_.descriptor()); !why.empty())
+        warn(fmt::format("{}: {}", path_, why));
+}
+
+std::string pool_file::misplaced() const { return file_.misplaced(); }
+
 status pool_file::whole() const {
     const auto present = file_.size_bytes();
     if (!present) return present.error();
@@ -470,7 +483,10 @@ const os_file* pool_file::file_to_seal() const noexcept {
     return wanted && !growth_in_doubt_ && marked_open_ && process_ == ::getpid() ? &file_ : nullptr;
 }
 
+/// Says when what is closed is not where the next open looks for it.
 void pool_file::close_cleanly() noexcept try {
+    if (const std::string lost = misplaced(); !lost.empty())
+        say(severity::warning, fmt::format("{}: being closed: {}", path_, lost).c_str());
     // Of a file that was cut nothing is vouched for, and its headers may be gone.
     HF_ASSERT_SLOW(marked_open_);
     HF_ASSERT_SLOW(!read_only_);

@@ -150,6 +150,8 @@ public:
     /// Lets what the pool has not grown to yet be read, as zeros: refs of a damaged structure may
     /// lead there.
     void make_readable() const noexcept;
+    /// What has happened to the file's name since it was opened, for people; empty: it leads there.
+    std::string misplaced() const;
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
     std::uint64_t generation() const noexcept { return generation_; }
@@ -265,6 +267,9 @@ private:
     void note_refused(std::uint64_t bytes, std::optional<std::uint64_t> free_before,
                       const status& why);
     status allocate_but(std::span<const extent> spare);
+    status take_own_blocks();
+    void warn_of_file_system();
+    void say_if_misplaced();
     void close_cleanly() noexcept;
 
     os_file file_;
@@ -300,6 +305,7 @@ private:
         std::chrono::steady_clock::time_point when;
         status why;
     };
+    bool said_misplaced_ = false;           // at a growth
     std::optional<refused_growth> refused_; // the last one that found no space on the disk
     bool sparse_ = false;
     bool salvage_ = false;            // open_options::salvage
