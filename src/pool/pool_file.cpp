@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/line.hpp>
 #include <base/log.hpp>
 #include <pool/believed.hpp>
 #include <pool/boot_id.hpp>
@@ -23,6 +24,7 @@ namespace hf {
 namespace {
 
 constexpr unsigned base_attempts_max = 64;
+constexpr std::uint64_t page_bytes = 4096;
 static_assert(extents_max == std::tuple_size_v<std::array<extent, 128>>);
 
 std::string error_text(int error) { return std::strerror(error); }
@@ -177,7 +179,14 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     h = chosen->header;
     counting_copy_ = chosen->copy;
     warnings_ = std::move(chosen->warnings);
-    if (status ok = check_header(path_, h, read.file_bytes); !ok.ok()) return ok;
+    status sound = check_header(path_, h, read.file_bytes);
+    const bool short_of_it = sound.code() == errc::truncated;
+    if (short_of_it && options.salvage && !file_.in_memory()) {
+        present_bytes_ = read.file_bytes;
+        warn(fmt::format("{}: salvaged: {}: what is missing reads as zeros", path_, sound.what()));
+        sound = {};
+    }
+    if (!sound.ok()) return sound;
     if (file_.in_memory() && h.max_bytes > file_.capacity_bytes())
         return refusal(path_, errc::address_taken,
                        fmt::format("the image has room for {} bytes, the pool may grow to {}",
@@ -202,7 +211,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
     warn_of_file_system();
-    if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
+    if (status ok = map_all(); !ok.ok()) return ok;
     if (power_ != nullptr) power_->put_over(base_);
     // MOD's reads are bounded by the first copy (mod/store.hpp, reach_of): a writer is about to mend it, in the file.
     if (read_only_ && counting_copy_ != header_a_offset)
@@ -228,11 +237,9 @@ status pool_file::find_doubts(const pool_header& h, const open_options& options,
     // A private image dies with its process, and the log is as after a failure of the machine.
     const bool left_in_power_mode =
         !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::power);
-    const bool other_boot =
-        left_in_power_mode ? true
-        : file_.in_memory()
-            ? file_.power_failed() && !left_in_process_mode
-            : !is_whole_copy(h) && !same_boot(h, boot);
+    const bool other_boot = left_in_power_mode  ? true
+                            : file_.in_memory() ? file_.power_failed() && !left_in_process_mode
+                                                : !is_whole_copy(h) && !same_boot(h, boot);
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.
     const bool cache_persists = options.mode == mode::pmem && options.eadr &&
@@ -423,13 +430,26 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
         fmt::format("cannot map {} bytes at offset {}: {}", bytes, offset, error_text(failed)));
 }
 
+/// What a file is short of that is salvaged, to be written, it gets: this differs from (2). One that is read is mapped as
+/// far as it goes.
+status pool_file::map_all() {
+    if (!present_bytes_) return map(0, size_bytes());
+    const std::uint64_t there = round_up(*present_bytes_, page_bytes), end = size_bytes();
+    if (!read_only_) {
+        status ok = file_.allocate(*present_bytes_, end - *present_bytes_);
+        return ok.ok() ? map(0, end) : ok;
+    }
+    if (there < end) let_store(base_ + there, end - there);
+    return map(0, std::min(there, end));
+}
+
 void pool_file::watch(const open_options& options) {
     if (options.guard_signals && !file_.in_memory())
         watched_ = std::make_unique<fault_guard::watched_file>(base_, size_bytes_,
                                                                file_.descriptor(), path_.c_str());
 }
 
-/// Of what its promises do not cover where a process stores to the file.
+/// A process that stores to the file is warned where a pool's promises depend on the file system.
 void pool_file::warn_of_file_system() {
     if (read_only_ || mode_ == hf::mode::power || file_.in_memory()) return;
     if (const std::string why = file_system_doubt(file_.descriptor()); !why.empty())
@@ -441,7 +461,7 @@ std::string pool_file::misplaced() const { return file_.misplaced(); }
 status pool_file::whole() const {
     const auto present = file_.size_bytes();
     if (!present) return present.error();
-    if (*present >= size_bytes()) return {};
+    if (*present >= (read_only_ ? present_bytes_.value_or(size_bytes()) : size_bytes())) return {};
     return refusal(path_, errc::truncated,
                    fmt::format("the file was cut while the pool was open: expected {} bytes, found "
                                "{}",

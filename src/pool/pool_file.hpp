@@ -89,7 +89,7 @@ static_assert(sizeof(migration_record) == 64);
 
 struct pool_header;     // header.hpp
 struct boot_identifier; // boot_id.hpp
-class power_files;  // power_files.hpp
+class power_files;      // power_files.hpp
 
 class pool_file {
 public:
@@ -255,6 +255,7 @@ private:
     status find_power_log(const pool_header& h, const open_options& options);
     status write_headers_past_image();
     status map(std::uint64_t offset, std::uint64_t bytes) const;
+    status map_all();
     void watch(const open_options& options);
     void take_shape(const pool_header& header);
     void note_place(std::uint64_t base) noexcept;
@@ -308,7 +309,9 @@ private:
     bool said_misplaced_ = false;           // at a growth
     std::optional<refused_growth> refused_; // the last one that found no space on the disk
     bool sparse_ = false;
-    bool salvage_ = false;            // open_options::salvage
+    bool salvage_ = false; // open_options::salvage
+    std::optional<std::uint64_t>
+        present_bytes_;               // of a file that is short of its pool, and salvaged
     bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync
     bool marked_open_ = false;        // mark_open succeeded; from then on the file may be written
     std::uint32_t engines_ = 0;       // given to open
