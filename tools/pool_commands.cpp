@@ -3,9 +3,11 @@
 
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
+#include "removed_files.hpp"
 #include <base/engines.hpp>
 #include <mod/compaction.hpp>
 #include <open/engine.hpp>
+#include <open/sealing.hpp>
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
 #include <verify/image.hpp>
@@ -45,6 +47,9 @@ struct asked {
 verify::read_file opened(const asked& a) {
     answer_lost_bytes();
     auto file = verify::read_file::open(a.path);
+    if (!file && file.error().code() == errc::not_found)
+        if (const std::string removed = working_on_removed(a.path); !removed.empty())
+            refuse({errc::not_found, file.error().what() + "; " + removed});
     if (!file) refuse(file.error());
     return std::move(*file);
 }
@@ -53,6 +58,8 @@ verify::report examined(const asked& a, verify::read_file& file, depth how) {
     verify::report found = verify::examine_with_log(a.path, file, how);
     if (file.in_use())
         found.notes.insert(found.notes.begin(), "in use: " + file.user() + " has the pool open");
+    else if (std::string removed = working_on_removed(a.path); !removed.empty())
+        found.notes.insert(found.notes.begin(), std::move(removed));
     return found;
 }
 
@@ -240,8 +247,9 @@ void show_progress(void*, std::uint64_t done, std::uint64_t total) {
                done == total ? "\n" : "");
 }
 
-/// The copy is examined before it has its name: what holdfast verify would call damaged is none.
+/// Seals and examines the copy before it has its name: nothing keeps it that holdfast verify would call damaged.
 status sound(const std::string& path, const os_file& copy) {
+    if (status ok = seal_copy(copy); !ok.ok()) return ok;
     const auto file = verify::read_file::of_locked(path, copy.descriptor());
     if (!file) return file.error();
     const verify::report found = verify::examine(file->bytes(), depth::tables);

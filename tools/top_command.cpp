@@ -3,6 +3,7 @@
 
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
+#include "removed_files.hpp"
 #include <log/lane.hpp>
 #include <verify/read_file.hpp>
 
@@ -38,7 +39,7 @@ struct sample {
     space blocks;
     hf::mode mode = hf::mode::process;
     bool in_use = false;
-    std::string user;
+    std::string user; // or a process that works on an earlier file of this pool
 };
 
 /// The process that has the pool open is looked for once: 'before' knows it.
@@ -65,6 +66,7 @@ result<sample> take(const std::string& path, const sample* before) {
     now.in_use = file->in_use();
     const bool same = before != nullptr && before->in_use && before->generation == now.generation;
     if (now.in_use) now.user = same ? before->user : file->user();
+    else now.user = working_on_removed(path);
     return now;
 }
 
@@ -126,7 +128,7 @@ void print(const sample& now, const rates& r, bool json) {
         fmt::print("{:>12.0f} {:>6} {:>10} {:>12.2f} {:>12.2f} {:>12.2f}  {}\n",
                    r.sections_per_second, r.lanes, blocks, mib(now.blocks.used_bytes),
                    mib(now.blocks.free_bytes), mib(now.pool_bytes),
-                   now.in_use ? now.user : "nobody");
+                   now.user.empty() ? "nobody" : now.user);
     }
     std::fflush(stdout);
 }

@@ -84,6 +84,38 @@ def check_at_work(folder):
     assert watching.wait(timeout=20) == 2 and watching.stdout.read()
 
 
+def pool_file(server):
+    client = server.connect()
+    client.sendall(b"stats holdfast\r\n")
+    lines = {}
+    for line in client.makefile("r"):
+        if line == "END\n" or line == "END\r\n":
+            break
+        _, name, value = line.split(" ", 2)
+        lines[name] = value
+    return lines["pool_file"].strip()
+
+
+def check_removed(folder):
+    """Whose file was removed, or has another one in its place, says so; and so do the commands that are asked for it."""
+    pool, backup = folder / "pool.hf", folder / "backup.hf"
+    with Server(PROGRAMS / "holdfast-kv", pool) as server:
+        assert pool_file(server) == "in place"
+        assert subprocess.run([PROGRAMS / "holdfast", "copy", pool, backup], stdout=subprocess.DEVNULL).returncode == 0
+        os.remove(pool)
+        assert pool_file(server).startswith("its file was removed, nothing has its name"), pool_file(server)
+        for command in "info", "verify", "top":
+            ran = subprocess.run([PROGRAMS / "holdfast", command, pool], capture_output=True, text=True, timeout=60)
+            expect(ran, 2, "not_found") if command == "top" else expect(ran, 2, "not_found", "works on a pool with layout")
+        os.rename(backup, pool)
+        assert pool_file(server).startswith("its file was removed, another file"), pool_file(server)
+        ran = subprocess.run([PROGRAMS / "holdfast", "info", pool], capture_output=True, text=True, timeout=60)
+        expect(ran, 0, f"process {server.process.pid} (holdfast-kv) works on")
+        assert "works on" in watched(pool, 1)[0]["user"]
+        os.rename(pool, backup)
+        assert server.stop() == 0, "it has worked on"
+
+
 def check_refusals(folder):
     expect(top(folder / "gone"), 2, "gone", "not_found")
     expect(top(folder), 2, "no regular file")
@@ -103,6 +135,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="holdfast-top-") as folder:
         check_refusals(pathlib.Path(folder))
         check_at_work(pathlib.Path(folder))
+        check_removed(pathlib.Path(folder))
 
 
 main()

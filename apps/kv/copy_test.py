@@ -55,8 +55,27 @@ def holdfast(*arguments, **how):
     return subprocess.run([COMMAND, *map(str, arguments)], capture_output=True, text=True, timeout=60, **how)
 
 
+def sealed(copy, what):
+    """Every byte of it is verified as it stands, what its first open will recover from among them."""
+    verified = holdfast("verify", "--deep", copy)
+    check(verified.returncode == 0, f"{what}, as it was made: {verified}")
+    check("first open recovers" in verified.stdout, f"{what}: {verified}")
+    with open(copy, "r+b") as file:
+        for at in random.sample(range(8192, os.path.getsize(copy) - 4096), 3):
+            file.seek(at)
+            byte = file.read(1)
+            file.seek(at)
+            file.write(bytes([byte[0] ^ 0x10]))
+            file.flush()
+            damaged = holdfast("verify", "--deep", copy)
+            check(damaged.returncode == 1, f"{what}, byte {at} changed: {damaged}")
+            file.seek(at)
+            file.write(byte)
+
+
 def judge(copy, least, most, what):
-    """Recovered, served, verified, and of a moment between the two numbers."""
+    """Sealed, recovered, served, verified, and of a moment between the two numbers."""
+    sealed(copy, what)
     with Server(PROGRAM, copy) as server:
         answer = talk(server.address, b"get n\r\n", False)
         check(server.stop() == 0, f"{what}: a clean stop")
@@ -204,6 +223,42 @@ def refusals(folder, pool):
     nothing_left(folder, "pool.hf")
 
 
+def owners(folder, pool):
+    """What root has copied, repaired or compacted the pool's program can open: it is its owner's."""
+    if os.geteuid() != 0:
+        print("left out: another owner: not root")
+        return
+    os.chown(pool, NOBODY, NOBODY)
+    os.chmod(pool, 0o640)
+    copy = folder / "copy.hf"
+    check(holdfast("copy", pool, copy).returncode == 0, "of another owner's pool")
+    found = os.stat(copy)
+    check((found.st_uid, found.st_gid, found.st_mode & 0o777) == (NOBODY, NOBODY, 0o640), f"{found}")
+
+    def as_another():
+        os.setgroups([])
+        os.setgid(NOBODY - 1)
+        os.setuid(NOBODY - 1)
+
+    os.chmod(copy, 0o644)
+    os.chmod(folder.path, 0o777)
+    mine = folder / "mine.hf"
+    made = holdfast("copy", copy, mine, preexec_fn=as_another)
+    check(made.returncode == 0 and "cannot have the owner" in made.stderr, f"who may not give it: {made}")
+    check(os.stat(mine).st_mode & 0o777 == 0o604, "no permissions for another group")
+    with open(copy, "r+b") as file:  # half of a header copy
+        file.seek(100)
+        file.write(bytes(50))
+    mended = holdfast("repair", copy)
+    check(mended.returncode == 0, f"{mended}")
+    found = os.stat(copy + ".repaired")
+    check((found.st_uid, found.st_gid, found.st_mode & 0o777) == (NOBODY, NOBODY, 0o644), f"{found}")
+    for name in (copy, mine, copy + ".repaired"):
+        os.unlink(name)
+    os.chown(pool, 0, 0)
+    os.chmod(pool, 0o600)
+
+
 def refusals_of_rights(folder, pool):
     """Of a server that another user may not stop, and of a disk that is full."""
     if os.geteuid() != 0:
@@ -243,6 +298,7 @@ def main():
             kill_copiers(counting, folder, pool, chance)
             progress(folder, pool)
             refusals(folder, pool)
+            owners(folder, pool)
             refusals_of_rights(folder, pool)
             then = counting.acknowledged
             check(server.process.poll() is None, "the server lives")

@@ -4,6 +4,8 @@
 // to a persistent store stands under `stats holdfast`.
 #include "service.hpp"
 
+#include <holdfast/statistics.hpp>
+
 #include <event2/event.h>
 #include <fmt/format.h>
 
@@ -306,7 +308,9 @@ void sizes_lines(byte_buffer& out, service& s) {
 void holdfast_lines(byte_buffer& out, service& s) {
     hf::pool& pool = s.items->pool();
     const recovery_report& recovered = pool.recovered();
+    const std::string misplaced = hf::misplaced(pool);
     append_stat(out, "pool", pool.path());
+    append_stat(out, "pool_file", misplaced.empty() ? std::string_view("in place") : misplaced);
     append_stat(out, "pool_bytes", pool.size_bytes());
     append_stat(out, "pool_bytes_max", pool.max_bytes());
     append_stat(out, "mode", name(pool.mode()));

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace hf {
@@ -45,5 +46,12 @@ struct statistics {
 /// Threads:  any; while others allocate, the blocks of that moment may be counted or not.
 /// Errors:   throws std::bad_alloc.
 statistics statistics_of(const pool& of);
+
+/// What has happened to the name of the pool's file since it was opened: the file was removed or renamed, or another one
+/// has the name. Empty: the name leads to it. The program goes on working with the file that it has; the log (stderr,
+/// <holdfast/log.hpp>) says it as well, when the pool grows and when it is closed.
+///
+/// Errors:   throws std::bad_alloc.
+std::string misplaced(const pool& of);
 
 } // namespace hf

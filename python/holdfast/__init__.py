@@ -22,6 +22,7 @@ import threading
 import time
 import types
 import typing
+import warnings
 import weakref
 
 from . import _core
@@ -61,6 +62,7 @@ class Pool(_core.Pool):
         # In mode power a kill takes what is not durable yet: there a change is, unless asked otherwise, when it returns.
         self._when_durable = "on_return" if durability == "power" else "by_next_section"
         self._arrivals = {}  # of queues, by name
+        self._file = _file_at(path)
         _pools[os.path.realpath(path)] = self
 
     def close(self):
@@ -113,6 +115,15 @@ def open(path, **options):
     return Pool(path, **options)
 
 
+def _file_at(path):
+    """Which file that is; None: there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def _pool_of(where, options):
     """The pool itself, or the one at that path (1)."""
     if isinstance(where, Pool):
@@ -121,6 +132,10 @@ def _pool_of(where, options):
         return where
     with _opening:
         pool = _pools.get(os.path.realpath(where))
+        if pool is not None and not pool.closed and pool._file != _file_at(where):
+            warnings.warn(f"{pool.path}: the pool that is open has lost its name: its file was removed or renamed; "
+                          "what has the name now is opened", RuntimeWarning, stacklevel=3)
+            pool = None
         if pool is None or pool.closed:
             pool = Pool(where, **options)
             pool._options = options

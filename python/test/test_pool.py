@@ -49,6 +49,22 @@ PENDING_POOL = zlib.decompress(base64.b85decode(
     "0Pr_aiSG{p005;_|5r!_00000000000000000000000000000000000000000000000012*eU*JVgC"))
 
 
+class LostNameTest(Pooled):
+    def test_a_path_whose_file_was_removed_is_opened_anew(self):
+        path = self.folder / "lost.hf"
+        old = holdfast.Map(path, create_bytes=1 << 20)
+        old["a"] = 1
+        self.assertEqual(holdfast.Map(path), {"a": 1})
+        for lose in (lambda: path.unlink(), lambda: path.rename(self.folder / "renamed.hf")):
+            lose()
+            with self.assertWarnsRegex(RuntimeWarning, "removed or renamed"):
+                new = holdfast.Map(path, create_bytes=1 << 20)
+            self.assertEqual(new, {})
+            self.assertEqual(old["a"], 1)
+            new["a"] = 1
+            old = new
+
+
 class OptionsTest(Pooled):
     """Each test fails when its option is not passed on."""
 

@@ -103,6 +103,12 @@ public:
         return b.offset - (b.offset - e.data_offset) % chunk_bytes_;
     }
     bool bit(std::uint64_t offset) const noexcept;
+    /// Whether the chunk that the slot is in is one of slots of its size. Requires: a slot of the heap.
+    bool allocates_here(block slot) const noexcept {
+        const heap_extent& e = extents_[extent_of(slot.offset)];
+        return entry(e, (slot.offset - e.data_offset) / chunk_bytes_).word ==
+               chunk_entry::slab(classes_.class_of(slot.bytes)).word;
+    }
     /// Chunks that no block is in, as ranges of the file, in order. Throws std::bad_alloc.
     std::vector<extent> spare() const;
     /// Granule bits set in the whole heap: as many as blocks, unless the tables are damaged.

@@ -37,8 +37,8 @@ public:
 protected:
     void recover(pool::impl& pool, pending_section& section,
                  section_recovery& state) const override;
-    bool end_without_room(pool::impl& pool, const pending_section& section,
-                          section_recovery& state) const override;
+    bool end_otherwise(pool::impl& pool, const pending_section& section,
+                       section_recovery& state) const override;
 };
 
 /// Whether the logged bytes that are not known as pointers may be such of another mapping: by-value
@@ -151,8 +151,8 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
 }
 
 /// Rolls the section back, unless that is not known to restore everything.
-bool clobber_engine::end_without_room(pool::impl& pool, const pending_section& section,
-                                      section_recovery& state) const {
+bool clobber_engine::end_otherwise(pool::impl& pool, const pending_section& section,
+                                   section_recovery& state) const {
     HF_ASSERT_SLOW(current_section == nullptr); // the run was left in a call of the runtime
     pending_section now;                        // with what the re-execution has logged
     std::uint64_t newest = 0;
@@ -167,7 +167,6 @@ bool clobber_engine::end_without_room(pool::impl& pool, const pending_section& s
     if (state.run != nullptr)
         pool.blocks.release_all(static_cast<run*>(state.run.get())->own.cache);
     ++state.count[recovery_verb::roll_back];
-    ++state.count.no_room;
     return true;
 }
 

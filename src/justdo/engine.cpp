@@ -17,6 +17,7 @@ class justdo_engine final : public hf::engine {
 public:
     const engine_row& row() const noexcept override { return engine_rows::justdo; }
     status inspect(const pool::impl& in) const override { return justdo::inspect(in); }
+    void give_up_unsound(pool::impl& in) const override { justdo::give_up_unsound(in); }
     void withdraw(pool::impl& in) const override;
     status settle(pool::impl& in) const override;
     result<std::unique_ptr<engine_state>> attach(pool::impl& in) const override;
@@ -44,12 +45,16 @@ status justdo_engine::settle(pool::impl& in) const {
     const bool given_up = in.file->was_clean() || in.recovery == recovery_policy::roll_back;
     // A process that was killed may only have stored the words: durable before their blocks are settled.
     pm.persist(super, in.file->shape().chunk_bytes);
-    for (const std::uint64_t offset : thread_words(*super)) {
+    for (std::uint64_t& offset : thread_words(*super)) {
         if (offset == 0) continue;
         if (status s =
                 settle_anchor(in, "engine justdo: a thread's block", offset, super->thread_bytes);
-            !s.ok())
-            return s;
+            !s.ok()) {
+            if (!salvages(in, s)) return s;
+            in.file->warn(fmt::format("{}: salvaged: {}", in.file->path(), s.what()));
+            pm.store_word(&offset, 0); // nothing of it is believed
+            continue;
+        }
         thread(in, offset, super->thread_bytes).believe();
     }
     pm.fence();
@@ -58,8 +63,9 @@ status justdo_engine::settle(pool::impl& in) const {
         thread its(in, offset, super->thread_bytes);
         if (!its.pending()) continue;
         const status settled = its.settle_held();
-        if (!given_up && !settled.ok()) return settled;
-        if (!given_up) continue;
+        const bool salvaged = salvages(in, settled);
+        if (!given_up && !settled.ok() && !salvaged) return settled;
+        if (!given_up && !salvaged) continue;
         its.give_up();
         in.file->warn(
             fmt::format("{}: salvaged: engine justdo: the section of the thread at {:#x} is "
@@ -78,7 +84,13 @@ result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) cons
     };
     auto state = std::make_unique<threads>(in);
     engine_recovery done{name()};
-    if (status s = state->recover(done); !s.ok()) return s;
+    if (status s = state->recover(done); !s.ok()) {
+        if (!salvages(in, s)) return s;
+        give_up_all(in, s); // in the pool; what ran is thrown away
+        state = std::make_unique<threads>(in);
+        done = engine_recovery{name()};
+        if (status again = state->recover(done); !again.ok()) return again;
+    }
     if (done.sections_pending != 0) in.report.add(done);
     return std::unique_ptr<engine_state>(std::move(state));
 }

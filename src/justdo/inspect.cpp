@@ -341,4 +341,61 @@ status inspect(const pool::impl& in) {
     return check_claims(*in.file, all);
 }
 
+namespace {
+
+void warn(pool::impl& in, const status& why) {
+    in.file->warn(fmt::format("{}: salvaged: {}: it is given up, half done as it is",
+                              in.file->path(), why.what()));
+}
+
+/// Ends the section that the thread has open. Without 'locks' it forgets which locks it was about to take.
+void give_up(pool::impl& in, std::uint64_t offset, bool locks) {
+    auto& block = *static_cast<thread_block*>(in.at(offset));
+    const hf::medium pm = in.file->medium();
+    pm.store_word(&block.log.counter, 0);
+    for (lock_place& place : block.locks) {
+        if (!locks) pm.store_word(&place.intended, 0);
+        pm.store_word(&place.owned, 0);
+    }
+    pm.fence();
+}
+
+} // namespace
+
+void give_up_unsound(pool::impl& in) {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr || !check_superblock(in).ok()) return;
+    const hf::medium pm = in.file->medium();
+    const heap& blocks = in.blocks.durable();
+    for (std::uint64_t& word : thread_words(*super)) {
+        const block b{word, super->thread_bytes};
+        const bool is_block = word < in.file->shape().max_bytes && blocks.well_formed(b) &&
+                              static_cast<thread_block*>(in.at(word))->magic == thread_magic;
+        if (word == 0 || is_block) continue;
+        in.file->warn(fmt::format("{}: salvaged: engine justdo: nothing of a thread stands at "
+                                  "{:#x}: it is given up",
+                                  in.file->path(), word));
+        pm.store_word(&word, 0);
+        pm.fence();
+    }
+    const own_blocks own(in);
+    for (const std::uint64_t offset : thread_words(*super)) {
+        if (offset == 0) continue;
+        claims its;
+        const status read = reading(in, offset, super->thread_bytes, own, its).run();
+        if (read.ok()) continue;
+        warn(in, read);
+        give_up(in, offset, false);
+    }
+    if (const status together = inspect(in); !together.ok()) give_up_all(in, together);
+}
+
+void give_up_all(pool::impl& in, const status& why) {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr) return;
+    warn(in, why);
+    for (const std::uint64_t offset : thread_words(*super))
+        if (offset != 0) give_up(in, offset, true);
+}
+
 } // namespace hf::justdo

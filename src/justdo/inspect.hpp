@@ -32,5 +32,9 @@ private:
 /// go on with. Reads only.
 /// Errors: corrupt, function_changed, address_taken, torn (by the pool's policy).
 status inspect(const pool::impl& in);
+/// Under salvage: gives up sections that inspect() refuses, and threads that have no block.
+void give_up_unsound(pool::impl& in);
+/// The same of every open section, which stays half done.
+void give_up_all(pool::impl& in, const status& why);
 
 } // namespace hf::justdo

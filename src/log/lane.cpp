@@ -279,6 +279,19 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
     if (kind != record_kind::begin) ++c.log_entries;
 }
 
+void erase_lane(pool_file& file, std::uint32_t lane) noexcept {
+    lane_header* const header = lane_at(file, lane);
+    const hf::medium pm = file.medium();
+    for (std::uint64_t half = 0; half < 2; ++half) { // before the mark that they are above
+        const lane_position at = lane_start(file, lane, half);
+        pm.store_word(reinterpret_cast<std::uint64_t*>(at.next), ~at.chain);
+    }
+    pm.fence();
+    pm.store_word(&header->witness, lane_unordered);
+    pm.store_word(&header->committed, 0);
+    pm.fence();
+}
+
 void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept {
     lane_header* const header = lane_at(file, lane);
     HF_ASSERT_SLOW(header->committed <= epoch); // or sections that are done would be pending again

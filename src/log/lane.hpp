@@ -381,6 +381,9 @@ struct lane_damage {
     std::uint64_t found;
 };
 
+/// Takes all that a lane holds out of it, durably: for what no epoch can be above. start_lane() comes next.
+void erase_lane(pool_file& file, std::uint32_t lane) noexcept;
+
 /// Makes 'epoch', above all that the lane has seen, its mark, durably; nothing is pending in it.
 void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexcept;
 

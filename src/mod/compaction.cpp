@@ -416,17 +416,15 @@ status compaction::write(os_file& to) {
 
 /// The new file has the owner and the permissions of the old one, or there is none.
 status take_permissions(const os_file& from, const os_file& to, const std::string& path) {
-    struct stat old{}, made{};
-    if (::fstat(from.descriptor(), &old) != 0 || ::fstat(to.descriptor(), &made) != 0)
+    struct stat old{};
+    if (::fstat(from.descriptor(), &old) != 0)
         return refusal(path, errc::io_error, fmt::format("fstat: {}", std::strerror(errno)));
     if (old.st_nlink > 1)
         return refusal(
             path, errc::conflict,
             fmt::format("the file has {} names, of which one alone would be the compacted pool's",
                         old.st_nlink));
-    const bool owned = old.st_uid == made.st_uid && old.st_gid == made.st_gid;
-    if ((!owned && ::fchown(to.descriptor(), old.st_uid, old.st_gid) != 0) ||
-        ::fchmod(to.descriptor(), old.st_mode & 07777) != 0)
+    if (!to.take_owner_of(from.descriptor()))
         return refusal(
             path, errc::permission,
             fmt::format("the compacted pool cannot have its owner: {}", std::strerror(errno)));

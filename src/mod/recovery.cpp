@@ -135,6 +135,18 @@ status store::impl::inspect(const pool::impl& in) {
     return {};
 }
 
+/// Without their records the words stay as they are.
+void store::impl::give_up_unsound(pool::impl& in) {
+    const pool_file& file = *in.file;
+    const std::uint64_t at = file.roots()->mod_offset, chunk = file.shape().chunk_bytes;
+    if (at == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, chunk)) return;
+    auto& super = *const_cast<superblock*>(superblock_of(file));
+    const hf::medium pm = file.medium();
+    pm.store_word(&super.redo.count, 0);
+    for (exchange_record& e : super.exchanges) pm.store_word(&e.number, 0);
+    pm.fence();
+}
+
 namespace {
 
 /// An arena that is allocated and in no list was about to be listed, or to be given back. It is
@@ -224,6 +236,16 @@ status store::impl::settle_taking(pool::impl& in) {
     pm.fence();
     thread_cache none;
     in.blocks.release(none, b);
+    return {};
+}
+
+status store::impl::settle(pool::impl& in) {
+    const status settled = settle_taking(in);
+    if (!salvages(in, settled)) return settled;
+    in.file->warn(fmt::format("{}: salvaged: {}: it is given up", in.file->path(), settled.what()));
+    auto* const super = const_cast<superblock*>(superblock_of(*in.file));
+    in.file->medium().store_word(&super->taking, 0);
+    in.file->medium().fence();
     return {};
 }
 

@@ -381,7 +381,8 @@ class mod_engine final : public hf::engine {
 public:
     const engine_row& row() const noexcept override { return engine_rows::mod; }
     status inspect(const pool::impl& in) const override { return store::impl::inspect(in); }
-    status settle(pool::impl& in) const override { return store::impl::settle_taking(in); }
+    void give_up_unsound(pool::impl& in) const override { store::impl::give_up_unsound(in); }
+    status settle(pool::impl& in) const override { return store::impl::settle(in); }
     result<std::unique_ptr<engine_state>> attach(pool::impl& in) const override {
         auto made = std::make_unique<mod_state>(in);
         if (status s = made->face.internals().start(); !s.ok()) return s;

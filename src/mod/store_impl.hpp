@@ -141,8 +141,12 @@ public:
 
     /// Looks at what the pool holds, before anything is written. Errors: corrupt.
     static status inspect(const pool::impl& in);
+    /// Under salvage: gives up records that inspect() refuses.
+    static void give_up_unsound(pool::impl& in);
     /// Before sections are recovered: an arena that was half taken is the heap's again, or ours.
     static status settle_taking(pool::impl& in);
+    /// The same; salvage gives up an arena that cannot be one.
+    static status settle(pool::impl& in);
     /// After that: redoes, and starts the trace if it is due.
     status start();
     /// A clean close: the bitmaps say what is in use.

@@ -57,6 +57,9 @@ public:
     // Engines that keep state of their own in the pool, in this order:
     /// Is that what this build can go on with? Reads only. Errors: corrupt.
     virtual status inspect(const pool::impl&) const { return {}; }
+    /// Under salvage, after inspect() has refused its state: takes out of it what cannot be believed, a section, a thread, an
+    /// object, durably, and warns of each. What inspect() refuses still is given up as a whole (forget_state).
+    virtual void give_up_unsound(pool::impl&) const {}
     /// Makes free in the heap what its state names and a failure may have left half allocated: before
     /// any block is claimed, since a bit of it may stand in another one's chunk, without the entry that
     /// explains it. settle() allocates it again. Idempotent.

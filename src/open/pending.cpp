@@ -47,6 +47,20 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
 
 } // namespace
 
+bool salvages(const pool::impl& pool, const status& refused) noexcept {
+    if (!pool.salvage || refused.ok()) return false;
+    const bool no_file = refused.code() == errc::io_error || refused.code() == errc::truncated;
+    return refused.code() == errc::corrupt || (pool.file->stores_in_doubt() && !no_file);
+}
+
+void give_up(pool::impl& pool, lanes_found& found, std::uint32_t lane, const status& why) {
+    std::erase_if(found.pending, [&](const pending_section& p) { return p.lane == lane; });
+    if (std::ranges::count(found.disbelieved, lane) == 0) found.disbelieved.push_back(lane);
+    pool.file->warn(fmt::format("{}: salvaged: lane {} is given up, and its section stays as far "
+                                "done as it is: {}",
+                                pool.file->path(), lane, why.what()));
+}
+
 status read_lanes(pool::impl& pool, lanes_found& out) {
     HF_ASSERT_SLOW(out.pending.empty());
     HF_ASSERT_SLOW(out.disbelieved.empty());
@@ -58,8 +72,14 @@ status read_lanes(pool::impl& pool, lanes_found& out) {
         lane_damage damage;
         const bool is_pending =
             read_lane(file, pool.blocks.durable(), l, found, newest, damage, with_kept);
-        if (status s = judge_lane(pool, l, is_pending ? &found : nullptr, newest, damage); !s.ok())
-            return s;
+        if (status s = judge_lane(pool, l, is_pending ? &found : nullptr, newest, damage);
+            !s.ok()) {
+            if (!pool.salvage) return s;
+            give_up(pool, out, l, s);
+            // No epoch is above one that has wrapped: start_anew() empties the lane.
+            pool.lanes[l].epoch = newest > epoch_max ? epoch_gap : newest + epoch_gap;
+            continue;
+        }
         if (is_pending && file.was_clean())
             file.warn(fmt::format("{}: salvaged: lane {}: a section that says it is pending counts "
                                   "as committed: the pool was closed cleanly",
@@ -76,6 +96,7 @@ status read_lanes(pool::impl& pool, lanes_found& out) {
 void start_anew(pool::impl& pool, const lanes_found& found) noexcept {
     for (std::uint32_t l : found.disbelieved) {
         HF_ASSERT_SLOW(std::ranges::count(found.pending, l, &pending_section::lane) == 0);
+        if (pool.lanes[l].epoch == epoch_gap) erase_lane(*pool.file, l);
         start_lane(*pool.file, l, pool.lanes[l].epoch);
     }
 }
@@ -120,37 +141,120 @@ status check_records(const pool::impl& pool, const pending_section& section) {
     return {};
 }
 
+/// What keeps the lane shut; ok: nothing.
+struct refused_lane {
+    std::uint32_t lane = 0;
+    status why;
+};
+
+struct lanes_block {
+    block what;
+    std::uint32_t lane;
+};
+
+refused_lane check_apart(const pool::impl& pool, std::vector<lanes_block> all, const char* how) {
+    std::ranges::sort(all, {}, [](const lanes_block& b) { return b.what.offset; });
+    const auto meet = [](const lanes_block& a, const lanes_block& b) {
+        return b.what.offset - a.what.offset < a.what.bytes;
+    };
+    const auto twice = std::ranges::adjacent_find(all, meet);
+    if (twice == all.end()) return {};
+    const lanes_block& second = *std::next(twice);
+    return {second.lane, refusal(pool.file->path(), errc::corrupt,
+                                 fmt::format("the block at {:#x} is {} twice by pending sections",
+                                             second.what.offset, how))};
+}
+
 /// Nothing frees a block twice: given back twice, it would be handed out twice.
-status check_frees(const pool::impl& pool, std::span<const pending_section> pending) {
-    std::vector<block> freed;
+refused_lane check_frees(const pool::impl& pool, std::span<const pending_section> pending) {
+    std::vector<lanes_block> freed;
     for_each_newest_first(pending, [&](const pending_section& section) {
         for (const record_view& r : section.records)
-            if (r.kind == record_kind::free) freed.push_back({r.offset, r.bytes});
+            if (r.kind == record_kind::free) freed.push_back({{r.offset, r.bytes}, section.lane});
     });
-    std::ranges::sort(freed, {}, &block::offset);
-    const auto meet = [](block a, block b) { return b.offset - a.offset < a.bytes; };
-    const auto twice = std::ranges::adjacent_find(freed, meet);
-    if (twice == freed.end()) return {};
-    return refusal(pool.file->path(), errc::corrupt,
-                   fmt::format("the block at {:#x} is freed twice by pending sections",
-                               std::next(twice)->offset));
+    return check_apart(pool, std::move(freed), "freed");
+}
+
+/// No two sections have taken the same memory.
+refused_lane check_taken(const pool::impl& pool, std::span<const pending_section> pending) {
+    std::vector<lanes_block> taken;
+    for_each_newest_first(pending, [&](const pending_section& section) {
+        for (const record_view& r : section.records)
+            if (r.offset != 0 && (r.kind == record_kind::alloc || r.kind == record_kind::staged ||
+                                  r.kind == record_kind::segment))
+                taken.push_back({{r.offset, r.bytes}, section.lane});
+    });
+    return check_apart(pool, std::move(taken), "taken");
+}
+
+status check_section(const pool::impl& pool, const pending_section& section) {
+    const engine* e = pool.engine_of(section);
+    if (e == nullptr)
+        return {errc::missing_engine,
+                fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
+                            pool.file->path(), section.lane, section.begin.engine)};
+    if (status s = check_records(pool, section); !s.ok()) return s;
+    if (section.earlier != nullptr)
+        if (status s = check_records(pool, *section.earlier); !s.ok()) return s;
+    return e->check(pool, section);
+}
+
+/// The tables of a torn pool may be of another moment than its logs: a block that a log names may lie in a chunk that has
+/// blocks of another size by now.
+refused_lane check_chunks(const pool::impl& pool, std::span<const pending_section> pending) {
+    const heap& blocks = pool.blocks.durable();
+    std::vector<std::uint64_t> named;
+    const auto names = [](const record_view& r) {
+        return r.offset != 0 && (r.kind == record_kind::alloc || r.kind == record_kind::free ||
+                                 r.kind == record_kind::staged || r.kind == record_kind::segment);
+    };
+    for_each_newest_first(pending, [&](const pending_section& section) {
+        for (const record_view& r : section.records)
+            if (names(r)) named.push_back(r.offset);
+    });
+    std::ranges::sort(named);
+    refused_lane out = check_taken(pool, pending);
+    for_each_newest_first(pending, [&](const pending_section& section) {
+        for (const record_view& r : section.records) {
+            if (!names(r) || !out.why.ok()) continue;
+            const block b{r.offset, r.bytes};
+            if (blocks.allocated_at(b.offset).bytes == b.bytes) continue;
+            const bool slab = blocks.is_slab(b.bytes);
+            const std::uint64_t first = blocks.chunk_of(b);
+            if (slab && blocks.allocates_here(b)) continue;
+            const std::uint64_t end = slab ? first + blocks.chunk_bytes() : b.offset + b.bytes;
+            bool others = false;
+            for (std::uint64_t chunk = first; chunk < end; chunk += blocks.chunk_bytes())
+                blocks.for_each_slot(chunk, granule_bytes, [&](std::uint64_t slot) {
+                    others =
+                        others || !std::ranges::binary_search(named, chunk + slot * granule_bytes);
+                });
+            if (others)
+                out = {section.lane,
+                       refusal(pool.file->path(), errc::corrupt,
+                               fmt::format("lane {} names a block at {:#x} of {} bytes, in a chunk "
+                                           "of other blocks",
+                                           section.lane, b.offset, b.bytes))};
+        }
+    });
+    return out;
+}
+
+refused_lane first_refused(const pool::impl& pool, std::span<const pending_section> pending) {
+    for (const pending_section& section : pending)
+        if (status s = check_section(pool, section); !s.ok()) return {section.lane, std::move(s)};
+    refused_lane out = check_frees(pool, pending);
+    return out.why.ok() && pool.salvage ? check_chunks(pool, pending) : out;
 }
 
 } // namespace
 
-status check_pending(const pool::impl& pool, std::span<const pending_section> pending) {
-    for (const pending_section& section : pending) {
-        const engine* e = pool.engine_of(section);
-        if (e == nullptr)
-            return {errc::missing_engine,
-                    fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
-                                pool.file->path(), section.lane, section.begin.engine)};
-        if (status s = check_records(pool, section); !s.ok()) return s;
-        if (section.earlier != nullptr)
-            if (status s = check_records(pool, *section.earlier); !s.ok()) return s;
-        if (status s = e->check(pool, section); !s.ok()) return s;
+status check_pending(pool::impl& pool, lanes_found& found) {
+    for (;;) { // each time there is one lane less
+        const refused_lane refused = first_refused(pool, found.pending);
+        if (refused.why.ok() || !salvages(pool, refused.why)) return refused.why;
+        give_up(pool, found, refused.lane, refused.why);
     }
-    return check_frees(pool, pending);
 }
 
 namespace {
@@ -172,7 +276,8 @@ namespace {
 
 } // namespace
 
-status put_blocks_back(pool::impl& pool, std::span<const pending_section> pending) {
+status put_blocks_back(pool::impl& pool, lanes_found& found) {
+    const std::span<const pending_section> pending = found.pending;
     for ([[maybe_unused]] const pending_section& section : pending)
         HF_ASSERT_SLOW(section.sound && pool.engine_of(section) != nullptr); // check_pending
     const hf::medium pm = pool.file->medium();
@@ -210,25 +315,29 @@ status put_blocks_back(pool::impl& pool, std::span<const pending_section> pendin
         retract_taken(*section.earlier);
         publish_freed(*section.earlier);
     }
-    const record_view* foreign = nullptr;
-    std::uint32_t its_lane = 0;
+    std::vector<refused_lane> foreign;
     for_each_newest_first(pending, [&](const pending_section& section) {
         for (const record_view& r : section.records) {
             const bool named = r.kind == record_kind::alloc || r.kind == record_kind::staged ||
                                r.kind == record_kind::segment;
-            if (!named || r.offset == 0 || foreign != nullptr) continue;
+            const bool refused = !foreign.empty() && foreign.back().lane == section.lane;
+            if (!named || r.offset == 0 || refused) continue;
             if (pool.blocks.claim({r.offset, r.bytes})) continue;
-            foreign = &r;
-            its_lane = section.lane;
+            foreign.push_back(
+                {section.lane,
+                 refusal(pool.file->path(), errc::corrupt,
+                         fmt::format("lane {} names a block at {:#x} of {} bytes that "
+                                     "is not its own, or lies in a chunk of other blocks",
+                                     section.lane, r.offset, r.bytes))});
         }
     });
-    if (foreign != nullptr)
-        return {errc::corrupt,
-                fmt::format("{}: corrupt: lane {} names a block at {:#x} of {} bytes that "
-                            "is not its own, or lies in a chunk of other blocks",
-                            pool.file->path(), its_lane, foreign->offset, foreign->bytes)};
+    for (const refused_lane& refused : foreign) {
+        if (!pool.salvage) return refused.why;
+        give_up(pool, found, refused.lane, refused.why);
+    }
+    if (!foreign.empty()) start_anew(pool, found);
     pm.fence();
-    HF_ASSERT_SLOW(taken_blocks_free(pool, pending));
+    HF_ASSERT_SLOW(taken_blocks_free(pool, found.pending));
     return {};
 }
 

@@ -19,21 +19,25 @@ struct lanes_found {
     std::vector<std::uint32_t> disbelieved;
 };
 
+/// Under salvage a lane that cannot be believed is given up as a whole: its section is pending no more, and stays as far
+/// done as it is. 'why' is what an open without salvage is refused for.
+void give_up(pool::impl& pool, lanes_found& found, std::uint32_t lane, const status& why);
+
 /// Reads every lane; sets the lanes' epochs. Reads only.
-/// Errors:   corrupt.
+/// Errors:   corrupt; none under salvage.
 status read_lanes(pool::impl& pool, lanes_found& out);
 
 /// Starts the disbelieved lanes anew, which no thread may take for long: else the open after the next
 /// kill, whatever that cuts short, would refuse the pool, or recover what this one has disbelieved.
 void start_anew(pool::impl& pool, const lanes_found& found) noexcept;
 
-/// Can the pool's engines recover these? Reads only.
+/// Can the pool's engines recover these? Those that they cannot, salvage gives up. Reads only.
 /// Errors:   missing_engine, corrupt, and what the engines say.
-status check_pending(const pool::impl& pool, std::span<const pending_section> pending);
+status check_pending(pool::impl& pool, lanes_found& found);
 
 /// Puts blocks that the sections took or freed back as they were before them, and claims them.
-/// Durable when it returns; idempotent.
+/// Durable when it returns; idempotent. Salvage gives up a section whose blocks are another's, and leaves them.
 /// Errors:   corrupt.
-status put_blocks_back(pool::impl& pool, std::span<const pending_section> pending);
+status put_blocks_back(pool::impl& pool, lanes_found& found);
 
 } // namespace hf

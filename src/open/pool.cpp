@@ -4,6 +4,7 @@
 #include <base/assert.hpp>
 #include <base/log.hpp>
 #include <open/migration.hpp>
+#include <open/pending.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <open/sealing.hpp>
@@ -14,6 +15,7 @@
 
 #include <algorithm>
 #include <new>
+#include <utility>
 
 // Made by the linker where a section of that name is: functions that the plugin has not seen
 // (mark.h).
@@ -176,11 +178,22 @@ status pool::impl::attach_engines() try {
     HF_ASSERT_SLOW(states.empty());
     // A log is bounded by blocks of the heap, and those of an engine's own state are among them: a
     // forged one may have changed what the engine has found sound.
-    for (const engine* e : engines)
-        if (report.sections_pending != 0)
-            if (status s = e->inspect(*this); !s.ok()) return s;
+    for (const engine* e : engines) {
+        if (report.sections_pending == 0) break;
+        status s = e->inspect(*this);
+        if (salvages(*this, s)) {
+            e->give_up_unsound(*this);
+            s = e->inspect(*this);
+            if (!s.ok()) forget_state(*this, *e, std::exchange(s, {}));
+        }
+        if (!s.ok()) return s;
+    }
     for (const engine* e : engines) {
         auto made = e->attach(*this);
+        if (!made && salvages(*this, made.error())) {
+            forget_state(*this, *e, made.error());
+            made = e->attach(*this);
+        }
         if (!made) return made.error();
         states.push_back(std::move(*made));
     }
@@ -288,7 +301,7 @@ result<copy_report> pool::copy_to(const std::string& path, const copy_options& o
     if (file == nullptr)
         return refusal(this->path(), errc::bad_argument,
                        "a pool in memory is no file to be copied");
-    return copy_own_file(*file, this->path(), path, options);
+    return copy_own_file(*file, this->path(), path, options, seal_copy);
 }
 
 result<copy_report> pool::copy_to(const std::string& path) const { return copy_to(path, {}); }

@@ -132,6 +132,12 @@ status settle_anchors(pool::impl& pool);
 void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes) noexcept;
 void withdraw_anchors(pool::impl& pool) noexcept;
 
+/// Whether salvage goes on behind what an open is refused for: damage, and in a torn pool whatever it is.
+bool salvages(const pool::impl& pool, const status& refused) noexcept;
+/// Under salvage: gives up all that an engine keeps of its own, durably: the root word that names it becomes 0. 'why' becomes
+/// a warning. Its blocks stay allocated.
+void forget_state(pool::impl& pool, const engine& whose, const status& why);
+
 /// What refusals tell the user to do about a section that cannot be completed.
 inline constexpr const char* ways_out =
     "; to give the section up, open the pool with recovery_policy::roll_back or run "

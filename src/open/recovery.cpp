@@ -19,6 +19,7 @@
 #include <new>
 #include <numeric>
 #include <tuple>
+#include <utility>
 
 namespace hf {
 
@@ -34,6 +35,16 @@ status engine::recover_all(pool::impl&, std::span<pending_section>, const recove
 }
 
 namespace {
+
+/// What salvage cannot believe of the engines' own state: parts of it, or all.
+void give_up_unsound(pool::impl& pool) {
+    if (!pool.salvage) return;
+    for (const engine* e : pool.engines) {
+        if (!salvages(pool, e->inspect(pool))) continue;
+        e->give_up_unsound(pool);
+        if (const status still = e->inspect(pool); !still.ok()) forget_state(pool, *e, still);
+    }
+}
 
 /// Each engine what is its own, in the order of their verbs.
 status recover_engines(pool::impl& pool, std::vector<pending_section>& pending,
@@ -73,9 +84,10 @@ status pool::impl::check_and_recover(const recovery_order& order,
     const auto before_recovery = [&] {
         try { // no exception leaves a guarded run
             s = read_lanes(*this, found);
-            if (s.ok()) s = check_pending(*this, found.pending);
+            if (s.ok()) s = check_pending(*this, found);
             for (const engine* e : engines)
-                if (s.ok()) s = e->inspect(*this);
+                if (s.ok())
+                    if (status its = e->inspect(*this); !salvages(*this, its)) s = std::move(its);
             // Marked open, the pool would seem to have left pending what says so.
             const bool belied = file->was_clean() && salvage;
             if (s.ok() && belied) start_anew(*this, found);
@@ -83,14 +95,19 @@ status pool::impl::check_and_recover(const recovery_order& order,
             if (s.ok() && file->may_have_holes()) spare = blocks.durable().spare();
             if (s.ok()) s = file->mark_open(spare);
             if (s.ok() && !belied) start_anew(*this, found);
+            if (s.ok()) give_up_unsound(*this);
             if (s.ok()) { // before the first claim
                 withdraw_anchors(*this);
                 for (const engine* e : engines) e->withdraw(*this);
             }
-            if (s.ok()) s = put_blocks_back(*this, found.pending);
+            if (s.ok()) s = put_blocks_back(*this, found);
             if (s.ok()) s = settle_anchors(*this);
-            for (const engine* e : engines)
+            for (const engine* e : engines) {
                 if (s.ok()) s = e->settle(*this);
+                if (!salvages(*this, s)) continue;
+                forget_state(*this, *e, s);
+                s = {};
+            }
         } catch (const std::bad_alloc&) {
             s = out_of_memory(file->path());
         }

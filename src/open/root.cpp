@@ -72,9 +72,39 @@ void withdraw_anchors(pool::impl& pool) noexcept {
     for (const anchor& a : anchors(pool)) withdraw_anchor(pool, a.offset, a.bytes);
 }
 
+/// Under salvage: gives up a root object outside the heap's blocks. One in a chunk of other blocks is shown as it stands.
+static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
+    root_words& words = *pool.file->roots();
+    const hf::medium pm = pool.file->medium();
+    const heap& blocks = pool.blocks.durable();
+    if (a.offset == words.root_offset && !blocks.well_formed({a.offset, blocks.rounded(a.bytes)})) {
+        pm.store_word(&words.root_offset, 0);
+        pm.fence();
+    }
+    pool.file->warn(fmt::format("{}: salvaged: {}", pool.file->path(), why.what()));
+}
+
+void forget_state(pool::impl& pool, const engine& whose, const status& why) {
+    root_words& words = *pool.file->roots();
+    std::uint64_t* const word = whose.bit() == engine_mod      ? &words.mod_offset
+                                : whose.bit() == engine_justdo ? &words.justdo_offset
+                                : whose.bit() == engine_simpo  ? &words.simpo_offset
+                                                               : nullptr;
+    if (word == nullptr || *word == 0) return;
+    const hf::medium pm = pool.file->medium();
+    pm.store_word(word, 0);
+    pm.fence();
+    pool.file->warn(fmt::format("{}: salvaged: all that engine {} keeps is given up: {}",
+                                pool.file->path(), whose.name(), why.what()));
+}
+
 status settle_anchors(pool::impl& pool) {
-    for (const anchor& a : anchors(pool))
-        if (status s = settle_anchor(pool, a.what, a.offset, a.bytes); !s.ok()) return s;
+    for (const anchor& a : anchors(pool)) {
+        status s = settle_anchor(pool, a.what, a.offset, a.bytes);
+        if (s.ok()) continue;
+        if (!pool.salvage) return s;
+        salvage_anchor(pool, a, s);
+    }
     return {};
 }
 

@@ -42,4 +42,6 @@ statistics statistics_of(const pool& of) {
     return out;
 }
 
+std::string misplaced(const pool& of) { return of.internals().file->misplaced(); }
+
 } // namespace hf

@@ -48,16 +48,16 @@ status pool_file::look_beside(const open_options& options, bool& in_flux) {
     h = chosen->header;
     if (status ok = check_header(path_, h, read.file_bytes); !ok.ok()) return ok;
     in_flux = false;
-    const auto boot_id = kernel_boot_id(path_);
-    if (!boot_id) return boot_id.error();
-    if (status ok = check_use(path_, h, options, ~std::uint32_t{0}, *boot_id); !ok.ok()) return ok;
-    if (status ok = find_doubts(h, options, *boot_id); !ok.ok()) return ok;
+    const auto boot = boot_here(path_);
+    if (!boot) return boot.error();
+    if (status ok = check_use(path_, h, options, ~std::uint32_t{0}, **boot); !ok.ok()) return ok;
+    if (status ok = find_doubts(h, options, **boot); !ok.ok()) return ok;
     if (h.open == 0) return {};
     reader_words words{};
     if (status ok = file_.read_at(reader_words_offset, &words, sizeof words); !ok.ok()) return ok;
     // After another boot nobody knows whether the word that says so is newer than what it speaks of.
     const bool readers_words =
-        (h.required_features & feature_power_log) == 0 && same_boot(*boot_id, h.boot_id);
+        (h.required_features & feature_power_log) == 0 && same_boot(h, **boot);
     if (readers_words && words.ready == h.generation) return {};
     in_flux = file_.has_writer();
     if (in_flux)

@@ -226,13 +226,15 @@ public:
         if (!chosen) return chosen.error();
         return chosen->header;
     }
-    /// Upholds (3). 'whole': the header may say so.
+    /// Upholds (3), (4). 'whole': the header may say so.
     result<copy_report> publish(bool whole, const copy_check& check) {
         if (whole)
             if (status ok = say_whole(); !ok.ok()) return ok;
+        to_.take_owner_or_say(from_);
         if (status ok = to_.sync(); !ok.ok()) return ok;
         if (check)
             if (status ok = check(to_); !ok.ok()) return ok;
+        if (const auto bytes = to_.size_bytes()) report_.bytes = *bytes; // with its seal
         if (status ok = to_.publish(); !ok.ok()) return ok;
         if (status ok = to_.sync_directory(); !ok.ok()) return ok;
         return report_;
@@ -432,14 +434,14 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
         if (!unused && (copied->generation != before->generation ||
                         find_lock_holder(source.fd).process != owner.process))
             continue;
-        const auto boot_id = kernel_boot_id(from);
-        if (!boot_id) return boot_id.error();
+        const auto boot = boot_here(from);
+        if (!boot) return boot.error();
         struct stat about{};
         (void)::fstat(source.fd, &about);
         // What was doubtful before stays so.
         const bool same_file = copied->file_inode == 0 || copied->file_inode == about.st_ino;
-        const bool whole = !unused || (same_file && same_boot(*boot_id, copied->boot_id)) ||
-                           is_whole_copy(*copied);
+        const bool whole =
+            !unused || (same_file && same_boot(*copied, **boot)) || is_whole_copy(*copied);
         auto made = copying.publish(whole, check);
         if (made) copying.keep();
         return made;
@@ -450,14 +452,15 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
 }
 
 result<copy_report> copy_own_file(const os_file& from, const std::string& path,
-                                  const std::string& to, const copy_options& options) try {
+                                  const std::string& to, const copy_options& options,
+                                  const copy_check& check) try {
     const std::scoped_lock held{one_copy};
     const auto now = header_of(path, from.descriptor());
     if (!now) return now.error();
     copier copying(path, to, options);
     if (status ok = copying.prepare(from.descriptor(), pool_end(*now)); !ok.ok()) return ok;
     if (status ok = copying.finish_from_helper(); !ok.ok()) return ok;
-    auto made = copying.publish(true, {});
+    auto made = copying.publish(true, check);
     if (made) copying.keep();
     return made;
 } catch (const std::bad_alloc&) {

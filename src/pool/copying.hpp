@@ -6,7 +6,9 @@
 //     killed now: every byte of the file, between two instructions of each of its threads. That is what is copied.
 // (2) The file is copied while its owner runs, and compared once more; then the owner is stopped (freezing.hpp), what
 //     differs is copied again, and it goes on. It stands for as long as comparing takes.
-// (3) The copy has no name before all of it is on the disk and its header says so: feature_whole. Whatever
+// (3) It has the owner, the group and the permissions of the pool, as far as the copier may give them: the pool's program can
+//     open what root has copied.
+// (4) The copy has no name before all of it is on the disk and its header says so: feature_whole. Whatever
 //     interrupts this leaves no half copy, and the owner running.
 #pragma once
 
@@ -21,7 +23,8 @@ namespace hf {
 
 class os_file;
 
-/// Called before the copy gets its name. An error ends the copy, and nothing of it is left.
+/// Called before the copy gets its name, when all of it is on the disk; what this writes it syncs. An error ends the copy,
+/// and nothing of it is left.
 using copy_check = std::function<status(const os_file& copy)>;
 
 /// Copies the pool's file at 'from', in use or not, to a new file 'to'.
@@ -32,6 +35,7 @@ result<copy_report> copy_pool_file(const std::string& from, const std::string& t
                                    const copy_options& options, const copy_check& check = {});
 /// The same of a file that this process has open as a pool.
 result<copy_report> copy_own_file(const os_file& from, const std::string& path,
-                                  const std::string& to, const copy_options& options);
+                                  const std::string& to, const copy_options& options,
+                                  const copy_check& check = {});
 
 } // namespace hf

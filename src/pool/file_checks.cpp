@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <new>
@@ -50,7 +49,10 @@ status nothing_valid(const std::string& path, const header_bytes_read& read, cop
             path, errc::truncated,
             fmt::format("expected at least {} bytes, found {}", pool_bytes_min, read.file_bytes));
     if (magic_seen)
-        return refusal(path, errc::corrupt, "no header copy verifies; the pool is not opened");
+        return refusal(
+            path, errc::corrupt,
+            "no header copy verifies, so that nothing else can be found: `holdfast repair` "
+            "looks for a header in both copies together and in the seal");
     if (all_zero(read.page_a, sizeof read.page_a) && all_zero(read.page_b, sizeof read.page_b))
         return refusal(path, errc::not_a_pool,
                        "the header is all zeros: creation was cut short, or this never was a pool; "
@@ -189,20 +191,6 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
     return {};
 }
 
-bool same_boot(std::string_view a, std::string_view b) noexcept {
-    constexpr std::int64_t clock_set_s_max = 2;
-    if (a == b) return true;
-    if (!a.starts_with(boot_time_prefix) || !b.starts_with(boot_time_prefix)) return false;
-    const auto second = [](std::string_view text) {
-        std::int64_t s = -1;
-        text.remove_prefix(boot_time_prefix.size());
-        const auto end = std::from_chars(text.data(), text.data() + text.size(), s);
-        return end.ec == std::errc{} && end.ptr == text.data() + text.size() ? s : -1;
-    };
-    const std::int64_t in_a = second(a), in_b = second(b);
-    return in_a >= 0 && in_b >= 0 && std::abs(in_a - in_b) <= clock_set_s_max;
-}
-
 bool is_whole_copy(const pool_header& h) noexcept {
     return h.open != 0 && (h.optional_features & feature_whole) != 0;
 }
@@ -268,7 +256,7 @@ status check_layout(const std::string& path, const pool_header& h, const open_op
 } // namespace
 
 status check_use(const std::string& path, const pool_header& h, const open_options& options,
-                 std::uint32_t engines, std::string_view boot_id) {
+                 std::uint32_t engines, const boot_identifier& boot) {
     if (status ok = check_layout(path, h, options); !ok.ok()) return ok;
     if (const std::uint32_t missing = h.engines & ~engines; missing != 0)
         return refusal(path, errc::missing_engine,
@@ -276,14 +264,13 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
                                    engine_names(missing),
                                    engines == 0 ? "no engine" : engine_names(engines)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
-    if (h.open != 0 && process_mode && !is_whole_copy(h) && !same_boot(boot_id, h.boot_id) &&
-        !options.salvage)
+    if (h.open != 0 && process_mode && !is_whole_copy(h) && !same_boot(h, boot) && !options.salvage)
         return refusal(
             path, errc::torn,
             fmt::format(
                 "left open in process mode by boot {}, this is boot {}: its pages may not all "
                 "have reached the disk; open with salvage to look at what did",
-                printable(h.boot_id, sizeof h.boot_id), boot_id));
+                printable(h.boot_id, sizeof h.boot_id), boot.id));
     return {};
 }
 

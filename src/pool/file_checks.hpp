@@ -70,7 +70,7 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
 ///
 /// Errors:   wrong_layout, missing_engine, torn.
 status check_use(const std::string& path, const pool_header& h, const open_options& options,
-                 std::uint32_t engines, std::string_view boot_id);
+                 std::uint32_t engines, const boot_identifier& boot);
 /// Whether the pool has the layout that is asked for, and is not on its way to another one.
 bool has_layout(const pool_header& h, const open_options& options) noexcept;
 /// The refusal of a pool that has another layout than this.
@@ -81,9 +81,6 @@ status other_layout(const std::string& path, const pool_header& h, const std::st
 bool copied_while_open(const pool_header& h, const file_identity& here) noexcept;
 /// Whether it was left open by pool::copy_to, or `holdfast copy`: whole, and on the disk.
 bool is_whole_copy(const pool_header& h) noexcept;
-/// Whether both name the same start of the machine. Where the clock stands for an identifier, it
-/// may have been set by a second or two meanwhile.
-bool same_boot(std::string_view a, std::string_view b) noexcept;
 
 /// Reads both header copies of a file.
 status read_copies(const os_file& from, header_bytes_read& to);

@@ -5,6 +5,7 @@
 // the size that the header gives.
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <base/log.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
@@ -120,6 +121,15 @@ void pool_file::note_refused(std::uint64_t bytes, std::optional<std::uint64_t> f
                                   std::chrono::steady_clock::now(), why};
 }
 
+/// What a program goes on to store may go with the process: somebody should know before.
+void pool_file::say_if_misplaced() {
+    if (said_misplaced_) return;
+    const std::string lost = misplaced();
+    said_misplaced_ = !lost.empty();
+    if (said_misplaced_)
+        say(severity::warning, fmt::format("{}: it grows: {}", path_, lost).c_str());
+}
+
 status pool_file::extend(std::uint64_t bytes) {
     // Lengthened again, a file that somebody has cut would read as zeros where objects stood.
     if (status ok = whole(); !ok.ok()) return ok;
@@ -146,6 +156,7 @@ status pool_file::extend(std::uint64_t bytes) {
         if (disk_is_full) note_refused(bytes, free_before, ok);
         return ok;
     }
+    say_if_misplaced();
     header_->extents[count] = {.offset_bytes = size, .size_bytes = bytes};
     header_->extent_count = count + 1;
     extents_[count] = header_->extents[count];

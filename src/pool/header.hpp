@@ -100,7 +100,9 @@ struct pool_header {
     std::uint64_t power_salt;     // of the last log of mode power; 0: there was none
     char next_layout[64];         // with feature_migrating: what 'layout' will be; else zero
     std::uint64_t next_layout_hash; // and 'layout_hash'
-    std::uint64_t reserved[212];    // zero
+    std::uint64_t machine_start_ns; // where 'boot_id' is not the kernel's own, when the machine was
+                                    // started, in ns since 1970; 0: it is, or that is not known
+    std::uint64_t reserved[211];    // zero
     std::uint64_t checksum;         // XXH3-64 of all bytes before it, seeded with header_magic
 };
 static_assert(sizeof(extent) == 16);
@@ -116,6 +118,7 @@ static_assert(offsetof(pool_header, mapped_address) == 2288 &&
               offsetof(pool_header, file_inode) == 2296 &&
               offsetof(pool_header, power_salt) == 2312 &&
               offsetof(pool_header, next_layout) == 2320 &&
+              offsetof(pool_header, machine_start_ns) == 2392 &&
               offsetof(pool_header, checksum) == 4088);
 
 inline bool is_migrating(const pool_header& h) noexcept {

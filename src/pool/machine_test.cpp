@@ -2,14 +2,18 @@
 //
 // Goal: what happens to a pool's file from outside is noticed, and what a machine lacks is done
 // without. Method: pools copied, moved and exchanged while they are open; creators that race; a
-// process with few addresses; boot identifiers that are clocks.
+// process with few addresses; identifiers of the machine's start that are a container's.
+#include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/test_support.hpp>
+
+#include <holdfast/log.hpp>
 
 #include <algorithm>
 #include <cerrno>
 #include <sys/resource.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -61,6 +65,41 @@ TEST_F(Machine, ACopyOfAClosedPoolAndAPoolThatMovesOpen) {
     EXPECT_TRUE(pool_file::open(other(), options, both_engines));
     std::filesystem::create_hard_link(other(), path);
     EXPECT_TRUE(pool_file::open(path, options, both_engines));
+}
+
+/// Lines of the log.
+std::string told;
+void remember(void*, severity, const char* line) noexcept { told += line; }
+
+TEST_F(Machine, AFileThatLosesItsNameIsSaidAtGrowthAndAtClose) {
+    const std::string here = std::filesystem::current_path().string();
+    set_log(remember, nullptr);
+    for (const char* what : {"removed", "renamed", "another file", "nothing"}) {
+        std::filesystem::remove(path), std::filesystem::remove(other());
+        std::filesystem::current_path(directory);
+        const std::string full = std::exchange(path, "pool.hf");
+        auto file = open_good();
+        path = full;
+        std::filesystem::current_path(here); // the name is still the one of then
+        ASSERT_NE(file, nullptr);
+        ASSERT_TRUE(file->mark_open().ok());
+        EXPECT_EQ(file->misplaced(), "");
+        const std::string which = what;
+        if (which == "removed") std::filesystem::remove(path);
+        if (which == "renamed") std::filesystem::rename(path, other());
+        if (which == "another file") std::filesystem::remove(path), write_file(path, "new");
+        const bool lost = which != "nothing";
+        EXPECT_EQ(file->misplaced().find(what) != std::string::npos, lost) << file->misplaced();
+        told.clear();
+        ASSERT_TRUE(file->grow(64_KiB)) << "it goes on";
+        ASSERT_TRUE(file->grow(64_KiB));
+        EXPECT_EQ(told.find("it grows: its file was") != std::string::npos, lost) << told;
+        EXPECT_EQ(told.find("it grows"), told.rfind("it grows")) << "once: " << told;
+        told.clear();
+        file.reset();
+        EXPECT_EQ(told.find("being closed: its file was") != std::string::npos, lost) << told;
+    }
+    set_log(nullptr, nullptr);
 }
 
 TEST_F(Machine, FilesOfOneInodeNumberDifferByTheirBirth) {
@@ -153,17 +192,47 @@ TEST_F(Machine, FewerLanesThanAskedForAreSaid) {
         << file->warnings()[0];
 }
 
-TEST(BootIdentifier, OfAClockNamesOneStart) {
-    EXPECT_TRUE(same_boot("started 1700000000", "started 1700000000"));
-    EXPECT_TRUE(same_boot("started 1700000000", "started 1700000002"));
-    EXPECT_FALSE(same_boot("started 1700000000", "started 1700000030"));
-    EXPECT_FALSE(same_boot("unknown", "started 1700000000"));
-    for (const char* odd : {"started ", "started x", "started 1 ", "started -5",
-                            "started 99999999999999999999999", "started 1700000000x"})
-        EXPECT_FALSE(same_boot(odd, "started 1")) << odd;
-    const std::string id = "c0ffee00-1111-2222-3333-444444444444";
-    EXPECT_TRUE(same_boot(id, id));
-    EXPECT_FALSE(same_boot(id, "started 1700000000"));
+/// What a pool notes that was left open where the identifier is 'id'.
+pool_header left_open_at(const boot_identifier& id, std::uint64_t started_ns) {
+    pool_header h{};
+    std::memcpy(h.boot_id, id.id.data(), id.id.size());
+    h.machine_start_ns = started_ns;
+    return h;
+}
+
+constexpr std::uint64_t started = 1'795'847'396'922'968'402;
+
+TEST(MachineStart, IsTheKernelsIdentifierWhereverThereIsOne) {
+    const boot_identifier one{"c0ffee00-1111-2222-3333-444444444444", true},
+        other{"c0ffee01-1111-2222-3333-444444444444", true};
+    EXPECT_TRUE(same_boot(left_open_at(one, 0), one, started));
+    EXPECT_FALSE(same_boot(left_open_at(one, 0), other, started));
+    EXPECT_FALSE(same_boot(left_open_at(one, 0), {}, started)) << "/proc is not there";
+    EXPECT_FALSE(same_boot(left_open_at({}, 0), {}, started)) << "nothing is known of it";
+}
+
+TEST(MachineStart, IsTheMomentOfItWhereAContainerHasAnotherIdentifier) {
+    const boot_identifier one{"c0ffee00-1111-2222-3333-444444444444", false},
+        other{"c0ffee01-1111-2222-3333-444444444444", false};
+    EXPECT_TRUE(same_boot(left_open_at(one, started), other, started));
+    EXPECT_TRUE(same_boot(left_open_at(one, started), other, started + 40'000))
+        << "the clocks are not read at one moment";
+    EXPECT_TRUE(same_boot(left_open_at({}, started), {}, started)) << "without /proc";
+    // Two starts from one time that a disk has kept differ by as much as two starts take.
+    for (const std::int64_t later : {-1'000'000, 1'000'000, 2'000'000'000})
+        EXPECT_FALSE(same_boot(left_open_at(one, started), other,
+                               started + static_cast<std::uint64_t>(later)));
+    EXPECT_FALSE(same_boot(left_open_at(one, started), other, 0)) << "the clock is not set";
+    EXPECT_FALSE(same_boot(left_open_at(one, 0), other, started));
+    EXPECT_TRUE(same_boot(left_open_at(one, started), one, 0)) << "the identifier is the same";
+}
+
+TEST(MachineStart, IsReadTheSameAgain) {
+    const std::uint64_t first = machine_start_ns();
+    for (int i = 0; i < 100; ++i) {
+        const std::uint64_t again = machine_start_ns();
+        EXPECT_LE(std::max(first, again) - std::min(first, again), start_differs_ns_max);
+    }
 }
 
 } // namespace

@@ -34,6 +34,10 @@ void let_read(void* at, std::uint64_t bytes) noexcept {
     if (bytes != 0) (void)::mprotect(at, bytes, PROT_READ);
 }
 
+void let_store(void* at, std::uint64_t bytes) noexcept {
+    if (bytes != 0) (void)::mprotect(at, bytes, PROT_READ | PROT_WRITE);
+}
+
 void release_addresses(void* base, std::uint64_t bytes) noexcept { ::munmap(base, bytes); }
 
 int map_file(void* at, int fd, std::uint64_t offset, std::uint64_t bytes, mapped_as how) noexcept {

@@ -14,6 +14,8 @@ namespace hf {
 int reserve_addresses(std::uint64_t base, std::uint64_t bytes) noexcept;
 /// Lets a part of the reservation be read: zeros, without memory behind them.
 void let_read(void* at, std::uint64_t bytes) noexcept;
+/// The same to be stored to, for this process alone.
+void let_store(void* at, std::uint64_t bytes) noexcept;
 /// Gives the range back, mapped or only reserved.
 void release_addresses(void* base, std::uint64_t bytes) noexcept;
 /// Maps the file's [offset, offset + bytes) at 'at', over an own reservation, which is restored

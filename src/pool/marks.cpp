@@ -4,10 +4,14 @@
 #include <base/assert.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_system.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <cstring>
 
 namespace hf {
@@ -35,6 +39,25 @@ status pool_file::allocate_but(std::span<const extent> spare) {
     return from < size_bytes() ? file_.allocate(from, size_bytes() - from) : status();
 }
 
+/// Upholds (3): blocks that the file shares with a copy of it, which a store would have to take anew, become its own.
+status pool_file::take_own_blocks() {
+    const unshared done = unshare(file_.descriptor());
+    if (done.failed != 0)
+        return refusal(path_,
+                       done.failed == ENOSPC || done.failed == EDQUOT ? errc::pool_full
+                                                                      : errc::io_error,
+                       fmt::format("its file shares blocks with a copy that was made of it (a "
+                                   "reflink, as `cp` makes it), and must have its own before it "
+                                   "is stored to: {}; make room on the disk, or remove the copy",
+                                   std::strerror(done.failed)));
+    // The open has warned of file systems that are known for it.
+    if (done.left && file_system_doubt(file_.descriptor()).empty())
+        warn(fmt::format("{}: its file shares blocks with a copy or a snapshot: while the disk is "
+                         "full a store ends the process (SIGBUS)",
+                         path_));
+    return {};
+}
+
 status pool_file::mark_open(std::span<const extent> spare) {
     HF_ASSERT(!marked_open_);
     HF_ASSERT_SLOW(valid());
@@ -45,8 +68,10 @@ status pool_file::mark_open(std::span<const extent> spare) {
     // A copy of a pool may have holes, which would fault when the disk is full.
     if (may_have_holes())
         if (status ok = allocate_but(spare); !ok.ok()) return ok;
-    const auto boot_id = kernel_boot_id(path_);
-    if (!boot_id) return boot_id.error();
+    if (!file_.in_memory())
+        if (status ok = take_own_blocks(); !ok.ok()) return ok;
+    const auto boot = boot_here(path_);
+    if (!boot) return boot.error();
     pool_header& h = *header_;
     // Nobody has written back what a process left in the caches: from here on mode pmem would
     // vouch for it.
@@ -81,8 +106,7 @@ status pool_file::mark_open(std::span<const extent> spare) {
     // What the open before this one left is recovered first: it stays till the pool is closed.
     if (leaves_stores_) h.required_features |= feature_left_stores;
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
-    std::memset(h.boot_id, 0, sizeof h.boot_id);
-    std::memcpy(h.boot_id, boot_id->data(), boot_id->size());
+    note_boot(h, **boot);
     const file_identity here = file_.identity();
     h.file_inode = here.inode;
     h.file_birth_ns = here.birth_ns;

@@ -184,6 +184,7 @@ void os_file::take(os_file& other) noexcept {
     device_ = other.device_;
     inode_ = other.inode_;
     path_ = std::move(other.path_);
+    full_path_ = std::move(other.full_path_);
     own_name_ = std::move(other.own_name_);
 }
 
@@ -222,6 +223,8 @@ status os_file::adopt(const std::string& path, int fd, held how) {
     HF_ASSERT_SLOW(!in_table_);
     fd_ = fd;
     path_ = path;
+    std::error_code nowhere;
+    full_path_ = std::filesystem::absolute(path, nowhere).string();
     // Of a process that was started without standard streams it would be one: what it prints would go into the file.
     if (fd <= STDERR_FILENO) {
         fd_ = restarted([&] { return ::fcntl(fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1); });

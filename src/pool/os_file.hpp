@@ -98,6 +98,7 @@ public:
     bool has_writer() const noexcept;
 
     int descriptor() const noexcept { return fd_; }
+    const std::string& path() const noexcept { return path_; }
     bool in_memory() const noexcept { return image_ != nullptr; }
     /// Requires, as what follows: in_memory().
     std::uint64_t capacity_bytes() const noexcept { return image().capacity_bytes; }
@@ -132,9 +133,17 @@ public:
     status sync_mapped(void* from, std::size_t bytes) const;
     /// Makes the directory entry durable; nothing to do on tmpfs.
     status sync_directory() const;
+    /// Gives this file the owner, the group and the permissions of another one. False where the process may not: then
+    /// it has what it may, and no permissions for another group than they were given to.
+    bool take_owner_of(int descriptor) const noexcept;
+    /// The same, and a line in the log where it is false.
+    void take_owner_or_say(int descriptor) const noexcept;
     /// Removes whatever name a new file has. For a creation that failed, while the lock is held.
     void unlink() const noexcept;
     file_identity identity() const noexcept;
+    /// What has happened to its name since it was opened, or published: for people; empty: the name leads to it, or
+    /// nobody here may look.
+    std::string misplaced() const;
 
     // Around fork(), in this order (forks.hpp).
     static void hold_table() noexcept;
@@ -165,7 +174,8 @@ private:
     dev_t device_ = 0;
     ino_t inode_ = 0;
     std::string path_;
-    std::string own_name_; // of a new file
+    std::string full_path_; // from the root of all directories: the process may go elsewhere
+    std::string own_name_;  // of a new file
 };
 
 } // namespace hf

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <base/line.hpp>
+#include <base/log.hpp>
 #include <pool/believed.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_system.hpp>
 #include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
@@ -21,6 +24,7 @@ namespace hf {
 namespace {
 
 constexpr unsigned base_attempts_max = 64;
+constexpr std::uint64_t page_bytes = 4096;
 static_assert(extents_max == std::tuple_size_v<std::array<extent, 128>>);
 
 std::string error_text(int error) { return std::strerror(error); }
@@ -132,6 +136,7 @@ status pool_file::create(const open_options& options) {
             fmt::format("{}: max_threads: expected room for {} log lanes, found room for {} in {} "
                         "bytes: further threads take turns on the last one",
                         path_, options.max_threads, h.lane_count, options.create_bytes));
+    warn_of_file_system();
     const std::uint64_t file_bytes = end_of(h);
     if (status ok = file_.allocate(0, file_bytes); !ok.ok()) return ok;
     if (status ok = settle_mode(options); !ok.ok()) return ok;
@@ -174,14 +179,21 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     h = chosen->header;
     counting_copy_ = chosen->copy;
     warnings_ = std::move(chosen->warnings);
-    if (status ok = check_header(path_, h, read.file_bytes); !ok.ok()) return ok;
+    status sound = check_header(path_, h, read.file_bytes);
+    const bool short_of_it = sound.code() == errc::truncated;
+    if (short_of_it && options.salvage && !file_.in_memory()) {
+        present_bytes_ = read.file_bytes;
+        warn(fmt::format("{}: salvaged: {}: what is missing reads as zeros", path_, sound.what()));
+        sound = {};
+    }
+    if (!sound.ok()) return sound;
     if (file_.in_memory() && h.max_bytes > file_.capacity_bytes())
         return refusal(path_, errc::address_taken,
                        fmt::format("the image has room for {} bytes, the pool may grow to {}",
                                    file_.capacity_bytes(), h.max_bytes));
-    const auto boot_id = kernel_boot_id(path_);
-    if (!boot_id) return boot_id.error();
-    if (status ok = check_use(path_, h, options, engines, *boot_id); !ok.ok()) return ok;
+    const auto boot = boot_here(path_);
+    if (!boot) return boot.error();
+    if (status ok = check_use(path_, h, options, engines, **boot); !ok.ok()) return ok;
     migrates_ = !options.read_only && !has_layout(h, options);
     next_layout_ = options.layout;
     next_layout_hash_ = options.layout_hash;
@@ -194,11 +206,12 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
                 "shared",
                 h.max_bytes, options.max_bytes));
     if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
-    if (status ok = find_doubts(h, options, *boot_id); !ok.ok()) return ok;
+    if (status ok = find_doubts(h, options, **boot); !ok.ok()) return ok;
     if (status ok = place(h, options.relocate); !ok.ok()) return ok;
     take_shape(h);
     if (status ok = settle_mode(options); !ok.ok()) return ok;
-    if (status ok = map(0, size_bytes()); !ok.ok()) return ok;
+    warn_of_file_system();
+    if (status ok = map_all(); !ok.ok()) return ok;
     if (power_ != nullptr) power_->put_over(base_);
     // MOD's reads are bounded by the first copy (mod/store.hpp, reach_of): a writer is about to mend it, in the file.
     if (read_only_ && counting_copy_ != header_a_offset)
@@ -216,7 +229,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
 
 /// What the open before this one has left, and how much of it may be missing.
 status pool_file::find_doubts(const pool_header& h, const open_options& options,
-                              std::string_view boot_id) {
+                              const boot_identifier& boot) {
     was_clean_ = h.open == 0;
     kept_bytes_ = !was_clean_ && (h.required_features & feature_kept_bytes) != 0;
     const bool left_in_process_mode =
@@ -224,18 +237,16 @@ status pool_file::find_doubts(const pool_header& h, const open_options& options,
     // A private image dies with its process, and the log is as after a failure of the machine.
     const bool left_in_power_mode =
         !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::power);
-    const bool other_boot =
-        left_in_power_mode ? true
-        : file_.in_memory()
-            ? file_.power_failed() && !left_in_process_mode
-            : !is_whole_copy(h) && (!same_boot(boot_id, h.boot_id) || boot_id == "unknown");
+    const bool other_boot = left_in_power_mode  ? true
+                            : file_.in_memory() ? file_.power_failed() && !left_in_process_mode
+                                                : !is_whole_copy(h) && !same_boot(h, boot);
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.
     const bool cache_persists = options.mode == mode::pmem && options.eadr &&
                                 (h.required_features & feature_caches_persist) != 0;
     stores_in_doubt_ =
         !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
-    if (left_in_process_mode && !is_whole_copy(h) && !same_boot(boot_id, h.boot_id))
+    if (left_in_process_mode && !is_whole_copy(h) && !same_boot(h, boot))
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
                         "be torn or missing",
@@ -419,16 +430,38 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
         fmt::format("cannot map {} bytes at offset {}: {}", bytes, offset, error_text(failed)));
 }
 
+/// What a file is short of that is salvaged, to be written, it gets: this differs from (2). One that is read is mapped as
+/// far as it goes.
+status pool_file::map_all() {
+    if (!present_bytes_) return map(0, size_bytes());
+    const std::uint64_t there = round_up(*present_bytes_, page_bytes), end = size_bytes();
+    if (!read_only_) {
+        status ok = file_.allocate(*present_bytes_, end - *present_bytes_);
+        return ok.ok() ? map(0, end) : ok;
+    }
+    if (there < end) let_store(base_ + there, end - there);
+    return map(0, std::min(there, end));
+}
+
 void pool_file::watch(const open_options& options) {
     if (options.guard_signals && !file_.in_memory())
         watched_ = std::make_unique<fault_guard::watched_file>(base_, size_bytes_,
                                                                file_.descriptor(), path_.c_str());
 }
 
+/// A process that stores to the file is warned where a pool's promises depend on the file system.
+void pool_file::warn_of_file_system() {
+    if (read_only_ || mode_ == hf::mode::power || file_.in_memory()) return;
+    if (const std::string why = file_system_doubt(file_.descriptor()); !why.empty())
+        warn(fmt::format("{}: {}", path_, why));
+}
+
+std::string pool_file::misplaced() const { return file_.misplaced(); }
+
 status pool_file::whole() const {
     const auto present = file_.size_bytes();
     if (!present) return present.error();
-    if (*present >= size_bytes()) return {};
+    if (*present >= (read_only_ ? present_bytes_.value_or(size_bytes()) : size_bytes())) return {};
     return refusal(path_, errc::truncated,
                    fmt::format("the file was cut while the pool was open: expected {} bytes, found "
                                "{}",
@@ -470,7 +503,10 @@ const os_file* pool_file::file_to_seal() const noexcept {
     return wanted && !growth_in_doubt_ && marked_open_ && process_ == ::getpid() ? &file_ : nullptr;
 }
 
+/// Says when what is closed is not where the next open looks for it.
 void pool_file::close_cleanly() noexcept try {
+    if (const std::string lost = misplaced(); !lost.empty())
+        say(severity::warning, fmt::format("{}: being closed: {}", path_, lost).c_str());
     // Of a file that was cut nothing is vouched for, and its headers may be gone.
     HF_ASSERT_SLOW(marked_open_);
     HF_ASSERT_SLOW(!read_only_);

@@ -87,8 +87,9 @@ struct migration_record {
 };
 static_assert(sizeof(migration_record) == 64);
 
-struct pool_header; // header.hpp
-class power_files;  // power_files.hpp
+struct pool_header;     // header.hpp
+struct boot_identifier; // boot_id.hpp
+class power_files;      // power_files.hpp
 
 class pool_file {
 public:
@@ -149,6 +150,8 @@ public:
     /// Lets what the pool has not grown to yet be read, as zeros: refs of a damaged structure may
     /// lead there.
     void make_readable() const noexcept;
+    /// What has happened to the file's name since it was opened, for people; empty: it leads there.
+    std::string misplaced() const;
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
     std::uint64_t generation() const noexcept { return generation_; }
@@ -247,10 +250,12 @@ private:
     status choose_base(const pool_header& header);
     status settle_mode(const open_options& options);
     status settle_power_mode();
-    status find_doubts(const pool_header& h, const open_options& options, std::string_view boot_id);
+    status find_doubts(const pool_header& h, const open_options& options,
+                       const boot_identifier& boot);
     status find_power_log(const pool_header& h, const open_options& options);
     status write_headers_past_image();
     status map(std::uint64_t offset, std::uint64_t bytes) const;
+    status map_all();
     void watch(const open_options& options);
     void take_shape(const pool_header& header);
     void note_place(std::uint64_t base) noexcept;
@@ -263,6 +268,9 @@ private:
     void note_refused(std::uint64_t bytes, std::optional<std::uint64_t> free_before,
                       const status& why);
     status allocate_but(std::span<const extent> spare);
+    status take_own_blocks();
+    void warn_of_file_system();
+    void say_if_misplaced();
     void close_cleanly() noexcept;
 
     os_file file_;
@@ -298,9 +306,12 @@ private:
         std::chrono::steady_clock::time_point when;
         status why;
     };
+    bool said_misplaced_ = false;           // at a growth
     std::optional<refused_growth> refused_; // the last one that found no space on the disk
     bool sparse_ = false;
-    bool salvage_ = false;            // open_options::salvage
+    bool salvage_ = false; // open_options::salvage
+    std::optional<std::uint64_t>
+        present_bytes_;               // of a file that is short of its pool, and salvaged
     bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync
     bool marked_open_ = false;        // mark_open succeeded; from then on the file may be written
     std::uint32_t engines_ = 0;       // given to open

@@ -204,6 +204,8 @@ status power_files::make_log(const pool_header& h) {
     if (!made) return made.error();
     log_file_->take(*made);
     named_ = false;
+    log_file_->take_owner_or_say(
+        home_.descriptor()); // the next open of the pool opens the log, too
     // Written, and not only allocated: a first write there would have to tell the file system's
     // journal, which a sync then waits for.
     const std::vector<std::byte> zeros(1 << 20);

@@ -72,7 +72,8 @@ void seal_writer::add_block(const sealed_block& block) {
     ++blocks_;
 }
 
-bool seal_writer::finish(const pool_header& closing, const root_words& roots) {
+bool seal_writer::finish(const pool_header& closing, const root_words& roots,
+                         std::uint64_t content_checksum) {
     if (failed_) return false;
     write_out();
     seal_head head{};
@@ -83,6 +84,7 @@ bool seal_writer::finish(const pool_header& closing, const root_words& roots) {
     head.lane_count = lanes_;
     head.block_count = blocks_;
     head.body_checksum = XXH3_64bits_digest(&body_->hash);
+    head.content_checksum = content_checksum;
     head.roots = roots;
     head.header = closing;
     head.checksum = seal_head_checksum(head);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The seal: what a clean close writes past the end of the last extent so that every allocated byte
-// can be verified later.  docs/format/pool.md
+// can be verified later, and what a copy of a pool in use has there.  docs/format/pool.md
 //
 //   seal = head, lanes × u64, blocks × sealed_block
 //
-// (1) A seal counts only for the header that it repeats byte for byte. That header says closed and
-//     carries a sequence number of its own, so opening the pool for writing ends the seal's life.
+// (1) A seal counts only for the header that it repeats byte for byte. That header says closed, or that this is a
+//     whole copy; opening the pool for writing gives it another sequence number, which ends the seal's life.
 // (2) It is written and durable before that header is: no crash leaves a clean pool with half a
 //     seal that counts. Without room for it the pool is closed all the same, unsealed.
 // (3) It is never mapped, and lies where growth cuts off what a crash may have left.
@@ -34,11 +34,14 @@ struct seal_head {
     std::uint64_t lane_count;    // lane words that follow: each lane's 'committed'
     std::uint64_t block_count;   // sealed_block entries that follow those
     std::uint64_t body_checksum; // XXH3-64 of all bytes after the head, seeded with seal_magic
-    std::uint64_t reserved[2];   // zero
-    root_words roots;            // as they stood at the close
-    pool_header header;          // as the close then wrote it, checksum included
-    std::uint64_t reserved2[7];  // zero
-    std::uint64_t checksum;      // XXH3-64 of all bytes before it, seeded with seal_magic
+    // XXH3-64 of the pool's bytes from the root words on, logs and free memory too; 0 unless the
+    // pool is a copy that was left open.
+    std::uint64_t content_checksum;
+    std::uint64_t reserved;     // zero
+    root_words roots;           // as they stood at the close
+    pool_header header;         // as the close then wrote it, checksum included
+    std::uint64_t reserved2[7]; // zero
+    std::uint64_t checksum;     // XXH3-64 of all bytes before it, seeded with seal_magic
 };
 static_assert(sizeof(seal_head) == 4288 && offsetof(seal_head, header) == 128 &&
               offsetof(seal_head, checksum) == 4280);
@@ -67,9 +70,10 @@ public:
 
     void add_lane(std::uint64_t committed);
     void add_block(const sealed_block& block);
-    /// Writes the head and makes the seal durable. False when there was no room for it: then there
-    /// is none, and what stood there before is gone.
-    bool finish(const pool_header& closing, const root_words& roots);
+    /// Writes the head and makes the seal durable. False when there was no room for it:
+    /// then what stood there before is gone, too. 'content_checksum': seal_head's, or 0.
+    bool finish(const pool_header& closing, const root_words& roots,
+                std::uint64_t content_checksum = 0);
 
 private:
     struct body;

@@ -7,12 +7,14 @@
 
 #include <cerrno>
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
 #include <sched.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace {
@@ -192,6 +194,106 @@ TEST_F(PoolSpace, ReadOnlyFileSystemIsRefused) {
     expect_refused(path, options, errc::permission);
     path = directory + "/new.hf";
     expect_refused(path, options, errc::permission);
+}
+
+/// On a file system of its own, in a file: loop devices are root's.
+class PoolOnDisk : public PoolFile {
+protected:
+    void TearDown() override {
+        (void)::umount2(disk().c_str(), MNT_DETACH);
+        PoolFile::TearDown();
+    }
+    std::string disk() const { return directory + "/disk"; }
+    /// False where this machine does not let us.
+    bool mounted(const std::string& kind) {
+        if (::geteuid() != 0 || ::unshare(CLONE_NEWNS) != 0) return false;
+        (void)::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr);
+        path = disk() + "/pool.hf";
+        const std::string image = directory + "/image";
+        return std::system(("mkdir " + disk() + " && truncate -s 400M " + image + " && mkfs." +
+                            kind + " -q " + image + " >/dev/null 2>&1 && mount -o loop " + image +
+                            " " + disk() + " 2>/dev/null")
+                               .c_str()) == 0;
+    }
+    /// Takes all space that anybody can have; gives 'left' of it back.
+    void fill_disk(std::uint64_t left) const {
+        const std::string hog = disk() + "/hog";
+        const int fd = ::open(hog.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+        const std::string block(1_MiB, 'x');
+        for (std::size_t bytes = block.size(); bytes >= 4096; bytes /= 4)
+            while (::write(fd, block.data(), bytes) == static_cast<ssize_t>(bytes)) {}
+        ::fsync(fd);
+        struct stat about{};
+        ::fstat(fd, &about);
+        if (left != 0) (void)!::ftruncate(fd, about.st_size - static_cast<off_t>(left));
+        ::fsync(fd);
+        ::close(fd);
+    }
+    /// Blocks that nothing was written to are not shared.
+    void make_written_pool() {
+        options.create_bytes = 16_MiB;
+        auto file = open_good();
+        ASSERT_NE(file, nullptr);
+        ASSERT_TRUE(file->mark_open().ok());
+        const extent heap = file->extents()[0];
+        std::memset(file->base() + heap.offset_bytes, 0x11, heap.size_bytes);
+    }
+    void share_blocks() const {
+        ASSERT_EQ(
+            std::system(
+                ("sync; cp --reflink=always " + path + " " + disk() + "/backup.hf; sync").c_str()),
+            0);
+    }
+};
+
+TEST_F(PoolOnDisk, SharedBlocksAreTheFilesOwnBeforeItIsStoredTo) {
+    if (!mounted("xfs")) GTEST_SKIP() << "no XFS can be mounted here";
+    make_written_pool();
+    share_blocks();
+    const std::string backup = contents(disk() + "/backup.hf");
+    EXPECT_TRUE(in_child([&] { // a store that finds no space is SIGBUS
+        auto file = open_good();
+        if (file == nullptr || !file->mark_open().ok() || !file->warnings().empty()) return false;
+        fill_disk(0);
+        std::memset(file->base() + file->extents()[0].offset_bytes, 0x22,
+                    file->extents()[0].size_bytes);
+        return true;
+    }));
+    EXPECT_TRUE(backup == contents(disk() + "/backup.hf")) << "the copy stays as it is";
+}
+
+TEST_F(PoolOnDisk, SharedBlocksThatTheDiskHasNoRoomForAreRefused) {
+    if (!mounted("xfs")) GTEST_SKIP() << "no XFS can be mounted here";
+    make_written_pool();
+    share_blocks();
+    fill_disk(1_MiB);
+    {
+        auto file = open_good();
+        ASSERT_NE(file, nullptr) << "until it is to be stored to";
+        const status refused = file->mark_open();
+        EXPECT_EQ(name(refused.code()), "pool_full") << refused.what();
+        EXPECT_NE(refused.what().find("a reflink"), std::string::npos) << refused.what();
+        pool_file::abandon(std::move(file));
+    }
+    std::filesystem::remove(disk() + "/hog");
+    ::sync(); // XFS gives back later
+    auto file = open_good();
+    ASSERT_NE(file, nullptr);
+    EXPECT_TRUE(file->was_clean()) << "a refusal leaves it as it was";
+    const status marked = file->mark_open();
+    EXPECT_TRUE(marked.ok()) << marked.what();
+}
+
+TEST_F(PoolOnDisk, AFileSystemThatWritesElsewhereIsSaid) {
+    if (!mounted("btrfs")) GTEST_SKIP() << "no btrfs can be mounted here";
+    for (int twice = 0; twice < 2; ++twice) {
+        auto file = open_good();
+        ASSERT_NE(file, nullptr);
+        ASSERT_EQ(file->warnings().size(), 1U);
+        EXPECT_NE(file->warnings()[0].find("on btrfs"), std::string::npos) << file->warnings()[0];
+    }
+    options.read_only = true;
+    EXPECT_TRUE(open_good()->warnings().empty()) << "which stores nothing";
 }
 
 } // namespace

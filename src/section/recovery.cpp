@@ -64,7 +64,10 @@ status section_engine::recover_one(pool::impl& pool, pending_section& section,
     HF_ASSERT_SLOW(how.stopped || current_section == nullptr);
     if (!how.stopped) return {};
     current_section = nullptr;
-    if (how.code == errc::pool_full && end_without_room(pool, section, state)) return {};
+    if (how.code == errc::pool_full && end_otherwise(pool, section, state)) {
+        ++state.count.no_room;
+        return {};
+    }
     const hf_txfunc* function =
         registry::find_txfunc(section.begin.function_id, section.begin.function_version);
     return {how.code,
@@ -78,6 +81,20 @@ status section_engine::recover_one(pool::impl& pool, pending_section& section,
 } catch (const std::bad_alloc&) {
     current_section = nullptr;
     return out_of_memory(pool.file->path());
+}
+
+/// Under salvage: rolled back, where that is known, or else as far done as it is.
+void section_engine::give_up(pool::impl& pool, const pending_section& section, const status& why,
+                             section_recovery& state) const {
+    state.count = {};
+    const bool ended = end_otherwise(pool, section, state);
+    pool.file->warn(fmt::format(
+        "{}: salvaged: the section of lane {} is {}: {}", pool.file->path(), section.lane,
+        ended ? "rolled back" : "given up, and stays as far done as it is", why.what()));
+    if (ended) return;
+    store_mark(pool.file->medium(), lane_at(*pool.file, section.lane), section.begin.epoch);
+    pool.file->medium().fence();
+    ++state.count[recovery_verb::discard];
 }
 
 status section_engine::recover_all(pool::impl& pool, std::span<pending_section> pending,
@@ -106,6 +123,10 @@ status section_engine::recover_all(pool::impl& pool, std::span<pending_section> 
     work();
     for (auto& t : threads) t.join();
     for (std::size_t i = 0; i < pending.size(); ++i) {
+        if (salvages(pool, outcomes[i])) {
+            give_up(pool, pending[i], outcomes[i], states[i]);
+            outcomes[i] = {};
+        }
         if (!outcomes[i].ok()) return outcomes[i];
         HF_ASSERT_SLOW(std::ranges::count(states[i].count.ended_by, 1U) == 1); // each in one way
         for (std::size_t v = 0; v < recovery_verbs; ++v)

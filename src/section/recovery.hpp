@@ -33,14 +33,16 @@ protected:
     /// be stopped anywhere (fault_guard): what it owns then is in 'state'.
     virtual void recover(pool::impl& pool, pending_section& section,
                          section_recovery& state) const = 0;
-    /// The pool has no room to complete the section, which would keep it shut for good: 'recover'
-    /// has stopped in a call of the runtime that held nothing. True when the section has ended some
-    /// other way.
-    virtual bool end_without_room(pool::impl&, const pending_section&, section_recovery&) const {
+    /// The section cannot be completed, which would keep the pool shut for good: there is no room, 'recover' having stopped
+    /// in a call of the runtime that held nothing; or, under salvage, for any reason. True when the section has ended
+    /// some other way.
+    virtual bool end_otherwise(pool::impl&, const pending_section&, section_recovery&) const {
         return false;
     }
 
 private:
+    void give_up(pool::impl& pool, const pending_section& section, const status& why,
+                 section_recovery& state) const;
     status recover_one(pool::impl& pool, pending_section& section, section_recovery& state) const;
 };
 

@@ -312,6 +312,7 @@ void core::recover(engine_recovery& done) {
     // that an older one needs was written before this makes it durable.
     const position anew = found.end + head_->log_lines; // upholds (4)
     store_resilient(anew, resilient_);
+    if (pool_->salvage) log_.erase();
     log_.start_at(anew);
     done.sections_pending += found.groups;
     done[recovery_verb::replay] += found.groups;

@@ -5,6 +5,8 @@
 #include <base/assert.hpp>
 #include <simpo/objects.hpp>
 
+#include <fmt/format.h>
+
 #include <atomic>
 #include <new>
 
@@ -15,6 +17,7 @@ class simpo_engine final : public hf::engine {
 public:
     const engine_row& row() const noexcept override { return engine_rows::simpo; }
     status inspect(const pool::impl& in) const override { return simpo::inspect(in); }
+    void give_up_unsound(pool::impl& in) const override { simpo::give_up_unsound(in); }
     void withdraw(pool::impl& in) const override;
     status settle(pool::impl& in) const override;
     result<std::unique_ptr<engine_state>> attach(pool::impl& in) const override;
@@ -38,11 +41,17 @@ status simpo_engine::settle(pool::impl& in) const {
     if (super == nullptr) return {};
     // A process that was killed may only have stored the words: durable before their blocks are settled.
     in.file->medium().persist(super, in.file->shape().chunk_bytes);
-    status first;
-    for_each_object(in, [&](block b) {
-        if (first.ok()) first = settle_anchor(in, "SIMPO: an object", b.offset, b.bytes);
-    });
-    return first;
+    for (std::uint64_t& word : object_words(*super)) {
+        if (word == 0) continue;
+        const block b = block_of(in, word);
+        status s = settle_anchor(in, "SIMPO: an object", b.offset, b.bytes);
+        if (s.ok()) continue;
+        if (!salvages(in, s)) return s;
+        in.file->warn(fmt::format("{}: salvaged: {}: it is given up", in.file->path(), s.what()));
+        in.file->medium().store_word(&word, 0);
+    }
+    in.file->medium().fence();
+    return {};
 }
 
 result<std::unique_ptr<engine_state>> simpo_engine::attach(pool::impl& in) const {

@@ -131,6 +131,13 @@ void log_array::set_resilient(position below) noexcept {
     HF_ASSERT_SLOW(valid());
 }
 
+void log_array::erase() noexcept {
+    pm_.fence(); // behind the index
+    std::memset(at_, 0, lines_ * line_bytes);
+    pm_.flush(at_, lines_ * line_bytes);
+    pm_.fence();
+}
+
 bool log_array::read(const std::byte* lines_at, std::uint64_t lines, std::uint64_t salt,
                      position at, record& out) noexcept {
     const auto take = [&](std::uint64_t line, const trace::event& how) {

@@ -91,6 +91,9 @@ public:
     slots new_slots() const;
     /// A closed one begins anew, empty, at 'start', in other lines.
     void reopen(std::byte* lines, position start, slots with) noexcept;
+    /// Makes the lines zeros, durably: in a torn pool there may be records of later moments than the index, which count at
+    /// positions that are still to come. Requires: nothing counts, and the index says so.
+    void erase() noexcept;
     /// Begins empty there, before anything is logged.
     void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }
 

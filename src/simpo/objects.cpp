@@ -21,9 +21,11 @@ std::span<std::uint64_t> object_words(superblock& super) {
     return {reinterpret_cast<std::uint64_t*>(&super + 1), super.objects_max};
 }
 
-status inspect(const pool::impl& in) {
+namespace {
+
+/// Requires: there is one.
+status check_superblock(const pool::impl& in) {
     const std::uint64_t at = in.file->roots()->simpo_offset, chunk = in.file->shape().chunk_bytes;
-    if (at == 0) return {};
     if (!in.blocks.durable().well_formed({at, chunk}))
         return corrupt(*in.file, fmt::format("the superblock at offset {:#x} is no chunk", at));
     superblock& super = *superblock_of(*in.file);
@@ -33,6 +35,16 @@ status inspect(const pool::impl& in) {
                                    "{:#x}, {}",
                                    superblock_magic, objects_max_for(chunk), super.magic,
                                    super.objects_max));
+    return {};
+}
+
+} // namespace
+
+status inspect(const pool::impl& in) {
+    const std::uint64_t at = in.file->roots()->simpo_offset, chunk = in.file->shape().chunk_bytes;
+    if (at == 0) return {};
+    if (status s = check_superblock(in); !s.ok()) return s;
+    superblock& super = *superblock_of(*in.file);
     std::vector<block> blocks{{at, chunk}};
     for (const std::uint64_t offset : object_words(super)) {
         if (offset == 0) continue;
@@ -53,6 +65,34 @@ status inspect(const pool::impl& in) {
         if (offset != 0)
             if (status s = check_log(in, offset); !s.ok()) return s;
     return {};
+}
+
+void give_up_unsound(pool::impl& in) {
+    superblock* const super = superblock_of(*in.file);
+    if (super == nullptr || !check_superblock(in).ok()) return;
+    const hf::medium pm = in.file->medium();
+    std::vector<block> kept{{in.file->roots()->simpo_offset, in.file->shape().chunk_bytes}};
+    for (std::uint64_t& word : object_words(*super)) {
+        if (word == 0) continue;
+        status s = check_head(in, word);
+        const block its = s.ok() ? block_of(in, word) : block{};
+        const auto meets = [&](block b) {
+            return b.offset < its.offset + its.bytes && its.offset < b.offset + b.bytes;
+        };
+        if (s.ok() && std::ranges::any_of(kept, meets))
+            s = corrupt(*in.file,
+                        fmt::format("the object at offset {:#x} lies in another one", word));
+        if (s.ok()) s = check_copy(in, word);
+        if (s.ok() && !in.file->was_clean()) s = check_log(in, word);
+        if (s.ok()) {
+            kept.push_back(its);
+            continue;
+        }
+        in.file->warn(
+            fmt::format("{}: salvaged: an object is given up: {}", in.file->path(), s.what()));
+        pm.store_word(&word, 0);
+        pm.fence();
+    }
 }
 
 void objects::recover(engine_recovery& done) {

@@ -32,6 +32,8 @@ std::span<std::uint64_t> object_words(superblock& super);
 /// Bounds all that SIMPO has in the pool, and finds whether its logs can be replayed. Reads only.
 /// Errors: corrupt, function_changed.
 status inspect(const pool::impl& in);
+/// Under salvage: gives up objects that inspect() refuses.
+void give_up_unsound(pool::impl& in);
 /// Whether the object is of this class. Errors: wrong_layout.
 status check_shape(const pool_file& file, const object_head& h, const detail::class_shape& what);
 

@@ -121,12 +121,16 @@ errc code_of_mkdir(int error) noexcept {
 }
 
 /// Makes the directory, where there is none, durably.
-status make_directory(const std::string& path) {
+/// Makes it, for the owner of the pool.
+status make_directory(const std::string& path, const os_file& pool) {
     const auto failed = [&](const char* what) {
         return refusal(path, code_of_mkdir(errno),
                        fmt::format("{}: {}", what, std::strerror(errno)));
     };
     if (::mkdir(path.c_str(), 0700) != 0) return errno == EEXIST ? status{} : failed("mkdir");
+    struct stat of{};
+    if (::fstat(pool.descriptor(), &of) == 0 && of.st_uid != ::geteuid())
+        (void)!::lchown(path.c_str(), of.st_uid, of.st_gid); // the files in there say so
     const std::string parent = path.substr(0, path.rfind('/', path.size() - 2) + 1);
     const int fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (fd < 0 && errno == EACCES) return {}; // who may not read it cannot sync it
@@ -203,17 +207,18 @@ result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
     if (!header) return header.error();
     swap_folder out(std::move(path), how.packing, std::to_array(header->header.uuid));
     if (of.read_only()) return out;
-    if (status s = make_directory(out.path_); !s.ok()) return s;
-    const status locked = out.lock(of.generation());
+    if (status s = make_directory(out.path_, *pool); !s.ok()) return s;
+    const status locked = out.lock(of.generation(), *pool);
     return locked.ok() ? result<swap_folder>(std::move(out)) : locked;
 }
 
-status swap_folder::lock(std::uint64_t generation) {
+status swap_folder::lock(std::uint64_t generation, const os_file& pool) {
     const std::string name = path_ + lock_name;
     file_head mine = head_for(pool_);
     mine.number = generation;
     mine.check = check_of(mine);
     if (auto made = os_file::create_new(name)) {
+        made->take_owner_or_say(pool.descriptor());
         if (status s = made->write_at(0, &mine, sizeof mine); !s.ok()) return s;
         if (status s = made->sync(); !s.ok()) return s;
         if (status s = made->publish(); !s.ok()) return s;
@@ -265,6 +270,7 @@ status swap_folder::write(const object_head& of, std::uint64_t number,
         std::memcpy(h.packing, packing_->name(), std::strlen(packing_->name()));
     h.check = check_of(h);
     auto file = os_file::create_new(name);
+    if (file && lock_.descriptor() >= 0) file->take_owner_or_say(lock_.descriptor());
     const status written = file ? write_new(*file, h, copy, packing_) : file.error();
     if (file && !written.ok()) file->unlink();
     if (written.code() == errc::not_found) // as in read()

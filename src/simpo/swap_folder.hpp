@@ -45,7 +45,7 @@ private:
     using pool_name = std::array<std::uint8_t, 16>;
     swap_folder(std::string path, const compression* packing, const pool_name& pool)
         : path_(std::move(path)), packing_(packing), pool_(pool) {}
-    status lock(std::uint64_t generation);
+    status lock(std::uint64_t generation, const os_file& pool);
     std::string name_of(const object_head& of, std::uint64_t number) const;
 
     std::string path_; // ends with a slash

@@ -19,11 +19,14 @@ public:
         out_.file_bytes = file.size();
     }
     report run() {
-        if (headers() && how_ >= depth::structure) {
+        const bool known = headers();
+        if (known && how_ < depth::structure && !clean()) left_open();
+        if (known && how_ >= depth::structure) {
             const pool_image pool(file_, out_.header);
             pool_ = &pool;
             structure();
             if (how_ >= depth::tables) tables();
+            if (how_ == depth::deep) content();
             if (how_ == depth::deep && clean() && seal_.state != seal_state::intact)
                 cannot("without a seal the bytes of objects cannot be verified");
         }
@@ -57,6 +60,8 @@ private:
     void copies_agree(const header_copies& copies);
     void structure();
     void find_the_seal();
+    void left_open();
+    void content();
     void roots();
     void lanes();
     void lane(const lane_image& image);
@@ -102,9 +107,6 @@ bool examination::headers() {
     if (file_.size() < end)
         wrong(file_.size(), "file", fmt::format("{} bytes", end),
               fmt::format("{} bytes", file_.size()));
-    if (!clean())
-        cannot("the pool is open, or was not closed cleanly: sections may be pending; "
-               "open and close it to recover and seal it");
     return true;
 }
 
@@ -142,15 +144,38 @@ void examination::structure() {
 }
 
 void examination::find_the_seal() {
-    if (!clean()) return;
-    seal_ = find_seal(file_, pool_->pool_bytes(), header(), how_ >= depth::tables);
+    if (clean() || is_whole_copy(header()))
+        seal_ = find_seal(file_, pool_->pool_bytes(), header(), how_ >= depth::tables);
     out_.seal = seal_.state;
     if (seal_.state == seal_state::damaged)
         wrong(pool_->pool_bytes(), "seal", "a seal that verifies", seal_.why);
-    else if (seal_.state != seal_state::intact)
+    else if (clean() && seal_.state != seal_state::intact)
         out_.notes.push_back(seal_.state == seal_state::stale
                                  ? "unsealed: the seal is of an earlier close"
                                  : "unsealed: the pool was closed without a seal");
+    if (clean()) return;
+    if (seal_.state == seal_state::intact)
+        out_.notes.emplace_back("a copy of a pool in use, of one moment: its first open recovers "
+                                "what was under way");
+    else left_open();
+}
+
+void examination::left_open() {
+    cannot("the pool is open, or was not closed cleanly: sections may be pending; "
+           "open and close it to recover and seal it");
+}
+
+/// A copy of a pool in use is sealed as a whole: what its first open recovers from lies in logs, and in blocks that are not
+/// allocated yet.
+void examination::content() {
+    if (clean() || seal_.state != seal_state::intact) return;
+    if (!pool_->has(0, pool_->pool_bytes())) return; // cut, which is said
+    const auto bytes = file_.first(pool_->pool_bytes()).subspan(root_words_offset);
+    const std::uint64_t found = checksum(bytes.data(), bytes.size(), seal_magic);
+    if (found != seal_.head.content_checksum)
+        wrong(root_words_offset, "the pool's bytes behind its headers",
+              fmt::format("checksum {:016x} (the seal)", seal_.head.content_checksum),
+              fmt::format("{:016x}", found));
 }
 
 void examination::roots() {

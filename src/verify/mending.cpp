@@ -75,6 +75,7 @@ status mend_copy(const std::string& path, const std::string& copy, const repair_
     status done = copy_bytes(file->bytes(), *made);
     if (done.ok()) done = apply(*made, plan);
     if (done.ok()) done = forget_file(*made);
+    if (done.ok()) made->take_owner_or_say(file->descriptor());
     if (done.ok()) done = made->publish();
     if (!done.ok()) {
         made->unlink();
@@ -95,6 +96,7 @@ result<repair_plan> mend_in_place(const std::string& path, const std::string& jo
     const std::string text = journal_text(path, mapped->bytes(), plan);
     if (status ok = backup->write_at(0, text.data(), text.size()); !ok.ok()) return ok;
     if (status ok = backup->sync(); !ok.ok()) return ok;
+    backup->take_owner_or_say(file->descriptor()); // it holds bytes of the pool
     if (status ok = backup->publish(); !ok.ok()) return ok;
     if (status ok = backup->sync_directory(); !ok.ok()) return ok;
     if (status ok = apply(*file, plan); !ok.ok()) return ok;

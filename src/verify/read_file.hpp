@@ -29,6 +29,7 @@ public:
     ~read_file();
 
     std::span<const std::byte> bytes() const noexcept { return bytes_; }
+    int descriptor() const noexcept { return fd_; }
     /// The same, to be changed for this reader alone: the file stays as it is.
     ///
     /// Errors:   io_error.

@@ -172,13 +172,20 @@ void expect_ways_out(const status& refusal, std::initializer_list<const char*> p
         EXPECT_NE(refusal.what().find(part), std::string::npos) << refusal.what();
 }
 
-TEST_F(DamagedLane, IsRolledBackUnderSalvageAndNeverReExecuted) {
+TEST_F(DamagedLane, IsGivenUpUnderSalvageOrRolledBackAndNeverReExecuted) {
     dead_[places_.back()] = static_cast<char>(dead_[places_.back()] ^ 1); // in the last segment
     write(dead_);
-    options_.salvage = true;
     auto p = pool::open(path_, options_);
     ASSERT_FALSE(p);
     expect_ways_out(p.error(), {"roll_back and salvage", "holdfast repair --roll-back --force"});
+    options_.salvage = true;
+    p = pool::open(path_, options_);
+    ASSERT_TRUE(p) << p.error().what();
+    EXPECT_EQ(p->recovered().sections_pending, 0U);
+    ASSERT_EQ(p->warnings().size(), 1U);
+    EXPECT_NE(p->warnings()[0].find("lane 0 is given up"), std::string::npos) << p->warnings()[0];
+    p = status{};
+    write(dead_);
     options_.recovery = recovery_policy::roll_back;
     p = pool::open(path_, options_);
     ASSERT_TRUE(p) << p.error().what();

@@ -2,11 +2,12 @@
 //
 // The allocator's tables (alloc/heap.hpp): an entry per chunk, a bit per granule. An entry of a
 // chunk without bits says nothing, so only chunks with bits can be wrong.
-#include <verify/image.hpp>
+#include <alloc/pool_image.hpp>
+#include <base/line.hpp>
 
 #include <bit>
 
-namespace hf::verify {
+namespace hf {
 namespace {
 
 class walk {
@@ -109,4 +110,4 @@ void walk_tables(const pool_image& pool, table_visitor& visitor) {
     for (const extent_image& e : pool.extents()) all.extent(e);
 }
 
-} // namespace hf::verify
+} // namespace hf

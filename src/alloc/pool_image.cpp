@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <alloc/pool_image.hpp>
 #include <base/line.hpp>
-#include <verify/image.hpp>
 
 #include <cstring>
 
-namespace hf::verify {
+namespace hf {
 pool_image::pool_image(std::span<const std::byte> file, const pool_header& header)
     : file_(file), header_(&header), classes_(&size_classes::for_chunks_of(header.chunk_bytes)) {
     extents_.reserve(header.extent_count);
@@ -52,4 +52,4 @@ bool pool_image::well_formed(block b) const noexcept {
     return within == 0 && b.bytes <= e->chunks * chunk_bytes() - (b.offset - e->data_offset);
 }
 
-} // namespace hf::verify
+} // namespace hf
