@@ -241,9 +241,9 @@ pool::impl::open_section pool::impl::find_open_section() noexcept {
 
 /// Marks, and what engines have left to be done later, are durable when it returns.
 /// Requires: no open section.
-void pool::impl::settle_states() noexcept {
+void pool::impl::settle_for_close() noexcept {
     for (auto& state : states)
-        if (state != nullptr) state->settle();
+        if (state != nullptr) state->settle_for_close();
     lanes.flush_lazy(file->medium());
     file->medium().fence();
 }
@@ -252,11 +252,21 @@ void pool::impl::close() noexcept {
     HF_ASSERT_SLOW(valid(true));
     HF_ASSERT_SLOW(!registry::is_added(this)); // no thread finds it any more
     open_section busy;
+void pool::impl::settle() noexcept {
+    for (auto& state : states)
+        if (state != nullptr) state->settle();
+    lanes.settle_all(); // durable before anything the caller stores
+    if (file->mode() != hf::mode::power) return;
+    // In a group, or after another thread's whose group goes on, fences have only ordered.
+    file->medium().order();
+    file->medium().promise();
+}
+
     const auto settle = [this,
                          &busy] { // two words: what they are given to needs no memory for them
         busy = find_open_section();
         if (busy) return;
-        settle_states(); // before the header says that nothing is pending
+        settle_for_close(); // before the header says that nothing is pending
         HF_ASSERT_SLOW(lanes.valid());
         seal(*this);
     };

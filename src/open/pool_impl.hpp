@@ -52,7 +52,9 @@ public:
         std::string name() const; // for people
     };
     open_section find_open_section() noexcept;
-    void settle_states() noexcept;
+    /// hf::settle().
+    void settle() noexcept;
+    void settle_for_close() noexcept;
     status can_rebuild(const open_options& options) const;
     /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
     /// open, stay marked open.

@@ -40,6 +40,7 @@ public:
     explicit objects(pool::impl& in) noexcept : pool_(&in) {}
     void recover(engine_recovery& done);
     void settle() noexcept override;
+    void settle_for_close() noexcept override;
 
     result<detail::core*> create(std::string_view name, const detail::class_shape& what,
                                  const object_options& how, detail::body construct, void* context);
