@@ -102,7 +102,8 @@ private:
     std::vector<std::unique_ptr<detail::core>> all_; // destroyed ones too: of handles
     std::uint64_t made_ = 0;                         // since the pool was opened
     std::optional<swap_folder> swap_;
-    block spare_{}; // reserved (4); offset 0: there was no room for it
+    std::uint64_t opened_by_ = 0; // number of this open, for the folder; 0: none yet
+    block spare_{};               // reserved (4); offset 0: there was no room for it
 };
 
 /// Errors: missing_engine, in_use.

@@ -412,7 +412,7 @@ class swapped : public simpo_program {
     }
     void describe(pool& p, state& s) override {
         simpo::objects& all = **simpo::objects_of(p);
-        auto folder = simpo::swap_folder::open(*p.internals().file, kept_->path, {});
+        auto folder = simpo::swap_folder::open(*p.internals().file, kept_->path, {}, 1);
         const auto listed = all.list();
         s.expect(folder && listed, "the engine and the folder are there");
         for (const simpo::object_info& each : *listed) s.add(each.name == "it");
