@@ -57,7 +57,6 @@ int main(int argc, char** argv) {
     hf::open_options options;
     options.layout = bank::layout;
     options.creation = creating ? hf::create::always_new : hf::create::never;
-    options.engines = hf::engines_of_build();
     auto pool = hf::pool::open(argv[2], options);
     if (!pool) return failed(pool.error().what().c_str());
     auto* b = pool->root<bank::branch>();

@@ -37,7 +37,6 @@ int main() {
     // [open]
     hf::open_options options;
     options.layout = "jobs/1";
-    options.engines = {hf::selective::engine()};
     options.rebuild = recovery::rebuild;
     auto pool = hf::pool::open("jobs.hf", options);
     // [/open]

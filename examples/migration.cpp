@@ -63,8 +63,7 @@ hf::status migrate(hf::migration& m) {
 // [/migrate]
 
 int old_main(int argc, char** argv) {
-    auto pool = hf::pool::open("contacts.hf",
-                               {.layout = "contacts/1", .engines = {hf::redo::engine()}});
+    auto pool = hf::pool::open("contacts.hf", {.layout = "contacts/1"});
     if (!pool) return std::fprintf(stderr, "%s\n", pool.error().what().c_str()), 1;
     auto* all = pool->root<v1::book>();
     for (int i = 2; i < argc; ++i) add(all, argv[i]);
@@ -76,7 +75,6 @@ int main(int argc, char** argv) {
     // [open]
     hf::open_options options;
     options.layout = "contacts/2";
-    options.engines = {hf::redo::engine()};
     options.migrate = migrate;
     auto pool = hf::pool::open("contacts.hf", options);
     // [/open]

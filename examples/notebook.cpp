@@ -106,7 +106,7 @@ int main(int argc, char** argv) {
         return std::fputs("usage: example_notebook FILE list|tear-out|write TEXT|write-long TEXT\n", stderr), 2;
 
     // [open]
-    auto pool = hf::pool::open(argv[1], {.layout = "notebook/1", .engines = {hf::clobber::engine()}});
+    auto pool = hf::pool::open(argv[1], {.layout = "notebook/1"});
     if (!pool) return std::fprintf(stderr, "%s\n", pool.error().what().c_str()), 1;
     for (const std::string& line : pool->warnings()) std::fprintf(stderr, "%s\n", line.c_str());
     auto* book = pool->root<notebook>();

@@ -22,9 +22,8 @@ HF_TXFUNC void count(counter* c, unsigned long n) noexcept {
 }
 
 int main(int argc, char** argv) {
-    auto pool = hf::pool::open(argc > 1 ? argv[1] : "power.hf", {.layout = "power/1",
-                                                                 .mode = hf::mode::power,
-                                                                 .engines = hf::engines_of_build()});
+    auto pool = hf::pool::open(argc > 1 ? argv[1] : "power.hf",
+                               {.layout = "power/1", .mode = hf::mode::power});
     if (!pool) return std::puts(pool.error().what().c_str()), 1;
     auto* const root = pool->root<counter>();
     if (root == nullptr) return 1;

@@ -34,7 +34,6 @@ int main() {
     // [open]
     hf::open_options options;
     options.layout = "readings/1";
-    options.engines = {hf::selective::engine()};
     options.rebuild = [](hf::pool& of) { rebuild(of.root<readings>()); };
     auto pool = hf::pool::open("readings.hf", options);
     // [/open]

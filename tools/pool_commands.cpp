@@ -7,6 +7,7 @@
 #include <base/engines.hpp>
 #include <mod/compaction.hpp>
 #include <open/engine.hpp>
+#include <open/pool_impl.hpp>
 #include <open/sealing.hpp>
 #include <pool/copying.hpp>
 #include <pool/os_file.hpp>
@@ -134,7 +135,7 @@ void roll_back(const asked& a) {
     how.recovery = recovery_policy::roll_back;
     how.salvage = a.force;
     {
-        const auto pool = hf::pool::open(a.path, how);
+        const auto pool = hf::pool::impl::open_with(a.path, how);
         if (!pool && !gone) refuse(pool.error());
         if (pool) {
             gone = pool->recovered().rolled_back;
@@ -216,7 +217,7 @@ open_options its_options(const asked& a) {
 }
 
 void trim(const asked& a) {
-    auto pool = hf::pool::open(a.path, its_options(a));
+    auto pool = hf::pool::impl::open_with(a.path, its_options(a));
     if (!pool) refuse(pool.error());
     for (const std::string& warning : pool->warnings()) fmt::print(stderr, "{}\n", warning);
     const auto given = pool->trim();

@@ -255,7 +255,7 @@ private:
     static_assert(sizeof(hf_txfunc) == 64 && offsetof(hf_txfunc, name) == 24 &&
                   offsetof(hf_txfunc, args_count) == 48);
     uint32_t Abi =
-        HF_ABI_VERSION |
+        HF_ABI_VERSION | Options.Engine->Bit << HF_ABI_ENGINE_SHIFT |
         (isRelocatable(*Txfunc.getParent()) ? HF_ABI_RELOCATABLE : 0);
     Constant *Fields[] = {ConstantInt::get(Word32, Abi),
                           ConstantInt::get(Word32, Recorded ? Block.Bytes : 0),

@@ -69,7 +69,7 @@ result<void*> stage(pool& in, std::size_t bytes);
 /// names: non-temporally in the ADR domain, where a large value would otherwise pass through the
 /// caches only to be flushed again.
 ///
-/// Ordering: 0 points.
+/// Ordering: 0 points; elsewhere than in a block that this thread has staged since its last section, as stage_words.
 void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept;
 /// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it after
 /// filling a block and before the section that adopts it.
@@ -83,23 +83,31 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept;
 /// section that begins next on this thread: they are durable before it stores anything in place.
 /// Unlike stage_copy it wants no stage_persist; the section's log gets 40 bytes with their sum.
 ///
-/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread; this thread's
-/// last
-///           section has not read the bytes (its mark may be due still: it might be re-executed).
-/// Ordering: 0 points.
+/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread.
+/// Ordering: 0 points in a block that this thread has staged since its last section. Elsewhere logs may still need
+///           the bytes: a section of any thread whose mark is due, and that might be re-executed, or replayed over
+///           them, is made final first, as by hf::settle. That is 1 point, of engine redo 2; where no mark is due 0.
 /// Crash:    the section is re-executed only when the bytes were durable with its log.
 void stage_words(void* to, const void* from, std::size_t bytes) noexcept;
 /// The same for bytes that were stored at 'at' already: relocatable code stores pointers in place,
 /// in their canonical form.
+///
+/// Requires: they lie in a block that this thread has staged since its last section. Elsewhere it comes too late to
+///           settle what logs have of them, and ends the process.
 void stage_written(const void* at, std::size_t bytes) noexcept;
 void unstage(void* staged_block) noexcept;
-/// Makes sections that have returned final. In pmem mode a section may leave its commit mark to the
-/// next one (it would merely be re-executed, or replayed, with the same result); plain stores outside
-/// sections would change what it reads, or be taken back. Call it before such stores to memory that
-/// sections read or store to, and hold that memory's lock until they are durable.
+/// Makes all that has returned durable, and final, on any thread: sections, updates of MOD containers, deferred calls of
+/// persistent objects. In mode power it is on the disk, also within a durable_together; in mode process a kill takes
+/// none of it.
 ///
-/// Ordering: 1 point, after a section of engine redo 2; in pmem mode and only if a mark is due, else none.
+/// In pmem mode a section may leave its commit mark to the next one (it would merely be re-executed, or replayed, with
+/// the same result); plain stores outside sections would change what it reads, or be taken back. Call it before such
+/// stores to memory that sections read or store to, and hold that memory's lock until they are durable.
+///
+/// Ordering: 1 point for a section whose mark is due, 2 of engine redo; 1 for engine mod; 1 for each persistent object
+///           with calls that are not committed.
 /// Requires: no section open on this thread.
+/// Threads:  any; waits for other threads' calls of persistent objects that are in progress.
 void settle(pool& in) noexcept;
 /// Gives back the free blocks that this thread keeps at hand, so that chunks which are wholly free
 /// can serve other sizes and other threads.

@@ -32,7 +32,8 @@ std::vector<const engine*> all_engines();
     return engine_of_build() == "justdo" || engine_of_build() == "ido";
 }
 
-/// What open_options::engines should be for a program of this build. Empty: none.
+/// The engine of this translation unit, to name it beside others in open_options::engines; left empty, that means
+/// those of all of the program's. Empty: none.
 [[maybe_unused]] static inline std::vector<const hf::engine*> engines_of_build() {
     if (engine_of_build() == "clobber") return {hf::clobber::engine()};
     if (engine_of_build() == "undo") return {hf::undo::engine()};

@@ -128,6 +128,10 @@ struct hf_recovered hf_pool_recovered(const hf_pool* pool) HF_NOEXCEPT;
  * power. */
 hf_status hf_pool_copy_to(hf_pool* pool, const char* path, struct hf_copied* copied) HF_NOEXCEPT;
 
+/* All that has returned is durable, on any thread: sections, changes of MOD's structures, deferred calls of persistent
+ * objects. In mode power it is on the disk. As hf::settle; no section is open on this thread. */
+void hf_pool_settle(hf_pool* pool) HF_NOEXCEPT;
+
 /* Gives the disk space of what is free back, as hf::pool::trim. 'bytes' may be null.
  *
  * Errors: HF_MODE_UNAVAILABLE (mode power; a file system without holes), HF_PERMISSION (read-only), HF_IN_USE in a child

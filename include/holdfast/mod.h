@@ -12,7 +12,7 @@
  *
  * (1) A call that changes something is one failure-atomic section: a crash keeps what was before it
  *     or what is after it. When it fails nothing is changed.
- * (2) Ordering: 1 point a change, durable when the thread's next change or hf_mod_settle() returns;
+ * (2) Ordering: 1 point a change, durable when the thread's next change or hf_pool_settle() returns;
  *     2 points, durable on return, after ..._set_durability(…, HF_MOD_ON_RETURN). In mode process
  *     a killed process loses neither.
  * (3) Changes of one structure may come from any threads: they wait for each other. Reads of the
@@ -74,11 +74,6 @@ typedef struct hf_mod_cursor hf_mod_cursor;
  * Errors: HF_NOT_FOUND at the end. 'value' may be null. */
 hf_status hf_mod_cursor_next(hf_mod_cursor* cursor, hf_bytes* element, hf_bytes* value) HF_NOEXCEPT;
 void hf_mod_cursor_close(hf_mod_cursor* cursor) HF_NOEXCEPT;
-
-/* Everything that this thread changed is durable when it returns.
- *
- * Ordering: 1 point. */
-void hf_mod_settle(hf_pool* pool) HF_NOEXCEPT;
 
 /* Follows every reference of every structure, and compares what it reaches with the memory known to
  * be in use, with who shares what, and with the structures' counts. Changes of any thread wait.

@@ -68,11 +68,13 @@ struct open_options {
     std::uint64_t max_bytes = 0;
     create creation = create::if_missing;
     hf::mode mode = hf::mode::process;
-    std::vector<const engine*> engines; // recovered here; new sections may use them
-    std::uint32_t max_threads = 64;     // log lanes of a new pool: threads in sections at a time
-    bool salvage = false;               // open what would be refused as torn
-    bool prefault = false;              // touch every page at open: experiments
-    bool eadr = false;                  // pmem mode: caches are in the persistence domain
+    /// Recovered here; new sections may use them. Empty: those that the program's failure-atomic functions are built for.
+    /// Where engines with sections are given, and the functions are built for others, open refuses (bad_argument).
+    std::vector<const engine*> engines = {};
+    std::uint32_t max_threads = 64; // log lanes of a new pool: threads in sections at a time
+    bool salvage = false;           // open what would be refused as torn
+    bool prefault = false;          // touch every page at open: experiments
+    bool eadr = false;              // pmem mode: caches are in the persistence domain
     bool follow_symlinks = false;
     /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
     /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.

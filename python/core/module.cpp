@@ -97,7 +97,7 @@ void bind_pool(nb::module_& to) {
                  out["open_ms"] = s.open_ms;
                  return out;
              })
-        .def("settle", [](pool& of) { hf_mod_settle(of.get()); })
+        .def("settle", [](pool& of) { hf_pool_settle(of.get()); })
         .def("verify", [](pool& of) {
             of.await_turn();
             hf_pool* const opened = of.get();

@@ -77,6 +77,13 @@ class Pool(_core.Pool):
         if failed is not None:
             raise failed
 
+    def settle(self):
+        """Makes all that has returned durable: changes of structures, and what objects have deferred, on any thread."""
+        for (of, _), each in list(_object._objects.items()):
+            if of is self and not each._shown:
+                each.sync()
+        super().settle()
+
     def copy_to(self, path):
         """Copies all that is committed, as it stands at one moment, to a new file, while other threads work on.
 

@@ -133,6 +133,10 @@ class ObjectTest(Pooled):
         with self.assertRaisesRegex(holdfast.Error, "closed"):
             c.add(1)
 
+    def test_settling_the_pool_commits_what_is_deferred(self):
+        self.in_child(lambda c: (c.add(1), c._map.pool.settle(), c.add(7)))
+        self.assertEqual(self.again().total(), 1)
+
     def test_an_exception_is_part_of_the_call(self):
         def work(c):
             c.add(1)

@@ -4,6 +4,7 @@
 #include <base/of_thread.hpp>
 #include <c/pool_handle.hpp>
 
+#include <holdfast/alloc.hpp>
 #include <holdfast/copy.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/log.hpp>
@@ -127,6 +128,8 @@ hf_status hf_pool_trim(hf_pool* pool, std::uint64_t* bytes) noexcept try {
 } catch (const std::bad_alloc&) {
     return fail(hf::errc::io_error, {});
 }
+
+void hf_pool_settle(hf_pool* pool) noexcept { hf::settle(pool->opened); }
 
 hf_status hf_pool_statistics(const hf_pool* pool, hf_statistics* found) noexcept try {
     const hf::statistics s = hf::statistics_of(pool->opened);

@@ -219,8 +219,6 @@ hf_status hf_mod_cursor_next(hf_mod_cursor* cursor, hf_bytes* element, hf_bytes*
 }
 void hf_mod_cursor_close(hf_mod_cursor* cursor) noexcept { delete cursor; }
 
-void hf_mod_settle(hf_pool* pool) noexcept { hf::mod::store::of(pool->opened).settle(); }
-
 hf_status hf_mod_verify(hf_pool* pool) noexcept {
     return guarded([&] { return told(hf::mod::store::of(pool->opened).verify()); });
 }

@@ -261,7 +261,7 @@ static void each_has_only_what_was_kept(hf_pool* pool) {
     CHECK(hf_mod_map_count(map) + hf_mod_set_count(set) + hf_mod_stack_count(stack) +
               hf_mod_queue_count(queue) ==
           0);
-    hf_mod_settle(pool);
+    hf_pool_settle(pool);
     OK(hf_mod_verify(pool));
     hf_mod_map_close(map);
     hf_mod_set_close(set);

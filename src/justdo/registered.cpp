@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/checksum.hpp>
+#include <base/engines.hpp>
 #include <justdo/registered.hpp>
+#include <open/registry.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
 #include <holdfast/lock.hpp>
@@ -108,6 +110,7 @@ void hf_justdo_register(const hf_justdo_function* f) noexcept try {
     for (auto it = first; it != end; ++it)
         if (it->second == f) return;
     all.by_id.emplace(f->id, f);
+    hf::registry::count_function(hf::engine_justdo, 1);
 } catch (const std::bad_alloc&) {
     hf::fatal("out of memory in hf_justdo_register");
 }
@@ -115,7 +118,8 @@ void hf_justdo_register(const hf_justdo_function* f) noexcept try {
 void hf_justdo_forget(const hf_justdo_function* f) noexcept {
     hf::justdo::functions& all = hf::justdo::known();
     std::scoped_lock held{all.lock};
-    std::erase_if(all.by_id, [&](const auto& known) { return known.second == f; });
+    if (std::erase_if(all.by_id, [&](const auto& known) { return known.second == f; }) != 0)
+        hf::registry::count_function(hf::engine_justdo, -1);
 }
 
 void hf_justdo_register_lock(const hf_justdo_lock_calls* calls) noexcept {

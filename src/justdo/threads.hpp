@@ -21,7 +21,7 @@ class threads final : public engine_state {
 public:
     explicit threads(pool::impl& in) : pool_(&in) {}
 
-    void settle() noexcept override {}
+    void settle_for_close() noexcept override {}
     bool in_section() noexcept override;
 
     /// A block for the calling thread. Errors: pool_full, limit_reached.

@@ -57,6 +57,13 @@ public:
         return states_[lane];
     }
 
+    /// Whether the lane's mark is due, and not known to be durable.
+    bool is_due(std::uint32_t lane) const noexcept {
+        const lane_state& state = states_[lane];
+        return state.mark_due.load(std::memory_order_acquire) >
+               state.durable.load(std::memory_order_acquire);
+    }
+
     /// Stores and flushes the lane's mark if it is still due; durable with the caller's next fence.
     /// Any thread may call it: the mark only ever grows. An ordering point where the section's stores
     /// are not fenced yet.
@@ -80,6 +87,13 @@ public:
             if (l != but && is_due(l) &&
                 (states_[l].left[0].touches(first, end) || states_[l].left[1].touches(first, end)))
                 settle(l);
+    }
+    /// The same before that memory changes outside of sections. What a section would read that ran again nobody knows:
+    /// its mark is settled wherever that memory is.
+    void settle_before_store(std::uintptr_t first, std::uintptr_t end) noexcept {
+        if (const std::uint32_t its = lazy.load(std::memory_order_acquire); its != no_lane)
+            settle(its);
+        settle_under(first, end, no_lane);
     }
     /// The same for each whose log has a sum of the memory around a lock in the pool, which is about to be
     /// taken; or to be let go, having been taken before the sum was.
@@ -130,12 +144,6 @@ private:
         const std::uint32_t its = lazy.load(std::memory_order_acquire);
         if (its != no_lane) visit(its);
         for (std::uint32_t l = 0; l < deferring(); ++l) visit(l);
-    }
-    /// Whether the lane's mark is due, and not known to be durable.
-    bool is_due(std::uint32_t lane) const noexcept {
-        const lane_state& state = states_[lane];
-        return state.mark_due.load(std::memory_order_acquire) >
-               state.durable.load(std::memory_order_acquire);
     }
 
     pool_file& file_;

@@ -115,8 +115,7 @@ void store::impl::before_fence(root::volatile_part& owner) noexcept {
 void store::impl::store_again(root::volatile_part& owner) noexcept {
     if (!medium().loses_caches() || owner.family != nullptr) return;
     medium().flush(owner.durable, 2 * word_bytes);
-    for (const std::byte* element : owner.unfenced)
-        if (element != nullptr) medium().flush(element, 1);
+    owner.flush_unfenced(medium());
     const std::uint64_t word = owner.word.load(std::memory_order_relaxed);
     store_word(owner, word);
 }
@@ -276,6 +275,23 @@ void store::impl::store_stamped(cell& to, std::uint64_t word, std::uint64_t stam
     std::atomic_ref(to.word).store(word, std::memory_order_release);
     std::atomic_ref(to.stamp).store(stamp, std::memory_order_release);
     medium().flush(&to, 2 * word_bytes);
+}
+
+/// What writers on other threads have stored and flushed, their own fences may never wait for: this thread stores it
+/// again, as it is. A word that is changing meanwhile belongs to a commit that has not returned, and that one has made
+/// durable what stood there before. In mode power all of it is in the log.
+void store::impl::settle() noexcept {
+    if (!pool_->usable().ok() || reads_) return;
+    const hf::medium pm = medium();
+    const std::size_t owners = owner_count_.load(std::memory_order_acquire);
+    for (std::size_t i = 0; i < owners && pm.loses_caches(); ++i) {
+        if (pool_->file->mode() == mode::power) break;
+        owners_[i]->flush_unfenced(pm);
+        if (owners_[i]->sequence.load(std::memory_order_acquire) != 0) adopt_word(*owners_[i]);
+    }
+    pm.order();
+    pm.promise(); // in a durable_together as well
+    note_durable(true);
 }
 
 ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {

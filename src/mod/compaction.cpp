@@ -459,6 +459,20 @@ result<pool> open_old(const std::string& path, const open_options& given) {
     return pool::impl::open(std::move(*file), how, start);
 }
 
+/// Removes the new file, unless 'done' is ok when its scope is left.
+class removed_unless {
+public:
+    removed_unless(const os_file& file, const status& done) : file_(file), done_(done) {}
+    ~removed_unless() {
+        if (!done_.ok()) file_.unlink();
+    }
+    removed_unless(const removed_unless&) = delete;
+
+private:
+    const os_file& file_;
+    const status& done_;
+};
+
 } // namespace
 
 result<compact_report> compact_pool(const std::string& path, const open_options& options,
@@ -470,15 +484,14 @@ result<compact_report> compact_pool(const std::string& path, const open_options&
     if (status s = all.plan(); !s.ok()) return s;
     auto made = os_file::create_beside(path);
     if (!made) return made.error();
-    status done = all.write(*made);
+    status done = out_of_memory(path); // what throws has nothing in place
+    const removed_unless removing(*made, done);
+    done = all.write(*made);
     if (done.ok()) done = take_permissions(*old->internals().file->own_file(), *made, path);
     if (done.ok() && check) done = check(*made);
     if (done.ok()) done = still_named(*old->internals().file->own_file(), path);
     if (done.ok()) done = made->replace(); // upholds (2)
-    if (!done.ok()) {
-        made->unlink();
-        return done;
-    }
+    if (!done.ok()) return done;
     if (status s = made->sync_directory(); !s.ok())
         return status{s.code(), s.what() + ": the compacted pool is in place, but a failure of the "
                                            "machine may bring the old one back"};

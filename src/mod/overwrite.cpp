@@ -164,7 +164,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)
     if (!decide(owner, {{at, element_at(next, bytes)}}, bytes, nullptr)) return false;
     owner.in_place.store(pm);
-    owner.unfenced = {at, nullptr};
+    owner.note_unfenced(at, nullptr);
     if (durable) pm.fence();
     else if (pool_->file->mode() == mode::power) pm.order(); // as in commit_to()
     note_durable(durable);
@@ -211,7 +211,8 @@ bool store::impl::exchange(root::volatile_part& to, std::byte* one, std::byte* o
     pm.fence(); // the record, and what the last one names (8)
     owner.in_place.store(pm);
     ++exchange_.turn;
-    exchange_.elements = owner.unfenced = {one, other};
+    exchange_.elements = {one, other};
+    owner.note_unfenced(one, other);
     exchange_.by = self;
     owner.exchanged = record.number;
     note_durable(true);                                                       // by the record

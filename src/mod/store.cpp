@@ -352,7 +352,7 @@ result<root*> store::open(const place& at, const kind& what, std::uint64_t shape
 status store::commit(std::span<const new_version> updates) {
     return impl_->commit_versions(updates);
 }
-void store::settle() noexcept { impl_->medium().fence(); }
+void store::settle() noexcept { impl_->settle(); }
 status store::wait_for_trace() { return impl_->wait_for_trace(); }
 status store::collect() { return impl_->collect(); }
 store_account store::account() { return impl_->account(); }
@@ -373,7 +373,8 @@ namespace {
 struct mod_state final : engine_state {
     explicit mod_state(pool::impl& in) : face(in) {}
     store face;
-    void settle() noexcept override { face.internals().settle_for_close(); }
+    void settle() noexcept override { face.internals().settle(); }
+    void settle_for_close() noexcept override { face.internals().settle_for_close(); }
     status trim() override { return face.collect(); }
 };
 

@@ -100,7 +100,17 @@ struct root::volatile_part {
     // The first line of its cell as it was last stored, word by word: store_word() stores all of it.
     std::array<std::uint64_t, line_bytes / word_bytes> line{};
     // Elements that its last writer stored in place and flushed; null: none.
-    std::array<const std::byte*, 2> unfenced{};
+    std::array<std::atomic<const std::byte*>, 2> unfenced{};
+    void note_unfenced(const std::byte* one, const std::byte* other) noexcept {
+        unfenced[0].store(one, std::memory_order_release);
+        unfenced[1].store(other, std::memory_order_release);
+    }
+    /// Starts their write-back, by any thread.
+    void flush_unfenced(hf::medium pm) const noexcept {
+        for (const auto& element : unfenced)
+            if (const std::byte* const at = element.load(std::memory_order_acquire); at != nullptr)
+                pm.flush(at, 1);
+    }
     std::uint64_t exchanged = 0; // number of its last exchange record
     shadow work;                 // of 'writing'
     node_cache cache;
@@ -149,6 +159,8 @@ public:
     static status settle(pool::impl& in);
     /// After that: redoes, and starts the trace if it is due.
     status start();
+    /// Every commit that has returned, on any thread, is durable when it returns.
+    void settle() noexcept;
     /// A clean close: the bitmaps say what is in use.
     void settle_for_close() noexcept;
     /// Stops the trace's thread.

@@ -24,8 +24,10 @@ namespace hf {
 class engine_state {
 public:
     virtual ~engine_state() = default; // touches the pool no more
+    /// What has returned, on any thread, is durable when it returns; in mode power behind the next promise.
+    virtual void settle() noexcept {}
     /// The pool is being closed cleanly; its file is whole.
-    virtual void settle() noexcept = 0;
+    virtual void settle_for_close() noexcept = 0;
     /// Gives the heap back what it keeps and does not need (pool::trim).
     virtual status trim() { return {}; }
     /// Whether a thread has, or has ended with, a section open that lanes do not know: the pool then

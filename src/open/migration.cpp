@@ -113,7 +113,7 @@ status pool::impl::migrate(pool& whole, const open_options& options) {
             self.file->path(), errc::in_use,
             fmt::format("open_options::migrate has returned, and {} is open", busy.name()));
     if (status s = self.check_root(options.root_bytes); !s.ok()) return s;
-    self.settle_states(); // before the header vouches for it
+    self.settle_for_close(); // before the header vouches for it
     if (status s = self.file->end_migration(pool_file::migration_end::there); !s.ok()) return s;
     return finish_migration(self);
 }

@@ -191,8 +191,12 @@ status check_section(const pool::impl& pool, const pending_section& section) {
     const engine* e = pool.engine_of(section);
     if (e == nullptr)
         return {errc::missing_engine,
-                fmt::format("{}: missing_engine: lane {} holds a pending section of engine {}",
-                            pool.file->path(), section.lane, section.begin.engine)};
+                fmt::format(
+                    "{}: missing_engine: lane {} holds a pending section of engine {}, given to "
+                    "open: {}; give it to open_options::engines as well (hf::all_engines() has "
+                    "every one)",
+                    pool.file->path(), section.lane, engine_names(section.begin.engine),
+                    engine_names(engine_bits_of(pool.engines)))};
     if (status s = check_records(pool, section); !s.ok()) return s;
     if (section.earlier != nullptr)
         if (status s = check_records(pool, *section.earlier); !s.ok()) return s;

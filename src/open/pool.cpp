@@ -6,6 +6,7 @@
 #include <open/migration.hpp>
 #include <open/pending.hpp>
 #include <open/pool_impl.hpp>
+#include <open/program_engines.hpp>
 #include <open/registry.hpp>
 #include <open/sealing.hpp>
 #include <pool/copying.hpp>
@@ -63,10 +64,10 @@ status check_shared(const std::string& path, const open_options& options) {
 } // namespace
 
 result<pool> pool::open(const std::string& path, const open_options& options) try {
-    const auto start = std::chrono::steady_clock::now();
     if (path.empty()) return status{errc::bad_argument, "bad_argument: the pool's path is empty"};
     if (status s = check_given(path, options.engines); !s.ok()) return s;
-    if (bits_with_sections(engine_bits_of(options.engines)) != 0 &&
+    const std::uint32_t given = engine_bits_of(options.engines);
+    if ((options.engines.empty() || bits_with_sections(given) != 0) &&
         __start_hf_uninstrumented != nullptr)
         return status{errc::not_instrumented,
                       fmt::format("{}: not_instrumented: this program has failure-atomic functions "
@@ -74,6 +75,18 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
                                   "would spare: build them with holdfast_instrument or "
                                   "holdfast-clang++, or define HOLDFAST_UNINSTRUMENTED",
                                   path)};
+    if (!options.read_only)
+        if (status s = check_program(path, given); !s.ok()) return s;
+    if (!options.engines.empty()) return impl::open_with(path, options);
+    open_options of_program = options;
+    of_program.engines = engines_of_program();
+    return impl::open_with(path, of_program);
+} catch (const std::bad_alloc&) {
+    return out_of_memory(path);
+}
+
+result<pool> pool::impl::open_with(const std::string& path, const open_options& options) try {
+    const auto start = std::chrono::steady_clock::now();
     if (status s = check_shared(path, options); !s.ok()) return s;
     auto file = pool_file::open(path, options, engine_bits_of(options.engines));
     if (!file) return file.error();
@@ -252,11 +265,21 @@ pool::impl::open_section pool::impl::find_open_section() noexcept {
     return busy;
 }
 
-/// Marks, and what engines have left to be done later, are durable when it returns.
-/// Requires: no open section.
-void pool::impl::settle_states() noexcept {
+void pool::impl::settle() noexcept {
     for (auto& state : states)
         if (state != nullptr) state->settle();
+    lanes.settle_all(); // durable before anything the caller stores
+    if (file->mode() != hf::mode::power) return;
+    // In a group, or after another thread's whose group goes on, fences have only ordered.
+    file->medium().order();
+    file->medium().promise();
+}
+
+/// Marks, and what engines have left to be done later, are durable when it returns.
+/// Requires: no open section.
+void pool::impl::settle_for_close() noexcept {
+    for (auto& state : states)
+        if (state != nullptr) state->settle_for_close();
     lanes.flush_lazy(file->medium());
     file->medium().fence();
 }
@@ -269,7 +292,7 @@ void pool::impl::close() noexcept {
                          &busy] { // two words: what they are given to needs no memory for them
         busy = find_open_section();
         if (busy) return;
-        settle_states(); // before the header says that nothing is pending
+        settle_for_close(); // before the header says that nothing is pending
         HF_ASSERT_SLOW(lanes.valid());
         seal(*this);
     };

@@ -27,7 +27,9 @@ public:
           recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
           recovery_ms_max(options.recovery_ms_max), lanes(*file) {}
 
-    /// The rest of pool::open: everything but opening the file. 'order' is for tests.
+    /// pool::open with the engines given, and no others: for tools, which open other programs' pools.
+    static result<pool> open_with(const std::string& path, const open_options& options);
+    /// The rest of it: everything but opening the file. 'order' is for tests.
     static result<pool> open(std::unique_ptr<pool_file> file, const open_options& options,
                              std::chrono::steady_clock::time_point start,
                              const recovery_order& order = {});
@@ -52,7 +54,9 @@ public:
         std::string name() const; // for people
     };
     open_section find_open_section() noexcept;
-    void settle_states() noexcept;
+    /// hf::settle().
+    void settle() noexcept;
+    void settle_for_close() noexcept;
     status can_rebuild(const open_options& options) const;
     /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
     /// open, stay marked open.

@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <bit>
 #include <map>
 #include <new>
 #include <pthread.h>
@@ -62,6 +63,7 @@ std::mutex& txfuncs_lock() {
     static std::mutex lock;
     return lock;
 }
+constinit std::array<std::atomic<int>, 16> functions_of{}; // by the number of their engine's bit
 
 } // namespace
 
@@ -182,22 +184,42 @@ const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept {
     return first == end ? nullptr : first->second;
 }
 
+std::uint32_t engines_of_functions() noexcept {
+    std::uint32_t bits = 0;
+    for (std::size_t i = 0; i < functions_of.size(); ++i)
+        if (functions_of[i].load(std::memory_order_acquire) > 0) bits |= 1u << i;
+    return bits;
+}
+
+void count_function(std::uint32_t engine, int change) noexcept {
+    if (engine == 0) return; // described by hand
+    HF_ASSERT(std::has_single_bit(engine) && engine >> functions_of.size() == 0);
+    functions_of[static_cast<std::size_t>(std::countr_zero(engine))] += change;
+}
+
+namespace {
+std::uint32_t engine_of(const hf_txfunc& f) noexcept {
+    return (f.abi_version & ~HF_ABI_RELOCATABLE) >> HF_ABI_ENGINE_SHIFT;
+}
+} // namespace
+
 } // namespace hf::registry
 
 extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
     using namespace hf::registry;
-    if ((function->abi_version & ~HF_ABI_RELOCATABLE) != HF_ABI_VERSION)
+    if (const std::uint32_t its = function->abi_version & HF_ABI_VERSION_MASK;
+        its != HF_ABI_VERSION)
         hf::fatal("%s (%s) was instrumented for ABI %u, this library has %u: build it again with "
                   "the plugin "
                   "that came with the library",
-                  hf::readable_name(function->name), function->where, function->abi_version,
-                  HF_ABI_VERSION);
+                  hf::readable_name(function->name), function->where, its, HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
     // Several files of one library may tell of one inline function.
     const auto [first, end] = txfuncs().equal_range(function->id);
     const bool known = std::any_of(first, end, [&](const auto& f) { return f.second == function; });
     if (!known) try {
             txfuncs().emplace(function->id, function);
+            count_function(engine_of(*function), 1);
         } catch (const std::bad_alloc&) {
             hf::fatal("out of memory in hf_txfunc_register");
         }
@@ -206,5 +228,6 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
 extern "C" void hf_txfunc_forget(const hf_txfunc* function) noexcept {
     using namespace hf::registry;
     std::scoped_lock held{txfuncs_lock()};
-    std::erase_if(txfuncs(), [&](const auto& f) { return f.second == function; });
+    if (std::erase_if(txfuncs(), [&](const auto& f) { return f.second == function; }) != 0)
+        count_function(engine_of(*function), -1);
 }

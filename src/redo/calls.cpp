@@ -10,6 +10,7 @@
 #include <section/thread.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/redo.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -344,6 +345,9 @@ bool commit_mine() noexcept {
 
 const std::byte* bytes_at(const void* address) { return static_cast<const std::byte*>(address); }
 std::byte* bytes_at(void* address) { return static_cast<std::byte*>(address); }
+
+// Where there are sections there is their engine (open/program_engines.cpp).
+[[gnu::used]] constexpr const hf::engine* (*linked)() noexcept = &engine;
 
 } // namespace
 } // namespace hf::redo

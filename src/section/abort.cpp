@@ -15,7 +15,7 @@ void section::abort() {
     HF_ASSERT_SLOW(running());
     frees_.clear(); // would have taken effect at commit
     for (std::vector<block>* staged : {&adopted_, &unadopted_}) {
-        staged_.insert(staged_.end(), staged->begin(), staged->end());
+        for (block b : *staged) staged_.push_back({b});
         staged->clear();
     }
     unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());

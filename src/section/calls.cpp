@@ -20,7 +20,7 @@ constinit std::atomic<const char* (*)() noexcept> resumes_here{nullptr};
 
 namespace {
 
-/// The usual way here is a program that names an engine in open_options and is built for the default.
+/// The function is a library's that was loaded after the open, or is built for another engine than the rest of the program.
 [[noreturn]] void refuse_engine(const pool::impl& pool, const engine_row& engine,
                                 const hf_txfunc& function) {
     const char* const path = pool.file->path().c_str();
@@ -28,10 +28,12 @@ namespace {
         fatal("%s: %s (%s) cannot run: the pool is open read-only (open_options::read_only)", path,
               readable_name(function.name), function.where);
     const std::string given = engine_names(pool.engine_bits);
-    fatal("%s: %s (%s) is built for engine %s, and the pool was opened with %s: give "
-          "open_options::engines what the build has, hf::engines_of_build()",
+    fatal("%s: %s (%s) is built for engine %s, and the pool was opened with %s: leave "
+          "open_options::engines empty, or give it hf::%s::engine() as well; a library that is "
+          "loaded "
+          "later is loaded before the open",
           path, readable_name(function.name), function.where, engine.name,
-          given.empty() ? "none" : given.c_str());
+          given.empty() ? "none" : given.c_str(), engine.name);
 }
 
 } // namespace

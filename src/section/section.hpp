@@ -17,7 +17,8 @@
 // (5) Bytes filled in before a section (note_filled) are logged before the section changes them:
 //     recovery compares them, as they were, with their sum.
 //     Between sections nothing else may change them, nor anything that a section read or stored
-//     whose mark is due: hf::settle comes first. Debug builds and the crash checker look.
+//     whose mark is due: hf::settle comes first. Debug builds and the crash checker look. Calls of the library that
+//     store outside of sections settle those marks themselves, of any lane, but in a block that was staged since.
 // (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure
 //     tore off its log is never written again, or what is left of that log would follow from it.
 // (7) In an engine that logs inputs the old bytes of whatever is overwritten in place and was not
@@ -92,6 +93,11 @@ protected:
     ~first_run() = default;
 };
 
+/// A block that a thread has staged: when its last section was of this epoch.
+struct staged_block : block {
+    std::uint64_t after = 0;
+};
+
 class section {
 public:
     /// 'turns': held while a section is open, on a lane that threads share; else null.
@@ -125,6 +131,8 @@ public:
     void adopt(void* staged_block);
     const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
 
+    /// Outside of sections: whether the bytes lie in a block that was staged since the last one. No log names it.
+    bool staged_since(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     /// Before a section: 'bytes' bytes with this sum were copied to 'to', not yet fenced (5).
     void note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum);
     /// Forgets what was noted inside a block that is given back, or is durable already.
@@ -200,7 +208,8 @@ public:
     }
     hf::pool::impl& pool() const noexcept { return *pool_; }
     const hf_txfunc* function() const noexcept { return function_; }
-    std::vector<block>& staged() noexcept { return staged_; }
+    std::vector<staged_block>& staged() noexcept { return staged_; }
+    void add_staged(block b) { staged_.push_back({b, epoch_}); }
 
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
 
@@ -279,16 +288,16 @@ private:
     kept_ranges logged_long_;
     logged_words overwritten_; // as overwritten
     kept_ranges overwritten_long_;
-    bool keeping_ = false;            // what is overwritten (7)
-    block_set allocs_;                // reserved by this section: fresh memory
-    std::vector<block> adopted_;      // staged before, allocated at commit
-    block_set frees_;                 // retracted at commit
-    std::vector<block> unused_;       // reserved, and freed again by this section
-    std::vector<block> unadopted_;    // adopted, and freed again by this section
-    std::vector<block> segments_;     // where the log continued
-    std::vector<block> freed_;        // of the section whose mark is not yet durable (3)
-    std::vector<block> freed_before_; // of the one before it, whose log may yet be replayed (9)
-    std::vector<block> staged_;       // of this thread, outside and inside sections
+    bool keeping_ = false;             // what is overwritten (7)
+    block_set allocs_;                 // reserved by this section: fresh memory
+    std::vector<block> adopted_;       // staged before, allocated at commit
+    block_set frees_;                  // retracted at commit
+    std::vector<block> unused_;        // reserved, and freed again by this section
+    std::vector<block> unadopted_;     // adopted, and freed again by this section
+    std::vector<block> segments_;      // where the log continued
+    std::vector<block> freed_;         // of the section whose mark is not yet durable (3)
+    std::vector<block> freed_before_;  // of the one before it, whose log may yet be replayed (9)
+    std::vector<staged_block> staged_; // of this thread, outside and inside sections
     struct filled_bytes {
         std::uint64_t offset;
         filled_payload what;

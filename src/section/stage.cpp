@@ -26,7 +26,7 @@ void* stage_in(pool::impl& pool, attachment& mine, std::size_t bytes) {
     mine.work.staged().reserve(staged_max); // what can fail comes before the block is taken
     const block b = pool.blocks.reserve(mine.cache, bytes);
     if (b.offset == 0) return nullptr;
-    mine.work.staged().push_back(b);
+    mine.work.add_staged(b);
     return pool.at(b.offset);
 }
 
@@ -53,7 +53,24 @@ pool::impl& pool_around(const void* address, const char* call) noexcept {
     return *pool;
 }
 
+/// The caller is about to store to these bytes outside of sections: no log, of any lane, needs them when this returns.
+/// Requires: the medium does not keep order; where it does no mark is ever due.
+section& settled_for_store(pool::impl& pool, const void* to, std::size_t bytes) {
+    section& work = attach(pool).work;
+    const auto first = reinterpret_cast<std::uintptr_t>(to);
+    if (!work.staged_since(pool.offset_of(to), bytes))
+        pool.lanes.settle_before_store(first, first + bytes); // upholds section.hpp (5)
+    return work;
+}
+
 } // namespace
+
+bool section::staged_since(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    return std::ranges::any_of(staged_, [&](const staged_block& b) {
+        const std::uint64_t at = offset - b.offset;
+        return b.after == epoch_ && at < b.bytes && bytes <= b.bytes - at;
+    });
+}
 
 void section::adopt(void* staged_block) {
     HF_ASSERT_SLOW(running());
@@ -85,6 +102,8 @@ void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcep
     const hf::medium pm = in.internals().file->medium();
     if (in.relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_copy");
     HF_ASSERT_SLOW(in.contains(to));
+    if (!pm.keeps_order())
+        without_exceptions("stage_copy", [&] { settled_for_store(in.internals(), to, bytes); });
     auto* out = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
     // Whole lines go past the caches; what stands before and behind them shares its lines.
@@ -122,21 +141,32 @@ void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT_SLOW(bytes % word_bytes == 0);
     const hf::medium pm = pool.file->medium();
     if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_words");
-    pm.copy(to, from, bytes);
-    persist::thread_counters().pm_bytes += bytes;
-    // Elsewhere stores reach PM in the order in which they were made.
-    if (!pm.loses_caches()) return;
-    without_exceptions("stage_words",
-                       [&] { attach(pool).work.note_filled(to, bytes, XXH3_64bits(from, bytes)); });
+    without_exceptions("stage_words", [&] {
+        section* const work = pm.keeps_order() ? nullptr : &settled_for_store(pool, to, bytes);
+        pm.copy(to, from, bytes);
+        persist::thread_counters().pm_bytes += bytes;
+        // Elsewhere stores reach PM in the order in which they were made.
+        if (pm.loses_caches()) work->note_filled(to, bytes, XXH3_64bits(from, bytes));
+    });
 }
 
 void stage_written(const void* at, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(at, "stage_written");
-    if (!pool.file->medium().loses_caches()) return;
-    pool.file->medium().flush(at, bytes);
-    without_exceptions("stage_written",
-                       [&] { attach(pool).work.note_filled(at, bytes, XXH3_64bits(at, bytes)); });
+    const hf::medium pm = pool.file->medium();
+    without_exceptions("stage_written", [&] {
+        section& work = attach(pool).work;
+        // They were stored before this could settle anything.
+        if (!work.staged_since(pool.offset_of(at), bytes))
+            fatal(
+                "%s: hf::stage_written(%p): expected bytes of a block that this thread has staged "
+                "since its last section, found others, of which a log may tell still: copy them "
+                "there by hf::stage_words, or stage another block",
+                pool.file->path().c_str(), at);
+        if (!pm.loses_caches()) return;
+        pm.flush(at, bytes);
+        work.note_filled(at, bytes, XXH3_64bits(at, bytes));
+    });
 }
 
 void unstage(void* staged_block) noexcept {
@@ -146,7 +176,8 @@ void unstage(void* staged_block) noexcept {
 void settle(pool& in) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();
-    pool.lanes.settle_all(); // durable before anything the caller stores
+    if (pool.file->is_parents()) registry::refuse_parents(nullptr, "hf::settle");
+    pool.settle();
 }
 
 void trim(pool& in) noexcept try {

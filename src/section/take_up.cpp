@@ -34,7 +34,7 @@ void section::take_up(const pending_section& from, first_run& first) {
     // to be asked costs other sections nothing.
     range_bytes_ = 0;
     for (const record_view& r : from.records) {
-        if (r.kind == record_kind::staged) staged_.push_back({r.offset, r.bytes});
+        if (r.kind == record_kind::staged) staged_.push_back({{r.offset, r.bytes}});
         if (r.kind == record_kind::segment) segments_.push_back({r.offset, r.bytes});
         if (r.kind == record_kind::filled) {
             filled_.push_back({r.offset, {}, 0});

@@ -15,10 +15,6 @@
 
 namespace hf::simpo {
 
-status corrupt(const pool_file& file, const std::string& what) {
-    return refusal(file.path(), errc::corrupt, "SIMPO: " + what);
-}
-
 namespace {
 
 object_head& head_at(const pool::impl& in, std::uint64_t offset) {
@@ -423,7 +419,17 @@ void core::checkpoint() {
     promise_done();
 }
 
-void core::settle() noexcept {
+bool core::settle() noexcept {
+    const bool called_here = owner_.load() == std::this_thread::get_id() || helped == this;
+    if (pool_->file->read_only() || destroyed_ || called_here) return true; // that call goes on
+    if (!lock_.try_lock()) return false;
+    const held here(*this, std::adopt_lock);
+    if (!swapped()) make_pending(), promise_done();
+    if (!swapped() && log_.half_full()) make_resilient();
+    return true;
+}
+
+void core::settle_for_close() noexcept {
     if (pool_->file->read_only() || destroyed_) return;
     const held here(*this);
     serve();

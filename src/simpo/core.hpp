@@ -87,8 +87,10 @@ public:
     void defer_once(const function& f, operation which, const std::uint64_t* arguments);
     status call_once(const function& f, operation which, const std::uint64_t* arguments, bool all,
                      std::uint64_t* result);
+    /// Commits all that is logged. False: another thread uses it.
+    bool settle() noexcept;
     /// The pool is being closed: all that is logged is committed, and in the resilient copy.
-    void settle() noexcept;
+    void settle_for_close() noexcept;
 
     /// Shows the object as it is when all that is logged is done; neither changes. For tests, of one thread.
     template <class Visit> void look(Visit&& visit);

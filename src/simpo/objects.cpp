@@ -9,8 +9,13 @@
 #include <bit>
 #include <cstring>
 #include <new>
+#include <sched.h>
 
 namespace hf::simpo {
+
+status corrupt(const pool_file& file, const std::string& what) {
+    return refusal(file.path(), errc::corrupt, "SIMPO: " + what);
+}
 
 superblock* superblock_of(const pool_file& file) {
     const std::uint64_t at = file.roots()->simpo_offset;
@@ -108,7 +113,21 @@ void objects::recover(engine_recovery& done) {
 
 void objects::settle() noexcept {
     if (!pool_->usable().ok()) return;
-    for (const auto& each : all_) each->settle();
+    for (std::size_t i = 0;;) {       // objects stay where they are, and others come behind them
+        std::unique_lock held{lock_}; // or another thread may destroy it meanwhile
+        if (i == all_.size()) return;
+        if (all_[i]->settle()) {
+            ++i;
+            continue;
+        }
+        held.unlock(); // a call that is in progress may want it
+        ::sched_yield();
+    }
+}
+
+void objects::settle_for_close() noexcept {
+    if (!pool_->usable().ok()) return;
+    for (const auto& each : all_) each->settle_for_close();
 }
 
 status objects::usable(bool writing) const {

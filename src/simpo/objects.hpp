@@ -42,6 +42,7 @@ public:
     explicit objects(pool::impl& in) noexcept : pool_(&in) {}
     void recover(engine_recovery& done);
     void settle() noexcept override;
+    void settle_for_close() noexcept override;
 
     result<detail::core*> create(std::string_view name, const detail::class_shape& what,
                                  const object_options& how, detail::body construct, void* context);
@@ -103,7 +104,8 @@ private:
     std::vector<std::unique_ptr<detail::core>> all_; // destroyed ones too: of handles
     std::uint64_t made_ = 0;                         // since the pool was opened
     std::optional<swap_folder> swap_;
-    block spare_{}; // reserved (4); offset 0: there was no room for it
+    std::uint64_t opened_by_ = 0; // number of this open, for the folder; 0: none yet
+    block spare_{};               // reserved (4); offset 0: there was no room for it
 };
 
 /// Errors: missing_engine, in_use.

@@ -15,6 +15,7 @@
 #include <memory>
 #include <mutex>
 #include <new>
+#include <optional>
 #include <pthread.h>
 #include <span>
 #include <string_view>
@@ -39,7 +40,7 @@ std::mutex reading;
 
 /// What a file begins with. Pieces follow: each the length of what is stored of it (u64), and that, which is the
 /// piece itself where it is as long. The lock's file is this alone: its number is the pool's generation when the folder was
-/// opened last, and behind that stands 0.
+/// opened last, its salt the number of that open, and behind them stands 0.
 struct file_head {
     std::uint64_t magic; // file_magic
     std::uint64_t check; // of all that follows
@@ -120,16 +121,30 @@ errc code_of_mkdir(int error) noexcept {
     }
 }
 
-/// Makes the directory, where there is none, durably.
-/// Makes it, for the owner of the pool.
+/// Removes a new file that is not wholly there when its scope is left.
+class unfinished {
+public:
+    explicit unfinished(const os_file& file) : file_(&file) {}
+    ~unfinished() {
+        if (file_ != nullptr) file_->unlink();
+    }
+    unfinished(const unfinished&) = delete;
+    void keep() noexcept { file_ = nullptr; }
+
+private:
+    const os_file* file_;
+};
+
+/// Makes the directory for the owner of the pool, where there is none, durably.
 status make_directory(const std::string& path, const os_file& pool) {
     const auto failed = [&](const char* what) {
         return refusal(path, code_of_mkdir(errno),
                        fmt::format("{}: {}", what, std::strerror(errno)));
     };
-    if (::mkdir(path.c_str(), 0700) != 0) return errno == EEXIST ? status{} : failed("mkdir");
+    const bool made = ::mkdir(path.c_str(), 0700) == 0;
+    if (!made && errno != EEXIST) return failed("mkdir");
     struct stat of{};
-    if (::fstat(pool.descriptor(), &of) == 0 && of.st_uid != ::geteuid())
+    if (made && ::fstat(pool.descriptor(), &of) == 0 && of.st_uid != ::geteuid())
         (void)!::lchown(path.c_str(), of.st_uid, of.st_gid); // the files in there say so
     const std::string parent = path.substr(0, path.rfind('/', path.size() - 2) + 1);
     const int fd = ::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -160,6 +175,8 @@ status check_lock(const std::string& name, const file_head& mine, const file_hea
             name, errc::exists,
             fmt::format("the folder holds objects of another pool: expected {}, found {}",
                         hex(mine.pool), hex(found.pool)));
+    if (found.number == mine.number && found.salt == mine.salt)
+        return {}; // of this open, which has failed behind that
     if (found.number >= mine.number)
         return refusal(
             name, errc::conflict,
@@ -183,7 +200,7 @@ bool numbers_of(std::string_view name, std::uint64_t& salt, std::uint64_t& numbe
 } // namespace
 
 result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
-                                      const swap_options& how) {
+                                      const swap_options& how, std::uint64_t opened_by) {
     if (path.empty() || path.find('\0') != path.npos)
         return refusal(of.path(), errc::bad_argument, "swap_to: a folder has a name");
     if (how.packing != nullptr) {
@@ -208,21 +225,24 @@ result<swap_folder> swap_folder::open(const pool_file& of, std::string path,
     swap_folder out(std::move(path), how.packing, std::to_array(header->header.uuid));
     if (of.read_only()) return out;
     if (status s = make_directory(out.path_, *pool); !s.ok()) return s;
-    const status locked = out.lock(of.generation(), *pool);
+    const status locked = out.lock(of.generation(), opened_by, *pool);
     return locked.ok() ? result<swap_folder>(std::move(out)) : locked;
 }
 
-status swap_folder::lock(std::uint64_t generation, const os_file& pool) {
+status swap_folder::lock(std::uint64_t generation, std::uint64_t opened_by, const os_file& pool) {
     const std::string name = path_ + lock_name;
     file_head mine = head_for(pool_);
+    mine.salt = opened_by;
     mine.number = generation;
     mine.check = check_of(mine);
     if (auto made = os_file::create_new(name)) {
+        unfinished made_here(*made);
         made->take_owner_or_say(pool.descriptor());
         if (status s = made->write_at(0, &mine, sizeof mine); !s.ok()) return s;
         if (status s = made->sync(); !s.ok()) return s;
         if (status s = made->publish(); !s.ok()) return s;
         if (status s = made->sync_directory(); !s.ok()) return s;
+        made_here.keep();
         lock_.take(*made);
         return {};
     } else if (made.error().code() != errc::exists) {
@@ -270,11 +290,13 @@ status swap_folder::write(const object_head& of, std::uint64_t number,
         std::memcpy(h.packing, packing_->name(), std::strlen(packing_->name()));
     h.check = check_of(h);
     auto file = os_file::create_new(name);
+    std::optional<unfinished> made_here;
+    if (file) made_here.emplace(*file);
     if (file && lock_.descriptor() >= 0) file->take_owner_or_say(lock_.descriptor());
     const status written = file ? write_new(*file, h, copy, packing_) : file.error();
-    if (file && !written.ok()) file->unlink();
     if (written.code() == errc::not_found) // as in read()
         return refusal(name, errc::io_error, "the folder for swapped-out objects is not there");
+    if (written.ok()) made_here->keep();
     return written;
 }
 

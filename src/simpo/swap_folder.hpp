@@ -23,8 +23,10 @@ namespace hf::simpo {
 
 class swap_folder {
 public:
-    /// Makes and locks it for this pool; of one that is open read-only, or in an image, does neither.
-    static result<swap_folder> open(const pool_file& of, std::string path, const swap_options& how);
+    /// Makes and locks it for this pool; of one that is open read-only, or in an image, does neither. Where it failed it may
+    /// be called again. 'opened_by': a number that no other open of a pool has.
+    static result<swap_folder> open(const pool_file& of, std::string path, const swap_options& how,
+                                    std::uint64_t opened_by);
 
     /// Writes the copy of an object to its file of this number. Durable on return. Throws std::bad_alloc.
     status write(const object_head& of, std::uint64_t number, const std::byte* copy) const;
@@ -45,7 +47,7 @@ private:
     using pool_name = std::array<std::uint8_t, 16>;
     swap_folder(std::string path, const compression* packing, const pool_name& pool)
         : path_(std::move(path)), packing_(packing), pool_(pool) {}
-    status lock(std::uint64_t generation, const os_file& pool);
+    status lock(std::uint64_t generation, std::uint64_t opened_by, const os_file& pool);
     std::string name_of(const object_head& of, std::uint64_t number) const;
 
     std::string path_; // ends with a slash

@@ -8,11 +8,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <cstring>
 #include <new>
 #include <sched.h>
 #include <set>
+#include <sys/random.h>
 #include <utility>
 
 namespace hf::simpo {
@@ -188,7 +190,11 @@ status objects::swap_to(std::string folder, const swap_options& how) {
     if (swap_)
         return refusal(pool_->file->path(), errc::exists,
                        "swap_to: the pool has a folder, until it is closed");
-    auto opened = swap_folder::open(*pool_->file, std::move(folder), how);
+    while (opened_by_ == 0)
+        if (::getrandom(&opened_by_, sizeof opened_by_, 0) < 0 && errno != EINTR)
+            return refusal(pool_->file->path(), errc::io_error,
+                           fmt::format("swap_to: getrandom: {}", std::strerror(errno)));
+    auto opened = swap_folder::open(*pool_->file, std::move(folder), how, opened_by_);
     if (!opened) return opened.error();
     std::set<swap_folder::state> named;
     for (const auto& each : all_)

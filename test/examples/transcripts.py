@@ -17,7 +17,10 @@ import tempfile
 STEPS = [
     ("example_numbers", None, "1 numbers, sum 1\n"),
     ("example_numbers", "half-pushed", ""),
-    ("example_numbers", None, "3 numbers, sum 6\n"),
+    ("example_numbers", None, "2 numbers, sum 3\n"),
+    ("example_numbers_clobber completed.hf", None, "1 numbers, sum 1\n"),
+    ("example_numbers_clobber completed.hf", "half-pushed", ""),
+    ("example_numbers_clobber completed.hf", None, "3 numbers, sum 6\n"),
     ("example_bank create bank.hf 10 1000", None, "10 accounts, 10000 cents\n"),
     ("example_bank transfer bank.hf 0 1 250", "between-debit-and-credit", ""),
     ("example_bank total bank.hf", None, "10 accounts, 10000 cents; 1 transfer was completed\n"),

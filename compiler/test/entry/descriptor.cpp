@@ -34,7 +34,7 @@ HF_TXFUNC big by_value(big in, long* p) noexcept {
 // CHECK-DAG: @_Z4nonev.hf_args = internal constant [0 x { i32, i32, i32 }] zeroinitializer
 HF_TXFUNC int none() noexcept { return 4; }
 
-// CHECK-DAG: @_Z4nonev.hf_clobber = internal constant { i32, i32, i64, i64, ptr, ptr, ptr, i64, ptr } { i32 1, i32 0, i64 {{-?[0-9]+}}, i64 {{-?[0-9]+}}, ptr @_Z4nonev.hf_text, ptr @_Z4nonev.hf_text.{{[0-9]+}}, ptr @_Z4nonev.hf_args, i64 0, ptr @_Z4nonev.hf_re_execute }
+// CHECK-DAG: @_Z4nonev.hf_clobber = internal constant { i32, i32, i64, i64, ptr, ptr, ptr, i64, ptr } { i32 257, i32 0, i64 {{-?[0-9]+}}, i64 {{-?[0-9]+}}, ptr @_Z4nonev.hf_text, ptr @_Z4nonev.hf_text.{{[0-9]+}}, ptr @_Z4nonev.hf_args, i64 0, ptr @_Z4nonev.hf_re_execute }
 // CHECK-DAG: descriptor.cpp:[[@LINE-3]]\00"
 
 // CHECK-LABEL: define dso_local noundef {{.*}}i32 @_Z4nonev()

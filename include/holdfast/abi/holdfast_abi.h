@@ -9,6 +9,10 @@
 #include <stdint.h>
 
 #define HF_ABI_VERSION 1u
+// hf_txfunc::abi_version: the version is its lowest byte, above that stands the bit of the function's engine
+// (engines.def); 0: not said.
+#define HF_ABI_VERSION_MASK 0xffu
+#define HF_ABI_ENGINE_SHIFT 8u
 // What a section records of its arguments at most: the compiler refuses a function that takes more.
 #define HF_ARGS_BYTES_MAX 1024u
 

@@ -400,7 +400,10 @@ public:
         return commit(std::span<const new_version>(updates.begin(), updates.size()));
     }
 
-    /// Everything committed on this thread is durable when it returns. 1 ordering point.
+    /// Every commit that has returned, on any thread, is durable when it returns; in mode power on the disk, also within a
+    /// durable_together. The store's part of hf::settle(). Flushes a line for each root that was changed.
+    ///
+    /// Ordering: 1 point.
     void settle() noexcept;
 
     /// Waits until the trace after a crash is done. Errors: unknown kind, corrupt: then memory that

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <sched.h>
 #include <set>
 #include <thread>
 #include <utility>
@@ -141,19 +142,58 @@ public:
     }
 };
 
-/// Updates that count when settle() has returned.
+/// Updates that count when settle() has returned, the store's or the pool's.
 class settled final : public lists {
 public:
-    explicit settled(const mod_variant& v) : lists(v, "ab") {}
+    settled(const mod_variant& v, bool all) : lists(v, "ab"), all_(all) {}
     bool buffered(unsigned, unsigned i) const override {
         return i % 2 == 0 && mod_program::buffered(0, i);
     }
     void setup(pool& p) override { root(p, 'a'), root(p, 'b'); }
     unsigned operations(unsigned) const override { return 4; }
     void run(pool& p, unsigned, unsigned i) override {
-        if (i % 2 == 1) mod::store::of(p).settle();
-        else push(p, i == 0 ? 'a' : 'b', i);
+        if (i % 2 == 0) push(p, i == 0 ? 'a' : 'b', i);
+        else if (all_) hf::settle(p);
+        else mod::store::of(p).settle();
     }
+    bool all_;
+};
+
+/// Another thread settles updates, and writes down how many it saw: a failure that leaves this leaves them.
+class settled_beside final : public lists {
+public:
+    explicit settled_beside(const mod_variant& v) : lists(v, "ab") {}
+    unsigned threads() const override { return 2; }
+    bool buffered(unsigned thread, unsigned i) const override {
+        return thread == 0 && mod_program::buffered(0, i);
+    }
+    void setup(pool& p) override { push(p, 'a', 0), push(p, 'b', 1); }
+    unsigned operations(unsigned thread) const override { return 2 - thread; }
+    void run(pool& p, unsigned thread, unsigned i) override {
+        while (locked_) ::sched_yield(); // what it sees has returned
+        locked_ = true;
+        if (thread == 0) push(p, 'a', i + 1);
+        const std::size_t seen = values(p, 'a').size();
+        locked_ = false;
+        if (thread == 0) return;
+        hf::settle(p);
+        push(p, 'b', seen);
+        hf::settle(p);
+    }
+    void show(pool& p, state& s) override {
+        lists::show(p, s);
+        const std::vector<std::uint64_t> a = values(p, 'a'), b = values(p, 'b');
+        s.expect(*std::ranges::max_element(b) <= a.size(), "what was settled is there");
+    }
+
+private:
+    std::vector<std::uint64_t> values(pool& p, char of) const {
+        const mod::version now = root(p, of)->read();
+        std::vector<std::uint64_t> found;
+        HF_ASSERT(list::values(now.base(), now.word(), found));
+        return found;
+    }
+    bool locked_ = false; // threads take turns: no atomic needed
 };
 
 /// Many steps, one commit: what the batch has made it changes in place.
@@ -623,7 +663,9 @@ public:
 
 [[maybe_unused]] const bool added =
     add_variants<roots_made>("store/roots") && add_variants<one_root>("store/one root") &&
-    add_variants<settled>("store/settle") && add_variants<batch>("store/batch") &&
+    add_variants<settled>("store/settle", false) &&
+    add_variants<settled>("store/settle of the pool", true) &&
+    add_variants<settled_beside>("store/settled beside") && add_variants<batch>("store/batch") &&
     add_variants<siblings>("store/siblings") && add_variants<unrelated>("store/unrelated") &&
     add_variants<sharing>("store/sharing") && add_variants<moved>("store/moved") &&
     add_variants<shared_by_threads>("store/shared by threads", shared_by_threads::cleared) &&

@@ -7,6 +7,7 @@
 #include <mod/kinds.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/alloc.hpp>
 #include <holdfast/mod/vector.hpp>
 #include <holdfast/redo.hpp>
 
@@ -15,6 +16,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <sched.h>
 #include <string>
 
 namespace {
@@ -352,6 +354,38 @@ public:
     }
 };
 
+/// One thread stores an element in place, another one settles it, and writes down that it saw it.
+class settled_in_place final : public vectors<u64> {
+public:
+    using vectors<u64>::vectors;
+    bool buffered(unsigned thread, unsigned i) const override {
+        return thread == 0 && mod_program::buffered(0, i);
+    }
+    unsigned threads() const override { return 2; }
+    unsigned operations(unsigned) const override { return 1; }
+    void run(pool& p, unsigned thread, unsigned) override {
+        auto one = open(p, "one"), two = open(p, "two");
+        while (locked_) ::sched_yield();
+        locked_ = true;
+        const bool seen = one[1] == 100;
+        if (thread == 0) expect(one.set(1, 100));
+        locked_ = false;
+        if (thread == 0) return;
+        hf::settle(p);
+        expect(two.push_back(seen ? 77 : 88));
+        hf::settle(p);
+    }
+    void show(pool& p, state& s) override {
+        vectors::show(p, s);
+        const vector one = open(p, "one"), two = open(p, "two");
+        s.expect(two.back() != 77 || one[1] == 100, "what was settled is there");
+    }
+
+private:
+    void use(pool&, state&) override {}
+    bool locked_ = false; // threads take turns: no atomic needed
+};
+
 /// Two threads: an element stored in place is in another thread's vector too, or was until a commit
 /// that a failure may undo.
 class in_place_beside final : public vectors<u64> {
@@ -477,6 +511,7 @@ public:
     add_variants<exchanged_between>("vector/exchanged, between", 5U) && add_between_sections() &&
     add_variants<exchanged_again>("vector/exchanged, again", 5U) &&
     add_variants<exchanged_beside>("vector/exchanged, beside", 5U) &&
+    add_variants<settled_in_place>("vector/in place, settled beside", 5U) &&
     add_variants<in_place_beside>("vector/in place, appended", in_place_beside::appended) &&
     add_variants<in_place_beside>("vector/in place, given up", in_place_beside::given_up) &&
     add_variants<elements<wide>>("vector/wide", 6U) &&

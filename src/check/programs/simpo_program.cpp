@@ -7,6 +7,7 @@
 #include <simpo/objects.hpp>
 #include <simpo/view.hpp>
 
+#include <holdfast/alloc.hpp>
 #include <holdfast/crash.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
@@ -147,6 +148,19 @@ class groups final : public simpo_program {
         it.defer<&digits::append>(3 * i + 2);
         if (i == 0) (void)it.call<&digits::append_and_get>(3U);
         else (void)it.call<&digits::number>();
+    }
+};
+
+/// What is deferred counts when hf::settle has returned.
+class settled final : public simpo_program {
+    using simpo_program::simpo_program;
+    unsigned operations(unsigned) const override { return 4; }
+    bool buffered(unsigned, unsigned i) const override { return i % 2 == 0; }
+    void run(pool& p, unsigned, unsigned i) override {
+        if (i % 2 == 1) return hf::settle(p);
+        auto it = get(p);
+        it.defer<&digits::append>(i + 1);
+        it.defer<&digits::append>(i + 2);
     }
 };
 
@@ -398,7 +412,7 @@ class swapped : public simpo_program {
     }
     void describe(pool& p, state& s) override {
         simpo::objects& all = **simpo::objects_of(p);
-        auto folder = simpo::swap_folder::open(*p.internals().file, kept_->path, {});
+        auto folder = simpo::swap_folder::open(*p.internals().file, kept_->path, {}, 1);
         const auto listed = all.list();
         s.expect(folder && listed, "the engine and the folder are there");
         for (const simpo::object_info& each : *listed) s.add(each.name == "it");
@@ -558,11 +572,11 @@ bool add_variants(const std::string& what, std::span<const variant> of = variant
 /// Where caches last: which lines of a whole log a failure takes, in millions of ways, tells nothing of who looks.
 constexpr auto lasting = std::span(variants).subspan(1);
 [[maybe_unused]] const bool added =
-    (add_variants<groups>("groups"), add_variants<checkpoints>("checkpoints"),
-     add_variants<full_log>("full log"), add_variants<round_trip>("round trip"),
-     add_variants<two_threads>("two threads"), add_variants<one_commits>("one commits"),
-     add_variants<repeated>("repeated"), add_variants<rerun>("rerun"),
-     add_variants<remade>("remade"), add_variants<helpers>("helpers"),
+    (add_variants<groups>("groups"), add_variants<settled>("settled"),
+     add_variants<checkpoints>("checkpoints"), add_variants<full_log>("full log"),
+     add_variants<round_trip>("round trip"), add_variants<two_threads>("two threads"),
+     add_variants<one_commits>("one commits"), add_variants<repeated>("repeated"),
+     add_variants<rerun>("rerun"), add_variants<remade>("remade"), add_variants<helpers>("helpers"),
      add_variants<come_and_go>("come and go"), add_variants<swapped>("swapped"),
      add_variants<swapped_beside>("swapped beside"),
      add_variants<viewed_swapped>("viewed swapped", lasting),

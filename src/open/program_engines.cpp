@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The engines that a program's failure-atomic functions are built for: what an empty open_options::engines means.
+// Nothing here needs an engine: where a program has functions of one, they call it, and so it is linked.
+#include <base/engines.hpp>
+#include <open/program_engines.hpp>
+#include <open/registry.hpp>
+#include <pool/file_checks.hpp>
+
+#include <fmt/format.h>
+
+#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
+    namespace hf::name {                                                                           \
+    [[gnu::weak]] const hf::engine* engine() noexcept;                                             \
+    }
+#include HF_ENGINE_TABLE
+#undef HF_ENGINE_ROW
+
+namespace hf {
+
+std::vector<const engine*> engines_of_program() {
+    [[maybe_unused]] const std::uint32_t used = registry::engines_of_functions();
+    std::vector<const engine*> found;
+#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
+    if constexpr (bit != 0)                                                                        \
+        if ((used & bit) != 0 && name::engine != nullptr) found.push_back(name::engine());
+#include HF_ENGINE_TABLE
+#undef HF_ENGINE_ROW
+    return found;
+}
+
+status check_program(const std::string& path, std::uint32_t given) {
+    const std::uint32_t with_sections = bits_with_sections(given);
+    const std::uint32_t used = registry::engines_of_functions();
+    if (with_sections == 0 || used == 0 || (with_sections & used) != 0) return {};
+    return refusal(
+        path, errc::bad_argument,
+        fmt::format(
+            "open_options::engines: expected {}, as this program's failure-atomic functions are "
+            "built, found {}: leave it empty, which means the build's; or build them for {} "
+            "(holdfast_instrument(target ENGINE ...), --holdfast-engine=...); where a crash has "
+            "left a section of {}, give both",
+            engine_names(used), engine_names(with_sections), engine_names(with_sections),
+            engine_names(with_sections)));
+}
+
+} // namespace hf

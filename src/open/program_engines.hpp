@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What open asks of the program: which engines its failure-atomic functions are built for.
+#pragma once
+
+#include <open/engine.hpp>
+
+#include <holdfast/result.hpp>
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace hf {
+
+/// One of each, in the table's order. Throws std::bad_alloc.
+std::vector<const engine*> engines_of_program();
+/// Whether sections of this program can run with the engines 'given', where any of those has sections at all: a pool of
+/// MOD containers alone is open beside those of the program's sections.
+/// Errors: bad_argument.
+status check_program(const std::string& path, std::uint32_t given);
+
+} // namespace hf
