@@ -36,10 +36,11 @@ struct error_text {
 hf::open_options options_from(const hf_open_options* given) {
     hf::open_options o;
     o.engines = hf::all_engines();
+    o.create_bytes = 0;
     if (given == nullptr) return o;
     if (given->layout != nullptr) o.layout = given->layout;
     o.layout_hash = given->layout_hash;
-    if (given->create_bytes != 0) o.create_bytes = given->create_bytes;
+    o.create_bytes = given->create_bytes;
     o.max_bytes = given->max_bytes;
     o.creation = static_cast<hf::create>(given->creation);
     o.mode = static_cast<hf::mode>(given->mode);
