@@ -27,7 +27,7 @@ namespace {
 
 void open(pool* to, const nb::bytes& path, const std::string& layout, int mode, int creation,
           std::uint64_t create_bytes, std::uint64_t max_bytes, unsigned max_threads, bool salvage,
-          bool roll_back, bool read_only, bool shared) {
+          bool read_only, bool shared) {
     hf_open_options options{};
     options.layout = text_of("layout", layout).c_str();
     options.mode = mode;
@@ -36,7 +36,6 @@ void open(pool* to, const nb::bytes& path, const std::string& layout, int mode, 
     options.max_bytes = max_bytes;
     options.max_threads = max_threads;
     options.salvage = salvage;
-    options.recovery = roll_back ? HF_RECOVERY_ROLL_BACK : HF_RECOVERY_COMPLETE;
     options.read_only = read_only;
     options.shared = shared;
     new (to) pool(std::string(path.c_str(), path.size()), options);

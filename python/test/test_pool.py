@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pools: options, one per path, what closing takes away; threads; fork()."""
-import base64
+import collections
 import gc
+import itertools
 import multiprocessing
 import os
 import pathlib
 import pickle
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +16,7 @@ import textwrap
 import threading
 import time
 import unittest
-import zlib
+import weakref
 
 import holdfast
 from support import Pooled
@@ -38,40 +41,18 @@ def in_child(work, answers):
         answers.put(error)
 
 
-# As another program's process left it in mode process, in a section of engine clobber: 64 KiB,
-# layout "fixture/1".
-PENDING_POOL = zlib.decompress(base64.b85decode(
-    "c-rmRO-oc!7y#gNM?}Gm2tu16XepD9Nl+`33>l0R1*we@sDv#d)DlFQbuJ>o4<vEn4-i2R_e!gv5Om=$5L~2"
-    ")VGzzRSDk5-wbOYXxE$Vd&j-Alb6!r{)AmP?A9i&|A*(usL@2hn-Fv*-_vy|2!S~^BU+%p-`yX8lnO^EC=&6"
-    "o-8$wZ>D4uh^Mnf!_%1Sn7CGTb>n+oK{_P=^RH2k)&J{A7Y`Q9CIyBq+364SqyzsaOpe*C)AyLUrI04N2WJ?"
-    "Yy0XU)&s)c*j0`X2zUef=L^6qoG)006-ClzSVm9ZOGqJ<8nt*SQ}i7v|=tKF-J@09+kAuSe@g4+lr$dq8xn;"
-    "7*YHnrbfM!Zx!tu>K(09FN}*$}0a@cf4-4b>sK_j0^+7<(+)qo&8z9vU(Qh&(}n#%%8Va<u7j!RGd6X%M<_r"
-    "0Pr_aiSG{p005;_|5r!_00000000000000000000000000000000000000000000000012*eU*JVgC"))
-
-
 class OptionsTest(Pooled):
     """Each test fails when its option is not passed on."""
 
-    def pending(self):
-        path = self.folder / "pending.hf"
-        path.write_bytes(PENDING_POOL)
-        return path
-
-    def open_pending(self, **options):
-        return holdfast.open(self.pending(), layout="fixture/1", create="never", **options)
-
     def test_salvage_opens_what_may_be_torn(self):
-        self.assertEqual(code_of(self.open_pending), "torn")
-        self.assertEqual(code_of(lambda: self.open_pending(salvage=True)), "function_changed")
+        holdfast.Map(self.pool)["a"] = "b"
+        copied = self.folder / "copied.hf"
+        shutil.copy(self.path, copied)      # of a pool in use
+        self.pool.close()                   # the copy wants its addresses
+        self.assertEqual(code_of(lambda: holdfast.open(copied)), "torn")
+        self.assertEqual(holdfast.Map(copied, salvage=True), {"a": "b"})
 
-    def test_roll_back_gives_up_what_was_pending(self):
-        self.open_pending(salvage=True, roll_back=True).close()
-        holdfast.open(self.folder / "pending.hf", layout="fixture/1").close()
-
-    def test_read_only_shows_pools_and_changes_none(self):
-        with self.open_pending(salvage=True, read_only=True) as pool:
-            self.assertEqual(code_of(lambda: holdfast.Map(pool).update({"a": "b"})), "permission")
-        self.assertEqual((self.folder / "pending.hf").read_bytes(), PENDING_POOL)
+    def test_read_only_makes_no_pool(self):
         missing = self.folder / "missing.hf"
         self.assertEqual(code_of(lambda: holdfast.open(missing, read_only=True)), "not_found")
         self.assertFalse(missing.exists())
@@ -135,6 +116,73 @@ class OptionsTest(Pooled):
             self.assertEqual(code_of(lambda: vector.extend(["x" * (1 << 20)] * 8)), "pool_full")
         with holdfast.open(path, create_bytes=4 << 20, max_bytes=32 << 20) as pool:
             holdfast.Vector(pool).extend(["x" * (1 << 20)] * 8)
+
+
+@unittest.skipUnless(os.environ.get("HOLDFAST_OTHER_PROGRAM"), "wheel_test.py was not given the other program")
+class OtherProgramsTest(Pooled):
+    """Pools of a C program with failure-atomic functions, for which this module has no engine."""
+
+    def other_program(self, work):
+        return subprocess.run([os.environ["HOLDFAST_OTHER_PROGRAM"], self.folder / "other.hf", work], timeout=60).returncode
+
+    def open(self, **options):
+        return holdfast.open(self.folder / "other.hf", layout="other/1", create="never", **options)
+
+    def test_a_pool_with_a_pending_section_is_refused_with_a_way_out(self):
+        self.assertEqual(self.other_program("pending"), -signal.SIGKILL)
+        before = (self.folder / "other.hf").read_bytes()
+        for options in ({}, {"salvage": True}, {"read_only": True}):
+            with self.assertRaises(holdfast.Error) as refused:
+                self.open(**options)
+            self.assertEqual(refused.exception.code, "missing_engine")
+            for words in ("clobber", "open and close it once with", "`holdfast repair --roll-back`"):
+                self.assertIn(words, refused.exception.message)
+        self.assertEqual((self.folder / "other.hf").read_bytes(), before)
+        self.assertEqual(self.other_program("whole"), 0)        # completes the section, and closes
+        with self.open() as pool:
+            holdfast.Map(pool)["a"] = "b"
+
+    def test_a_pool_that_was_closed_opens_and_stays_as_it_was(self):
+        self.assertEqual(self.other_program("closed"), 0)
+        for value in ("1", "2"):
+            with self.open() as pool:
+                holdfast.Map(pool, "mine")["a"] = value
+                pool.verify()
+            self.assertEqual(self.other_program("whole"), 0)
+        with self.open(read_only=True) as pool:
+            self.assertEqual(holdfast.Map(pool, "mine"), {"a": "2"})
+
+
+class SizeTest(Pooled):
+    def disk_bytes(self, path):
+        return os.stat(path).st_blocks * 512
+
+    def test_a_new_pool_takes_little_of_the_disk(self):
+        path = self.folder / "small.hf"
+        small = holdfast.Map(path)
+        small["a"] = "b"
+        self.assertLessEqual(self.disk_bytes(path), 1 << 20)
+        self.assertEqual(small.pool.stats()["max_bytes"], 4 << 30)
+        small.pool.close()
+        self.assertLess(self.disk_bytes(path), 5 << 18)     # and its seal
+
+    def test_a_small_pool_grows(self):
+        values = holdfast.Vector(self.pool)
+        for number in range(200):
+            values.extend([str(number) * 30_000] * 2)
+        size = os.path.getsize(self.path)
+        self.assertGreater(size, 20 << 20)
+        self.assertLess(size, 60 << 20)
+        self.pool.verify()
+        self.assertEqual(self.reopen(holdfast.Vector)[-1], "199" * 30_000)
+
+    def test_sizes_are_as_asked_for(self):
+        for create, most, found in ((0, 0, (1 << 20, 4 << 30)), (0, 1 << 19, (1 << 19, 1 << 19)),
+                                    (2 << 20, 0, (2 << 20, 128 << 20)), (4 << 20, 8 << 20, (4 << 20, 8 << 20))):
+            with holdfast.open(self.folder / f"{create}.{most}", create_bytes=create, max_bytes=most) as pool:
+                stats = pool.stats()
+                self.assertEqual((stats["size_bytes"], stats["max_bytes"]), found)
+        self.assertEqual(code_of(lambda: holdfast.open(self.folder / "least", max_bytes=1000)), "bad_argument")
 
 
 class PoolTest(Pooled):

@@ -3,13 +3,13 @@
 // The C API: hf::pool behind a pointer, a status instead of a result.
 #include <base/of_thread.hpp>
 #include <c/pool_handle.hpp>
+#include <open/pool_impl.hpp>
 
 #include <holdfast/copy.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/mod/store.hpp>
 #include <holdfast/statistics.hpp>
-#include <holdfast/tx.hpp>
 
 #include <new>
 #include <string>
@@ -103,7 +103,9 @@ hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) noexcept {
     return HF_OK;
 }
 
-const void* hf_pool_base(const hf_pool* pool) noexcept { return hf::detail::base_of(pool->opened); }
+const void* hf_pool_base(const hf_pool* pool) noexcept {
+    return pool->opened.internals().file->base();
+}
 
 hf_recovered hf_pool_recovered(const hf_pool* pool) noexcept {
     const hf::recovery_report& r = pool->opened.recovered();

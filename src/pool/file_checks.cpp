@@ -271,10 +271,17 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
                  std::uint32_t engines, std::string_view boot_id) {
     if (status ok = check_layout(path, h, options); !ok.ok()) return ok;
     if (const std::uint32_t missing = h.engines & ~engines; missing != 0)
-        return refusal(path, errc::missing_engine,
-                       fmt::format("the pool holds state of {}, given to open: {}",
-                                   engine_names(missing),
-                                   engines == 0 ? "no engine" : engine_names(engines)));
+        return refusal(
+            path, errc::missing_engine,
+            fmt::format("the pool was left open with engine {}, given to open: {}; open and close "
+                        "it once with "
+                        "the build that left it, or give {} to open_options::engines as well "
+                        "(hf::NAME::engine(); hf::all_engines() has every one), or give up what is "
+                        "unfinished by "
+                        "`holdfast repair --roll-back`; open_options::read_only with that engine "
+                        "only looks",
+                        engine_names(missing), engines == 0 ? "no engine" : engine_names(engines),
+                        engine_names(missing)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
     if (h.open != 0 && process_mode && !is_whole_copy(h) && !same_boot(boot_id, h.boot_id) &&
         !options.salvage)
