@@ -77,9 +77,9 @@ class Pool(_core.Pool):
     def copy_to(self, path):
         """Copies all that is committed, as it stands at one moment, to a new file, while other threads work on.
 
-        Returns the file's bytes and the milliseconds for which every thread stood still. The copy is on
-        the disk, and opens as any pool. Raises Error: exists, pool_full (the disk), permission (the
-        system lets no process be stopped), in_use (of a parent's pool).
+        Returns the file's bytes and the milliseconds for which every thread stood still: a change waits no longer.
+        The copy is on the disk, and opens as any pool. Raises Error: exists, pool_full (the disk), permission (the
+        system lets no process be stopped), closed (of a parent's pool, too), mode_unavailable (durability "power").
         """
         return super().copy_to(os.fsencode(path))
 

@@ -230,6 +230,74 @@ class PoolTest(Pooled):
                 self.assertEqual(found.get("a"), found.get("b"))
             os.unlink(copy)
 
+    def being_copied(self):
+        """Whether a copy is under way: a file of this folder is open, and is not the pool's. It need not have a name yet."""
+        own = os.stat(self.path).st_ino
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink(f"/proc/self/fd/{number}").startswith(str(self.folder)) and os.fstat(int(number)).st_ino != own:
+                    return True
+            except OSError:     # closed meanwhile
+                pass
+        return False
+
+    def start_copy(self, copies, failed):
+        """In a thread; returns when it is under way, or was."""
+        def copy():
+            try:
+                copies.append(self.pool.copy_to(self.folder / f"copy{len(copies)}"))
+            except BaseException as error:
+                failed.append(error)
+
+        copier = threading.Thread(target=copy)
+        copier.start()
+        while copier.is_alive() and not self.being_copied():
+            pass
+        return copier
+
+    def test_changes_go_on_while_a_pool_is_copied(self):
+        holdfast.Map(self.pool, "large").update({number: "x" * 8000 for number in range(8000)})
+        numbers, copies, failed = holdfast.Map(self.pool, "numbers"), [], []
+        changed = many = 0
+        while (changed == 0 or many == 0) and len(copies) < 20 and not failed:
+            copier = self.start_copy(copies, failed)
+            for number in range(10):
+                numbers[number] = "alone"       # with the interpreter's lock
+                changed += self.being_copied()
+                numbers.update({each: number for each in range(100)})   # and without
+                many += self.being_copied()
+            copier.join()
+            os.unlink(self.folder / f"copy{len(copies) - 1}")
+        self.assertEqual(failed, [])
+        self.assertGreater(changed, 0)
+        self.assertGreater(many, 0)
+
+    def test_closing_waits_for_a_copy(self):
+        holdfast.Map(self.pool, "large").update({number: "x" * 8000 for number in range(4000)})
+        copies, failed = [], []
+        copier = self.start_copy(copies, failed)
+        self.pool.close()
+        self.assertFalse(self.being_copied())
+        copier.join()
+        self.assertEqual(failed, [])
+        with holdfast.open(self.folder / "copy0") as pool:
+            self.assertEqual(len(holdfast.Map(pool, "large")), 4000)
+
+    def test_a_path_can_be_opened_while_its_pool_is_being_closed(self):
+        holdfast.Map(self.pool).update({number: "x" * 8000 for number in range(8000)})
+        for how in ("closed", "dropped"):
+            weak = weakref.ref(self.pool)
+            pools = [self.pool]
+            self.pool = None
+            closer = threading.Thread(target=lambda: pools[0].close() if how == "closed" else pools.clear())
+            closer.start()
+            while (there := weak()) is not None and not there.closed:
+                del there
+            there = None
+            self.pool = holdfast.open(self.path)    # reading all of it takes the closer longer than to come here
+            closer.join()
+            self.assertEqual(len(holdfast.Map(self.pool)), 8000)
+
     def test_trimming_gives_disk_space_back(self):
         def disk_bytes():
             return os.stat(self.path).st_blocks * 512
@@ -539,6 +607,56 @@ class ThreadsTest(Pooled):
         self.assertEqual(sorted(sum(taken, [])), sorted(names * 4))
 
 
+class LockTest(Pooled):
+    """What takes long lets other threads of Python run."""
+
+    def lets_others_run(self, function, *arguments, times=20_000):
+        """Whether this thread runs before another one has made so many calls. No bytecode runs between them: the
+        interpreter's lock changes hands within a call, or not at all."""
+        calls, started, outcome = [arguments] * times, threading.Event(), []
+        all_of_it = itertools.chain(itertools.starmap(function, calls), map(outcome.append, ["made"]))
+
+        def work():
+            started.set()
+            try:
+                collections.deque(all_of_it, maxlen=0)
+            except BaseException as error:
+                outcome.append(error)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        started.wait()
+        beside = not outcome
+        calls.clear()       # the worker's next call was the last one
+        worker.join()
+        self.assertEqual(outcome, ["made"])
+        return beside
+
+    def test_a_short_change_keeps_the_lock(self):
+        small = holdfast.Map(self.pool)     # another thread may be there before the first call of all
+        self.assertIn(False, (self.lets_others_run(small.__setitem__, "a", "b") for _ in range(10)))
+
+    def test_large_changes_and_looks_at_all_of_a_pool_do(self):
+        a_map, vector, a_set = holdfast.Map(self.pool), holdfast.Vector(self.pool), holdfast.Set(self.pool)
+        large = "x" * (1 << 20)
+        vector.append(large)
+        many = [(str(number), "") for number in range(1000)]
+        for function, *arguments in ((a_map.__setitem__, "a", large), (a_map._update, many), (vector.__setitem__, 0, large),
+                                     (vector.__setitem__, slice(0, 1), (large,)), (a_set._change, dict(many), ()),
+                                     (self.pool.stats,), (self.pool.verify,), (self.pool.trim,)):
+            self.assertTrue(self.lets_others_run(function, *arguments), function)
+        self.assertTrue(self.lets_others_run(self.pool.settle, times=3_000_000))    # in mode process there is nothing to do
+
+    def test_a_change_that_waits_for_the_disk_does(self):
+        with holdfast.open(self.folder / "power.hf", durability="power") as pool:
+            a_map, vector, a_queue = holdfast.Map(pool), holdfast.Vector(pool), holdfast.Queue(pool)
+            vector.extend(str(number) for number in range(20_000))
+            a_queue.extend(str(number) for number in range(20_000))
+            for function, *arguments in ((a_map.__setitem__, "a", "b"), (a_map._update, [("a", "c")]),
+                                         (vector.append, "a"), (vector.pop,), (a_queue._put, "a"), (a_queue._take, "none")):
+                self.assertTrue(self.lets_others_run(function, *arguments), function)
+
+
 class ForkTest(Pooled):
     def asked_in_child(self, work):
         forking = multiprocessing.get_context("fork")
@@ -572,6 +690,30 @@ class ForkTest(Pooled):
         shared["a"] = "parent"
         self.assertEqual((dict(shared.items()), snapshot["a"]), ({"a": "parent"}, "b"))
         self.assertEqual(self.reopen(holdfast.Map), {"a": "parent"})
+
+    def test_a_child_waits_for_nothing_that_its_parents_threads_do(self):
+        shared, stop = holdfast.Map(self.pool), threading.Event()
+        many = {str(i): "v" for i in range(20000)}
+
+        def work():
+            while not stop.is_set():
+                shared.update(many)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        for number in range(10):    # most times in the middle of a change
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                found = [code_of(call) for call in (self.pool.stats, self.pool.verify, self.pool.trim, self.pool.settle,
+                                                    lambda: self.pool.copy_to(self.folder / "copy"))]
+                with holdfast.open(self.folder / f"child{number}.hf"):
+                    os._exit(found != ["closed"] * 5)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            time.sleep(0.001)
+        stop.set()
+        worker.join()
+        self.assertEqual(len(shared), 20000)
 
 
 if __name__ == "__main__":
