@@ -65,14 +65,15 @@ typedef struct hf_pool hf_pool;
 typedef struct hf_migration hf_migration;
 typedef hf_status (*hf_migrate_function)(hf_migration* of, void* context);
 
-/* Zeros are the defaults of hf::open_options. All engines are given to every open. */
+/* Zeros, and no options, are the defaults of hf::open_options, but for the size of a new pool: create_bytes is 0 there, too.
+ * All engines that the library was built with are given to every open. */
 struct hf_open_options {
     const char* layout; /* the application's layout name, at most 63 bytes; null: "" */
     uint64_t layout_hash;
-    uint64_t create_bytes;
-    uint64_t max_bytes;
-    int creation; /* enum hf_creation */
-    int mode;     /* enum hf_mode */
+    uint64_t create_bytes; /* 0: 1 MiB, which grows to max_bytes */
+    uint64_t max_bytes;    /* 0: 64 times create_bytes; 4 GiB without */
+    int creation;          /* enum hf_creation */
+    int mode;              /* enum hf_mode */
     unsigned max_threads;
     int salvage;
     int recovery; /* enum hf_recovery */

@@ -63,8 +63,9 @@ struct open_options {
     /// sizeof the root's type: open refuses a pool whose root has another size, as the type was when the
     /// pool was made. 0: nothing is asked.
     std::uint64_t root_bytes = 0;
-    std::uint64_t create_bytes = 64ULL << 20; // initial size of a new pool, at least 64 KiB
-    /// Growth limit, kept in the pool; 0: 64x create_bytes. One above an existing pool's raises it.
+    /// Initial size of a new pool, at least 64 KiB; 0: 1 MiB, or max_bytes if that is less.
+    std::uint64_t create_bytes = 64ULL << 20;
+    /// Growth limit, kept in the pool; 0: 64x create_bytes, or 4 GiB where that is 0. One above an existing pool's raises it.
     std::uint64_t max_bytes = 0;
     create creation = create::if_missing;
     hf::mode mode = hf::mode::process;

@@ -82,6 +82,7 @@ public:
     void add(nb::handle object, as role = as::value);
     void add_stored(hf_bytes stored);
     std::size_t size() const noexcept { return places_.size(); }
+    std::size_t bytes() const noexcept { return all_.size(); }
     /// Valid until add() is called again.
     std::vector<hf_bytes> get() const;
 

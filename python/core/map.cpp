@@ -44,7 +44,10 @@ template <class Source> bool contains(const Source& of, nb::handle key) {
 void put(map& to, nb::handle key, nb::handle value) {
     const encoded at(key, as::key), what(value);
     check_size(at.get().bytes + what.get().bytes);
-    to.change([&](hf_mod_map* map) { check(hf_mod_map_put(map, at.get(), what.get(), nullptr)); });
+    to.change([&](hf_mod_map* map) {
+        check(to.commit(what.get().bytes,
+                        [&] { return hf_mod_map_put(map, at.get(), what.get(), nullptr); }));
+    });
 }
 
 nb::object take(map& from, nb::handle key) {
@@ -58,7 +61,7 @@ nb::object take(map& from, nb::handle key) {
             found.there = status == HF_OK;
             return found;
         },
-        [&](hf_mod_map* map, looked&) { check(hf_mod_map_take(map, wanted.get(), nullptr)); });
+        [&](hf_mod_map* map, looked&) { return hf_mod_map_take(map, wanted.get(), nullptr); });
 }
 
 nb::object take_at(map& from, nb::handle key) {
@@ -81,7 +84,8 @@ nb::object set_default(map& to, nb::handle key, nb::handle value) {
     return to.change([&](hf_mod_map* map) {
         nb::object meanwhile = found_in(map, wanted);
         if (meanwhile.is_valid()) return meanwhile;
-        check(hf_mod_map_insert(map, wanted.get(), what.get(), nullptr));
+        check(to.commit(what.get().bytes,
+                        [&] { return hf_mod_map_insert(map, wanted.get(), what.get(), nullptr); }));
         return nb::borrow(value);
     });
 }
@@ -105,7 +109,7 @@ void put_all(map& to, nb::iterable pairs) {
         check_size(parts[i].bytes + parts[i + 1].bytes);
         steps.push_back({parts[i], parts[i + 1], 0});
     }
-    to.change_many(steps.size(), [&](hf_mod_map* map) {
+    to.change_many(all, steps.size(), [&](hf_mod_map* map) {
         return hf_mod_map_update(map, steps.data(), steps.size());
     });
 }

@@ -27,7 +27,7 @@ namespace {
 
 void open(pool* to, const nb::bytes& path, const std::string& layout, int mode, int creation,
           std::uint64_t create_bytes, std::uint64_t max_bytes, unsigned max_threads, bool salvage,
-          bool roll_back, bool read_only, bool shared) {
+          bool read_only, bool shared) {
     hf_open_options options{};
     options.layout = text_of("layout", layout).c_str();
     options.mode = mode;
@@ -36,78 +36,77 @@ void open(pool* to, const nb::bytes& path, const std::string& layout, int mode, 
     options.max_bytes = max_bytes;
     options.max_threads = max_threads;
     options.salvage = salvage;
-    options.recovery = roll_back ? HF_RECOVERY_ROLL_BACK : HF_RECOVERY_COMPLETE;
     options.read_only = read_only;
     options.shared = shared;
     new (to) pool(std::string(path.c_str(), path.size()), options);
 }
+
+/// Calls 'call', which takes its time, without the interpreter's lock. Raises holdfast.Error.
+template <class Call> void call_unlocked(pool& of, pool::work what, Call&& call) {
+    hf_pool* const opened = of.await(what);
+    hf_status ended;
+    {
+        const pool::absence away(of, what);
+        ended = call(opened);
+    }
+    check(ended);
+}
+
+nb::tuple copy_to(pool& of, const nb::bytes& path) {
+    const std::string to(path.c_str(), path.size());
+    hf_copied copied{};
+    call_unlocked(of, pool::work::look,
+                  [&](hf_pool* from) { return hf_pool_copy_to(from, to.c_str(), &copied); });
+    return nb::make_tuple(copied.bytes, copied.pause_ms);
+}
+
+/// It takes memory that a change could wait for.
+std::uint64_t trim(pool& of) {
+    std::uint64_t bytes = 0;
+    call_unlocked(of, pool::work::change, [&](hf_pool* in) { return hf_pool_trim(in, &bytes); });
+    return bytes;
+}
+
+nb::dict stats(pool& of) {
+    hf_statistics s{};
+    call_unlocked(of, pool::work::look, [&](hf_pool* in) { return hf_pool_statistics(in, &s); });
+    nb::dict out;
+    out["sections"] = s.sections;
+    out["ordering_points"] = s.ordering_points;
+    out["flushes"] = s.flushes;
+    out["log_entries"] = s.log_entries;
+    out["log_bytes"] = s.log_bytes;
+    out["pm_bytes"] = s.pm_bytes;
+    out["size_bytes"] = s.size_bytes;
+    out["max_bytes"] = s.max_bytes;
+    out["used_bytes"] = s.used_bytes;
+    out["free_bytes"] = s.free_bytes;
+    out["metadata_bytes"] = s.metadata_bytes;
+    out["blocks"] = s.blocks;
+    out["generation"] = s.generation;
+    out["sections_recovered"] = s.sections_recovered;
+    out["open_ms"] = s.open_ms;
+    return out;
+}
+
+/// In mode power it waits for the disk.
+void settle(pool& of) {
+    call_unlocked(of, pool::work::look, [](hf_pool* in) { return hf_pool_settle(in), HF_OK; });
+}
+
+/// A change would wait for it, with the interpreter's lock.
+void verify(pool& of) { call_unlocked(of, pool::work::change, &hf_mod_verify); }
 
 void bind_pool(nb::module_& to) {
     nb::class_<pool>(to, "Pool", nb::is_weak_referenceable())
         .def("__init__", &open)
         .def("close", &pool::close)
         .def_prop_ro("closed", &pool::closed)
-        .def("copy_to",
-             [](pool& of, const nb::bytes& path) {
-                 of.await_turn();
-                 hf_pool* const opened = of.get();
-                 hf_copied copied{};
-                 hf_status made;
-                 {
-                     const pool::absence away(of); // reads all of it
-                     made = hf_pool_copy_to(opened, std::string(path.c_str(), path.size()).c_str(),
-                                            &copied);
-                 }
-                 check(made);
-                 return nb::make_tuple(copied.bytes, copied.pause_ms);
-             })
-        .def("trim",
-             [](pool& of) {
-                 of.await_turn();
-                 hf_pool* const opened = of.get();
-                 std::uint64_t bytes = 0;
-                 hf_status done;
-                 {
-                     const pool::absence away(of); // MOD's trace may be waited for
-                     done = hf_pool_trim(opened, &bytes);
-                 }
-                 check(done);
-                 return bytes;
-             })
-        .def("stats",
-             [](pool& of) {
-                 hf_statistics s{};
-                 of.await_turn();
-                 check(hf_pool_statistics(of.get(), &s));
-                 nb::dict out;
-                 out["sections"] = s.sections;
-                 out["ordering_points"] = s.ordering_points;
-                 out["flushes"] = s.flushes;
-                 out["log_entries"] = s.log_entries;
-                 out["log_bytes"] = s.log_bytes;
-                 out["pm_bytes"] = s.pm_bytes;
-                 out["size_bytes"] = s.size_bytes;
-                 out["max_bytes"] = s.max_bytes;
-                 out["used_bytes"] = s.used_bytes;
-                 out["free_bytes"] = s.free_bytes;
-                 out["metadata_bytes"] = s.metadata_bytes;
-                 out["blocks"] = s.blocks;
-                 out["generation"] = s.generation;
-                 out["sections_recovered"] = s.sections_recovered;
-                 out["open_ms"] = s.open_ms;
-                 return out;
-             })
-        .def("settle", [](pool& of) { hf_pool_settle(of.get()); })
-        .def("verify", [](pool& of) {
-            of.await_turn();
-            hf_pool* const opened = of.get();
-            hf_status found;
-            {
-                const pool::absence away(of); // reads all of it
-                found = hf_mod_verify(opened);
-            }
-            check(found);
-        });
+        .def("copy_to", &copy_to)
+        .def("trim", &trim)
+        .def("stats", &stats)
+        .def("settle", &settle)
+        .def("verify", &verify);
 }
 
 } // namespace

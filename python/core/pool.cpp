@@ -1,17 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool.hpp"
 
+#include <atomic>
 #include <pthread.h>
 
 namespace hf_python {
 
 namespace {
 
+/// Pools that are being closed, and that no Python object stands for any more: an open of one of them waits.
+std::atomic<int> closing_count = 0;
+
 /// How many fork()s lie between this process and the one that loaded the module.
 unsigned forks() noexcept {
     static unsigned counted = 0;
-    [[maybe_unused]] static const int watching =
-        pthread_atfork(nullptr, nullptr, [] { ++counted; });
+    [[maybe_unused]] static const int watching = pthread_atfork(nullptr, nullptr, [] {
+        ++counted;
+        closing_count = 0; // by the parent's threads
+    });
     return counted;
 }
 
@@ -23,32 +29,46 @@ void unlocked::regain(PyThreadState* state) noexcept {
 
 pool::pool(std::string path, const hf_open_options& options)
     : path_(std::move(path)), forks_(forks()),
-      beside_(options.shared != 0 && options.read_only != 0) {
+      beside_(options.shared != 0 && options.read_only != 0),
+      waits_for_disk_(options.mode == HF_MODE_POWER) {
     hf_status found;
     {
         const unlocked released; // recovers
-        found = hf_pool_open(path_.c_str(), &options, &opened_);
+        for (;;) {
+            const int closing = closing_count;
+            found = hf_pool_open(path_.c_str(), &options, &opened_);
+            if (found != HF_IN_USE || closing == 0) break;
+            closing_count.wait(closing); // one of them may be this
+        }
     }
     check(found);
 }
 
 pool::~pool() {
-    if (!closed()) hf_pool_close(opened_); // nothing is attached: that would keep this alive
+    if (!closed()) close_away(opened_); // nothing is attached: that would keep this alive
+}
+
+/// Without the interpreter's lock: closing reads all of the pool.
+void pool::close_away(hf_pool* closing) {
+    ++closing_count; // before another thread can ask for the pool
+    const unlocked released;
+    hf_pool_close(closing);
+    --closing_count;
+    closing_count.notify_all();
 }
 
 void pool::close() {
     if (closed()) return;
     set_ending(true);
-    while (away_) {
+    const auto alone = [this] { return !changing_ && looking_ == 0; };
+    while (!alone()) {
         const unlocked released;
         std::unique_lock held(turn_);
-        turned_.wait(held, [this] { return !away_; });
+        turned_.wait(held, alone);
     }
     if (!closed()) {                                // else another thread was first
         while (first_ != nullptr) first_->detach(); // (3)
-        hf_pool* const closing = std::exchange(opened_, nullptr);
-        const unlocked released; // reads all of it
-        hf_pool_close(closing);
+        close_away(std::exchange(opened_, nullptr));
     }
     set_ending(false);
 }
@@ -69,23 +89,28 @@ hf_pool* pool::get() const {
     return opened_;
 }
 
-void pool::await_turn() {
-    while (busy()) {
+hf_pool* pool::await(work what) const {
+    const auto may_begin = [&] { return !(what == work::change ? busy() : ending_); };
+    for (;;) {
+        hf_pool* const opened = get(); // first: nobody would wake a child of fork()
+        if (may_begin()) return opened;
         const unlocked released;
         std::unique_lock held(turn_);
-        turned_.wait(held, [this] { return !busy(); });
+        turned_.wait(held, may_begin);
     }
 }
 
-void pool::leave() {
+void pool::leave(work what) {
     const std::lock_guard held(turn_);
-    away_ = true;
+    if (what == work::change) changing_ = true;
+    else ++looking_;
 }
 
-void pool::arrive() {
+void pool::arrive(work what) {
     {
         const std::lock_guard held(turn_);
-        away_ = false;
+        if (what == work::change) changing_ = false;
+        else --looking_;
     }
     turned_.notify_all();
 }

@@ -2,8 +2,8 @@
 //
 // An open pool, and what lies in it.
 //
-// (1) Everything here is read and written under the interpreter's lock but for the work given to
-//     structure::change_away(). At most one such work runs on a pool, and no change beside it.
+// (1) Everything here is read and written under the interpreter's lock, but in an absence. At most one absence of a pool
+//     is a change, and no other change begins beside it. Looks change nothing, and go on beside anything.
 // (2) A structure is read directly as long as no change runs beside, in this process or another; else through a
 //     snapshot.
 // (3) What holds memory of the pool is attached to it. Closing takes that away first: a later use
@@ -44,52 +44,60 @@ public:
     ~pool();
     pool(const pool&) = delete;
 
-    /// Closes cleanly; a second time does nothing.
+    /// Closes cleanly, when all absences have ended; a second time does nothing.
     void close();
     bool closed() const noexcept { return opened_ == nullptr || foreign(); }
     /// Raises holdfast.Error "closed".
     hf_pool* get() const;
     const std::string& path() const noexcept { return path_; }
 
-    /// Whether a change runs beside, or the pool is being closed: who waits for that lets nobody begin a change any
-    /// more, as threads that take turns could keep it waiting for ever.
-    bool busy() const noexcept { return away_ || ending_; }
+    enum class work { change, look };
+    /// Whether a change runs beside, or the pool is being closed: no change begins any more then, as threads that take
+    /// turns could keep the closing one waiting for ever.
+    bool busy() const noexcept { return changing_ || ending_; }
     /// Whether another process may change it: it is read beside a writer.
     bool beside() const noexcept { return beside_; }
-    /// Waits, without the interpreter's lock, until none does. Requires: the caller has a
-    /// reference.
-    void await_turn();
-    /// A change's time without the interpreter's lock. Requires: its turn, and a reference.
+    /// Whether a change that is durable on return waits for the disk.
+    bool waits_for_disk() const noexcept { return waits_for_disk_; }
+    /// Waits, without the interpreter's lock, until such work may begin, and gives the pool for it. Raises
+    /// holdfast.Error "closed". Requires: the caller has a reference.
+    hf_pool* await(work what) const;
+    /// A time without the interpreter's lock. Requires: await(what) under the lock that is held since, and a reference.
     class absence {
     public:
-        explicit absence(pool& from) : from_(from), state_((from.leave(), PyEval_SaveThread())) {}
+        absence(pool& from, work what)
+            : from_(from), what_(what), state_((from.leave(what), PyEval_SaveThread())) {}
         ~absence() {
             unlocked::regain(state_);
-            from_.arrive();
+            from_.arrive(what_);
         }
         absence(const absence&) = delete;
 
     private:
         pool& from_;
+        work what_;
         PyThreadState* state_;
     };
 
 private:
     friend class attachment;
     bool foreign() const noexcept;
-    void leave();
-    void arrive();
+    void leave(work what);
+    void arrive(work what);
     void set_ending(bool ending);
+    static void close_away(hf_pool* closing);
 
     std::string path_;
     hf_pool* opened_ = nullptr;
     unsigned forks_;
     attachment* first_ = nullptr;
-    std::mutex turn_;
-    std::condition_variable turned_;
-    bool away_ = false;
+    mutable std::mutex turn_;
+    mutable std::condition_variable turned_;
+    bool changing_ = false;
+    unsigned looking_ = 0;
     bool ending_ = false;
     bool beside_ = false;
+    bool waits_for_disk_ = false;
 };
 
 /// A Python object that holds memory of a pool, and the pool itself as long as it does.

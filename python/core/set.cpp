@@ -15,14 +15,17 @@ template <class Source> bool contains(const Source& of, nb::handle element) {
 
 void add(set& to, nb::handle element) {
     const encoded what(element, as::key);
-    to.change([&](hf_mod_set* set) { check(hf_mod_set_insert(set, what.get(), nullptr)); });
+    to.change([&](hf_mod_set* set) {
+        check(to.commit(what.get().bytes,
+                        [&] { return hf_mod_set_insert(set, what.get(), nullptr); }));
+    });
 }
 
 /// Whether it was there.
 bool erase(set& from, nb::handle element) {
     const encoded what(element, as::key);
     return from.change([&](hf_mod_set* set) {
-        const hf_status found = hf_mod_set_erase(set, what.get());
+        const hf_status found = from.commit(0, [&] { return hf_mod_set_erase(set, what.get()); });
         if (found != HF_NOT_FOUND) check(found);
         return found == HF_OK;
     });
@@ -46,7 +49,7 @@ void change_all(set& to, nb::iterable added, nb::iterable discarded) {
     std::vector<hf_mod_set_step> steps;
     steps.reserve(elements.size());
     for (const hf_bytes& each : elements) steps.push_back({each, steps.size() >= added_count});
-    to.change_many(steps.size(), [&](hf_mod_set* set) {
+    to.change_many(all, steps.size(), [&](hf_mod_set* set) {
         return hf_mod_set_update(set, steps.data(), steps.size());
     });
 }
@@ -70,7 +73,7 @@ struct first_element : looked {
 nb::object take_any(set& from) {
     nb::object found = taken(
         from, [](hf_mod_set* set) { return first_element(set); },
-        [](hf_mod_set* set, first_element& first) { check(hf_mod_set_erase(set, first.bytes)); });
+        [](hf_mod_set* set, first_element& first) { return hf_mod_set_erase(set, first.bytes); });
     if (!found.is_valid()) throw nb::key_error("pop from an empty set");
     return found;
 }

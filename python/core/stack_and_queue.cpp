@@ -17,14 +17,17 @@ template <class Source> nb::object next(const Source& of, const char* when_empty
 
 template <class Calls> void push_one(structure<Calls>& to, nb::handle what) {
     const encoded with(what);
-    to.change([&](auto* at) { check(push(at, with.get())); });
+    to.change([&](auto* at) {
+        check(to.commit(with.get().bytes, [&] { return push(at, with.get()); }));
+    });
 }
 
 template <class Calls> void push_many(structure<Calls>& to, nb::iterable elements) {
     encoded_list all;
     for_each(elements, [&](nb::handle each) { all.add(each); });
     const std::vector<hf_bytes> with = all.get();
-    to.change_many(with.size(), [&](auto* at) { return push_all(at, with.data(), with.size()); });
+    to.change_many(all, with.size(),
+                   [&](auto* at) { return push_all(at, with.data(), with.size()); });
 }
 
 /// Nothing when there is none.
@@ -39,7 +42,7 @@ template <class Calls> nb::object take(structure<Calls>& from) {
             found.there = status == HF_OK;
             return found;
         },
-        [](auto* at, looked&) { check(pop(at, nullptr)); });
+        [](auto* at, looked&) { return pop(at, nullptr); });
 }
 
 } // namespace

@@ -57,9 +57,10 @@ template <class Calls> class structure final : public attachment {
 public:
     using calls = Calls;
     structure(nb::object owner, const std::string& name, bool on_return)
-        : attachment(std::move(owner)), name_(text_of("name", name)) {
-        in().await_turn(); // it may be made
-        check(Calls::open(in().get(), name_.c_str(), &held_));
+        : attachment(std::move(owner)), name_(text_of("name", name)),
+          waits_(on_return && in().waits_for_disk()) {
+        hf_pool* const opened = in().await(pool::work::change); // it may be made
+        check(commit(0, [&] { return Calls::open(opened, name_.c_str(), &held_); }));
         Calls::set_durability(held_, on_return ? HF_MOD_ON_RETURN : HF_MOD_BY_NEXT_SECTION);
     }
     ~structure() override { detach(); }
@@ -81,28 +82,27 @@ public:
         const snapshot<Calls> beside(owner(), pinned());
         return beside.read(work);
     }
-    /// A short change: with the interpreter's lock, so that nothing comes between its steps.
+    /// 'work' gets the handle, when no other change runs. No other thread comes between its steps, as it runs no Python
+    /// code; the last one may be a commit().
     template <class Work> auto change(Work&& work) {
         await_turn();
         return work(held());
     }
-    /// One of 'count' elements.
-    template <class Work> void change_many(std::size_t count, Work&& work) {
-        await_turn();
-        auto* const to = held();
-        hf_status found;
-        if (count < few_count) {
-            found = work(to);
-        } else {
-            const nb::object kept = owner();
-            const pool::absence away(in());
-            found = work(to);
-        }
-        check(found);
+    /// The step of a change that stores so many bytes, of so many elements: without the interpreter's lock where that
+    /// takes longer than handing the lock over. Requires: within change().
+    template <class Step> hf_status commit(std::size_t bytes, Step&& step, std::size_t count = 1) {
+        constexpr std::size_t few_bytes = 128 << 10, few_count = 64;
+        if (bytes < few_bytes && count < few_count && !waits_) return step();
+        const nb::object kept = owner();
+        const pool::absence away(in(), pool::work::change);
+        return step();
+    }
+    template <class Work> void change_many(const encoded_list& elements, std::size_t count,
+                                           Work&& work) {
+        change([&](auto* to) { check(commit(elements.bytes(), [&] { return work(to); }, count)); });
     }
 
 private:
-    static constexpr std::size_t few_count = 64; // less than handing the lock over takes
     typename Calls::handle* held() const {
         require_attached();
         return held_;
@@ -110,12 +110,13 @@ private:
     void await_turn() {
         if (!in().busy()) return;
         const nb::object kept = owner(); // another thread may close this meanwhile
-        in().await_turn();
+        in().await(pool::work::change);
         require_attached();
     }
     void drop() noexcept override { Calls::close(std::exchange(held_, nullptr)); }
     typename Calls::handle* held_ = nullptr;
     std::string name_;
+    bool waits_; // for the disk, with each change
 };
 
 /// What a look into a structure found.
@@ -128,6 +129,9 @@ struct looked {
 /// before: what cannot be made stays.
 template <class Calls, class Look, class Go>
 nb::object taken(structure<Calls>& from, Look&& look, Go&& go) {
+    const auto take_out = [&](auto* at, auto& found) {
+        check(from.commit(0, [&] { return go(at, found); }));
+    };
     for (;;) {
         bool gone = false;
         const auto seen = from.change([&](auto* at) -> std::optional<half_decoded> {
@@ -135,7 +139,7 @@ nb::object taken(structure<Calls>& from, Look&& look, Go&& go) {
             if (!found.there) return {};
             half_decoded half(found.bytes);
             gone = !half.needs_python();
-            if (gone) go(at, found);
+            if (gone) take_out(at, found);
             return half;
         });
         if (!seen) return {};
@@ -144,7 +148,7 @@ nb::object taken(structure<Calls>& from, Look&& look, Go&& go) {
         from.change([&](auto* at) { // other threads ran meanwhile
             auto found = look(at);
             gone = found.there && seen->is(found.bytes);
-            if (gone) go(at, found);
+            if (gone) take_out(at, found);
         });
         if (gone) return made;
     }
@@ -188,7 +192,11 @@ template <class Calls> void bind_structure(nb::class_<structure<Calls>>& to) {
     to.def(nb::init<nb::object, const std::string&, bool>());
     bind_reading(to);
     to.def_prop_ro("name", &self::name);
-    to.def("clear", [](self& of) { of.change([](auto* at) { check(Calls::clear(at)); }); });
+    to.def("clear", [](self& of) {
+        of.change([&](auto* at) { // looks at every node
+            check(of.commit(0, [&] { return Calls::clear(at); }, Calls::count(at)));
+        });
+    });
 }
 
 } // namespace hf_python

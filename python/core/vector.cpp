@@ -14,10 +14,16 @@ using calls = vector_calls;
 
 constexpr auto out_of_range = "vector index out of range";
 
-/// An index from Python; a negative one counts from the end.
-std::uint64_t place(nb::handle index, std::uint64_t count, const char* otherwise = out_of_range) {
-    const Py_ssize_t given = PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError);
+/// An index as Python gives it. Its code may run: never in the middle of a look or change (element.hpp, 1).
+Py_ssize_t index_from(nb::handle index) {
+    const Py_ssize_t given =
+        in_python([=] { return PyNumber_AsSsize_t(index.ptr(), PyExc_IndexError); });
     if (given == -1 && PyErr_Occurred()) throw nb::python_error();
+    return given;
+}
+
+/// A negative index counts from the end.
+std::uint64_t place(Py_ssize_t given, std::uint64_t count, const char* otherwise = out_of_range) {
     const Py_ssize_t found = given < 0 ? given + static_cast<Py_ssize_t>(count) : given;
     if (found < 0 || static_cast<std::uint64_t>(found) >= count) throw nb::index_error(otherwise);
     return static_cast<std::uint64_t>(found);
@@ -30,10 +36,17 @@ std::uint64_t place_between(Py_ssize_t index, std::uint64_t count) {
 }
 
 struct slice {
-    Py_ssize_t start, stop, step, length;
-    slice(nb::handle given, std::uint64_t count) {
-        if (PySlice_Unpack(given.ptr(), &start, &stop, &step) < 0) throw nb::python_error();
-        length = PySlice_AdjustIndices(static_cast<Py_ssize_t>(count), &start, &stop, step);
+    Py_ssize_t start, stop, step, length = 0;
+    /// As Python gives it: as index_from().
+    explicit slice(nb::handle given) {
+        if (in_python([&] { return PySlice_Unpack(given.ptr(), &start, &stop, &step); }) < 0)
+            throw nb::python_error();
+    }
+    slice of(std::uint64_t count) const {
+        slice fitted = *this;
+        fitted.length = PySlice_AdjustIndices(static_cast<Py_ssize_t>(count), &fitted.start,
+                                              &fitted.stop, step);
+        return fitted;
     }
     std::uint64_t at(Py_ssize_t i) const { return static_cast<std::uint64_t>(start + i * step); }
     /// In ascending order; for slices that are not empty.
@@ -54,11 +67,9 @@ template <class From> void copy(const From* from, std::uint64_t index, encoded_l
     to.add_stored(found);
 }
 
-template <class Source> nb::object get_item(const Source& of, nb::handle what) {
+template <class Source> nb::object get_slice(const Source& of, const slice& given) {
     return of.read([&](const auto* from) -> nb::object {
-        const std::uint64_t count = calls::count(from);
-        if (!PySlice_Check(what.ptr())) return element(from, place(what, count));
-        const slice wanted(what, count);
+        const slice wanted = given.of(calls::count(from));
         std::vector<half_decoded> halves; // all of them, before Python code runs
         halves.reserve(static_cast<std::size_t>(wanted.length));
         for (Py_ssize_t i = 0; i < wanted.length; ++i) {
@@ -72,6 +83,13 @@ template <class Source> nb::object get_item(const Source& of, nb::handle what) {
     });
 }
 
+template <class Source> nb::object get_item(const Source& of, nb::handle what) {
+    if (PySlice_Check(what.ptr())) return get_slice(of, slice(what));
+    const Py_ssize_t index = index_from(what);
+    return of.read(
+        [&](const auto* from) { return element(from, place(index, calls::count(from))); });
+}
+
 encoded_list encoded_all(nb::handle elements) {
     encoded_list all;
     for_each(elements, [&](nb::handle each) { all.add(each); });
@@ -81,15 +99,16 @@ encoded_list encoded_all(nb::handle elements) {
 void splice(vector& to, std::uint64_t index, std::uint64_t removed_count,
             const encoded_list& with) {
     const std::vector<hf_bytes> elements = with.get();
-    to.change_many(elements.size() + removed_count, [&](hf_mod_vector* vector) {
+    to.change_many(with, elements.size() + removed_count, [&](hf_mod_vector* vector) {
         return hf_mod_vector_splice(vector, index, removed_count, elements.data(), elements.size());
     });
 }
 
 void set_slice(vector& to, nb::handle where, nb::handle elements) {
     const encoded_list with = encoded_all(elements);
+    const slice given(where);
     const slice wanted =
-        to.change([&](hf_mod_vector* vector) { return slice(where, hf_mod_vector_count(vector)); });
+        to.change([&](hf_mod_vector* vector) { return given.of(hf_mod_vector_count(vector)); });
     const auto removed_count = static_cast<std::uint64_t>(wanted.length);
     if (wanted.step == 1)
         return splice(to, static_cast<std::uint64_t>(wanted.start), removed_count, with);
@@ -101,7 +120,7 @@ void set_slice(vector& to, nb::handle where, nb::handle elements) {
     std::vector<hf_mod_vector_step> steps;
     for (std::size_t i = 0; i < all.size(); ++i)
         steps.push_back({wanted.at(static_cast<Py_ssize_t>(i)), all[i]});
-    to.change_many(steps.size(), [&](hf_mod_vector* vector) {
+    to.change_many(with, steps.size(), [&](hf_mod_vector* vector) {
         return hf_mod_vector_update(vector, steps.data(), steps.size());
     });
 }
@@ -109,18 +128,21 @@ void set_slice(vector& to, nb::handle where, nb::handle elements) {
 void set_item(vector& to, nb::handle where, nb::handle what) {
     if (PySlice_Check(where.ptr())) return set_slice(to, where, what);
     const encoded with(what);
+    const Py_ssize_t index = index_from(where);
     to.change([&](hf_mod_vector* vector) {
         const std::uint64_t at =
-            place(where, hf_mod_vector_count(vector), "vector assignment index out of range");
-        check(hf_mod_vector_set(vector, at, with.get()));
+            place(index, hf_mod_vector_count(vector), "vector assignment index out of range");
+        check(
+            to.commit(with.get().bytes, [&] { return hf_mod_vector_set(vector, at, with.get()); }));
     });
 }
 
 void erase_slice(vector& from, nb::handle where) {
+    const slice given(where);
     encoded_list kept; // between those that go
     std::uint64_t first = 0, removed_count = 0;
     from.change([&](hf_mod_vector* vector) {
-        const slice wanted(where, hf_mod_vector_count(vector));
+        const slice wanted = given.of(hf_mod_vector_count(vector));
         if (wanted.length == 0) return;
         first = wanted.lowest();
         removed_count = wanted.highest() - first + 1;
@@ -132,18 +154,25 @@ void erase_slice(vector& from, nb::handle where) {
     if (removed_count != 0) splice(from, first, removed_count, kept);
 }
 
+hf_status erased(vector& from, hf_mod_vector* in, std::uint64_t at) {
+    return from.commit(0, [&] { return hf_mod_vector_splice(in, at, 1, nullptr, 0); });
+}
+
 void erase_item(vector& from, nb::handle where) {
     if (PySlice_Check(where.ptr())) return erase_slice(from, where);
+    const Py_ssize_t index = index_from(where);
     from.change([&](hf_mod_vector* vector) {
         const std::uint64_t at =
-            place(where, hf_mod_vector_count(vector), "vector assignment index out of range");
-        check(hf_mod_vector_splice(vector, at, 1, nullptr, 0));
+            place(index, hf_mod_vector_count(vector), "vector assignment index out of range");
+        check(erased(from, vector, at));
     });
 }
 
 void append(vector& to, nb::handle what) {
     const encoded with(what);
-    to.change([&](hf_mod_vector* vector) { check(hf_mod_vector_push(vector, with.get())); });
+    to.change([&](hf_mod_vector* vector) {
+        check(to.commit(with.get().bytes, [&] { return hf_mod_vector_push(vector, with.get()); }));
+    });
 }
 
 void insert(vector& to, Py_ssize_t index, nb::handle what) {
@@ -151,7 +180,8 @@ void insert(vector& to, Py_ssize_t index, nb::handle what) {
     const hf_bytes element = with.get();
     to.change([&](hf_mod_vector* vector) {
         const std::uint64_t at = place_between(index, hf_mod_vector_count(vector));
-        check(hf_mod_vector_splice(vector, at, 0, &element, 1));
+        check(to.commit(element.bytes,
+                        [&] { return hf_mod_vector_splice(vector, at, 0, &element, 1); }));
     });
 }
 
@@ -161,7 +191,8 @@ void extend(vector& to, nb::handle elements) {
     splice(to, end, 0, with);
 }
 
-nb::object take_at(vector& from, nb::handle index) {
+nb::object take_at(vector& from, nb::handle where) {
+    const Py_ssize_t index = index_from(where);
     std::uint64_t count = 0, at = 0;
     return taken(
         from,
@@ -175,8 +206,8 @@ nb::object take_at(vector& from, nb::handle index) {
             return found;
         },
         [&](hf_mod_vector* vector, looked&) {
-            check(at == count - 1 ? hf_mod_vector_pop(vector, nullptr)
-                                  : hf_mod_vector_splice(vector, at, 1, nullptr, 0));
+            return at == count - 1 ? hf_mod_vector_pop(vector, nullptr)
+                                   : hf_mod_vector_splice(vector, at, 1, nullptr, 0);
         });
 }
 
@@ -243,7 +274,7 @@ void remove(vector& from, nb::handle what) {
         const std::uint64_t count = hf_mod_vector_count(vector);
         const std::uint64_t found = search(vector, wanted, 0, count);
         if (found == count) not_in_vector();
-        check(hf_mod_vector_splice(vector, found, 1, nullptr, 0));
+        check(erased(from, vector, found));
     });
 }
 

@@ -50,12 +50,11 @@ class Pool(_core.Pool):
     """A file of durable structures. Open one with holdfast.open()."""
 
     def __init__(self, path, *, layout="python/1", durability="process", create="if_missing",
-                 create_bytes=0, max_bytes=0, max_threads=0, salvage=False,
-                 roll_back=False, read_only=False, shared=False):
+                 create_bytes=0, max_bytes=0, max_threads=0, salvage=False, read_only=False, shared=False):
         mode = _MODES[_chosen("durability", durability, tuple(_MODES))]
         creation = _CREATION[_chosen("create", create, tuple(_CREATION))]
         super().__init__(os.fsencode(path), layout, mode, creation, create_bytes, max_bytes,
-                         max_threads, salvage, roll_back, read_only, shared)
+                         max_threads, salvage, read_only, shared)
         self.path = os.fsdecode(path)
         self._options = {}
         self._read_only = read_only
@@ -87,9 +86,9 @@ class Pool(_core.Pool):
     def copy_to(self, path):
         """Copies all that is committed, as it stands at one moment, to a new file, while other threads work on.
 
-        Returns the file's bytes and the milliseconds for which every thread stood still. The copy is on
-        the disk, and opens as any pool. Raises Error: exists, pool_full (the disk), permission (the
-        system lets no process be stopped), in_use (of a parent's pool).
+        Returns the file's bytes and the milliseconds for which every thread stood still: a change waits no longer.
+        The copy is on the disk, and opens as any pool. Raises Error: exists, pool_full (the disk), permission (the
+        system lets no process be stopped), closed (of a parent's pool, too), mode_unavailable (durability "power").
         """
         return super().copy_to(os.fsencode(path))
 
@@ -110,14 +109,15 @@ def open(path, **options):
     durability   "process" survives the death of the process; "pmem" power loss, too, on persistent
                  memory with a DAX mapping; "power" power loss on any disk, with a log beside the pool
     create       "if_missing", "never" or "always_new"
-    create_bytes, max_bytes   size of a new pool, and limit of its growth (0: 64 MiB, 64 times that)
+    create_bytes, max_bytes   size of a new pool, and limit of its growth (neither: 1 MiB, 4 GiB; without
+                 max_bytes, 64 times create_bytes)
     salvage      open a pool that was open when the machine, not the process, went down
-    roll_back    undo what a crash cut short instead of completing it
-    read_only    look at any pool; nothing is written to its file, and changing it raises Error
+    read_only    look at a pool; nothing is written to its file, and changing it raises Error
     shared       others may read it beside this process: those that open it with read_only and shared;
                  what they read is as it is when they do, and their snapshots stay
 
-    Raises Error: in_use when another process has it open, or this one.
+    Raises Error: in_use when another process has it open, or this one; missing_engine when a crash left failure-atomic
+    sections of a C or C++ program in it, which only that program, or the command `holdfast`, can end.
     """
     return Pool(path, **options)
 

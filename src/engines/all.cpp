@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <base/engines.hpp>
-
+//
+// HF_ENGINES is HF_ENGINE(name) of each engine that this build links, in the table's order (src/CMakeLists.txt).
 #include <holdfast/engines.hpp>
 
-#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
+#define HF_ENGINE(name)                                                                            \
     namespace hf::name {                                                                           \
     const hf::engine* engine() noexcept;                                                           \
     }
-#include HF_ENGINE_TABLE
-#undef HF_ENGINE_ROW
+HF_ENGINES
+#undef HF_ENGINE
 
 namespace hf {
 
 std::vector<const engine*> all_engines() {
     std::vector<const engine*> all;
-#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
-    if constexpr (bit != 0) all.push_back(name::engine());
-#include HF_ENGINE_TABLE
-#undef HF_ENGINE_ROW
+#define HF_ENGINE(name) all.push_back(name::engine());
+    HF_ENGINES
+#undef HF_ENGINE
     return all;
 }
 

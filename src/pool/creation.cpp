@@ -14,8 +14,25 @@
 namespace hf {
 namespace {
 
-std::uint64_t chunk_for(std::uint64_t create_bytes) noexcept {
-    return create_bytes < 16_MiB ? 4_KiB : 64_KiB;
+/// A new pool's sizes, with the defaults of what the options leave open.
+struct sizes {
+    std::uint64_t create_bytes, max_bytes;
+};
+
+sizes sizes_for(const open_options& o) noexcept {
+    if (o.create_bytes == 0) { // starts small, and grows
+        const std::uint64_t max_bytes = o.max_bytes != 0 ? o.max_bytes : 4_GiB;
+        return {std::min<std::uint64_t>(1_MiB, max_bytes), max_bytes};
+    }
+    return {o.create_bytes,
+            o.max_bytes != 0 ? o.max_bytes : std::min(64 * o.create_bytes, pool_bytes_max)};
+}
+
+/// Small chunks waste less of a pool that stays small. In one that grows they are many, and MOD's nodes of more than an
+/// eighth of one take each a chunk of their own.
+std::uint64_t chunk_for(const sizes& pool) noexcept {
+    const bool grows = pool.create_bytes >= 1_MiB && pool.max_bytes >= 1_GiB;
+    return pool.create_bytes >= 16_MiB || grows ? 64_KiB : 4_KiB;
 }
 
 std::uint64_t lane_for(std::uint64_t create_bytes) noexcept {
@@ -65,12 +82,13 @@ status check_options(const std::string& path, const open_options& o) {
                        "shared: in mode power the pool is in this process's memory until it is "
                        "closed: expected mode process or pmem");
     if (o.creation == create::never) return {};
-    if (o.create_bytes < pool_bytes_min || o.create_bytes > pool_bytes_max)
-        return bad(fmt::format("create_bytes: expected {} to {}, found {}", pool_bytes_min,
+    const std::uint64_t least = o.create_bytes != 0 ? o.create_bytes : pool_bytes_min;
+    if (least < pool_bytes_min || least > pool_bytes_max)
+        return bad(fmt::format("create_bytes: expected 0 or {} to {}, found {}", pool_bytes_min,
                                pool_bytes_max, o.create_bytes));
-    if (o.max_bytes != 0 && (o.max_bytes < o.create_bytes || o.max_bytes > pool_bytes_max))
-        return bad(fmt::format("max_bytes: expected 0 or {} to {}, found {}", o.create_bytes,
-                               pool_bytes_max, o.max_bytes));
+    if (o.max_bytes != 0 && (o.max_bytes < least || o.max_bytes > pool_bytes_max))
+        return bad(fmt::format("max_bytes: expected 0 or {} to {}, found {}", least, pool_bytes_max,
+                               o.max_bytes));
     if (o.max_threads < 1 || o.max_threads > lane_count_max)
         return bad(
             fmt::format("max_threads: expected 1 to {}, found {}", lane_count_max, o.max_threads));
@@ -86,15 +104,15 @@ status first_header(const std::string& path, const open_options& o, pool_header&
     h.header_bytes = sizeof h;
     if (const int failed = fill_random(h.uuid); failed != 0)
         return refusal(path, errc::io_error, fmt::format("getrandom: {}", std::strerror(failed)));
-    h.chunk_bytes = chunk_for(o.create_bytes);
-    const std::uint64_t file_bytes = round_up(o.create_bytes, h.chunk_bytes);
-    const std::uint64_t wanted =
-        o.max_bytes != 0 ? o.max_bytes : std::min(64 * o.create_bytes, pool_bytes_max);
-    h.max_bytes = std::max(file_bytes, round_down(wanted, h.chunk_bytes));
+    const sizes size = sizes_for(o);
+    h.chunk_bytes = chunk_for(size);
+    const std::uint64_t file_bytes = round_up(size.create_bytes, h.chunk_bytes);
+    h.max_bytes = std::max(file_bytes, round_down(size.max_bytes, h.chunk_bytes));
     h.lanes_offset = lanes_start_offset;
-    h.lane_bytes = lane_for(o.create_bytes);
+    h.lane_bytes = lane_for(size.create_bytes);
+    const std::uint64_t for_lanes = size.create_bytes / (o.create_bytes == 0 ? 4 : 8);
     h.lane_count = static_cast<std::uint32_t>(std::clamp<std::uint64_t>(
-        o.max_threads, 2, std::max<std::uint64_t>(2, o.create_bytes / 8 / h.lane_bytes)));
+        o.max_threads, 2, std::max<std::uint64_t>(2, for_lanes / h.lane_bytes)));
     h.layout_hash = o.layout_hash;
     std::memcpy(h.layout, o.layout.data(), o.layout.size());
     h.mode = static_cast<std::uint32_t>(o.mode);

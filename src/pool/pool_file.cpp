@@ -135,7 +135,7 @@ status pool_file::create(const open_options& options) {
         warnings_.push_back(
             fmt::format("{}: max_threads: expected room for {} log lanes, found room for {} in {} "
                         "bytes: further threads take turns on the last one",
-                        path_, options.max_threads, h.lane_count, options.create_bytes));
+                        path_, options.max_threads, h.lane_count, end_of(h)));
     warn_of_file_system();
     const std::uint64_t file_bytes = end_of(h);
     if (status ok = file_.allocate(0, file_bytes); !ok.ok()) return ok;

@@ -41,6 +41,32 @@ TEST_F(PoolFile, NewPoolHasTheShapeThatItsSizeAsksFor) {
     }
 }
 
+TEST_F(PoolFile, NewPoolOfNoSizeStartsSmallAndMayGrow) {
+    struct shape {
+        std::uint64_t create_bytes, max_bytes; // asked for
+        std::uint64_t bytes, may_grow_to, chunk_bytes;
+        std::uint32_t lane_count;
+    };
+    for (const shape& s : {shape{0, 0, 1_MiB, 4_GiB, 64_KiB, 64}, // what grows has large chunks
+                           shape{0, 512_KiB, 512_KiB, 512_KiB, 4_KiB, 32},
+                           shape{0, 100_GiB, 1_MiB, 100_GiB, 64_KiB, 64},
+                           shape{2_MiB, 1_GiB, 2_MiB, 1_GiB, 64_KiB, 64},
+                           shape{64_KiB, 4_GiB, 64_KiB, 4_GiB, 4_KiB, 2}}) {
+        options.create_bytes = s.create_bytes;
+        options.max_bytes = s.max_bytes;
+        auto file = open_good();
+        ASSERT_NE(file, nullptr);
+        EXPECT_EQ(file->size_bytes(), s.bytes);
+        EXPECT_EQ(file->shape().max_bytes, s.may_grow_to);
+        EXPECT_EQ(file->shape().chunk_bytes, s.chunk_bytes);
+        EXPECT_EQ(file->shape().lane_count, s.lane_count);
+        file.reset();
+        std::filesystem::remove(path);
+    }
+    options.max_bytes = 1_KiB;
+    EXPECT_EQ(pool_file::open(path, options, both_engines).error().code(), errc::bad_argument);
+}
+
 TEST_F(PoolFile, NewFileIsForItsOwnerOnlyAndReadsAsZerosPastTheHeaders) {
     make_pool();
     struct stat about{};
