@@ -34,7 +34,7 @@ struct Extent {
 bool isOfAddress(const llvm::Constant *C);
 
 /// The offsets at which a constant's initialiser, if it is seen, holds
-/// addresses. Differences of addresses are none.
+/// addresses. The difference of two addresses is not one.
 llvm::SmallVector<uint64_t, 4> addressesIn(const llvm::GlobalVariable &Global);
 
 /// Calls 'Visit' with each object that 'Address' may lead to, and with the bytes

@@ -35,10 +35,11 @@ bool collectWrites(const llvm::AllocaInst &Local,
 bool isFound(const LocalWrite &W, const Extent &Read,
              const llvm::Instruction &Reader, llvm::ArrayRef<LocalWrite> All);
 
-/// Of what is copied to bytes 'Written', where it was that 'Read' meets.
+/// Returns where the bytes that 'Read' meets were before they were copied to
+/// 'Written', relative to the copy's source.
 Extent partRead(const Extent &Written, const Extent &Read);
 
-/// Calls 'Visit' with the words of 'At', each of which may be another's write.
+/// Calls 'Visit' with each word of 'At': different writes may have stored them.
 void forEachWord(const Extent &At,
                  llvm::function_ref<void(const Extent &)> Visit);
 

@@ -58,7 +58,7 @@ StorePlace StorePlaces::ofLoaded(const LoadInst &Load, unsigned Depth) {
     return of(Stored.front(), Depth);
   }
   StorePlace Holder = of(At, Depth);
-  // A pool holds pointers into itself; so does what is passed by value.
+  // A pool holds pointers into itself, and so may an argument passed by value.
   const auto *Closure =
       dyn_cast<Argument>(getUnderlyingObject(At, /*MaxLookup=*/0));
   if (Holder.Is == StorePlace::Pool ||

@@ -4,8 +4,8 @@
 //
 // 1. The source of a value: a local's address, a fixed one (function, constant,
 //    virtual table), a parameter, what a parameter leads to, or nothing of
-//    interest. Arithmetic keeps it, but for differences; so do locals that it
-//    is stored or copied to, and helpers that return it. What is loaded, or
+//    interest. Arithmetic other than a difference keeps it. Locals that it is
+//    stored or copied to keep it, and helpers that return it do too. What is loaded, or
 //    copied, of a constant that holds addresses is one of them wherever the
 //    place is not known to hold none. A choice may be fixed if one of its
 //    possibilities is.
@@ -300,7 +300,7 @@ private:
     return Its.Where;
   }
 
-  /// Of an element of a struct; of anything else, of the whole.
+  /// The source of an element of a struct, or of any other value as a whole.
   Source sourceOfPart(const Value *V, unsigned Part) {
     const auto *Struct = dyn_cast<StructType>(V->getType());
     if (!Struct)
@@ -399,7 +399,7 @@ private:
     return All;
   }
 
-  /// Of what 'Read' meets of it.
+  /// The source of the part of a write that 'Read' meets.
   Source writtenBy(const LocalWrite &W, const Extent &Read) {
     if (W.Source)
       return contentsAt(W.Source, partRead(W.Where, Read), *W.At);
@@ -522,7 +522,7 @@ private:
     return I.getOpcode() == Instruction::Add ? Source{} : L;
   }
 
-  /// Of the 'T' that it loads, at 'Offset' in what it loads.
+  /// The source of a 'T', at 'Offset' in the bytes that are loaded.
   Source ofLoaded(const LoadInst &Load, const Type *T, uint64_t Offset) {
     uint64_t Bytes = Load.getDataLayout()
                          .getTypeStoreSize(const_cast<Type *>(T))

@@ -69,7 +69,7 @@ public:
     }
   }
   Functions Framed;
-  /// Of (4), those that preserve.
+  /// The helpers of (4) that preserve.
   Functions Unfit;
 
 private:

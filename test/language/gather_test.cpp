@@ -7,8 +7,8 @@
 
 #include <holdfast/txfunc.hpp>
 
+#include <algorithm>
 #include <cstdlib>
-#include <immintrin.h>
 #include <sys/wait.h>
 
 namespace language_test {
@@ -19,20 +19,19 @@ struct row {
     long long masked[4];
 };
 
-__attribute__((target("avx2"))) __m256i addresses(const long long* at) {
-    return _mm256_add_epi64(_mm256_set1_epi64x((long long)at), _mm256_set_epi64x(24, 16, 8, 0));
-}
+using words = long long __attribute__((vector_size(32)));
 
 HF_TXFUNC __attribute__((target("avx2"))) void gathers(row* r) noexcept {
+    const long long from = reinterpret_cast<long long>(r->a);
+    const words at = {from, from + 8, from + 16, from + 24}, all = {-1, -1, -1, -1};
     r->a[0] = 5;
-    __m256i found =
-        _mm256_i64gather_epi64(static_cast<const long long*>(nullptr), addresses(r->a), 1);
-    r->a[1] = _mm256_extract_epi64(found, 0) + 1;
-    _mm256_maskstore_epi64(r->masked, _mm256_set_epi64x(0, -1, 0, -1), found);
+    const words found = __builtin_ia32_gatherdiv4di(all, nullptr, at, all, 1);
+    r->a[1] = found[0] + 1;
+    __builtin_ia32_maskstoreq256(reinterpret_cast<words*>(r->masked), words{-1, 0, -1, 0}, found);
     hf::crash_point("gathered");
-    r->a[2] = _mm256_extract_epi64(found, 1) + 100;
-    __m256i again = _mm256_maskload_epi64(r->masked, _mm256_set_epi64x(-1, -1, -1, -1));
-    r->a[3] = _mm256_extract_epi64(again, 2) + r->masked[0];
+    r->a[2] = found[1] + 100;
+    const words again = __builtin_ia32_maskloadq256(reinterpret_cast<const words*>(r->masked), all);
+    r->a[3] = again[2] + r->masked[0];
 }
 
 constexpr row before{{10, 20, 30, 40}, {1, 2, 3, 4}};

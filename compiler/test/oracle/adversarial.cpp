@@ -1432,8 +1432,7 @@ SCENARIO(
 
 // Two addresses that are numbers.
 HF_TXFUNC void by_numbers(std::uintptr_t x, std::uintptr_t y) noexcept {
-    const char* nothing = nullptr;
-    long v = *reinterpret_cast<const long*>(nothing + x);
+    long v = *reinterpret_cast<const long*>(x);
     *reinterpret_cast<long*>(y) = v + 1;
 }
 SCENARIO(
