@@ -33,7 +33,7 @@ PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test demo soak hostile soundness mutants stepping fuzz bench slpmt simpo packages wheels site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test demo verify soak hostile soundness mutants stepping fuzz bench slpmt simpo packages wheels site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -61,6 +61,12 @@ build/release build/debug build/checked build/asan build/tsan: install
 test: build ## build, then run every test; ctest's summary closes the run
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
 	@scripts/with-tmpfs ctest --preset release -j $$(($(JOBS) + 1)) # some wait for clocks, clients and disks
+
+verify: build verify-real-programs ## what a merge needs besides 'make test'
+
+.PHONY: verify-real-programs
+verify-real-programs: build # other people's libraries, compiled into sections (scripts/verify-real-programs)
+	@scripts/with-tmpfs $(PYTHON) scripts/verify-real-programs --build build/release
 
 soak: build hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time
 	@scripts/with-tmpfs scripts/soak build/release/bin $(SECONDS) $(RESUMED_SECONDS)
