@@ -415,7 +415,7 @@ private:
           if (F.To.Is == StorePlace::Parameter && int(F.To.Index) == W.Argument)
             All = join(All, storedBy(F, Call, moved(W.Where, F.At), Read));
     }
-    return All.Is == Source::Local ? Source{} : All; // of locals, in a local
+    return All;
   }
 
   /// By a call, to bytes 'Where' of a local.

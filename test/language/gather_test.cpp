@@ -25,7 +25,7 @@ HF_TXFUNC __attribute__((target("avx2"))) void gathers(row* r) noexcept {
     const long long from = reinterpret_cast<long long>(r->a);
     const words at = {from, from + 8, from + 16, from + 24}, all = {-1, -1, -1, -1};
     r->a[0] = 5;
-    const words found = __builtin_ia32_gatherdiv4di(all, nullptr, at, all, 1);
+    const words found = __builtin_ia32_gatherq_q256(all, nullptr, at, all, 1);
     r->a[1] = found[0] + 1;
     __builtin_ia32_maskstoreq256(reinterpret_cast<words*>(r->masked), words{-1, 0, -1, 0}, found);
     hf::crash_point("gathered");
