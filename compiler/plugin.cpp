@@ -10,6 +10,7 @@
 // its options. Marking runs first, instrumentation last: earlier, callers are
 // not inlined yet and the analysis sees accesses that the machine will not
 // make.
+#include "transform/EmitEntry.h"
 #include "transform/Instrument.h"
 #include "transform/KeepBodies.h"
 #include "transform/LazyMembers.h"
@@ -19,6 +20,8 @@
 #include "transform/TraceAccesses.h"
 
 #include "llvm/Config/llvm-config.h"
+#include "llvm/IR/DiagnosticHandler.h"
+#include "llvm/IR/Instructions.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Passes/PassPlugin.h"
@@ -148,6 +151,26 @@ struct RelocatePass : PassInfoMixin<RelocatePass> {
   static bool isRequired() { return true; }
 };
 
+/// Leaves no code behind an error, which fails the compilation: a code generator
+/// may crash on what a pass has begun and not finished.
+struct StopAfterErrorPass : PassInfoMixin<StopAfterErrorPass> {
+  PreservedAnalyses run(Module &M, ModuleAnalysisManager &) {
+    const DiagnosticHandler *Handler = M.getContext().getDiagHandlerPtr();
+    if (!Handler || !Handler->HasErrors)
+      return PreservedAnalyses::all();
+    for (Function &F : M) {
+      if (F.isDeclaration())
+        continue;
+      emptyFunction(F);
+      F.setSubprogram(nullptr);
+      new UnreachableInst(M.getContext(),
+                          BasicBlock::Create(M.getContext(), "", &F));
+    }
+    return PreservedAnalyses::none();
+  }
+  static bool isRequired() { return true; }
+};
+
 /// Refuses link-time optimisation: the link would have to trace. Its analysis
 /// of sections would take what the compile step inserted for their own calls.
 struct TracePass : PassInfoMixin<TracePass> {
@@ -187,10 +210,12 @@ void registerPasses(PassBuilder &Builder) {
           Passes.addPass(RelocatePass());
         if (Trace)
           Passes.addPass(TracePass());
+        Passes.addPass(StopAfterErrorPass());
       });
   Builder.registerFullLinkTimeOptimizationLastEPCallback(
       [](ModulePassManager &Passes, OptimizationLevel) {
         Passes.addPass(InstrumentPass());
+        Passes.addPass(StopAfterErrorPass());
       });
   Builder.registerPipelineParsingCallback(
       [](StringRef Name, ModulePassManager &Passes,

@@ -141,12 +141,13 @@ private:
       Found.Reads.push_back({&Call, nullptr, {}, {}});
       return;
     case CallKind::Reads:
-      for (Value *Operand : Call.args()) {
+      if (readsAnywhere(Call)) {
+        Found.Reads.push_back({&Call, nullptr, {}, {}});
+        return;
+      }
+      for (Value *Operand : Call.args())
         if (Operand->getType()->isPointerTy())
           read(Call, Operand, 0, nullptr);
-        else if (Operand->getType()->isPtrOrPtrVectorTy()) // a gather
-          Found.Reads.push_back({&Call, nullptr, {}, {}});
-      }
       return;
     case CallKind::Writes:
       return visitRangeWriter(Call, *findRangeWriter(Call));
@@ -174,7 +175,8 @@ private:
 Met originOfAccess(const Value *Address, uint64_t Bytes, const Place &Where,
                    const FreshFunctions &Fresh) {
   Origin From = originOf(Address, Fresh, Where.Loops);
-  if (From == Origin::Preserved || From == Origin::Constant)
+  if ((From == Origin::Preserved || From == Origin::Constant) &&
+      !mayBeNumber(Address))
     return {From, false};
   bool Strays = mayStray(Address, Bytes, Where);
   return {Strays ? Origin::Unknown : From, Strays};
@@ -187,6 +189,15 @@ Accesses collectAccesses(Function &F, const FreshFunctions &Fresh,
   for (Instruction &I : instructions(F))
     C.visit(I);
   return std::move(C.Found);
+}
+
+bool readsAnywhere(const CallBase &Call) {
+  return isa<IntrinsicInst>(Call) &&
+         (!Call.onlyAccessesArgMemory() ||
+          any_of(Call.args(), [](const Value *Operand) {
+            return Operand->getType()->isVectorTy() &&
+                   Operand->getType()->isPtrOrPtrVectorTy();
+          }));
 }
 
 AliasResult aliasOf(BatchAAResults &Queries, const Read &R, const Write &W) {

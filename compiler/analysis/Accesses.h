@@ -74,6 +74,10 @@ struct Met {
 Met originOfAccess(const llvm::Value *Address, uint64_t Bytes,
                    const Place &Where, const FreshFunctions &Fresh);
 
+/// Whether an intrinsic that only reads may read anything: its indices, or a
+/// vector of addresses, lead away from whatever its arguments point to.
+bool readsAnywhere(const llvm::CallBase &Call);
+
 /// Whether the two accesses cannot meet, by alias analysis without types. What
 /// it says of objects apart does not hold for addresses that stray.
 llvm::AliasResult aliasOf(llvm::BatchAAResults &Queries, const Read &R,

@@ -184,6 +184,16 @@ void findUnbufferable(const Sections &All, const FreshFunctions &Fresh,
       if (Kind != CallKind::Logs && Kind != CallKind::Reads &&
           !(Kind == CallKind::Unrepeatable && isVarying(*Call)))
         continue;
+      if (Kind == CallKind::Reads && readsAnywhere(*Call)) {
+        Report(*F,
+               "call of '" + nameOf(*Call) +
+                   "', which may read any memory: engine " +
+                   All.Options.Engine->Name +
+                   " keeps elsewhere what the section has stored; load what it "
+                   "reads one by one, or before the section",
+               I.getDebugLoc());
+        continue;
+      }
       const BufferedCall *Shape = findBufferedCall(*Call);
       for (unsigned A = 0; A != Call->arg_size(); ++A) {
         if (Shape && Shape->extentOf(A))

@@ -211,6 +211,8 @@ public:
 
 private:
   static constexpr unsigned UsesMax = 1000;
+  /// No program has memory there: fields of an object at null.
+  static constexpr uint64_t NullBytes = 1 << 16;
   const uint64_t Bytes;
   const Place &Where;
   DenseMap<const Value *, ConstantRange> Seen;
@@ -309,7 +311,8 @@ private:
 
   bool mayLeave(const Value &Object, const ConstantRange &Offset) const {
     if (isa<ConstantPointerNull>(Object))
-      return !Offset.isSingleElement(); // an address made from a number
+      return !Offset.isSingleElement() || // an address made from a number
+             Offset.getSingleElement()->uge(NullBytes);
     const auto *Passed = dyn_cast<Argument>(&Object);
     if (!isa<AllocaInst>(Object) && !isa<CallBase>(Object) &&
         !(Passed && Passed->hasByValAttr()))
@@ -336,6 +339,12 @@ private:
 
 bool mayStray(const Value *Address, uint64_t Bytes, const Place &Where) {
   return Strayer(Bytes, Where).mayStray(Address, ConstantRange(APInt(64, 0)));
+}
+
+bool mayBeNumber(const Value *Address) {
+  SmallVector<const Value *, 4> Objects;
+  getUnderlyingObjects(Address, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
+  return any_of(Objects, IsaPred<ConstantPointerNull>) && mayStray(Address, 0);
 }
 
 bool mayLeadElsewhere(const Value *Address, const Place &Where) {

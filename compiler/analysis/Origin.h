@@ -50,6 +50,9 @@ bool mayStray(const llvm::Value *Address, uint64_t Bytes,
 /// lie outside of that object.
 bool mayLeadElsewhere(const llvm::Value *Address, const Place &Where);
 
+/// Whether the address may be a number that somebody has added to null.
+bool mayBeNumber(const llvm::Value *Address);
+
 /// False when the memory is part of no file mapping: locals, globals,
 /// thread-local variables. Of a vector of addresses: of any.
 bool mayBePM(const llvm::Value *Address);

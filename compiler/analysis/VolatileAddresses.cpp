@@ -3,16 +3,23 @@
 // The analysis finds for every instance:
 //
 // 1. The source of a value: a local's address, a fixed one (function, constant,
-//    virtual table), a parameter, or nothing of interest. Arithmetic keeps it,
-//    but for differences; so do unoptimised code's spills, and helpers that
-//    return it.
+//    virtual table), a parameter, what a parameter leads to, or nothing of
+//    interest. Arithmetic other than a difference keeps it. Locals that it is
+//    stored or copied to keep it, and helpers that return it do too. What is loaded, or
+//    copied, of a constant that holds addresses is one of them wherever the
+//    place is not known to hold none. A choice may be fixed if one of its
+//    possibilities is.
 // 2. The place of a store: a local, a parameter's memory, or the pool. What an
 //    entry is given, or allocates, or what is reached through pointers from
 //    there, is the pool.
-// 3. A store of a source to a parameter's memory, or of a parameter, is a fact
-//    about the helper: it is looked at again with what each call passes.
+// 3. A store of a source to a parameter's memory, or of a parameter or what it
+//    leads to, is a fact about the helper: it is looked at again with what each
+//    call passes.
 #include "analysis/VolatileAddresses.h"
 #include "analysis/Calls.h"
+#include "analysis/ConstantTables.h"
+#include "analysis/LocalWrites.h"
+#include "analysis/StorePlaces.h"
 
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -28,59 +35,52 @@ namespace holdfast {
 namespace {
 
 struct Source {
-  enum Kind { Nothing, Neutral, Local, Fixed, Parameter } Is = Nothing;
+  /// Held: a part of a constant, or of what a parameter leads to, holds it.
+  enum Kind { Nothing, Neutral, Local, Fixed, Parameter, Held } Is = Nothing;
   unsigned Index = 0;                 ///< of a parameter
-  const GlobalValue *Which = nullptr; ///< of a fixed address
+  const GlobalValue *Which = nullptr; ///< of a fixed address, or that holds it
+  Extent At = {};                     ///< where it is held
   bool interesting() const { return Is > Neutral; }
   bool operator==(const Source &) const = default;
 };
 
-struct Place {
-  enum Kind { Elsewhere, Local, Pool, Parameter } Is = Elsewhere;
-  unsigned Index = 0;
-  bool operator==(const Place &) const = default;
-};
-
-/// A store that a helper makes.
+/// A store that a helper makes, or a copy of what 'Of' says. 'At': of what the
+/// place is.
 struct Fact {
-  Place To;
+  StorePlace To;
   Source Of;
+  Extent At;
   bool operator==(const Fact &) const = default;
 };
 
+/// Where the address that a helper returns may lead: to a constant, or to what a
+/// parameter leads to.
+struct Lead {
+  const GlobalVariable *Table;
+  unsigned Index;
+  Extent At;
+  bool operator==(const Lead &) const = default;
+};
+
 struct Summary {
-  Source Returned;
+  SmallVector<Source, 2> Returned; ///< one for each element of a struct
+  SmallVector<Lead, 2> Leads;
   SmallVector<Fact, 4> Stores;
 };
 
-/// A slot of unoptimised code: what is stored there, if nobody else can store.
-bool collectSpilled(const AllocaInst &Slot,
-                    SmallVectorImpl<const Value *> &Stored) {
-  for (const User *By : Slot.users()) {
-    if (const auto *Store = dyn_cast<StoreInst>(By)) {
-      if (Store->getValueOperand() == &Slot)
-        return false;
-      Stored.push_back(Store->getValueOperand());
-    } else if (!isa<LoadInst>(By) && !isa<LifetimeIntrinsic>(By) &&
-               !isa<DbgInfoIntrinsic>(By)) {
-      return false;
-    }
-  }
-  return !Stored.empty();
-}
+/// A smaller load or store has no room for an address.
+constexpr uint64_t AddressBytes = 8;
 
-bool holdsAddress(const Constant *C) {
-  if (isa<GlobalValue>(C) || isa<BlockAddress>(C))
-    return true;
-  return any_of(C->operand_values(), [](const Value *Part) {
-    return holdsAddress(cast<Constant>(Part));
-  });
+/// How many values it is stored or returned as.
+unsigned partsOf(const Type *T) {
+  const auto *Struct = dyn_cast<StructType>(T);
+  return Struct ? Struct->getNumElements() : 1;
 }
 
 class Finder {
 public:
   Finder(const Sections &All, const FreshFunctions &Fresh, SectionReport Report)
-      : All(All), Fresh(Fresh), Report(Report) {}
+      : All(All), Report(Report), Places(Fresh) {}
 
   void run() {
     for (unsigned Round = 0; Round != RoundsMax; ++Round) {
@@ -96,15 +96,15 @@ public:
   }
 
 private:
-  static constexpr unsigned RoundsMax = 8, FactsMax = 64;
+  static constexpr unsigned RoundsMax = 8, FactsMax = 256, LeadsMax = 8;
   const Sections &All;
-  const FreshFunctions &Fresh;
   SectionReport Report;
   DenseMap<const Function *, Summary> Known;
   DenseMap<const Value *, Source> Sources; // of the function visited
-  // The same, by what was followed to get there: a walk in a loop has ways
-  // without number to one object.
-  DenseMap<std::pair<const Value *, unsigned>, Place> Places;
+  StorePlaces Places;
+  // Locals whose contents are being asked for.
+  SmallPtrSet<const Value *, 8> Busy;
+  DenseMap<const GlobalVariable *, SmallVector<uint64_t, 4>> Tables;
   SectionFunction *Current = nullptr;
   bool Changed = false;
   bool Reporting = false;
@@ -112,31 +112,55 @@ private:
   void visit(SectionFunction &F) {
     Current = &F;
     Sources.clear();
-    Places.clear();
-    Source Returned{Source::Neutral};
+    Places.begin(F);
+    Busy.clear();
+    SmallVector<Source, 2> Returned(partsOf(F.Instance->getReturnType()),
+                                    {Source::Neutral});
     for (Instruction &I : instructions(*F.Instance)) {
       if (auto *Store = dyn_cast<StoreInst>(&I))
         visitStore(*Store);
       else if (auto *Copy = dyn_cast<MemTransferInst>(&I))
-        visitCopy(*Copy);
+        visitCopy(*Copy, Copy->getRawDest(), Copy->getRawSource(),
+                  Copy->getLength());
       else if (auto *Call = dyn_cast<CallBase>(&I))
         visitCall(*Call);
       else if (auto *Return = dyn_cast<ReturnInst>(&I);
-               Return && Return->getReturnValue())
-        Returned = join(Returned, sourceOf(Return->getReturnValue()));
+               Return && Return->getReturnValue()) {
+        noteLeads(*Return->getReturnValue());
+        for (unsigned Part = 0; Part != Returned.size(); ++Part)
+          Returned[Part] = join(Returned[Part],
+                                sourceOfPart(Return->getReturnValue(), Part));
+      }
     }
     Summary &Ours = Known[F.Instance];
     Changed |= Ours.Returned != Returned;
-    Ours.Returned = Returned;
+    Ours.Returned = std::move(Returned);
+  }
+
+  void noteLeads(const Value &Returned) {
+    if (!Returned.getType()->isPointerTy() || Current->As == Role::Entry)
+      return;
+    SmallVector<Lead, 2> &Leads = Known[Current->Instance].Leads;
+    findObjects(&Returned, {}, [&](const Value &Object, const Extent &At) {
+      const auto *Table = dyn_cast<GlobalVariable>(&Object);
+      const auto *A = dyn_cast<Argument>(&Object);
+      if (!Table && !A)
+        return;
+      Lead One{Table, A ? A->getArgNo() : 0, At};
+      if (Leads.size() == LeadsMax || is_contained(Leads, One))
+        return;
+      Leads.push_back(One);
+      Changed = true;
+    });
   }
 
   void visitStore(const StoreInst &Store) {
     const Value *Stored = Store.getValueOperand();
-    Place To = placeOf(Store.getPointerOperand());
-    if (Stored->getType()->isPointerTy() || Stored->getType()->isIntegerTy())
-      note(To, sourceOf(Stored), Stored->getType()->isPointerTy(),
-           Store.getDebugLoc());
-    if (To.Is == Place::Pool)
+    StorePlace To = Places.of(Store.getPointerOperand());
+    for (unsigned Part = 0; Part != partsOf(Stored->getType()); ++Part)
+      note(To, sourceOfPart(Stored, Part), Stored->getType()->isPointerTy(),
+           Store.getDebugLoc(), whereOfPart(Store, Part));
+    if (To.Is == StorePlace::Pool)
       if (Source At = chosenBy(Store.getPointerOperand());
           At.Is == Source::Local || At.Is == Source::Fixed)
         report("a store to the pool whose place depends on the address of " +
@@ -144,69 +168,31 @@ private:
                Store.getDebugLoc());
   }
 
-  /// A copy of a constant, or of a local filled field by field.
-  void visitCopy(const MemTransferInst &Copy) {
-    if (placeOf(Copy.getRawDest()).Is != Place::Pool)
+  void visitCopy(const CallBase &Copy, const Value *To, const Value *From,
+                 const Value *Bytes) {
+    const auto *Length = dyn_cast<ConstantInt>(Bytes);
+    if (Length && Length->getZExtValue() < AddressBytes)
       return;
-    const DataLayout &Layout = Copy.getDataLayout();
-    const auto *Length = dyn_cast<ConstantInt>(Copy.getLength());
-    APInt From(Layout.getIndexTypeSizeInBits(Copy.getRawSource()->getType()),
-               0);
-    const Value *Object =
-        Copy.getRawSource()->stripAndAccumulateConstantOffsets(Layout, From,
-                                                               true);
-    if (const auto *Global = dyn_cast<GlobalVariable>(Object)) {
-      if (Global->isConstant() && Global->hasDefinitiveInitializer() &&
-          holdsAddress(Global->getInitializer()))
-        reportStore(Source{Source::Fixed, 0, Global}, Copy.getDebugLoc());
-      return;
-    }
-    if (!isa<AllocaInst>(Object) || !Length)
-      return;
-    SmallVector<std::pair<int64_t, const Value *>, 8> Fields;
-    if (!collectFields(*Object, 0, Fields))
-      return;
-    for (const auto &[Offset, Stored] : Fields)
-      if (Offset >= From.getSExtValue() &&
-          Offset < From.getSExtValue() + int64_t(Length->getZExtValue()) &&
-          count_if(
-              Fields, [&](const auto &F) { return F.first == Offset; }) == 1)
-        if (Source S = sourceOf(Stored);
-            S.Is == Source::Local || S.Is == Source::Fixed)
-          reportStore(S, Copy.getDebugLoc());
-  }
-
-  /// Collects the pointers stored to a local, by offset; returns false when
-  /// there may be others.
-  static bool
-  collectFields(const Value &At, int64_t Offset,
-                SmallVectorImpl<std::pair<int64_t, const Value *>> &Fields) {
-    for (const Use &U : At.uses()) {
-      const User *By = U.getUser();
-      if (const auto *Gep = dyn_cast<GEPOperator>(By)) {
-        const DataLayout &Layout =
-            cast<Instruction>(By)->getFunction()->getDataLayout();
-        APInt Step(Layout.getIndexTypeSizeInBits(Gep->getType()), 0);
-        if (!Gep->accumulateConstantOffset(Layout, Step) ||
-            !collectFields(*Gep, Offset + Step.getSExtValue(), Fields))
-          return false;
-      } else if (const auto *Store = dyn_cast<StoreInst>(By)) {
-        if (U.getOperandNo() == 0)
-          return false;
-        if (Store->getValueOperand()->getType()->isPointerTy())
-          Fields.push_back({Offset, Store->getValueOperand()});
-      } else if (const auto *Copy = dyn_cast<MemTransferInst>(By)) {
-        if (&U == &Copy->getRawDestUse())
-          return false;
-      } else if (!isa<LoadInst>(By) && !isa<MemSetInst>(By) &&
-                 !isa<LifetimeIntrinsic>(By) && !isa<DbgInfoIntrinsic>(By)) {
-        return false;
-      }
-    }
-    return true;
+    StorePlace Where = Places.of(To);
+    const Extent All{0, 0, Length ? Length->getZExtValue() : 0};
+    if (Where.Is == StorePlace::Pool)
+      note(Where, contentsAt(From, All, Copy), false, Copy.getDebugLoc());
+    else if (Where.Is == StorePlace::Parameter)
+      findObjects(From, All, [&](const Value &Object, const Extent &At) {
+        Source Of = contentsOf(Object, At, Copy);
+        if (const auto *Table = dyn_cast<GlobalVariable>(&Object);
+            Table && Of.interesting())
+          Of = {Source::Held, 0, Table, At};
+        note(Where, Of, false, Copy.getDebugLoc(), whereIn(To, All.Length));
+      });
   }
 
   void visitCall(const CallBase &Call) {
+    if (const RangeWriter *Shape = findRangeWriter(Call);
+        Shape && Shape->Source >= 0 && Shape->Length >= 0)
+      return visitCopy(Call, Call.getArgOperand(Shape->Destination),
+                       Call.getArgOperand(Shape->Source),
+                       Call.getArgOperand(Shape->Length));
     if (classifyCall(Call).Kind != CallKind::Body)
       return;
     auto Found = Known.find(calledFunction(Call));
@@ -214,22 +200,39 @@ private:
       return;
     SmallVector<Fact, 4> Stores = Found->second.Stores; // note() may move it
     for (const Fact &F : Stores) {
-      Place To = F.To.Is == Place::Parameter && F.To.Index < Call.arg_size()
-                     ? placeOf(Call.getArgOperand(F.To.Index))
-                     : F.To;
-      Source Of = F.Of.Is == Source::Parameter && F.Of.Index < Call.arg_size()
-                      ? sourceOf(Call.getArgOperand(F.Of.Index))
-                      : F.Of;
-      note(To, Of, false, Call.getDebugLoc());
+      const bool ToOurs =
+          F.To.Is == StorePlace::Parameter && F.To.Index < Call.arg_size();
+      StorePlace To = ToOurs ? Places.of(Call.getArgOperand(F.To.Index)) : F.To;
+      if (To.Is == StorePlace::Pool)
+        note(To, passed(F.Of, Call), false, Call.getDebugLoc());
+      else if (To.Is == StorePlace::Parameter) // 'To' says which
+        note(To, passed(F.Of, Call), false, Call.getDebugLoc(),
+             moved(whereIn(Call.getArgOperand(F.To.Index), 0), F.At));
     }
+  }
+
+  /// What a source of the called function is here.
+  Source passed(const Source &S, const CallBase &Call) {
+    if (S.Is == Source::Held && S.Which)
+      return contentsOf(*S.Which, S.At, Call);
+    if (S.Index >= Call.arg_size())
+      return S;
+    if (S.Is == Source::Parameter)
+      return sourceOf(Call.getArgOperand(S.Index));
+    if (S.Is == Source::Held)
+      return contentsAt(Call.getArgOperand(S.Index), S.At, Call);
+    return S;
   }
 
   /// 'Direct': the address itself, stored here; SectionRules knows those of
   /// locals.
-  void note(Place To, Source Of, bool Direct, const DebugLoc &Where) {
-    if (!Of.interesting() || To.Is == Place::Elsewhere || To.Is == Place::Local)
+  void note(StorePlace To, Source Of, bool Direct, const DebugLoc &Where,
+            const Extent &At = {}) {
+    if (!Of.interesting() || To.Is == StorePlace::Elsewhere ||
+        To.Is == StorePlace::Local)
       return;
-    bool Certain = Of.Is != Source::Parameter && To.Is == Place::Pool;
+    bool Certain = Of.Is != Source::Parameter && Of.Is != Source::Held &&
+                   To.Is == StorePlace::Pool;
     if (Certain && !(Direct && Of.Is == Source::Local))
       return reportStore(Of, Where);
     if (Certain || Reporting || Current->As == Role::Entry)
@@ -237,9 +240,9 @@ private:
     if (Direct && Of.Is == Source::Local)
       return;
     SmallVector<Fact, 4> &Stores = Known[Current->Instance].Stores;
-    if (Stores.size() == FactsMax || is_contained(Stores, Fact{To, Of}))
+    if (Stores.size() == FactsMax || is_contained(Stores, Fact{To, Of, At}))
       return;
-    Stores.push_back({To, Of});
+    Stores.push_back({To, Of, At});
     Changed = true;
   }
 
@@ -284,15 +287,163 @@ private:
       return B;
     if (B.Is == Source::Neutral || A == B)
       return A;
-    if (A.Is == Source::Fixed && B.Is == Source::Fixed)
-      return A;
+    for (Source::Kind Either : {Source::Fixed, Source::Parameter, Source::Held})
+      if (A.Is == Either || B.Is == Either)
+        return A.Is == Either ? A : B;
     return {};
   }
 
+  static Extent whereOfPart(const StoreInst &Store, unsigned Part) {
+    LocalWrite Its = partOf({&Store, whereIn(Store.getPointerOperand(), 0),
+                             Store.getValueOperand()},
+                            Part);
+    return Its.Where;
+  }
+
+  /// The source of an element of a struct, or of any other value as a whole.
+  Source sourceOfPart(const Value *V, unsigned Part) {
+    const auto *Struct = dyn_cast<StructType>(V->getType());
+    if (!Struct)
+      return sourceOf(V);
+    if (const auto *Insert = dyn_cast<InsertValueInst>(V)) {
+      if (Insert->getIndices().front() != Part)
+        return sourceOfPart(Insert->getAggregateOperand(), Part);
+      return Insert->getNumIndices() == 1
+                 ? sourceOf(Insert->getInsertedValueOperand())
+                 : Source{};
+    }
+    if (const auto *Load = dyn_cast<LoadInst>(V)) {
+      const DataLayout &Layout = Load->getDataLayout();
+      return ofLoaded(*Load, Struct->getElementType(Part),
+                      Layout.getStructLayout(const_cast<StructType *>(Struct))
+                          ->getElementOffset(Part));
+    }
+    if (const auto *Call = dyn_cast<CallBase>(V))
+      return ofResult(*Call, Part);
+    if (const auto *Phi = dyn_cast<PHINode>(V)) {
+      Source All{Source::Neutral};
+      if (Busy.insert(V).second)
+        for (const Value *In : Phi->incoming_values())
+          All = join(All, sourceOfPart(In, Part));
+      Busy.erase(V);
+      return All;
+    }
+    if (const auto *Select = dyn_cast<SelectInst>(V))
+      return join(sourceOfPart(Select->getTrueValue(), Part),
+                  sourceOfPart(Select->getFalseValue(), Part));
+    if (const auto *C = dyn_cast<Constant>(V))
+      if (const Constant *Element = C->getAggregateElement(Part))
+        return sourceOf(Element);
+    return {};
+  }
+
+  /// What is found at 'Address', by the instruction 'Reader'.
+  Source contentsAt(const Value *Address, const Extent &At,
+                    const Instruction &Reader) {
+    Source All{Source::Neutral};
+    findObjects(Address, At, [&](const Value &Object, const Extent &Its) {
+      if (!isa<ConstantPointerNull>(Object) && !isa<UndefValue>(Object))
+        All = join(All, contentsOf(Object, Its, Reader));
+    });
+    return All.Is == Source::Neutral ? Source{} : All;
+  }
+
+  Source contentsOf(const Value &Object, const Extent &At,
+                    const Instruction &Reader) {
+    if (const auto *Table = dyn_cast<GlobalVariable>(&Object)) {
+      if (!neverChanges(*Table))
+        return {};
+      auto [Its, New] = Tables.try_emplace(Table);
+      if (New)
+        Its->second = addressesIn(*Table);
+      return any_of(Its->second, [&](uint64_t W) { return At.meetsWord(W); })
+                 ? Source{Source::Fixed, 0, Table}
+                 : Source{};
+    }
+    if (const auto *A = dyn_cast<Argument>(&Object))
+      return A->hasByValAttr() || Current->As == Role::Entry
+                 ? Source{}
+                 : Source{Source::Held, A->getArgNo(), nullptr, At};
+    if (const auto *Call = dyn_cast<CallBase>(&Object))
+      return ledTo(*Call, At);
+    const auto *Local = dyn_cast<AllocaInst>(&Object);
+    if (!Local || !Busy.insert(Local).second)
+      return {};
+    SmallVector<LocalWrite, 8> Writes;
+    Source All{Source::Neutral};
+    if (collectWrites(*Local, Writes))
+      forEachWord(At, [&](const Extent &Word) {
+        for (const LocalWrite &W : Writes)
+          if (W.mayMeet(Word))
+            if (Source S = writtenBy(W, Word);
+                S.interesting() && isFound(W, Word, Reader, Writes))
+              All = join(All, S);
+      });
+    Busy.erase(Local);
+    return All;
+  }
+
+  /// Contents of what the called function returns the address of.
+  Source ledTo(const CallBase &Call, const Extent &At) {
+    auto Its = Known.find(calledFunction(Call));
+    Source All{Source::Neutral};
+    if (Its == Known.end() || !Busy.insert(&Call).second)
+      return {};
+    for (const Lead &L : SmallVector<Lead, 2>(Its->second.Leads))
+      if (L.Table)
+        All = join(All, contentsOf(*L.Table, moved(L.At, At), Call));
+      else if (L.Index < Call.arg_size())
+        All = join(All, contentsAt(Call.getArgOperand(L.Index), moved(L.At, At),
+                                   Call));
+    Busy.erase(&Call);
+    return All;
+  }
+
+  /// The source of the part of a write that 'Read' meets.
+  Source writtenBy(const LocalWrite &W, const Extent &Read) {
+    if (W.Source)
+      return contentsAt(W.Source, partRead(W.Where, Read), *W.At);
+    Source All{Source::Neutral};
+    if (W.Stored) {
+      for (unsigned Part = 0; Part != partsOf(W.Stored->getType()); ++Part)
+        if (LocalWrite Its = partOf(W, Part); Its.mayMeet(Read))
+          All = join(All, sourceOfPart(W.Stored, Part));
+    } else if (W.isCall()) {
+      const auto &Call = cast<CallBase>(*W.At);
+      if (auto Its = Known.find(calledFunction(Call)); Its != Known.end())
+        for (const Fact &F : SmallVector<Fact, 4>(Its->second.Stores))
+          if (F.To.Is == StorePlace::Parameter && int(F.To.Index) == W.Argument)
+            All = join(All, storedBy(F, Call, moved(W.Where, F.At), Read));
+    }
+    return All;
+  }
+
+  /// By a call, to bytes 'Where' of a local.
+  Source storedBy(const Fact &F, const CallBase &Call, const Extent &Where,
+                  const Extent &Read) {
+    if (!LocalWrite{&Call, Where}.mayMeet(Read))
+      return {};
+    Source Of = F.Of;
+    if (Of.Is == Source::Held && F.At.isOnePlace() && Where.isOnePlace())
+      Of.At = moved(Of.At, partRead(Where, Read));
+    return passed(Of, Call);
+  }
+
+  static LocalWrite partOf(LocalWrite W, unsigned Part) {
+    const DataLayout &Layout = W.At->getDataLayout();
+    Type *T = W.Stored->getType();
+    if (auto *Struct = dyn_cast<StructType>(T)) {
+      W.Where.Offset += Layout.getStructLayout(Struct)->getElementOffset(Part);
+      T = Struct->getElementType(Part);
+    }
+    W.Where.Length = Layout.getTypeStoreSize(T).getKnownMinValue();
+    return W;
+  }
+
   Source sourceOf(const Value *V) {
-    auto [Place, New] = Sources.try_emplace(V, Source{Source::Neutral});
+    auto [Its, New] = Sources.try_emplace(V, Source{Source::Neutral});
     if (!New)
-      return Place->second; // a loop adds nothing
+      return Its->second; // a loop adds nothing
     Source S = compute(V);
     Sources[V] = S;
     return S;
@@ -324,7 +475,17 @@ private:
     if (const auto *Binary = dyn_cast<BinaryOperator>(V))
       return ofArithmetic(*Binary);
     if (const auto *Load = dyn_cast<LoadInst>(V))
-      return ofLoad(*Load);
+      return ofLoaded(*Load, Load->getType(), 0);
+    if (const auto *Extract = dyn_cast<ExtractValueInst>(V))
+      return Extract->getNumIndices() == 1
+                 ? sourceOfPart(Extract->getAggregateOperand(),
+                                Extract->getIndices().front())
+                 : Source{};
+    if (isa<ExtractElementInst>(V))
+      return sourceOf(cast<Instruction>(V)->getOperand(0));
+    if (isa<InsertElementInst, ShuffleVectorInst>(V))
+      return join(sourceOf(cast<Instruction>(V)->getOperand(0)),
+                  sourceOf(cast<Instruction>(V)->getOperand(1)));
     if (const auto *Call = dyn_cast<CallBase>(V))
       return ofCall(*Call);
     return {};
@@ -361,24 +522,15 @@ private:
     return I.getOpcode() == Instruction::Add ? Source{} : L;
   }
 
-  Source ofLoad(const LoadInst &Load) {
-    const Value *At = Load.getPointerOperand();
-    if (const auto *Slot = dyn_cast<AllocaInst>(At)) {
-      SmallVector<const Value *, 2> Stored;
-      Source All{Source::Neutral};
-      if (!collectSpilled(*Slot, Stored))
-        return {};
-      for (const Value *V : Stored)
-        All = join(All, sourceOf(V));
-      return All;
-    }
-    const auto *Table =
-        dyn_cast<GlobalVariable>(getUnderlyingObject(At, /*MaxLookup=*/0));
-    if (Load.getType()->isPointerTy() && Table && Table->isConstant() &&
-        Table->hasDefinitiveInitializer() &&
-        holdsAddress(Table->getInitializer()))
-      return {Source::Fixed, 0, Table};
-    return {};
+  /// The source of a 'T', at 'Offset' in the bytes that are loaded.
+  Source ofLoaded(const LoadInst &Load, const Type *T, uint64_t Offset) {
+    uint64_t Bytes = Load.getDataLayout()
+                         .getTypeStoreSize(const_cast<Type *>(T))
+                         .getKnownMinValue();
+    if (Bytes < AddressBytes || T->isFPOrFPVectorTy())
+      return {};
+    return contentsAt(Load.getPointerOperand(), {int64_t(Offset), 0, Bytes},
+                      Load);
   }
 
   Source ofCall(const CallBase &Call) {
@@ -391,15 +543,16 @@ private:
                  : Source{};
     if (isErrno(Call))
       return {Source::Fixed, 0, calledFunction(Call)};
+    return ofResult(Call, 0);
+  }
+
+  Source ofResult(const CallBase &Call, unsigned Part) {
     auto Found = Known.find(calledFunction(Call));
-    if (Found == Known.end() || classifyCall(Call).Kind != CallKind::Body)
+    if (Found == Known.end() || classifyCall(Call).Kind != CallKind::Body ||
+        Part >= Found->second.Returned.size())
       return {};
-    Source S = Found->second.Returned;
-    if (S.Is == Source::Neutral)
-      return {};
-    return S.Is == Source::Parameter && S.Index < Call.arg_size()
-               ? sourceOf(Call.getArgOperand(S.Index))
-               : S;
+    Source S = Found->second.Returned[Part];
+    return S.Is == Source::Neutral ? Source{} : passed(S, Call);
   }
 
   /// What a number chooses the place of a store among.
@@ -410,64 +563,6 @@ private:
           return S;
       Address = Gep->getPointerOperand();
     }
-    return {};
-  }
-
-  Place placeOf(const Value *Address, unsigned Depth = 0) {
-    SmallVector<const Value *, 4> Objects;
-    getUnderlyingObjects(Address, Objects, nullptr, /*MaxLookup=*/0);
-    std::optional<Place> Common;
-    for (const Value *Object : Objects) {
-      if (isa<ConstantPointerNull>(Object) || isa<UndefValue>(Object))
-        continue;
-      auto Seen = Places.find({Object, Depth});
-      Place One =
-          Seen != Places.end() ? Seen->second : placeOfObject(Object, Depth);
-      Places[{Object, Depth}] = One;
-      if (Common && *Common != One)
-        return {};
-      Common = One;
-    }
-    return Common.value_or(Place{});
-  }
-
-  Place placeOfObject(const Value *Object, unsigned Depth) {
-    if (isa<AllocaInst>(Object))
-      return {Place::Local};
-    if (const auto *A = dyn_cast<Argument>(Object)) {
-      if (A->hasByValAttr() ||
-          (Current->As == Role::Entry && A->hasStructRetAttr()))
-        return {Place::Local};
-      if (Current->As == Role::Entry)
-        return {Place::Pool};
-      return {Place::Parameter, A->getArgNo()};
-    }
-    if (const auto *Call = dyn_cast<CallBase>(Object))
-      return classifyCall(*Call).Kind == CallKind::Alloc ||
-                     Fresh.contains(calledFunction(*Call))
-                 ? Place{Place::Pool}
-                 : Place{};
-    const auto *Load = dyn_cast<LoadInst>(Object);
-    if (!Load || Depth == 8)
-      return {};
-    return placeOfLoaded(*Load, Depth + 1);
-  }
-
-  Place placeOfLoaded(const LoadInst &Load, unsigned Depth) {
-    const Value *At = Load.getPointerOperand();
-    if (const auto *Slot = dyn_cast<AllocaInst>(At)) {
-      SmallVector<const Value *, 2> Stored;
-      if (!collectSpilled(*Slot, Stored) || Stored.size() != 1)
-        return {};
-      return placeOf(Stored.front(), Depth);
-    }
-    Place Holder = placeOf(At, Depth);
-    // A pool holds pointers into itself; so does what is passed by value.
-    const auto *Closure =
-        dyn_cast<Argument>(getUnderlyingObject(At, /*MaxLookup=*/0));
-    if (Holder.Is == Place::Pool ||
-        (Closure && Closure->hasByValAttr() && Current->As == Role::Entry))
-      return {Place::Pool};
     return {};
   }
 };

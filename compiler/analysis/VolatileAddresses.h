@@ -14,8 +14,8 @@ namespace holdfast {
 /// constant or a virtual table, or of a number made of such an address or of a
 /// local's; and for each store at a place that such a number chooses.
 ///
-/// Reports only what is certain: a pointer that may be one as well as a pool's
-/// passes.
+/// A pointer that may be a constant's as well as a pool's is reported; one that
+/// may be a local's as well passes.
 void findVolatileAddresses(const Sections &All, const FreshFunctions &Fresh,
                            SectionReport Report);
 

@@ -9,10 +9,10 @@
 //    (SectionRules.cpp makes sure), so an invoke is a call; the library's
 //    out-of-line throws end the process, as they would at the edge of a
 //    noexcept function.
-// 3. Masked stores of vectorised loops become branches and plain stores: a log
-//    of the whole vector would also restore bytes that are not the section's
-//    own. Where writes are buffered, masked loads do as well: each lane is
-//    looked up.
+// 3. Masked and scattered stores become branches and plain stores
+//    (MaskedAccesses.h); where writes are buffered, or sections resume, masked
+//    and gathered loads do as well. Addresses computed from null are shown as
+//    the numbers that they are.
 // 4. Every call to a visible body goes to that function's helper instance, made
 //    on first use, which also ends recursion. A txfunc called here is a helper
 //    like any other: it joins the section.
@@ -20,18 +20,14 @@
 //    Possible just when no direct calls lead from a section to it.
 #include "transform/CloneSections.h"
 #include "analysis/Calls.h"
+#include "transform/MaskedAccesses.h"
 #include "transform/ReplaceLibraryCalls.h"
 
 #include "llvm/ADT/Statistic.h"
-#include "llvm/Analysis/TargetTransformInfo.h"
 #include "llvm/IR/Constants.h"
-#include "llvm/IR/Dominators.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Instructions.h"
-#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Module.h"
-#include "llvm/IR/PassInstrumentation.h"
-#include "llvm/Transforms/Scalar/ScalarizeMaskedMemIntrin.h"
 #include "llvm/Transforms/Utils/Cloning.h"
 #include "llvm/Transforms/Utils/Local.h"
 
@@ -100,7 +96,10 @@ private:
       removeUnwinding(F);
       endThrows(F);
     }
-    expandMasked(*F.Instance);
+    const EngineInfo &Engine = *All.Options.Engine;
+    expandMasked(*F.Instance, /*Loads=*/Engine.Logs == LoggedWrites::buffered ||
+                                  Engine.resumes());
+    showAddressesFromNull(*F.Instance);
     replaceLibraryCalls(*F.Instance);
     for (Instruction &I : instructions(*F.Instance)) {
       auto *Call = dyn_cast<CallBase>(&I);
@@ -122,35 +121,6 @@ private:
         dyn_cast<Function>(Call.getArgOperand(Argument)->stripPointerCasts());
     if (F && !F->isDeclaration() && !F->isInterposable())
       Call.setArgOperand(Argument, helperFor(*F, In, Call));
-  }
-
-  void expandMasked(Function &F) const {
-    const bool Loads = All.Options.Engine->Logs == LoggedWrites::buffered;
-    auto IsMasked = [&](const Instruction &I) {
-      const auto *Call = dyn_cast<IntrinsicInst>(&I);
-      if (!Call)
-        return false;
-      switch (Call->getIntrinsicID()) {
-      case Intrinsic::masked_store:
-      case Intrinsic::masked_scatter:
-      case Intrinsic::masked_compressstore:
-        return true;
-      case Intrinsic::masked_load:
-      case Intrinsic::masked_gather:
-      case Intrinsic::masked_expandload:
-        return Loads;
-      default:
-        return false;
-      }
-    };
-    if (none_of(instructions(F), IsMasked))
-      return;
-    // LLVM's own expansion leaves none of them when it knows no target.
-    FunctionAnalysisManager Analyses;
-    Analyses.registerPass([] { return PassInstrumentationAnalysis(); });
-    Analyses.registerPass([] { return TargetIRAnalysis(); });
-    Analyses.registerPass([] { return DominatorTreeAnalysis(); });
-    ScalarizeMaskedMemIntrinPass().run(F, Analyses);
   }
 
   void endThrows(const SectionFunction &F) {

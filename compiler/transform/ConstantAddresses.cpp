@@ -14,6 +14,7 @@
 //    is refused.
 #include "transform/ConstantAddresses.h"
 #include "analysis/Calls.h"
+#include "analysis/ConstantTables.h"
 #include "transform/FrameLocals.h"
 
 #include "llvm/Analysis/ValueTracking.h"
@@ -47,46 +48,6 @@ GlobalVariable &imageStart(Module &M) {
 }
 
 // --- Constants -----------------------------------------------------------------
-
-/// Whether it is, or is made of, the address of a variable or function.
-static bool isOfAddress(const Constant *C) {
-  if (isa<GlobalValue>(C) || isa<BlockAddress>(C))
-    return true;
-  const auto *Expression = dyn_cast<ConstantExpr>(C);
-  return Expression && any_of(Expression->operands(), [](const Use &Operand) {
-           return isOfAddress(cast<Constant>(Operand));
-         });
-}
-
-/// Adds where the constant holds addresses. Differences of them are none.
-static void addAddresses(const Constant *C, uint64_t At,
-                         const DataLayout &Layout,
-                         SmallVectorImpl<uint64_t> &To) {
-  Type *T = C->getType();
-  if (const auto *Parts = dyn_cast<ConstantAggregate>(C)) {
-    for (unsigned I = 0; I != Parts->getNumOperands(); ++I) {
-      uint64_t Offset =
-          T->isStructTy()
-              ? Layout.getStructLayout(cast<StructType>(T))
-                    ->getElementOffset(I)
-                    .getFixedValue()
-              : I * Layout.getTypeAllocSize(Parts->getOperand(I)->getType())
-                        .getFixedValue();
-      addAddresses(Parts->getOperand(I), At + Offset, Layout, To);
-    }
-  } else if (isOfAddress(C) && Layout.getTypeStoreSize(T) == WordBytes &&
-             !(isa<ConstantExpr>(C) &&
-               cast<ConstantExpr>(C)->getOpcode() == Instruction::Sub)) {
-    To.push_back(At);
-  }
-}
-
-static SmallVector<uint64_t, 4> addressesIn(const GlobalVariable &Global) {
-  SmallVector<uint64_t, 4> Found;
-  if (Global.isConstant() && Global.hasInitializer())
-    addAddresses(Global.getInitializer(), 0, Global.getDataLayout(), Found);
-  return Found;
-}
 
 bool mentionsTables(const Function &F) {
   return any_of(instructions(F), [](const Instruction &I) {

@@ -349,8 +349,9 @@ private:
     if (!I.mayReadFromMemory() || isa<LifetimeIntrinsic>(I))
       return false;
     if (const Value *Address = getLoadStorePointerOperand(&I);
-        Address && originOf(Address, Fresh, nullptr) != Origin::Unknown &&
-        mayStray(Address, 0))
+        Address && (mayBeNumber(Address) ||
+                    (originOf(Address, Fresh, nullptr) != Origin::Unknown &&
+                     mayStray(Address, 0))))
       return true; // it leads elsewhere than its object
     return isRefSet(Batch.getModRefInfo(&I, Where));
   }

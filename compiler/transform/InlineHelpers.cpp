@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transform/InlineHelpers.h"
 #include "analysis/Calls.h"
+#include "analysis/SectionRules.h"
+#include "transform/InlineRules.h"
 #include "transform/InsertCalls.h"
 
 #include "holdfast/abi/justdo_abi.h"
@@ -46,9 +48,11 @@ namespace {
 ///    locals: what is put into others is counted with them, so what they come
 ///    to is bounded, however helpers call each other.
 /// 3. But none that preserves volatile bytes: its callers read them once.
+/// 4. One that may not be put where it is called (InlineRules.h): it is
+///    compiled for another processor, say. That it preserves is an error then.
 class FramePlan {
 public:
-  explicit FramePlan(const Sections &All) {
+  FramePlan(const Sections &All, FunctionAnalysisManager &FAM) : FAM(FAM) {
     for (const auto &F : All.Functions)
       if (F->As == Role::Helper)
         Helpers.insert(F->Instance);
@@ -57,14 +61,23 @@ public:
         ++Sites[Callee];
     for (const auto &F : All.Functions)
       visit(*F->Instance);
+    for (bool Grew = true; Grew;) {
+      Grew = false;
+      for (const auto &F : All.Functions)
+        if (!Helpers.contains(F->Instance) || Framed.contains(F->Instance))
+          Grew |= frameUnfit(*F->Instance);
+    }
   }
   Functions Framed;
+  /// The helpers of (4) that preserve.
+  Functions Unfit;
 
 private:
   struct Weight {
     uint64_t Instructions = 0, LocalBytes = 0;
     bool Preserves = false;
   };
+  FunctionAnalysisManager &FAM;
   Functions Helpers;
   DenseMap<const Function *, uint64_t> Sites;
   DenseMap<const Function *, Weight> Weights;
@@ -88,6 +101,28 @@ private:
         if (Reached.insert(Callee).second)
           Left.push_back(Callee);
     return Reached.contains(&F);
+  }
+
+  /// Frames what would be put into 'Root', which stays a function, and may not
+  /// be. Returns whether there is any.
+  bool frameUnfit(Function &Root) {
+    bool Any = false;
+    Functions Seen;
+    SmallVector<const Function *, 16> Left = calleesOf(Root);
+    while (!Left.empty()) {
+      auto &Callee = const_cast<Function &>(*Left.pop_back_val());
+      if (Framed.contains(&Callee) || !Seen.insert(&Callee).second)
+        continue;
+      if (mayInlineInto(Root, Callee, FAM)) {
+        append_range(Left, calleesOf(Callee));
+        continue;
+      }
+      Framed.insert(&Callee);
+      Any = true;
+      if (Weights[&Callee].Preserves)
+        Unfit.insert(&Callee);
+    }
+    return Any;
   }
 
   void visit(const Function &F) {
@@ -137,7 +172,7 @@ static void inlineInto(Function &F, const Functions &Framed) {
       continue;
     }
     InlineFunctionInfo Info;
-    InlineResult Done = InlineFunction(*Call, Info);
+    InlineResult Done = InlineFunction(*Call, Info, /*MergeAttributes=*/true);
     if (!Done.isSuccess())
       report_fatal_error(Twine("holdfast: a section's helper cannot be put "
                                "into it: ") +
@@ -146,8 +181,20 @@ static void inlineInto(Function &F, const Functions &Framed) {
   }
 }
 
-void inlineHelpers(Sections &All) {
-  const Functions Framed = FramePlan(All).Framed;
+bool inlineHelpers(Sections &All, FunctionAnalysisManager &FAM) {
+  const FramePlan Plan(All, FAM);
+  const Functions &Framed = Plan.Framed;
+  for (const auto &F : All.Functions)
+    if (Plan.Unfit.contains(F->Instance))
+      reportError(*F->Original,
+                  "'" + prettyName(*F->Original) +
+                      "' preserves bytes, and cannot be put into the section "
+                      "that calls it, of which the compiler may not make one "
+                      "function with it: preserve in the section itself" +
+                      placeInWords(*F),
+                  usersLine(*F, F->CalledAt));
+  if (!Plan.Unfit.empty())
+    return false;
   NumFramed += Framed.size();
   for (const auto &F : All.Functions)
     if (Framed.contains(F->Instance))
@@ -164,6 +211,7 @@ void inlineHelpers(Sections &All) {
   for (const auto &F : Helpers)
     F->Instance->eraseFromParent();
   erase_if(All.Functions, IsPart);
+  return true;
 }
 
 void promoteLocals(Function &F, FunctionAnalysisManager &FAM) {

@@ -9,11 +9,13 @@
 namespace holdfast {
 
 /// Puts what a section's own function calls into it, but for helpers that
-/// recurse, or are too large: these stay, and have frames of their own. The other
+/// recurse, are too large or may not be put there: these stay, and have frames of
+/// their own. The other
 /// helpers' instances are deleted, and 'All' does not name them any more.
+/// Returns false when it has reported an error.
 ///
 /// Requires: findUnresumable (ResumeRules.h) has reported nothing.
-void inlineHelpers(Sections &All);
+bool inlineHelpers(Sections &All, llvm::FunctionAnalysisManager &FAM);
 
 /// Brings the locals of 'F' into registers as far as they go, at every
 /// optimisation level: each one that stays in memory is part of the frame.

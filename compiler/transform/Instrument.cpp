@@ -106,7 +106,7 @@ static void instrument(ArrayRef<Function *> Txfuncs,
                        FunctionAnalysisManager &FAM,
                        SmallVectorImpl<GlobalVariable *> &Descriptors) {
   const bool Buffers = buffers(Options);
-  resolveCalls(Txfuncs, /*CanDispatch=*/Buffers);
+  resolveCalls(Txfuncs, /*CanDispatch=*/Buffers, FAM);
   Sections All = cloneSections(Txfuncs, Callees, Options);
   if (Options.Engine->Logs != LoggedWrites::selected)
     dropSelections(All);
@@ -134,8 +134,9 @@ static void instrument(ArrayRef<Function *> Txfuncs,
     return; // the errors fail the compilation
 
   if (Options.Engine->resumes()) {
-    inlineHelpers(All);
-    return makeResumable(All, Blocks, FAM, Descriptors);
+    if (inlineHelpers(All, FAM))
+      makeResumable(All, Blocks, FAM, Descriptors);
+    return;
   }
   if (Buffers) {
     bufferWrites(All, Fresh);

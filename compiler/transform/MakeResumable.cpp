@@ -56,6 +56,7 @@ static void dropParameterPromises(Function &F) {
 /// Makes the section's function the body of its txfunc.
 static void putBack(Function &Txfunc, Function &Body) {
   emptyFunction(Txfunc);
+  AttributeFuncs::mergeAttributesForInlining(Txfunc, Body);
   Txfunc.setSubprogram(Body.getSubprogram());
   Body.setSubprogram(nullptr);
   Txfunc.splice(Txfunc.begin(), &Body);
@@ -79,7 +80,8 @@ static Function *emitResume(Function &Txfunc) {
       GlobalValue::InternalLinkage, Txfunc.getName() + ".hf_resume", M);
   Resume->setComdat(Txfunc.getComdat());
   Resume->setDoesNotThrow();
-  for (StringRef Kind : {"target-cpu", "target-features", "frame-pointer"})
+  for (StringRef Kind : {"target-cpu", "tune-cpu", "target-features",
+                         "frame-pointer", "min-legal-vector-width"})
     if (Txfunc.hasFnAttribute(Kind))
       Resume->addFnAttr(Txfunc.getFnAttribute(Kind));
   IRBuilder<> Builder(BasicBlock::Create(Context, "", Resume));

@@ -7,7 +7,8 @@
 // 2. Where a section runs other indirect calls, what it calls is inlined into
 //    it and simplified, at every optimisation level: a virtual call on a local
 //    object, or a std::function, is then a call of a known function, or gone.
-//    What compiles with optimisation compiles without.
+//    What compiles with optimisation compiles without. What LLVM's own inliner
+//    may not put there, or the source wants called (InlineRules.h), stays a call.
 //
 // A txfunc's own body is only ever run in sections (its callers get the entry),
 // so it may be rewritten in place. Sections that have no such call stay as they
@@ -15,6 +16,7 @@
 #include "transform/ResolveCalls.h"
 #include "analysis/Calls.h"
 #include "analysis/Names.h"
+#include "transform/InlineRules.h"
 
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Analysis/ValueTracking.h"
@@ -94,8 +96,8 @@ bool collectTargets(const Value *Called, Targets &Found,
 
 class Resolver {
 public:
-  Resolver(Function &Txfunc, bool CanDispatch)
-      : Txfunc(Txfunc), CanDispatch(CanDispatch) {}
+  Resolver(Function &Txfunc, bool CanDispatch, FunctionAnalysisManager &FAM)
+      : Txfunc(Txfunc), CanDispatch(CanDispatch), FAM(FAM) {}
 
   void run() {
     for (unsigned Round = 0; Round != RoundsMax; ++Round) {
@@ -115,6 +117,7 @@ public:
 private:
   Function &Txfunc;
   const bool CanDispatch;
+  FunctionAnalysisManager &FAM;
   SmallSetVector<Function *, 16> Reached;
 
   static bool hasUnresolved(const Function *F) {
@@ -171,12 +174,12 @@ private:
       for (Instruction &I : instructions(Txfunc))
         if (auto *Call = dyn_cast<CallBase>(&I))
           if (!isUnresolved(*Call) && !isa<IntrinsicInst>(Call) &&
-              classifyCall(*Call).Kind == CallKind::Body &&
-              mayInline(*calledFunction(*Call)))
+              classifyCall(*Call).Kind == CallKind::Body && mayInline(*Call))
             Calls.push_back(Call);
       for (CallBase *Call : Calls) {
         InlineFunctionInfo Info;
-        Grew |= InlineFunction(*Call, Info).isSuccess();
+        Grew |=
+            InlineFunction(*Call, Info, /*MergeAttributes=*/true).isSuccess();
       }
       Any |= Grew;
     }
@@ -188,8 +191,12 @@ private:
 
   /// Constructors and the like matter as much as what calls: everything that is
   /// not recursive is inlined, but for other txfuncs.
-  bool mayInline(Function &F) const {
-    return &F != &Txfunc && !isTxfunc(F) && !isRecursive(F);
+  bool mayInline(const CallBase &Call) const {
+    Function &F = *calledFunction(Call);
+    return &F != &Txfunc && !isTxfunc(F) && !isRecursive(F) &&
+           !isToBeCalled(F) &&
+           !Call.getAttributes().hasFnAttr(Attribute::NoInline) &&
+           mayInlineInto(Txfunc, F, FAM);
   }
 
   static bool isRecursive(Function &F) {
@@ -232,9 +239,10 @@ private:
 
 } // namespace
 
-void resolveCalls(ArrayRef<Function *> Txfuncs, bool CanDispatch) {
+void resolveCalls(ArrayRef<Function *> Txfuncs, bool CanDispatch,
+                  FunctionAnalysisManager &FAM) {
   for (Function *F : Txfuncs)
-    Resolver(*F, CanDispatch).run();
+    Resolver(*F, CanDispatch, FAM).run();
 }
 
 } // namespace holdfast

@@ -12,7 +12,8 @@ namespace holdfast {
 /// Makes direct calls of the indirect ones that the sections of 'Txfuncs' run,
 /// where it is known what they may reach: all of it seen, if the others can be
 /// dispatched.
-void resolveCalls(llvm::ArrayRef<llvm::Function *> Txfuncs, bool CanDispatch);
+void resolveCalls(llvm::ArrayRef<llvm::Function *> Txfuncs, bool CanDispatch,
+                  llvm::FunctionAnalysisManager &FAM);
 
 } // namespace holdfast
 

@@ -7,7 +7,8 @@
     (gdb) print $hf_offset(node)   where in its pool's file an address is
     (gdb) holdfast where node      the same in words, with the file and the part of it
 
-Reads memory and calls nothing: core files are as good as processes. What it knows of nodes is what
+Reads memory and calls nothing: core files are as good as processes. What a section of engine redo has
+stored is not in that memory before its commit (docs/guide/looking-into-a-pool.md). What it knows of nodes is what
 docs/format/mod.md says; a damaged pool gives a line that says so.
 """
 import collections

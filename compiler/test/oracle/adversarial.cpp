@@ -8,6 +8,9 @@
 #include <cstring>
 #include <new>
 #include <variant>
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
 
 using oracle::at;
 
@@ -1393,3 +1396,45 @@ HF_TXFUNC void put_in_all(long* a, long n) noexcept {
     }
 }
 SCENARIO(put_in_all, [] { fill(at<long>(64), 50, 5); }, [] { put_in_all(at<long>(64), 17); })
+
+// --- Reads and writes by indices -----------------------------------------------------------------
+
+// The base says nothing: the addresses are in the indices.
+#if defined(__x86_64__)
+HF_TXFUNC __attribute__((target("avx2"))) void gathered(long* a) noexcept {
+    __m256i at = _mm256_add_epi64(_mm256_set1_epi64x((long long)a), _mm256_set_epi64x(24, 16, 8, 0));
+    a[0] = 5;
+    __m256i found = _mm256_i64gather_epi64(static_cast<const long long*>(nullptr), at, 1);
+    a[1] = _mm256_extract_epi64(found, 0) + 1;
+    a[2] = _mm256_extract_epi64(found, 1) + 100;
+}
+SCENARIO(
+    gathered, [] { fill(at<long>(0), 4, 5); },
+    [] {
+        if (__builtin_cpu_supports("avx2")) gathered(at<long>(0));
+        else increment(at<long>(0));
+    })
+
+HF_TXFUNC __attribute__((target("avx2"))) void stored_by_mask(long* a) noexcept {
+    __m256i every_other = _mm256_set_epi64x(0, -1, 0, -1);
+    auto* words = reinterpret_cast<long long*>(a);
+    __m256i found = _mm256_maskload_epi64(words + 1, every_other);
+    _mm256_maskstore_epi64(words, every_other, found);
+    a[5] = _mm256_extract_epi64(_mm256_maskload_epi64(words, every_other), 2);
+}
+SCENARIO(
+    stored_by_mask, [] { fill(at<long>(0), 8, 5); },
+    [] {
+        if (__builtin_cpu_supports("avx2")) stored_by_mask(at<long>(0));
+        else increment(at<long>(0));
+    })
+#endif
+
+// Two addresses that are numbers.
+HF_TXFUNC void by_numbers(std::uintptr_t x, std::uintptr_t y) noexcept {
+    long v = *reinterpret_cast<const long*>(x);
+    *reinterpret_cast<long*>(y) = v + 1;
+}
+SCENARIO(
+    by_numbers, [] { fill(at<long>(0), 4, 5); },
+    [] { by_numbers(std::uintptr_t(at<long>(0)), std::uintptr_t(at<long>(0))); })
