@@ -3,7 +3,7 @@
 
 #include "../peer/hash.hpp"
 #include "journal.hpp"
-#include "memory_limit.hpp"
+#include "torn_pool.hpp"
 
 #include <holdfast/mod/store.hpp>
 
@@ -37,10 +37,11 @@ status look_through(hf::pool& in) {
 
 // In private memory, so that a pool that is refused stays as it was. What cannot be opened so is left
 // to those who open it.
-status look_before(const std::string& path, open_options how) {
+status look_before(const store_options& options, open_options how) {
+    how.salvage = options.torn == when_torn::salvage;
     how.read_only = true;
     how.creation = create::never;
-    auto opened = pool::open(path, how);
+    auto opened = pool::open(options.path, how);
     return opened ? look_through(*opened) : status();
 }
 
@@ -54,11 +55,10 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     how.create_bytes = std::min<std::uint64_t>(options.max_bytes, 64ULL << 20);
     how.creation = options.create ? create::if_missing : create::never;
     how.mode = options.mode;
-    how.salvage = options.salvage;
     how.engines = {mod::engine()};
     if (options.look_through)
-        if (status s = look_before(options.path, how); !s.ok()) return s;
-    auto opened = open_to_grow(options.path, how);
+        if (status s = look_before(options, how); !s.ok()) return s;
+    auto opened = open_for_service(options, how);
     if (!opened) return opened.error();
     auto items = open_member<item_map>(*opened, "items");
     if (!items) return items.error();
