@@ -289,15 +289,20 @@ class Soak:
                 how = self.chance.choice(("stop", "kill"))
                 self.end(how)
                 self.start()
-            left, sets = MEMORY_MB << 19, 0
+            left, sets, again = MEMORY_MB << 19, 0, 0
             while left > 0:
                 key, size = b"g%d" % self.number, size_of(self.chance)
                 self.number += 1
                 left -= size + OVERHEAD_BYTES
                 sets += 1
                 answer = self.client_of(key).lines([b"set %s 0 0 %d\r\n%s\r\n" % (key, size, value_of(key, 0, size))])[0]
-                check(answer == b"STORED", f"{answer} to set {sets}, of {size} bytes, though all else is dead")
-                self.known[key] = (0, size)
+                if answer == b"STORED":
+                    self.known[key] = (0, size)
+                    continue
+                check(answer == b"SERVER_ERROR out of memory storing object", f"the answer to a set: {answer}")
+                again += 1  # in engine mod an inner node of the map, which has another size, may find no room
+                check(again <= (sets / 1000 + 1 if self.program.endswith("-mod") else 0),
+                      f"{again} of {sets} refused, of {size} bytes, though all else is dead")
             self.evicted = 0
             check(self.verify() == 0, "nothing goes without evictions")
             print(f"  without evictions, {stored} {'expired' if expires else 'flushed'}, {how}, then {sets} of {name}", flush=True)
