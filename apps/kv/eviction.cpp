@@ -9,6 +9,9 @@
 // younger items than others do, a whole window of memory is cleared: every item in it is evicted.
 // Items of whole chunks are too few to be met by sampling: they wait in a queue in the order of
 // their use.
+//
+// What is dead is taken back without evictions (-M), too, and a window at a time then, so that those that live gather in
+// other chunks and whole ones become free for any size.
 #include "../peer/hash.hpp"
 #include "journal.hpp"
 #include "sections.hpp"
@@ -30,6 +33,10 @@ constexpr unsigned sample_items = 12;             // looked at to find one victi
 constexpr std::uintptr_t window_bytes = 64 << 10; // the allocator's chunk, or a multiple of it
 constexpr std::uintptr_t block_step = 16;         // every block starts at a multiple of this
 
+constexpr std::uintptr_t round_up(std::uintptr_t number, std::uintptr_t step) noexcept {
+    return (number + step - 1) / step * step;
+}
+
 std::uint64_t random_word() noexcept {
     thread_local std::uint64_t state = reinterpret_cast<std::uintptr_t>(&state) | 1;
     state ^= state << 13;
@@ -38,16 +45,16 @@ std::uint64_t random_word() noexcept {
     return state * 0x9e3779b97f4a7c15ULL;
 }
 
-// The hash of what looks like an item, 0 when nothing does. A free block may be filled by its new
-// owner while it is looked at here; what was read is believed only after the item has been found in
-// its table under the lock.
+// The hash of what looks like an item in this block, 0 when nothing does. The block may be freed, and
+// filled by its new owner, while it is looked at here; what was read is believed only after the item
+// has been found in its table under the lock.
 __attribute__((no_sanitize("thread", "address"))) std::uint64_t
-hash_if_item(std::uintptr_t address, std::uintptr_t mapped_end, std::uint64_t seed) noexcept {
+hash_if_item(std::uintptr_t address, std::size_t block, std::uint64_t seed) noexcept {
+    if (block < sizeof(item)) return 0;
     const auto* const raw = reinterpret_cast<const volatile item*>(address);
     const std::size_t key_bytes = raw->key_bytes;
-    if (key_bytes == 0 || key_bytes > key_bytes_max) return 0;
+    if (key_bytes == 0 || key_bytes > std::min(key_bytes_max, block - sizeof(item))) return 0;
     const auto* const bytes = reinterpret_cast<const volatile char*>(raw + 1);
-    if (reinterpret_cast<std::uintptr_t>(bytes) + key_bytes > mapped_end) return 0;
     const std::uint64_t hash = raw->node.hash;
     char key[key_bytes_max];
     for (std::size_t i = 0; i < key_bytes; ++i) key[i] = bytes[i];
@@ -94,13 +101,8 @@ item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts
     const std::size_t bytes = item_bytes(key_bytes, value_bytes);
     for (unsigned attempt = 0;; ++attempt) {
         auto block = hf::stage(pool_, bytes);
-        if (block) {
-            const auto end = reinterpret_cast<std::uintptr_t>(*block) + bytes;
-            auto highest = highest_.load(std::memory_order_relaxed);
-            while (highest < end && !highest_.compare_exchange_weak(highest, end)) {}
-            return static_cast<item*>(*block);
-        }
-        if (block.error().code() != errc::pool_full || !evict_) return nullptr;
+        if (block) return static_cast<item*>(*block);
+        if (block.error().code() != errc::pool_full) return nullptr;
         if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return nullptr;
     }
 }
@@ -127,10 +129,9 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t
         for (unsigned i = 0; i < sample_items; ++i) {
             item* const it = random_item(in.table);
             if (it == nullptr) continue;
-            if (life_of(*it, when) != life::live) {
+            if (!is_live(*it, when)) {
                 const bool enough = serves(*it);
-                unlink(in, it);
-                counted.add(count::reclaimed);
+                give_up(in, *it, when, counted);
                 if (enough) return true;
                 seen = {}; // may have pointed to it
                 continue;
@@ -146,23 +147,21 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t
         // Classes age alike in the long run: now and then the class with the old items shrinks.
         const std::uint32_t age = when - seen.usable->last_access;
         if (when - seen.oldest->last_access > 2 * age + 60 && random_word() % 64 == 0) return false;
-        tell_evicted(*seen.usable, when, counted);
-        unlink(in, seen.usable);
-        counted.add(count::evictions);
+        give_up(in, *seen.usable, when, counted);
         return true;
     }
     return false;
 }
 
 bool store::make_room(std::size_t bytes, unsigned attempt, thread_counts& counted) {
-    if (attempt < attempts_max / 2) {
+    if (evict_ && attempt < attempts_max / 2) {
         std::uintptr_t oldest = 0;
         const bool whole_chunks = rounded_size(pool_, bytes) >= window_bytes;
         if (whole_chunks ? evict_large(bytes, counted) : evict_some(bytes, counted, oldest))
             return true;
-        if (oldest != 0 && clear_window(oldest, bytes, counted)) return true;
+        if (oldest != 0 && clear_window(oldest, bytes, evict_, counted)) return true;
     }
-    return clear_window(0, bytes, counted);
+    return clear_window(choose_window(bytes, evict_), bytes, evict_, counted);
 }
 
 // Where nothing can be evicted: the root and the segments of the tables. Sorted.
@@ -172,38 +171,45 @@ std::vector<std::uintptr_t> store::pinned_blocks() {
     return pinned_;
 }
 
-// Evicts everything in a stretch of memory that has room for 'bytes': the one around an item, or
-// around a random one that shares it with nothing that must stay. True when something went.
-bool store::clear_window(std::uintptr_t around, std::size_t bytes, thread_counts& counted) {
-    // One more than is needed: the allocator's chunks may lie askew.
-    const std::uintptr_t span = (bytes + 2 * window_bytes - 1) / window_bytes * window_bytes;
-    const std::uintptr_t highest = highest_.load(std::memory_order_relaxed);
-    // Between the root and the highest block ever handed out everything is mapped.
-    const auto lowest = reinterpret_cast<std::uintptr_t>(root_);
-    const auto begin_around = [&](std::uintptr_t address) {
-        const std::uintptr_t begin = address / window_bytes * window_bytes;
-        return std::max(begin + span > highest && highest > span ? highest - span : begin, lowest);
-    };
-    std::uintptr_t begin = around == 0 ? 0 : begin_around(around);
-    if (around == 0) {
-        const auto pinned = pinned_blocks();
-        for (unsigned tries = 0; tries < instance_count && begin == 0; ++tries) {
-            instance& in = root_->instances[random_word() % instance_count];
-            const std::shared_lock held(in.lock);
-            const item* const it = believed(in) ? random_item(in.table) : nullptr;
-            if (it == nullptr) continue;
-            begin = begin_around(reinterpret_cast<std::uintptr_t>(it));
-            const auto next = std::ranges::lower_bound(pinned, begin);
-            if (next != pinned.end() && *next < begin + span) begin = 0;
-        }
-        if (begin == 0) return false;
+// An address in a window for 'bytes' that has an item in it which may go, and nothing that must stay: an item's that is
+// met by chance, pushed aside where something stands in its way. 0: none was met.
+std::uintptr_t store::choose_window(std::size_t bytes, bool living) {
+    const std::uintptr_t span = round_up(bytes, window_bytes);
+    const auto pool_begin = reinterpret_cast<std::uintptr_t>(root_) - pool_.offset_of(root_);
+    const auto pinned = pinned_blocks();
+    for (unsigned tries = 0; tries < instance_count; ++tries) {
+        instance& in = root_->instances[random_word() % instance_count];
+        const std::shared_lock held(in.lock);
+        const item* const it = believed(in) ? random_item(in.table) : nullptr;
+        if (it == nullptr || (!living && is_live(*it, now()))) continue;
+        const auto address = reinterpret_cast<std::uintptr_t>(it);
+        if (!living && span == window_bytes)
+            return address; // what goes serves its own size at least
+        const auto next = std::ranges::upper_bound(pinned, address);
+        const std::uintptr_t from =
+            next == pinned.begin() ? pool_begin : round_up(*std::prev(next) + 1, window_bytes);
+        const std::uintptr_t to = (next == pinned.end() ? pool_begin + pool_.size_bytes() : *next) /
+                                  window_bytes * window_bytes;
+        if (from + span > to) continue;
+        return std::clamp(address / window_bytes * window_bytes, from, to - span);
     }
-    begin = begin / block_step * block_step;
-    const std::uintptr_t end = std::min(begin + span, highest);
+    return 0;
+}
+
+// Gives up every item, or the dead ones alone, in a stretch of memory that has room for 'bytes' and begins with the
+// chunk of this address; 0: in none. True when something went.
+bool store::clear_window(std::uintptr_t around, std::size_t bytes, bool living,
+                         thread_counts& counted) {
+    const std::uintptr_t begin = around / window_bytes * window_bytes;
+    const std::uintptr_t end = around == 0 ? 0 : begin + round_up(bytes, window_bytes);
     bool any = false;
-    for (std::uintptr_t at = begin; at + sizeof(item) < end; at += block_step)
-        if (const std::uint64_t hash = hash_if_item(at, highest, seed_); hash != 0)
-            any |= evict_linked(at, hash, counted);
+    for (std::uintptr_t at = begin; at < end;) {
+        // Only blocks that are allocated: the allocator knows them after every opening.
+        const std::size_t block = block_bytes(pool_, reinterpret_cast<const void*>(at));
+        if (const std::uint64_t hash = hash_if_item(at, block, seed_); hash != 0)
+            any |= give_up_linked(at, hash, living, counted);
+        at += std::max<std::uintptr_t>(block, block_step);
+    }
     if (any) trim(pool_); // the window is of use to other sizes only when no block of it is at hand
     return any;
 }
@@ -215,23 +221,28 @@ item* store::linked_at(instance& in, std::uintptr_t address, std::uint64_t hash)
     return nullptr;
 }
 
-// Before it is given up, to those who watch.
-void store::tell_evicted(const item& it, std::uint32_t when, thread_counts& counted) {
-    journal* const events = wanting(counted, watched::evictions);
-    if (events == nullptr) return;
-    const item_view is = view_of(it);
-    events->evicted(watched_of(it.key(), is.value.size()), is.fetched,
-                    is.exptime == 0 ? -1 : std::int64_t{is.exptime} - when, when - is.last_access);
+// Takes back a dead item, or evicts a living one; watchers hear of an eviction before it happens.
+void store::give_up(instance& in, item& it, std::uint32_t when, thread_counts& counted) {
+    const bool live = is_live(it, when);
+    journal* const events = live ? wanting(counted, watched::evictions) : nullptr;
+    if (events != nullptr) {
+        const item_view is = view_of(it);
+        events->evicted(watched_of(it.key(), is.value.size()), is.fetched,
+                        is.exptime == 0 ? -1 : std::int64_t{is.exptime} - when,
+                        when - is.last_access);
+    }
+    unlink(in, &it);
+    counted.add(live ? count::evictions : count::reclaimed);
 }
 
-bool store::evict_linked(std::uintptr_t address, std::uint64_t hash, thread_counts& counted) {
+bool store::give_up_linked(std::uintptr_t address, std::uint64_t hash, bool living,
+                           thread_counts& counted) {
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
     item* const it = believed(in) ? linked_at(in, address, hash) : nullptr;
-    if (it == nullptr) return false;
-    tell_evicted(*it, now(), counted);
-    unlink(in, it);
-    counted.add(count::evictions);
+    const std::uint32_t when = now();
+    if (it == nullptr || (!living && is_live(*it, when))) return false;
+    give_up(in, *it, when, counted);
     return true;
 }
 
@@ -287,36 +298,26 @@ bool store::evict_large(std::size_t bytes, thread_counts& counted) {
         const std::lock_guard held(in.lock);
         item* const it = believed(in) ? linked_at(in, next.address, next.hash) : nullptr;
         if (it == nullptr) continue; // replaced or removed since
-        const bool live = life_of(*it, now()) == life::live;
-        if (live && it->last_access > next.last_access) { // used since: queue again
-            note_large(*it);
+        const std::uint32_t when = now();
+        if (it->last_access > next.last_access && is_live(*it, when)) {
+            note_large(*it); // used since: queue again
             continue;
         }
         const bool enough =
             rounded_size(pool_, item_bytes(it->key_bytes, it->value_bytes)) >= wanted;
-        if (live) tell_evicted(*it, now(), counted);
-        unlink(in, it);
-        counted.add(live ? count::evictions : count::reclaimed);
+        give_up(in, *it, when, counted);
         if (enough) return true;
         smaller = next.address;
         break;
     }
     // A smaller one leaves a gap: its neighbours make it wide enough.
-    return smaller != 0 && clear_window(smaller, bytes, counted);
+    return clear_window(smaller, bytes, true, counted);
 }
 
 void store::reap(thread_counts& counted) {
-    for (unsigned tries = 0; tries < 4; ++tries) {
-        instance& in = root_->instances[random_word() % instance_count];
-        const std::unique_lock held(in.lock, std::try_to_lock);
-        if (!held || !believed(in)) continue;
-        for (unsigned i = 0; i < sample_items; ++i) {
-            item* const it = random_item(in.table);
-            if (it == nullptr || life_of(*it, now()) == life::live) continue;
-            unlink(in, it);
-            counted.add(count::reclaimed);
-        }
-    }
+    trim(pool_); // in a full pool others need the blocks that this thread has at hand
+    for (unsigned windows = 0; windows < 4; ++windows)
+        if (!clear_window(choose_window(1, false), 1, false, counted)) return;
 }
 
 std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {

@@ -27,12 +27,19 @@ enum class outcome : std::uint8_t {
     damaged, // the part of the pool that holds the key
 };
 
+/// What is done with a pool that a failure of the machine may have torn (errc::torn).
+enum class when_torn : std::uint8_t {
+    refuse,
+    salvage, // open it: what is there is whole items, whose values may be of other moments
+    discard, // set it aside and begin with an empty one
+};
+
 struct store_options {
     std::string path;
     hf::mode mode = hf::mode::process;
     std::uint64_t max_bytes = 64ULL << 20;   // the pool grows to, at first (memory_limit.hpp)
     std::uint32_t item_bytes_max = 1U << 20; // of an item: header, key and value
-    bool salvage = false;
+    when_torn torn = when_torn::refuse;
     bool create = true;                 // make the pool when there is none
     bool evict = true;                  // false: refuse to store when the pool is full
     bool look_through = false;          // all of the pool before it is used; refuse a damaged one

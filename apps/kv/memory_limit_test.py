@@ -69,6 +69,25 @@ def without_evictions(folder):
         check(kept(server.address, 0, 6000) == stored, "and nothing went")
 
 
+def by_the_smallest_steps(folder):
+    """More of them than a pool has extents: every megabyte that is given is used."""
+    with Server(PROGRAM, folder / "steps.hf", "-m", "20", "-M") as server, server.connect() as client:
+        said, number, stored, value = client.makefile("rb"), 0, [], b"v" * 5000
+        for megabytes in range(20, 161):
+            client.sendall(b"cache_memlimit %d\r\n" % megabytes)
+            check(said.readline() == b"OK\r\n", f"a limit of {megabytes}")
+            while True:
+                client.sendall(b"set s%d 0 0 5000\r\n%s\r\n" % (number, value))
+                if said.readline() != b"STORED\r\n":
+                    break
+                number += 1
+            stored.append(number)
+            more = stored[-1] - stored[max(len(stored) - 9, 0)]
+            check(len(stored) < 9 or more * len(value) > 5 * MB, f"at {megabytes} MB the last 8 took {more} items")
+        server.kill()
+    print(f"140 steps of one megabyte: {number} items")
+
+
 def answers(folder):
     lines = ["cache_memlimit 64", "cache_memlimit 8", "cache_memlimit 7", "cache_memlimit 0", "cache_memlimit -1", "cache_memlimit",
              "cache_memlimit a", "cache_memlimit 8m", "cache_memlimit +8", "cache_memlimit 08", "cache_memlimit 64 x",
@@ -92,6 +111,7 @@ def main():
     with Folder() as folder:
         grows_while_it_runs(folder)
         without_evictions(folder)
+        by_the_smallest_steps(folder)
         answers(folder)
 
 

@@ -3,7 +3,7 @@
 
 #include "../peer/hash.hpp"
 #include "journal.hpp"
-#include "memory_limit.hpp"
+#include "torn_pool.hpp"
 
 #include <holdfast/mod/store.hpp>
 
@@ -37,10 +37,11 @@ status look_through(hf::pool& in) {
 
 // In private memory, so that a pool that is refused stays as it was. What cannot be opened so is left
 // to those who open it.
-status look_before(const std::string& path, open_options how) {
+status look_before(const store_options& options, open_options how) {
+    how.salvage = options.torn == when_torn::salvage;
     how.read_only = true;
     how.creation = create::never;
-    auto opened = pool::open(path, how);
+    auto opened = pool::open(options.path, how);
     return opened ? look_through(*opened) : status();
 }
 
@@ -54,11 +55,10 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
     how.create_bytes = std::min<std::uint64_t>(options.max_bytes, 64ULL << 20);
     how.creation = options.create ? create::if_missing : create::never;
     how.mode = options.mode;
-    how.salvage = options.salvage;
     how.engines = {mod::engine()};
     if (options.look_through)
-        if (status s = look_before(options.path, how); !s.ok()) return s;
-    auto opened = open_to_grow(options.path, how);
+        if (status s = look_before(options, how); !s.ok()) return s;
+    auto opened = open_for_service(options, how);
     if (!opened) return opened.error();
     auto items = open_member<item_map>(*opened, "items");
     if (!items) return items.error();
@@ -143,11 +143,11 @@ bool store::keep(std::string_view key, thread_counts& counted) {
             if (attempt > 0) fill_ballast();
             return true;
         }
-        if (kept.error().code() != errc::pool_full || !evict_) return false;
+        if (kept.error().code() != errc::pool_full) return false;
         if (!make_room(key.size() + value_.size(), counted)) return false;
         // What lacks may be of another size than what is given up: then a whole chunk is of use.
-        if (attempt % 32 == 31 && clear_chunk(hand_, counted)) continue;
-        if (attempt % 16 == 15 && !evict_run(counted)) return false;
+        if (attempt % 32 == 31 && clear_chunk(one_to_go(), counted)) continue;
+        if (attempt % 16 == 15) give_up_run(counted);
     }
     return false;
 }
@@ -163,7 +163,6 @@ bool store::give_up(std::string_view key) {
 }
 
 void store::fill_ballast() {
-    if (!evict_) return;
     const auto add = [this](std::size_t more) {
         const std::size_t first = ballast_.size();
         return ballast_
@@ -192,7 +191,22 @@ template <class Visit> void store::walk(unsigned count, Visit&& visit) {
     hand_ = at == items_.end() ? std::string() : std::string((*at).first);
 }
 
-// Looks at some items, and gives up those that are dead, or else the one that was unused for
+bool store::may_go(const item_head& of, std::uint32_t when) const noexcept {
+    return evict_ || life_of(of, when) != life::live;
+}
+
+// The key of one that a short walk meets; empty: it meets none.
+std::string store::one_to_go() {
+    const std::uint32_t when = now();
+    std::string found;
+    for (unsigned tries = 0; tries < 8 && found.empty(); ++tries)
+        walk(sample_items, [&](std::string_view key, const item& it) {
+            if (found.empty() && may_go(it.head, when)) found = key;
+        });
+    return found;
+}
+
+// Looks at some items, and gives up those that are dead, or else, where living ones may go, the one that was unused for
 // longest of those whose node the new value can have. A node serves its own class of sizes until
 // all of its chunk is free: when no item of the class is met, a chunk is cleared.
 bool store::evict_some(std::size_t bytes, thread_counts& counted) {
@@ -206,6 +220,7 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted) {
             dead.emplace_back(key);
             return;
         }
+        if (!evict_) return;
         const std::uint32_t used = last_access(key, it.head);
         if (used < oldest_used) {
             oldest_used = used;
@@ -218,39 +233,39 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted) {
     };
     for (unsigned tries = 0; tries < 8 && dead.empty() && usable.empty(); ++tries)
         walk(sample_items, look);
-    if (dead.empty() && usable.empty() && large)
+    if (dead.empty() && usable.empty() && large && evict_)
         walk(static_cast<unsigned>(items_.size()), look); // they are few
-    if (!dead.empty()) return give_up_all(dead, count::reclaimed, counted);
-    if (!usable.empty()) return give_up_all({usable}, count::evictions, counted);
+    if (!dead.empty()) return give_up_all(dead, counted);
+    if (!usable.empty()) return give_up_all({usable}, counted);
     return !large && !oldest.empty() && clear_chunk(oldest, counted);
 }
 
 // Of a damaged pool's items some are met on a walk and not found: false when all of them are so.
-bool store::give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted) {
+bool store::give_up_all(const std::vector<std::string>& keys, thread_counts& counted) {
+    const std::uint32_t when = now();
     bool any = false;
     for (const std::string& key : keys) {
-        if (as == count::evictions) tell_evicted(key, counted);
+        item it{};
+        const bool live = find_live(key, when, it);
+        if (live) tell_evicted(key, it, when, counted);
         if (!give_up(key)) continue; // or met twice
-        counted.add(as);
+        counted.add(live ? count::evictions : count::reclaimed);
         any = true;
     }
     return any;
 }
 
 // Before it is given up, to those who watch.
-void store::tell_evicted(std::string_view key, thread_counts& counted) {
+void store::tell_evicted(std::string_view key, const item& it, std::uint32_t when,
+                         thread_counts& counted) {
     journal* const events = wanting(counted, watched::evictions);
     if (events == nullptr) return;
-    const auto bytes = items_.get(key);
-    if (!bytes) return;
-    const std::uint32_t when = now();
-    const item it = item_in(*bytes);
     const item_view is = view_of(key, it);
     events->evicted(watched_of(key, is.value.size()), is.fetched,
                     is.exptime == 0 ? -1 : std::int64_t{is.exptime} - when, when - is.last_access);
 }
 
-// Gives up every item whose value lies in the chunk of this one's. One pass over all items.
+// Gives up every item that may go and whose value lies in the chunk of this one's. One pass over all items.
 bool store::clear_chunk(const std::string& around, thread_counts& counted) {
     const auto chunk_of = [](std::string_view bytes) {
         return reinterpret_cast<std::uintptr_t>(bytes.data()) / chunk_bytes;
@@ -258,33 +273,35 @@ bool store::clear_chunk(const std::string& around, thread_counts& counted) {
     const auto there = items_.get(around);
     if (!there) return false; // damaged: met on a walk, and not found
     const std::uintptr_t chunk = chunk_of(*there);
+    const std::uint32_t when = now();
     std::vector<std::string> keys;
     for (const auto& [key, bytes] : items_)
-        if (chunk_of(bytes) == chunk) keys.emplace_back(key);
-    return give_up_all(keys, count::evictions, counted);
+        if (chunk_of(bytes) == chunk && may_go(item_in(bytes).head, when)) keys.emplace_back(key);
+    return give_up_all(keys, counted);
 }
 
 // Gives up items that are neighbours in the map, but for the few used last: inner nodes above them
 // go, too. When those lack, one item here and one there do not help.
-bool store::evict_run(thread_counts& counted) {
+void store::give_up_run(thread_counts& counted) {
+    const std::uint32_t when = now();
     std::vector<std::pair<std::uint32_t, std::string>> run; // when it was used last
     walk(run_items, [&](std::string_view key, const item& it) {
-        run.emplace_back(last_access(key, it.head), key);
+        if (may_go(it.head, when)) run.emplace_back(last_access(key, it.head), key);
     });
-    if (run.empty()) return false;
+    if (run.empty()) return;
     std::ranges::sort(run);
     const std::uint32_t newest = run[run.size() - 1 - run.size() / 16].first;
     std::vector<std::string> unused;
     for (auto& [used, key] : run)
         if (used <= newest) unused.push_back(std::move(key));
-    return give_up_all(unused, count::evictions, counted);
+    (void)give_up_all(unused, counted);
 }
 
 bool store::make_room(std::size_t bytes, thread_counts& counted) {
     if (!evict_some(bytes, counted)) return false;
     // The next eviction must not find the ballast gone.
     for (unsigned more = 0; more < 64 && ballast_.size() < ballast_items / 2; ++more) {
-        if (!evict_some(bytes, counted)) return false;
+        if (!evict_some(bytes, counted)) break;
         fill_ballast();
     }
     return true;

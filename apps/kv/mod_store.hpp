@@ -132,10 +132,13 @@ private:
     bool keep(std::string_view key, thread_counts& counted);
     bool give_up(std::string_view key);
     bool make_room(std::size_t bytes, thread_counts& counted);
-    void tell_evicted(std::string_view key, thread_counts& counted);
-    bool give_up_all(const std::vector<std::string>& keys, count as, thread_counts& counted);
+    bool may_go(const item_head& of, std::uint32_t when) const noexcept;
+    std::string one_to_go();
+    void tell_evicted(std::string_view key, const item& it, std::uint32_t when,
+                      thread_counts& counted);
+    bool give_up_all(const std::vector<std::string>& keys, thread_counts& counted);
     bool clear_chunk(const std::string& around, thread_counts& counted);
-    bool evict_run(thread_counts& counted);
+    void give_up_run(thread_counts& counted);
     bool evict_some(std::size_t bytes, thread_counts& counted);
     void fill_ballast();
     bool change_locked(const request& what, item_view& seen, thread_counts& counted);
@@ -147,7 +150,7 @@ private:
     flush_map flushes_;
     item_map ballast_; // what an eviction in a full pool needs for its copies
     std::uint32_t item_bytes_max_;
-    bool evict_;
+    bool evict_; // living items; what is dead is taken back whatever it says
     std::uint32_t (*clock_)();
     std::atomic<std::uint64_t> cas_;
     // What flushes_ says, published after its commit.

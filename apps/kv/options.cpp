@@ -45,7 +45,7 @@ std::uint32_t parse_mask(const std::string& text) {
 
 struct raw {
     std::uint64_t megabytes = 64;
-    std::string item_max = "1m", unix_mask = "700", mode = "process";
+    std::string item_max = "1m", unix_mask = "700", mode = "process", when_torn;
     int udp_port = 0;
     std::uint64_t buffer_megabytes = 0;
     bool no_evictions = false;
@@ -63,8 +63,11 @@ void declare(CLI::App& app, settings& chosen, raw& given) {
            "power (power loss, on any disk)")
         ->check(CLI::IsMember({"process", "pmem", "power"}))
         ->capture_default_str();
-    app.add_flag("--salvage", chosen.store.salvage,
-                 "Open a process-mode pool that an earlier boot left open and that may be torn");
+    app.add_option("--when-torn", given.when_torn,
+                   "What to do with a pool that a failure of the machine may have torn: refuse it, "
+                   "salvage what is there, or discard it, which sets the file aside under a name "
+                   "with a date and begins empty; default: discard in mode process, else refuse")
+        ->check(CLI::IsMember({"refuse", "salvage", "discard"}));
     app.add_flag("--look-through", chosen.store.look_through,
                  "Look through all of the pool first, and refuse a damaged one");
     app.add_option("-p,--port", chosen.tcp_port, "TCP port; -1: any free one, 0: none")
@@ -169,6 +172,12 @@ command_line parse_command_line(int argc, char** argv) {
                              : given.mode == "power" ? mode::power
                                                      : mode::process;
     line.chosen.store.evict = !given.no_evictions;
+    // A cache comes back by itself; where items were to survive a power cut, somebody decides.
+    if (given.when_torn.empty())
+        given.when_torn = line.chosen.store.mode == mode::process ? "discard" : "refuse";
+    line.chosen.store.torn = given.when_torn == "discard"   ? when_torn::discard
+                             : given.when_torn == "salvage" ? when_torn::salvage
+                                                            : when_torn::refuse;
     return line;
 }
 

@@ -2,8 +2,8 @@
 #include "store.hpp"
 
 #include "../peer/hash.hpp"
-#include "memory_limit.hpp"
 #include "sections.hpp"
+#include "torn_pool.hpp"
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
@@ -41,7 +41,6 @@ open_options pool_options(const store_options& options) {
     how.create_bytes = std::min<std::uint64_t>(options.max_bytes, 64ULL << 20);
     how.creation = options.create ? create::if_missing : create::never;
     how.mode = options.mode;
-    how.salvage = options.salvage;
     // Both, so that a pool may be handed from a build with one engine to one with the other.
     how.engines = {clobber::engine(), undo::engine()};
     return how;
@@ -53,6 +52,7 @@ open_options pool_options(const store_options& options) {
 // to those who open it.
 status store::look_before(const store_options& options) {
     open_options how = pool_options(options);
+    how.salvage = options.torn == when_torn::salvage;
     how.read_only = true;
     how.creation = create::never;
     auto opened = pool::open(options.path, how);
@@ -65,7 +65,7 @@ status store::look_before(const store_options& options) {
 result<std::unique_ptr<store>> store::open(const store_options& options) {
     if (options.look_through)
         if (status s = look_before(options); !s.ok()) return s;
-    auto opened = open_to_grow(options.path, pool_options(options));
+    auto opened = open_for_service(options, pool_options(options));
     if (!opened) return opened.error();
     if (const auto root = opened->find_root<kv_root>(); !root) return root.error();
     std::unique_ptr<store> made(new store(std::move(*opened), options));

@@ -116,7 +116,7 @@ public:
     ///
     /// Threads: any; visit() is called under an instance's lock, for a few items at a time.
     template <class Visit> bool visit_next(place& at, Visit&& visit);
-    /// Looks at a few items and removes those that are gone: called now and then when idle.
+    /// Looks at a few items and removes those that are gone, with their neighbours: called every second by each thread.
     void reap(thread_counts& counted);
     /// Engine that this store was compiled for.
     static const char* engine_name() noexcept;
@@ -147,6 +147,9 @@ private:
     instance& at(std::uint64_t hash) noexcept { return instance_of(*root_, hash); }
     static item* find(const instance& in, std::string_view key, std::uint64_t hash) noexcept;
     life life_of(const item& it, std::uint32_t now) const noexcept;
+    bool is_live(const item& it, std::uint32_t now) const noexcept {
+        return life_of(it, now) == life::live;
+    }
     static void mark_access(item& it, std::uint32_t now) noexcept;
     static void mark_fetched(item& it, std::uint32_t now) noexcept;
     static item_view view_of(const item& it) noexcept;
@@ -175,12 +178,15 @@ private:
     item* stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted);
     bool make_room(std::size_t bytes, unsigned attempt, thread_counts& counted);
     bool evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t& oldest);
-    bool clear_window(std::uintptr_t around, std::size_t bytes, thread_counts& counted);
-    bool evict_linked(std::uintptr_t address, std::uint64_t hash, thread_counts& counted);
+    std::uintptr_t choose_window(std::size_t bytes, bool living);
+    bool clear_window(std::uintptr_t around, std::size_t bytes, bool living,
+                      thread_counts& counted);
+    void give_up(instance& in, item& it, std::uint32_t when, thread_counts& counted);
+    bool give_up_linked(std::uintptr_t address, std::uint64_t hash, bool living,
+                        thread_counts& counted);
     bool evict_large(std::size_t bytes, thread_counts& counted);
     static item* linked_at(instance& in, std::uintptr_t address, std::uint64_t hash) noexcept;
     std::vector<std::uintptr_t> pinned_blocks();
-    void tell_evicted(const item& it, std::uint32_t when, thread_counts& counted);
     static bool is_large(const item& it) noexcept;
     void note_large(const item& it);
     void find_large();
@@ -196,14 +202,13 @@ private:
     kv_root* root_ = nullptr;
     std::uint64_t seed_ = 0;
     std::uint32_t item_bytes_max_;
-    bool evict_;
+    bool evict_; // living items; what is dead is taken back whatever it says
     std::uint32_t (*clock_)();
     void (*on_damage_)(const std::string& line);
     std::atomic<std::uint64_t> cas_;
     std::mutex flush_lock_;
     // What root_ says, published after its section committed.
     std::atomic<std::uint64_t> flush_cas_{0}, flush_times_{0};
-    std::atomic<std::uintptr_t> highest_{0}; // end of the highest block seen: all below is mapped
     std::mutex large_lock_; // taken while an instance's lock is held, never the other way round
     std::deque<large_item> large_;
     bool large_found_ = false;

@@ -151,6 +151,35 @@ TEST(Allocator, FullPoolSaysSoAndEveryByteComesBack) {
     ::unlink(path.c_str());
 }
 
+/// After an opening, blocks may be freed before the first is asked for, and with it the free chunks: they serve any size.
+TEST(Allocator, ReopenedPoolThatIsEmptiedServesOtherSizes) {
+    const std::string path = fresh_path();
+    std::vector<block> blocks;
+    {
+        opened o = open_heap(path, 4_MiB, 4_MiB);
+        thread_cache cache;
+        for (block b = o.heap->reserve(cache, 272); b.offset != 0;
+             b = o.heap->reserve(cache, 272)) {
+            o.heap->durable().publish(b, ignore_dirty);
+            blocks.push_back(b);
+        }
+    }
+    opened o = open_heap(path, 4_MiB, 4_MiB);
+    thread_cache cache;
+    for (const block& b : blocks) {
+        const block found = o.heap->find(b.offset);
+        ASSERT_EQ(found.bytes, b.bytes);
+        o.heap->durable().retract(found, ignore_dirty);
+        o.heap->release(cache, found);
+    }
+    o.heap->release_all(cache);
+    std::uint64_t bytes = 0;
+    for (block b = o.heap->reserve(cache, 1000); b.offset != 0; b = o.heap->reserve(cache, 1000))
+        bytes += b.bytes;
+    EXPECT_GT(bytes, blocks.size() * 272 * 9 / 10);
+    ::unlink(path.c_str());
+}
+
 // Regression: a refill once gave up after 4096 full chunks and grew the pool with every opening.
 /// A limit below the pool's holds for data, in chunks that are there as in those that growth would bring; not for logs.
 TEST(Allocator, ALimitOfGrowthHoldsUntilItIsRaised) {

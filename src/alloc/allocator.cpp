@@ -183,11 +183,12 @@ void allocator::release(thread_cache& cache, block b) noexcept try {
     const unsigned size_class = heap_.classes().class_of(b.bytes);
     auto& at_hand = cache.blocks[size_class];
     at_hand.push_back(b.offset);
-    const std::uint64_t keep = refill_count(b.bytes);
-    if (at_hand.size() <= 2 * keep) return;
+    const std::uint64_t keep = refill_count(b.bytes), most = is_full() ? 0 : 2 * keep; // (6)
+    if (at_hand.size() <= most) return;
+    const std::uint64_t count = most == 0 ? at_hand.size() : keep; // the oldest
     cache.named_chunk[size_class] = 0;
-    put_back(size_class, at_hand.data(), keep); // the oldest
-    at_hand.erase(at_hand.begin(), at_hand.begin() + static_cast<std::ptrdiff_t>(keep));
+    put_back(size_class, at_hand.data(), count);
+    at_hand.erase(at_hand.begin(), at_hand.begin() + static_cast<std::ptrdiff_t>(count));
 } catch (const std::bad_alloc&) { // (4)
 }
 
@@ -203,11 +204,12 @@ void allocator::release_all(thread_cache& cache) noexcept {
 bool allocator::refill(thread_cache& cache, unsigned size_class) {
     const std::uint64_t size = heap_.classes().block_bytes(size_class);
     auto& at_hand = cache.blocks[size_class];
-    HF_ASSERT_SLOW(at_hand.empty()); // all of it is put into order below
+    HF_ASSERT_SLOW(at_hand.empty());   // all of it is put into order below
+    if (is_full()) release_all(cache); // upholds (6)
     cache.named_chunk[size_class] = 0;
     slab_list& list = slabs_[size_class];
     std::scoped_lock held{list.lock};
-    std::uint64_t wanted = refill_count(size);
+    std::uint64_t wanted = is_full() ? 1 : refill_count(size);
     while (wanted > 0) {
         slab_state* slab = next_slab(list, size_class);
         if (slab == nullptr) break;
@@ -317,7 +319,8 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
         HF_ASSERT_SLOW(slab->valid());
         try {
             if (slab->listed_at == unlisted) list_slab(list, slab);
-            if (slab->free == slab->slots && list.partial.size() > 1) return_chunk(list, slab);
+            if (slab->free == slab->slots && (list.partial.size() > 1 || is_full()))
+                return_chunk(list, slab);
         } catch (const std::bad_alloc&) { // tried again when the chunk's next slot comes back
         }
     }
@@ -330,8 +333,8 @@ void allocator::return_chunk(slab_list& list, slab_state* slab) {
     HF_ASSERT_SLOW(slab->free == slab->slots);
     HF_ASSERT_SLOW(slab->listed_at != unlisted);
     std::scoped_lock held{chunks_};
-    if (!scanned(slab->offset)) return; // the cursor would meet it a second time
-    add_free_run(slab->offset, 1);
+    // A chunk that the cursor has not reached yet is left for it to find, as one that is free.
+    if (scanned(slab->offset)) add_free_run(slab->offset, 1);
     unlist_slab(list, slab);
     slab_place(slab->offset).store(nullptr, std::memory_order_release);
     delete slab;
@@ -403,6 +406,12 @@ std::uint64_t allocator::data_end() const noexcept {
 
 /// The same, in a pool that grows if it must, to 'end' at most. Requires: chunks_ held.
 std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t end) {
+    const std::uint64_t found = find_chunks(chunks, end);
+    full_.store(found == 0, std::memory_order_relaxed);
+    return found;
+}
+
+std::uint64_t allocator::find_chunks(std::uint64_t chunks, std::uint64_t end) {
     for (std::uint64_t refused = 0;;) {
         if (const std::uint64_t found = take_free(chunks, end)) return found;
         // A full disk is asked again when there is twice as much to ask it for, and at the end.

@@ -17,6 +17,8 @@
 //     in 'holes_', or have one for all that is known, and get their space before they are handed out.
 // (4) Memory can run out anywhere. Then a free block may stay out of circulation until the pool is
 //     opened again; none is ever handed out twice. Giving back never fails.
+// (6) In a full pool a thread keeps no free blocks at hand, and a class no free chunk. So the blocks that are freed for
+//     one of another size become whole chunks, and runs of chunks, whichever thread frees them.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -126,6 +128,7 @@ private:
     void unlist_slab(slab_list& list, slab_state* slab);
     bool scanned(std::uint64_t offset) const noexcept;
     std::uint64_t take_chunks(std::uint64_t chunks, std::uint64_t end);
+    std::uint64_t find_chunks(std::uint64_t chunks, std::uint64_t end);
     /// Behind it nothing but logs is put.
     std::uint64_t data_end() const noexcept;
     std::uint64_t take_free(std::uint64_t chunks, std::uint64_t end);
@@ -141,6 +144,7 @@ private:
     bool fill(std::uint64_t offset, std::uint64_t chunks);
     std::uint64_t holes_among(std::uint64_t offset, std::uint64_t chunks) const;
     result<std::uint64_t> trim_next(std::uint64_t& from);
+    bool is_full() const noexcept { return full_.load(std::memory_order_relaxed); }
     void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) noexcept;
     void return_chunk(slab_list& list, slab_state* slab);
     void take_in_extents();
@@ -155,6 +159,7 @@ private:
     const std::uint64_t log_reserve_;
     std::atomic<std::uint64_t>
         growth_limit_;              // no promise to other threads' allocations in progress
+    std::atomic<bool> full_{false}; // the last that asked for chunks found none (6)
     std::vector<slab_list> slabs_;  // by class
     mutable std::mutex chunks_;     // guards what follows, and growth
     chunk_runs free_runs_;          // with space on the disk

@@ -298,6 +298,7 @@ ref store::impl::take_after_all(shadow& work, std::size_t bytes) noexcept {
     if (work.held_ == nullptr) return 0;
     root::volatile_part& owner = *static_cast<root::volatile_part*>(work.held_);
     HF_ASSERT(owner.lock.is_held());
+    (void)wait_for_trace(); // after a crash: what it has not reached, nobody may take before
     store_again(owner);
     ask_readers();
     const others around = before_reclaim(&owner);

@@ -92,6 +92,24 @@ TEST_P(mod_store, keeps_what_was_committed_over_closes_and_crashes) {
     EXPECT_EQ(nodes_in_use(), 3U);
 }
 
+// After a crash nobody knows which nodes are free before the trace has found it out: until then a pool is not full, but
+// an update waits.
+TEST_P(mod_store, a_pool_is_full_when_the_trace_has_said_so) {
+    in.make_new(GetParam(), 4_MiB);
+    const auto change = [&](const auto& once) {
+        auto w = list({"a"}).write();
+        std::uint64_t word = w.word();
+        for (int i = 0; i < 1000; ++i) word = once(w.work(), word);
+        return w.commit(word);
+    };
+    const auto add = [](shadow& work, std::uint64_t word) { return push(work, word, 7); };
+    while (change(add).ok()) {}
+    while (push_one(list({"a"}), 7).ok()) {}
+    ASSERT_TRUE(change(pop).ok());
+    in.crash();
+    EXPECT_TRUE(push_one(list({"a"}), 8).ok());
+}
+
 /// What is flushed while it lives.
 class flushes_seen {
 public:
