@@ -179,9 +179,12 @@ public:
     /// Until it is closed the pool takes no space behind its first 'bytes' from here on: there allocation fails as in a full
     /// pool, for all but logs. May be called again, with more or less. What stands behind them stays and goes on, and the
     /// file does not become smaller (trim()). Logs and recovery may use all of max_bytes().
+    /// Small steps add up: about every eighth of its size the pool needs room for new tables, a thousandth of it, and a
+    /// limit that leaves less grows it when it is raised again.
     ///
     /// Ordering: 0 points. Crash: the next open knows nothing of it.
-    /// Errors:   bad_argument (less than a chunk, more than max_bytes()).
+    /// Errors:   bad_argument (less than a chunk, more than max_bytes()), limit_reached (the pool cannot grow any
+    ///           more, whatever the limit; it holds all the same).
     /// Threads:  any; allocations in progress may still use the old limit.
     status limit_growth(std::uint64_t bytes);
     /// max_bytes(), unless it was limited.

@@ -83,8 +83,9 @@ public:
     /// between. What only logs may use keeps its own. Returns the bytes given back.
     /// Errors: mode_unavailable (the file system cannot), io_error. Throws std::bad_alloc.
     result<std::uint64_t> trim();
-    /// Takes no chunk that ends behind the pool's first 'bytes' from here on, but for logs. Any thread.
-    void limit_growth(std::uint64_t bytes) noexcept { growth_limit_ = bytes; }
+    /// From here on no chunk behind the pool's first 'bytes' is taken for data. False: the pool does not grow any
+    /// more in any case. Any thread.
+    bool limit_growth(std::uint64_t bytes);
     std::uint64_t growth_limit() const noexcept { return growth_limit_; }
     /// Bytes of free chunks that are known to have no space on the disk, or may have none.
     std::uint64_t hole_bytes() const;
@@ -125,9 +126,10 @@ private:
     void list_slab(slab_list& list, slab_state* slab);
     void unlist_slab(slab_list& list, slab_state* slab);
     bool scanned(std::uint64_t offset) const noexcept;
-    std::uint64_t take_chunks(std::uint64_t chunks, std::uint64_t end);
+    std::uint64_t take_chunks(std::uint64_t chunks, const growth_bound& until);
+    void take_in_growth();
     /// Behind it nothing but logs is put.
-    std::uint64_t data_end() const noexcept;
+    growth_bound data_bound() const noexcept;
     std::uint64_t take_free(std::uint64_t chunks, std::uint64_t end);
     bool scan_more();
     std::uint64_t scan_one(unsigned extent);
@@ -167,7 +169,7 @@ private:
     std::vector<block> allocated_large_;
     bool looked_for_large_ = false;
     std::vector<std::vector<std::uint64_t>> unexamined_; // by class: slab chunks, bits not read yet
-    std::array<extent_state, 128> extents_;
+    std::array<extent_state, extents_max> extents_;
     std::atomic<unsigned> extents_known_{0};
 };
 

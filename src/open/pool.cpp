@@ -313,7 +313,10 @@ status pool::limit_growth(std::uint64_t bytes) {
         return refusal(path(), errc::bad_argument,
                        fmt::format("limit_growth: expected {} to {} bytes, found {}",
                                    shape.chunk_bytes, shape.max_bytes, bytes));
-    impl_->blocks.limit_growth(bytes);
+    if (!impl_->blocks.limit_growth(bytes))
+        return refusal(path(), errc::limit_reached,
+                       "the pool has used all of its extents and does not grow any more: bring "
+                       "what it holds to a new pool");
     return {};
 }
 std::uint64_t pool::growth_limit() const noexcept { return impl_->blocks.growth_limit(); }
