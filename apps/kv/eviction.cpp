@@ -100,7 +100,8 @@ item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts
             while (highest < end && !highest_.compare_exchange_weak(highest, end)) {}
             return static_cast<item*>(*block);
         }
-        if (block.error().code() != errc::pool_full || !evict_) return nullptr;
+        const errc why = block.error().code(); // of a disk that fails the log has a line
+        if ((why != errc::pool_full && why != errc::io_error) || !evict_) return nullptr;
         if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return nullptr;
     }
 }

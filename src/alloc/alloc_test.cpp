@@ -206,6 +206,8 @@ TEST(Allocator, ALimitThatRisesByAChunkEachTimeReachesThePoolsEndOverSeveralOpen
     opened o = open_heap(path, 64_KiB, max);
     thread_cache cache;
     fill(*o.heap, cache);
+    EXPECT_NE(o.heap->why_full().what().find("open_options::max_bytes"), std::string::npos)
+        << o.heap->why_full().what();
     while (o.heap->reserve(cache, chunk, purpose::log).offset != 0) {}
     EXPECT_EQ(o.file->size_bytes(), max) << "to its last chunk";
     ::unlink(path.c_str());
@@ -250,9 +252,13 @@ TEST(Allocator, AFileLimitThatRisesByAChunkTakesNoExtentEach) {
         EXPECT_LE(o.file->size_bytes(), allowed);
         EXPECT_GE(o.file->size_bytes() + 128_KiB, allowed);
     }
+    const status why = o.heap->why_full();
+    EXPECT_EQ(why.code(), errc::pool_full);
+    EXPECT_NE(why.what().find("(ulimit -f)"), std::string::npos) << why.what();
     ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
     EXPECT_LT(o.file->extents().size(), 30U);
     EXPECT_NE(o.heap->reserve(cache, 1_MiB).offset, 0U);
+    EXPECT_TRUE(o.heap->why_full().ok()) << "it has grown";
     ::unlink(path.c_str());
 }
 

@@ -2,6 +2,7 @@
 #include <alloc/allocator.hpp>
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <pool/file_checks.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -144,7 +145,13 @@ void allocator::unlist_slab(slab_list& list, slab_state* slab) {
 
 block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what) {
     const std::uint64_t size = heap_.rounded(std::max<std::uint64_t>(bytes, 1));
-    if (size == 0) return {0, 0};
+    if (size == 0) {
+        const std::scoped_lock held{chunks_};
+        note_refused(refusal(file_->path(), errc::pool_full,
+                             "that is more than the pool may ever hold: open it with a larger "
+                             "open_options::max_bytes"));
+        return {0, 0};
+    }
     if (what == purpose::log) {
         if (const block b = reserve(cache, bytes); b.offset != 0) return b;
         const std::uint64_t chunks = (size + heap_.chunk_bytes() - 1) / heap_.chunk_bytes();

@@ -67,9 +67,14 @@ public:
     allocator(const allocator&) = delete;
     allocator& operator=(const allocator&) = delete;
 
-    /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full. Throws
-    /// std::bad_alloc, as do find and claim.
+    /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full, or cannot
+    /// grow: full() says why. Throws std::bad_alloc, as do find and claim.
     block reserve(thread_cache& cache, std::uint64_t bytes, purpose what = purpose::data);
+    /// The refusal of what reserve() found no room for: how long the pool is, how long it may become, and why it does
+    /// not. Its code is pool_full, or that of the growth that failed otherwise (io_error, limit_reached, truncated …).
+    status full(const std::string& what, const std::string& more = {}) const;
+    /// Why the pool has not grown when that was last tried; ok when it has, and before.
+    status why_full() const;
     /// Gives back a reserved block, or one whose retraction is durable.
     void release(thread_cache& cache, block b) noexcept;
     /// Gives back everything a thread keeps at hand.
@@ -128,6 +133,7 @@ private:
     bool scanned(std::uint64_t offset) const noexcept;
     std::uint64_t take_chunks(std::uint64_t chunks, const growth_bound& until);
     void take_in_growth();
+    void note_refused(const status& why);
     /// Behind it nothing but logs is put.
     growth_bound data_bound() const noexcept;
     std::uint64_t take_free(std::uint64_t chunks, std::uint64_t end);
@@ -139,8 +145,8 @@ private:
     void add_run(chunk_runs& to, std::uint64_t offset, std::uint64_t chunks);
     bool carve(chunk_runs& from, std::uint64_t offset, std::uint64_t chunks);
     bool touch(std::uint64_t offset, std::uint64_t chunks, std::uint64_t next) const noexcept;
-    bool fill_holes(std::uint64_t chunks, std::uint64_t end);
-    bool fill(std::uint64_t offset, std::uint64_t chunks);
+    bool fill_holes(std::uint64_t chunks, std::uint64_t end, status& why);
+    bool fill(std::uint64_t offset, std::uint64_t chunks, status& why);
     std::uint64_t holes_among(std::uint64_t offset, std::uint64_t chunks) const;
     result<std::uint64_t> trim_next(std::uint64_t& from);
     void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) noexcept;
@@ -159,6 +165,7 @@ private:
         growth_limit_;              // no promise to other threads' allocations in progress
     std::vector<slab_list> slabs_;  // by class
     mutable std::mutex chunks_;     // guards what follows, and growth
+    status refused_;                // the growth that was tried last
     chunk_runs free_runs_;          // with space on the disk
     chunk_runs holes_;              // free, and maybe without (5)
     std::uint64_t holes_known_ = 0; // chunks in holes_

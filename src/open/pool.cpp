@@ -319,6 +319,7 @@ status pool::limit_growth(std::uint64_t bytes) {
                        "what it holds to a new pool");
     return {};
 }
+status pool::why_full() const { return impl_->blocks.why_full(); }
 std::uint64_t pool::growth_limit() const noexcept { return impl_->blocks.growth_limit(); }
 
 hf::mode pool::mode() const noexcept { return impl_->file->mode(); }

@@ -26,12 +26,6 @@ constexpr std::uint64_t spared_step(std::uint64_t size) { return size / 4; }
 
 } // namespace
 
-status pool_file::full(const std::string& what, const std::string& more) const {
-    return refusal(path_, errc::pool_full,
-                   fmt::format("no room for {}: the pool has {} of at most {} bytes{}", what,
-                               size_bytes(), shape_.max_bytes, more));
-}
-
 /// The refusal of what does not fit below 'until'.
 status pool_file::past(const growth_bound& until, std::uint64_t heap_bytes) const {
     if (until.set_by == growth_bound::limit_growth)

@@ -239,8 +239,6 @@ public:
     /// Allocates it again: from then on stores find space. Durably, where they are.
     /// Errors:   pool_full, io_error; some of it may be allocated.
     status take_back(std::uint64_t offset, std::uint64_t bytes);
-    /// The refusal (pool_full) of what the heap has no room for; says how long the pool is, and how long it may become.
-    status full(const std::string& what, const std::string& more = {}) const;
     /// Whether free chunks may be holes that were there when the pool was opened.
     bool sparse() const noexcept { return sparse_; }
 
