@@ -81,8 +81,9 @@ json_object to_json(const pool_header& h) {
         out["next_layout_hash"] = h.next_layout_hash;
     }
     for (std::uint32_t i = 0; i < h.extent_count; ++i)
-        out["extents"].push_back(
-            {{"offset", h.extents[i].offset_bytes}, {"bytes", h.extents[i].size_bytes}});
+        out["extents"].push_back({{"offset", h.extents[i].offset_bytes},
+                                  {"bytes", h.extents[i].size_bytes},
+                                  {"laid_out_bytes", h.laid_out_bytes[i]}});
     return out;
 }
 

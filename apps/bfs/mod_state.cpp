@@ -79,7 +79,7 @@ open_options how_to_open(const state_options& options, const graph_description& 
 // A crash before the last store leaves a block that nobody names, and a search that has not begun.
 status make_levels(const hf::pool& in, root_object* root, const graph_description& searched) {
     auto* const fresh = make_array<level>(searched.nodes);
-    if (fresh == nullptr) return {errc::pool_full, in.path() + ": no room for the levels"};
+    if (fresh == nullptr) return in.why_full();
     std::fill_n(fresh, searched.nodes, level{0});
     root->searched = searched;
     persist::flush(in.domain(), fresh, searched.nodes * sizeof(level));
@@ -95,8 +95,9 @@ result<std::unique_ptr<search_state>> open_mod(const state_options& options,
                                                const graph_description& searched) {
     auto opened = pool::open(options.path, how_to_open(options, searched));
     if (!opened) return opened.error();
-    auto* const root = opened->root<root_object>();
-    if (root == nullptr) return status(errc::pool_full, options.path + ": no room for the root");
+    const auto found = opened->find_root<root_object>();
+    if (!found) return found.error();
+    root_object* const root = *found;
     if (root->levels == nullptr)
         if (status made = make_levels(*opened, root, searched); !made.ok()) return made;
     if (root->searched != searched)

@@ -102,7 +102,8 @@ item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts
     for (unsigned attempt = 0;; ++attempt) {
         auto block = hf::stage(pool_, bytes);
         if (block) return static_cast<item*>(*block);
-        if (block.error().code() != errc::pool_full) return nullptr;
+        const errc why = block.error().code(); // of a disk that fails the log has a line
+        if (why != errc::pool_full && why != errc::io_error) return nullptr;
         if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return nullptr;
     }
 }

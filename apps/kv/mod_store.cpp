@@ -143,7 +143,8 @@ bool store::keep(std::string_view key, thread_counts& counted) {
             if (attempt > 0) fill_ballast();
             return true;
         }
-        if (kept.error().code() != errc::pool_full) return false;
+        const errc why = kept.error().code(); // of a disk that fails the log has a line
+        if (why != errc::pool_full && why != errc::io_error) return false;
         if (!make_room(key.size() + value_.size(), counted)) return false;
         // What lacks may be of another size than what is given up: then a whole chunk is of use.
         if (attempt % 32 == 31 && clear_chunk(one_to_go(), counted)) continue;

@@ -24,7 +24,8 @@ namespace hf {
 class pool;
 
 /// Allocates and constructs a T in the section's pool (outside a section: in the process's only
-/// open pool, effective at once). Returns null when the pool is full.
+/// open pool, effective at once). Returns null when the pool is full, or cannot grow:
+/// pool::why_full() says why.
 ///
 /// Ordering: 0 points. Failure-atomic with the section; outside one 2, and allocated when it
 ///           returns.
@@ -63,7 +64,7 @@ template <class T> void destroy(T* object) noexcept {
 /// pointer and not the bytes. A crash, or unstage, returns it: nothing leaks.
 ///
 /// Requires: no section open on this thread; at most 16 blocks staged per thread at a time.
-/// Errors:   pool_full.
+/// Errors:   pool_full, io_error (the disk failed while the pool grew), limit_reached.
 result<void*> stage(pool& in, std::size_t bytes);
 /// Copies into a staged block so that the next stage_persist makes it durable, whatever range that
 /// names: non-temporally in the ADR domain, where a large value would otherwise pass through the

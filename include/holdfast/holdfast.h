@@ -139,6 +139,10 @@ void hf_pool_settle(hf_pool* pool) HF_NOEXCEPT;
  * of the process that opened the pool, HF_IO_ERROR. */
 hf_status hf_pool_trim(hf_pool* pool, uint64_t* bytes) HF_NOEXCEPT;
 
+/* Why the pool has not grown when that was last tried, as hf::pool::why_full; hf_error_text() says what to do: for a
+ * caller of hf_alloc that got no block. HF_OK: it has grown, or has not tried. */
+hf_status hf_pool_why_full(const hf_pool* pool) HF_NOEXCEPT;
+
 /* What the pool is doing, in numbers. Reads the heap's tables, a 128th of the pool.
  *
  * Errors: HF_IO_ERROR: no memory. */

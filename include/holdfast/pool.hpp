@@ -135,7 +135,7 @@ public:
     /// The root object, zero-filled when it is first asked for.
     ///
     /// Errors:   wrong_layout (the pool's root has another size), pool_full, in_use (this process
-    ///           is a child of the one that opened the pool).
+    ///           is a child of the one that opened the pool), io_error (the disk failed while the pool grew).
     template <class T> result<T*> find_root() {
         static_assert(!std::is_polymorphic_v<T>,
                       "virtual tables have other addresses in every process");
@@ -182,11 +182,18 @@ public:
     /// Until it is closed the pool takes no space behind its first 'bytes' from here on: there allocation fails as in a full
     /// pool, for all but logs. May be called again, with more or less. What stands behind them stays and goes on, and the
     /// file does not become smaller (trim()). Logs and recovery may use all of max_bytes().
+    /// Small steps add up: about every eighth of its size the pool needs room for new tables, a thousandth of it, and a
+    /// limit that leaves less grows it when it is raised again. What the pool has not grown for, why_full() says.
     ///
     /// Ordering: 0 points. Crash: the next open knows nothing of it.
-    /// Errors:   bad_argument (less than a chunk, more than max_bytes()).
+    /// Errors:   bad_argument (less than a chunk, more than max_bytes()), limit_reached (the pool cannot grow any
+    ///           more, whatever the limit; it holds all the same).
     /// Threads:  any; allocations in progress may still use the old limit.
     status limit_growth(std::uint64_t bytes);
+    /// Why the pool has not grown when that was last tried, and what to do: hf::make, hf_alloc and
+    /// hf::stage_near return null, and no more than that. pool_full: the pool's limit, limit_growth, a full
+    /// disk, a quota, ulimit -f or -v. io_error: the disk has failed. ok: it has grown, or has not tried.
+    status why_full() const;
     /// max_bytes(), unless it was limited.
     std::uint64_t growth_limit() const noexcept;
 

@@ -29,7 +29,7 @@ enum class errc : std::uint8_t {
     mode_unavailable, // the file cannot give the durability mode asked for
     torn,             // left open in process mode by an earlier boot, or copied while open
     address_taken,    // the canonical address is occupied in this process
-    pool_full,        // the pool's limit, or the disk, leaves no room
+    pool_full,        // the pool's limit, the disk, a quota or a ulimit leaves no room
     limit_reached,    // a fixed table (lanes, extents) is full
     bad_argument,     // an option is out of range
     io_error,         // any other failed system call

@@ -11,6 +11,7 @@
 #include <map>
 #include <random>
 #include <string>
+#include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
 
@@ -206,6 +207,112 @@ TEST(Allocator, ALimitOfGrowthHoldsUntilItIsRaised) {
         for (const block& b : had) o.heap->release(cache, b);
         o.heap->release_all(cache);
     }
+    ::unlink(path.c_str());
+}
+
+/// Takes whole chunks until the pool is full.
+void fill(allocator& heap, thread_cache& cache) {
+    const std::uint64_t chunk = heap.durable().chunk_bytes();
+    for (block b = heap.reserve(cache, chunk); b.offset != 0; b = heap.reserve(cache, chunk))
+        heap.durable().publish(b, ignore_dirty);
+}
+
+/// Regression: a pool had 128 extents, and each growth took one. In steps of a chunk it ended at 115 MiB of 256.
+TEST(Allocator, ALimitThatRisesByAChunkEachTimeReachesThePoolsEndOverSeveralOpens) {
+    const std::string path = fresh_path();
+    constexpr std::uint64_t max = 24_MiB, chunk = 4_KiB;
+    for (std::uint64_t limit = 64_KiB; limit < max;) {
+        opened o = open_heap(path, 64_KiB, max);
+        thread_cache cache;
+        for (unsigned n = 0; n < 2048 && limit < max; ++n, limit += chunk) {
+            ASSERT_TRUE(o.heap->limit_growth(limit));
+            fill(*o.heap, cache);
+            ASSERT_LE(o.file->size_bytes(), limit);
+            ASSERT_GE(o.file->size_bytes() + 256_KiB, std::min(limit, max - 384_KiB)) << "tables";
+        }
+        EXPECT_LT(o.file->extents().size(), 64U);
+    }
+    opened o = open_heap(path, 64_KiB, max);
+    thread_cache cache;
+    fill(*o.heap, cache);
+    EXPECT_NE(o.heap->why_full().what().find("open_options::max_bytes"), std::string::npos)
+        << o.heap->why_full().what();
+    while (o.heap->reserve(cache, chunk, purpose::log).offset != 0) {}
+    EXPECT_EQ(o.file->size_bytes(), max) << "to its last chunk";
+    ::unlink(path.c_str());
+}
+
+/// The same of a pool that is opened with a little more each time, and is filled to the end, logs too.
+TEST(Allocator, AMaximumThatRisesByAChunkWithEachOpenLeavesExtentsForTheFormatsLimit) {
+    const std::string path = fresh_path();
+    constexpr std::uint64_t chunk = 4_KiB;
+    std::uint64_t max = 1_MiB;
+    for (unsigned n = 0; n < 400; ++n, max += chunk) {
+        opened o = open_heap(path, 1_MiB, max);
+        thread_cache cache;
+        fill(*o.heap, cache);
+        while (o.heap->reserve(cache, chunk, purpose::log).offset != 0) {}
+        ASSERT_TRUE(o.heap->limit_growth(max));
+        ASSERT_LT(o.file->extents().size(), 90U);
+    }
+    opened o = open_heap(path, 1_MiB, 1ULL << 40);
+    const auto left = static_cast<std::uint32_t>(extents_max - 1 - o.file->extents().size());
+    EXPECT_LE(least_step(o.file->size_bytes(), left), o.file->size_bytes()) << "double at most";
+    thread_cache cache;
+    EXPECT_NE(o.heap->reserve(cache, 8_MiB).offset, 0U);
+    ::unlink(path.c_str());
+}
+
+/// As a disk that has a chunk more each time.
+TEST(Allocator, AFileLimitThatRisesByAChunkTakesNoExtentEach) {
+    const std::string path = fresh_path();
+    rlimit before{};
+    ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+    opened o = open_heap(path, 1_MiB, 1_GiB);
+    thread_cache cache;
+    const std::uint64_t first = o.file->size_bytes();
+    const auto restrict_to = [&](std::uint64_t bytes) {
+        const rlimit now{bytes, before.rlim_max};
+        EXPECT_EQ(::setrlimit(RLIMIT_FSIZE, &now), 0);
+    };
+    for (std::uint64_t allowed = first; allowed < first + 8_MiB; allowed += 4_KiB) {
+        restrict_to(allowed);
+        fill(*o.heap, cache);
+        EXPECT_LE(o.file->size_bytes(), allowed);
+        EXPECT_GE(o.file->size_bytes() + 128_KiB, allowed);
+    }
+    const status why = o.heap->why_full();
+    EXPECT_EQ(why.code(), errc::pool_full);
+    EXPECT_NE(why.what().find("(ulimit -f)"), std::string::npos) << why.what();
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    EXPECT_LT(o.file->extents().size(), 30U);
+    EXPECT_NE(o.heap->reserve(cache, 1_MiB).offset, 0U);
+    EXPECT_TRUE(o.heap->why_full().ok()) << "it has grown";
+    ::unlink(path.c_str());
+}
+
+/// Blocks run over what was lengthened, and the tables say the same to the next open.
+TEST(Allocator, ALargeBlockLiesAcrossTheStepsOfAnExtent) {
+    const std::string path = fresh_path();
+    std::vector<block> had;
+    {
+        opened o = open_heap(path, 1_MiB, 64_MiB);
+        thread_cache cache;
+        o.heap->limit_growth(1_MiB);
+        fill(*o.heap, cache);
+        for (std::uint64_t limit = 1_MiB; had.size() < 16; limit += 4_KiB) {
+            o.heap->limit_growth(limit);
+            const block b = o.heap->reserve(cache, 4_KiB);
+            if (b.offset != 0) had.push_back(b);
+        }
+        EXPECT_EQ(o.file->extents().size(), 2U);
+        for (const block& b : had) o.heap->release(cache, b);
+        had = {o.heap->reserve(cache, 64_KiB)}; // without any growth
+        ASSERT_NE(had[0].offset, 0U);
+        o.heap->durable().publish(had[0], ignore_dirty);
+    }
+    opened o = open_heap(path, 1_MiB, 64_MiB);
+    EXPECT_EQ(o.heap->durable().allocated_at(had[0].offset).bytes, 64_KiB);
     ::unlink(path.c_str());
 }
 

@@ -2,6 +2,7 @@
 #include <alloc/allocator.hpp>
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <pool/file_checks.hpp>
 
 #include <algorithm>
 #include <bit>
@@ -64,7 +65,7 @@ void allocator::take_in_extents() {
     heap_.refresh();
     for (unsigned i = extents_known_; i < heap_.extent_count(); ++i) {
         extents_[i].slabs.reset(static_cast<std::atomic<slab_state*>*>(
-            std::calloc(heap_.extent_at(i).chunks + 1, sizeof(std::atomic<slab_state*>))));
+            std::calloc(heap_.extent_at(i).chunks_max + 1, sizeof(std::atomic<slab_state*>))));
         if (extents_[i].slabs == nullptr) throw std::bad_alloc(); // taken in by the next growth
         extents_known_.store(i + 1, std::memory_order_release);
     }
@@ -144,18 +145,25 @@ void allocator::unlist_slab(slab_list& list, slab_state* slab) {
 
 block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what) {
     const std::uint64_t size = heap_.rounded(std::max<std::uint64_t>(bytes, 1));
-    if (size == 0) return {0, 0};
+    if (size == 0) {
+        const std::scoped_lock held{chunks_};
+        note_refused(refusal(file_->path(), errc::pool_full,
+                             "that is more than the pool may ever hold: open it with a larger "
+                             "open_options::max_bytes"));
+        return {0, 0};
+    }
     if (what == purpose::log) {
         if (const block b = reserve(cache, bytes); b.offset != 0) return b;
         const std::uint64_t chunks = (size + heap_.chunk_bytes() - 1) / heap_.chunk_bytes();
         std::scoped_lock held{chunks_};
-        const std::uint64_t offset = take_chunks(chunks, file_->shape().max_bytes);
+        const std::uint64_t offset =
+            take_chunks(chunks, {file_->shape().max_bytes, growth_bound::max_bytes});
         if (offset != 0) large_[offset] = chunks * heap_.chunk_bytes();
         return {offset, offset == 0 ? 0 : chunks * heap_.chunk_bytes()};
     }
     if (!heap_.is_slab(size)) {
         std::scoped_lock held{chunks_};
-        const std::uint64_t offset = take_chunks(size / heap_.chunk_bytes(), data_end());
+        const std::uint64_t offset = take_chunks(size / heap_.chunk_bytes(), data_bound());
         if (offset != 0) large_[offset] = size;
         return {offset, offset == 0 ? 0 : size};
     }
@@ -254,7 +262,7 @@ slab_state* allocator::next_slab(slab_list& list, unsigned size_class) {
         std::uint64_t fresh = 0;
         {
             std::scoped_lock held{chunks_};
-            fresh = take_chunks(1, data_end());
+            fresh = take_chunks(1, data_bound());
         }
         if (fresh != 0) examine(fresh, size_class);
         else last_resort = true; // nothing left but the chunks not looked into yet
@@ -398,41 +406,6 @@ std::uint64_t allocator::take_free(std::uint64_t chunks, std::uint64_t end) {
         return found;
     }
     return 0;
-}
-
-std::uint64_t allocator::data_end() const noexcept {
-    return std::min<std::uint64_t>(file_->shape().max_bytes - log_reserve_, growth_limit_);
-}
-
-/// The same, in a pool that grows if it must, to 'end' at most. Requires: chunks_ held.
-std::uint64_t allocator::take_chunks(std::uint64_t chunks, std::uint64_t end) {
-    const std::uint64_t found = find_chunks(chunks, end);
-    full_.store(found == 0, std::memory_order_relaxed);
-    return found;
-}
-
-std::uint64_t allocator::find_chunks(std::uint64_t chunks, std::uint64_t end) {
-    for (std::uint64_t refused = 0;;) {
-        if (const std::uint64_t found = take_free(chunks, end)) return found;
-        // A full disk is asked again when there is twice as much to ask it for, and at the end.
-        if (holes_known_ > refused && fill_holes(chunks, end)) continue;
-        if (holes_known_ > refused) refused = 2 * holes_known_;
-        // To the end, once per open: about 50 ns a chunk, where the growth it spares costs
-        // microseconds for each (and would make a pool larger with every opening).
-        if (scan_more()) continue;
-        if (holes_known_ > 0 && fill_holes(chunks, end)) continue;
-        const auto grown =
-            file_->grow((chunks + 2) * heap_.chunk_bytes() +
-                            round_up(chunks * (heap_.chunk_bytes() / 128 + 8), heap_.chunk_bytes()),
-                        file_->shape().max_bytes - end);
-        if (!grown) return 0;
-        take_in_extents();
-        HF_ASSERT_SLOW(heap_.extent_at(extents_known_ - 1).data_offset > grown->offset_bytes);
-        extent_state& fresh = extents_[extents_known_ - 1];
-        const heap_extent& e = heap_.extent_at(extents_known_ - 1);
-        fresh.scanned = e.chunks;
-        if (e.chunks > 0) add_free_run(e.data_offset, e.chunks);
-    }
 }
 
 /// Walks chunk entries until free chunks turn up; true when some did.

@@ -69,9 +69,14 @@ public:
     allocator(const allocator&) = delete;
     allocator& operator=(const allocator&) = delete;
 
-    /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full. Throws
-    /// std::bad_alloc, as do find and claim.
+    /// A free block for 'bytes', reserved for the caller; offset 0 when the pool is full, or cannot
+    /// grow: full() says why. Throws std::bad_alloc, as do find and claim.
     block reserve(thread_cache& cache, std::uint64_t bytes, purpose what = purpose::data);
+    /// The refusal of what reserve() found no room for: how long the pool is, how long it may become, and why it does
+    /// not. Its code is pool_full, or that of the growth that failed otherwise (io_error, limit_reached, truncated …).
+    status full(const std::string& what, const std::string& more = {}) const;
+    /// Why the pool has not grown when that was last tried; ok when it has, and before.
+    status why_full() const;
     /// Gives back a reserved block, or one whose retraction is durable.
     void release(thread_cache& cache, block b) noexcept;
     /// Gives back everything a thread keeps at hand.
@@ -85,8 +90,9 @@ public:
     /// between. What only logs may use keeps its own. Returns the bytes given back.
     /// Errors: mode_unavailable (the file system cannot), io_error. Throws std::bad_alloc.
     result<std::uint64_t> trim();
-    /// Takes no chunk that ends behind the pool's first 'bytes' from here on, but for logs. Any thread.
-    void limit_growth(std::uint64_t bytes) noexcept { growth_limit_ = bytes; }
+    /// From here on no chunk behind the pool's first 'bytes' is taken for data. False: the pool does not grow any
+    /// more in any case. Any thread.
+    bool limit_growth(std::uint64_t bytes);
     std::uint64_t growth_limit() const noexcept { return growth_limit_; }
     /// Bytes of free chunks that are known to have no space on the disk, or may have none.
     std::uint64_t hole_bytes() const;
@@ -127,10 +133,12 @@ private:
     void list_slab(slab_list& list, slab_state* slab);
     void unlist_slab(slab_list& list, slab_state* slab);
     bool scanned(std::uint64_t offset) const noexcept;
-    std::uint64_t take_chunks(std::uint64_t chunks, std::uint64_t end);
-    std::uint64_t find_chunks(std::uint64_t chunks, std::uint64_t end);
+    std::uint64_t take_chunks(std::uint64_t chunks, const growth_bound& until);
+    std::uint64_t find_chunks(std::uint64_t chunks, const growth_bound& until);
+    void take_in_growth();
+    void note_refused(const status& why);
     /// Behind it nothing but logs is put.
-    std::uint64_t data_end() const noexcept;
+    growth_bound data_bound() const noexcept;
     std::uint64_t take_free(std::uint64_t chunks, std::uint64_t end);
     bool scan_more();
     std::uint64_t scan_one(unsigned extent);
@@ -140,8 +148,8 @@ private:
     void add_run(chunk_runs& to, std::uint64_t offset, std::uint64_t chunks);
     bool carve(chunk_runs& from, std::uint64_t offset, std::uint64_t chunks);
     bool touch(std::uint64_t offset, std::uint64_t chunks, std::uint64_t next) const noexcept;
-    bool fill_holes(std::uint64_t chunks, std::uint64_t end);
-    bool fill(std::uint64_t offset, std::uint64_t chunks);
+    bool fill_holes(std::uint64_t chunks, std::uint64_t end, status& why);
+    bool fill(std::uint64_t offset, std::uint64_t chunks, status& why);
     std::uint64_t holes_among(std::uint64_t offset, std::uint64_t chunks) const;
     result<std::uint64_t> trim_next(std::uint64_t& from);
     bool is_full() const noexcept { return full_.load(std::memory_order_relaxed); }
@@ -162,6 +170,7 @@ private:
     std::atomic<bool> full_{false}; // the last that asked for chunks found none (6)
     std::vector<slab_list> slabs_;  // by class
     mutable std::mutex chunks_;     // guards what follows, and growth
+    status refused_;                // the growth that was tried last
     chunk_runs free_runs_;          // with space on the disk
     chunk_runs holes_;              // free, and maybe without (5)
     std::uint64_t holes_known_ = 0; // chunks in holes_
@@ -172,7 +181,7 @@ private:
     std::vector<block> allocated_large_;
     bool looked_for_large_ = false;
     std::vector<std::vector<std::uint64_t>> unexamined_; // by class: slab chunks, bits not read yet
-    std::array<extent_state, 128> extents_;
+    std::array<extent_state, extents_max> extents_;
     std::atomic<unsigned> extents_known_{0};
 };
 

@@ -6,27 +6,6 @@
 #include <algorithm>
 
 namespace hf {
-namespace {
-
-std::uint64_t entry_table_bytes(std::uint64_t chunks) noexcept {
-    return round_up(chunks * sizeof(chunk_entry), line_bytes);
-}
-std::uint64_t table_bytes(std::uint64_t chunks, std::uint64_t bit_bytes_per_chunk) noexcept {
-    return entry_table_bytes(chunks) + chunks * bit_bytes_per_chunk;
-}
-
-} // namespace
-
-extent_split split_extent(std::uint64_t extent_bytes, std::uint64_t chunk_bytes) noexcept {
-    const std::uint64_t bit_bytes = chunk_bytes / granule_bytes / 8;
-    const std::uint64_t total = extent_bytes / chunk_bytes;
-    // The most chunks whose tables still fit in front of them.
-    std::uint64_t chunks = total * chunk_bytes / (chunk_bytes + sizeof(chunk_entry) + bit_bytes);
-    while (chunks > 0 && table_bytes(chunks, bit_bytes) > (total - chunks) * chunk_bytes) --chunks;
-    HF_ASSERT_SLOW(chunks == 0 || table_bytes(chunks, bit_bytes) <= (total - chunks) * chunk_bytes);
-    HF_ASSERT_SLOW(chunks < total || total == 0);
-    return {chunks, entry_table_bytes(chunks), (total - chunks) * chunk_bytes};
-}
 
 heap::heap(pool_file& file)
     : file_(&file), chunk_bytes_(file.shape().chunk_bytes),
@@ -38,15 +17,22 @@ void heap::refresh() noexcept {
     const auto extents = file_->extents();
     HF_ASSERT(extent_count() <= extents.size());
     HF_ASSERT(extents.size() <= extents_.size());
-    for (unsigned i = extent_count(); i < extents.size(); ++i) {
-        const extent_split split = split_extent(extents[i].size_bytes, chunk_bytes_);
-        std::byte* at = file_->base() + extents[i].offset_bytes;
-        extents_[i] = {.data_offset = extents[i].offset_bytes + split.metadata_bytes,
-                       .chunks = split.chunks,
-                       .entries = reinterpret_cast<std::uint64_t*>(at),
-                       .bits = reinterpret_cast<std::uint64_t*>(at + split.entry_table_bytes),
-                       .metadata_bytes = split.metadata_bytes};
-        count_.store(i + 1, std::memory_order_release);
+    const unsigned known = extent_count();
+    for (unsigned i = known == 0 ? 0 : known - 1; i < extents.size(); ++i) {
+        const extent_split split =
+            split_extent(extents[i].size_bytes, chunk_bytes_, file_->laid_out_bytes(i));
+        heap_extent& e = extents_[i];
+        if (i >= known) {
+            std::byte* at = file_->base() + extents[i].offset_bytes;
+            e.data_offset = extents[i].offset_bytes + split.metadata_bytes;
+            e.chunks_max = split.chunks_max;
+            e.entries = reinterpret_cast<std::uint64_t*>(at);
+            e.bits = reinterpret_cast<std::uint64_t*>(at + split.entry_table_bytes);
+            e.metadata_bytes = split.metadata_bytes;
+        }
+        HF_ASSERT(e.chunks <= split.chunks);
+        e.chunks.store(split.chunks, std::memory_order_release); // it may have been lengthened
+        count_.store(std::max(known, i + 1), std::memory_order_release);
     }
     HF_ASSERT_SLOW(valid());
 }
@@ -59,8 +45,8 @@ bool heap::valid() const noexcept {
         const auto tables =
             static_cast<std::uint64_t>(reinterpret_cast<std::byte*>(e.entries) - base);
         if (tables < end || tables + e.metadata_bytes != e.data_offset) return false;
-        if (e.bits < e.entries + e.chunks) return false;
-        const std::uint64_t bit_words = e.chunks * (chunk_bytes_ / granule_bytes / 64);
+        if (e.chunks > e.chunks_max || e.bits < e.entries + e.chunks_max) return false;
+        const std::uint64_t bit_words = e.chunks_max * (chunk_bytes_ / granule_bytes / 64);
         if (reinterpret_cast<std::byte*>(e.bits + bit_words) > base + e.data_offset) return false;
         end = e.data_offset + e.chunks * chunk_bytes_;
     }

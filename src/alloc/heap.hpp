@@ -48,26 +48,19 @@ static_assert(sizeof(chunk_entry) == 8);
 
 /// One extent, split into its tables and its chunks.
 struct heap_extent {
-    std::uint64_t data_offset; // first chunk, from pool start
-    std::uint64_t chunks;
-    std::uint64_t* entries; // durable, one per chunk
-    std::uint64_t* bits;    // durable, one bit per granule of the chunks
-    std::uint64_t metadata_bytes;
+    std::uint64_t data_offset = 0;         // first chunk, from pool start
+    std::atomic<std::uint64_t> chunks = 0; // grows, of the last extent, while others read it
+    std::uint64_t chunks_max = 0;          // that the tables have room for
+    std::uint64_t* entries = nullptr;      // durable, one per chunk
+    std::uint64_t* bits = nullptr;         // durable, one bit per granule of the chunks
+    std::uint64_t metadata_bytes = 0;
 };
-
-/// How an extent is split: its tables in front, then as many chunks as they can describe.
-struct extent_split {
-    std::uint64_t chunks;
-    std::uint64_t entry_table_bytes; // the bits follow
-    std::uint64_t metadata_bytes;    // both tables, rounded up to chunks
-};
-extent_split split_extent(std::uint64_t extent_bytes, std::uint64_t chunk_bytes) noexcept;
 
 class heap {
 public:
     explicit heap(pool_file& file);
 
-    /// Takes in extents that the file has and the heap has not. Threads: the caller serialises.
+    /// Takes in what the file has become longer by. Threads: the caller serialises.
     void refresh() noexcept;
     /// Whether every extent's tables lie in front of its chunks, and extents in file order, apart.
     bool valid() const noexcept;
@@ -231,7 +224,7 @@ private:
     pool_file* file_;
     std::uint64_t chunk_bytes_;
     const size_classes& classes_;
-    std::array<heap_extent, 128> extents_{};
+    std::array<heap_extent, extents_max> extents_;
     std::atomic<unsigned> count_{0};
 };
 

@@ -10,7 +10,8 @@ pool_image::pool_image(std::span<const std::byte> file, const pool_header& heade
     extents_.reserve(header.extent_count);
     for (std::uint32_t i = 0; i < header.extent_count; ++i) {
         const extent& e = header.extents[i];
-        const extent_split split = split_extent(e.size_bytes, header.chunk_bytes);
+        const extent_split split =
+            split_extent(e.size_bytes, header.chunk_bytes, header.laid_out_bytes[i]);
         extents_.push_back({.entries_offset = e.offset_bytes,
                             .bits_offset = e.offset_bytes + split.entry_table_bytes,
                             .data_offset = e.offset_bytes + split.metadata_bytes,

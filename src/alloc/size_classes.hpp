@@ -6,14 +6,13 @@
 #pragma once
 
 #include <base/assert.hpp>
+#include <pool/extents.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <vector>
 
 namespace hf {
-
-inline constexpr std::uint64_t granule_bytes = 16; // smallest block; one bitmap bit each
 
 class size_classes {
 public:

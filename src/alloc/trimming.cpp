@@ -9,6 +9,7 @@
 #include <base/line.hpp>
 
 #include <algorithm>
+#include <utility>
 
 namespace hf {
 namespace {
@@ -18,9 +19,9 @@ constexpr std::uint64_t filled_bytes = 1ULL << 20; // taken again at once, where
 
 } // namespace
 
-/// Gives space to all holes among these chunks, which are free. False: the disk is full; none lost
-/// its place. Requires: chunks_ held.
-bool allocator::fill(std::uint64_t offset, std::uint64_t chunks) {
+/// Gives space to all holes among these chunks, which are free. False: the disk does not, and says
+/// why; none lost its place. Requires: chunks_ held.
+bool allocator::fill(std::uint64_t offset, std::uint64_t chunks, status& why) {
     HF_ASSERT_SLOW(held_here(chunks_));
     const std::uint64_t chunk_bytes = heap_.chunk_bytes(), end = offset + chunks * chunk_bytes;
     for (auto hole = holes_.upper_bound(offset); offset < end;) {
@@ -30,7 +31,10 @@ bool allocator::fill(std::uint64_t offset, std::uint64_t chunks) {
         if (hole == holes_.end() || hole->first >= end) return true;
         const std::uint64_t from = std::max(hole->first, offset);
         const std::uint64_t to = std::min(hole->first + hole->second * chunk_bytes, end);
-        if (!file_->take_back(from, to - from).ok()) return false;
+        if (status had = file_->take_back(from, to - from); !had.ok()) {
+            why = std::move(had);
+            return false;
+        }
         const std::uint64_t count = (to - from) / chunk_bytes;
         [[maybe_unused]] const bool carved = carve(holes_, from, count);
         HF_ASSERT_SLOW(carved);
@@ -57,8 +61,8 @@ std::uint64_t allocator::holes_among(std::uint64_t offset, std::uint64_t chunks)
 }
 
 /// Makes 'chunks' free neighbours before 'end' some that have space, a few more if that is easy. False: there are
-/// none, or the disk is full. Requires: chunks_ held.
-bool allocator::fill_holes(std::uint64_t chunks, std::uint64_t end) {
+/// none, or the disk has refused, and says why. Requires: chunks_ held.
+bool allocator::fill_holes(std::uint64_t chunks, std::uint64_t end, status& why) {
     HF_ASSERT_SLOW(held_here(chunks_));
     const std::uint64_t chunk_bytes = heap_.chunk_bytes();
     // What the disk had no room for it is not asked for again, once for each of thousands of holes: a file system
@@ -88,7 +92,7 @@ bool allocator::fill_holes(std::uint64_t chunks, std::uint64_t end) {
         const std::uint64_t first = hole->first; // fill() may end it
         const std::uint64_t lacking = holes_among(start, chunks);
         if (lacking >= refused) continue;
-        if (fill(start, easy) || fill(start, chunks)) return true;
+        if (fill(start, easy, why) || fill(start, chunks, why)) return true;
         refused = lacking;
         hole = holes_.find(first);
         if (hole == holes_.end()) return true; // some of it has space now: look again

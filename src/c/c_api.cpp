@@ -134,6 +134,12 @@ hf_status hf_pool_trim(hf_pool* pool, std::uint64_t* bytes) noexcept try {
 
 void hf_pool_settle(hf_pool* pool) noexcept { pool->opened.internals().settle(); }
 
+hf_status hf_pool_why_full(const hf_pool* pool) noexcept try {
+    return hf::c::told(pool->opened.why_full());
+} catch (const std::bad_alloc&) {
+    return fail(hf::errc::io_error, {});
+}
+
 hf_status hf_pool_statistics(const hf_pool* pool, hf_statistics* found) noexcept try {
     const hf::statistics s = hf::statistics_of(pool->opened);
     *found = {s.sections,       s.ordering_points, s.flushes,    s.log_entries,        s.log_bytes,

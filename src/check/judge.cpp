@@ -105,8 +105,10 @@ used_chunks::used_chunks(pool& p) {
 
 void used_chunks::add_changed(pool& p, std::span<const std::size_t> lines) {
     const heap& blocks = p.internals().blocks.durable();
-    if (blocks.extent_count() > extents_seen_) lines_seen_ = 0; // some are of the new ones' tables
-    extents_seen_ = std::max(extents_seen_, blocks.extent_count());
+    std::uint64_t chunks = 0;
+    for (unsigned i = 0; i < blocks.extent_count(); ++i) chunks += blocks.extent_at(i).chunks;
+    if (chunks > chunks_there_) lines_seen_ = 0; // some are in the tables of the new ones
+    chunks_there_ = std::max(chunks_there_, chunks);
     for (; lines_seen_ < lines.size(); ++lines_seen_)
         add_changed(blocks, p.internals().file->base(), lines[lines_seen_]);
 }

@@ -31,7 +31,7 @@ private:
 
     std::set<std::pair<unsigned, std::uint64_t>> chunks_; // extent, number in it
     std::size_t lines_seen_ = 0;
-    unsigned extents_seen_ = 0;
+    std::uint64_t chunks_there_ = 0;
 };
 
 class judge {

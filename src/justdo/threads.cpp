@@ -63,7 +63,7 @@ result<thread*> threads::lease() {
     }
     superblock* super = superblock_of(file);
     if (super == nullptr) super = make_superblock();
-    if (super == nullptr) return file.full("engine justdo's superblock");
+    if (super == nullptr) return pool_->blocks.full("engine justdo's superblock");
     const auto words = thread_words(*super);
     const auto word = std::ranges::find(words, std::uint64_t{0});
     if (word == words.end())
@@ -73,7 +73,7 @@ result<thread*> threads::lease() {
     const void* const made = make_block(super->thread_bytes, *word, [](void* at) {
         static_cast<thread_block*>(at)->magic = thread_magic;
     });
-    if (made == nullptr) return file.full("a thread's log of engine justdo");
+    if (made == nullptr) return pool_->blocks.full("a thread's log of engine justdo");
     all_.push_back(std::make_unique<thread>(*pool_, *word, super->thread_bytes));
     return all_.back().get();
 }

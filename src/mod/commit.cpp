@@ -57,7 +57,7 @@ status store::impl::commit(std::span<const change> changes, node_cache& reclaime
     for (const change& c : changes)
         for (const shadow* made : c.made)
             if (made->damaged_) return damaged();
-            else if (made->failed_) return pool_->file->full("an update", held_back());
+            else if (made->failed_) return pool_->blocks.full("an update", held_back());
     HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) { return keeps_valid(c); }));
     HF_ASSERT_SLOW(std::ranges::all_of(changes, [&](const change& c) {
         return std::ranges::count(changes, c.to, &change::to) == 1;
@@ -150,7 +150,7 @@ status store::impl::commit_to(root::volatile_part& owner, std::span<const change
     const hf::medium pm = medium();
     const std::uint64_t old = owner.word.load(std::memory_order_relaxed);
     const std::uint64_t word = new_word(owner, changes);
-    if (owner.work.failed_) return pool_->file->full("an update", held_back());
+    if (owner.work.failed_) return pool_->blocks.full("an update", held_back());
     count_shared(changes);
     before_fence(owner);
     const others around = owner.batches.empty() ? others{} : before_reclaim(&owner);
@@ -208,7 +208,7 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     for (swing& s : swings) {
         s.old = s.owner->word.load(std::memory_order_relaxed);
         s.word = new_word(*s.owner, s.changes);
-        if (s.owner->work.failed_) return pool_->file->full("an update", held_back());
+        if (s.owner->work.failed_) return pool_->blocks.full("an update", held_back());
     }
     HF_ASSERT(swings.size() > 1);
     std::scoped_lock held{redo_lock_};

@@ -257,8 +257,7 @@ status compaction::plan() {
 /// The smallest extent whose tables leave room for all.
 void compaction::settle_extent() {
     const std::uint64_t chunk = file_.shape().chunk_bytes, wanted = heap_.bytes() / chunk;
-    extent_ = {file_.extents()[0].offset_bytes, (wanted + 1) * chunk};
-    while (split_extent(extent_.size_bytes, chunk).chunks < wanted) extent_.size_bytes += chunk;
+    extent_ = {file_.extents()[0].offset_bytes, extent_bytes_for(wanted, chunk)};
     first_chunk_ = extent_.offset_bytes + split_extent(extent_.size_bytes, chunk).metadata_bytes;
 }
 
@@ -367,7 +366,9 @@ void compaction::write_superblock(const new_image& to) const {
 pool_header compaction::header() const {
     pool_header h = file_.closing_header();
     std::ranges::fill(h.extents, extent{});
+    std::ranges::fill(h.laid_out_bytes, std::uint64_t{0});
     h.extents[0] = extent_;
+    h.laid_out_bytes[0] = extent_.size_bytes;
     h.extent_count = 1;
     h.optional_features &= ~(feature_whole | feature_holes);
     h.checksum = header_checksum(h);

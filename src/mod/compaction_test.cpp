@@ -568,7 +568,6 @@ TEST_P(Compaction, WithoutRoomLeavesThePoolAsItWas) {
     const std::string before = hf::test::fingerprint(in.path());
     for (const std::uint64_t room : {4096U, 200'000U, 500'000U})
         EXPECT_TRUE(hf::test::in_child([&] {
-            ::signal(SIGXFSZ, SIG_IGN);
             const struct rlimit least{room, room};
             ::setrlimit(RLIMIT_FSIZE, &least);
             const auto made = compact();

@@ -34,7 +34,7 @@ status store::impl::make_superblock() {
     HF_ASSERT(super_ == nullptr && words->mod_offset == 0);
     thread_cache none;
     const block b = pool_->blocks.reserve(none, pool_->file->shape().chunk_bytes);
-    if (b.offset == 0) return pool_->file->full("MOD's superblock");
+    if (b.offset == 0) return pool_->blocks.full("MOD's superblock");
     auto* super = static_cast<superblock*>(pool_->at(b.offset));
     std::memset(super, 0, b.bytes);
     super->magic = superblock_magic;

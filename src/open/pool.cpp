@@ -349,9 +349,13 @@ status pool::limit_growth(std::uint64_t bytes) {
         return refusal(path(), errc::bad_argument,
                        fmt::format("limit_growth: expected {} to {} bytes, found {}",
                                    shape.chunk_bytes, shape.max_bytes, bytes));
-    impl_->blocks.limit_growth(bytes);
+    if (!impl_->blocks.limit_growth(bytes))
+        return refusal(path(), errc::limit_reached,
+                       "the pool has used all of its extents and does not grow any more: bring "
+                       "what it holds to a new pool");
     return {};
 }
+status pool::why_full() const { return impl_->blocks.why_full(); }
 std::uint64_t pool::growth_limit() const noexcept { return impl_->blocks.growth_limit(); }
 
 hf::mode pool::mode() const noexcept { return impl_->file->mode(); }

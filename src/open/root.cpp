@@ -132,7 +132,7 @@ result<void*> make_anchored(pool::impl& pool, const char* what, std::uint64_t by
     thread_cache cache;
     const block b = pool.blocks.reserve(cache, bytes);
     pool.blocks.release_all(cache); // what came with it
-    if (b.offset == 0) return pool.file->full(what);
+    if (b.offset == 0) return pool.blocks.full(what);
     std::memset(pool.at(b.offset), 0, b.bytes);
     pm.flush(pool.at(b.offset), b.bytes);
     if (size != nullptr) pm.store_word(size, bytes);

@@ -3,6 +3,7 @@
 #include <pool/boot_id.hpp>
 #include <pool/copying.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_limits.hpp>
 #include <pool/freezing.hpp>
 #include <pool/header.hpp>
 #include <pool/holders.hpp>
@@ -145,7 +146,8 @@ void copy_what_differs(moment& m, view& from, view& to) noexcept {
     if (::fstat(m.from, &about) != 0) return fails(step::size);
     m.bytes = static_cast<std::uint64_t>(about.st_size);
     if (m.bytes != from.bytes()) { // it has grown; what is behind its end now is not to be read
-        if (::ftruncate(m.to, about.st_size) != 0) return fails(step::size);
+        errno = m.bytes > file_bytes_allowed() ? EFBIG : 0; // asked, that is SIGXFSZ
+        if (errno != 0 || ::ftruncate(m.to, about.st_size) != 0) return fails(step::size);
         if (::fallocate(m.to, 0, 0, about.st_size) != 0 && errno != EOPNOTSUPP)
             return fails(step::allocate);
         const int from_failed = from.map(m.from, m.bytes, PROT_READ);
@@ -266,8 +268,9 @@ private:
     }
     status failed(const char* call, int error) const {
         return refusal(to_path_,
-                       error == ENOSPC || error == EDQUOT ? errc::pool_full : errc::io_error,
-                       fmt::format("{}: {}", call, std::strerror(error)));
+                       error == ENOSPC || error == EDQUOT || error == EFBIG ? errc::pool_full
+                                                                            : errc::io_error,
+                       fmt::format("{}: {}{}", call, std::strerror(error), way_out_of(error)));
     }
     status judged(const moment& m) {
         report_.bytes = m.bytes;

@@ -122,6 +122,7 @@ status first_header(const std::string& path, const open_options& o, pool_header&
     HF_ASSERT(heap < file_bytes);
     HF_ASSERT(file_bytes <= h.max_bytes);
     h.extents[0] = {.offset_bytes = heap, .size_bytes = file_bytes - heap};
+    h.laid_out_bytes[0] = h.extents[0].size_bytes;
     return {};
 }
 

@@ -122,6 +122,12 @@ std::string extent_out_of_bounds(const pool_header& h) {
                 "{:#x} to {:#x}",
                 i, e.offset_bytes, e.size_bytes, h.chunk_bytes, end, h.max_bytes);
         end = e.offset_bytes + e.size_bytes;
+        const std::uint64_t laid_out = h.laid_out_bytes[i];
+        if (laid_out < e.size_bytes || laid_out > pool_bytes_max || laid_out % h.chunk_bytes != 0 ||
+            split_extent(e.size_bytes, h.chunk_bytes, laid_out).metadata_bytes > e.size_bytes)
+            return fmt::format("header extent {}: found tables laid out for {:#x} bytes, expected "
+                               "a multiple of {:#x} from {:#x} on whose tables fit",
+                               i, laid_out, h.chunk_bytes, e.size_bytes);
     }
     return {};
 }
@@ -139,6 +145,11 @@ std::string_view name(mode m) noexcept {
 
 status refusal(const std::string& path, errc code, const std::string& text) {
     return {code, fmt::format("{}: {}: {}", path, name(code), text)};
+}
+
+std::string text_of(const status& refused, std::string_view path) {
+    const std::string head = fmt::format("{}: {}: ", path, name(refused.code()));
+    return refused.what().starts_with(head) ? refused.what().substr(head.size()) : refused.what();
 }
 
 status out_of_memory(const std::string& path) noexcept try {

@@ -53,6 +53,8 @@ struct header_chosen {
 
 /// Shapes the one line that a refusal carries: "PATH: CODE: TEXT".
 status refusal(const std::string& path, errc code, const std::string& text);
+/// What a refusal says behind path and code.
+std::string text_of(const status& refused, std::string_view path);
 /// "path: io_error: out of memory"; without the path when there is no memory for that either.
 status out_of_memory(const std::string& path) noexcept;
 

@@ -7,6 +7,7 @@
 #include <base/line.hpp>
 #include <base/log.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_limits.hpp>
 #include <pool/mapping.hpp>
 #include <pool/pool_file.hpp>
 
@@ -19,45 +20,116 @@
 
 namespace hf {
 
-status pool_file::full(const std::string& what, const std::string& more) const {
+namespace {
+
+// What one of those extents that a small rise of max_bytes takes must leave to those after it: steps of at most a quarter.
+constexpr std::uint64_t spared_step(std::uint64_t size) { return size / 4; }
+
+} // namespace
+
+/// The refusal of what does not fit below 'until'.
+status pool_file::past(const growth_bound& until, std::uint64_t heap_bytes) const {
+    if (until.set_by == growth_bound::limit_growth)
+        return refusal(path_, errc::pool_full,
+                       fmt::format("{} more bytes would pass the {} bytes that "
+                                   "pool::limit_growth allows: raise that limit, or free blocks",
+                                   heap_bytes, until.bytes));
     return refusal(path_, errc::pool_full,
-                   fmt::format("no room for {}: the pool has {} of at most {} bytes{}", what,
-                               size_bytes(), shape_.max_bytes, more));
+                   fmt::format("{} more bytes would pass the pool's limit of {}{}: open it with a "
+                               "larger open_options::max_bytes, or free blocks",
+                               heap_bytes, shape_.max_bytes,
+                               until.bytes < shape_.max_bytes
+                                   ? fmt::format(", the last {} of which are for the logs of "
+                                                 "sections",
+                                                 shape_.max_bytes - until.bytes)
+                                   : ""));
 }
 
-result<extent> pool_file::grow(std::uint64_t heap_bytes, std::uint64_t reserved_bytes) try {
+/// What another extent is laid out for that must have room for 'needed' bytes of chunks; 0: its tables do not fit.
+/// Upholds (2) of extents.hpp: what a limit or the disk allows decides how much of it there is at first, and not that.
+std::uint64_t pool_file::lay_out(std::uint64_t needed, std::uint64_t room,
+                                 const growth_bound& until) const {
+    const std::uint64_t size = size_bytes(), chunk = shape_.chunk_bytes;
+    const std::uint32_t kept = until.set_by == growth_bound::max_bytes ? 0 : 1;
+    const std::uint32_t left = extents_max - kept - static_cast<std::uint32_t>(extents().size());
+    const std::uint64_t step = std::max(size / 8, least_step(size + needed, left));
+    const std::uint64_t rest = shape_.max_bytes - size;
+    std::uint64_t good =
+        std::min(extent_bytes_for((needed + step) / chunk + 1, chunk), pool_bytes_max - size);
+    if (good < rest && rest < 2 * good)
+        good = rest; // no end that is too short for tables of its own
+    if (split_extent(good, chunk).metadata_bytes + needed <= room) return good;
+    // The end of a pool whose limit is raised by little has room for tables of that little alone, as long as there are
+    // extents to spare. Logs take one in any case.
+    const bool spared = until.set_by == growth_bound::max_bytes ||
+                        (until.set_by == growth_bound::log_reserve && left > 1 &&
+                         least_step(shape_.max_bytes, left - 1) <= spared_step(shape_.max_bytes));
+    if (!spared || split_extent(rest, chunk).metadata_bytes + needed > room) return 0;
+    return rest;
+}
+
+bool pool_file::growth_ended() const noexcept {
+    const std::size_t count = extents().size();
+    return count >= extents_max - 1 &&
+           extents().back().size_bytes == header_->laid_out_bytes[count - 1];
+}
+
+std::uint64_t pool_file::laid_out_bytes(std::size_t i) const noexcept {
+    HF_ASSERT_SLOW(i < extents().size());
+    return header_->laid_out_bytes[i];
+}
+
+result<extent> pool_file::grow(std::uint64_t heap_bytes) {
+    return grow(heap_bytes, {shape_.max_bytes, growth_bound::max_bytes});
+}
+
+result<extent> pool_file::grow(std::uint64_t heap_bytes, const growth_bound& until) try {
     if (read_only_)
         return refusal(path_, errc::permission, "the pool is open read-only and does not grow");
     HF_ASSERT(marked_open_);
-    if (growth_in_doubt_)
+    if (!growth_doubt_.ok())
         return refusal(path_, errc::poisoned,
-                       "an earlier growth could not write the headers; reopen the pool");
-    HF_ASSERT_SLOW(reserved_bytes <= shape_.max_bytes);
-    const std::uint64_t size = size_bytes(), limit = shape_.max_bytes - reserved_bytes;
-    const std::uint64_t room = limit - std::min(limit, size);
-    const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
-    if (heap_bytes > room || round_up(heap_bytes, shape_.chunk_bytes) > room || room == 0)
-        return refusal(path_, errc::pool_full,
-                       fmt::format("{} more bytes would pass the pool's limit of {}", heap_bytes,
-                                   shape_.max_bytes));
-    if (count == extents_max)
+                       fmt::format("an earlier growth could not write the headers ({}); reopen the "
+                                   "pool",
+                                   text_of(growth_doubt_, path_)));
+    HF_ASSERT_SLOW(until.bytes <= shape_.max_bytes);
+    const std::uint64_t size = size_bytes(), chunk = shape_.chunk_bytes;
+    const std::uint64_t room = until.bytes < size ? 0 : round_down(until.bytes - size, chunk);
+    if (heap_bytes > room || room == 0) return past(until, heap_bytes);
+    const std::uint64_t needed = std::max(round_up(heap_bytes, chunk), chunk);
+    const std::size_t last = extents().size() - 1;
+    const std::uint64_t spare = header_->laid_out_bytes[last] - extents_[last].size_bytes;
+    if (needed <= spare) {
+        const std::uint64_t eighth = round_up(size / 8, chunk);
+        return lengthen(needed, std::min({std::max(needed, eighth), spare, room}), 0);
+    }
+    if (last + 1 == extents_max ||
+        (last + 2 == extents_max && until.set_by != growth_bound::max_bytes))
         return refusal(path_, errc::limit_reached,
-                       fmt::format("the pool has all of its {} extents", extents_max));
-    const std::uint64_t needed =
-        std::max(round_up(heap_bytes, shape_.chunk_bytes), shape_.chunk_bytes);
-    const std::uint64_t wanted =
-        std::min(std::max(needed, round_up(size / 8, shape_.chunk_bytes)), room);
-    HF_ASSERT_SLOW(needed <= wanted);
-    HF_ASSERT_SLOW(wanted <= room);
-    HF_ASSERT_SLOW(wanted % shape_.chunk_bytes == 0);
-    status extended = extend(wanted);
-    // Not where a header copy may name the extent already: the file would be cut below it.
-    if (extended.code() == errc::pool_full && wanted > needed && !growth_in_doubt_)
-        extended = extend(needed);
-    if (!extended.ok()) return extended;
-    return extents_[count];
+                       fmt::format("the pool has {} of its {} extents, and the last one is for "
+                                   "the logs of sections: bring what it holds to a new pool",
+                                   last + 1, extents_max));
+    const std::uint64_t laid_out = lay_out(needed, room, until);
+    if (laid_out == 0) return past(until, heap_bytes);
+    const std::uint64_t least = split_extent(laid_out, chunk).metadata_bytes + needed;
+    HF_ASSERT_SLOW(least <= laid_out && least <= room);
+    return lengthen(least, std::min(laid_out, room), laid_out);
 } catch (const std::bad_alloc&) {
     return out_of_memory(path_);
+}
+
+/// By 'wanted' bytes, or by those that are needed where the disk has no room for more.
+result<extent> pool_file::lengthen(std::uint64_t needed, std::uint64_t wanted,
+                                   std::uint64_t laid_out) {
+    HF_ASSERT_SLOW(needed <= wanted);
+    HF_ASSERT_SLOW(needed % shape_.chunk_bytes == 0 && wanted % shape_.chunk_bytes == 0);
+    const std::uint64_t size = size_bytes();
+    status extended = extend(wanted, laid_out);
+    // Not where a header copy may name the extent already: the file would be cut below it.
+    if (extended.code() == errc::pool_full && wanted > needed && growth_doubt_.ok())
+        extended = extend(needed, laid_out);
+    if (!extended.ok()) return extended;
+    return extent{size, size_bytes() - size};
 }
 
 status pool_file::give_back(std::uint64_t offset, std::uint64_t bytes) {
@@ -97,7 +169,10 @@ status pool_file::reserve_more(std::uint64_t end) {
     const int failed = reserve_addresses(base + reserved_bytes_, end - reserved_bytes_);
     if (failed != 0)
         return refusal(path_, failed == EEXIST ? errc::address_taken : errc::pool_full,
-                       fmt::format("no addresses to grow into: {}", std::strerror(failed)));
+                       fmt::format("no addresses to grow into: {}{}", std::strerror(failed),
+                                   failed == ENOMEM ? ": raise this process's limit of them "
+                                                      "(ulimit -v)"
+                                                    : ""));
     reserved_bytes_ = end;
     return {};
 }
@@ -130,12 +205,14 @@ void pool_file::say_if_misplaced() {
         say(severity::warning, fmt::format("{}: it grows: {}", path_, lost).c_str());
 }
 
-status pool_file::extend(std::uint64_t bytes) {
+/// 'laid_out': of another extent; 0: the last one becomes longer.
+status pool_file::extend(std::uint64_t bytes, std::uint64_t laid_out) {
     // Lengthened again, a file that somebody has cut would read as zeros where objects stood.
     if (status ok = whole(); !ok.ok()) return ok;
     const std::uint64_t size = size_bytes();
     const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
-    HF_ASSERT(count < extents_max);
+    const std::uint32_t which = laid_out == 0 ? count - 1 : count;
+    HF_ASSERT(which < extents_max);
     HF_ASSERT(bytes <= shape_.max_bytes - size);
     if (still_refused(bytes)) return refused_->why;
     // What an earlier growth left beyond the end goes first, so that the extent reads as zeros.
@@ -147,7 +224,8 @@ status pool_file::extend(std::uint64_t bytes) {
                        fmt::format("truncate to {} bytes: {}", size, std::strerror(failed)));
     const auto free_before = file_.disk_free_bytes();
     status ok = file_.allocate(size, bytes); // no hole that faults when it is stored to
-    const bool disk_is_full = ok.code() == errc::pool_full;
+    // Not a limit of the process, which costs no time to ask for.
+    const bool disk_is_full = ok.code() == errc::pool_full && size + bytes <= file_bytes_allowed();
     if (ok.ok() && (map_sync_ || mode_ == hf::mode::power)) ok = file_.sync();
     if (ok.ok()) ok = reserve_more(size + bytes);
     if (ok.ok()) ok = map(size, bytes);
@@ -157,20 +235,26 @@ status pool_file::extend(std::uint64_t bytes) {
         return ok;
     }
     say_if_misplaced();
-    header_->extents[count] = {.offset_bytes = size, .size_bytes = bytes};
-    header_->extent_count = count + 1;
-    extents_[count] = header_->extents[count];
+    const extent was = header_->extents[which];
+    if (laid_out != 0) {
+        header_->extents[which].offset_bytes = size;
+        header_->laid_out_bytes[which] = laid_out;
+    }
+    header_->extents[which].size_bytes = size + bytes - header_->extents[which].offset_bytes;
+    header_->extent_count = which + 1;
     if (status written = write_headers(); !written.ok()) {
-        // One copy may name the extent already, so the space stays; this process does not use it.
+        // One copy may name the space already, so it stays; this process does not use it.
         // A file cut back to its size would be refused as truncated if a crash came then.
+        header_->extents[which] = was;
         header_->extent_count = count;
-        growth_in_doubt_ = true;
+        growth_doubt_ = written;
         return written;
     }
+    extents_[which] = header_->extents[which];
     size_bytes_.store(size + bytes, std::memory_order_release);
-    extent_count_.store(count + 1, std::memory_order_release);
+    extent_count_.store(which + 1, std::memory_order_release);
     HF_ASSERT_SLOW(valid());
-    HF_ASSERT_SLOW(extents().size() == count + 1);
+    HF_ASSERT_SLOW(extents().size() == which + 1);
     return {};
 }
 

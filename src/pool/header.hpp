@@ -9,6 +9,7 @@
 #pragma once
 
 #include <base/checksum.hpp>
+#include <pool/extents.hpp>
 #include <pool/pool_file.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
@@ -25,7 +26,6 @@ inline constexpr std::uint64_t header_a_offset = 0;
 inline constexpr std::uint64_t header_b_offset = 4096;
 inline constexpr std::uint64_t root_words_offset = 8192;
 inline constexpr std::uint64_t lanes_start_offset = 12288;
-inline constexpr std::uint32_t extents_max = 128;
 
 /// Optional: left open, and a copy made at one moment, all of it on the disk (copying.hpp). Neither another
 /// boot nor another file makes its content doubtful. Gone with the first open.
@@ -102,8 +102,10 @@ struct pool_header {
     std::uint64_t next_layout_hash; // and 'layout_hash'
     std::uint64_t machine_start_ns; // where 'boot_id' is not the kernel's own, when the machine was
                                     // started, in ns since 1970; 0: it is, or that is not known
-    std::uint64_t reserved[211];    // zero
-    std::uint64_t checksum;         // XXH3-64 of all bytes before it, seeded with header_magic
+    std::uint64_t laid_out_bytes
+        [extents_max];          // what each extent's tables have room for; the last may grow to it
+    std::uint64_t reserved[83]; // zero
+    std::uint64_t checksum;     // XXH3-64 of all bytes before it, seeded with header_magic
 };
 static_assert(sizeof(extent) == 16);
 static_assert(sizeof(pool_header) == 4096);
@@ -119,6 +121,7 @@ static_assert(offsetof(pool_header, mapped_address) == 2288 &&
               offsetof(pool_header, power_salt) == 2312 &&
               offsetof(pool_header, next_layout) == 2320 &&
               offsetof(pool_header, machine_start_ns) == 2392 &&
+              offsetof(pool_header, laid_out_bytes) == 2400 &&
               offsetof(pool_header, checksum) == 4088);
 
 inline bool is_migrating(const pool_header& h) noexcept {

@@ -4,6 +4,7 @@
 #include <base/assert.hpp>
 #include <pool/boot_id.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_limits.hpp>
 #include <pool/file_system.hpp>
 #include <pool/pool_file.hpp>
 #include <pool/power_files.hpp>
@@ -81,6 +82,10 @@ status pool_file::mark_open(std::span<const extent> spare) {
         !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
     if (mode_ == mode::power || (mode_ == mode::pmem && left_in_process_mode))
         if (status ok = file_.sync(); !ok.ok()) return ok;
+    if (mode_ == hf::mode::power && size_bytes() > file_bytes_allowed())
+        return refusal(path_, errc::pool_full,
+                       fmt::format("mode power writes to the file, up to {} bytes{}", size_bytes(),
+                                   way_out_of(EFBIG)));
     if (mode_ == hf::mode::power)
         if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
     // The log's name, and the pool's own: who made it, or gave it another one, may have been killed before that was

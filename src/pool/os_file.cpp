@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <pool/file_checks.hpp>
+#include <pool/file_limits.hpp>
 #include <pool/holders.hpp>
 #include <pool/os_file.hpp>
 #include <pool/restarted.hpp>
@@ -210,7 +211,8 @@ void os_file::close_inherited() noexcept {
 }
 
 status os_file::system_error(const char* call, int error) const {
-    return refusal(path_, code_of(error), fmt::format("{}: {}", call, std::strerror(error)));
+    return refusal(path_, code_of(error),
+                   fmt::format("{}: {}{}", call, std::strerror(error), way_out_of(error)));
 }
 
 status os_file::cannot_allocate(std::uint64_t bytes, int error) const {
@@ -473,6 +475,7 @@ status os_file::write_at(std::uint64_t offset, const void* from, std::size_t cou
         image_->size_bytes = std::max(image_->size_bytes, end);
         return {};
     }
+    if (count != 0 && offset + count > file_bytes_allowed()) return system_error("write", EFBIG);
     for (std::size_t done = 0; done < count;) {
         const auto place = static_cast<off_t>(offset + done);
         const ssize_t n = restarted([&] {
@@ -497,6 +500,11 @@ status os_file::allocate(std::uint64_t offset, std::uint64_t bytes) const {
         }
         image_->size_bytes = std::max(size, end);
         return {};
+    }
+    if (offset + bytes > file_bytes_allowed()) {
+        const auto present = size_bytes(); // what is there already is no longer file
+        if (!present) return present.error();
+        if (offset + bytes > *present) return cannot_allocate(bytes, EFBIG);
     }
     const auto start = static_cast<off_t>(offset), length = static_cast<off_t>(bytes);
     if (restarted([&] { return ::fallocate(fd_, 0, start, length); }) == 0) return {};

@@ -115,7 +115,7 @@ public:
     /// Allocates [offset, offset + bytes) for good and lengthens the file to its end. Bytes that
     /// were not in the file read as zeros.
     ///
-    /// Errors:   pool_full; the file may have become longer.
+    /// Errors:   pool_full (the disk, a quota, ulimit -f), io_error; the file may have become longer.
     status allocate(std::uint64_t offset, std::uint64_t bytes) const;
     /// Gives the space of a part of the file back; it reads as zeros. 0, or the error.
     int punch(std::uint64_t offset, std::uint64_t bytes) const noexcept;

@@ -25,7 +25,6 @@ namespace {
 
 constexpr unsigned base_attempts_max = 64;
 constexpr std::uint64_t page_bytes = 4096;
-static_assert(extents_max == std::tuple_size_v<std::array<extent, 128>>);
 
 std::string error_text(int error) { return std::strerror(error); }
 
@@ -471,13 +470,14 @@ status pool_file::whole() const {
 bool pool_file::valid() const noexcept {
     const pool_header& h = *header_;
     if (counting_copy_ != header_a_offset && counting_copy_ != header_b_offset) return false;
-    // While a growth writes the headers they name one extent more than readers see.
+    // While a growth writes the headers they name one extent more than readers see, or a longer last one.
     const std::span<const extent> seen = extents();
     if (h.extent_count < seen.size() || h.extent_count > seen.size() + 1) return false;
     for (std::size_t i = 0; i < seen.size(); ++i)
         if (seen[i].offset_bytes != h.extents[i].offset_bytes ||
-            seen[i].size_bytes != h.extents[i].size_bytes)
+            (seen[i].size_bytes != h.extents[i].size_bytes && i + 1 < seen.size()))
             return false;
+    if (seen.back().size_bytes > h.extents[seen.size() - 1].size_bytes) return false;
     if (seen.back().offset_bytes + seen.back().size_bytes != size_bytes()) return false;
     if (size_bytes() > h.max_bytes || h.max_bytes != shape_.max_bytes) return false;
     const auto here = reinterpret_cast<std::uint64_t>(base_);
@@ -500,7 +500,8 @@ root_words* pool_file::roots() const noexcept {
 
 const os_file* pool_file::file_to_seal() const noexcept {
     const bool wanted = seal_ && (!file_.in_memory() || file_.sealed());
-    return wanted && !growth_in_doubt_ && marked_open_ && process_ == ::getpid() ? &file_ : nullptr;
+    return wanted && growth_doubt_.ok() && marked_open_ && process_ == ::getpid() ? &file_
+                                                                                  : nullptr;
 }
 
 /// Says when what is closed is not where the next open looks for it.

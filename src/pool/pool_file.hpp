@@ -12,6 +12,7 @@
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 
+#include <pool/extents.hpp>
 #include <pool/fault_guard.hpp>
 #include <pool/forks.hpp>
 #include <pool/medium.hpp>
@@ -33,13 +34,6 @@
 #include <vector>
 
 namespace hf {
-
-/// A piece of the heap: contiguous in the file and in memory. Multiples of the chunk size; a new
-/// extent reads as zeros. Offsets count from the pool's base.
-struct extent {
-    std::uint64_t offset_bytes;
-    std::uint64_t size_bytes;
-};
 
 /// What creation fixed for good (docs/format/pool.md).
 struct geometry {
@@ -86,6 +80,17 @@ struct migration_record {
     std::uint64_t reserved[3];
 };
 static_assert(sizeof(migration_record) == 64);
+
+/// Up to where a pool may be lengthened.
+struct growth_bound {
+    enum kind : std::uint8_t {
+        max_bytes,    // the pool's limit: for logs
+        log_reserve,  // what that leaves for data
+        limit_growth, // pool::limit_growth
+    };
+    std::uint64_t bytes;
+    kind set_by;
+};
 
 struct pool_header;     // header.hpp
 struct boot_identifier; // boot_id.hpp
@@ -216,12 +221,19 @@ public:
         return a - b < shape_.max_bytes;
     }
 
-    /// Appends an extent of at least 'heap_bytes' (more by the growth policy: an eighth of the
-    /// current size) that ends 'reserved_bytes' before the limit at the latest, allocated, mapped and named by both headers when it returns.
-    /// Errors:   pool_full (limit or disk), limit_reached (extent table); the pool stays usable and
-    ///           the file keeps its size.
+    /// Lengthens the pool by 'heap_bytes' of chunks in one piece at least (more by the growth policy: an eighth of the
+    /// current size): in its last extent, or in another one behind its tables. What comes in is allocated, mapped and named
+    /// by both headers when it returns. 2 ordering points.
+    /// Errors:   pool_full ('until', or the disk), limit_reached (extent table), io_error, poisoned; the pool
+    ///           stays usable and the file keeps its size.
     /// Threads:  the caller serialises.
-    result<extent> grow(std::uint64_t heap_bytes, std::uint64_t reserved_bytes = 0);
+    result<extent> grow(std::uint64_t heap_bytes, const growth_bound& until);
+    /// To max_bytes.
+    result<extent> grow(std::uint64_t heap_bytes);
+    /// How long the tables of an extent let it become. Threads: not while the pool grows.
+    std::uint64_t laid_out_bytes(std::size_t extent) const noexcept;
+    /// Whether all extents that data may have are used up: no limit lets the pool become longer. Threads: the same.
+    bool growth_ended() const noexcept;
     /// Gives the disk space of a part of an extent back: it reads as zeros, or as anything once a power failure may
     /// have been. The headers say, from the first time on, that there may be holes: 2 ordering points.
     /// Errors:   mode_unavailable (the file system has no holes; mode power), permission (read-only), io_error.
@@ -230,8 +242,6 @@ public:
     /// Allocates it again: from then on stores find space. Durably, where they are.
     /// Errors:   pool_full, io_error; some of it may be allocated.
     status take_back(std::uint64_t offset, std::uint64_t bytes);
-    /// The refusal (pool_full) of what the heap has no room for; says how long the pool is, and how long it may become.
-    status full(const std::string& what, const std::string& more = {}) const;
     /// Whether free chunks may be holes that were there when the pool was opened.
     bool sparse() const noexcept { return sparse_; }
 
@@ -263,7 +273,11 @@ private:
     /// Whether the header is that of the mapping: its copies' places, extents, size and address.
     bool valid() const noexcept;
     status write_headers();
-    status extend(std::uint64_t bytes);
+    status past(const growth_bound& until, std::uint64_t heap_bytes) const;
+    std::uint64_t lay_out(std::uint64_t needed, std::uint64_t room,
+                          const growth_bound& until) const;
+    result<extent> lengthen(std::uint64_t needed, std::uint64_t wanted, std::uint64_t laid_out);
+    status extend(std::uint64_t bytes, std::uint64_t laid_out);
     bool still_refused(std::uint64_t bytes) const noexcept;
     void note_refused(std::uint64_t bytes, std::optional<std::uint64_t> free_before,
                       const status& why);
@@ -298,9 +312,9 @@ private:
     std::string next_layout_; // of the options, as is the hash
     std::uint64_t next_layout_hash_ = 0;
     std::atomic<bool> seal_ = true; // open_options::seal, until somebody finds damage
-    // A header copy in the file may name an extent that this process does not use: what lies behind
-    // the last one that it does use stays as it is.
-    bool growth_in_doubt_ = false;
+    // Why headers could not be written: a copy in the file may name space that this process does not use. What lies
+    // behind the last extent that it does use stays as it is.
+    status growth_doubt_;
     struct refused_growth {
         std::uint64_t bytes, disk_free_bytes; // asked for; free then
         std::chrono::steady_clock::time_point when;
@@ -321,8 +335,8 @@ private:
     std::uint64_t logged_base_ = 0;
     std::string path_;
     std::vector<std::string> warnings_;
-    // Never moves and grows at its end only: readers go on while grow() appends.
-    std::array<extent, 128> extents_{};
+    // Never moves, and the last alone changes, its size: readers go by size_bytes() while the pool grows.
+    std::array<extent, extents_max> extents_{};
     std::atomic<std::uint32_t> extent_count_{0};
     std::unique_ptr<fault_guard::watched_file> watched_; // ends before file_ does
     std::optional<translated_range> relocated_;          // as long as it is mapped elsewhere

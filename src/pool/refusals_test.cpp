@@ -225,6 +225,10 @@ TEST_F(PoolFile, EveryNumberIsBounded) {
         [](pool_header& h) { h.extents[0].size_bytes = 0xfffffffffffff000; },
         [](pool_header& h) { h.extents[0].offset_bytes = 0xfffffffffffff000; },
         [](pool_header& h) { h.extents[1] = h.extents[0], h.extent_count = 2; },
+        [](pool_header& h) { h.laid_out_bytes[0] -= 4096; },
+        [](pool_header& h) { h.laid_out_bytes[0] += 1; },
+        [](pool_header& h) { h.laid_out_bytes[0] = pool_bytes_max; }, // its tables do not fit
+        [](pool_header& h) { h.laid_out_bytes[0] = ~std::uint64_t{4095}; },
     };
     make_pool();
     const std::string whole = contents(path);
@@ -236,7 +240,10 @@ TEST_F(PoolFile, EveryNumberIsBounded) {
         write_file(path, whole);
     }
     // An extent beyond the file's end is within bounds, but the file is too short for it.
-    edit_header(path, [](pool_header& h) { h.extents[0].size_bytes += 4096; });
+    edit_header(path, [](pool_header& h) {
+        h.extents[0].size_bytes += 4096;
+        h.laid_out_bytes[0] += 4096;
+    });
     expect_refused(path, options, errc::truncated);
 }
 

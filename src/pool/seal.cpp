@@ -4,25 +4,16 @@
 
 #include <cstring>
 #include <new>
-#include <sys/resource.h>
 
 namespace hf {
 namespace {
 
 constexpr std::size_t buffer_bytes = 256 << 10;
 
-/// Longest file that may be written without a signal.
-std::uint64_t file_bytes_allowed() noexcept {
-    struct rlimit limit{};
-    if (::getrlimit(RLIMIT_FSIZE, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return ~0ULL;
-    return limit.rlim_cur;
-}
-
 } // namespace
 
 struct seal_writer::body {
-    XXH3_state_t hash{}; // the reset reads what was there: it may not be indeterminate
-    std::uint64_t allowed = file_bytes_allowed();
+    XXH3_state_t hash{};    // the reset reads what was there: it may not be indeterminate
     std::uint64_t next = 0; // where in the file the buffer goes
     std::size_t used = 0;
     std::byte buffer[buffer_bytes];
@@ -55,8 +46,7 @@ void seal_writer::append(const void* bytes, std::size_t count) {
 void seal_writer::write_out() {
     body& b = *body_;
     XXH3_64bits_update(&b.hash, b.buffer, b.used);
-    failed_ =
-        failed_ || b.next + b.used > b.allowed || !file_->write_at(b.next, b.buffer, b.used).ok();
+    failed_ = failed_ || !file_->write_at(b.next, b.buffer, b.used).ok();
     b.next += b.used;
     b.used = 0;
 }
@@ -90,8 +80,7 @@ bool seal_writer::finish(const pool_header& closing, const root_words& roots,
     head.checksum = seal_head_checksum(head);
     HF_ASSERT_SLOW(head.total_bytes ==
                    sizeof head + lanes_ * sizeof(std::uint64_t) + blocks_ * sizeof(sealed_block));
-    failed_ = failed_ || at_ + sizeof head > body_->allowed ||
-              !file_->write_at(at_, &head, sizeof head).ok() || !file_->sync().ok();
+    failed_ = failed_ || !file_->write_at(at_, &head, sizeof head).ok() || !file_->sync().ok();
     finished_ = !failed_;
     return finished_;
 }

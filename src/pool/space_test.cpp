@@ -18,7 +18,7 @@
 #include <utility>
 
 namespace {
-std::function<void()> while_it_refuses; // called once
+std::function<void()> while_it_refuses; // called each time
 }
 
 extern "C" {
@@ -27,7 +27,7 @@ int __real_fallocate(int, int, off_t, off_t);
 int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes) {
     const int done = __real_fallocate(fd, mode, at, bytes);
     const int error = errno;
-    if (done != 0 && while_it_refuses) std::exchange(while_it_refuses, nullptr)();
+    if (done != 0 && while_it_refuses) while_it_refuses();
     errno = error;
     return done;
 }
@@ -132,8 +132,12 @@ TEST_F(PoolSpace, SpaceThatComesBackWhileTheDiskRefusesIsSeen) {
     ASSERT_NE(file, nullptr);
     ASSERT_TRUE(file->mark_open().ok());
     write_file(ballast, std::string(3_MiB, 'x'));
-    while_it_refuses = [&] { std::filesystem::remove(ballast); };
+    unsigned refused = 0; // a little more first, then what is needed
+    while_it_refuses = [&] {
+        if (++refused == 2) std::filesystem::remove(ballast);
+    };
     EXPECT_EQ(file->grow(3_MiB).error().code(), errc::pool_full);
+    while_it_refuses = nullptr;
     EXPECT_FALSE(std::filesystem::exists(ballast));
     EXPECT_TRUE(file->grow(3_MiB)) << "there is space now";
 }

@@ -370,7 +370,10 @@ int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
 
 void hf_redo_commit(void) noexcept {
     const hf::section& ended = *hf::current_section;
-    if (!hf::redo::commit_mine()) ended.no_room_for_log("nothing of the section has happened");
+    if (!hf::redo::commit_mine())
+        hf::without_exceptions("hf_redo_commit", [&] {
+            ended.no_room_for_log("nothing of the section has happened");
+        });
 }
 
 void hf_redo_commit_or_throw(void) {

@@ -9,6 +9,8 @@
 #include <section/thread.hpp>
 #include <trace/trace.hpp>
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -213,15 +215,14 @@ void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes
 bool section::extend(std::uint64_t payload_bytes) {
     if (extend_if_room(payload_bytes, purpose::log)) return true;
     if (engine_->sections == engine_sections::buffered) return doom(doomed_by::no_room), false;
-    no_room_for_log("the next open rolls the section back, or completes it with a larger "
-                    "open_options::max_bytes");
+    no_room_for_log("the next open rolls the section back, or completes it where there is room");
 }
 
-void section::no_room_for_log(const char* then) const noexcept {
-    fault_guard::fatal_means(errc::pool_full);
-    fatal("%s: no room for the log of %s (%s): the pool is full at %llu bytes; %s",
-          pool_->file->path().c_str(), readable_name(function_->name), function_->where,
-          static_cast<unsigned long long>(pool_->file->size_bytes()), then);
+void section::no_room_for_log(const char* then) const {
+    const status full = pool_->blocks.full(
+        fmt::format("the log of {} ({})", readable_name(function_->name), function_->where));
+    fault_guard::fatal_means(full.code());
+    fatal("%s; %s", full.what().c_str(), then);
 }
 
 bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {

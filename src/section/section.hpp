@@ -186,7 +186,7 @@ public:
     /// What it has freed it keeps, and its stores are on their way to PM: it will be discarded.
     void forsake();
     /// Ends the process: a section that cannot report it has no room for its log. 'then': what becomes of it.
-    [[noreturn]] void no_room_for_log(const char* then) const noexcept;
+    [[noreturn]] void no_room_for_log(const char* then) const;
     /// Makes a mark that was left out durable (a thread leaves, a staged block is given back).
     void settle_mark();
     /// The thread uses the pool no more.

@@ -93,7 +93,7 @@ result<void*> stage(pool& in, std::size_t bytes) try {
     if (mine.work.staged().size() == staged_max)
         return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
     if (void* block = stage_in(in.internals(), mine, bytes)) return block;
-    return in.internals().file->full(std::to_string(bytes) + " bytes");
+    return in.internals().blocks.full(std::to_string(bytes) + " bytes");
 } catch (const std::bad_alloc&) {
     return out_of_memory(in.path());
 }

@@ -11,6 +11,8 @@
 
 #include <holdfast/tx.hpp>
 
+#include <fmt/format.h>
+
 namespace hf {
 
 static_assert(HF_ARGS_BYTES_MAX == args_bytes_max, "the compiler and the log agree");
@@ -41,17 +43,20 @@ void hf_section_in(const void* address) noexcept {
 }
 
 void hf_pool_full(std::size_t bytes) noexcept {
-    hf::fault_guard::fatal_means(hf::errc::pool_full);
-    hf::section* s = hf::current_section;
+    hf::section* const s = hf::current_section;
     if (s != nullptr) s->give_up();
-    if (s == nullptr)
-        hf::fatal(
-            "hf::allocator: no room for %zu bytes: the pool is full; raise open_options::max_bytes",
-            bytes);
-    hf::fatal("%s: hf::allocator: no room for %zu bytes in section %s (%s): the pool is full at "
-              "%llu bytes",
-              s->pool().file->path().c_str(), bytes, hf::readable_name(s->function()->name),
-              s->function()->where, static_cast<unsigned long long>(s->pool().file->size_bytes()));
+    const hf::pool::impl* const in = s != nullptr ? &s->pool() : hf::registry::only_pool();
+    if (in == nullptr) hf::fatal("hf::allocator: no room for %zu bytes", bytes);
+    hf::without_exceptions("hf::allocator", [&] {
+        const hf::status full = in->blocks.full(
+            s == nullptr
+                ? fmt::format("{} bytes of hf::allocator", bytes)
+                : fmt::format("{} bytes of hf::allocator in section {} ({})", bytes,
+                              hf::readable_name(s->function()->name), s->function()->where));
+        hf::fault_guard::fatal_means(full.code());
+        hf::fatal("%s", full.what().c_str());
+    });
+    __builtin_unreachable();
 }
 
 } // extern "C"

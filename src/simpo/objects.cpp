@@ -189,7 +189,7 @@ result<std::uint64_t*> objects::free_word() {
     superblock* super = superblock_of(*pool_->file);
     if (super == nullptr) {
         const block b = take_block(chunk);
-        if (b.offset == 0) return pool_->file->full("SIMPO's superblock");
+        if (b.offset == 0) return pool_->blocks.full("SIMPO's superblock");
         const auto fill = [&](void* at, std::uint64_t bytes) {
             std::memset(at, 0, bytes);
             ::new (at) superblock{superblock_magic, objects_max_for(chunk), {}};
@@ -250,8 +250,9 @@ result<object_head> objects::head_of(std::string_view name, const detail::class_
         return bad(file, fmt::format("object_options::log_bytes: expected {} to {}, found {}",
                                      log_bytes_min, log_bytes_max, how.log_bytes));
     if (what.bytes > object_bytes_max)
-        return file.full(fmt::format("an object of {} bytes, of which none is larger than {}",
-                                     what.bytes, object_bytes_max));
+        return pool_->blocks.full(
+            fmt::format("an object of {} bytes, of which none is larger than {}", what.bytes,
+                        object_bytes_max));
     caller_shape callers; // none of which has results where there is none
     if (how.callers != 0)
         callers = {how.callers, how.results, (how.result_bytes + 7) / std::uint32_t{word_bytes}};

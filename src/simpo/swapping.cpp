@@ -90,8 +90,8 @@ result<block> objects::reserve(std::uint64_t bytes, room_for whom,
         held.unlock();
         if (!b) return b;
         if (!in_use || std::chrono::steady_clock::now() > until)
-            return pool_->file->full(fmt::format("an object's block of {} bytes", bytes),
-                                     in_use ? "; all other objects are in use" : "");
+            return pool_->blocks.full(fmt::format("an object's block of {} bytes", bytes),
+                                      in_use ? "; all other objects are in use" : "");
         ::sched_yield();
     }
 }
@@ -124,7 +124,7 @@ status objects::write_and_leave(detail::core& which, room_for whom) {
     const block b = take_remains(whom);
     if (b.offset == 0) {
         if (left.file != was.file) remove_file(left);
-        return pool_->file->full(
+        return pool_->blocks.full(
             fmt::format("the {} bytes that are left of object \"{}\" when it is swapped out",
                         sizeof left, was.name));
     }

@@ -408,9 +408,4 @@ std::string_view name_of(verdict v) noexcept {
     return "?";
 }
 
-std::string text_of(const status& refused, std::string_view path) {
-    // refusal(): "PATH: CODE: TEXT"
-    return refused.what().substr(path.size() + 2 + name(refused.code()).size() + 2);
-}
-
 } // namespace hf::verify

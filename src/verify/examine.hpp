@@ -75,7 +75,4 @@ struct report {
 /// Threads:  any number at once.
 report examine(std::span<const std::byte> file, depth how);
 
-/// "header field mode: expected …": what a refusal says, without path and code.
-std::string text_of(const status& refused, std::string_view path);
-
 } // namespace hf::verify

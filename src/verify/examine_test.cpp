@@ -37,7 +37,8 @@ protected:
             cover(h.lanes_offset + l * h.lane_bytes, word_bytes);
         const std::uint64_t bit_bytes = h.chunk_bytes / granule_bytes / 8;
         for (std::uint32_t i = 0; i < h.extent_count; ++i) {
-            const extent_split split = split_extent(h.extents[i].size_bytes, h.chunk_bytes);
+            const extent_split split =
+                split_extent(h.extents[i].size_bytes, h.chunk_bytes, h.laid_out_bytes[i]);
             cover(h.extents[i].offset_bytes + split.entry_table_bytes, split.chunks * bit_bytes);
         }
         for (const block b : blocks_of()) {
@@ -53,7 +54,8 @@ protected:
         for (std::uint32_t i = 0; i < h.extent_count; ++i) {
             const extent& e = h.extents[i];
             const std::uint64_t data =
-                e.offset_bytes + split_extent(e.size_bytes, h.chunk_bytes).metadata_bytes;
+                e.offset_bytes +
+                split_extent(e.size_bytes, h.chunk_bytes, h.laid_out_bytes[i]).metadata_bytes;
             if (block_offset >= data && block_offset < e.offset_bytes + e.size_bytes)
                 return e.offset_bytes + (block_offset - data) / h.chunk_bytes * word_bytes;
         }

@@ -103,7 +103,7 @@ TEST_F(Seal, WithoutRoomForItThePoolIsClosedAllTheSame) {
             struct rlimit most{limit, limit};
             pool p = open_good();
             list_sections::push(true, p.root<list_sections::list>(), 7);
-            ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &most), 0); // past it, a write would be SIGXFSZ
+            ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &most), 0);
         })) << limit;
         const bytes file = read_all(path);
         EXPECT_EQ(file.size(), 64_KiB);

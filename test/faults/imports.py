@@ -11,7 +11,7 @@ import subprocess
 import sys
 
 NO_SYSTEM_CALL = """
-abort bcmp ceil free getenv longjmp memchr memcpy memmove memset siglongjmp sigabbrev_np snprintf
+abort bcmp ceil exp2 free getenv log2 longjmp memchr memcpy memmove memset siglongjmp sigabbrev_np snprintf
 stderr strcmp strerror strlen strncpy strnlen vsnprintf
 frexp frexpf frexpl lgamma_r lgammaf_r lgammal_r modf modff modfl remquo remquof remquol sincos sincosf
 sincosl strrchr strtol strcasecmp_l strncasecmp_l strtod_l strtof_l strtol_l strtold_l strtoll_l strtoul_l strtoull_l

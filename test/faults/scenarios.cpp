@@ -160,6 +160,9 @@ std::vector<scenario> work_of(by engine, const std::string& path, const origin& 
     add({"grow_disk" + suffix, clean, plain, engine, medium::disk, filling, errc::ok, true});
     add({"grow_slab" + suffix, full, plain, engine, medium::tmpfs, "Rausuqp", errc::ok, true});
     add({"grow_slab_disk" + suffix, full, plain, engine, medium::disk, "Rausuqp", errc::ok, true});
+    // The first step begins an extent, the second one makes it longer.
+    add({"grow_steps" + suffix, full, plain, engine, medium::tmpfs, "RGlGlp", errc::ok, true});
+    add({"grow_steps_disk" + suffix, full, plain, engine, medium::disk, "RGlGlp", errc::ok, true});
     add({"grow_dax" + suffix, clean, pmem, engine, medium::dax, filling});
     for (const char operation : {'o', 'n'}) {
         const std::string of = operation == 'o' ? "pending_pop" : "pending_renumber";

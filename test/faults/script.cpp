@@ -31,7 +31,7 @@ void apply(char operation, model& m) {
     case 'd': --m.blob_count; break;
     case 'a': ++m.loose; break;
     case 'f': --m.loose; break;
-    default: break; // R, u, t, K: nothing that an examination sees
+    default: break; // R, u, t, G, K: nothing that an examination sees
     }
 }
 
@@ -62,6 +62,7 @@ public:
             loose_ = nullptr;
             return outcome::done;
         case 't': trim(in_); return outcome::done;
+        case 'G': return all(in_.limit_growth(in_.size_bytes() + 16_KiB).ok());
         case 'K': ::kill(::getpid(), SIGKILL); return outcome::refused;
         case 'u': return with_staged(700, [&](void* blob) { unstage(in_, blob); });
         default: break;

@@ -122,7 +122,8 @@ void pool_map::map_heap(std::span<const std::byte> file) {
     const size_classes classes(header.chunk_bytes);
     for (std::uint32_t i = 0; i < header.extent_count; ++i) {
         const extent& e = header.extents[i];
-        const extent_split split = split_extent(e.size_bytes, header.chunk_bytes);
+        const extent_split split =
+            split_extent(e.size_bytes, header.chunk_bytes, header.laid_out_bytes[i]);
         const std::uint64_t data = e.offset_bytes + split.metadata_bytes;
         const std::uint64_t bits = e.offset_bytes + split.entry_table_bytes;
         add_words(table_words, e.offset_bytes, split.chunks * word);

@@ -112,6 +112,27 @@ class growth final : public pool_program {
     }
 };
 
+/// The last extent becomes longer by a chunk each time, as the limit of growth does: the first time it is begun.
+class lengthening final : public pool_program {
+    static constexpr std::uint64_t chunk = 4096;
+
+    hf::open_options options() const override {
+        hf::open_options o = pool_program::options();
+        o.max_bytes = 2 * o.create_bytes;
+        return o;
+    }
+    void setup(hf::pool& p) override {
+        if (!p.limit_growth(p.size_bytes()).ok()) hf::fatal("there is no limit");
+        while (hf_alloc(chunk) != nullptr) {}
+    }
+    unsigned operations(unsigned) const override { return 3; }
+    void run(hf::pool& p, unsigned, unsigned i) override {
+        const std::uint64_t tables = i == 0 ? chunk : 0;
+        if (!p.limit_growth(p.size_bytes() + tables + chunk).ok()) hf::fatal("there is no limit");
+        if (hf_alloc(chunk) == nullptr) hf::fatal("the pool has not grown");
+    }
+};
+
 /// Large blocks are freed and their space is given back: what is not free, durably, keeps its content. Then it serves
 /// again.
 class trimmed final : public pool_program {
@@ -168,6 +189,7 @@ class trimmed final : public pool_program {
     hf::crash::add("alloc/staged", std::make_unique<staged>());
     hf::crash::add("alloc/trimmed", std::make_unique<trimmed>());
     hf::crash::add("pool/growth", std::make_unique<growth>());
+    hf::crash::add("pool/lengthening", std::make_unique<lengthening>());
     return true;
 }();
 

@@ -181,7 +181,7 @@ public:
     ///           give the string back with. Nothing is changed.
     result<value_type> pop() {
         result<value_type> gone = popped(true);
-        if (!gone && gone.error().code() == errc::pool_full) return popped(false);
+        if (!gone && gone.error().code() != errc::not_found) return popped(false); // in a full pool
         return gone;
     }
     /// Commits what 'change(batch&)' does: all of it or nothing.
