@@ -66,7 +66,7 @@ status check_place(const pool_file& file, const hf_txfunc& function,
                       fmt::format("{}: address_taken: lane {} holds a pending section of {} ({}): "
                                   "{}{}",
                                   file.path(), section.lane, readable_name(function.name),
-                                  function.where, why, ways_out)};
+                                  function.where, why, ways_out(file))};
     };
     if ((function.abi_version & HF_ABI_RELOCATABLE) != 0) return {};
     if (file.relocated())
@@ -92,19 +92,21 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
             fmt::format(
                 "{}: function_changed: lane {} holds a pending section of txfunc {:#x}, which this "
                 "program does not have; open it with the build that made it{}",
-                file.path(), section.lane, begin.function_id, ways_out)};
+                file.path(), section.lane, begin.function_id, ways_out(file))};
     if (function->version != begin.function_version || function->args_bytes != begin.args_bytes)
         return {errc::function_changed,
                 fmt::format("{}: function_changed: lane {} holds a pending section of {} ({}): "
                             "expected version "
                             "{:#x}, found {:#x}; open it with the build that made it{}",
                             file.path(), section.lane, readable_name(function->name),
-                            function->where, function->version, begin.function_version, ways_out)};
+                            function->where, function->version, begin.function_version,
+                            ways_out(file))};
     if (!persist::float_environment(begin.floats).valid())
         return {
             errc::corrupt,
-            fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown",
-                        file.path(), section.lane, begin.floats, readable_name(function->name))};
+            fmt::format("{}: corrupt: lane {}: floating-point environment {:#x} of {} is unknown{}",
+                        file.path(), section.lane, begin.floats, readable_name(function->name),
+                        ways_out(file))};
     HF_ASSERT_SLOW(section.args.size() == function->args_bytes);
     for (std::uint64_t i = 0; i < function->args_count; ++i) {
         if (function->args[i].kind != HF_ARG_POOL_POINTER) continue;
@@ -116,7 +118,7 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
             return {errc::corrupt,
                     fmt::format("{}: corrupt: lane {}: argument {} of {} points outside the pool{}",
                                 file.path(), section.lane, i + 1, readable_name(function->name),
-                                ways_out)};
+                                ways_out(file))};
     }
     return check_place(file, *function, section);
 }

@@ -31,8 +31,10 @@ void justdo_engine::withdraw(pool::impl& in) const {
     for (const std::uint64_t offset : thread_words(*super)) {
         if (offset == 0) continue;
         withdraw_anchor(in, offset, super->thread_bytes);
-        const block held = thread(in, offset, super->thread_bytes).held();
-        withdraw_anchor(in, held.offset, held.bytes);
+        const thread its(in, offset, super->thread_bytes);
+        const auto withdraw = [&](block b) { withdraw_anchor(in, b.offset, b.bytes); };
+        its.for_each_block(withdraw);
+        withdraw(its.held());
     }
 }
 
@@ -55,12 +57,23 @@ status justdo_engine::settle(pool::impl& in) const {
             pm.store_word(&offset, 0); // nothing of it is believed
             continue;
         }
-        thread(in, offset, super->thread_bytes).believe();
+        thread(in, offset, super->thread_bytes).believe(!given_up);
     }
     pm.fence();
     for (const std::uint64_t offset : thread_words(*super)) {
         if (offset == 0) continue;
         thread its(in, offset, super->thread_bytes);
+        status grown;
+        its.for_each_block([&](block b) {
+            if (grown.ok())
+                grown = settle_anchor(in, "engine justdo: a block that a thread's has grown by",
+                                      b.offset, b.bytes);
+        });
+        if (!grown.ok()) {
+            if (!salvages(in, grown)) return grown;
+            in.file->warn(fmt::format("{}: salvaged: {}", in.file->path(), grown.what()));
+            its.give_up_growth();
+        }
         if (!its.pending()) continue;
         const status settled = its.settle_held();
         const bool salvaged = salvages(in, settled);

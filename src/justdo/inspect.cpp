@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <justdo/inspect.hpp>
+#include <justdo/room.hpp>
 #include <pool/file_checks.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
@@ -8,7 +9,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <string>
 
 namespace hf::justdo {
@@ -22,29 +22,67 @@ std::span<std::uint64_t> thread_words(superblock& super) noexcept {
     return {reinterpret_cast<std::uint64_t*>(&super + 1), super.threads_max};
 }
 
+/// The blocks that a thread's has grown by, as far as they are sound; what is wrong with the next one, if anything is. Each
+/// says whose it is and which in the chain: so a chain ends. 'before': how many blocks were found in others, which
+/// is bounded, too, where threads' words name one block again and again.
+static std::string read_chain(const pool::impl& in, std::uint64_t thread, std::uint64_t first,
+                              std::uint64_t magic, std::size_t before,
+                              std::vector<const more_head*>& out) {
+    const heap& blocks = in.blocks.durable();
+    const std::uint64_t pool_bytes = in.file->shape().max_bytes;
+    for (std::uint64_t at = first; at != 0; at = out.back()->next) {
+        if (at >= pool_bytes || at % granule_bytes != 0 || !blocks.covers(at, sizeof(more_head)) ||
+            before + out.size() > pool_bytes / more_bytes_min)
+            return fmt::format("has grown by a block at {:#x}, outside the heap", at);
+        const auto& head = *static_cast<const more_head*>(in.at(at));
+        if (head.magic != magic || head.thread != thread || head.number != out.size() + 1)
+            return fmt::format("has grown by a block at {:#x} that begins with {:#x}, of thread "
+                               "{:#x}, number {}: expected {:#x}, {:#x}, {}",
+                               at, head.magic, head.thread, head.number, magic, thread,
+                               out.size() + 1);
+        if (head.bytes < more_bytes_min || !blocks.well_formed({at, head.bytes}))
+            return fmt::format("has grown by a block at {:#x}, of {} bytes", at, head.bytes);
+        out.push_back(&head);
+    }
+    return {};
+}
+
 own_blocks::own_blocks(const pool::impl& in) {
     superblock* const super = superblock_of(*in.file);
     if (super == nullptr) return;
-    blocks_.push_back({in.file->roots()->justdo_offset, in.file->shape().chunk_bytes});
-    for (const std::uint64_t offset : thread_words(*super))
-        if (offset != 0) blocks_.push_back({offset, super->thread_bytes});
-    std::ranges::sort(blocks_, {}, &block::offset);
+    constexpr std::uint64_t none = ~std::uint64_t{0};
+    blocks_.push_back({{in.file->roots()->justdo_offset, in.file->shape().chunk_bytes}, none, 0});
+    for (const std::uint64_t offset : thread_words(*super)) {
+        if (offset == 0) continue;
+        blocks_.push_back({{offset, super->thread_bytes}, offset, offset + sizeof(thread_block)});
+        const auto& its = *static_cast<const thread_block*>(in.at(offset));
+        std::vector<const more_head*> locks, frames;
+        read_chain(in, offset, its.more_locks, more_locks_magic, blocks_.size(), locks);
+        read_chain(in, offset, its.more_frames, more_frames_magic, blocks_.size(), frames);
+        const auto at = [&](const more_head* head) {
+            return block{in.offset_of(head), head->bytes};
+        };
+        for (const more_head* head : locks) blocks_.push_back({at(head), none, 0});
+        for (const more_head* head : frames)
+            blocks_.push_back({at(head), offset, at(head).offset + sizeof *head});
+    }
+    std::ranges::sort(blocks_, {}, [](const own& o) { return o.b.offset; });
 }
 
 bool own_blocks::meet(std::uint64_t offset, std::uint64_t bytes,
                       std::uint64_t thread) const noexcept {
     if (bytes == 0) return false;
-    const auto after = std::ranges::lower_bound(blocks_, offset + bytes, {}, &block::offset);
+    const auto after = std::ranges::lower_bound(blocks_, offset + bytes, {},
+                                                [](const own& o) { return o.b.offset; });
     if (after == blocks_.begin()) return false;
-    const block last = *std::prev(after); // disjoint from those before it
-    if (last.offset + last.bytes <= offset) return false;
-    const bool frames = last.offset == thread && offset >= thread + sizeof(thread_block);
-    return !frames;
+    const own& last = *std::prev(after); // disjoint from those before it
+    if (last.b.offset + last.b.bytes <= offset) return false;
+    return last.thread != thread || offset < last.frames;
 }
 
 namespace {
 
-/// What open sections claim that only one of them can have.
+/// What threads and open sections claim that only one of them can have.
 struct claims {
     struct owned {
         std::uint64_t word;
@@ -66,6 +104,8 @@ public:
         if (block_.magic != thread_magic)
             return corrupt(
                 fmt::format("begins with {:#x}, expected {:#x}", block_.magic, thread_magic));
+        if (status s = chain(block_.more_locks, more_locks_magic, locks_); !s.ok()) return s;
+        if (status s = chain(block_.more_frames, more_frames_magic, stack_); !s.ok()) return s;
         if (status s = intentions(); !s.ok()) return s;
         const program_counter pc{block_.log.counter};
         if (!pc.open()) return {};
@@ -78,7 +118,7 @@ public:
         if (!pc.well_formed() || pc.depth() == 0)
             return corrupt(fmt::format("program counter {:#x}", pc.word));
         if (status s = frames(pc); !s.ok()) return s;
-        for (unsigned i = 0; i < lock_places; ++i) owned_[i] = block_.locks[i].owned;
+        for_each_place([&](const lock_place& place) { owned_.push_back(place.owned); });
         if (status s = entries(pc); !s.ok()) return s;
         return ownerships();
     }
@@ -87,11 +127,21 @@ private:
     status corrupt(const std::string& what) const {
         return refusal(in_.file->path(), errc::corrupt,
                        fmt::format("engine justdo: the thread at {:#x}: {}{}", at_, what,
-                                   program_counter{block_.log.counter}.open() ? way_out : ""));
+                                   program_counter{block_.log.counter}.open() ? out() : ""));
     }
-    static constexpr const char* way_out =
-        "; to give the section up where it stands, half done, open the pool with "
-        "recovery_policy::roll_back and salvage or run `holdfast repair --roll-back --force`";
+    std::string out() const { return last_way_out(*in_.file); }
+
+    status chain(std::uint64_t first, std::uint64_t magic, std::vector<const more_head*>& out) {
+        const std::string wrong = read_chain(in_, at_, first, magic, all_.blocks.size(), out);
+        for (const more_head* head : out) all_.blocks.push_back({in_.offset_of(head), head->bytes});
+        return wrong.empty() ? status() : corrupt(wrong);
+    }
+    template <class Visit> void for_each_place(Visit&& visit) const {
+        for (const lock_place& place : block_.locks) visit(place);
+        for (const more_head* in : locks_)
+            for (std::uint64_t i = 0; i < places_in(in->bytes); ++i)
+                visit(reinterpret_cast<const lock_place*>(in + 1)[i]);
+    }
 
     /// A section that stays half done: nothing that it overwrote is known any more.
     status given_up() const {
@@ -100,20 +150,20 @@ private:
             in_.file->path(), errc::torn,
             fmt::format(
                 "engine justdo: the thread at {:#x} has a section open, which can be resumed and "
-                "not rolled back: nothing that it overwrote was kept; complete it, or open with "
-                "salvage as well to leave it as it stands, half done",
-                at_));
+                "not rolled back: complete it with recovery_policy::complete{}",
+                at_, out()));
     }
 
     status intentions() {
-        for (const lock_place& place : block_.locks) {
-            if (place.intended == 0) continue;
-            if (status s = lock(place.intended, "intended"); !s.ok()) return s;
-            if (find_lock(lock_kind(place.intended))->reset == nullptr)
-                return corrupt(
+        status found;
+        for_each_place([&](const lock_place& place) {
+            if (place.intended == 0 || !found.ok()) return;
+            found = lock(place.intended, "intended");
+            if (found.ok() && find_lock(lock_kind(place.intended))->reset == nullptr)
+                found = corrupt(
                     fmt::format("a lock that frees itself is intended: {:#x}", place.intended));
-        }
-        return {};
+        });
+        return found;
     }
 
     status lock(std::uint64_t word, const char* what) const {
@@ -126,8 +176,9 @@ private:
             return refusal(
                 in_.file->path(), errc::function_changed,
                 fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, "
-                            "which this program has not registered",
-                            at_, kind));
+                            "which this program has not registered; open the pool with the build "
+                            "that did{}",
+                            at_, kind, program_counter{block_.log.counter}.open() ? out() : ""));
         const bool real = kind != HF_JUSTDO_NO_LOCK;
         if (real ? !heap_.covers(offset, calls->bytes) || own_.meet(offset, calls->bytes, 0)
                  : offset != 0)
@@ -136,14 +187,14 @@ private:
     }
 
     status frames(program_counter pc) {
-        std::uint64_t next = sizeof(thread_block);
+        std::uint64_t next = at_ + sizeof(thread_block), end = at_ + bytes_;
+        std::uint64_t in_block = 0; // of the chain; 0: the thread's own
         const hf_justdo_function* function = nullptr;
         for (std::uint64_t d = 0; d < pc.depth(); ++d) {
-            if (bytes_ - next < sizeof(frame_head))
+            if (end - next < sizeof(frame_head))
                 return corrupt(fmt::format("frame {} of {} lies outside", d, pc.depth()));
-            const auto& head = *static_cast<const frame_head*>(in_.at(at_ + next));
-            if (head.bytes < sizeof head || head.bytes % line_bytes != 0 ||
-                head.bytes > bytes_ - next)
+            const auto& head = *static_cast<const frame_head*>(in_.at(next));
+            if (head.bytes < sizeof head || head.bytes % line_bytes != 0 || head.bytes > end - next)
                 return corrupt(fmt::format("frame {}: {} bytes", d, head.bytes));
             function = find_function(head.function_id, head.function_version, head.constants);
             if (status s = known(head, function); !s.ok()) return s;
@@ -152,12 +203,20 @@ private:
             if (head.bytes != sizeof head + round_up(function->frame_bytes, line_bytes))
                 return corrupt(fmt::format("frame {}: {} bytes, {} has {}", d, head.bytes,
                                            function->name, function->frame_bytes));
-            const std::uint64_t place = d + 1 == pc.depth() ? pc.place() : head.call_place;
+            const std::uint64_t place = d + 1 == pc.depth() ? pc.place() : head.place();
             const std::uint64_t point = place & ~std::uint64_t{HF_JUSTDO_SNAPSHOT};
             if (point == 0 || point > function->points)
                 return corrupt(fmt::format("frame {}: resume point {} of {}, which has {}", d,
                                            point, function->name, function->points));
             next += head.bytes;
+            const std::uint64_t above = d + 1 == pc.depth() ? 0 : head.block_above();
+            if (above == 0) continue;
+            if (above <= in_block || above > stack_.size())
+                return corrupt(fmt::format("frame {} is in block {} of {}, behind block {}", d + 1,
+                                           above, stack_.size(), in_block));
+            in_block = above;
+            next = in_.offset_of(stack_[above - 1]) + sizeof(more_head);
+            end = next - sizeof(more_head) + stack_[above - 1]->bytes;
         }
         return {};
     }
@@ -170,7 +229,7 @@ private:
                 fmt::format("engine justdo: a section was cut short in function {:#x}, version "
                             "{:#x}, which this program does not have; open the pool with the "
                             "build that made it{}",
-                            head.function_id, head.function_version, way_out));
+                            head.function_id, head.function_version, out()));
         if (function->version != head.function_version)
             return refusal(
                 path, errc::function_changed,
@@ -178,7 +237,7 @@ private:
                             "version {:#x}, found {:#x}; open the pool with the build that "
                             "made it{}",
                             function->name, function->where, function->version,
-                            head.function_version, way_out));
+                            head.function_version, out()));
         if (layout_of(*function) != head.constants)
             return refusal(
                 path, errc::function_changed,
@@ -186,8 +245,7 @@ private:
                     "engine justdo: a section was cut short in {} ({}), whose constants lie "
                     "elsewhere in this program: expected layout {:#x}, found {:#x}; open "
                     "the pool with the build that made it{}",
-                    function->name, function->where, layout_of(*function), head.constants,
-                    way_out));
+                    function->name, function->where, layout_of(*function), head.constants, out()));
         // Frames hold addresses, and nobody knows which words of theirs do.
         const auto here = reinterpret_cast<std::uint64_t>(in_.file->base());
         if (in_.file->relocated() || here != in_.file->logged_base())
@@ -195,7 +253,7 @@ private:
                 path, errc::address_taken,
                 fmt::format("engine justdo: a section was cut short in {} ({}), and resumes "
                             "only where the pool was mapped then, at {:#x}{}",
-                            function->name, function->where, in_.file->logged_base(), way_out));
+                            function->name, function->where, in_.file->logged_base(), out()));
         return {};
     }
 
@@ -232,7 +290,7 @@ private:
         case action::free: good = claim({e.value, e.extra}); break;
         case action::lock:
         case action::unlock:
-            if (e.extra >= lock_places) break;
+            if (e.extra >= owned_.size()) break;
             owned_[e.extra] = e.what() == action::lock ? e.value : 0;
             good = true;
             break;
@@ -271,7 +329,8 @@ private:
     std::uint64_t at_, bytes_;
     claims& all_;
     const thread_block& block_;
-    std::array<std::uint64_t, lock_places> owned_{}; // once the last step is done again
+    std::vector<const more_head*> locks_, stack_; // the chains
+    std::vector<std::uint64_t> owned_;            // by place, once the last step is done again
 };
 
 /// Nobody else has what a section has exclusively: two threads would wait for each other.
@@ -316,7 +375,6 @@ status inspect(const pool::impl& in) {
     if (super == nullptr) return {};
     if (status s = check_superblock(in); !s.ok()) return s;
     claims all;
-    const own_blocks own(in);
     std::vector<block> blocks{{in.file->roots()->justdo_offset, in.file->shape().chunk_bytes}};
     for (const std::uint64_t offset : thread_words(*super)) {
         if (offset == 0) continue;
@@ -328,9 +386,13 @@ status inspect(const pool::impl& in) {
                             "of the heap",
                             offset, b.bytes));
         blocks.push_back(b);
-        if (status s = reading(in, offset, b.bytes, own, all).run(); !s.ok()) return s;
     }
-    // A thread's block is no other one's, nor what a section takes or frees.
+    const own_blocks own(in);
+    for (const std::uint64_t offset : thread_words(*super))
+        if (offset != 0)
+            if (status s = reading(in, offset, super->thread_bytes, own, all).run(); !s.ok())
+                return s;
+    // The engine's blocks are each one thread's, and not what a section takes or frees.
     for (const block b : all.blocks) blocks.push_back(b);
     std::ranges::sort(blocks, {}, &block::offset);
     const auto meet = [](block a, block b) { return b.offset - a.offset < a.bytes; };
@@ -348,15 +410,34 @@ void warn(pool::impl& in, const status& why) {
                               in.file->path(), why.what()));
 }
 
+/// Ends the chain that begins at 'first' before its first unsound block. Returns the blocks that are left.
+std::vector<const more_head*> cut_chain(pool::impl& in, std::uint64_t thread, std::uint64_t& first,
+                                        std::uint64_t magic) {
+    std::vector<const more_head*> sound;
+    if (read_chain(in, thread, first, magic, 0, sound).empty()) return sound;
+    std::uint64_t& next =
+        sound.empty() ? first : static_cast<more_head*>(in.at(in.offset_of(sound.back())))->next;
+    in.file->medium().store_word(&next, 0);
+    return sound;
+}
+
 /// Ends the section that the thread has open. Without 'locks' it forgets which locks it was about to take.
 void give_up(pool::impl& in, std::uint64_t offset, bool locks) {
     auto& block = *static_cast<thread_block*>(in.at(offset));
     const hf::medium pm = in.file->medium();
+    const auto forget = [&](std::span<lock_place> places) {
+        for (lock_place& place : places) {
+            if (!locks) pm.store_word(&place.intended, 0);
+            pm.store_word(&place.owned, 0);
+        }
+    };
     pm.store_word(&block.log.counter, 0);
-    for (lock_place& place : block.locks) {
-        if (!locks) pm.store_word(&place.intended, 0);
-        pm.store_word(&place.owned, 0);
+    forget(block.locks);
+    for (const more_head* head : cut_chain(in, offset, block.more_locks, more_locks_magic)) {
+        auto* const more = static_cast<more_head*>(in.at(in.offset_of(head)));
+        forget({reinterpret_cast<lock_place*>(more + 1), places_in(more->bytes)});
     }
+    cut_chain(in, offset, block.more_frames, more_frames_magic);
     pm.fence();
 }
 

@@ -17,7 +17,8 @@ superblock* superblock_of(const pool_file& file) noexcept;
 /// Offsets of threads' blocks, in the order of their words; 0 where there is none.
 std::span<std::uint64_t> thread_words(superblock& super) noexcept;
 
-/// The blocks that the engine keeps its own state in: no section stores there, but to its frames.
+/// The blocks that the engine keeps its own state in: no section stores there, but to its frames. Requires: threads' words
+/// name blocks of the heap.
 class own_blocks {
 public:
     explicit own_blocks(const pool::impl& in);
@@ -25,7 +26,12 @@ public:
     bool meet(std::uint64_t offset, std::uint64_t bytes, std::uint64_t thread) const noexcept;
 
 private:
-    std::vector<block> blocks_; // by offset
+    struct own {
+        block b;
+        std::uint64_t thread; // whose frames it has
+        std::uint64_t frames; // offset of the first one, from pool start
+    };
+    std::vector<own> blocks_; // by offset
 };
 
 /// Whether every thread's block is there and whole, and every open section one that this build can

@@ -18,10 +18,12 @@ void thread::redo(const log_entry& entry, bool own_log) {
     };
     switch (entry.what()) {
     case action::lock:
-    case action::unlock:
+    case action::unlock: {
         if (!own_log) return;
-        put(block_->locks[entry.extra].owned, entry.what() == action::lock ? entry.value : 0);
-        return dirty(&block_->locks[entry.extra].owned, word_bytes);
+        std::uint64_t& owned = place_at(static_cast<unsigned>(entry.extra)).owned;
+        put(owned, entry.what() == action::lock ? entry.value : 0);
+        return dirty(&owned, word_bytes);
+    }
     case action::alloc: return own_log ? void() : do_alloc(entry);
     case action::store: return own_log ? void() : do_store(entry);
     case action::copy:
@@ -43,15 +45,16 @@ void thread::redo(const log_entry& entry, bool own_log) {
     }
 }
 
-void thread::believe() {
+void thread::believe(bool frames) {
     const program_counter pc{block_->log.counter};
-    pm_.flush(&block_->log, sizeof block_->log);
-    pm_.flush(&block_->locks, sizeof block_->locks);
-    std::uint64_t at = sizeof(thread_block);
-    for (std::uint64_t d = 0; pc.open() && d < pc.depth(); ++d) {
-        const frame_head& head = head_of({nullptr, at});
-        pm_.flush(&head, head.bytes);
-        at += head.bytes;
+    pm_.flush(block_, offsetof(thread_block, stages));
+    for (const more_head* in : locks_) pm_.flush(in, in->bytes);
+    for (const more_head* in : stack_) pm_.flush(in, sizeof *in);
+    if (!frames || !pc.open()) return;
+    frame f = first_;
+    for (std::uint64_t d = 0; d < pc.depth(); ++d) {
+        if (d != 0) f = above(f);
+        pm_.flush(&head_of(f), head_of(f).bytes);
     }
 }
 
@@ -90,17 +93,18 @@ status thread::settle_held() {
 status thread::take_up() {
     const program_counter pc{block_->log.counter};
     if (!pc.open()) {
-        for (lock_place& place : block_->locks)
+        for_each_place([&](lock_place& place) {
             if (place.owned != 0) put(place.owned, 0), dirty(&place.owned, word_bytes);
+        });
+        load_more_places();
         return {};
     }
-    std::uint64_t at = sizeof(thread_block);
+    frame f = first_;
     for (std::uint64_t d = 0; d < pc.depth(); ++d) {
-        const frame f{nullptr, at};
+        if (d != 0) f = above(f);
         const frame_head& head = head_of(f);
-        again_.push_back(
-            {find_function(head.function_id, head.function_version, head.constants), at});
-        at += head.bytes;
+        f.function = find_function(head.function_id, head.function_version, head.constants);
+        again_.push_back(f);
     }
     frames_ = again_;
     open_ = true;
@@ -119,6 +123,8 @@ status thread::take_up() {
         ++held_count_;
         held_end_ = i + 1;
     }
+    load_more_places();
+    held_count_ += more_.held_count();
     if (held_count_ == 0)
         return refusal(
             pool_->file->path(), errc::corrupt,
@@ -130,30 +136,31 @@ status thread::take_up() {
 }
 
 void thread::reset_locks() {
-    for (lock_place& place : block_->locks) {
-        if (place.intended == 0) continue;
+    for_each_place([&](const lock_place& place) {
+        if (place.intended == 0) return;
         const hf_justdo_lock_calls& calls = *find_lock(lock_kind(place.intended));
         void* const lock = pool_->at(lock_offset(place.intended));
         calls.reset(lock);
         pm_.flush(lock, calls.bytes);
-    }
+    });
 }
 
 void thread::forget_intentions() {
-    for (unsigned i = 0; i < lock_places; ++i) {
-        lock_place& place = block_->locks[i];
-        if (place.intended != 0 && place.intended != held_[i])
-            put(place.intended, 0), dirty(&place.intended, word_bytes);
-    }
+    for_each_place(
+        [&](lock_place& place) { // owned: by a section that is open, take_up() has seen to that
+            if (place.intended != 0 && place.intended != place.owned)
+                put(place.intended, 0), dirty(&place.intended, word_bytes);
+        });
 }
 
 void thread::own_again(party& with) {
     party_ = &with;
-    for (const std::uint64_t word : held_) {
-        if (word == 0) continue;
+    for_each_place([&](const lock_place& place) {
+        const std::uint64_t word = place.owned;
+        if (word == 0) return;
         acquire(*find_lock(lock_kind(word)), pool_->at(lock_offset(word)), true);
         with.progressed(lock_offset(word), 1);
-    }
+    });
 }
 
 void thread::resume() {
@@ -180,6 +187,15 @@ void thread::resumed() noexcept {
 void thread::give_up() noexcept {
     pm_.store_word(&block_->log.counter, 0);
     pm_.fence();
+}
+
+void thread::give_up_growth() noexcept {
+    give_up();
+    pm_.store_word(&block_->more_locks, 0);
+    pm_.store_word(&block_->more_frames, 0);
+    pm_.fence();
+    locks_.clear();
+    stack_.clear();
 }
 
 } // namespace hf::justdo

@@ -5,6 +5,7 @@
 // left by a thread that died in a section, its bytes changed as another build would have left them.
 #include <justdo/inspect.hpp>
 #include <justdo/registered.hpp>
+#include <justdo/room.hpp>
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
@@ -20,7 +21,9 @@
 #include <iterator>
 #include <string>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -32,6 +35,7 @@ struct root {
     by_hand::account accounts[2];
     list nodes;
     table words;
+    shelf locks;
 };
 
 thread_local std::jmp_buf stopped;
@@ -39,7 +43,10 @@ thread_local std::uint32_t points_left;
 
 class JustdoRefusal : public ::testing::Test {
 protected:
-    ~JustdoRefusal() override { ::unlink(path_.c_str()); }
+    ~JustdoRefusal() override {
+        justdo::places_in_use = {};
+        ::unlink(path_.c_str());
+    }
     result<pool> try_open() {
         open_options o;
         o.layout = "justdo_refusal_test/1";
@@ -47,6 +54,7 @@ protected:
         o.engines = {justdo::engine()};
         o.recovery = policy;
         o.salvage = salvage;
+        o.read_only = read_only;
         return pool::open(path_, o);
     }
     /// Leaves a push, or what is given, open at its n-th point, behind two that are whole.
@@ -86,6 +94,41 @@ protected:
         std::ifstream in(path_, std::ios::binary);
         return {std::istreambuf_iterator<char>(in), {}};
     }
+    static std::uint64_t word_at(const std::string& of, std::uint64_t at) {
+        std::uint64_t word = 0;
+        std::memcpy(&word, of.data() + at, sizeof word);
+        return word;
+    }
+    void put_back(const std::string& file) {
+        {
+            std::fstream out(path_, std::ios::in | std::ios::out | std::ios::binary);
+            out.write(file.data(), static_cast<std::streamsize>(file.size()));
+        }
+        ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(file.size())), 0);
+    }
+    void put_back() { put_back(good_); }
+    /// Each with every bit turned, and as what a careless reader would take for a small number, none, or the
+    /// farthest place. How often the pool was refused, and how often opened.
+    std::pair<std::size_t, std::size_t> try_every_bit_of(const std::vector<std::uint64_t>& places) {
+        std::size_t refused = 0, resumed = 0;
+        for (const std::uint64_t at : places) {
+            const std::uint64_t was = word_at(good_, at);
+            std::vector<std::uint64_t> words{
+                0, 1, 2, 64, ~std::uint64_t{0}, ~std::uint64_t{0} >> 1, was + 8, was - 8};
+            for (unsigned bit = 0; bit < 64; ++bit) words.push_back(was ^ std::uint64_t{1} << bit);
+            for (const std::uint64_t word : words) {
+                std::string bad = good_;
+                std::memcpy(bad.data() + at, &word, sizeof word);
+                put_back(bad);
+                auto p = try_open();
+                ++(p ? resumed : refused);
+                if (p) continue;
+                EXPECT_NE(p.error().what().find("engine justdo"), std::string::npos)
+                    << fmt::format("{:#x} at {:#x}: {}", word, at, p.error().what());
+            }
+        }
+        return {refused, resumed};
+    }
     void expect_refused(errc code, const std::vector<std::string>& words,
                         bool had_gone_on = false) {
         const std::string before = bytes();
@@ -102,6 +145,15 @@ protected:
         policy = recovery_policy::roll_back;
         expect_refused(errc::torn, {"salvage", "half done"});
         salvage = true;
+        {
+            const std::string before = bytes();
+            read_only = true; // a look first
+            auto p = try_open();
+            read_only = false;
+            ASSERT_TRUE(p) << p.error().what();
+            EXPECT_EQ(p->root<root>()->nodes.head->value, 3U);
+            EXPECT_EQ(bytes(), before);
+        }
         {
             auto p = try_open();
             ASSERT_TRUE(p) << p.error().what();
@@ -121,8 +173,10 @@ protected:
 
     const std::string path_ = "/dev/shm/hf_justdo_refusal." + std::to_string(::getpid());
     std::uint64_t thread_at_ = 0;
+    std::string good_; // the file's bytes
     recovery_policy policy = recovery_policy::complete;
     bool salvage = false;
+    bool read_only = false;
 };
 
 /// Calls add(), from what the table's first word says: above 8 that has no end.
@@ -206,7 +260,7 @@ TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegistered) {
 TEST_F(JustdoRefusal, WordsThatAreNoLogAreCorruptAndThePoolCanBeOpenedWithoutThem) {
     using entry_change = std::function<void(justdo::thread_log&)>;
     const std::pair<const char*, entry_change> cases[] = {
-        {"program counter", [](auto& log) { log.counter |= std::uint64_t{1} << 56; }},
+        {"program counter", [](auto& log) { log.counter |= std::uint64_t{1} << 30; }},
         {"frame", [](auto& log) { log.counter += std::uint64_t{3} << 40; }},
         {"resume point", [](auto& log) { log.counter += 9; }},
         {"log entry",
@@ -229,64 +283,97 @@ TEST_F(JustdoRefusal, WordsThatAreNoLogAreCorruptAndThePoolCanBeOpenedWithoutThe
 }
 
 /// The words that say where a section goes on: of the superblock, of the thread's log and locks, of the heads of its
-/// frames. Each with every bit turned, and as what a careless reader would take for a small number, none, or the
-/// farthest place.
+/// frames.
 TEST_F(JustdoRefusal, AnyBitOfAnyWordIsResumedOrRefusedAndNothingElse) {
     leave_open(8, [](root& r) { total(&r.words, 2); }); // in frames of add(), called by total()
-    std::string good = bytes();
-    const auto word_at = [](std::string& of, std::uint64_t at) {
-        std::uint64_t word = 0;
-        std::memcpy(&word, of.data() + at, sizeof word);
-        return word;
-    };
+    good_ = bytes();
     std::vector<std::uint64_t> places;
     const auto add_places = [&](std::uint64_t at, std::size_t bytes) {
         for (std::size_t i = 0; i < bytes; i += 8) places.push_back(at + i);
     };
     add_places(thread_at_, sizeof(justdo::thread_log) + 8);
     add_places(thread_at_ + offsetof(justdo::thread_block, locks), 2 * sizeof(justdo::lock_place));
-    const std::uint64_t depth = justdo::program_counter{word_at(good, thread_at_)}.depth();
+    const std::uint64_t depth = justdo::program_counter{word_at(good_, thread_at_)}.depth();
     ASSERT_GT(depth, 2U);
     std::uint64_t head = frame_at(thread_at_);
     for (std::uint64_t d = 0; d < depth; ++d) {
         add_places(head, offsetof(justdo::frame_head, reserved));
-        head += word_at(good, head + offsetof(justdo::frame_head, bytes));
+        head += word_at(good_, head + offsetof(justdo::frame_head, bytes));
     }
     std::uint64_t super = 0;
-    for (std::uint64_t at = 0; at + 8 < good.size() && super == 0; at += 64)
-        if (word_at(good, at) == justdo::superblock_magic) super = at;
+    for (std::uint64_t at = 0; at + 8 < good_.size() && super == 0; at += 64)
+        if (word_at(good_, at) == justdo::superblock_magic) super = at;
     ASSERT_NE(super, 0U);
     add_places(super, sizeof(justdo::superblock) + 16);
 
-    std::size_t refused = 0, resumed = 0;
-    for (const std::uint64_t at : places) {
-        const std::uint64_t was = word_at(good, at);
-        std::vector<std::uint64_t> words{
-            0, 1, 2, 64, ~std::uint64_t{0}, ~std::uint64_t{0} >> 1, was + 8, was - 8};
-        for (unsigned bit = 0; bit < 64; ++bit) words.push_back(was ^ std::uint64_t{1} << bit);
-        for (const std::uint64_t word : words) {
-            std::string bad = good;
-            std::memcpy(bad.data() + at, &word, sizeof word);
-            {
-                std::fstream file(path_, std::ios::in | std::ios::out | std::ios::binary);
-                file.write(bad.data(), static_cast<std::streamsize>(bad.size()));
-            }
-            ASSERT_EQ(::truncate(path_.c_str(), static_cast<off_t>(bad.size())), 0);
-            auto p = try_open();
-            ++(p ? resumed : refused);
-            if (p) continue;
-            EXPECT_NE(p.error().what().find("engine justdo"), std::string::npos)
-                << fmt::format("{:#x} at {:#x}: {}", word, at, p.error().what());
-        }
-    }
+    const auto [refused, resumed] = try_every_bit_of(places);
     EXPECT_GT(refused, 1000U);
     EXPECT_GT(resumed,
               100U); // words that count for nothing there: reserved ones, the other entry's
 }
 
-/// A recursion that is too deep ends the process, and cannot be completed by the next one either: which says so, and can
+/// The same for what a thread's block has grown by: the words that name it, the heads, places and frames that are there.
+TEST_F(JustdoRefusal, AnyBitOfWhatALogHasGrownByIsResumedOrRefused) {
+    justdo::places_in_use = {.own = 2, .more = 1};
+    const auto words_of_chain = [&](std::uint64_t word, std::size_t bytes) {
+        std::vector<std::uint64_t> places{thread_at_ + word};
+        std::size_t blocks = 0;
+        for (std::uint64_t at = word_at(good_, thread_at_ + word); at != 0; ++blocks) {
+            for (std::size_t i = 0; i < sizeof(justdo::more_head) + bytes; i += 8)
+                places.push_back(at + i);
+            at = word_at(good_, at + offsetof(justdo::more_head, next));
+        }
+        EXPECT_GT(blocks, 0U);
+        return places;
+    };
+    leave_open(1, [](root& r) { grip(&r.locks); }); // with three locks
+    good_ = bytes();
+    auto [refused, resumed] = try_every_bit_of(
+        words_of_chain(offsetof(justdo::thread_block, more_locks), 2 * sizeof(justdo::lock_place)));
+    EXPECT_GT(refused, 300U);
+    ::unlink(path_.c_str());
+    thread_at_ = 0;
+    leave_open(3, [](root& r) { plunge(&r.words); }); // with four frames
+    good_ = bytes();
+    auto more = words_of_chain(offsetof(justdo::thread_block, more_frames),
+                               offsetof(justdo::frame_head, reserved));
+    more.push_back(frame_at(thread_at_) + offsetof(justdo::frame_head, call_place));
+    std::tie(refused, resumed) = try_every_bit_of(more);
+    EXPECT_GT(refused, 300U);
+}
+
+/// A forged chain ends, and each refusal says what is wrong with it.
+TEST_F(JustdoRefusal, AChainThatLeadsIntoItselfOrToAnotherThreadIsRefused) {
+    justdo::places_in_use = {.own = 2, .more = 1};
+    leave_open(1, [](root& r) { grip(&r.locks); });
+    good_ = bytes();
+    const std::uint64_t more =
+        word_at(good_, thread_at_ + offsetof(justdo::thread_block, more_locks));
+    const std::function<void(justdo::more_head&)> cases[] = {
+        [&](auto& head) { head.next = more; },
+        [&](auto& head) { head.next = thread_at_; },
+        [&](auto& head) { head.next = ~std::uint64_t{0}; },
+        [](auto& head) { head.next = 24; },
+        [](auto& head) { head.thread += 4096; },
+        [](auto& head) { head.number = 2; },
+        [](auto& head) { head.magic = justdo::more_frames_magic; },
+        [](auto& head) { head.bytes = std::uint64_t{1} << 50; },
+        [](auto& head) { head.bytes = 64; },
+    };
+    for (const auto& how : cases) {
+        put_back();
+        change<justdo::more_head>(more, how);
+        expect_refused(errc::corrupt, {"has grown by", way_out});
+    }
+    put_back();
+    change<std::uint64_t>(thread_at_ + offsetof(justdo::thread_block, more_frames),
+                          [&](auto& word) { word = more; });
+    expect_refused(errc::corrupt, {"has grown by", way_out});
+}
+
+/// A recursion without end takes all of the pool, and ends the process. The next open cannot complete it either: which says so, and can
 /// give it up.
-TEST_F(JustdoRefusal, ARecursionThatIsTooDeepSaysHowDeepAndLeavesAPoolThatCanBeOpened) {
+TEST_F(JustdoRefusal, ARecursionWithoutEndSaysHowDeepItIsAndLeavesAPoolThatCanBeOpened) {
     hf_justdo_register(&deep_function);
     EXPECT_DEATH(
         {
@@ -294,8 +381,10 @@ TEST_F(JustdoRefusal, ARecursionThatIsTooDeepSaysHowDeepAndLeavesAPoolThatCanBeO
             p->root<root>()->words.word[0] = 9;
             deep(&p->root<root>()->words);
         },
-        "add .*nested too deep.*the 20. frame takes 128 bytes, .*max_bytes of 16 MiB.*given up");
-    expect_refused(errc::corrupt, {"nested too deep", "the pool stays marked open"}, true);
+        "pool_full: no room for more of a thread's frames.*add .*call that is nested.*the section "
+        "stays open.*half done");
+    expect_refused(errc::pool_full, {"call that is nested", "the pool stays marked open", way_out},
+                   true);
     policy = recovery_policy::roll_back;
     salvage = true;
     {

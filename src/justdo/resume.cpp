@@ -271,11 +271,12 @@ status resume_all(pool::impl& in, std::span<thread* const> sections) {
         for (thread* section : sections) section->resumed();
         return {};
     }
+    const bool not_its_fault = with.code == errc::truncated || with.code == errc::io_error;
     return refusal(
         in.file->path(), with.code,
         fmt::format("engine justdo: resuming {}; the pool stays marked open, for a build that "
-                    "can resume its sections",
-                    with.why));
+                    "can resume its sections{}",
+                    with.why, not_its_fault ? "" : last_way_out(*in.file)));
 }
 
 } // namespace hf::justdo

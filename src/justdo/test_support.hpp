@@ -383,10 +383,124 @@ inline const hf_justdo_function shift_function{
     HF_ABI_VERSION, sizeof(shift_frame), 4006, 1, "shift", "by_hand", 6, 0, [] { shift(nullptr); },
     nullptr};
 
+/// Locks of both kinds, more than the first places of a lock log where few of these are used.
+struct shelf {
+    plain_lock plain[2];
+    account accounts[2];
+};
+
+extern const hf_justdo_function grip_function;
+struct grip_frame {
+    shelf* on;
+};
+/// Adds one to each of two accounts. The locks are released in the order in which they were taken.
+inline void grip(shelf* on) {
+    std::uint32_t resumed = 0;
+    auto& f = *static_cast<grip_frame*>(hf_justdo_enter(&grip_function, on, &resumed));
+    shelf& s = *(resumed == 0 ? on : f.on);
+    switch (resumed) {
+    case 0:
+        f = {on};
+        hf_justdo_note(&f, sizeof f);
+        hf_justdo_lock(&s.plain[0], plain_kind, 1);
+        [[fallthrough]];
+    case 1: hf_justdo_lock(&s.accounts[0].lock, HF_JUSTDO_EXCLUSIVE, 2); [[fallthrough]];
+    case 2:
+        point("grip", 2);
+        hf_justdo_lock(&s.plain[1], plain_kind, 3);
+        [[fallthrough]];
+    case 3:
+        point("grip", 3);
+        hf_justdo_store(&s.accounts[0].balance, s.accounts[0].balance + 1, 8, 4);
+        [[fallthrough]];
+    case 4: hf_justdo_lock(&s.accounts[1].lock, HF_JUSTDO_EXCLUSIVE, 5); [[fallthrough]];
+    case 5: hf_justdo_unlock(&s.plain[0], plain_kind, 6); [[fallthrough]];
+    case 6: hf_justdo_unlock(&s.accounts[0].lock, HF_JUSTDO_EXCLUSIVE, 7); [[fallthrough]];
+    case 7:
+        hf_justdo_store(&s.accounts[1].balance, s.accounts[1].balance + 1, 8, 8);
+        [[fallthrough]];
+    case 8: hf_justdo_unlock(&s.accounts[1].lock, HF_JUSTDO_EXCLUSIVE, 9); [[fallthrough]];
+    case 9: hf_justdo_unlock(&s.plain[1], plain_kind, 10);
+    }
+    hf_justdo_leave();
+}
+inline const hf_justdo_function grip_function{
+    HF_ABI_VERSION, sizeof(grip_frame), 4010, 1, "grip", "by_hand", 10, 0, [] { grip(nullptr); },
+    nullptr};
+
+extern const hf_justdo_function dive_function;
+struct dive_frame {
+    table* of;
+    std::uint64_t left;
+    std::uint64_t words[250]; // in a small pool a block has room for one
+};
+/// Adds 'left', and what is below it, to 'sum', the last one first.
+inline void dive(table* of, std::uint64_t left) {
+    std::uint32_t resumed = 0;
+    auto& f = *static_cast<dive_frame*>(hf_justdo_enter(&dive_function, of, &resumed));
+    switch (resumed) {
+    case 0:
+        f.of = of;
+        f.left = left;
+        hf_justdo_note(&f, 16);
+        if (f.left == 0) break;
+        hf_justdo_call(1);
+        [[fallthrough]];
+    case 1:
+        point("dive", 1);
+        dive(f.of, f.left - 1);
+        hf_justdo_store(&f.of->sum, f.of->sum + f.left, 8, 2);
+        [[fallthrough]];
+    case 2: point("dive", 2);
+    }
+    hf_justdo_leave();
+}
+inline const hf_justdo_function dive_function{
+    HF_ABI_VERSION, sizeof(dive_frame), 4011, 1, "dive", "by_hand", 2, 0, nullptr, nullptr};
+
+extern const hf_justdo_function plunge_function;
+struct plunge_frame {
+    table* of;
+};
+/// Dives, adds word[7], which takes a short frame, and dives once more.
+inline void plunge(table* of) {
+    std::uint32_t resumed = 0;
+    auto& f = *static_cast<plunge_frame*>(hf_justdo_enter(&plunge_function, of, &resumed));
+    switch (resumed) {
+    case 0:
+        f = {of};
+        hf_justdo_note(&f, sizeof f);
+        hf_justdo_lock(&of->lock, HF_JUSTDO_EXCLUSIVE, 1);
+        [[fallthrough]];
+    case 1: hf_justdo_call(2); [[fallthrough]];
+    case 2:
+        dive(f.of, 3);
+        hf_justdo_call(3);
+        [[fallthrough]];
+    case 3:
+        add(f.of, 7);
+        hf_justdo_call(4);
+        [[fallthrough]];
+    case 4: dive(f.of, 2); hf_justdo_unlock(&f.of->lock, HF_JUSTDO_EXCLUSIVE, 5);
+    }
+    hf_justdo_leave();
+}
+inline const hf_justdo_function plunge_function{HF_ABI_VERSION,
+                                                sizeof(plunge_frame),
+                                                4012,
+                                                1,
+                                                "plunge",
+                                                "by_hand",
+                                                5,
+                                                0,
+                                                [] { plunge(nullptr); },
+                                                nullptr};
+
 inline const bool registered = [] {
     for (const hf_justdo_function* f :
          {&transfer_function, &push_function, &pop_function, &add_function, &total_function,
-          &shift_function, &walk_function, &twice_function, &stamp_function})
+          &shift_function, &walk_function, &twice_function, &stamp_function, &grip_function,
+          &dive_function, &plunge_function})
         hf_justdo_register(f);
     hf_justdo_register_lock(&plain_calls);
     return true;

@@ -12,10 +12,12 @@
 namespace hf::justdo {
 constinit thread_local thread* current = nullptr;
 
-thread::thread(pool::impl& in, std::uint64_t offset, std::uint64_t bytes) noexcept
+thread::thread(pool::impl& in, std::uint64_t offset, std::uint64_t bytes)
     : pool_(&in), pm_(in.file->medium()), block_(static_cast<thread_block*>(in.at(offset))),
-      block_bytes_(bytes), base_(in.file->base()), pool_bytes_(in.file->shape().max_bytes) {
+      base_(in.file->base()), pool_bytes_(in.file->shape().max_bytes),
+      first_{nullptr, offset + sizeof(thread_block), offset + bytes, 0} {
     HF_ASSERT_SLOW(block_->magic == thread_magic);
+    load_chains();
 }
 
 void thread::outside(const void* address, const char* call) const noexcept {
@@ -40,24 +42,6 @@ void thread::release_freed() noexcept {
     freed_ = {0, 0};
 }
 
-/// The section cannot go on, here or in the next process.
-void thread::no_room(const hf_justdo_function& function, std::uint64_t bytes,
-                     std::uint64_t at) const noexcept {
-    const std::uint64_t all = block_bytes_ - sizeof(thread_block);
-    fatal("%s (%s): calls are nested too deep for a section of engine justdo: the %zu. frame takes "
-          "%llu bytes, %llu of a thread's %llu are left, of at most %llu frames; make the "
-          "recursion a loop%s%s",
-          function.name, function.where, frames_.size() + 1, static_cast<unsigned long long>(bytes),
-          static_cast<unsigned long long>(block_bytes_ - at), static_cast<unsigned long long>(all),
-          static_cast<unsigned long long>(program_counter::depth_max),
-          block_bytes_ < thread_bytes_for(UINT64_MAX)
-              ? ", or make the pool with max_bytes of 16 MiB or more, whose threads have 62 KiB"
-              : "",
-          open_ ? "; the section stays open, and can only be given up as it stands: "
-                  "recovery_policy::roll_back and salvage, or `holdfast repair --roll-back --force`"
-                : "");
-}
-
 void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) {
     if (resuming_ != 0) {
         const frame& f = again_[frames_.size()];
@@ -75,19 +59,19 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
             put(head.call_place, program_counter{block_->log.counter}.place());
             dirty(&head.call_place, word_bytes);
         }
-        resumed = static_cast<std::uint32_t>(head.call_place);
+        resumed = head.place();
         return &head + 1;
     }
-    const std::uint64_t at = frames_.empty()
-                                 ? sizeof(thread_block)
-                                 : frames_.back().offset + head_of(frames_.back()).bytes;
-    const std::uint64_t size = sizeof(frame_head) + round_up(function.frame_bytes, line_bytes);
-    if (size > block_bytes_ - at || frames_.size() == program_counter::depth_max)
-        no_room(function, size, at);
     if (open_ && logged_depth_ > frames_.size()) // its bytes still count
         fatal("%s (%s) is called in a section without hf_justdo_call", function.name,
               function.where);
-    frames_.push_back({&function, at});
+    frame mine = frames_.empty() ? first_ : frames_.back();
+    if (!frames_.empty()) mine.offset += head_of(mine).bytes;
+    const std::uint64_t size = sizeof(frame_head) + round_up(function.frame_bytes, line_bytes);
+    if (size > mine.end - mine.offset || frames_.size() == program_counter::depth_max) [[unlikely]]
+        mine = frame_in_more(function, size);
+    mine.function = &function;
+    frames_.push_back(mine);
     frame_head& head = head_of(frames_.back());
     put(head.function_id, function.id);
     put(head.function_version, function.version);
@@ -238,11 +222,34 @@ void thread::free(void* given, std::uint32_t place) {
     freed_ = b; // upholds (5)
 }
 
-/// The first place of the lock log that holds this; held_end_ when none before it does.
+/// The first place of the lock log that holds this; no_place: none does.
 unsigned thread::place_of(std::uint64_t word) const noexcept {
     unsigned at = 0;
     while (at < held_end_ && held_[at] != word) ++at;
-    return at;
+    return at < held_end_ ? at : more_.find(word);
+}
+
+/// no_place: the pool is full.
+unsigned thread::free_place() {
+    unsigned at = 0;
+    while (at < held_end_ && held_[at] != 0) ++at;
+    return at < places_in_use.own ? at : free_far_place();
+}
+
+void thread::hold(unsigned at, std::uint64_t word) {
+    if (at < lock_places) [[likely]] {
+        held_[at] = word;
+        held_end_ = std::max(held_end_, at + 1);
+    } else more_.hold(at, word);
+    ++held_count_;
+}
+
+void thread::let_go(unsigned at, std::uint64_t word) noexcept {
+    if (at < lock_places) [[likely]] {
+        held_[at] = 0;
+        while (held_end_ > 0 && held_[held_end_ - 1] == 0) --held_end_;
+    } else more_.let_go(at, word);
+    --held_count_;
 }
 
 bool thread::acquire(const hf_justdo_lock_calls& calls, void* lock, bool wait) {
@@ -273,11 +280,14 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
         lock_word(kind, real ? in_pool(lock, calls->bytes, "hf_justdo_lock") : 0);
     if (party_ != nullptr && real) [[unlikely]]
         goes_on(lock_offset(word), calls->bytes);
-    const unsigned at = open_ ? place_of(0) : last_place_;
-    if (at == lock_places) fatal("a section holds more than %u locks", lock_places);
-    if (real && open_ && place_of(word) < held_end_)
+    if (real && open_ && place_of(word) != no_place)
         fatal("hf_justdo_lock(%p): the section holds this lock already", lock);
-    lock_place& log = block_->locks[at];
+    const unsigned at = open_ ? free_place() : last_place_;
+    if (at == no_place) [[unlikely]] {
+        if (!wait) return false;
+        no_room_for_lock(lock);
+    }
+    lock_place& log = place_at(at);
     if (calls->reset != nullptr) {
         put(log.intended, word);
         dirty(&log.intended, word_bytes);
@@ -295,9 +305,7 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
         if (pm_.loses_caches()) unfenced_ = unfenced::more;
     }
     open_ = true;
-    held_[at] = word;
-    ++held_count_;
-    held_end_ = std::max(held_end_, at + 1);
+    hold(at, word);
     step({log_entry::where_of(action::lock, 0, 0), word, at}, place);
     put(log.owned, word); // upholds (4)
     pm_.flush(&log.owned, word_bytes);
@@ -311,17 +319,18 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
     const std::uint64_t word =
         calls == nullptr ? 0 : lock_word(kind, real ? in_pool(lock, 0, "hf_justdo_unlock") : 0);
     const unsigned at = place_of(word);
-    if (word == 0 || at >= held_end_)
+    if (word == 0 || at == no_place)
         fatal("hf_justdo_unlock(%p): the section does not hold it", lock);
-    lock_place& log = block_->locks[at];
+    lock_place& log = place_at(at);
     if (party_ != nullptr) [[unlikely]]
         goes_on(0, 0);
     settle(); // upholds (3)
-    held_[at] = 0;
-    while (held_end_ > 0 && held_[held_end_ - 1] == 0) --held_end_;
-    if (--held_count_ == 0) {
+    let_go(at, word);
+    if (held_count_ == 0) {
         last_place_ = at;
         end();
+        if (at >= lock_places) [[unlikely]]
+            leave_far_place(log);
     } else {
         step({log_entry::where_of(action::unlock, 0, 0), 0, at}, place);
         pm_.promise(); // who takes the lock sees what was stored under it
@@ -337,6 +346,13 @@ void thread::unlock(void* lock, std::uint32_t kind, std::uint32_t place) {
         return;
     party_->progressed(0, 0);
     if (!open_) party_->finished();
+}
+
+/// The next section, which holds few locks perhaps, begins in the thread's own block. Requires: no section is open, durably.
+void thread::leave_far_place(lock_place& last) noexcept {
+    put(last.owned, 0);
+    dirty(&last.owned, word_bytes);
+    last_place_ = 0;
 }
 
 /// Requires: the lock is free.

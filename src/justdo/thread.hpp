@@ -19,11 +19,13 @@
 
 #include <alloc/allocator.hpp>
 #include <justdo/registered.hpp>
+#include <justdo/room.hpp>
 #include <log/justdo_format.hpp>
 #include <open/pool_impl.hpp>
 
 #include <array>
 #include <cstdint>
+#include <string>
 #include <vector>
 
 namespace hf::justdo {
@@ -43,7 +45,7 @@ public:
 
 class thread {
 public:
-    thread(pool::impl& in, std::uint64_t offset, std::uint64_t bytes) noexcept;
+    thread(pool::impl& in, std::uint64_t offset, std::uint64_t bytes);
 
     std::uint64_t offset() const noexcept { return pool_->offset_of(block_); }
     bool open() const noexcept { return open_; }
@@ -70,6 +72,11 @@ public:
     void retire() noexcept { pool_->blocks.release_all(cache_); }
 
     // Recovery. Requires: what the block holds is sound (inspect.hpp). Idempotent, until it resumes.
+    /// The blocks that its own has grown by.
+    template <class Visit> void for_each_block(Visit&& visit) const {
+        for (const std::vector<more_head*>* chain : {&locks_, &stack_})
+            for (const more_head* head : *chain) visit(block{pool_->offset_of(head), head->bytes});
+    }
     /// Whether its log says that a section was cut short.
     bool pending() const noexcept { return program_counter{block_->log.counter}.open(); }
     /// The block that the section's last step takes, or frees; {0, 0}: none, or no block of the heap.
@@ -79,9 +86,12 @@ public:
     status settle_held();
     /// Leaves that section as it stands.
     void give_up() noexcept;
+    /// The same, and nothing is believed of the blocks that its own has grown by.
+    void give_up_growth() noexcept;
     /// Writes back what the log says: a killed process may only have stored it. Durable with the next
-    /// fence, which comes before anything that builds on it.
-    void believe();
+    /// fence, which comes before anything that builds on it. 'frames': those of an open section, too, as far as inspect()
+    /// has looked at them.
+    void believe(bool frames);
     /// Does again what the log says of itself; durable with the next fence. Requires: settle_held(). Errors: corrupt.
     status take_up();
     /// Makes every lock free that the thread may have held; durable with the next fence.
@@ -98,20 +108,34 @@ public:
 private:
     struct frame {
         const hf_justdo_function* function;
-        std::uint64_t offset; // of its head, from the block
+        std::uint64_t offset; // of its head, from pool start
+        std::uint64_t end;    // of the block that it lies in
+        std::uint64_t block;  // which of 'stack_' that is, from 1; 0: the thread's own
     };
 
-    std::byte* bytes() const noexcept { return reinterpret_cast<std::byte*>(block_); }
     frame_head& head_of(const frame& f) const noexcept {
-        return *reinterpret_cast<frame_head*>(bytes() + f.offset);
+        return *reinterpret_cast<frame_head*>(base_ + f.offset);
     }
+    frame above(const frame& below) const noexcept;
+
+    // Where the block has no room (room.cpp).
+    void load_chains();
+    void load_more_places();
+    bool grow(std::vector<more_head*>& chain, std::uint64_t& first, std::uint64_t magic,
+              std::uint64_t bytes);
+    unsigned free_far_place();
+    frame frame_in_more(const hf_justdo_function& function, std::uint64_t bytes);
+    frame first_in(std::uint64_t block) const noexcept;
+    std::string where_it_stays() const;
+    [[noreturn]] void no_room_for_lock(const void* lock) const;
+    [[noreturn]] void no_room_for_frame(const hf_justdo_function& function,
+                                        std::uint64_t bytes) const;
+
     std::uint64_t in_pool(const void* address, std::uint64_t bytes,
                           const char* call) const noexcept;
     void goes_on(std::uint64_t offset, std::uint64_t bytes) noexcept;
     bool at_point() const noexcept;
     [[noreturn]] void outside(const void* address, const char* call) const noexcept;
-    [[noreturn]] void no_room(const hf_justdo_function& function, std::uint64_t bytes,
-                              std::uint64_t at) const noexcept;
     void step(log_entry entry, std::uint32_t place);
     void settle() noexcept;
     void dirty(const void* address, std::uint64_t bytes) noexcept;
@@ -120,6 +144,16 @@ private:
     void move(std::uint64_t to, move_rest rest, std::uint32_t place);
     void do_alloc(const log_entry& entry);
     unsigned place_of(std::uint64_t word) const noexcept;
+    unsigned free_place();
+    lock_place& place_at(unsigned at) noexcept {
+        return at < lock_places ? block_->locks[at] : more_.at(at);
+    }
+    template <class Visit> void for_each_place(Visit&& visit) {
+        for (unsigned at = 0; at < more_.end(); ++at) visit(place_at(at));
+    }
+    void leave_far_place(lock_place& last) noexcept;
+    void hold(unsigned at, std::uint64_t word);
+    void let_go(unsigned at, std::uint64_t word) noexcept;
     bool acquire(const hf_justdo_lock_calls& calls, void* lock, bool wait);
     void end() noexcept;
     void release_freed() noexcept;
@@ -129,9 +163,9 @@ private:
     pool::impl* pool_;
     hf::medium pm_;
     thread_block* block_;
-    std::uint64_t block_bytes_;
     std::byte* base_;          // of the pool
     std::uint64_t pool_bytes_; // that it may have
+    frame first_;              // where one begins that is the outermost
     thread_cache cache_;
     std::vector<frame> frames_;
     bool open_ = false;
@@ -142,9 +176,12 @@ private:
     enum class unfenced : std::uint8_t { nothing, last_step, more } unfenced_ = unfenced::nothing;
     std::array<std::uint64_t, lock_places> held_{}; // lock words, by place; 0: free
     unsigned held_count_ = 0;
-    unsigned held_end_ = 0;   // behind the last place that is not free
+    unsigned held_end_ = 0;   // behind the last place of these that is not free
+    more_places more_;        // the places behind them
     unsigned last_place_ = 0; // where the last section's last lock still is, which counts no more
-    block freed_{0, 0};       // (5)
+    std::vector<more_head*> locks_; // the chains
+    std::vector<more_head*> stack_;
+    block freed_{0, 0};          // (5)
     std::uint64_t resuming_ = 0; // frames that are still to be entered again
     std::vector<frame> again_;   // those frames
     party* party_ = nullptr;

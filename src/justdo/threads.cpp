@@ -21,36 +21,16 @@ bool threads::in_section() noexcept {
     return std::ranges::any_of(all_, [](const auto& t) { return t->open(); });
 }
 
-/// A block of zeros that fill() completes, named by 'word': (1). Null: the pool is full.
-template <class Fill>
-void* threads::make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill) {
-    HF_ASSERT_SLOW(word == 0);
-    const hf::medium pm = pool_->file->medium();
-    thread_cache none;
-    const block b = pool_->blocks.reserve(none, bytes);
-    pool_->blocks.release_all(none); // what came with it
-    if (b.offset == 0) return nullptr;
-    void* const made = pool_->at(b.offset);
-    std::memset(made, 0, b.bytes);
-    fill(made);
-    pm.flush(made, b.bytes);
-    pm.fence();
-    pm.store_word(&word, b.offset);
-    pm.fence(); // upholds (1)
-    pool_->blocks.durable().publish(b, [&](const void* at) { pm.flush(at, word_bytes); });
-    pm.fence();
-    return made;
-}
-
 superblock* threads::make_superblock() {
     const geometry& shape = pool_->file->shape();
     return static_cast<superblock*>(
-        make_block(shape.chunk_bytes, pool_->file->roots()->justdo_offset, [&](void* at) {
-            auto& super = *static_cast<superblock*>(at);
-            super.magic = superblock_magic;
-            super.thread_bytes = thread_bytes_for(shape.max_bytes);
-            super.threads_max = threads_max_for(shape.chunk_bytes);
-        }));
+        make_own_block(*pool_, shape.chunk_bytes, purpose::data,
+                       pool_->file->roots()->justdo_offset, [&](void* at, block) {
+                           auto& super = *static_cast<superblock*>(at);
+                           super.magic = superblock_magic;
+                           super.thread_bytes = thread_bytes_for(shape.max_bytes);
+                           super.threads_max = threads_max_for(shape.chunk_bytes);
+                       }));
 }
 
 result<thread*> threads::lease() {
@@ -70,9 +50,10 @@ result<thread*> threads::lease() {
         return refusal(file.path(), errc::limit_reached,
                        fmt::format("engine justdo: more than {} threads", words.size()));
     all_.reserve(all_.size() + 1);
-    const void* const made = make_block(super->thread_bytes, *word, [](void* at) {
-        static_cast<thread_block*>(at)->magic = thread_magic;
-    });
+    const void* const made =
+        make_own_block(*pool_, super->thread_bytes, purpose::data, *word, [](void* at, block) {
+            static_cast<thread_block*>(at)->magic = thread_magic;
+        });
     if (made == nullptr) return pool_->blocks.full("a thread's log of engine justdo");
     all_.push_back(std::make_unique<thread>(*pool_, *word, super->thread_bytes));
     return all_.back().get();

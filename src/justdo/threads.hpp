@@ -2,9 +2,7 @@
 //
 // The threads of an open pool that engine justdo knows: whose block each is, and who has none yet.
 //
-// (1) The superblock, and a thread's block, read as zeros, but for their magic, before a word names them; the
-//     word is durable before they are allocated. settle() cures a crash in between.
-// (2) A thread of this process has one block in a pool as long as it lives; then another may have it.
+// (1) A thread of this process has one block in a pool as long as it lives; then another may have it.
 #pragma once
 
 #include <justdo/inspect.hpp>
@@ -34,7 +32,6 @@ public:
 
 private:
     superblock* make_superblock();
-    template <class Fill> void* make_block(std::uint64_t bytes, std::uint64_t& word, Fill&& fill);
 
     pool::impl* pool_;
     std::mutex lock_;

@@ -4,6 +4,8 @@
 //
 //   root_words.justdo_offset ──> superblock, then offsets of blocks        (one chunk of the heap)
 //                                                    └──> thread_block, then frames
+//                                                            ├──> more_head, then places of locks ──> …
+//                                                            └──> more_head, then frames ──> …
 //   frame = frame_head, then what its function keeps there                 (each at a line)
 //
 // (1) A section is open if and only if the thread's program counter is not 0. Then its active entry, its
@@ -15,6 +17,8 @@
 // (4) A lock that may be held is intended by a thread; but for one that frees itself. One that is owned
 //     by a thread's open section is held for it, and owned exclusively by no other. What is owned by a thread
 //     without an open section means nothing.
+// (5) A block that a thread's block has grown by reads as more_head, and zeros, before a word names it. The word is durable
+//     before the block is allocated. It stays the thread's for good, for sections to come.
 #pragma once
 
 #include <base/line.hpp>
@@ -90,11 +94,11 @@ struct move_rest {
     bool backwards() const noexcept { return (extra & from_end) != 0; }
 };
 
-/// [active entry:1][open:1][unused:8][depth:14][unused:16][second snapshot:1][resume point:23]
+/// [active entry:1][open:1][depth:22][unused:16][second snapshot:1][resume point:23]
 struct program_counter {
     std::uint64_t word;
 
-    static constexpr std::uint64_t depth_max = (1 << 14) - 1;
+    static constexpr std::uint64_t depth_max = (1 << 22) - 1;
     static constexpr std::uint64_t place_mask = (1 << 24) - 1; // snapshot and resume point
     static constexpr program_counter at(unsigned active, std::uint64_t depth, std::uint64_t place) {
         return {std::uint64_t{active} << 63 | std::uint64_t{1} << 62 | depth << 40 | place};
@@ -130,26 +134,55 @@ struct lock_place {
     std::uint64_t owned; // it is held, by the thread's open section
 };
 
-inline constexpr unsigned lock_places = 64;
+inline constexpr unsigned lock_places = 64; // in a thread's own block: the first ones
 inline constexpr std::uint64_t stage_bytes = 256;
 
 struct thread_block {
     thread_log log;
     std::uint64_t magic;       // thread_magic
-    std::uint64_t reserved[7]; // zero
+    std::uint64_t more_locks;  // the first block of more places of locks, from pool start; 0: none
+    std::uint64_t more_frames; // the first block of more frames
+    std::uint64_t reserved[5]; // zero
     lock_place locks[lock_places];
     std::byte stages[2][stage_bytes]; // pieces of copies that overlap
 };
 static_assert(sizeof(thread_block) == 2 * line_bytes + 1024 + 512);
 static_assert(std::is_trivially_copyable_v<thread_block>);
 
+inline constexpr std::uint64_t more_locks_magic = 0x534b434f4c2b444aULL;  // "JD+LOCKS" in the file
+inline constexpr std::uint64_t more_frames_magic = 0x454d4152462b444aULL; // "JD+FRAME" in the file
+
+/// Begins a block that a thread's block has grown by: (5). Those of one kind are a chain.
+struct more_head {
+    std::uint64_t magic;       // more_locks_magic, or more_frames_magic
+    std::uint64_t next;        // the next one of the chain, from pool start; 0: none
+    std::uint64_t thread;      // whose it is: offset of that block
+    std::uint64_t number;      // in the chain, from 1
+    std::uint64_t bytes;       // of this block
+    std::uint64_t reserved[3]; // zero
+};
+static_assert(sizeof(more_head) == line_bytes && std::is_trivially_copyable_v<more_head>);
+
+inline constexpr std::uint64_t more_bytes_min = 4096;
+/// How many places of locks such a block has.
+constexpr std::uint64_t places_in(std::uint64_t bytes) {
+    return (bytes - sizeof(more_head)) / sizeof(lock_place);
+}
+
 struct frame_head {
     std::uint64_t function_id;
     std::uint64_t function_version;
-    std::uint64_t bytes;      // of the frame, this head included: a multiple of lines
-    std::uint64_t call_place; // where the function goes on while another frame is above it
+    std::uint64_t bytes; // of the frame, this head included: a multiple of lines
+    // While another frame is above it: [number of the block where that one lies first:40][snapshot and resume point of
+    // this function:24]. 0: it lies right behind this one.
+    std::uint64_t call_place;
     std::uint64_t constants; // hash of where the constants lie whose addresses it may hold; 0: none
     std::uint64_t reserved[3]; // zero
+
+    std::uint32_t place() const noexcept {
+        return static_cast<std::uint32_t>(call_place & program_counter::place_mask);
+    }
+    std::uint64_t block_above() const noexcept { return call_place >> 24; }
 };
 static_assert(sizeof(frame_head) == line_bytes && std::is_trivially_copyable_v<frame_head>);
 

@@ -33,12 +33,13 @@ status judge_lane(const pool::impl& pool, std::uint32_t lane, const pending_sect
     // After a clean close nothing counts of what stands in lanes.
     if (damage.what != nullptr && !file.was_clean() && !passes)
         return refuse(fmt::format(
-            "{} at offset {:#x}: expected {:#x}, found {:#x}; {} salvage, or run `holdfast repair "
-            "--roll-back --force`",
-            damage.what, damage.offset, damage.expected, damage.found,
-            pending == nullptr ? "to take the lane for idle, as it looks, open the pool with"
-                               : "to roll back what stands before it, open the pool with "
-                                 "recovery_policy::roll_back and"));
+            "{} at offset {:#x}: expected {:#x}, found {:#x}{}", damage.what, damage.offset,
+            damage.expected, damage.found,
+            pending == nullptr
+                ? "; to take the lane for idle, as it looks, open the pool with salvage, or run "
+                  "`holdfast repair --roll-back --force " +
+                      file.path() + "`"
+                : last_way_out(file)));
     // Wrapped, an epoch would stand below its lane's mark: no section would count as pending.
     if (newest > epoch_max)
         return refuse(fmt::format("epoch {:#x}, at most {:#x} expected", newest, epoch_max));
@@ -118,8 +119,9 @@ status check_records(const pool::impl& pool, const pending_section& section) {
         return status{
             errc::corrupt,
             fmt::format(
-                "{}: corrupt: log of lane {}: record of kind {} names offset {:#x}, {} bytes",
-                pool.file->path(), section.lane, static_cast<int>(r.kind), r.offset, r.bytes)};
+                "{}: corrupt: log of lane {}: record of kind {} names offset {:#x}, {} bytes{}",
+                pool.file->path(), section.lane, static_cast<int>(r.kind), r.offset, r.bytes,
+                last_way_out(*pool.file))};
     };
     if (!section.sound) return corrupt(section.records.back());
     const heap& blocks = pool.blocks.durable();

@@ -13,6 +13,7 @@
 #include <chrono>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <vector>
 
 namespace hf {
@@ -143,8 +144,20 @@ bool salvages(const pool::impl& pool, const status& refused) noexcept;
 void forget_state(pool::impl& pool, const engine& whose, const status& why);
 
 /// What refusals tell the user to do about a section that cannot be completed.
-inline constexpr const char* ways_out =
-    "; to give the section up, open the pool with recovery_policy::roll_back or run "
-    "`holdfast repair --roll-back`; open_options::read_only shows the pool as it would be then";
+inline std::string ways_out(const pool_file& file) {
+    return "; to give up what was cut short, as if it had never begun, run `holdfast repair "
+           "--roll-back " +
+           file.path() +
+           "`, or open the pool with recovery_policy::roll_back; open_options::read_only shows the "
+           "pool as it would be then";
+}
+/// The same of one that cannot be rolled back for certain.
+inline std::string last_way_out(const pool_file& file) {
+    return "; to give up what was cut short, which may stay half done, run `holdfast repair "
+           "--roll-back --force " +
+           file.path() +
+           "`, or open the pool with recovery_policy::roll_back and salvage; "
+           "open_options::read_only and salvage show the pool as it would be then";
+}
 
 } // namespace hf

@@ -136,7 +136,8 @@ void replay(pool::impl& pool, const pending_section& section) {
 }
 
 status refuse_log(const pool::impl& pool, std::uint32_t lane, const char* what) {
-    return refusal(pool.file->path(), errc::corrupt, fmt::format("log of lane {}: {}", lane, what));
+    return refusal(pool.file->path(), errc::corrupt,
+                   fmt::format("log of lane {}: {}{}", lane, what, last_way_out(*pool.file)));
 }
 
 status check_log(const pool::impl& pool, const pending_section& section) {

@@ -70,14 +70,15 @@ status section_engine::recover_one(pool::impl& pool, pending_section& section,
     }
     const hf_txfunc* function =
         registry::find_txfunc(section.begin.function_id, section.begin.function_version);
-    return {how.code,
-            fmt::format(
-                "{}: {}: lane {}: recovering {} ({}), engine {}: {}; the pool stays marked "
-                "open, for a build that can recover it{}",
-                pool.file->path(), hf::name(how.code), section.lane,
-                function != nullptr ? readable_name(function->name) : "a txfunc of another build",
-                function != nullptr ? function->where : "unknown place", this->name(), how.why,
-                how.code == errc::truncated || how.code == errc::io_error ? "" : ways_out)};
+    return {
+        how.code,
+        fmt::format(
+            "{}: {}: lane {}: recovering {} ({}), engine {}: {}; the pool stays marked "
+            "open, for a build that can recover it{}",
+            pool.file->path(), hf::name(how.code), section.lane,
+            function != nullptr ? readable_name(function->name) : "a txfunc of another build",
+            function != nullptr ? function->where : "unknown place", this->name(), how.why,
+            how.code == errc::truncated || how.code == errc::io_error ? "" : ways_out(*pool.file))};
 } catch (const std::bad_alloc&) {
     current_section = nullptr;
     return out_of_memory(pool.file->path());

@@ -16,9 +16,8 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending) {
     const auto refuse = [&](const char* why) {
         return status{errc::torn,
                       fmt::format("{}: torn: lane {}: its section cannot be rolled back "
-                                  "for certain: {}; complete it, or open with salvage "
-                                  "as well to roll back what is known",
-                                  file.path(), pending.lane, why)};
+                                  "for certain: {}; complete it with recovery_policy::complete{}",
+                                  file.path(), pending.lane, why, last_way_out(file))};
     };
     if (!file.kept_bytes())
         return refuse(

@@ -132,7 +132,7 @@ status check_log(const pool::impl& in, std::uint64_t offset) {
     if (found.unknown.empty() || in.recovery == recovery_policy::roll_back) return {};
     return refusal(in.file->path(), errc::function_changed,
                    fmt::format("object \"{}\" of class {}: its log calls {}{}", h.name,
-                               h.class_text, found.unknown, ways_out));
+                               h.class_text, found.unknown, ways_out(*in.file)));
 }
 
 namespace detail {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <vector>
 
 namespace hf::verify {
 namespace {
@@ -38,6 +39,8 @@ public:
         if (magic != justdo::thread_magic)
             return wrong(offsetof(justdo::thread_block, magic),
                          fmt::format("{:#x}", justdo::thread_magic), fmt::format("{:#x}", magic));
+        chain(offsetof(justdo::thread_block, more_locks), justdo::more_locks_magic, locks_);
+        chain(offsetof(justdo::thread_block, more_frames), justdo::more_frames_magic, stack_);
         locks(&justdo::lock_place::intended);
         const auto log = load<justdo::thread_log>(pool_, at_);
         const program_counter pc{log.counter};
@@ -59,38 +62,75 @@ private:
         out_.faults.push_back({at_ + offset, where_, std::move(expected), std::move(found)});
     }
 
+    /// The blocks that the thread's own has grown by, as far as they are in order. As many as the pool has room for.
+    void chain(std::uint64_t word, std::uint64_t magic, std::vector<block>& out) {
+        std::uint64_t named_at = at_ + word;
+        while (const std::uint64_t at = pool_.word(named_at)) {
+            const auto head = in_heap(pool_, at, sizeof(justdo::more_head))
+                                  ? load<justdo::more_head>(pool_, at)
+                                  : justdo::more_head{};
+            const block b{at, head.bytes};
+            if (head.magic != magic || head.thread != at_ || head.number != out.size() + 1 ||
+                head.bytes < justdo::more_bytes_min || !pool_.well_formed(b) ||
+                out_.blocks.size() > pool_.pool_bytes() / justdo::more_bytes_min)
+                return wrong(named_at - at_,
+                             fmt::format("block {} that the thread has grown by", out.size() + 1),
+                             fmt::format("{:#x}", at));
+            out.push_back(b);
+            out_.blocks.push_back(b);
+            named_at = at + offsetof(justdo::more_head, next);
+        }
+    }
+
     std::uint64_t locks(std::uint64_t justdo::lock_place::* word) {
         std::uint64_t count = 0;
-        for (unsigned i = 0; i < justdo::lock_places; ++i) {
-            const std::uint64_t offset =
-                offsetof(justdo::thread_block, locks) + i * sizeof(justdo::lock_place);
-            const std::uint64_t lock = load<justdo::lock_place>(pool_, at_ + offset).*word;
-            if (lock == 0) continue;
-            ++count;
-            const std::uint64_t at = justdo::lock_offset(lock);
-            const bool formed = justdo::lock_word(justdo::lock_kind(lock), at) == lock;
-            if (formed && (at == 0 || in_heap(pool_, at, 1))) continue;
-            wrong(offset, "a lock in the heap", fmt::format("{:#x}", lock));
-            break;
-        }
+        const auto in = [&](std::uint64_t from, std::uint64_t places) {
+            for (std::uint64_t i = 0; i < places; ++i) {
+                const std::uint64_t place = from + i * sizeof(justdo::lock_place);
+                const std::uint64_t lock = load<justdo::lock_place>(pool_, place).*word;
+                if (lock == 0) continue;
+                ++count;
+                const std::uint64_t at = justdo::lock_offset(lock);
+                const bool formed = justdo::lock_word(justdo::lock_kind(lock), at) == lock;
+                if (formed && (at == 0 || in_heap(pool_, at, 1))) continue;
+                return wrong(place - at_, "a lock in the heap", fmt::format("{:#x}", lock));
+            }
+        };
+        in(at_ + offsetof(justdo::thread_block, locks), justdo::lock_places);
+        for (const block b : locks_)
+            in(b.offset + sizeof(justdo::more_head), justdo::places_in(b.bytes));
+        return count;
+    }
+    std::uint64_t places() const {
+        std::uint64_t count = justdo::lock_places;
+        for (const block b : locks_) count += justdo::places_in(b.bytes);
         return count;
     }
 
     bool frames(program_counter pc) {
-        std::uint64_t next = sizeof(justdo::thread_block);
+        std::uint64_t next = at_ + sizeof(justdo::thread_block), end = at_ + bytes_;
+        std::uint64_t in_block = 0; // of the chain; 0: the thread's own
         for (std::uint64_t d = 0; d < pc.depth(); ++d) {
-            const auto head = bytes_ - next < sizeof(justdo::frame_head)
+            const auto head = end - next < sizeof(justdo::frame_head)
                                   ? justdo::frame_head{}
-                                  : load<justdo::frame_head>(pool_, at_ + next);
+                                  : load<justdo::frame_head>(pool_, next);
+            const std::uint64_t above = d + 1 == pc.depth() ? 0 : head.block_above();
+            const bool jumps = above != 0;
             if (head.bytes < sizeof head || head.bytes % line_bytes != 0 ||
-                head.bytes > bytes_ - next) {
-                wrong(next, fmt::format("frame {} of {}", d + 1, pc.depth()),
-                      fmt::format("{} bytes", head.bytes));
+                head.bytes > end - next ||
+                (jumps && (above <= in_block || above > stack_.size()))) {
+                wrong(next - at_, fmt::format("frame {} of {}", d + 1, pc.depth()),
+                      fmt::format("{} bytes, the next one in block {} of {}", head.bytes, above,
+                                  stack_.size()));
                 return false;
             }
             if (d == 0) section_.function_id = head.function_id;
             if (d == 0) section_.function_version = head.function_version;
             next += head.bytes;
+            if (!jumps) continue;
+            in_block = above;
+            next = stack_[above - 1].offset + sizeof(justdo::more_head);
+            end = stack_[above - 1].offset + stack_[above - 1].bytes;
         }
         return true;
     }
@@ -113,7 +153,7 @@ private:
             if (good) out_.blocks.push_back({e.value, e.extra});
             break;
         case action::lock:
-        case action::unlock: good = e.extra < justdo::lock_places; break;
+        case action::unlock: good = e.extra < places(); break;
         }
         if (!good)
             wrong(0, "a log entry that can be done again",
@@ -124,6 +164,7 @@ private:
     std::uint64_t at_, bytes_;
     justdo_image& out_;
     std::string where_;
+    std::vector<block> locks_, stack_; // the chains
     resumable_section section_{};
 };
 

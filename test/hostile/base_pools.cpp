@@ -3,6 +3,7 @@
 
 #include "mutation.hpp"
 #include "sections.hpp"
+#include <justdo/room.hpp>
 #include <justdo/test_support.hpp>
 
 #include <holdfast/clobber.hpp>
@@ -234,6 +235,7 @@ struct alignas(64) resumable {
     justdo::by_hand::account accounts[4];
     justdo::by_hand::list lists[2];
     justdo::by_hand::table words;
+    justdo::by_hand::shelf locks;
 };
 
 /// Sections of engine justdo that were cut short at each of their points: of every action, with frames of one
@@ -292,6 +294,12 @@ void add_justdo(std::vector<base_pool>& out) {
         left_resumable(3, [&] { transfer(&r.accounts[2], &r.accounts[1], 7); });
         left_resumable(9, [&] { total(&r.words, 2); });
     };
+    const work grown = [=](resumable& r) { // the lock log of one, the frames of the other
+        justdo::places_in_use = {.own = 2, .more = 1};
+        left_resumable(1, [&] { grip(&r.locks); });
+        left_resumable(3, [&] { plunge(&r.words); });
+    };
+    add("grown", grown);
     add("four", four);
     add("four, pmem", four, false, mode::pmem);
     add("beside others", four, true);

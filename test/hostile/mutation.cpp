@@ -164,6 +164,11 @@ void pool_map::map_justdo(std::span<const std::byte> file) {
                   6 * sizeof(justdo::lock_place));
         add_words(justdo_words, at + offsetof(justdo::thread_block, stages), 4 * word);
         add_words(justdo_words, at + sizeof(justdo::thread_block), 512); // frames
+        const auto block = load_from<justdo::thread_block>(file, at);
+        add_words(justdo_words, at + offsetof(justdo::thread_block, more_locks), 2 * word);
+        for (std::uint64_t more : {block.more_locks, block.more_frames})
+            for (; more != 0; more = load_from<justdo::more_head>(file, more).next)
+                add_words(justdo_words, more, sizeof(justdo::more_head) + 12 * word);
     }
 }
 
@@ -291,7 +296,7 @@ void mutator::mutate_justdo() {
     }
     if (what == action::lock || what == action::unlock) {
         entry.value = lock_word(static_cast<std::uint32_t>(pick(5)), place());
-        entry.extra = pick(lock_places + 2);
+        entry.extra = pick(chance(50) ? lock_places + 2 : 400);
     }
     if (chance(25))
         log.counter = program_counter::at(static_cast<unsigned>(pick(2)), pick(6),

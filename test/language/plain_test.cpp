@@ -5,6 +5,7 @@
 #include "support.hpp"
 
 #include <holdfast/clobber.hpp>
+#include <holdfast/mod/store.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 
@@ -40,7 +41,9 @@ TEST_F(plain, AForgottenPluginIsToldByOpen) {
     EXPECT_EQ(open_with(first, {hf::clobber::engine()}), wanted);
     EXPECT_EQ(open_with(second, {hf::undo::engine()}), wanted);
     ::unlink(first.c_str());
-    EXPECT_EQ(open_with(first, {}), hf::errc::ok); // no engine is taken to protect anything
+    EXPECT_EQ(open_with(first, {}), wanted); // the build's
+    ::unlink(first.c_str());
+    EXPECT_EQ(open_with(first, {hf::mod::engine()}), hf::errc::ok); // has no sections to protect
 }
 
 } // namespace

@@ -19,6 +19,7 @@ using vector = std::vector<long, hf::allocator<long>>;
 struct root {
     vector* all;
     long pushed;
+    long* words;
 };
 
 HF_TXFUNC void create(root* r) noexcept { r->all = hf::make<vector>(); }
@@ -32,6 +33,13 @@ HF_TXFUNC void push(root* r) noexcept {
 HF_TXFUNC void count_and_push(root* r) noexcept {
     r->pushed += 1;
     r->all->push_back(r->pushed - 1);
+}
+
+constexpr long words_count = 20000;
+HF_TXFUNC void take_words(root* r) noexcept { r->words = hf::make_array<long>(words_count); }
+/// Overwrites more than a pool of 256 KiB has room for in a log.
+HF_TXFUNC void add_to_all(root* r) noexcept {
+    for (long i = 0; i < words_count; ++i) r->words[i] += i + 1;
 }
 
 template <class Push> void fill(const std::string& path, Push push) {
@@ -74,6 +82,21 @@ TEST_F(room, AfterAStoreTheSectionIsRolledBack) {
     EXPECT_EQ(done.rolled_back, redo() ? 0U : 1U);
     EXPECT_EQ(pool->recovered().no_room, clobber() ? 1U : 0U);
     EXPECT_TRUE(whole(*pool->root<root>()));
+}
+
+/// A log that finds no room in the middle of a section: it is as if that had never begun, and the pool opens.
+TEST_F(room, ALogWithoutRoomLeavesNothingOfItsSection) {
+    const auto overflow = [&] {
+        hf::pool pool = open(first, 256 << 10);
+        take_words(pool.root<root>());
+        add_to_all(pool.root<root>());
+    };
+    EXPECT_DEATH(overflow(), "no room for the log of .*add_to_all");
+    hf::pool pool = open(first, 256 << 10);
+    EXPECT_EQ(pool.recovered().rolled_back, redo() ? 0U : 1U);
+    const root* r = pool.root<root>();
+    ASSERT_NE(r->words, nullptr);
+    for (long i = 0; i < words_count; ++i) ASSERT_EQ(r->words[i], 0) << i;
 }
 
 TEST_F(room, StagingTellsWhetherThereIsRoom) {

@@ -58,7 +58,7 @@ void hf_justdo_forget(const struct hf_justdo_function* function) HF_NOEXCEPT;
 
 #define HF_JUSTDO_FRAME_BYTES_MAX 32768u
 #define HF_JUSTDO_POINT_MAX 0x7fffffu
-#define HF_JUSTDO_LOCKS_MAX 64 // that a section may hold at a time
+// A section holds as many locks, and nests as many calls, as the pool has room for.
 
 // 'point' below: where the function goes on. With this bit its second snapshot counts there, without it the
 // first. hf_justdo_enter gives back the number with its bit.

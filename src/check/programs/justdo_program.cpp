@@ -305,6 +305,27 @@ private:
                                       "by_hand",      nullptr, 0,    nullptr};
 };
 
+/// Sections with more locks than a thread's own block has places for: the lock log grows, twice, and its growth is used
+/// at once. Two threads' logs may be growing when they are cut short, or one waits for a lock of the other's.
+class grips final : public justdo_program {
+public:
+    grips(hf::justdo::variant how, unsigned threads) : justdo_program(how, threads) {
+        places_ = {.own = 2, .more = 1};
+    }
+    void setup(hf::pool& p) override { p.root<by_hand::shelf>(); }
+    unsigned operations(unsigned) const override { return threads_ == 1 ? 2 : 1; }
+    void run(hf::pool& p, unsigned, unsigned) override { by_hand::grip(p.root<by_hand::shelf>()); }
+    unsigned operations_after() const override { return 1; }
+    void run_after(hf::pool& p, unsigned) override { by_hand::grip(p.root<by_hand::shelf>()); }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        const auto& on = *p.root<by_hand::shelf>();
+        for (const auto& one : on.accounts) s.add(one.balance);
+        s.expect(on.accounts[0].balance == on.accounts[1].balance, "both or none");
+        for (const auto& one : on.plain) s.expect(one.taken == 0, "the lock is free");
+        add_own_blocks(p, s);
+    }
+};
+
 class words : public justdo_program {
 public:
     using justdo_program::crash_program;
@@ -331,6 +352,15 @@ class calls final : public words {
     using words::words;
     void run(hf::pool& p, unsigned, unsigned) override { by_hand::twice(p.root<by_hand::table>()); }
 };
+/// Frames that the thread's own block has no room for.
+class dives final : public words {
+    using words::words;
+    void run(hf::pool& p, unsigned, unsigned) override {
+        by_hand::plunge(p.root<by_hand::table>());
+    }
+    unsigned operations_after() const override { return 1; }
+    void run_after(hf::pool& p, unsigned) override { by_hand::plunge(p.root<by_hand::table>()); }
+};
 class copies final : public words {
     using words::words;
     void run(hf::pool& p, unsigned, unsigned) override { by_hand::shift(p.root<by_hand::table>()); }
@@ -356,6 +386,9 @@ template <class Program> void add(const char* name, unsigned threads) {
     add<lists>("push and pop", 2);
     add<stamps>("stores in a row", 1);
     add<walks>("walk", 1);
+    add<grips>("grip", 1);
+    add<grips>("two grips", 2);
+    add<dives>("dive", 1);
     add<walks>("two walks", 2);
     add<chain>("chain", 2);
     add<apart<false>>("two lists", 2);

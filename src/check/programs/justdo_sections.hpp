@@ -41,6 +41,7 @@ public:
         resume_order = [backwards = how_.backwards](auto& sections) {
             if (backwards) std::ranges::reverse(sections);
         };
+        places_in_use = places_;
         return o;
     }
     unsigned threads() const override { return threads_; }
@@ -51,11 +52,17 @@ protected:
         auto* const super = superblock_of(*pool.file);
         if (super == nullptr) return;
         s.object(super);
-        for (const std::uint64_t offset : thread_words(*super))
-            if (offset != 0) s.object(pool.at(offset));
+        for (const std::uint64_t offset : thread_words(*super)) {
+            if (offset == 0) continue;
+            s.object(pool.at(offset));
+            const auto& its = *static_cast<const thread_block*>(pool.at(offset));
+            for (const std::uint64_t first : {its.more_locks, its.more_frames})
+                for_each_more(pool, first, [&](const more_head& more) { s.object(&more); });
+        }
     }
     const variant how_;
     const unsigned threads_;
+    places_used places_;
 };
 
 } // namespace hf::justdo
