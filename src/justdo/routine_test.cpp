@@ -316,12 +316,11 @@ TEST_P(Routine, StepsAndCallsAreStatementsOfLoopsAndBranches) {
 }
 
 TEST_P(Routine, APoolWithoutTheEngineIsRefusedInWords) {
-    auto p = try_open({});
-    ASSERT_TRUE(p);
-    const auto root = justdo::root::of(*p);
-    ASSERT_FALSE(root);
-    EXPECT_EQ(root.error().code(), errc::missing_engine);
-    EXPECT_NE(root.error().what().find("hf::justdo::engine()"), std::string::npos);
+    const auto p = try_open({undo::engine()});
+    ASSERT_FALSE(p);
+    EXPECT_EQ(p.error().code(), errc::bad_argument);
+    EXPECT_NE(p.error().what().find("expected justdo"), std::string::npos) << p.error().what();
+    EXPECT_TRUE(try_open({})); // the program's
 }
 
 // It would happen, and be made again when the section is resumed: the value would be one more than it should.

@@ -11,7 +11,6 @@
 #include <bit>
 #include <cstring>
 #include <new>
-#include <sched.h>
 
 namespace hf::simpo {
 
@@ -202,7 +201,7 @@ void core::take_lock() {
             for (int look = 0; look < looks; ++look)
                 if (serving_.help()) idle = look = 0;
             helped = nullptr;
-            ::sched_yield();
+            std::this_thread::yield();
         }
         serving_.end_waiting();
         if (taken) return;
