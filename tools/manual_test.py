@@ -66,7 +66,8 @@ class Pages(unittest.TestCase):
 class Completion(unittest.TestCase):
     def test_subcommands(self):
         self.assertEqual(completed("holdfast ver"), ["verify"])
-        self.assertEqual(completed("holdfast bench vecs"), ["vecswap"])
+        if completed("holdfast ben"): # a build with benchmarks
+            self.assertEqual(completed("holdfast bench vecs"), ["vecswap"])
 
     def test_options(self):
         self.assertEqual(completed("holdfast info --js"), ["--json"])

@@ -47,7 +47,7 @@ def main():
             check(talk(server.address, b"get a\r\n", False) == b"VALUE a 0 1\r\n1\r\nEND\r\n", "another identifier")
             server.kill()
         shifted = container(folder, "shifted", "-T", "--boottime", "1000", "--fork")
-        refused = subprocess.run([shifted, "--pool", pool, "-u", "root", "-p", "-1", "-l", "127.0.0.1"],
+        refused = subprocess.run([shifted, "--pool", pool, "-u", "root", "-p", "-1", "-l", "127.0.0.1", "--when-torn=refuse"],
                                  capture_output=True, text=True, timeout=60, check=False)
         check(refused.returncode != 0 and "torn" in refused.stderr, f"of clocks that are shifted: {refused}")
         with Server(PROGRAM, pool) as server:
