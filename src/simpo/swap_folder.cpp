@@ -135,7 +135,7 @@ private:
     const os_file* file_;
 };
 
-/// Makes the directory for the owner of the pool, where there is none, durably.
+/// Makes the directory durably, for the owner of the pool, unless it is there.
 status make_directory(const std::string& path, const os_file& pool) {
     const auto failed = [&](const char* what) {
         return refusal(path, code_of_mkdir(errno),
