@@ -25,7 +25,8 @@ def steps(build):
     last = {}
     for line in (build / ".ninja_log").read_text().splitlines()[1:]:
         begin, end, _, output, command = line.split("\t")
-        last[begin, end, command] = (int(end) - int(begin)) / 1000, output
+        if not output.startswith("/"):  # a by-product, named once more
+            last[begin, end, command] = (int(end) - int(begin)) / 1000, output
     return list(last.values())
 
 
@@ -50,10 +51,10 @@ def folder_of_tests(build):
 
 
 def module_of(path):
-    """src/NAME, and the first folder of everything else."""
+    """src/NAME, test/NAME, and the first folder of everything else."""
     parts = pathlib.PurePath(path).parts
-    if parts[0] in ("src", "test", "apps", "bench") and len(parts) > 1:
-        return "/".join(parts[:2]) if parts[0] == "src" else parts[0] + "/" + parts[1] if parts[0] == "test" else parts[0]
+    if parts[0] in ("src", "test") and len(parts) > 1:
+        return "/".join(parts[:2])
     return "linking" if parts[0] in ("bin", "lib") else parts[0]
 
 

@@ -106,10 +106,10 @@ TEST_F(room, StagingTellsWhetherThereIsRoom) {
     hf::unstage(pool, *some);
     const auto more = hf::stage(pool, 1 << 20);
     ASSERT_FALSE(more);
-    EXPECT_EQ(
-        more.error().what(),
-        first +
-            ": pool_full: no room for 1048576 bytes: the pool has 262144 of at most 262144 bytes");
+    EXPECT_EQ(more.error().what(),
+              first + ": pool_full: no room for 1048576 bytes: the pool has 262144 of at most "
+                      "262144 bytes; that is more than the pool may ever hold: open it with a "
+                      "larger open_options::max_bytes");
 }
 
 } // namespace
