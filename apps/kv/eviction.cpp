@@ -162,7 +162,9 @@ bool store::make_room(std::size_t bytes, unsigned attempt, thread_counts& counte
             return true;
         if (oldest != 0 && clear_window(oldest, bytes, evict_, counted)) return true;
     }
-    return clear_window(choose_window(bytes, evict_), bytes, evict_, counted);
+    const std::uintptr_t window = choose_window(bytes, evict_);
+    (void)clear_window(window, bytes, evict_, counted); // false: other threads took what was in it
+    return window != 0;
 }
 
 // Where nothing can be evicted: the root and the segments of the tables. Sorted.
@@ -191,7 +193,7 @@ std::uintptr_t store::choose_window(std::size_t bytes, bool living) {
             next == pinned.begin() ? pool_begin : round_up(*std::prev(next) + 1, window_bytes);
         const std::uintptr_t to = (next == pinned.end() ? pool_begin + pool_.size_bytes() : *next) /
                                   window_bytes * window_bytes;
-        if (from + span > to) continue;
+        if (address < from || address >= to || from + span > to) continue;
         return std::clamp(address / window_bytes * window_bytes, from, to - span);
     }
     return 0;

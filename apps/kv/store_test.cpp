@@ -10,8 +10,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <cmath>
+#include <condition_variable>
 #include <filesystem>
 #include <map>
+#include <mutex>
 #include <random>
 #include <string>
 #include <thread>
@@ -276,6 +279,71 @@ TEST_P(FullStore, MakesRoomForOtherSizes) {
         }
     }
 }
+
+#ifndef HF_KV_MOD // whose chunks do not become larger ones
+// Regression: once a thread had found a run of chunks, the others kept free blocks at hand again, and classes free
+// chunks. So every megabyte had some in it, and clearing one made no room.
+TEST_F(Store, ThreadsThatStoreManySizesInTurnFindAMegabyteEachTime) {
+    close();
+    std::filesystem::remove(options_.path);
+    options_.max_bytes = 16_MiB;
+    open();
+    std::mt19937_64 random(3);
+    const auto some_size = [&] { // 20 to 30 000, each order of magnitude as often
+        const double chance = static_cast<double>(random() % 1'000'000) / 1e6;
+        return static_cast<std::size_t>(20 * std::pow(1500, chance));
+    };
+    for (int i = 0; i < 6'000; ++i)
+        ASSERT_EQ(set("key" + std::to_string(i), std::string(some_size(), 'v')), "STORED\r\n");
+    EXPECT_GT(counted(count::evictions), 0U);
+    reopen();
+
+    std::mutex turn;
+    std::condition_variable turned;
+    int whose = -1; // -1: the test's
+    std::vector<std::size_t> sizes;
+    std::vector<std::thread> threads;
+    constexpr int count = 4, end = count;
+    int refused = 0;
+    for (int t = 0; t < count; ++t)
+        threads.emplace_back([&, t] {
+            thread_counts& mine = items_->counted().join();
+            for (int number = 0;;) {
+                std::unique_lock held(turn);
+                turned.wait(held, [&] { return whose == t || whose == end; });
+                if (whose == end) return;
+                for (const std::size_t bytes : sizes) {
+                    const std::string key = std::to_string(t) + ' ' + std::to_string(number++);
+                    request r;
+                    r.key = key;
+                    r.what = verb::set;
+                    change done;
+                    refused +=
+                        items_->write(r, std::string(bytes, 'v'), mine, done) != outcome::stored;
+                }
+                whose = -1;
+                turned.notify_all();
+            }
+        });
+    for (int round = 0; round < 2'000; ++round) {
+        std::unique_lock held(turn);
+        sizes.assign(100, 0);
+        for (std::size_t& bytes : sizes) bytes = some_size();
+        if (round % 5 == 0) sizes.assign(1, 957'829);
+        whose = static_cast<int>(random() % count);
+        turned.notify_all();
+        turned.wait(held, [&] { return whose == -1; });
+        EXPECT_EQ(refused, 0) << round;
+        refused = 0;
+    }
+    {
+        const std::scoped_lock held(turn);
+        whose = end;
+    }
+    turned.notify_all();
+    for (auto& thread : threads) thread.join();
+}
+#endif
 
 TEST_P(FullStore, TakesExpiredItemsBeforeLiveOnes) {
     const std::string value(1000, 'v');

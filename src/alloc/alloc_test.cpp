@@ -181,6 +181,69 @@ TEST(Allocator, ReopenedPoolThatIsEmptiedServesOtherSizes) {
     ::unlink(path.c_str());
 }
 
+/// Regression: a class that had kept a free chunk before the pool was full kept it for as long as the pool was open.
+TEST(Allocator, AFullPoolHasTheChunksThatClassesKept) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 16_MiB, 16_MiB);
+    const std::uint64_t chunk = o.heap->durable().chunk_bytes();
+    thread_cache cache, other;
+    std::vector<block> blocks;
+    for (std::uint64_t size = 16; size <= 1024; size += 16)
+        blocks.push_back(o.heap->reserve(cache, size));
+    for (const block& b : blocks) o.heap->release(cache, b);
+    o.heap->release_all(cache);
+    EXPECT_NE(o.heap->reserve(other, 200 * chunk).offset, 0U) << "64 classes have kept one each";
+    ::unlink(path.c_str());
+}
+
+/// Regression: as soon as a thread found a chunk, every thread kept blocks at hand again.
+TEST(Allocator, AFullPoolLeavesNothingAtHandUntilMuchOfItIsFree) {
+    const std::string path = fresh_path();
+    opened o = open_heap(path, 16_MiB, 16_MiB);
+    const std::uint64_t chunk = o.heap->durable().chunk_bytes();
+    thread_cache cache;
+    std::vector<block> chunks;
+    for (block b = o.heap->reserve(cache, chunk); b.offset != 0; b = o.heap->reserve(cache, chunk))
+        chunks.push_back(b);
+    const auto release = [&](std::size_t count) {
+        for (; count > 0; --count, chunks.pop_back()) o.heap->release(cache, chunks.back());
+    };
+    const auto at_hand = [&](std::uint64_t size) {
+        const unsigned size_class = o.heap->durable().classes().class_of(size);
+        EXPECT_NE(o.heap->reserve(cache, size).offset, 0U);
+        return cache.blocks[size_class].size();
+    };
+    release(3);
+    EXPECT_EQ(at_hand(64), 0U);
+    EXPECT_EQ(at_hand(128), 0U) << "a chunk was found before";
+    release(chunks.size() / 2);
+    (void)at_hand(256); // finds out
+    EXPECT_GT(at_hand(512), 0U);
+    ::unlink(path.c_str());
+}
+
+/// Regression: threads of a pool that was reopened when it was full kept blocks at hand until one found no room.
+TEST(Allocator, AReopenedPoolAtItsEndLeavesNothingAtHandUntilAChunkIsFound) {
+    const std::string path = fresh_path();
+    {
+        opened o = open_heap(path, 16_MiB, 16_MiB);
+        thread_cache cache;
+        std::vector<block> blocks;
+        for (block b = o.heap->reserve(cache, 272); b.offset != 0;
+             b = o.heap->reserve(cache, 272)) {
+            o.heap->durable().publish(b, ignore_dirty);
+            blocks.push_back(b);
+        }
+        for (std::size_t i = 0; i < blocks.size(); i += 10)
+            o.heap->durable().retract(blocks[i], ignore_dirty);
+    }
+    opened o = open_heap(path, 16_MiB, 16_MiB);
+    thread_cache cache;
+    EXPECT_NE(o.heap->reserve(cache, 272).offset, 0U);
+    EXPECT_TRUE(cache.blocks[o.heap->durable().classes().class_of(272)].empty());
+    ::unlink(path.c_str());
+}
+
 // Regression: a refill once gave up after 4096 full chunks and grew the pool with every opening.
 /// A limit below the pool's holds for data, in chunks that are there as in those that growth would bring; not for logs.
 TEST(Allocator, ALimitOfGrowthHoldsUntilItIsRaised) {

@@ -53,6 +53,7 @@ allocator::allocator(pool_file& file)
       growth_limit_(file.shape().max_bytes), slabs_(heap_.classes().count()),
       unexamined_(heap_.classes().count()) {
     take_in_extents();
+    full_ = file_->size_bytes() >= data_bound().bytes;
 }
 
 allocator::~allocator() {
@@ -144,6 +145,14 @@ void allocator::unlist_slab(slab_list& list, slab_state* slab) {
 }
 
 block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what) {
+    const block found = reserve_known(cache, bytes, what);
+    if (found.offset != 0) return found;
+    // Upholds (6): what was kept before the pool was full is part of what there is.
+    release_all(cache);
+    return return_kept_chunks() ? reserve_known(cache, bytes, what) : found;
+}
+
+block allocator::reserve_known(thread_cache& cache, std::uint64_t bytes, purpose what) {
     const std::uint64_t size = heap_.rounded(std::max<std::uint64_t>(bytes, 1));
     if (size == 0) {
         const std::scoped_lock held{chunks_};
@@ -153,7 +162,7 @@ block allocator::reserve(thread_cache& cache, std::uint64_t bytes, purpose what)
         return {0, 0};
     }
     if (what == purpose::log) {
-        if (const block b = reserve(cache, bytes); b.offset != 0) return b;
+        if (const block b = reserve_known(cache, bytes, purpose::data); b.offset != 0) return b;
         const std::uint64_t chunks = (size + heap_.chunk_bytes() - 1) / heap_.chunk_bytes();
         std::scoped_lock held{chunks_};
         const std::uint64_t offset =
@@ -217,10 +226,10 @@ bool allocator::refill(thread_cache& cache, unsigned size_class) {
     cache.named_chunk[size_class] = 0;
     slab_list& list = slabs_[size_class];
     std::scoped_lock held{list.lock};
+    slab_state* slab = next_slab(list, size_class); // which learns whether the pool is full
     std::uint64_t wanted = is_full() ? 1 : refill_count(size);
-    while (wanted > 0) {
-        slab_state* slab = next_slab(list, size_class);
-        if (slab == nullptr) break;
+    for (; wanted > 0 && slab != nullptr;
+         slab = wanted > 0 ? next_slab(list, size_class) : nullptr) {
         for (std::size_t w = 0; w < slab->taken.size() && wanted > 0 && slab->free > 0; ++w) {
             while (wanted > 0 && slab->taken[w] != ~std::uint64_t{0}) {
                 const auto bit = static_cast<unsigned>(std::countr_one(slab->taken[w]));
@@ -327,8 +336,9 @@ void allocator::put_back(unsigned size_class, const std::uint64_t* offsets,
         HF_ASSERT_SLOW(slab->valid());
         try {
             if (slab->listed_at == unlisted) list_slab(list, slab);
-            if (slab->free == slab->slots && (list.partial.size() > 1 || is_full()))
-                return_chunk(list, slab);
+            if (slab->free < slab->slots) continue;
+            if (list.partial.size() > 1 || is_full()) return_chunk(list, slab);
+            else chunks_kept_ = true;
         } catch (const std::bad_alloc&) { // tried again when the chunk's next slot comes back
         }
     }
@@ -346,6 +356,24 @@ void allocator::return_chunk(slab_list& list, slab_state* slab) {
     unlist_slab(list, slab);
     slab_place(slab->offset).store(nullptr, std::memory_order_release);
     delete slab;
+}
+
+/// Returns the wholly free chunks that classes have kept; true when there was one. Requires: no class's lock held.
+bool allocator::return_kept_chunks() noexcept {
+    bool any = false;
+    if (!chunks_kept_.exchange(false)) return any;
+    for (slab_list& list : slabs_) {
+        std::scoped_lock held{list.lock};
+        for (std::size_t i = list.partial.size(); i-- > 0;) {
+            if (list.partial[i]->free < list.partial[i]->slots) continue;
+            try {
+                return_chunk(list, list.partial[i]); // one that was looked at takes its place
+                any = true;
+            } catch (const std::bad_alloc&) { // tried again when the chunk's next slot comes back
+            }
+        }
+    }
+    return any;
 }
 
 /// Whether a run ends where 'next' begins, in the same extent.
@@ -403,6 +431,7 @@ std::uint64_t allocator::take_free(std::uint64_t chunks, std::uint64_t end) {
         [[maybe_unused]] const bool carved = carve(free_runs_, found, chunks);
         HF_ASSERT_SLOW(carved);
         HF_ASSERT_SLOW(!has_slab(found, chunks));
+        free_known_ -= chunks;
         return found;
     }
     return 0;

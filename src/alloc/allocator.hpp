@@ -18,7 +18,9 @@
 // (4) Memory can run out anywhere. Then a free block may stay out of circulation until the pool is
 //     opened again; none is ever handed out twice. Giving back never fails.
 // (6) In a full pool a thread keeps no free blocks at hand, and a class no free chunk. So the blocks that are freed for
-//     one of another size become whole chunks, and runs of chunks, whichever thread frees them.
+//     one of another size become whole chunks, and runs of chunks, whichever thread frees them. A pool is full when
+//     a thread found no chunks; and when it is opened as long as it may be, until a thread has found some. It stays
+//     full until it grows, or a quarter of it is free: one run that was found says nothing of the next.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -125,6 +127,7 @@ private:
     bool overlaps_large(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     void look_for_large();
     bool claim_slot(block b, const heap_extent& e, std::uint64_t chunk);
+    block reserve_known(thread_cache& cache, std::uint64_t bytes, purpose what);
     bool refill(thread_cache& cache, unsigned size_class);
     slab_state* next_slab(slab_list& list, unsigned size_class);
     std::uint64_t next_unexamined(unsigned size_class);
@@ -144,6 +147,7 @@ private:
     std::uint64_t scan_one(unsigned extent);
     void add_free_run(std::uint64_t offset, std::uint64_t chunks) {
         add_run(free_runs_, offset, chunks);
+        free_known_ += chunks;
     }
     void add_run(chunk_runs& to, std::uint64_t offset, std::uint64_t chunks);
     bool carve(chunk_runs& from, std::uint64_t offset, std::uint64_t chunks);
@@ -155,6 +159,8 @@ private:
     bool is_full() const noexcept { return full_.load(std::memory_order_relaxed); }
     void put_back(unsigned size_class, const std::uint64_t* offsets, std::size_t count) noexcept;
     void return_chunk(slab_list& list, slab_state* slab);
+    bool return_kept_chunks() noexcept;
+    bool is_scarce() const noexcept;
     void take_in_extents();
     /// Whether free runs, in order, are of known chunks and not adjacent, and no block that is out of
     /// circulation lies in one.
@@ -166,14 +172,16 @@ private:
     heap heap_;
     const std::uint64_t log_reserve_;
     std::atomic<std::uint64_t>
-        growth_limit_;              // no promise to other threads' allocations in progress
-    std::atomic<bool> full_{false}; // the last that asked for chunks found none (6)
-    std::vector<slab_list> slabs_;  // by class
-    mutable std::mutex chunks_;     // guards what follows, and growth
-    status refused_;                // the growth that was tried last
-    chunk_runs free_runs_;          // with space on the disk
-    chunk_runs holes_;              // free, and maybe without (5)
-    std::uint64_t holes_known_ = 0; // chunks in holes_
+        growth_limit_;                     // no promise to other threads' allocations in progress
+    std::atomic<bool> full_{false};        // (6)
+    std::atomic<bool> chunks_kept_{false}; // classes may have wholly free chunks
+    std::vector<slab_list> slabs_;         // by class
+    mutable std::mutex chunks_;            // guards what follows, and growth
+    status refused_;                       // the growth that was tried last
+    chunk_runs free_runs_;                 // with space on the disk
+    std::uint64_t free_known_ = 0;         // chunks in free_runs_
+    chunk_runs holes_;                     // free, and maybe without (5)
+    std::uint64_t holes_known_ = 0;        // chunks in holes_
     std::map<std::uint64_t, std::uint64_t> large_; // large blocks out of circulation whatever their
                                                    // bit says: offset -> bytes
     // Large blocks that were allocated when the first claim was made, in address order: a log may name

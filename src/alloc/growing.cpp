@@ -21,6 +21,7 @@ growth_bound allocator::data_bound() const noexcept {
 bool allocator::limit_growth(std::uint64_t bytes) {
     growth_limit_ = bytes;
     const std::scoped_lock held{chunks_};
+    if (file_->size_bytes() >= data_bound().bytes) full_.store(true, std::memory_order_relaxed);
     return !file_->growth_ended();
 }
 
@@ -28,8 +29,20 @@ bool allocator::limit_growth(std::uint64_t bytes) {
 /// Requires: chunks_ held.
 std::uint64_t allocator::take_chunks(std::uint64_t chunks, const growth_bound& until) {
     const std::uint64_t found = find_chunks(chunks, until);
-    full_.store(found == 0, std::memory_order_relaxed);
+    if (found == 0) full_.store(true, std::memory_order_relaxed);
+    else if (is_full() && !is_scarce()) full_.store(false, std::memory_order_relaxed);
     return found;
+}
+
+/// Whether less than a quarter of the chunks are free, and all are known. Requires: chunks_ held.
+bool allocator::is_scarce() const noexcept {
+    HF_ASSERT_SLOW(held_here(chunks_));
+    std::uint64_t chunks = 0;
+    for (unsigned i = 0; i < extents_known_; ++i) {
+        if (extents_[i].scanned < heap_.extent_at(i).chunks) return false;
+        chunks += heap_.extent_at(i).chunks;
+    }
+    return free_known_ + holes_known_ < chunks / 4;
 }
 
 std::uint64_t allocator::find_chunks(std::uint64_t chunks, const growth_bound& until) {
@@ -52,6 +65,7 @@ std::uint64_t allocator::find_chunks(std::uint64_t chunks, const growth_bound& u
             return 0;
         }
         refused_ = {};
+        full_.store(false, std::memory_order_relaxed);
         take_in_growth();
     }
 }

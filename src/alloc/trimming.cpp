@@ -129,6 +129,7 @@ result<std::uint64_t> allocator::trim_next(std::uint64_t& from) {
     from = start + count * chunk_bytes;
     [[maybe_unused]] const bool carved = carve(free_runs_, start, count);
     HF_ASSERT_SLOW(carved);
+    free_known_ -= count;
     add_run(holes_, start, count); // without memory for it they are out of circulation (4)
     holes_known_ += count;
     if (status s = file_->give_back(start, count * chunk_bytes); !s.ok()) return s;
