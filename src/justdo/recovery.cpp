@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace hf::justdo {
@@ -161,6 +162,17 @@ void thread::own_again(party& with) {
         acquire(*find_lock(lock_kind(word)), pool_->at(lock_offset(word)), true);
         with.progressed(lock_offset(word), 1);
     });
+}
+
+/// One that is intended is reset in any case.
+void thread::free_locks() noexcept {
+    const auto free = [&](std::uint64_t word) {
+        const std::uint32_t kind = lock_kind(word);
+        if (kind == HF_JUSTDO_EXCLUSIVE || kind == HF_JUSTDO_SHARED)
+            pm_.store_word(static_cast<std::uint64_t*>(pool_->at(lock_offset(word))), 0);
+    };
+    std::ranges::for_each(held_, free);
+    more_.for_each_held(free);
 }
 
 void thread::resume() {

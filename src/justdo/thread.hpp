@@ -100,6 +100,9 @@ public:
     void forget_intentions();
     /// Takes the locks that the section owned.
     void own_again(party& with);
+    /// Makes the locks free that it has taken again, or took when it was resumed: its section is given up, and nobody
+    /// else has taken any yet.
+    void free_locks() noexcept;
     /// Does the rest of the last step again, and goes on in its functions, to the end of the section.
     [[noreturn]] void resume();
     /// After it, on any thread.
