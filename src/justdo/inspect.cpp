@@ -123,10 +123,13 @@ public:
         return ownerships();
     }
 
-    /// Whether there is such a lock, which can be reset.
+    /// Whether there is such a lock, which can be reset. `holdfast repair --roll-back`, which has no kinds of locks, leaves
+    /// that to the program that has.
     status intention(std::uint64_t word) const {
-        status found = lock(word, "intended");
-        if (found.ok() && find_lock(lock_kind(word))->reset == nullptr)
+        const bool repairs = in_.salvage && in_.recovery == recovery_policy::roll_back;
+        status found = lock(word, "intended", repairs);
+        const hf_justdo_lock_calls* const calls = find_lock(lock_kind(word));
+        if (found.ok() && calls != nullptr && calls->reset == nullptr)
             found = corrupt(fmt::format("a lock that frees itself is intended: {:#x}", word));
         return found;
     }
@@ -170,23 +173,28 @@ private:
         return found;
     }
 
-    status lock(std::uint64_t word, const char* what) const {
+    status lock(std::uint64_t word, const char* what, bool of_any_kind = false) const {
         const std::uint32_t kind = lock_kind(word);
         const std::uint64_t offset = lock_offset(word);
         if (lock_word(kind, offset) != word)
             return corrupt(fmt::format("{} lock: {:#x}", what, word));
         const hf_justdo_lock_calls* const calls = find_lock(kind);
-        if (calls == nullptr)
+        if (calls == nullptr && !of_any_kind)
             return refusal(
-                in_.file->path(), errc::function_changed,
+                in_.file->path(),
+                // What nothing resumes salvage forgets: it may be damaged.
+                in_.salvage && !program_counter{block_.log.counter}.open() ? errc::corrupt
+                                                                           : errc::function_changed,
                 fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, "
                             "which this program has not registered; open the pool with the build "
                             "that did{}",
                             at_, kind, program_counter{block_.log.counter}.open() ? out() : ""));
         const bool real = kind != HF_JUSTDO_NO_LOCK;
-        if (real ? !heap_.covers(offset, calls->bytes) || own_.meet(offset, calls->bytes, 0)
-                 : offset != 0)
-            return corrupt(fmt::format("{} lock, {}: at {:#x}", what, calls->name, offset));
+        const std::uint64_t bytes = calls == nullptr ? 1 : calls->bytes;
+        if (real ? !heap_.covers(offset, bytes) || own_.meet(offset, bytes, 0) : offset != 0)
+            return corrupt(fmt::format("{} lock, {}: at {:#x}", what,
+                                       calls == nullptr ? "of another program" : calls->name,
+                                       offset));
         return {};
     }
 

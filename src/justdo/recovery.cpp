@@ -138,18 +138,19 @@ status thread::take_up() {
 
 void thread::reset_locks() {
     for_each_place([&](const lock_place& place) {
-        if (place.intended == 0) return;
-        const hf_justdo_lock_calls& calls = *find_lock(lock_kind(place.intended));
+        const hf_justdo_lock_calls* const calls = find_lock(lock_kind(place.intended));
+        if (place.intended == 0 || calls == nullptr) return;
         void* const lock = pool_->at(lock_offset(place.intended));
-        calls.reset(lock);
-        pm_.flush(lock, calls.bytes);
+        calls->reset(lock);
+        pm_.flush(lock, calls->bytes);
     });
 }
 
 void thread::forget_intentions() {
     for_each_place(
         [&](lock_place& place) { // owned: by a section that is open, take_up() has seen to that
-            if (place.intended != 0 && place.intended != place.owned)
+            if (place.intended != 0 && place.intended != place.owned &&
+                find_lock(lock_kind(place.intended)) != nullptr)
                 put(place.intended, 0), dirty(&place.intended, word_bytes);
         });
 }

@@ -257,6 +257,43 @@ TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegistered) {
     expect_refused(errc::function_changed, {"kind 9", "not registered"});
 }
 
+/// So `holdfast repair`, which has no kinds but the library's: the lock waits for a program that has its own.
+TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegisteredIsLeftToItsProgramBySalvage) {
+    leave_open(2);
+    const std::uint64_t at =
+        thread_at_ + offsetof(justdo::thread_block, locks) + offsetof(justdo::lock_place, intended);
+    const auto of_kind = [&](std::uint32_t kind) {
+        change<std::uint64_t>(at, [&](std::uint64_t& word) {
+            ASSERT_NE(word, 0U) << "it was forgotten";
+            word = justdo::lock_word(kind, justdo::lock_offset(word));
+        });
+    };
+    of_kind(9);
+    expect_refused(errc::function_changed, {"kind 9", "not registered", way_out});
+    policy = recovery_policy::roll_back;
+    salvage = true;
+    for (int i = 0; i < 2; ++i) {
+        auto p = try_open();
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->root<root>()->nodes.lock.taken, 1U);
+    }
+    policy = recovery_policy::complete;
+    salvage = false;
+    good_ = bytes();
+    of_kind(plain_kind);
+    {
+        auto p = try_open();
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->root<root>()->nodes.lock.taken, 0U);
+    }
+    put_back();
+    expect_refused(errc::function_changed, {"kind 9", "not registered"});
+    salvage = true; // by a program, which knows that no other has that kind
+    EXPECT_TRUE(try_open());
+    salvage = false;
+    EXPECT_TRUE(try_open());
+}
+
 TEST_F(JustdoRefusal, WordsThatAreNoLogAreCorruptAndThePoolCanBeOpenedWithoutThem) {
     using entry_change = std::function<void(justdo::thread_log&)>;
     const std::pair<const char*, entry_change> cases[] = {
