@@ -99,6 +99,7 @@ result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) cons
     engine_recovery done{name()};
     if (status s = state->recover(done); !s.ok()) {
         if (!salvages(in, s)) return s;
+        state->free_locks();
         give_up_all(in, s); // in the pool; what ran is thrown away
         state = std::make_unique<threads>(in);
         done = engine_recovery{name()};

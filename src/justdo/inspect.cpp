@@ -123,6 +123,17 @@ public:
         return ownerships();
     }
 
+    /// Whether there is such a lock, which can be reset. `holdfast repair --roll-back`, which has no kinds of locks, leaves
+    /// that to the program that has.
+    status intention(std::uint64_t word) const {
+        const bool repairs = in_.salvage && in_.recovery == recovery_policy::roll_back;
+        status found = lock(word, "intended", repairs);
+        const hf_justdo_lock_calls* const calls = find_lock(lock_kind(word));
+        if (found.ok() && calls != nullptr && calls->reset == nullptr)
+            found = corrupt(fmt::format("a lock that frees itself is intended: {:#x}", word));
+        return found;
+    }
+
 private:
     status corrupt(const std::string& what) const {
         return refusal(in_.file->path(), errc::corrupt,
@@ -157,32 +168,33 @@ private:
     status intentions() {
         status found;
         for_each_place([&](const lock_place& place) {
-            if (place.intended == 0 || !found.ok()) return;
-            found = lock(place.intended, "intended");
-            if (found.ok() && find_lock(lock_kind(place.intended))->reset == nullptr)
-                found = corrupt(
-                    fmt::format("a lock that frees itself is intended: {:#x}", place.intended));
+            if (place.intended != 0 && found.ok()) found = intention(place.intended);
         });
         return found;
     }
 
-    status lock(std::uint64_t word, const char* what) const {
+    status lock(std::uint64_t word, const char* what, bool of_any_kind = false) const {
         const std::uint32_t kind = lock_kind(word);
         const std::uint64_t offset = lock_offset(word);
         if (lock_word(kind, offset) != word)
             return corrupt(fmt::format("{} lock: {:#x}", what, word));
         const hf_justdo_lock_calls* const calls = find_lock(kind);
-        if (calls == nullptr)
+        if (calls == nullptr && !of_any_kind)
             return refusal(
-                in_.file->path(), errc::function_changed,
+                in_.file->path(),
+                // What nothing resumes salvage forgets: it may be damaged.
+                in_.salvage && !program_counter{block_.log.counter}.open() ? errc::corrupt
+                                                                           : errc::function_changed,
                 fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, "
                             "which this program has not registered; open the pool with the build "
                             "that did{}",
                             at_, kind, program_counter{block_.log.counter}.open() ? out() : ""));
         const bool real = kind != HF_JUSTDO_NO_LOCK;
-        if (real ? !heap_.covers(offset, calls->bytes) || own_.meet(offset, calls->bytes, 0)
-                 : offset != 0)
-            return corrupt(fmt::format("{} lock, {}: at {:#x}", what, calls->name, offset));
+        const std::uint64_t bytes = calls == nullptr ? 1 : calls->bytes;
+        if (real ? !heap_.covers(offset, bytes) || own_.meet(offset, bytes, 0) : offset != 0)
+            return corrupt(fmt::format("{} lock, {}: at {:#x}", what,
+                                       calls == nullptr ? "of another program" : calls->name,
+                                       offset));
         return {};
     }
 
@@ -421,13 +433,18 @@ std::vector<const more_head*> cut_chain(pool::impl& in, std::uint64_t thread, st
     return sound;
 }
 
-/// Ends the section that the thread has open. Without 'locks' it forgets which locks it was about to take.
-void give_up(pool::impl& in, std::uint64_t offset, bool locks) {
+/// Ends the section that the thread has open. The locks that it may have taken are reset when the engine takes the pool
+/// up: it forgets those alone that cannot be.
+void give_up(pool::impl& in, std::uint64_t offset) {
     auto& block = *static_cast<thread_block*>(in.at(offset));
     const hf::medium pm = in.file->medium();
+    const own_blocks own(in);
+    claims none;
+    const reading its(in, offset, superblock_of(*in.file)->thread_bytes, own, none);
     const auto forget = [&](std::span<lock_place> places) {
         for (lock_place& place : places) {
-            if (!locks) pm.store_word(&place.intended, 0);
+            if (place.intended != 0 && !its.intention(place.intended).ok())
+                pm.store_word(&place.intended, 0);
             pm.store_word(&place.owned, 0);
         }
     };
@@ -466,7 +483,7 @@ void give_up_unsound(pool::impl& in) {
         const status read = reading(in, offset, super->thread_bytes, own, its).run();
         if (read.ok()) continue;
         warn(in, read);
-        give_up(in, offset, false);
+        give_up(in, offset);
     }
     if (const status together = inspect(in); !together.ok()) give_up_all(in, together);
 }
@@ -476,7 +493,7 @@ void give_up_all(pool::impl& in, const status& why) {
     if (super == nullptr) return;
     warn(in, why);
     for (const std::uint64_t offset : thread_words(*super))
-        if (offset != 0) give_up(in, offset, true);
+        if (offset != 0) give_up(in, offset);
 }
 
 } // namespace hf::justdo

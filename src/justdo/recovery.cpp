@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstring>
 
 namespace hf::justdo {
@@ -137,18 +138,19 @@ status thread::take_up() {
 
 void thread::reset_locks() {
     for_each_place([&](const lock_place& place) {
-        if (place.intended == 0) return;
-        const hf_justdo_lock_calls& calls = *find_lock(lock_kind(place.intended));
+        const hf_justdo_lock_calls* const calls = find_lock(lock_kind(place.intended));
+        if (place.intended == 0 || calls == nullptr) return;
         void* const lock = pool_->at(lock_offset(place.intended));
-        calls.reset(lock);
-        pm_.flush(lock, calls.bytes);
+        calls->reset(lock);
+        pm_.flush(lock, calls->bytes);
     });
 }
 
 void thread::forget_intentions() {
     for_each_place(
         [&](lock_place& place) { // owned: by a section that is open, take_up() has seen to that
-            if (place.intended != 0 && place.intended != place.owned)
+            if (place.intended != 0 && place.intended != place.owned &&
+                find_lock(lock_kind(place.intended)) != nullptr)
                 put(place.intended, 0), dirty(&place.intended, word_bytes);
         });
 }
@@ -161,6 +163,17 @@ void thread::own_again(party& with) {
         acquire(*find_lock(lock_kind(word)), pool_->at(lock_offset(word)), true);
         with.progressed(lock_offset(word), 1);
     });
+}
+
+/// One that is intended is reset in any case.
+void thread::free_locks() noexcept {
+    const auto free = [&](std::uint64_t word) {
+        const std::uint32_t kind = lock_kind(word);
+        if (kind == HF_JUSTDO_EXCLUSIVE || kind == HF_JUSTDO_SHARED)
+            pm_.store_word(static_cast<std::uint64_t*>(pool_->at(lock_offset(word))), 0);
+    };
+    std::ranges::for_each(held_, free);
+    more_.for_each_held(free);
 }
 
 void thread::resume() {

@@ -257,6 +257,43 @@ TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegistered) {
     expect_refused(errc::function_changed, {"kind 9", "not registered"});
 }
 
+/// So `holdfast repair`, which has no kinds but the library's: the lock waits for a program that has its own.
+TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegisteredIsLeftToItsProgramBySalvage) {
+    leave_open(2);
+    const std::uint64_t at =
+        thread_at_ + offsetof(justdo::thread_block, locks) + offsetof(justdo::lock_place, intended);
+    const auto of_kind = [&](std::uint32_t kind) {
+        change<std::uint64_t>(at, [&](std::uint64_t& word) {
+            ASSERT_NE(word, 0U) << "it was forgotten";
+            word = justdo::lock_word(kind, justdo::lock_offset(word));
+        });
+    };
+    of_kind(9);
+    expect_refused(errc::function_changed, {"kind 9", "not registered", way_out});
+    policy = recovery_policy::roll_back;
+    salvage = true;
+    for (int i = 0; i < 2; ++i) {
+        auto p = try_open();
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->root<root>()->nodes.lock.taken, 1U);
+    }
+    policy = recovery_policy::complete;
+    salvage = false;
+    good_ = bytes();
+    of_kind(plain_kind);
+    {
+        auto p = try_open();
+        ASSERT_TRUE(p) << p.error().what();
+        EXPECT_EQ(p->root<root>()->nodes.lock.taken, 0U);
+    }
+    put_back();
+    expect_refused(errc::function_changed, {"kind 9", "not registered"});
+    salvage = true; // by a program, which knows that no other has that kind
+    EXPECT_TRUE(try_open());
+    salvage = false;
+    EXPECT_TRUE(try_open());
+}
+
 TEST_F(JustdoRefusal, WordsThatAreNoLogAreCorruptAndThePoolCanBeOpenedWithoutThem) {
     using entry_change = std::function<void(justdo::thread_log&)>;
     const std::pair<const char*, entry_change> cases[] = {
@@ -369,6 +406,70 @@ TEST_F(JustdoRefusal, AChainThatLeadsIntoItselfOrToAnotherThreadIsRefused) {
     change<std::uint64_t>(thread_at_ + offsetof(justdo::thread_block, more_frames),
                           [&](auto& word) { word = more; });
     expect_refused(errc::corrupt, {"has grown by", way_out});
+}
+
+/// Salvage opens a copy whatever is wrong with a chain. Its locks are free, sections run, and grow, and what they do is
+/// there when their process has been killed.
+TEST_F(JustdoRefusal, SalvageWorksOnWhateverStandsInWhatALogHasGrownBy) {
+    justdo::places_in_use = {.own = 2, .more = 1};
+    std::size_t resumed = 0, given_up = 0;
+    const auto works_on = [&](const std::string& which) {
+        salvage = true;
+        std::uint64_t balance = 0;
+        {
+            auto p = try_open();
+            ASSERT_TRUE(p) << which << p.error().what();
+            ++(p->recovered().resumed != 0 ? resumed : given_up);
+            auto* const r = p->root<root>();
+            EXPECT_EQ(r->locks.plain[0].taken, 0U) << which;
+            r->locks.plain[1].taken = 0; // nobody knows of it where the block is lost that has it
+            for (hf::mutex* lock :
+                 {&r->locks.accounts[0].lock, &r->locks.accounts[1].lock, &r->words.lock}) {
+                ASSERT_TRUE(lock->try_lock()) << which;
+                lock->unlock();
+            }
+            grip(&r->locks);
+            plunge(&r->words);
+            balance = r->locks.accounts[1].balance;
+            pool::impl::abandon(std::move(*p));
+        }
+        salvage = false;
+        auto p = try_open();
+        ASSERT_TRUE(p) << which << p.error().what();
+        EXPECT_EQ(p->recovered().sections_pending, 0U);
+        EXPECT_EQ(p->root<root>()->locks.accounts[1].balance, balance) << which;
+    };
+    const auto damage_every_word_of = [&](std::uint64_t chain) {
+        good_ = bytes();
+        std::vector<std::uint64_t> places{thread_at_ + chain};
+        for (std::uint64_t at = word_at(good_, thread_at_ + chain); at != 0;
+             at = word_at(good_, at + offsetof(justdo::more_head, next)))
+            for (std::uint64_t i = 0;
+                 i < sizeof(justdo::more_head) + 2 * sizeof(justdo::lock_place); i += 8)
+                places.push_back(at + i);
+        for (const std::uint64_t at : places) {
+            const std::uint64_t was = word_at(good_, at);
+            for (const std::uint64_t word :
+                 {std::uint64_t{0}, std::uint64_t{1}, thread_at_, was ^ 8,
+                  was ^ std::uint64_t{1} << 40, was + 4096, ~std::uint64_t{0}}) {
+                std::string bad = good_;
+                std::memcpy(bad.data() + at, &word, sizeof word);
+                ::unlink(path_.c_str());
+                std::ofstream(path_, std::ios::binary) << bad;
+                works_on(fmt::format("{:#x} at {:#x}: ", word, at));
+                if (HasFatalFailure()) return;
+            }
+        }
+    };
+    leave_open(1, [](root& r) { grip(&r.locks); }); // with three locks
+    damage_every_word_of(offsetof(justdo::thread_block, more_locks));
+    if (HasFatalFailure()) return;
+    ::unlink(path_.c_str());
+    thread_at_ = 0;
+    leave_open(3, [](root& r) { plunge(&r.words); }); // with four frames
+    damage_every_word_of(offsetof(justdo::thread_block, more_frames));
+    EXPECT_GT(resumed, 50U);
+    EXPECT_GT(given_up, 100U);
 }
 
 /// A recursion without end takes all of the pool, and ends the process. The next open cannot complete it either: which says so, and can

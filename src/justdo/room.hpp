@@ -78,6 +78,9 @@ public:
     void let_go(unsigned place, std::uint64_t word) noexcept;
 
     lock_place& at(unsigned place) noexcept;
+    template <class Visit> void for_each_held(Visit&& visit) const {
+        for (const auto& [word, place] : held_) visit(word);
+    }
     unsigned held_count() const noexcept { return static_cast<unsigned>(held_.size()); }
     /// The number of the first place that is not there.
     unsigned end() const noexcept { return parts_.empty() ? lock_places : parts_.back().end(); }

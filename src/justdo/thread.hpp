@@ -94,12 +94,16 @@ public:
     void believe(bool frames);
     /// Does again what the log says of itself; durable with the next fence. Requires: settle_held(). Errors: corrupt.
     status take_up();
-    /// Makes every lock free that the thread may have held; durable with the next fence.
+    /// Makes every lock free that the thread may have held; durable with the next fence. One of a kind that this program
+    /// does not have waits for the next open: a repair alone comes here with it.
     void reset_locks();
-    /// Clears what is intended and not owned. Requires: those locks are free, durably.
+    /// Clears what is intended and not owned; not one that waits. Requires: those locks are free, durably.
     void forget_intentions();
     /// Takes the locks that the section owned.
     void own_again(party& with);
+    /// Makes the locks free that it has taken again, or took when it was resumed: its section is given up, and nobody
+    /// else has taken any yet.
+    void free_locks() noexcept;
     /// Does the rest of the last step again, and goes on in its functions, to the end of the section.
     [[noreturn]] void resume();
     /// After it, on any thread.

@@ -89,6 +89,10 @@ status threads::recover(engine_recovery& done) {
     return open.empty() ? status() : resume_all(*pool_, open);
 }
 
+void threads::free_locks() noexcept {
+    for (const auto& t : all_) t->free_locks();
+}
+
 namespace {
 
 /// This thread's blocks in pools; given back when it ends, to those that are still open.

@@ -29,6 +29,8 @@ public:
 
     /// The rest of the recovery: the blocks as the crash left them, and their sections to the end.
     status recover(engine_recovery& done);
+    /// Makes the locks free that it took. Requires: it has failed.
+    void free_locks() noexcept;
 
 private:
     superblock* make_superblock();

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Goal: salvage opens every copy of a pool in use, whatever moments its blocks are of: to write and to read. It never
-// refuses, never crashes, never hangs, and what it has opened opens again without it. Method: a writer runs sections of each engine, updates of
+// refuses, never crashes, never hangs, leaves no lock taken, and what it has opened opens again without it, with what was done
+// meanwhile. Method: a writer runs sections of each engine, updates of
 // MOD and calls of persistent objects on threads of their own, while its file is copied as `cp` does. Then 4-KiB
 // blocks of two such copies are put together by a fixed seed, thousands of times, and opened in child processes.
 // HOLDFAST_TORN_COPIES=100000 tries as many.
@@ -15,6 +16,7 @@
 #include <holdfast/alloc.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/justdo.hpp>
+#include <holdfast/justdo/routine.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/simpo.hpp>
@@ -59,9 +61,70 @@ private:
     std::array<std::uint64_t, 1000> cells_{};
 };
 
+/// What a section of engine justdo needs a lock log and frames that grow for.
+struct hall {
+    hf::mutex locks[150];
+    justdo::by_hand::plain_lock plain[150];
+    std::uint64_t sum;
+};
+/// Calls itself, and adds 1 to 'left' on the way back.
+struct descends {
+    static constexpr const char* name = "descends";
+    static constexpr std::uint64_t version = 1;
+    struct arguments {
+        hall* in;
+        std::uint64_t left;
+    };
+    struct locals {
+        std::uint64_t words[64];
+    };
+    struct returns {};
+    static void run(justdo::object& jd, const arguments& given, const locals& my, returns&) {
+        HF_JUSTDO_BEGIN(jd);
+        HF_JUSTDO_STEP(set(my.words[0], given.left));
+        if (given.left != 0) {
+            HF_JUSTDO_CALL(jd.call<descends>({given.in, given.left - 1}));
+            HF_JUSTDO_STEP(store(&given.in->sum, given.in->sum + my.words[0]));
+        }
+        HF_JUSTDO_END;
+    }
+};
+/// The same with 'count' locks of each kind held.
+struct holds_many {
+    static constexpr const char* name = "holds_many";
+    static constexpr std::uint64_t version = 1;
+    struct arguments {
+        hall* in;
+        std::uint64_t count, depth;
+    };
+    struct locals {
+        std::uint64_t i;
+    };
+    struct returns {};
+    static void run(justdo::object& jd, const arguments& given, const locals& my, returns&) {
+        hall& in = *given.in;
+        HF_JUSTDO_BEGIN(jd);
+        while (my.i < given.count) {
+            HF_JUSTDO_STEP(lock(in.locks[my.i]));
+            HF_JUSTDO_STEP(lock(&in.plain[my.i], justdo::by_hand::plain_kind));
+            HF_JUSTDO_STEP(set(my.i, my.i + 1));
+        }
+        HF_JUSTDO_CALL(jd.call<descends>({given.in, given.depth}));
+        while (my.i > 0) {
+            HF_JUSTDO_STEP(set(my.i, my.i - 1));
+            HF_JUSTDO_STEP(unlock(&in.plain[my.i], justdo::by_hand::plain_kind));
+            HF_JUSTDO_STEP(unlock(in.locks[my.i]));
+        }
+        HF_JUSTDO_END;
+    }
+};
+
 struct root_of_all {
     chain* chains[3];
     justdo::by_hand::list* list;
+    hall* halls[2];
+    chain* after; // what is done once a copy has been salvaged
+    hall* hall_after;
 };
 
 constexpr std::size_t block_bytes_of_disk = 4096;
@@ -75,7 +138,7 @@ open_options options_for(const char* mode_name) {
     open_options o;
     o.layout = "torn copies/1";
     o.create_bytes = 1_MiB;
-    o.max_bytes = 4_MiB;
+    o.max_bytes = 8_MiB;
     o.max_threads = 8;
     o.mode = mode_name == std::string("pmem") ? mode::pmem : mode::process;
     o.engines = {clobber::engine(), undo::engine(), redo::engine(),
@@ -100,6 +163,11 @@ void run_resumable(justdo::by_hand::list* on, const std::atomic<bool>& stop) {
         justdo::by_hand::push(on, n);
         if (on->count > 50) justdo::by_hand::pop(on);
     }
+}
+
+void run_halls(pool& in, hall* on, const std::atomic<bool>& stop) {
+    justdo::object jd = *justdo::root::of(in)->new_object();
+    for (std::uint64_t n = 1; !stop; ++n) jd.call<holds_many>({on, 20 + n * 40 % 130, n * 7 % 120});
 }
 
 void run_map(pool& in, const std::atomic<bool>& stop) {
@@ -147,12 +215,16 @@ std::vector<image> make_images(const std::string& path, const open_options& opti
         for (chain*& each : root->chains) each = make_chain();
         root->list = static_cast<justdo::by_hand::list*>(hf_alloc(sizeof(justdo::by_hand::list)));
         *root->list = {};
+        for (hall*& each : root->halls) each = static_cast<hall*>(hf_alloc(sizeof(hall)));
+        for (hall* const each : root->halls) std::memset(static_cast<void*>(each), 0, sizeof *each);
         const std::atomic<bool> never{false};
         std::vector<std::thread> all;
         const built_for engines[] = {built_for::clobber, built_for::undo, built_for::redo};
         for (int i = 0; i < 3; ++i)
             all.emplace_back([&, i] { run_sections(engines[i], root->chains[i], never); });
         all.emplace_back([&] { run_resumable(root->list, never); });
+        for (hall* const each : root->halls)
+            all.emplace_back([&, each] { run_halls(*in, each, never); });
         all.emplace_back([&] { run_map(*in, never); });
         all.emplace_back([&] { run_object(*in, never); });
         (void)!::write(ready[1], "r", 1);
@@ -213,7 +285,36 @@ std::string used(pool& in) {
         if (c->count != 1) return "a push did something else";
         pop(engine, c);
     }
+    auto* const root = in.root<root_of_all>();
+    if (root == nullptr) return {};
+    for (hall* const each : root->halls) // whatever became of the sections that held them
+        for (hf::mutex& lock : each->locks) {
+            if (!lock.try_lock()) return "a lock is taken";
+            lock.unlock();
+        }
+    root->after = nullptr;
+    chain* const kept = make_chain();
+    auto* const room = static_cast<hall*>(hf_alloc(sizeof(hall)));
+    if (kept == nullptr || room == nullptr) return {};
+    std::memset(static_cast<void*>(room), 0, sizeof *room);
+    auto jd = justdo::root::of(in)->new_object();
+    if (!jd) return jd.error().code() == errc::pool_full ? "" : jd.error().what();
+    jd->call<holds_many>({room, 150, 40});
+    for (std::uint64_t n = 1; n <= 3; ++n) push(built_for::undo, kept, n);
+    root->after = kept;
+    root->hall_after = room;
     return {};
+}
+
+/// What of that is missing at the next open, or does not go on.
+std::string missing(pool& in) {
+    const auto* const root = in.root<root_of_all>();
+    if (root == nullptr || root->after == nullptr) return {}; // the pool was full
+    if (const char* const wrong = fault(root->after, 1, 3)) return wrong;
+    constexpr std::uint64_t once = 40 * 41 / 2;
+    if (root->hall_after->sum != once) return "a section of engine justdo is lost";
+    justdo::root::of(in)->new_object()->call<holds_many>({root->hall_after, 150, 40});
+    return root->hall_after->sum == 2 * once ? "" : "a section does something else";
 }
 
 /// Salvages it in a process that is killed after some microseconds, or opens it.
@@ -259,6 +360,8 @@ std::string tried(const std::string& path, const image& bytes, open_options opti
             options.salvage = false;
             auto again = pool::open(path, options);
             if (!again) return what + "salvaged once, it is refused: " + again.error().what();
+            if (std::string wrong = missing(*again); !wrong.empty())
+                return what + "opened again: " + wrong;
         }
     }
     return {};
