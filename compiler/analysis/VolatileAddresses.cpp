@@ -7,8 +7,9 @@
 //    interest. Arithmetic other than a difference keeps it. Locals that it is
 //    stored or copied to keep it, and helpers that return it do too. What is loaded, or
 //    copied, of a constant that holds addresses is one of them wherever the
-//    place is not known to hold none. A choice may be fixed if one of its
-//    possibilities is.
+//    place is not known to hold none, also where a pointer that a constant or a
+//    local holds, or a helper returns, leads there. A choice may be fixed if one
+//    of its possibilities is.
 // 2. The place of a store: a local, a parameter's memory, or the pool. What an
 //    entry is given, or allocates, or what is reached through pointers from
 //    there, is the pool.
@@ -22,6 +23,7 @@
 #include "analysis/StorePlaces.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/InstIterator.h"
@@ -83,9 +85,13 @@ public:
       : All(All), Report(Report), Places(Fresh) {}
 
   void run() {
+    for (const auto &F : All.Functions)
+      Unordered[F->Instance] = F.get();
+    for (const auto &F : All.Functions)
+      addBehindCalled(*F);
     for (unsigned Round = 0; Round != RoundsMax; ++Round) {
       Changed = false;
-      for (const auto &F : All.Functions)
+      for (SectionFunction *F : Order)
         visit(*F);
       if (!Changed)
         break;
@@ -99,15 +105,29 @@ private:
   static constexpr unsigned RoundsMax = 8, FactsMax = 256, LeadsMax = 8;
   const Sections &All;
   SectionReport Report;
+  // Helpers first: all their callers learn what is known of them in one round.
+  // Recursion takes more rounds.
+  DenseMap<const Function *, SectionFunction *> Unordered;
+  SmallVector<SectionFunction *, 16> Order;
   DenseMap<const Function *, Summary> Known;
   DenseMap<const Value *, Source> Sources; // of the function visited
   StorePlaces Places;
-  // Locals whose contents are being asked for.
+  // Locals whose contents are being asked for, and what leads to others.
   SmallPtrSet<const Value *, 8> Busy;
   DenseMap<const GlobalVariable *, SmallVector<uint64_t, 4>> Tables;
   SectionFunction *Current = nullptr;
   bool Changed = false;
   bool Reporting = false;
+
+  void addBehindCalled(SectionFunction &F) {
+    if (!Unordered.erase(F.Instance))
+      return;
+    for (Instruction &I : instructions(*F.Instance))
+      if (const auto *Call = dyn_cast<CallBase>(&I))
+        if (SectionFunction *Helper = Unordered.lookup(calledFunction(*Call)))
+          addBehindCalled(*Helper);
+    Order.push_back(&F);
+  }
 
   void visit(SectionFunction &F) {
     Current = &F;
@@ -141,7 +161,7 @@ private:
     if (!Returned.getType()->isPointerTy() || Current->As == Role::Entry)
       return;
     SmallVector<Lead, 2> &Leads = Known[Current->Instance].Leads;
-    findObjects(&Returned, {}, [&](const Value &Object, const Extent &At) {
+    findLeads(&Returned, {}, [&](const Value &Object, const Extent &At) {
       const auto *Table = dyn_cast<GlobalVariable>(&Object);
       const auto *A = dyn_cast<Argument>(&Object);
       if (!Table && !A)
@@ -178,7 +198,7 @@ private:
     if (Where.Is == StorePlace::Pool)
       note(Where, contentsAt(From, All, Copy), false, Copy.getDebugLoc());
     else if (Where.Is == StorePlace::Parameter)
-      findObjects(From, All, [&](const Value &Object, const Extent &At) {
+      findLeads(From, All, [&](const Value &Object, const Extent &At) {
         Source Of = contentsOf(Object, At, Copy);
         if (const auto *Table = dyn_cast<GlobalVariable>(&Object);
             Table && Of.interesting())
@@ -341,7 +361,7 @@ private:
   Source contentsAt(const Value *Address, const Extent &At,
                     const Instruction &Reader) {
     Source All{Source::Neutral};
-    findObjects(Address, At, [&](const Value &Object, const Extent &Its) {
+    findLeads(Address, At, [&](const Value &Object, const Extent &Its) {
       if (!isa<ConstantPointerNull>(Object) && !isa<UndefValue>(Object))
         All = join(All, contentsOf(Object, Its, Reader));
     });
@@ -364,8 +384,6 @@ private:
       return A->hasByValAttr() || Current->As == Role::Entry
                  ? Source{}
                  : Source{Source::Held, A->getArgNo(), nullptr, At};
-    if (const auto *Call = dyn_cast<CallBase>(&Object))
-      return ledTo(*Call, At);
     const auto *Local = dyn_cast<AllocaInst>(&Object);
     if (!Local || !Busy.insert(Local).second)
       return {};
@@ -383,20 +401,67 @@ private:
     return All;
   }
 
-  /// Contents of what the called function returns the address of.
-  Source ledTo(const CallBase &Call, const Extent &At) {
+  using Visitor = function_ref<void(const Value &, const Extent &)>;
+
+  /// As findObjects, also through what helpers return, and through pointers that
+  /// constants and locals hold.
+  void findLeads(const Value *Address, const Extent &At, Visitor Visit) {
+    findObjects(Address, At, [&](const Value &Object, const Extent &Its) {
+      const auto *Call = dyn_cast<CallBase>(&Object);
+      const auto *Load = dyn_cast<LoadInst>(&Object);
+      if (!Call && !Load)
+        return Visit(Object, Its);
+      if (!Busy.insert(&Object).second)
+        return;
+      if (Call)
+        followReturned(*Call, Its, Visit);
+      else
+        followHeld(Load->getPointerOperand(), {0, 0, AddressBytes}, Its, Visit);
+      Busy.erase(&Object);
+    });
+  }
+
+  void followReturned(const CallBase &Call, const Extent &At, Visitor Visit) {
     auto Its = Known.find(calledFunction(Call));
-    Source All{Source::Neutral};
-    if (Its == Known.end() || !Busy.insert(&Call).second)
-      return {};
+    if (Its == Known.end())
+      return;
     for (const Lead &L : SmallVector<Lead, 2>(Its->second.Leads))
       if (L.Table)
-        All = join(All, contentsOf(*L.Table, moved(L.At, At), Call));
+        Visit(*L.Table, moved(L.At, At));
       else if (L.Index < Call.arg_size())
-        All = join(All, contentsAt(Call.getArgOperand(L.Index), moved(L.At, At),
-                                   Call));
-    Busy.erase(&Call);
-    return All;
+        findLeads(Call.getArgOperand(L.Index), moved(L.At, At), Visit);
+  }
+
+  /// To where the pointers lead that 'Where' of what 'Holder' points to holds.
+  void followHeld(const Value *Holder, const Extent &Where, const Extent &At,
+                  Visitor Visit) {
+    findLeads(Holder, Where, [&](const Value &Object, const Extent &Its) {
+      if (const auto *Table = dyn_cast<GlobalVariable>(&Object)) {
+        if (!neverChanges(*Table))
+          return;
+        for (uint64_t Word : addressesIn(*Table))
+          if (Its.meetsWord(Word))
+            if (const Constant *Held = ConstantFoldLoadFromConst(
+                    const_cast<Constant *>(Table->getInitializer()),
+                    PointerType::getUnqual(Table->getContext()),
+                    APInt(64, Word), Table->getDataLayout()))
+              findLeads(Held, At, Visit);
+        return;
+      }
+      const auto *Local = dyn_cast<AllocaInst>(&Object);
+      SmallVector<LocalWrite, 8> Writes;
+      if (!Local || !collectWrites(*Local, Writes) ||
+          !Busy.insert(Local).second)
+        return;
+      for (const LocalWrite &W : Writes)
+        if (W.mayMeet(Its)) {
+          if (W.Source)
+            followHeld(W.Source, partRead(W.Where, Its), At, Visit);
+          else if (W.Stored && W.Stored->getType()->isPointerTy())
+            findLeads(W.Stored, At, Visit);
+        }
+      Busy.erase(Local);
+    });
   }
 
   /// The source of the part of a write that 'Read' meets.
