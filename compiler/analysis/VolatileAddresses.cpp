@@ -68,6 +68,8 @@ struct Summary {
   SmallVector<Source, 2> Returned; ///< one for each element of a struct
   SmallVector<Lead, 2> Leads;
   SmallVector<Fact, 4> Stores;
+  /// Stores to parameters' memory of what is of no interest.
+  SmallVector<std::pair<unsigned, Extent>, 4> Others;
 };
 
 /// A smaller load or store has no room for an address.
@@ -218,7 +220,10 @@ private:
     auto Found = Known.find(calledFunction(Call));
     if (Found == Known.end())
       return;
-    SmallVector<Fact, 4> Stores = Found->second.Stores; // note() may move it
+    // note() may move them.
+    SmallVector<Fact, 4> Stores = Found->second.Stores;
+    for (const auto &[Index, At] : Found->second.Others)
+      Stores.push_back({{StorePlace::Parameter, Index}, {}, At});
     for (const Fact &F : Stores) {
       const bool ToOurs =
           F.To.Is == StorePlace::Parameter && F.To.Index < Call.arg_size();
@@ -248,6 +253,8 @@ private:
   /// locals.
   void note(StorePlace To, Source Of, bool Direct, const DebugLoc &Where,
             const Extent &At = {}) {
+    if (!Of.interesting() && To.Is == StorePlace::Parameter)
+      return noteOther(To.Index, At);
     if (!Of.interesting() || To.Is == StorePlace::Elsewhere ||
         To.Is == StorePlace::Local)
       return;
@@ -263,6 +270,16 @@ private:
     if (Stores.size() == FactsMax || is_contained(Stores, Fact{To, Of, At}))
       return;
     Stores.push_back({To, Of, At});
+    Changed = true;
+  }
+
+  void noteOther(unsigned Index, const Extent &At) {
+    if (Current->As == Role::Entry)
+      return;
+    auto &Others = Known[Current->Instance].Others;
+    if (Others.size() == FactsMax || is_contained(Others, std::pair(Index, At)))
+      return;
+    Others.push_back({Index, At});
     Changed = true;
   }
 
@@ -391,10 +408,14 @@ private:
     Source All{Source::Neutral};
     if (collectWrites(*Local, Writes))
       forEachWord(At, [&](const Extent &Word) {
+        SmallVector<LocalWrite, 8> Over;
+        copy_if(Writes, std::back_inserter(Over), [&](const LocalWrite &W) {
+          return !W.isCall() || mayStore(W, Word);
+        });
         for (const LocalWrite &W : Writes)
           if (W.mayMeet(Word))
             if (Source S = writtenBy(W, Word);
-                S.interesting() && isFound(W, Word, Reader, Writes))
+                S.interesting() && isFound(W, Word, Reader, Over))
               All = join(All, S);
       });
     Busy.erase(Local);
@@ -481,6 +502,25 @@ private:
             All = join(All, storedBy(F, Call, moved(W.Where, F.At), Read));
     }
     return All;
+  }
+
+  /// Whether a call may store something to these bytes of a local.
+  bool mayStore(const LocalWrite &W, const Extent &Bytes) {
+    const auto &Call = cast<CallBase>(*W.At);
+    auto Its = Known.find(calledFunction(Call));
+    if (Its == Known.end())
+      return true;
+    auto Meets = [&](unsigned Index, const Extent &At) {
+      return int(Index) == W.Argument &&
+             LocalWrite{&Call, moved(W.Where, At)}.mayMeet(Bytes);
+    };
+    return any_of(Its->second.Stores,
+                  [&](const Fact &F) {
+                    return F.To.Is == StorePlace::Parameter &&
+                           Meets(F.To.Index, F.At);
+                  }) ||
+           any_of(Its->second.Others,
+                  [&](const auto &O) { return Meets(O.first, O.second); });
   }
 
   /// By a call, to bytes 'Where' of a local.

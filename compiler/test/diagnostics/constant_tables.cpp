@@ -97,6 +97,10 @@ static const kind* of_price(unsigned k) { switch (k) { case 1: return &kinds[2];
 // CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'by_a_switch(root*, unsigned int)'
 HF_TXFUNC void by_a_switch(root* r, unsigned k) noexcept { r->what = *of_price(k); }
 
+__attribute__((noinline)) static void raise_cost(kind* q) { q->cost++; }
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'changed_beside_it(root*, unsigned int)'
+HF_TXFUNC void changed_beside_it(root* r, unsigned k) noexcept { kind c = kinds[k % 3]; raise_cost(&c); r->what = c; }
+
 #else
 
 HF_TXFUNC void part_without(root* r, unsigned k) noexcept { r->p = wides[k % 2].first; }
@@ -128,6 +132,11 @@ HF_TXFUNC void number_by_a_table_of_pointers(root* r, unsigned k) noexcept { r->
 HF_TXFUNC void number_by_pointers_of_a_local(root* r, unsigned k) noexcept { const kind* local[2] = {&kinds[2], &kinds[0]}; r->n = local[k % 2]->cost; }
 static const kind* of_price(unsigned k) { switch (k) { case 1: return &kinds[2]; case 3: return &kinds[0]; case 4: return &kinds[1]; case 5: return &kinds[0]; case 7: return &kinds[2]; } return &kinds[1]; }
 HF_TXFUNC void number_by_a_switch(root* r, unsigned k) noexcept { r->n = of_price(k)->cost + long(std::strlen(of_price(k)->name)); }
+__attribute__((noinline)) static void name_it(kind* q, const char* name) { q->name = name; }
+HF_TXFUNC void replaced_by_a_helper(root* r, unsigned k) noexcept { kind c = kinds[k % 3]; name_it(&c, r->name); r->what = c; }
+__attribute__((noinline)) static void unname(kind* q) { q->name = nullptr; }
+__attribute__((noinline)) static void unname_too(kind* q) { unname(q); }
+HF_TXFUNC void cleared_by_helpers(root* r, unsigned k) noexcept { kind c = kinds[k % 3]; unname_too(&c); r->what = c; }
 struct length { long n; const char* s; };
 static constexpr std::array<std::pair<int, length>, 4> lengths{{{1, {1, "x"}}, {2, {2, "yy"}}, {5, {3, "zzz"}}, {9, {1, "w"}}}};
 HF_TXFUNC void by_a_table_of_offsets(root* r, int k) noexcept { for (auto& l : lengths) if (l.first == k) { r->n = l.second.n; std::memcpy(&r->p, l.second.s, unsigned(l.second.n)); break; } }
