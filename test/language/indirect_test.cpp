@@ -14,7 +14,7 @@
 
 namespace language_test {
 
-// Of several versions, for processors: the loader chooses one.
+// The loader chooses one of its versions by the processor.
 __attribute__((target_clones("avx2", "default"))) void raise_all(long* first, long by) {
     for (int i = 0; i < 2; ++i) first[i] += by;
 }
