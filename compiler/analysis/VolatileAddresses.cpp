@@ -17,6 +17,7 @@
 //    leads to, is a fact about the helper: it is looked at again with what each
 //    call passes.
 #include "analysis/VolatileAddresses.h"
+#include "analysis/AddressSources.h"
 #include "analysis/Calls.h"
 #include "analysis/ConstantTables.h"
 #include "analysis/LocalWrites.h"
@@ -25,7 +26,6 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/Analysis/ValueTracking.h"
-#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
@@ -36,50 +36,8 @@ namespace holdfast {
 
 namespace {
 
-struct Source {
-  /// Held: a part of a constant, or of what a parameter leads to, holds it.
-  enum Kind { Nothing, Neutral, Local, Fixed, Parameter, Held } Is = Nothing;
-  unsigned Index = 0;                 ///< of a parameter
-  const GlobalValue *Which = nullptr; ///< of a fixed address, or that holds it
-  Extent At = {};                     ///< where it is held
-  bool interesting() const { return Is > Neutral; }
-  bool operator==(const Source &) const = default;
-};
-
-/// A store that a helper makes, or a copy of what 'Of' says. 'At': of what the
-/// place is.
-struct Fact {
-  StorePlace To;
-  Source Of;
-  Extent At;
-  bool operator==(const Fact &) const = default;
-};
-
-/// Where the address that a helper returns may lead: to a constant, or to what a
-/// parameter leads to.
-struct Lead {
-  const GlobalVariable *Table;
-  unsigned Index;
-  Extent At;
-  bool operator==(const Lead &) const = default;
-};
-
-struct Summary {
-  SmallVector<Source, 2> Returned; ///< one for each element of a struct
-  SmallVector<Lead, 2> Leads;
-  SmallVector<Fact, 4> Stores;
-  /// Stores to parameters' memory of what is of no interest.
-  SmallVector<std::pair<unsigned, Extent>, 4> Others;
-};
-
 /// A smaller load or store has no room for an address.
 constexpr uint64_t AddressBytes = 8;
-
-/// How many values it is stored or returned as.
-unsigned partsOf(const Type *T) {
-  const auto *Struct = dyn_cast<StructType>(T);
-  return Struct ? Struct->getNumElements() : 1;
-}
 
 class Finder {
 public:
@@ -288,23 +246,6 @@ private:
       Report(*Current, What, Where);
   }
 
-  static std::string nameOf(const Source &S) {
-    if (S.Is == Source::Local)
-      return "a local variable";
-    std::string Name = demangle(S.Which->getName().str());
-    if (Name == "__errno_location") // what it returns: ofCall
-      return "errno";
-    if (isa<Function>(S.Which))
-      return "function '" + Name + "'";
-    if (S.Which->isThreadLocal())
-      return "thread-local variable '" + Name + "'";
-    if (const auto *Variable = dyn_cast<GlobalVariable>(S.Which);
-        Variable && !Variable->isConstant())
-      return "global variable '" + Name + "'";
-    return S.Which->hasPrivateLinkage() ? "a literal or constant"
-                                        : "constant '" + Name + "'";
-  }
-
   void reportStore(const Source &S, const DebugLoc &Where) {
     if (S.Which && (S.Which->getName().starts_with("_ZTV") ||
                     S.Which->getName().starts_with("_ZTT") ||
@@ -317,17 +258,6 @@ private:
                ", or a number made of it, is stored to the pool: it is another "
                "in every process; store contents, or an index",
            Where);
-  }
-
-  static Source join(const Source &A, const Source &B) {
-    if (A.Is == Source::Neutral)
-      return B;
-    if (B.Is == Source::Neutral || A == B)
-      return A;
-    for (Source::Kind Either : {Source::Fixed, Source::Parameter, Source::Held})
-      if (A.Is == Either || B.Is == Either)
-        return A.Is == Either ? A : B;
-    return {};
   }
 
   static Extent whereOfPart(const StoreInst &Store, unsigned Part) {
@@ -593,21 +523,6 @@ private:
                   sourceOf(cast<Instruction>(V)->getOperand(1)));
     if (const auto *Call = dyn_cast<CallBase>(V))
       return ofCall(*Call);
-    return {};
-  }
-
-  static Source ofConstant(const Constant *C) {
-    if (const auto *Global = dyn_cast<GlobalValue>(C->stripPointerCasts()))
-      return {Source::Fixed, 0, Global};
-    if (isa<ConstantData>(C))
-      return {Source::Neutral};
-    const auto *Expression = dyn_cast<ConstantExpr>(C);
-    if (!Expression)
-      return {};
-    // Differences, such as offsets in tables, are no addresses.
-    if (Expression->getOpcode() == Instruction::GetElementPtr ||
-        Expression->isCast())
-      return ofConstant(Expression->getOperand(0));
     return {};
   }
 
