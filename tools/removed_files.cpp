@@ -36,6 +36,12 @@ std::string name_of(const fs::path& process) {
     return name;
 }
 
+/// The folder that a removed file was in. A pool is made without a name, so the kernel does not know which it had.
+fs::path folder_of(const fs::path& open_file) {
+    std::error_code hidden;
+    return fs::read_symlink(open_file, hidden).parent_path();
+}
+
 } // namespace
 
 std::string working_on_removed(const std::string& path) {
@@ -54,7 +60,10 @@ std::string working_on_removed(const std::string& path) {
             if (about.st_nlink != 0 || about.st_dev != here.st_dev) continue;
             if (!read_header(f->path(), then) || then.open == 0 || then.file_inode != about.st_ino)
                 continue;
-            if (is_there && std::memcmp(now.uuid, then.uuid, sizeof now.uuid) != 0) continue;
+            // A pool that was removed from another folder is of no interest.
+            if (is_there ? std::memcmp(now.uuid, then.uuid, sizeof now.uuid) != 0
+                         : folder_of(f->path()) != fs::canonical(folder, hidden))
+                continue;
             return fmt::format(
                 "process {} ({}) works on a pool with layout \"{}\" whose file was "
                 "removed: what is in it goes with that process",

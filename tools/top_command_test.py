@@ -107,6 +107,9 @@ def check_removed(folder):
         for command in "info", "verify", "top":
             ran = subprocess.run([PROGRAMS / "holdfast", command, pool], capture_output=True, text=True, timeout=60)
             expect(ran, 2, "not_found") if command == "top" else expect(ran, 2, "not_found", "works on a pool with layout")
+        (folder / "other").mkdir()
+        ran = subprocess.run([PROGRAMS / "holdfast", "info", folder / "other/pool.hf"], capture_output=True, text=True, timeout=60)
+        assert ran.returncode == 2 and "works on" not in ran.stderr, f"none was removed from that folder: {ran}"
         os.rename(backup, pool)
         assert pool_file(server).startswith("its file was removed, another file"), pool_file(server)
         ran = subprocess.run([PROGRAMS / "holdfast", "info", pool], capture_output=True, text=True, timeout=60)

@@ -73,6 +73,17 @@ def full_of_another_size(folder, how):
     print(f"restart: {how}: full of 500 bytes, then {sizes}: all stored")
 
 
+def full_of_smaller_large_ones(folder, how):
+    """Items of whole chunks: in engine mod, too, several neighbours make room for a larger one."""
+    sizes = (20_000, 100_000, 500_000, 1_000_000, 300_000)
+    with Restarted(folder / f"large-{how}.hf", "-m", "24") as it:
+        for size in sizes:
+            said = Client(it.server).sets(keys(b"l%d-" % size, 2 * 24_000_000 // size), size)
+            check(set(said) == {b"STORED\r\n"}, f"{size} bytes after {how}: {said.count(REFUSED)} of {len(said)} refused")
+            it.restart(how)
+    print(f"restart: {how}: full of each of {sizes}, one after the other: all stored")
+
+
 def dead_makes_room(folder, dead, how):
     # In engine mod, living items keep the chunks of the dead from other sizes. The inner nodes of its map are of such
     # sizes, too: now and then an item finds no room for one.
@@ -106,6 +117,7 @@ def main():
     with Folder() as folder:
         for how in ("none", "stop", "kill"):
             full_of_another_size(folder, how)
+            full_of_smaller_large_ones(folder, how)
         for dead, how in (("expired", "none"), ("flushed", "none"), ("flushed", "stop"), ("expired", "kill"),
                           ("deleted", "stop"), ("deleted", "kill")):
             dead_makes_room(folder, dead, how)

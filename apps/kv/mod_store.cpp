@@ -238,7 +238,30 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted) {
         walk(static_cast<unsigned>(items_.size()), look); // they are few
     if (!dead.empty()) return give_up_all(dead, counted);
     if (!usable.empty()) return give_up_all({usable}, counted);
-    return !large && !oldest.empty() && clear_chunk(oldest, counted);
+    if (large) return evict_ && clear_for_large(bytes, counted);
+    return !oldest.empty() && clear_chunk(oldest, counted);
+}
+
+// Gives up the large item that was unused for longest, and those behind it in memory that lie in the way of so many
+// bytes: large items have chunks of their own, which come back as chunks.
+bool store::clear_for_large(std::size_t bytes, thread_counts& counted) {
+    struct place {
+        std::uintptr_t at;
+        std::uint32_t used;
+        std::string key;
+    };
+    std::vector<place> all;
+    for (const auto& [key, value] : items_)
+        if (key.size() + value.size() > mod::slotted_string_bytes_max)
+            all.push_back({reinterpret_cast<std::uintptr_t>(value.data()),
+                           last_access(key, item_in(value).head), std::string(key)});
+    if (all.empty()) return false;
+    std::ranges::sort(all, {}, &place::at);
+    const auto oldest = std::ranges::min_element(all, {}, &place::used);
+    std::vector<std::string> keys;
+    for (auto it = oldest; it != all.end() && it->at < oldest->at + bytes; ++it)
+        keys.push_back(std::move(it->key));
+    return give_up_all(keys, counted);
 }
 
 // Of a damaged pool's items some are met on a walk and not found: false when all of them are so.

@@ -138,6 +138,7 @@ private:
                       thread_counts& counted);
     bool give_up_all(const std::vector<std::string>& keys, thread_counts& counted);
     bool clear_chunk(const std::string& around, thread_counts& counted);
+    bool clear_for_large(std::size_t bytes, thread_counts& counted);
     void give_up_run(thread_counts& counted);
     bool evict_some(std::size_t bytes, thread_counts& counted);
     void fill_ballast();

@@ -2,6 +2,7 @@
 #include "analysis/ConstantTables.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DataLayout.h"
 #include "llvm/IR/GetElementPtrTypeIterator.h"
@@ -124,6 +125,8 @@ private:
       return {C->getSExtValue(), 0};
     if (Depth == 4)
       return {0, 1};
+    if (const auto *Load = dyn_cast<LoadInst>(V))
+      return multiplesIn(*Load);
     if (match(V, m_ZExtOrSExt(m_Value(Part))))
       return multiplesOf(Part, Depth + 1);
     if (match(V, m_Add(m_Value(Part), m_APInt(By)))) {
@@ -155,10 +158,30 @@ private:
     return First ? Extent{First->getSExtValue(), Step} : Extent{0, 1};
   }
 
+  /// Any number of a constant table: what a switch becomes that chooses among
+  /// offsets.
+  static Extent multiplesIn(const LoadInst &Load) {
+    const auto *Table = dyn_cast<GlobalVariable>(
+        getUnderlyingObject(Load.getPointerOperand(), /*MaxLookup=*/0));
+    const auto *Numbers =
+        Table && Table->isConstant() && Table->hasDefinitiveInitializer()
+            ? dyn_cast<ConstantDataArray>(Table->getInitializer())
+            : nullptr;
+    if (!Numbers || Numbers->getElementType() != Load.getType() ||
+        !Load.getType()->isIntegerTy())
+      return {0, 1};
+    Extent Found{Numbers->getElementAsAPInt(0).getSExtValue(), 0};
+    for (unsigned I = 1; I != Numbers->getNumElements(); ++I)
+      Found.Stride = std::gcd(
+          Found.Stride, std::abs(Numbers->getElementAsAPInt(I).getSExtValue() -
+                                 Found.Offset));
+    return Found;
+  }
+
   static void addOffset(const GEPOperator &Gep, Extent &At) {
     const auto *I = dyn_cast<Instruction>(&Gep);
     const auto *Global =
-        dyn_cast<GlobalValue>(Gep.stripInBoundsConstantOffsets());
+        dyn_cast<GlobalValue>(getUnderlyingObject(&Gep, /*MaxLookup=*/0));
     const DataLayout *Layout = I        ? &I->getDataLayout()
                                : Global ? &Global->getDataLayout()
                                         : nullptr;

@@ -8,6 +8,8 @@
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
 
+#include <numeric>
+
 using namespace llvm;
 
 namespace holdfast {
@@ -15,10 +17,37 @@ namespace holdfast {
 static constexpr uint64_t WordBytes = 8;
 static int64_t end(const Extent &E) { return E.Offset + int64_t(E.Length); }
 
-bool LocalWrite::mayMeet(const Extent &Read) const {
-  if (!Where.isOnePlace() || !Read.isOnePlace())
+/// Whether bytes that lie in one place are among 'Others'.
+static bool isAmong(const Extent &One, const Extent &Others) {
+  constexpr uint64_t Most = 4096;
+  if (One.Length > Most)
     return true;
-  return Where.Offset < end(Read) && Read.Offset < end(Where);
+  for (int64_t At = One.Offset; At < end(One); At += WordBytes)
+    if (Others.meetsWord(At))
+      return true;
+  return false;
+}
+
+/// Whether bytes that recur may meet, however often each does.
+static bool mayRecurTogether(const Extent &One, const Extent &Other) {
+  uint64_t Step = std::gcd(One.Stride, Other.Stride);
+  for (const Extent *E : {&One, &Other})
+    for (const Extent::Array &A : E->Arrays)
+      Step = std::gcd(Step, A.Stride);
+  if (Step == 0 || One.Length == 0 || Other.Length == 0)
+    return true;
+  const int64_t Every = int64_t(Step), Apart = One.Offset - Other.Offset;
+  const uint64_t Behind = uint64_t((Apart % Every + Every) % Every);
+  return Behind < Other.Length || Step - Behind < One.Length;
+}
+
+bool LocalWrite::mayMeet(const Extent &Read) const {
+  if (Where.isOnePlace() && Read.isOnePlace())
+    return Where.Offset < end(Read) && Read.Offset < end(Where);
+  if (Where.isOnePlace())
+    return isAmong(Where, Read);
+  return Read.isOnePlace() ? isAmong(Read, Where)
+                           : mayRecurTogether(Where, Read);
 }
 
 bool LocalWrite::covers(const LocalWrite &Other, const Extent &Read) const {
@@ -55,15 +84,7 @@ private:
   bool visit(const Use &U, const Extent &At) {
     const auto *By = cast<Instruction>(U.getUser());
     if (const auto *Gep = dyn_cast<GetElementPtrInst>(By)) {
-      APInt Step(64, 0);
-      if (Gep->getType()->isVectorTy())
-        return false;
-      Extent Next = At;
-      if (Gep->accumulateConstantOffset(Gep->getDataLayout(), Step))
-        Next.Offset += Step.getSExtValue();
-      else
-        Next.Stride = 1;
-      return collect(*Gep, Next);
+      return !Gep->getType()->isVectorTy() && collect(*Gep, whereIn(Gep, 0));
     }
     if (const auto *Store = dyn_cast<StoreInst>(By)) {
       if (U.getOperandNo() == 0)
@@ -142,7 +163,7 @@ bool isFound(const LocalWrite &W, const Extent &Read, const Instruction &Reader,
 }
 
 Extent partRead(const Extent &Written, const Extent &Read) {
-  if (!Written.isOnePlace() || !Read.isOnePlace())
+  if (!Written.isOnePlace())
     return {0, 0, Written.Length};
   Extent From = Read;
   From.Offset -= Written.Offset;

@@ -7,8 +7,9 @@
 //    interest. Arithmetic other than a difference keeps it. Locals that it is
 //    stored or copied to keep it, and helpers that return it do too. What is loaded, or
 //    copied, of a constant that holds addresses is one of them wherever the
-//    place is not known to hold none. A choice may be fixed if one of its
-//    possibilities is.
+//    place is not known to hold none, also where a pointer that a constant or a
+//    local holds, or a helper returns, leads there. A choice may be fixed if one
+//    of its possibilities is.
 // 2. The place of a store: a local, a parameter's memory, or the pool. What an
 //    entry is given, or allocates, or what is reached through pointers from
 //    there, is the pool.
@@ -16,14 +17,15 @@
 //    leads to, is a fact about the helper: it is looked at again with what each
 //    call passes.
 #include "analysis/VolatileAddresses.h"
+#include "analysis/AddressSources.h"
 #include "analysis/Calls.h"
 #include "analysis/ConstantTables.h"
 #include "analysis/LocalWrites.h"
 #include "analysis/StorePlaces.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/Analysis/ConstantFolding.h"
 #include "llvm/Analysis/ValueTracking.h"
-#include "llvm/Demangle/Demangle.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/Operator.h"
@@ -34,48 +36,8 @@ namespace holdfast {
 
 namespace {
 
-struct Source {
-  /// Held: a part of a constant, or of what a parameter leads to, holds it.
-  enum Kind { Nothing, Neutral, Local, Fixed, Parameter, Held } Is = Nothing;
-  unsigned Index = 0;                 ///< of a parameter
-  const GlobalValue *Which = nullptr; ///< of a fixed address, or that holds it
-  Extent At = {};                     ///< where it is held
-  bool interesting() const { return Is > Neutral; }
-  bool operator==(const Source &) const = default;
-};
-
-/// A store that a helper makes, or a copy of what 'Of' says. 'At': of what the
-/// place is.
-struct Fact {
-  StorePlace To;
-  Source Of;
-  Extent At;
-  bool operator==(const Fact &) const = default;
-};
-
-/// Where the address that a helper returns may lead: to a constant, or to what a
-/// parameter leads to.
-struct Lead {
-  const GlobalVariable *Table;
-  unsigned Index;
-  Extent At;
-  bool operator==(const Lead &) const = default;
-};
-
-struct Summary {
-  SmallVector<Source, 2> Returned; ///< one for each element of a struct
-  SmallVector<Lead, 2> Leads;
-  SmallVector<Fact, 4> Stores;
-};
-
 /// A smaller load or store has no room for an address.
 constexpr uint64_t AddressBytes = 8;
-
-/// How many values it is stored or returned as.
-unsigned partsOf(const Type *T) {
-  const auto *Struct = dyn_cast<StructType>(T);
-  return Struct ? Struct->getNumElements() : 1;
-}
 
 class Finder {
 public:
@@ -83,9 +45,13 @@ public:
       : All(All), Report(Report), Places(Fresh) {}
 
   void run() {
+    for (const auto &F : All.Functions)
+      Unordered[F->Instance] = F.get();
+    for (const auto &F : All.Functions)
+      addBehindCalled(*F);
     for (unsigned Round = 0; Round != RoundsMax; ++Round) {
       Changed = false;
-      for (const auto &F : All.Functions)
+      for (SectionFunction *F : Order)
         visit(*F);
       if (!Changed)
         break;
@@ -99,15 +65,29 @@ private:
   static constexpr unsigned RoundsMax = 8, FactsMax = 256, LeadsMax = 8;
   const Sections &All;
   SectionReport Report;
+  // Helpers first: all their callers learn what is known of them in one round.
+  // Recursion takes more rounds.
+  DenseMap<const Function *, SectionFunction *> Unordered;
+  SmallVector<SectionFunction *, 16> Order;
   DenseMap<const Function *, Summary> Known;
   DenseMap<const Value *, Source> Sources; // of the function visited
   StorePlaces Places;
-  // Locals whose contents are being asked for.
+  // Locals whose contents are being asked for, and what leads to others.
   SmallPtrSet<const Value *, 8> Busy;
   DenseMap<const GlobalVariable *, SmallVector<uint64_t, 4>> Tables;
   SectionFunction *Current = nullptr;
   bool Changed = false;
   bool Reporting = false;
+
+  void addBehindCalled(SectionFunction &F) {
+    if (!Unordered.erase(F.Instance))
+      return;
+    for (Instruction &I : instructions(*F.Instance))
+      if (const auto *Call = dyn_cast<CallBase>(&I))
+        if (SectionFunction *Helper = Unordered.lookup(calledFunction(*Call)))
+          addBehindCalled(*Helper);
+    Order.push_back(&F);
+  }
 
   void visit(SectionFunction &F) {
     Current = &F;
@@ -141,7 +121,7 @@ private:
     if (!Returned.getType()->isPointerTy() || Current->As == Role::Entry)
       return;
     SmallVector<Lead, 2> &Leads = Known[Current->Instance].Leads;
-    findObjects(&Returned, {}, [&](const Value &Object, const Extent &At) {
+    findLeads(&Returned, {}, [&](const Value &Object, const Extent &At) {
       const auto *Table = dyn_cast<GlobalVariable>(&Object);
       const auto *A = dyn_cast<Argument>(&Object);
       if (!Table && !A)
@@ -178,7 +158,7 @@ private:
     if (Where.Is == StorePlace::Pool)
       note(Where, contentsAt(From, All, Copy), false, Copy.getDebugLoc());
     else if (Where.Is == StorePlace::Parameter)
-      findObjects(From, All, [&](const Value &Object, const Extent &At) {
+      findLeads(From, All, [&](const Value &Object, const Extent &At) {
         Source Of = contentsOf(Object, At, Copy);
         if (const auto *Table = dyn_cast<GlobalVariable>(&Object);
             Table && Of.interesting())
@@ -198,7 +178,10 @@ private:
     auto Found = Known.find(calledFunction(Call));
     if (Found == Known.end())
       return;
-    SmallVector<Fact, 4> Stores = Found->second.Stores; // note() may move it
+    // note() may move them.
+    SmallVector<Fact, 4> Stores = Found->second.Stores;
+    for (const auto &[Index, At] : Found->second.Others)
+      Stores.push_back({{StorePlace::Parameter, Index}, {}, At});
     for (const Fact &F : Stores) {
       const bool ToOurs =
           F.To.Is == StorePlace::Parameter && F.To.Index < Call.arg_size();
@@ -228,6 +211,8 @@ private:
   /// locals.
   void note(StorePlace To, Source Of, bool Direct, const DebugLoc &Where,
             const Extent &At = {}) {
+    if (!Of.interesting() && To.Is == StorePlace::Parameter)
+      return noteOther(To.Index, At);
     if (!Of.interesting() || To.Is == StorePlace::Elsewhere ||
         To.Is == StorePlace::Local)
       return;
@@ -246,26 +231,19 @@ private:
     Changed = true;
   }
 
+  void noteOther(unsigned Index, const Extent &At) {
+    if (Current->As == Role::Entry)
+      return;
+    auto &Others = Known[Current->Instance].Others;
+    if (Others.size() == FactsMax || is_contained(Others, std::pair(Index, At)))
+      return;
+    Others.push_back({Index, At});
+    Changed = true;
+  }
+
   void report(const Twine &What, const DebugLoc &Where) {
     if (Reporting)
       Report(*Current, What, Where);
-  }
-
-  static std::string nameOf(const Source &S) {
-    if (S.Is == Source::Local)
-      return "a local variable";
-    std::string Name = demangle(S.Which->getName().str());
-    if (Name == "__errno_location") // what it returns: ofCall
-      return "errno";
-    if (isa<Function>(S.Which))
-      return "function '" + Name + "'";
-    if (S.Which->isThreadLocal())
-      return "thread-local variable '" + Name + "'";
-    if (const auto *Variable = dyn_cast<GlobalVariable>(S.Which);
-        Variable && !Variable->isConstant())
-      return "global variable '" + Name + "'";
-    return S.Which->hasPrivateLinkage() ? "a literal or constant"
-                                        : "constant '" + Name + "'";
   }
 
   void reportStore(const Source &S, const DebugLoc &Where) {
@@ -280,17 +258,6 @@ private:
                ", or a number made of it, is stored to the pool: it is another "
                "in every process; store contents, or an index",
            Where);
-  }
-
-  static Source join(const Source &A, const Source &B) {
-    if (A.Is == Source::Neutral)
-      return B;
-    if (B.Is == Source::Neutral || A == B)
-      return A;
-    for (Source::Kind Either : {Source::Fixed, Source::Parameter, Source::Held})
-      if (A.Is == Either || B.Is == Either)
-        return A.Is == Either ? A : B;
-    return {};
   }
 
   static Extent whereOfPart(const StoreInst &Store, unsigned Part) {
@@ -341,7 +308,7 @@ private:
   Source contentsAt(const Value *Address, const Extent &At,
                     const Instruction &Reader) {
     Source All{Source::Neutral};
-    findObjects(Address, At, [&](const Value &Object, const Extent &Its) {
+    findLeads(Address, At, [&](const Value &Object, const Extent &Its) {
       if (!isa<ConstantPointerNull>(Object) && !isa<UndefValue>(Object))
         All = join(All, contentsOf(Object, Its, Reader));
     });
@@ -364,8 +331,6 @@ private:
       return A->hasByValAttr() || Current->As == Role::Entry
                  ? Source{}
                  : Source{Source::Held, A->getArgNo(), nullptr, At};
-    if (const auto *Call = dyn_cast<CallBase>(&Object))
-      return ledTo(*Call, At);
     const auto *Local = dyn_cast<AllocaInst>(&Object);
     if (!Local || !Busy.insert(Local).second)
       return {};
@@ -373,30 +338,81 @@ private:
     Source All{Source::Neutral};
     if (collectWrites(*Local, Writes))
       forEachWord(At, [&](const Extent &Word) {
+        SmallVector<LocalWrite, 8> Over;
+        copy_if(Writes, std::back_inserter(Over), [&](const LocalWrite &W) {
+          return !W.isCall() || mayStore(W, Word);
+        });
         for (const LocalWrite &W : Writes)
           if (W.mayMeet(Word))
             if (Source S = writtenBy(W, Word);
-                S.interesting() && isFound(W, Word, Reader, Writes))
+                S.interesting() && isFound(W, Word, Reader, Over))
               All = join(All, S);
       });
     Busy.erase(Local);
     return All;
   }
 
-  /// Contents of what the called function returns the address of.
-  Source ledTo(const CallBase &Call, const Extent &At) {
+  using Visitor = function_ref<void(const Value &, const Extent &)>;
+
+  /// As findObjects, also through what helpers return, and through pointers that
+  /// constants and locals hold.
+  void findLeads(const Value *Address, const Extent &At, Visitor Visit) {
+    findObjects(Address, At, [&](const Value &Object, const Extent &Its) {
+      const auto *Call = dyn_cast<CallBase>(&Object);
+      const auto *Load = dyn_cast<LoadInst>(&Object);
+      if (!Call && !Load)
+        return Visit(Object, Its);
+      if (!Busy.insert(&Object).second)
+        return;
+      if (Call)
+        followReturned(*Call, Its, Visit);
+      else
+        followHeld(Load->getPointerOperand(), {0, 0, AddressBytes}, Its, Visit);
+      Busy.erase(&Object);
+    });
+  }
+
+  void followReturned(const CallBase &Call, const Extent &At, Visitor Visit) {
     auto Its = Known.find(calledFunction(Call));
-    Source All{Source::Neutral};
-    if (Its == Known.end() || !Busy.insert(&Call).second)
-      return {};
+    if (Its == Known.end())
+      return;
     for (const Lead &L : SmallVector<Lead, 2>(Its->second.Leads))
       if (L.Table)
-        All = join(All, contentsOf(*L.Table, moved(L.At, At), Call));
+        Visit(*L.Table, moved(L.At, At));
       else if (L.Index < Call.arg_size())
-        All = join(All, contentsAt(Call.getArgOperand(L.Index), moved(L.At, At),
-                                   Call));
-    Busy.erase(&Call);
-    return All;
+        findLeads(Call.getArgOperand(L.Index), moved(L.At, At), Visit);
+  }
+
+  /// To where the pointers lead that 'Where' of what 'Holder' points to holds.
+  void followHeld(const Value *Holder, const Extent &Where, const Extent &At,
+                  Visitor Visit) {
+    findLeads(Holder, Where, [&](const Value &Object, const Extent &Its) {
+      if (const auto *Table = dyn_cast<GlobalVariable>(&Object)) {
+        if (!neverChanges(*Table))
+          return;
+        for (uint64_t Word : addressesIn(*Table))
+          if (Its.meetsWord(Word))
+            if (const Constant *Held = ConstantFoldLoadFromConst(
+                    const_cast<Constant *>(Table->getInitializer()),
+                    PointerType::getUnqual(Table->getContext()),
+                    APInt(64, Word), Table->getDataLayout()))
+              findLeads(Held, At, Visit);
+        return;
+      }
+      const auto *Local = dyn_cast<AllocaInst>(&Object);
+      SmallVector<LocalWrite, 8> Writes;
+      if (!Local || !collectWrites(*Local, Writes) ||
+          !Busy.insert(Local).second)
+        return;
+      for (const LocalWrite &W : Writes)
+        if (W.mayMeet(Its)) {
+          if (W.Source)
+            followHeld(W.Source, partRead(W.Where, Its), At, Visit);
+          else if (W.Stored && W.Stored->getType()->isPointerTy())
+            findLeads(W.Stored, At, Visit);
+        }
+      Busy.erase(Local);
+    });
   }
 
   /// The source of the part of a write that 'Read' meets.
@@ -416,6 +432,25 @@ private:
             All = join(All, storedBy(F, Call, moved(W.Where, F.At), Read));
     }
     return All;
+  }
+
+  /// Whether a call may store something to these bytes of a local.
+  bool mayStore(const LocalWrite &W, const Extent &Bytes) {
+    const auto &Call = cast<CallBase>(*W.At);
+    auto Its = Known.find(calledFunction(Call));
+    if (Its == Known.end())
+      return true;
+    auto Meets = [&](unsigned Index, const Extent &At) {
+      return int(Index) == W.Argument &&
+             LocalWrite{&Call, moved(W.Where, At)}.mayMeet(Bytes);
+    };
+    return any_of(Its->second.Stores,
+                  [&](const Fact &F) {
+                    return F.To.Is == StorePlace::Parameter &&
+                           Meets(F.To.Index, F.At);
+                  }) ||
+           any_of(Its->second.Others,
+                  [&](const auto &O) { return Meets(O.first, O.second); });
   }
 
   /// By a call, to bytes 'Where' of a local.
@@ -491,29 +526,15 @@ private:
     return {};
   }
 
-  static Source ofConstant(const Constant *C) {
-    if (const auto *Global = dyn_cast<GlobalValue>(C->stripPointerCasts()))
-      return {Source::Fixed, 0, Global};
-    if (isa<ConstantData>(C))
-      return {Source::Neutral};
-    const auto *Expression = dyn_cast<ConstantExpr>(C);
-    if (!Expression)
-      return {};
-    // Differences, such as offsets in tables, are no addresses.
-    if (Expression->getOpcode() == Instruction::GetElementPtr ||
-        Expression->isCast())
-      return ofConstant(Expression->getOperand(0));
-    return {};
-  }
-
   Source ofArithmetic(const BinaryOperator &I) {
     const Value *Left = I.getOperand(0), *Right = I.getOperand(1);
-    bool ByConstant = isa<ConstantInt>(Right);
-    if (I.getOpcode() == Instruction::Sub ||
-        (I.getOpcode() == Instruction::Xor && ByConstant &&
-         cast<ConstantInt>(Right)->isMinusOne()))
-      return ByConstant && I.getOpcode() == Instruction::Sub ? sourceOf(Left)
-                                                             : Source{};
+    const auto *By = dyn_cast<ConstantInt>(Right);
+    if (I.getOpcode() == Instruction::Sub)
+      return By ? sourceOf(Left) : Source{};
+    if (By && I.getOpcode() == Instruction::Xor && By->isMinusOne())
+      return {};
+    if (By && leavesAlignment(I.getOpcode(), By->getValue()))
+      return {};
     Source L = sourceOf(Left), R = sourceOf(Right);
     if (!R.interesting())
       return L.interesting() ? L : Source{};

@@ -20,6 +20,7 @@
 #include "llvm/ADT/Statistic.h"
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/DebugInfoMetadata.h"
+#include "llvm/IR/GlobalIFunc.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/Module.h"
@@ -85,6 +86,20 @@ static Constant *emitText(Module &M, StringRef Text) {
   return Global;
 }
 
+/// The address of what the call reaches. A function of several versions for
+/// processors (an ifunc) has one of its own, which is no version's: its
+/// resolver says which it is.
+static Value *reachedBy(const CallBase &Call, IRBuilder<> &Builder) {
+  Value *Called = Call.getCalledOperand();
+  auto *Versions = dyn_cast<GlobalIFunc>(Called->stripPointerCastsAndAliases());
+  Function *Resolver = Versions ? Versions->getResolverFunction() : nullptr;
+  if (!Resolver || Resolver->isDeclaration())
+    return Called;
+  CallInst *Version = Builder.CreateCall(Resolver);
+  Version->setDoesNotThrow();
+  return Version;
+}
+
 static void dispatch(CallBase &Call, StringRef Find, StringRef Where) {
   ++NumDispatched;
   IRBuilder<> Builder(&Call);
@@ -92,8 +107,8 @@ static void dispatch(CallBase &Call, StringRef Find, StringRef Where) {
   FunctionCallee Finder = M.getOrInsertFunction(
       Find, FunctionType::get(Builder.getPtrTy(),
                               {Builder.getPtrTy(), Builder.getPtrTy()}, false));
-  CallInst *Instance =
-      Builder.CreateCall(Finder, {Call.getCalledOperand(), emitText(M, Where)});
+  CallInst *Instance = Builder.CreateCall(
+      Finder, {reachedBy(Call, Builder), emitText(M, Where)});
   Instance->setDoesNotThrow();
   Call.setCalledOperand(Instance);
 }

@@ -13,7 +13,21 @@
 #include <stdexcept>
 
 namespace language_test {
+
+// The loader chooses one of its versions by the processor.
+__attribute__((target_clones("avx2", "default"))) void raise_all(long* first, long by) {
+    for (int i = 0; i < 2; ++i) first[i] += by;
+}
+
 namespace {
+
+HF_TXFUNC long by_processor(cell* c, long by) {
+    long both[2] = {c->value, by};
+    raise_all(both, 10);
+    c->value = both[0] + both[1];
+    raise_all(&c->value, 1); // and the count behind it
+    return c->value;
+}
 
 HF_TXFUNC long calls(cell* c, change what, long by) {
     c->value += 1;
@@ -53,6 +67,14 @@ TEST_F(indirect, FunctionOfAnotherFileIsPartOfTheSection) {
     EXPECT_EQ(calls(c, add_to, 5), 112);
     EXPECT_EQ(c->value, 11);
     EXPECT_EQ(c->count, 2);
+}
+
+TEST_F(indirect, FunctionOfSeveralVersionsIsPartOfTheSection) {
+    hf::pool p = open(first);
+    auto* const c = p.root<cell>();
+    EXPECT_EQ(by_processor(c, 4), 25);
+    EXPECT_EQ(c->value, 25);
+    EXPECT_EQ(c->count, 1);
 }
 
 TEST_F(indirect, VirtualFunctionOfAnotherFileIsPartOfTheSection) {

@@ -62,7 +62,7 @@ using room = pools;
 
 TEST_F(room, FullPoolEndsTheProcessAndLeavesTheContainerAsItWas) {
     EXPECT_DEATH(fill(first, push),
-                 no_room("no room for [0-9]+ bytes in section .*push.*the pool is full"));
+                 no_room("no room for [0-9]+ bytes of hf::allocator in section .*push.*the pool has"));
     hf::pool pool = open(first, 256 << 10);
     EXPECT_EQ(pool.recovered().discarded, clobber() ? 1U : 0U); // redo logs at its end
     EXPECT_EQ(pool.recovered().rolled_back, undo() ? 1U : 0U);

@@ -3,13 +3,16 @@
  * Lua as one file, with what a section may not do switched off by the library's own macros. Sections do not run it:
  * its interpreter keeps the address of a local (L->errorJmp) in its state, and leaves functions by longjmp.
  */
+/* The order is Lua's. */
+/* clang-format off */
 #define volatile
 #define LUA_CORE
 #define LUA_LIB
 #define ltable_c
 #define lvm_c
-#include "lprefix.h"
 #include "luaconf.h"
+
+#include "lprefix.h"
 
 #undef LUAI_FUNC
 #undef LUAI_DDEC
@@ -24,29 +27,29 @@
 #define strcoll strcmp
 #define LUA_USE_JUMPTABLE 0
 
+#include "lzio.c"
+#include "lctype.c"
+#include "lopcodes.c"
+#include "lmem.c"
+#include "lundump.c"
+#include "ldump.c"
+#include "lstate.c"
+#include "lgc.c"
+#include "llex.c"
+#include "lcode.c"
+#include "lparser.c"
+#include "ldebug.c"
+#include "lfunc.c"
+#include "lobject.c"
+#include "ltm.c"
+#include "lstring.c"
+#include "ltable.c"
+#include "ldo.c"
+#include "lvm.c"
 #include "lapi.c"
 #include "lauxlib.c"
 #include "lbaselib.c"
-#include "lcode.c"
-#include "lctype.c"
-#include "ldebug.c"
-#include "ldo.c"
-#include "ldump.c"
-#include "lfunc.c"
-#include "lgc.c"
-#include "llex.c"
 #include "lmathlib.c"
-#include "lmem.c"
-#include "lobject.c"
-#include "lopcodes.c"
-#include "lparser.c"
-#include "lstate.c"
-#include "lstring.c"
 #include "lstrlib.c"
-#include "ltable.c"
 #include "ltablib.c"
-#include "ltm.c"
-#include "lundump.c"
 #include "lutf8lib.c"
-#include "lvm.c"
-#include "lzio.c"

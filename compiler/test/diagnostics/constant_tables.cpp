@@ -9,6 +9,7 @@
 // RUN: %hf_clangxx -DACCEPTED -O1 -mllvm -holdfast-engine=redo -c %s -o %t.o
 // RUN: %hf_clangxx -DACCEPTED -O2 -c %s -o %t.o
 #include <holdfast/txfunc.hpp>
+#include <array>
 #include <cstring>
 #include <string_view>
 struct kind { const char* name; long cost; };
@@ -76,6 +77,29 @@ HF_TXFUNC void found_by_a_helper(root* r, unsigned k) noexcept { r->what = *find
 HF_TXFUNC void array_of_them(root* r, unsigned k) noexcept { kind both[2] = {kinds[k % 3], kinds[0]}; std::memcpy(r->ks, both, sizeof both); }
 // CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'on_one_path(root*, unsigned int)'
 HF_TXFUNC void on_one_path(root* r, unsigned k) noexcept { kind c; if (k & 1) c = kinds[k % 3]; else c = r->ks[0]; r->what = c; }
+__attribute__((noinline)) static const kind* found_next(unsigned k) { return find(k + 1); }
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'found_by_helpers(root*, unsigned int)'
+HF_TXFUNC void found_by_helpers(root* r, unsigned k) noexcept { r->what = *found_next(k); }
+static constexpr std::array<kind, 3> in_array{{{"wood", 1}, {"stone", 2}, {"gold", 9}}};
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'of_std_array(root*, unsigned int)'
+HF_TXFUNC void of_std_array(root* r, unsigned k) noexcept { r->what = in_array[k % 3]; }
+template <int N> __attribute__((noinline)) static void put_deeply(root* r, const kind* q) {
+    if constexpr (N == 0) r->what = *q; else put_deeply<N - 1>(r, q);
+}
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'by_twenty_helpers(root*, unsigned int)'
+HF_TXFUNC void by_twenty_helpers(root* r, unsigned k) noexcept { put_deeply<20>(r, &kinds[k % 3]); }
+static const kind* const rows[] = {&kinds[2], &kinds[0]};
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'by_a_table_of_pointers(root*, unsigned int)'
+HF_TXFUNC void by_a_table_of_pointers(root* r, unsigned k) noexcept { r->what = *rows[k % 2]; }
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'by_pointers_of_a_local(root*, unsigned int)'
+HF_TXFUNC void by_pointers_of_a_local(root* r, unsigned k) noexcept { const kind* local[2] = {&kinds[2], &kinds[0]}; r->what = *local[k % 2]; }
+static const kind* of_price(unsigned k) { switch (k) { case 1: return &kinds[2]; case 3: return &kinds[0]; case 4: return &kinds[1]; case 5: return &kinds[0]; case 7: return &kinds[2]; } return &kinds[1]; }
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'by_a_switch(root*, unsigned int)'
+HF_TXFUNC void by_a_switch(root* r, unsigned k) noexcept { r->what = *of_price(k); }
+
+__attribute__((noinline)) static void raise_cost(kind* q) { q->cost++; }
+// CHECK-DAG: error: address of {{.*}}is stored to the pool{{.*}}failure-atomic function 'changed_beside_it(root*, unsigned int)'
+HF_TXFUNC void changed_beside_it(root* r, unsigned k) noexcept { kind c = kinds[k % 3]; raise_cost(&c); r->what = c; }
 
 #else
 
@@ -101,5 +125,25 @@ HF_TXFUNC void called(root* r, unsigned k) noexcept { r->n = tables[k % 2].add(r
 HF_TXFUNC void replaced_on_all_paths(root* r, unsigned k) noexcept { kind c = kinds[k % 3]; if (k > 5) c.name = r->name; else c.name = nullptr; r->what = c; }
 static const long primes[] = {2, 3, 5, 7, 11, 13, 17, 19};
 HF_TXFUNC void table_of_numbers(root* r, unsigned k) noexcept { std::memcpy(&r->p, primes + k % 4, sizeof r->p); for (unsigned i = 0; i < k; i++) r->ks[i].cost = primes[i]; }
+__attribute__((noinline)) static const kind* found_next(unsigned k) { return find(k + 1); }
+HF_TXFUNC void number_found_by_helpers(root* r, unsigned k) noexcept { r->n = found_next(k)->cost; }
+static const kind* const rows[] = {&kinds[2], &kinds[0]};
+HF_TXFUNC void number_by_a_table_of_pointers(root* r, unsigned k) noexcept { r->n = rows[k % 2]->cost; }
+HF_TXFUNC void number_by_pointers_of_a_local(root* r, unsigned k) noexcept { const kind* local[2] = {&kinds[2], &kinds[0]}; r->n = local[k % 2]->cost; }
+static const kind* of_price(unsigned k) { switch (k) { case 1: return &kinds[2]; case 3: return &kinds[0]; case 4: return &kinds[1]; case 5: return &kinds[0]; case 7: return &kinds[2]; } return &kinds[1]; }
+HF_TXFUNC void number_by_a_switch(root* r, unsigned k) noexcept { r->n = of_price(k)->cost + long(std::strlen(of_price(k)->name)); }
+__attribute__((noinline)) static void name_it(kind* q, const char* name) { q->name = name; }
+HF_TXFUNC void replaced_by_a_helper(root* r, unsigned k) noexcept { kind c = kinds[k % 3]; name_it(&c, r->name); r->what = c; }
+__attribute__((noinline)) static void unname(kind* q) { q->name = nullptr; }
+__attribute__((noinline)) static void unname_too(kind* q) { unname(q); }
+HF_TXFUNC void cleared_by_helpers(root* r, unsigned k) noexcept { kind c = kinds[k % 3]; unname_too(&c); r->what = c; }
+struct length { long n; const char* s; };
+static constexpr std::array<std::pair<int, length>, 4> lengths{{{1, {1, "x"}}, {2, {2, "yy"}}, {5, {3, "zzz"}}, {9, {1, "w"}}}};
+HF_TXFUNC void by_a_table_of_offsets(root* r, int k) noexcept { for (auto& l : lengths) if (l.first == k) { r->n = l.second.n; std::memcpy(&r->p, l.second.s, unsigned(l.second.n)); break; } }
+struct priced { const char* name; long price; };
+static const priced goods[] = {{"salt", 3}, {"silk", 80}};
+__attribute__((noinline)) static long renamed(priced* q) { q->name = goods[0].name; return q->price; }
+HF_TXFUNC void number_beside_an_address(root* r, unsigned k) noexcept { priced both[2] = {goods[1], goods[k % 2]}; r->n = renamed(&both[k & 1]); }
+HF_TXFUNC void lowest_bits(root* r, unsigned k) noexcept { r->n = long(reinterpret_cast<unsigned long>(&goods[k % 2]) % 8); }
 
 #endif

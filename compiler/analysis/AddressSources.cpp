@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include "analysis/AddressSources.h"
+
+#include "llvm/Demangle/Demangle.h"
+#include "llvm/IR/Constants.h"
+#include "llvm/IR/GlobalVariable.h"
+#include "llvm/IR/Instruction.h"
+
+using namespace llvm;
+
+namespace holdfast {
+
+unsigned partsOf(const Type *T) {
+  const auto *Struct = dyn_cast<StructType>(T);
+  return Struct ? Struct->getNumElements() : 1;
+}
+
+Source join(const Source &A, const Source &B) {
+  if (A.Is == Source::Neutral)
+    return B;
+  if (B.Is == Source::Neutral || A == B)
+    return A;
+  for (Source::Kind Either : {Source::Fixed, Source::Parameter, Source::Held})
+    if (A.Is == Either || B.Is == Either)
+      return A.Is == Either ? A : B;
+  return {};
+}
+
+bool leavesAlignment(unsigned Opcode, const APInt &By) {
+  constexpr uint64_t Least = 16;
+  return (Opcode == Instruction::And && By.ult(Least)) ||
+         (Opcode == Instruction::URem && By.ule(Least) && By.isPowerOf2());
+}
+
+Source ofConstant(const Constant *C) {
+  if (const auto *Global = dyn_cast<GlobalValue>(C->stripPointerCasts()))
+    return {Source::Fixed, 0, Global};
+  if (isa<ConstantData>(C))
+    return {Source::Neutral};
+  const auto *Expression = dyn_cast<ConstantExpr>(C);
+  if (!Expression)
+    return {};
+  // Differences, such as offsets in tables, are no addresses.
+  if (Expression->getOpcode() == Instruction::GetElementPtr ||
+      Expression->isCast())
+    return ofConstant(Expression->getOperand(0));
+  return {};
+}
+
+std::string nameOf(const Source &S) {
+  if (S.Is == Source::Local)
+    return "a local variable";
+  std::string Name = demangle(S.Which->getName().str());
+  if (Name == "__errno_location") // what it returns: ofCall
+    return "errno";
+  if (isa<Function>(S.Which))
+    return "function '" + Name + "'";
+  if (S.Which->isThreadLocal())
+    return "thread-local variable '" + Name + "'";
+  if (const auto *Variable = dyn_cast<GlobalVariable>(S.Which);
+      Variable && !Variable->isConstant())
+    return "global variable '" + Name + "'";
+  return S.Which->hasPrivateLinkage() ? "a literal or constant"
+                                      : "constant '" + Name + "'";
+}
+
+} // namespace holdfast
