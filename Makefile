@@ -81,7 +81,7 @@ verify: build/release ## everything that a merge needs beyond 'make test'
 	@scripts/with-tmpfs ctest --preset release -L verify -j $$(($(JOBS) + 1))
 
 .PHONY: timing
-timing: ## the dearest steps and tests of the last build and run, and each module's time beside its budget
+timing: ## the dearest steps and tests of the last build and run, and what each module took
 	@$(PYTHON) scripts/timing.py
 
 soak: build/release hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time
