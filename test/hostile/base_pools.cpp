@@ -109,7 +109,7 @@ base_pool made_by(const std::string& name, open_options options, bool sealed,
 }
 
 base_pool make(const std::string& name, open_options options, const setup& leave_open) {
-    options.engines = {clobber::engine(), undo::engine(), redo::engine()};
+    options.engines = {clobber::engine(), undo::engine(), redo::engine(), justdo::engine()};
     return made_by(name, options, leave_open == nullptr, [&](pool& p) {
         root_object* root = nullptr;
         std::thread([&] { // whose lane is free again afterwards
@@ -186,7 +186,7 @@ void add_redo(std::vector<base_pool>& out) {
     const auto add = [&](const char* what, mode m,
                          const std::function<void(pool&, root_object&)>& work) {
         open_options options = sized(128_KiB, 128_KiB, m);
-        options.engines = {clobber::engine(), undo::engine(), redo::engine()};
+        options.engines = {clobber::engine(), undo::engine(), redo::engine(), justdo::engine()};
         out.push_back(made_by(fmt::format("redo {}", what), options, false, [&](pool& p) {
             root_object* const root = p.root<root_object>();
             for (auto& c : root->chains)
@@ -325,7 +325,8 @@ void add_mod(std::vector<base_pool>& out) {
 void add_mixed(std::vector<base_pool>& out) {
     for (const mod_shape what : mod_shapes) {
         open_options options = sized(512_KiB, 512_KiB);
-        options.engines = {clobber::engine(), undo::engine(), redo::engine(), mod::engine()};
+        options.engines = {clobber::engine(), undo::engine(), redo::engine(), justdo::engine(),
+                           mod::engine()};
         out.push_back(
             made_by(fmt::format("mixed {}", hostile::name(what)), options, false, [&](pool& p) {
                 root_object* root = nullptr;
