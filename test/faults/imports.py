@@ -36,6 +36,8 @@ CANNOT_FAIL = {
     "fopen": "as opendir", "fread": "as opendir", "fclose": "as opendir",
     "prctl": "asks for less: what it would allow is refused later, and said",
     "ptrace": "of copies, each outcome of which is said", "waitpid": "of copies, each outcome of which is said",
+    "fchown": "of copies and new files: who owns it then is said", "fchmod": "as fchown",
+    "ioctl": "asks which blocks are shared: where it cannot say, they stay so",
     "lseek": "of copies, for holes: where it cannot say, all is read",
     "posix_fadvise": "advice, of a file that could not be synced",
     "syncfs": "of a directory that cannot be opened; whether it could is said",
