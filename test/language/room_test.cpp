@@ -61,8 +61,9 @@ std::string no_room(const std::string& message) { return redo() ? "bad_alloc" : 
 using room = pools;
 
 TEST_F(room, FullPoolEndsTheProcessAndLeavesTheContainerAsItWas) {
-    EXPECT_DEATH(fill(first, push),
-                 no_room("no room for [0-9]+ bytes of hf::allocator in section .*push.*the pool has"));
+    EXPECT_DEATH(
+        fill(first, push),
+        no_room("no room for [0-9]+ bytes of hf::allocator in section .*push.*the pool has"));
     hf::pool pool = open(first, 256 << 10);
     EXPECT_EQ(pool.recovered().discarded, clobber() ? 1U : 0U); // redo logs at its end
     EXPECT_EQ(pool.recovered().rolled_back, undo() ? 1U : 0U);
