@@ -71,7 +71,7 @@ def check_missing_peers(options):
     packages.mkdir()
 
     def without(name, *more):
-        return configuring(options, name, options.source, f"-DCMAKE_C_COMPILER={options.c_compiler}", "-DBERKELEYDB=",
+        return configuring(options, name, options.source, f"-DCMAKE_C_COMPILER={options.c_compiler}", "-DHOLDFAST_BENCHMARKS=ON", "-DBERKELEYDB=",
                            *more, env={**os.environ, "PKG_CONFIG_LIBDIR": str(packages)})
 
     build, said = without("no_pmdk", "-DCMAKE_DISABLE_FIND_PACKAGE_Boost=ON")
