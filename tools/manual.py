@@ -107,12 +107,14 @@ def read_page(words, text):
     return page
 
 
-def read_pages(binary, words, depth=0):
-    """The command's page, with those of its subcommands below it."""
+def read_pages(binary, words, absent, depth=0):
+    """The command's page, with those of its subcommands below it; absent ones have no page to read."""
     page = read_page(words, help_of([binary, *words[1:]]))
     if depth < 2:
         for entry in page.entries(of_options=False):
-            page.below.append(read_pages(binary, [*words, entry.what.split()[0]], depth + 1))
+            below = [*words, entry.what.split()[0]]
+            if " ".join(below) not in absent:
+                page.below.append(read_pages(binary, below, absent, depth + 1))
     return page
 
 
@@ -232,12 +234,14 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True, help="where the commands are")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     parser.add_argument("--version", required=True)
+    parser.add_argument("--absent", action="append", default=[], metavar="COMMAND",
+                        help="a subcommand ('holdfast classify') whose program this build leaves out")
     parser.add_argument("names", nargs="+", help="of the commands")
     options = parser.parse_args()
     for folder in ("man", "completions"):
         (options.out / folder).mkdir(parents=True, exist_ok=True)
     for name in options.names:
-        page = read_pages(options.bin / name, [name])
+        page = read_pages(options.bin / name, [name], options.absent)
         (options.out / "man" / f"{name}.1").write_text(roff(page, options.version))
         (options.out / "completions" / name).write_text(completion(page))
 

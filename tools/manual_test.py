@@ -54,6 +54,16 @@ class Pages(unittest.TestCase):
                                   capture_output=True, text=True, check=False)
             self.assertEqual((done.returncode, done.stderr), (0, ""), name)
 
+    def test_absent_subcommands_are_named_alone(self):
+        with tempfile.TemporaryDirectory() as out:
+            out = pathlib.Path(out)
+            subprocess.run([sys.executable, MANUAL, "--bin", BIN, "--out", out, "--version", "0",
+                            "--absent", "holdfast classify", "holdfast"], check=True, timeout=60)
+            page = (out / "man" / "holdfast.1").read_text()
+            self.assertNotIn('.SS "holdfast classify"', page)
+            self.assertIn('.SS "holdfast info"', page)
+            self.assertIn("classify", (out / "completions" / "holdfast").read_text())
+
     def test_no_help_is_refused(self):
         with tempfile.TemporaryDirectory() as out:
             done = subprocess.run([sys.executable, MANUAL, "--bin", "/bin", "--out", out, "--version", "0", "false"],
