@@ -522,13 +522,19 @@ protected:
     }
 };
 
-/// Another one takes the object's name, and another one its place.
+/// Another one takes the object's name, and another one its place: the first of its records are where those were that the
+/// look reads, and its index is not beyond them.
 class viewed_anew final : public viewed {
     using viewed::viewed;
-    unsigned operations(unsigned thread) const override { return thread == 0 ? 3 : 1; }
+    unsigned operations(unsigned thread) const override { return thread == 0 ? 4 : 1; }
     void write(pool& p, unsigned i) override {
         if (i == 0) return append_twice(p, 1);
         if (i == 2) return (void)make(p, "other", 2_KiB);
+        if (i == 3) {
+            auto other = get(p, "other");
+            other.defer<&digits::append_far>(1U, far{});
+            return other.sync();
+        }
         const auto same = [](const digits& was) { return was; };
         if (!simpo::remake<digits, digits>(p, "it", {.log_bytes = 2_KiB}, same)) std::abort();
     }
