@@ -17,7 +17,7 @@ import sys
 GOLDEN = pathlib.Path(__file__).with_name("interface.txt")
 HEADERS = ["holdfast/holdfast.h", "holdfast/mod.h", "holdfast/abi/holdfast_abi.h", "holdfast/abi/justdo_abi.h",
            "holdfast/abi/relocate_abi.h", "holdfast/abi/trace_abi.h"]
-NOT_THEIRS = re.compile(r"libhf_(traced|check|crash|bench|pool_commands)")  # no program links these
+NOT_THEIRS = re.compile(r"libhf_(traced|check|crash|bench|pool_commands|slpmt_trace_mode)")  # no program links these
 
 
 def output_of(command, **options):

@@ -351,6 +351,9 @@ std::string tried(const std::string& path, const image& bytes, open_options opti
                                      (rolls_back ? ", rolled back: " : ": ");
             {
                 auto in = pool::open(path, options);
+                // A section that resumes from torn arguments may need more room than there is: rolled back, it opens.
+                if (!in && in.error().code() == errc::pool_full && !read_only && !rolls_back)
+                    continue;
                 if (!in) return what + in.error().what();
                 if (in->warnings().empty() && (read_only || !killed)) return what + "no warning";
                 if (std::string wrong = used(*in); !wrong.empty()) return what + wrong;
