@@ -3,6 +3,8 @@
 #include "analysis/Calls.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/PointerIntPair.h"
 #include "llvm/Analysis/CFG.h"
 #include "llvm/Analysis/CaptureTracking.h"
 #include "llvm/Analysis/SimplifyQuery.h"
@@ -184,6 +186,19 @@ static bool saysNotNull(const Value *Condition, bool Holds, const Value &V) {
   return saysNotNull(One, Holds, V) || saysNotNull(Other, Holds, V);
 }
 
+/// Returns what getUnderlyingObject looks through to, besides offsets; null
+/// if nothing.
+static const Value *withoutOffset(const Value *V) {
+  if (isa<BitCastOperator>(V) || isa<AddrSpaceCastOperator>(V))
+    return cast<Operator>(V)->getOperand(0);
+  if (const auto *Alias = dyn_cast<GlobalAlias>(V))
+    return Alias->isInterposable() ? nullptr : Alias->getAliasee();
+  if (const auto *Call = dyn_cast<CallBase>(V))
+    return getArgumentAliasingToReturnedPointer(Call,
+                                                /*MustPreserveNullness=*/false);
+  return nullptr;
+}
+
 /// Follows an address down to its objects, and adds up how far from them it may
 /// be.
 class Strayer {
@@ -218,19 +233,6 @@ private:
   DenseMap<const Value *, ConstantRange> Seen;
 
   static ConstantRange anywhere() { return ConstantRange::getFull(64); }
-
-  /// Returns what getUnderlyingObject looks through to, besides offsets; null
-  /// if nothing.
-  static const Value *withoutOffset(const Value *V) {
-    if (isa<BitCastOperator>(V) || isa<AddrSpaceCastOperator>(V))
-      return cast<Operator>(V)->getOperand(0);
-    if (const auto *Alias = dyn_cast<GlobalAlias>(V))
-      return Alias->isInterposable() ? nullptr : Alias->getAliasee();
-    if (const auto *Call = dyn_cast<CallBase>(V))
-      return getArgumentAliasingToReturnedPointer(
-          Call, /*MustPreserveNullness=*/false);
-    return nullptr;
-  }
 
   ConstantRange offsetOf(const GEPOperator &Gep) const {
     const auto *I = dyn_cast<Instruction>(&Gep);
@@ -310,9 +312,8 @@ private:
   }
 
   bool mayLeave(const Value &Object, const ConstantRange &Offset) const {
-    if (isa<ConstantPointerNull>(Object))
-      return !Offset.isSingleElement() || // an address made from a number
-             Offset.getSingleElement()->uge(NullBytes);
+    if (isa<ConstantPointerNull>(Object)) // an address made from a number
+      return Offset.getUnsignedMax().uge(NullBytes);
     const auto *Passed = dyn_cast<Argument>(&Object);
     if (!isa<AllocaInst>(Object) && !isa<CallBase>(Object) &&
         !(Passed && Passed->hasByValAttr()))
@@ -342,9 +343,33 @@ bool mayStray(const Value *Address, uint64_t Bytes, const Place &Where) {
 }
 
 bool mayBeNumber(const Value *Address) {
-  SmallVector<const Value *, 4> Objects;
-  getUnderlyingObjects(Address, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
-  return any_of(Objects, IsaPred<ConstantPointerNull>) && mayStray(Address, 0);
+  using Step = PointerIntPair<const Value *, 1, bool>; // whether it is moved
+  SmallVector<Step, 8> Left{{Address, false}};
+  SmallDenseSet<Step, 8> Seen;
+  while (!Left.empty()) {
+    Step Next = Left.pop_back_val();
+    if (!Seen.insert(Next).second)
+      continue;
+    const Value *V = Next.getPointer();
+    bool Moved = Next.getInt();
+    if (const auto *Gep = dyn_cast<GEPOperator>(V))
+      // Inside of an object nothing is at a distance from null.
+      Left.push_back(
+          {Gep->getPointerOperand(),
+           Moved || !(Gep->isInBounds() || Gep->hasAllZeroIndices())});
+    else if (const Value *Same = withoutOffset(V))
+      Left.push_back({Same, Moved});
+    else if (const auto *Phi = dyn_cast<PHINode>(V))
+      for (const Value *From : Phi->incoming_values())
+        Left.push_back({From, Moved});
+    else if (const auto *Choice = dyn_cast<SelectInst>(V))
+      for (const Value *From :
+           {Choice->getTrueValue(), Choice->getFalseValue()})
+        Left.push_back({From, Moved});
+    else if (isa<ConstantPointerNull>(V) && Moved)
+      return true;
+  }
+  return false;
 }
 
 bool mayLeadElsewhere(const Value *Address, const Place &Where) {
