@@ -72,8 +72,24 @@ void withdraw_anchors(pool::impl& pool) noexcept {
     for (const anchor& a : anchors(pool)) withdraw_anchor(pool, a.offset, a.bytes);
 }
 
+/// The word that names an engine's superblock; null: it has none.
+static std::uint64_t* superblock_word(root_words& words, const engine& whose) noexcept {
+    return whose.bit() == engine_mod      ? &words.mod_offset
+           : whose.bit() == engine_justdo ? &words.justdo_offset
+           : whose.bit() == engine_simpo  ? &words.simpo_offset
+                                          : nullptr;
+}
+
 /// Under salvage: gives up a root object outside the heap's blocks. One in a chunk of other blocks is shown as it stands.
+/// Where the pool may be stored to, a superblock in such a chunk is given up with all that it names: the chunk's blocks
+/// would be handed out over it, and the next open would refuse what it found.
 static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
+    if (!pool.file->read_only())
+        for (const engine* e : pool.engines) {
+            const std::uint64_t* const word = superblock_word(*pool.file->roots(), *e);
+            if (word != nullptr && *word != 0 && *word == a.offset)
+                return forget_state(pool, *e, why);
+        }
     root_words& words = *pool.file->roots();
     const hf::medium pm = pool.file->medium();
     const heap& blocks = pool.blocks.durable();
@@ -86,10 +102,7 @@ static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why)
 
 void forget_state(pool::impl& pool, const engine& whose, const status& why) {
     root_words& words = *pool.file->roots();
-    std::uint64_t* const word = whose.bit() == engine_mod      ? &words.mod_offset
-                                : whose.bit() == engine_justdo ? &words.justdo_offset
-                                : whose.bit() == engine_simpo  ? &words.simpo_offset
-                                                               : nullptr;
+    std::uint64_t* const word = superblock_word(words, whose);
     if (word == nullptr || *word == 0) return;
     const hf::medium pm = pool.file->medium();
     pm.store_word(word, 0);

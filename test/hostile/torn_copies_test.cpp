@@ -422,4 +422,48 @@ TEST_P(TornCopies, AreOpenedBySalvageToWriteAndToRead) {
     std::filesystem::remove_all(directory);
 }
 
+// Of another moment than the chunk that it lies in: blocks would be handed out over it.
+TEST(TornSuperblock, AmongOtherBlocksIsGivenUpForGood) {
+    for (std::uint64_t root_words::* const word :
+         {&root_words::mod_offset, &root_words::justdo_offset, &root_words::simpo_offset}) {
+        std::string path = "/dev/shm/hf_torn_superblock.XXXXXX";
+        const int fd = ::mkstemp(path.data());
+        ASSERT_GE(fd, 0);
+        ::close(fd);
+        ::unlink(path.c_str());
+        open_options options = options_for("process");
+        {
+            auto in = pool::open(path, options);
+            ASSERT_TRUE(in) << in.error().what();
+            ASSERT_TRUE(justdo::root::of(*in)->new_object());
+            ASSERT_TRUE(numbers::open(*in, {"numbers"}));
+            ASSERT_TRUE(simpo::object<adder>::create(*in, "adder"));
+            pool_file& file = *in->internals().file;
+            const std::uint64_t chunk = file.shape().chunk_bytes;
+            for (int others = 0; others < 20; ++others) (void)hf_alloc(24);
+            const std::uint64_t at = in->offset_of(hf_alloc(24)) / chunk * chunk;
+            ASSERT_NE(file.roots()->*word, 0U);
+            std::memcpy(file.base() + at, file.base() + file.roots()->*word, chunk);
+            file.roots()->*word = at;
+            pool::impl::abandon(std::move(*in));
+        }
+        options.salvage = true;
+        options.read_only = true;
+        EXPECT_TRUE(pool::open(path, options)) << "it is shown as it stands";
+        options.read_only = false;
+        {
+            auto in = pool::open(path, options);
+            ASSERT_TRUE(in) << in.error().what();
+            ASSERT_FALSE(in->warnings().empty());
+            EXPECT_NE(in->warnings().back().find("given up"), std::string::npos);
+            for (int blocks = 0; blocks < 2000; ++blocks)
+                if (void* const block = hf_alloc(24)) std::memset(block, 7, 24);
+        }
+        options.salvage = false;
+        const auto in = pool::open(path, options);
+        EXPECT_TRUE(in) << in.error().what();
+        ::unlink(path.c_str());
+    }
+}
+
 } // namespace
