@@ -14,6 +14,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import references  # noqa: E402
 import source_text  # noqa: E402
 
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
@@ -100,27 +101,6 @@ def circles(tree):
 
     for path in includes:
         yield from visit(path, [])
-
-
-def invariants(text):
-    """Numbers of the invariants that a file's comments list."""
-    return {int(n) for n in re.findall(r"^(?://|/\*| \*)\s*\((\d+)\)\s", text, re.M)}
-
-
-def citations(tree):
-    """What code upholds stands in its own file or its header; what it cites elsewhere stands there."""
-    for path, text in tree.items():
-        if not path.startswith(("src/", "include/")) or not path.endswith((".hpp", ".cpp", ".h")):
-            continue
-        stem = path.rpartition(".")[0]
-        own = set().union(*(invariants(tree.get(stem + end, "")) for end in (".hpp", ".h")), invariants(text))
-        for number, line in enumerate(text.splitlines(), 1):
-            cited = [(m, own) for m in re.findall(r"upholds \((\d+)\)", line)]
-            for name, m in re.findall(r"\(([\w/]+\.[hc]pp), (\d+)\)", line):
-                cited.append((m, set().union(*(invariants(t) for p, t in tree.items() if p.endswith("/" + name)))))
-            for m, listed in cited:
-                if int(m) not in listed:
-                    yield f"{path}:{number}: cites invariant ({m}), which is listed nowhere"
 
 
 def levels(tree):
@@ -240,7 +220,7 @@ def versions(tree):
             yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
 
 
-RULES = [layering, levels, circles, citations, function_length, file_length, intrinsics, licence, words, places, links, module_readme, versions]
+RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, licence, words, places, links, module_readme, versions]
 
 
 def excused(findings, ratchet):
@@ -299,6 +279,14 @@ def self_test():
         "function_length": {"src/base/b.cpp": spdx + long_body},
         "citations": {"src/base/b.cpp": spdx + "//\n// (1) So it is.\nint x; // upholds (2)\n"},
         "citation of a header": {"src/base/b.cpp": spdx + "// As it is there (base/a.hpp, 7).\n"},
+        "citation of the nearest header": {"src/base/b.cpp": spdx + "// Unlike b.hpp (2), persist/q.hpp (2) has it.\n",
+                                           "src/base/b.hpp": spdx + "//\n// (1) So.\n// (2) And so.\n", "src/persist/q.hpp": spdx + "//\n// (1) So.\n"},
+        "citation of a list of the module": {"src/base/b.cpp": spdx + "int x; // (2)\n",
+                                             "src/base/c.hpp": spdx + "//\n// (1) So.\n"},
+        "path of a page": {"README.md": "See `src/base/gone.hpp`.\n"},
+        "folder of a page": {"README.md": "See `src/gone/`.\n"},
+        "file of a page": {"README.md": "See `gone.hpp`, and `other.hpp`.\n<!-- not in the tree: other.hpp -->\n"},
+        "path of a comment": {"src/base/b.cpp": spdx + "// The format stands elsewhere (src/base/gone.hpp).\n"},
         "levels": {"include/holdfast/b.hpp": spdx},
         "file_length": {"src/base/b.cpp": spdx + "int x;\n" * FILE_LINES_MAX},
         "circles": {"src/base/b.hpp": spdx + "#include <base/c.hpp>\n",
