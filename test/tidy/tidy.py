@@ -208,6 +208,18 @@ def module_readme(tree):
             yield f"src/{module}/README.md:1: module without a README"
 
 
+def rooms(tree):
+    """ARCHITECTURE's picture shows every module and every folder at the top."""
+    if (page := tree.get("ARCHITECTURE.md")) is None:
+        return
+    picture = "".join(re.findall(r"^```\n(.*?)^```$", page, re.M | re.S)[:1])
+    wanted = {f"src/{path.split('/')[1]}/" for path in tree if re.match(r"src/\w+/", path)}
+    wanted |= {f"{path.split('/')[0]}/" for path in tree if "/" in path and path[0] != "."}
+    for room in sorted(wanted):
+        if not re.search(rf"(?<![\w/]){room}", picture):
+            yield f"ARCHITECTURE.md:1: the picture lacks '{room}'"
+
+
 def versions(tree):
     """Whatever names the version names the one of the changelog's topmost heading."""
     places = {"CHANGELOG.md": r"^## (\d[\w.]*)", "CMakeLists.txt": r"project\(holdfast VERSION (\S+)",
@@ -220,7 +232,7 @@ def versions(tree):
             yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
 
 
-RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, licence, words, places, links, module_readme, versions]
+RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, licence, words, places, links, module_readme, rooms, versions]
 
 
 def excused(findings, ratchet):
@@ -302,6 +314,7 @@ def self_test():
         "links": {"README.md": "[gone](docs/gone.md)\n"},
         "versions": {"pyproject.toml": 'version = "0.1.0"\n'},
         "module_readme": {"src/base/README.md": None},
+        "rooms": {"ARCHITECTURE.md": "```\nsrc/base/ bench/\n```\nsrc/persist/\n"},
     }
     for what, change in faults.items():
         tree = {path: text for path, text in {**good, **change}.items() if text is not None}
