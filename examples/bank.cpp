@@ -38,8 +38,8 @@ int failed(const char* why) {
 
 void print(const bank::branch* b, const hf::recovery_report& recovered) {
     std::printf("%" PRIu64 " accounts, %" PRId64 " cents", b->count, bank::total(b));
-    if (recovered.re_executed != 0)
-        std::printf("; %u transfer was completed", recovered.re_executed);
+    if (const auto completed = recovered.re_executed + recovered.replayed; completed != 0)
+        std::printf("; %u transfer was completed", completed);
     if (recovered.rolled_back != 0)
         std::printf("; %u transfer was rolled back", recovered.rolled_back);
     if (recovered.discarded != 0) std::printf("; %u transfer had not begun", recovered.discarded);

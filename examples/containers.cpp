@@ -29,8 +29,8 @@ int main(int argc, char** argv) {
     if (hf_pool_open(argc > 1 ? argv[1] : "inventory.hf", &options, &pool) != HF_OK)
         return std::puts(hf_error_text()), 1;
     const hf_recovered recovered = hf_pool_recovered(pool);
-    if (recovered.re_executed + recovered.rolled_back != 0)
-        std::printf("recovered %u section\n", recovered.re_executed + recovered.rolled_back);
+    if (recovered.sections_pending != 0)
+        std::printf("recovered %u section\n", recovered.sections_pending);
 
     void* root = nullptr;
     if (hf_pool_root(pool, sizeof(store), &root) != HF_OK) return std::puts(hf_error_text()), 1;

@@ -23,7 +23,7 @@ namespace hf::bench::pmdk {
 template <class T> T* direct(PMEMoid object) { return static_cast<T*>(pmemobj_direct(object)); }
 
 /// Announces that a transaction will overwrite this object. Counted as a log entry: 24 bytes and
-/// the object, up to the next line (libpmemobj 1.12, src/libpmemobj/ulog.c).
+/// the object, up to the next line (libpmemobj 1.12, ulog.c of its sources).
 inline void snapshot_bytes(void* begin, std::size_t bytes) {
     pmemobj_tx_add_range_direct(begin, bytes);
     persist::counters& counted = persist::thread_counters();

@@ -16,7 +16,7 @@ using namespace llvm;
 namespace holdfast {
 
 static constexpr EngineInfo Table[] = {
-#define HF_ENGINE_ROW(Name, Bit, Sections, Verb)                               \
+#define HF_ENGINE_ROW(Name, Bit, Sections, Verb, Build, Logs)                  \
   {#Name, Bit, LoggedWrites::Sections},
 #include HF_ENGINE_TABLE
 #undef HF_ENGINE_ROW

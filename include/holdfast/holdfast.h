@@ -100,9 +100,11 @@ struct hf_statistics {
     double open_ms;
 };
 
-/* What recovery did when the pool was opened. */
+/* What recovery did when the pool was opened: hf::recovery_report, without the engines one by one. */
 struct hf_recovered {
-    uint32_t sections_pending, re_executed, rolled_back, discarded;
+    uint32_t sections_pending; /* found unfinished: the sum of those below but no_room */
+    uint32_t re_executed, replayed, resumed, rolled_back, discarded;
+    uint32_t no_room; /* of those rolled back: the pool had no room to complete them */
 };
 
 /* As hf::pool::open; 'options' may be null. '*pool' is null unless it returns HF_OK.

@@ -9,7 +9,7 @@ namespace hf {
 namespace {
 
 constexpr const engine_row* rows[] = {
-#define HF_ENGINE_ROW(name, bit, sections, verb) &engine_rows::name,
+#define HF_ENGINE_ROW(name, bit, sections, verb, build, logs) &engine_rows::name,
 #include HF_ENGINE_TABLE
 #undef HF_ENGINE_ROW
 };

@@ -18,7 +18,7 @@ namespace hf {
 
 /// An engine's bit: engine_clobber, engine_undo …
 enum engine_bit : std::uint32_t {
-#define HF_ENGINE_ROW(name, bit, sections, verb) engine_##name = bit,
+#define HF_ENGINE_ROW(name, bit, sections, verb, build, logs) engine_##name = bit,
 #include HF_ENGINE_TABLE
 #undef HF_ENGINE_ROW
 };
@@ -34,17 +34,25 @@ enum class engine_sections : std::uint8_t {
     regions
 };
 
+/// Which program may open a pool that holds a pending section.
+enum class recovery_build : std::uint8_t {
+    any_build, // each that is given the engine
+    its_build  // one that has the section's function in the same version
+};
+
 struct engine_row {
     const char* name;
     std::uint32_t bit; // 0: another row's engine, compiled differently
     engine_sections sections;
     recovery_verb verb;
+    recovery_build build;
 };
 
 /// The rows, each the only one of its engine: engine_rows::clobber …
 namespace engine_rows {
-#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
-    inline constexpr engine_row name{#name, bit, engine_sections::sections, recovery_verb::verb};
+#define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)                                      \
+    inline constexpr engine_row name{#name, bit, engine_sections::sections, recovery_verb::verb,   \
+                                     recovery_build::build};
 #include HF_ENGINE_TABLE
 #undef HF_ENGINE_ROW
 } // namespace engine_rows

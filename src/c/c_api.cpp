@@ -110,7 +110,13 @@ const void* hf_pool_base(const hf_pool* pool) noexcept {
 
 hf_recovered hf_pool_recovered(const hf_pool* pool) noexcept {
     const hf::recovery_report& r = pool->opened.recovered();
-    return {r.sections_pending, r.re_executed, r.rolled_back, r.discarded};
+    return {.sections_pending = r.sections_pending,
+            .re_executed = r.re_executed,
+            .replayed = r.replayed,
+            .resumed = r.resumed,
+            .rolled_back = r.rolled_back,
+            .discarded = r.discarded,
+            .no_room = r.no_room};
 }
 
 hf_status hf_pool_copy_to(hf_pool* pool, const char* path, hf_copied* copied) noexcept try {

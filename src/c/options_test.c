@@ -3,6 +3,7 @@
  * The options of hf_pool_open that decide what becomes of a pool that was left open, or is full.
  * Each test fails when its option is ignored. Names of the functions here are claims. */
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/abi/justdo_abi.h>
 #include <holdfast/mod.h>
 
 #include <signal.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -90,6 +92,65 @@ static void recovery_rolls_back_or_completes(void) {
         hf_pool_close(pool);
     }
     CHECK(refused(path, (struct hf_open_options){.recovery = 2}) == HF_BAD_ARGUMENT);
+}
+
+/* A section of engine redo, killed when its log was whole and its store was not made yet. */
+static void commit_and_die(uint64_t* number) {
+    const uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    hf_redo_begin(&store_seven_desc, &number);
+    *(uint64_t*)hf_redo_write(number, sizeof *number) = 7;
+    CHECK(mprotect((void*)((uint64_t)number & ~(page - 1)), page, PROT_READ) == 0);
+    hf_redo_commit();
+}
+
+/* A section of engine justdo that stores 7: killed behind the store, until it is resumed. */
+static void resume_store(void);
+static const struct hf_justdo_function resumed_desc = {.abi_version = HF_ABI_VERSION,
+                                                       .frame_bytes = 8,
+                                                       .id = 3002,
+                                                       .version = 1,
+                                                       .name = "store_resumed",
+                                                       .where = "here",
+                                                       .points = 3,
+                                                       .resume = resume_store};
+static void store_and_die(uint64_t* number) {
+    uint32_t at = 0;
+    uint64_t** const frame = hf_justdo_enter(&resumed_desc, number, &at);
+    if (at == 0) {
+        *frame = number;
+        hf_justdo_note(frame, sizeof *frame);
+        hf_justdo_lock(number, HF_JUSTDO_NO_LOCK, 1);
+        hf_justdo_store(number, 7, sizeof *number, 2);
+        kill(getpid(), SIGKILL);
+    }
+    CHECK(at == 2);
+    hf_justdo_unlock(*frame, HF_JUSTDO_NO_LOCK, 3);
+    hf_justdo_leave();
+}
+static void resume_store(void) { store_and_die(NULL); }
+
+static void recovery_counts_what_is_replayed_and_resumed(void) {
+    hf_justdo_register(&resumed_desc);
+    for (int resumes = 0; resumes < 2; ++resumes) {
+        unlink(path);
+        const pid_t child = fork();
+        if (child == 0) {
+            uint64_t* number = root_of(opened((struct hf_open_options){.create_bytes = 1 << 20}));
+            *number = 1;
+            (resumes ? store_and_die : commit_and_die)(number);
+            _exit(0);
+        }
+        int status = 0;
+        CHECK(waitpid(child, &status, 0) == child && WIFSIGNALED(status));
+        hf_pool* pool = opened((struct hf_open_options){0});
+        const struct hf_recovered found = hf_pool_recovered(pool);
+        CHECK(found.sections_pending == 1 && found.resumed == (unsigned)resumes);
+        CHECK(found.replayed == 1u - (unsigned)resumes && found.no_room == 0);
+        CHECK(found.re_executed == 0 && found.rolled_back == 0 && found.discarded == 0);
+        CHECK(*root_of(pool) == 7);
+        hf_pool_close(pool);
+    }
+    hf_justdo_forget(&resumed_desc);
 }
 
 static void read_only_changes_nothing(void) {
@@ -268,6 +329,7 @@ int main(void) {
     hf_txfunc_register(&store_seven_desc);
 
     recovery_rolls_back_or_completes();
+    recovery_counts_what_is_replayed_and_resumed();
     read_only_changes_nothing();
     read_only_shows_what_mod_has_committed();
     others_read_beside_a_writer();

@@ -203,6 +203,7 @@ constexpr const char* way_out = "holdfast repair --roll-back --force";
 std::uint64_t frame_at(std::uint64_t thread) { return thread + sizeof(justdo::thread_block); }
 
 TEST_F(JustdoRefusal, AnotherVersionOfTheFunctionNamesItAndBothVersions) {
+    static_assert(engine_rows::justdo.build == recovery_build::its_build);
     leave_open(2);
     change<justdo::frame_head>(frame_at(thread_at_),
                                [](auto& head) { head.function_version = 77; });

@@ -72,7 +72,7 @@ version::state* store::impl::pin(root::volatile_part& to) {
     if (found == overwriting::announced &&
         op.state.compare_exchange_strong(found, overwriting::withdrawn))
         found = overwriting::withdrawn;
-    if (found == overwriting::decided) op.help(medium()); // (2), (4)
+    if (found == overwriting::decided) op.help(medium()); // (2), (4) of overwrite.cpp
     s->word = to.load();
     return s;
 }

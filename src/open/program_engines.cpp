@@ -9,7 +9,7 @@
 
 #include <fmt/format.h>
 
-#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
+#define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)                                      \
     namespace hf::name {                                                                           \
     [[gnu::weak]] const hf::engine* engine() noexcept;                                             \
     }
@@ -21,7 +21,7 @@ namespace hf {
 std::vector<const engine*> engines_of_program() {
     [[maybe_unused]] const std::uint32_t used = registry::engines_of_functions();
     std::vector<const engine*> found;
-#define HF_ENGINE_ROW(name, bit, sections, verb)                                                   \
+#define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)                                      \
     if constexpr (bit != 0)                                                                        \
         if ((used & bit) != 0 && name::engine != nullptr) found.push_back(name::engine());
 #include HF_ENGINE_TABLE

@@ -101,6 +101,7 @@ template <class Change> void forge_record(test_pool& in, position at, Change&& c
 }
 
 TEST(SimpoRefusal, ALogWithAFunctionThatThisBuildHasNotIsRefusedAndThePoolUntouched) {
+    static_assert(engine_rows::simpo.build == recovery_build::its_build);
     const struct {
         void (*change)(record&);
         const char* said;

@@ -11,7 +11,7 @@
 namespace hf::slpmt {
 namespace {
 
-// An address word: tier (2 bits), first of a batch, old, number of the word (29 bits), tag (31).
+// An address word: tier (2 bits), first of a batch, old, number of the word (29 bits), tag (31 bits).
 constexpr std::uint64_t first_bit = 4, old_bit = 8;
 constexpr unsigned word_shift = 4, tag_shift = 33;
 constexpr std::uint64_t words_max = std::uint64_t{1} << (tag_shift - word_shift);

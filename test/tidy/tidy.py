@@ -14,6 +14,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import references  # noqa: E402
 import source_text  # noqa: E402
 
 SPDX = "SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception"
@@ -100,27 +101,6 @@ def circles(tree):
 
     for path in includes:
         yield from visit(path, [])
-
-
-def invariants(text):
-    """Numbers of the invariants that a file's comments list."""
-    return {int(n) for n in re.findall(r"^(?://|/\*| \*)\s*\((\d+)\)\s", text, re.M)}
-
-
-def citations(tree):
-    """What code upholds stands in its own file or its header; what it cites elsewhere stands there."""
-    for path, text in tree.items():
-        if not path.startswith(("src/", "include/")) or not path.endswith((".hpp", ".cpp", ".h")):
-            continue
-        stem = path.rpartition(".")[0]
-        own = set().union(*(invariants(tree.get(stem + end, "")) for end in (".hpp", ".h")), invariants(text))
-        for number, line in enumerate(text.splitlines(), 1):
-            cited = [(m, own) for m in re.findall(r"upholds \((\d+)\)", line)]
-            for name, m in re.findall(r"\(([\w/]+\.[hc]pp), (\d+)\)", line):
-                cited.append((m, set().union(*(invariants(t) for p, t in tree.items() if p.endswith("/" + name)))))
-            for m, listed in cited:
-                if int(m) not in listed:
-                    yield f"{path}:{number}: cites invariant ({m}), which is listed nowhere"
 
 
 def levels(tree):
@@ -228,6 +208,18 @@ def module_readme(tree):
             yield f"src/{module}/README.md:1: module without a README"
 
 
+def rooms(tree):
+    """ARCHITECTURE's picture shows every module and every folder at the top."""
+    if (page := tree.get("ARCHITECTURE.md")) is None:
+        return
+    picture = "".join(re.findall(r"^```\n(.*?)^```$", page, re.M | re.S)[:1])
+    wanted = {f"src/{path.split('/')[1]}/" for path in tree if re.match(r"src/\w+/", path)}
+    wanted |= {f"{path.split('/')[0]}/" for path in tree if "/" in path and path[0] != "."}
+    for room in sorted(wanted):
+        if not re.search(rf"(?<![\w/]){room}", picture):
+            yield f"ARCHITECTURE.md:1: the picture lacks '{room}'"
+
+
 def versions(tree):
     """Whatever names the version names the one of the changelog's topmost heading."""
     places = {"CHANGELOG.md": r"^## (\d[\w.]*)", "CMakeLists.txt": r"project\(holdfast VERSION (\S+)",
@@ -240,7 +232,7 @@ def versions(tree):
             yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
 
 
-RULES = [layering, levels, circles, citations, function_length, file_length, intrinsics, licence, words, places, links, module_readme, versions]
+RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, licence, words, places, links, module_readme, rooms, versions]
 
 
 def excused(findings, ratchet):
@@ -299,6 +291,14 @@ def self_test():
         "function_length": {"src/base/b.cpp": spdx + long_body},
         "citations": {"src/base/b.cpp": spdx + "//\n// (1) So it is.\nint x; // upholds (2)\n"},
         "citation of a header": {"src/base/b.cpp": spdx + "// As it is there (base/a.hpp, 7).\n"},
+        "citation of the nearest header": {"src/base/b.cpp": spdx + "// Unlike b.hpp (2), persist/q.hpp (2) has it.\n",
+                                           "src/base/b.hpp": spdx + "//\n// (1) So.\n// (2) And so.\n", "src/persist/q.hpp": spdx + "//\n// (1) So.\n"},
+        "citation of a list of the module": {"src/base/b.cpp": spdx + "int x; // (2)\n",
+                                             "src/base/c.hpp": spdx + "//\n// (1) So.\n"},
+        "path of a page": {"README.md": "See `src/base/gone.hpp`.\n"},
+        "folder of a page": {"README.md": "See `src/gone/`.\n"},
+        "file of a page": {"README.md": "See `gone.hpp`, and `other.hpp`.\n<!-- not in the tree: other.hpp -->\n"},
+        "path of a comment": {"src/base/b.cpp": spdx + "// The format stands elsewhere (src/base/gone.hpp).\n"},
         "levels": {"include/holdfast/b.hpp": spdx},
         "file_length": {"src/base/b.cpp": spdx + "int x;\n" * FILE_LINES_MAX},
         "circles": {"src/base/b.hpp": spdx + "#include <base/c.hpp>\n",
@@ -314,6 +314,7 @@ def self_test():
         "links": {"README.md": "[gone](docs/gone.md)\n"},
         "versions": {"pyproject.toml": 'version = "0.1.0"\n'},
         "module_readme": {"src/base/README.md": None},
+        "rooms": {"ARCHITECTURE.md": "```\nsrc/base/ bench/\n```\nsrc/persist/\n"},
     }
     for what, change in faults.items():
         tree = {path: text for path, text in {**good, **change}.items() if text is not None}

@@ -5,7 +5,7 @@
 // with it where it was: at a resume point, in a function that finds its values in a persistent frame.
 //
 // A thread has in its pool a log of one line, a lock intention log, a lock ownership log, and a stack of
-// frames (src/justdo/format.hpp). The line's program counter names the depth of the stack, the resume point of
+// frames (docs/format/justdo.md). The line's program counter names the depth of the stack, the resume point of
 // the topmost frame's function, and which of that frame's two snapshots counts. What moves it is a *step*:
 //
 //   1. what the step will do is written beside the entry that is active: address, value, size

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the table says of engines (holdfast/abi/engines.def) is what they do. Of JUSTDO's and SIMPO's builds,
+// whose sections and calls lie in blocks of their own: src/justdo/refusal_test.cpp, src/simpo/refusal_test.cpp.
+#include <base/engines.hpp>
+#include <open/engine.hpp>
+#include <open/pool_impl.hpp>
+
+#include <holdfast/engines.hpp>
+#include <holdfast/pool.hpp>
+
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+namespace hf {
+namespace {
+
+class EngineFacts : public testing::Test {
+protected:
+    EngineFacts() {
+        char name[] = "/dev/shm/hf_engine_facts.XXXXXX";
+        if (::mkdtemp(name) == nullptr) std::abort();
+        folder_ = name;
+    }
+    ~EngineFacts() override { std::filesystem::remove_all(folder_); }
+
+    result<pool> open(const engine* e, mode m) {
+        const std::string path = folder_ + "/" + e->name() + std::to_string(int(m));
+        return pool::open(
+            path, {.layout = "facts/1", .create_bytes = 1 << 20, .mode = m, .engines = {e}});
+    }
+
+private:
+    std::string folder_;
+};
+
+TEST_F(EngineFacts, EveryEngineWorksInEveryMode) {
+    for (const engine* e : all_engines())
+        for (const mode m : {mode::process, mode::pmem, mode::power}) {
+            const auto opened = open(e, m);
+            EXPECT_TRUE(opened) << e->name() << ": " << opened.error().what();
+        }
+}
+
+TEST_F(EngineFacts, ASectionOfAnUnknownFunctionIsRefusedWhereTheTableSaysItsBuild) {
+    for (const engine* e : all_engines()) {
+        const engine_sections sections = e->row().sections;
+        if (sections == engine_sections::none || sections == engine_sections::steps) continue;
+        auto opened = open(e, mode::process);
+        ASSERT_TRUE(opened) << opened.error().what();
+        pending_section section{};
+        section.begin.engine = static_cast<std::uint16_t>(e->bit());
+        section.begin.function_id = 0x1234;
+        const status s = e->check(opened->internals(), section);
+        const bool refused = s.code() == errc::function_changed;
+        EXPECT_EQ(refused, e->row().build == recovery_build::its_build) << e->name();
+        EXPECT_EQ(s.ok(), !refused) << e->name() << ": " << s.what();
+    }
+}
+
+TEST_F(EngineFacts, WhatRunsAFunctionOnNeedsItsBuild) {
+    for (const engine_row* row : engine_table())
+        if (row->verb == recovery_verb::re_execute || row->verb == recovery_verb::resume)
+            EXPECT_EQ(row->build, recovery_build::its_build) << row->name;
+}
+
+} // namespace
+} // namespace hf
