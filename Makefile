@@ -50,10 +50,10 @@ BENCH := $(if $(NEW),-DHOLDFAST_TESTS=OFF) -DHOLDFAST_BENCHMARKS=ON -DHOLDFAST_P
 PACKAGES := @scripts/install-packages
 
 install: ## install the Debian packages that 'make test' needs and that are missing
-	$(PACKAGES) build demo test bench plots site format
+	$(PACKAGES) build programs demo test bench plots site format
 
 build: ## libraries, plugin, programs and examples in build/release; tests and benchmarks where they were configured
-	$(PACKAGES) build
+	$(PACKAGES) build programs
 	@cmake --preset release $(PART) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS)
 debug: build/debug   ## … in build/debug, without optimisation
@@ -70,7 +70,7 @@ build/release build/debug build/checked build/asan build/tsan: install
 
 # Some tests wait for clocks, clients and disks: one more runs than there are processors.
 test: ## build, then show that this tree is whole; ctest's summary closes the run
-	$(PACKAGES) build demo test site format
+	$(PACKAGES) build programs demo test site format
 	@cmake --preset release $(TESTS) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS)
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
@@ -135,7 +135,7 @@ crash-report: build/release ## what the crash checker explores, and the mutants 
 	@scripts/with-tmpfs $(PYTHON) scripts/crash_report.py --build build/release $(REPORT)
 
 bench: ## everything, engines and peers, ROUNDS=5 interleaved rounds: results/bench.{json,md}, plots
-	$(PACKAGES) build demo bench plots
+	$(PACKAGES) build programs demo bench plots
 	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS)
 	@scripts/with-tmpfs $(PYTHON) bench/report/measure.py --build build/release --out results \
@@ -148,13 +148,13 @@ slpmt: ## SLPMT's study, simulated, crashed at every persist, from SLPMT_SEED=1:
 	@$(PYTHON) -B bench/slpmt/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)
 
 simpo: ## SIMPO's figures 10 to 24, ROUNDS=5 interleaved rounds: results/simpo.{md,json}, plots
-	$(PACKAGES) build bench simpo plots
+	$(PACKAGES) build programs bench simpo plots
 	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast_command simpo_applications
 	@scripts/with-tmpfs $(PYTHON) -B bench/simpo/report.py --bin build/release/bin --out results --rounds $(ROUNDS) --ssd-dir build
 
 packages: ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv, holdfast-doc
-	$(PACKAGES) build site packages
+	$(PACKAGES) build programs site packages
 	@cmake --preset packages $(SLIM) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset packages -j $(JOBS)
 	@cd build/packages && rm -f *.deb && cpack

@@ -3,7 +3,9 @@
 // `holdfast bench …`.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+}
 
 namespace hf::bench {
 

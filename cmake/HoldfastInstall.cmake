@@ -24,7 +24,7 @@ endforeach()
 install(DIRECTORY include/holdfast DESTINATION include COMPONENT dev)
 install(TARGETS holdfast ${libraries} EXPORT holdfast ARCHIVE DESTINATION lib COMPONENT dev)
 if(HOLDFAST_COMPILER) # the crash checker, and all of the above once more, for it to watch
-  foreach(module IN ITEMS traced check crash)
+  foreach(module IN ITEMS traced check cli crash)
     set_target_properties(hf_${module} PROPERTIES EXPORT_NAME ${module})
     install(TARGETS hf_${module} EXPORT holdfast ARCHIVE DESTINATION lib COMPONENT dev)
   endforeach()

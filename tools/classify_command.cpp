@@ -27,13 +27,13 @@ void become(char** arguments) {
 
 } // namespace
 
-void add_classify_command(CLI::App& app, char** arguments) {
-    CLI::App* command = app.add_subcommand(
+void add_classify_command(const cli::command& app, char** arguments) {
+    const cli::command command = app.subcommand(
         "classify",
         "which member functions of persistent classes are deferrable, and why others are not");
-    command->prefix_command(); // all that follows is the program's
-    command->set_help_flag("");
-    command->callback([arguments] {
+    command.takes_rest(); // all that follows is the program's
+    command.without_help();
+    command.callback([arguments] {
         become(arguments + 1);
         if (errno == ENOENT)
             fmt::print(stderr,
@@ -41,7 +41,7 @@ void add_classify_command(CLI::App& app, char** arguments) {
                        "holdfast-clang)\n",
                        program);
         else fmt::print(stderr, "holdfast classify: {}: {}\n", program, std::strerror(errno));
-        throw CLI::RuntimeError(cannot_run);
+        throw cli::leave{cannot_run};
     });
 }
 

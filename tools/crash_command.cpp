@@ -24,7 +24,7 @@ constexpr int answer_ms_max = 10'000;
 
 [[noreturn]] void refuse(const std::string& why) {
     fmt::print(stderr, "holdfast crash: {}\n", why);
-    throw CLI::RuntimeError(cannot_run);
+    throw cli::leave{cannot_run};
 }
 
 std::vector<char*> argument_list(std::vector<std::string>& words) {
@@ -99,25 +99,25 @@ struct asked {
     std::string program;
 };
 
-void run(const asked& a, const CLI::App& command) {
+void run(const asked& a, const cli::command& command) {
     require_crash_program(a.program);
     std::vector<std::string> words{a.program};
-    for (const std::string& w : command.remaining()) words.push_back(w);
+    for (const std::string& w : command.rest()) words.push_back(w);
     ::execvp(a.program.c_str(), argument_list(words).data());
     refuse(fmt::format("'{}': {}", a.program, std::strerror(errno)));
 }
 
 } // namespace
 
-void add_crash_command(CLI::App& app, char**) {
+void add_crash_command(const cli::command& app, char**) {
     const auto a = std::make_shared<asked>();
-    CLI::App* command = app.add_subcommand(
+    const cli::command command = app.subcommand(
         "crash", "fails a crash program at every event, in every way that memory allows");
-    command->add_option("PROGRAM", a->program, "made by holdfast_crash_program()")->required();
-    command->prefix_command();
-    command->footer("Everything after PROGRAM is for it: 'holdfast crash PROGRAM --help' lists its "
-                    "options.");
-    command->callback([a, command] { run(*a, *command); });
+    command.value("PROGRAM", a->program, "made by holdfast_crash_program()").required();
+    command.takes_rest();
+    command.footer("Everything after PROGRAM is for it: 'holdfast crash PROGRAM --help' lists its "
+                   "options.");
+    command.callback([a, command] { run(*a, command); });
 }
 
 } // namespace hf::tools

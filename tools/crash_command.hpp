@@ -5,11 +5,11 @@
 // usage, 3 not everything explored), or 2 when PROGRAM cannot be one.
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cli/command.hpp>
 
 namespace hf::tools {
 
 /// Adds the subcommand.
-void add_crash_command(CLI::App& app, char** arguments);
+void add_crash_command(const cli::command& app, char** arguments);
 
 } // namespace hf::tools

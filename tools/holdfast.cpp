@@ -5,8 +5,8 @@
 #include "crash_command.hpp"
 #include "pool_commands.hpp"
 #include "top_command.hpp"
+#include <cli/command.hpp>
 
-#include <CLI/CLI.hpp>
 #ifdef HF_WITH_BENCHMARKS
 #include <bench/command.hpp>
 #endif
@@ -22,14 +22,19 @@
 
 namespace {
 
-using add_command = void (*)(CLI::App& app, char** arguments);
+namespace cli = hf::cli;
+using add_command = void (*)(const cli::command& app, char** arguments);
 
 constexpr add_command commands[] = {
 #ifdef HF_WITH_BENCHMARKS
-    hf::bench::add_command,
+    [](const cli::command& app, char** arguments) {
+        hf::bench::add_command(app.cli11(), arguments);
+    },
 #endif
-    hf::tools::add_classify_command, hf::tools::add_crash_command,
-    hf::tools::add_pool_commands,    hf::tools::add_top_command,
+    hf::tools::add_classify_command,
+    hf::tools::add_crash_command,
+    hf::tools::add_pool_commands,
+    hf::tools::add_top_command,
 };
 
 /// How many letters are to be added, left out, changed until one word is the other.
@@ -48,11 +53,10 @@ std::size_t distance(std::string_view a, std::string_view b) {
 }
 
 /// Says which subcommand there is none of, or that there is none at all. CLI11 tells neither.
-int refuse_subcommand(const CLI::App& app, const char* found) {
+int refuse_subcommand(const cli::program& app, const char* found) {
     std::string names, nearest;
     std::size_t least = 3; // further away is no misspelling
-    for (const CLI::App* command : app.get_subcommands({})) {
-        const std::string& name = command->get_name();
+    for (const std::string& name : app.subcommands()) {
         names += (names.empty() ? "" : ", ") + name;
         if (found == nullptr || distance(found, name) >= least) continue;
         least = distance(found, name);
@@ -79,26 +83,19 @@ int ended(int status) {
 } // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{"Failure-atomic persistent memory: pools, checks, measurements", "holdfast"};
-    app.require_subcommand(1);
-    app.set_version_flag("--version", "holdfast " HF_VERSION);
+    const cli::program app{"Failure-atomic persistent memory: pools, checks, measurements",
+                           "holdfast"};
+    app.wants_subcommand();
+    app.version("--version", "holdfast " HF_VERSION);
     for (const add_command add : commands) add(app, argv);
     const char* const first = argc > 1 ? argv[1] : nullptr;
-    const auto there = app.get_subcommands({});
+    const auto there = app.subcommands();
     const bool option = first != nullptr && first[0] == '-';
-    if (option && app.get_option_no_throw(first) == nullptr) {
+    if (option && !app.has_option(first)) {
         std::fprintf(stderr, "holdfast: no option '%s' (holdfast --help)\n", first);
         return 2;
     }
-    if (!option && (first == nullptr ||
-                    std::ranges::none_of(there, [&](auto* c) { return c->check_name(first); })))
+    if (!option && (first == nullptr || std::ranges::find(there, first) == there.end()))
         return refuse_subcommand(app, first);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::RuntimeError& left) {
-        return ended(left.get_exit_code()); // what a subcommand has to say
-    } catch (const CLI::ParseError& wrong) {
-        return ended(app.exit(wrong) == 0 ? 0 : 2); // 0: --help
-    }
-    return ended(0);
+    return ended(app.read_or_say(argc, argv).value_or(0));
 }

@@ -38,7 +38,7 @@ struct asked {
     bool json = false, deep = false, in_place = false, roll_back = false, force = false;
 };
 
-[[noreturn]] void leave(verdict with) { throw CLI::RuntimeError(static_cast<int>(with)); }
+[[noreturn]] void leave(verdict with) { throw cli::leave{static_cast<int>(with)}; }
 
 [[noreturn]] void refuse(const status& why) {
     fmt::print(stderr, "{}\n", why.what());
@@ -279,59 +279,61 @@ void copy(const asked& a) {
     leave(verdict::good);
 }
 
-CLI::App* add(CLI::App& app, const char* name, const char* what, std::shared_ptr<asked> a,
-              void (*run)(const asked&)) {
-    CLI::App* command = app.add_subcommand(name, what);
-    command->add_option("POOL", a->path, "the pool's file")->required();
-    command->add_flag("--json", a->json, "print one JSON object");
-    command->callback([a, run] { run(*a); });
+cli::command add(const cli::command& app, const char* name, const char* what,
+                 std::shared_ptr<asked> a, void (*run)(const asked&)) {
+    const cli::command command = app.subcommand(name, what);
+    command.value("POOL", a->path, "the pool's file").required();
+    command.flag("--json", a->json, "print one JSON object");
+    command.callback([a, run] { run(*a); });
     return command;
 }
 
 } // namespace
 
-void add_pool_commands(CLI::App& app, char**) {
+void add_pool_commands(const cli::command& app, char**) {
     const auto a = std::make_shared<asked>(); // one subcommand runs
     add(app, "info", "what a pool's header says", a, info);
     add(app, "check", "quick: headers, root, log lanes", a,
         [](const asked& given) { verify_to(given, depth::structure); });
-    CLI::App* command =
+    cli::command command =
         add(app, "verify", "check, and the allocator's tables", a,
             [](const asked& given) { verify_to(given, given.deep ? depth::deep : depth::tables); });
-    command->add_flag("--deep", a->deep, "and every block against the seal of the last close");
+    command.flag("--deep", a->deep, "and every block against the seal of the last close");
     add(app, "dump", "every block, every lane with its pending log", a, dump);
     command = add(app, "copy", "the pool as it is now, while a process works on it", a, copy);
-    command->add_option("TO", a->to, "the copy: a new file")->required();
-    command->footer("A process that has the pool open stands still for as long as the pool is "
-                    "compared with its copy. "
-                    "What it was in the middle of, the copy's first open recovers.");
+    command.value("TO", a->to, "the copy: a new file").required();
+    command.footer("A process that has the pool open stands still for as long as the pool is "
+                   "compared with its copy. "
+                   "What it was in the middle of, the copy's first open recovers.");
     command =
         add(app, "compact", "a pool of MOD containers, made as small as what is in it", a, compact);
-    CLI::App* trimming = add(app, "trim", "gives the disk space of what is free back", a, trim);
-    trimming->footer("For a pool that nobody has open: it is opened, which recovers it, and "
-                     "closed. The file keeps "
-                     "its length, and takes its space again as it is needed.");
-    command->footer("For a pool that nobody has open and that holds nothing else. A small pool is "
-                    "made beside it, "
-                    "examined, and put in its place: killed at any moment, the old one stands or "
-                    "the new one. It "
-                    "needs room for both.");
+    const cli::command trimming =
+        add(app, "trim", "gives the disk space of what is free back", a, trim);
+    trimming.footer("For a pool that nobody has open: it is opened, which recovers it, and "
+                    "closed. The file keeps "
+                    "its length, and takes its space again as it is needed.");
+    command.footer("For a pool that nobody has open and that holds nothing else. A small pool is "
+                   "made beside it, "
+                   "examined, and put in its place: killed at any moment, the old one stands or "
+                   "the new one. It "
+                   "needs room for both.");
     command =
         add(app, "repair", "put right what can be known; objects are never changed", a, repair);
-    auto* output =
-        command->add_option("--output", a->output, "the mended copy; default POOL.repaired");
+    const cli::option output =
+        command.value("--output", a->output, "the mended copy; default POOL.repaired");
     command
-        ->add_flag("--in-place", a->in_place,
-                   "change the pool itself; old bytes go to POOL.repair-journal first")
-        ->excludes(output);
-    auto* back = command->add_flag("--roll-back", a->roll_back,
-                                   "undo what a crash cut short, in the pool itself: for a pool "
-                                   "that no program can open");
-    back->excludes(output);
+        .flag("--in-place", a->in_place,
+              "change the pool itself; old bytes go to POOL.repair-journal first")
+        .excludes(output);
+    const cli::option back =
+        command.flag("--roll-back", a->roll_back,
+                     "undo what a crash cut short, in the pool itself: for a pool "
+                     "that no program can open");
+    back.excludes(output);
     command
-        ->add_flag("--force", a->force,
-                   "with --roll-back: although some of it may not be known any more")
-        ->needs(back);
+        .flag("--force", a->force,
+              "with --roll-back: although some of it may not be known any more")
+        .needs(back);
 }
 
 } // namespace hf::tools

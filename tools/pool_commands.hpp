@@ -5,11 +5,11 @@
 // or no pool, 3 not verifiable (left open, sections pending, or unsealed and --deep asked for).
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cli/command.hpp>
 
 namespace hf::tools {
 
 /// Adds the subcommands.
-void add_pool_commands(CLI::App& app, char** arguments);
+void add_pool_commands(const cli::command& app, char** arguments);
 
 } // namespace hf::tools

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool_report.hpp"
 
+#include "json.hpp"
 #include <base/engines.hpp>
 #include <base/names.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -15,7 +15,6 @@
 namespace hf::tools {
 namespace {
 
-using json_object = nlohmann::ordered_json;
 using verify::depth;
 using verify::report;
 using verify::verdict;
@@ -61,85 +60,91 @@ std::string function_name(const begin_payload& of) {
                             : fmt::format("{} ({})", readable_name(known->name), known->where);
 }
 
-json_object to_json(const pool_header& h) {
-    json_object out{{"layout", text_in(h.layout, sizeof h.layout)},
-                    {"layout_hash", h.layout_hash},
-                    {"uuid", uuid_of(h)},
-                    {"format_version", h.format_version},
-                    {"generation", h.generation},
-                    {"mode", name(static_cast<hf::mode>(h.mode))},
-                    {"open", h.open != 0},
-                    {"engines", engine_names(h.engines)},
-                    {"base_address", h.base_address},
-                    {"pool_bytes", pool_bytes(h)},
-                    {"max_bytes", h.max_bytes},
-                    {"chunk_bytes", h.chunk_bytes},
-                    {"lane_count", h.lane_count},
-                    {"lane_bytes", h.lane_bytes}};
+json_text to_json(const pool_header& h) {
+    json_text out{{"layout", text_in(h.layout, sizeof h.layout)},
+                  {"layout_hash", h.layout_hash},
+                  {"uuid", uuid_of(h)},
+                  {"format_version", h.format_version},
+                  {"generation", h.generation},
+                  {"mode", name(static_cast<hf::mode>(h.mode))},
+                  {"open", h.open != 0},
+                  {"engines", engine_names(h.engines)},
+                  {"base_address", h.base_address},
+                  {"pool_bytes", pool_bytes(h)},
+                  {"max_bytes", h.max_bytes},
+                  {"chunk_bytes", h.chunk_bytes},
+                  {"lane_count", h.lane_count},
+                  {"lane_bytes", h.lane_bytes}};
     if (is_migrating(h)) {
-        out["next_layout"] = text_in(h.next_layout, sizeof h.next_layout);
-        out["next_layout_hash"] = h.next_layout_hash;
+        out.add("next_layout", text_in(h.next_layout, sizeof h.next_layout));
+        out.add("next_layout_hash", h.next_layout_hash);
     }
+    json_text extents = json_text::array();
     for (std::uint32_t i = 0; i < h.extent_count; ++i)
-        out["extents"].push_back({{"offset", h.extents[i].offset_bytes},
-                                  {"bytes", h.extents[i].size_bytes},
-                                  {"laid_out_bytes", h.laid_out_bytes[i]}});
+        extents.push({{"offset", h.extents[i].offset_bytes},
+                      {"bytes", h.extents[i].size_bytes},
+                      {"laid_out_bytes", h.laid_out_bytes[i]}});
+    out.add("extents", extents);
     return out;
 }
 
-json_object to_json(const std::string& path, const report& r, depth how) {
-    json_object out{{"file", path},
-                    {"verdict", name_of(r.outcome)},
-                    {"file_bytes", r.file_bytes},
-                    {"findings", json_object::array()},
-                    {"findings_left_out", r.findings_left_out},
-                    {"notes", r.notes}};
+json_text to_json(const std::string& path, const report& r, depth how) {
+    json_text findings = json_text::array();
     for (const verify::finding& f : r.findings)
-        out["findings"].push_back({{"offset", f.offset},
-                                   {"where", f.where},
-                                   {"expected", f.expected},
-                                   {"found", f.found}});
+        findings.push({{"offset", f.offset},
+                       {"where", f.where},
+                       {"expected", f.expected},
+                       {"found", f.found}});
+    json_text out{{"file", path},
+                  {"verdict", name_of(r.outcome)},
+                  {"file_bytes", r.file_bytes},
+                  {"findings", findings},
+                  {"findings_left_out", r.findings_left_out},
+                  {"notes", r.notes}};
     if (!r.has_header) return out;
-    out["pool"] = to_json(r.header);
-    out["state"] = state_of(r);
-    out["pending"] = json_object::array();
+    out.add("pool", to_json(r.header));
+    out.add("state", state_of(r));
+    json_text pending = json_text::array();
     for (const verify::lane_summary& l : r.pending)
-        out["pending"].push_back({{"lane", l.lane},
-                                  {"engine", engine_names(l.begin.engine)},
-                                  {"function", l.begin.function_id},
-                                  {"name", function_name(l.begin)},
-                                  {"epoch", l.begin.epoch},
-                                  {"records", l.records}});
-    out["resumable"] = json_object::array();
+        pending.push({{"lane", l.lane},
+                      {"engine", engine_names(l.begin.engine)},
+                      {"function", l.begin.function_id},
+                      {"name", function_name(l.begin)},
+                      {"epoch", l.begin.epoch},
+                      {"records", l.records}});
+    out.add("pending", pending);
+    json_text resumable = json_text::array();
     for (const verify::resumable_section& s : r.resumable)
-        out["resumable"].push_back({{"thread", s.thread},
-                                    {"function", s.function_id},
-                                    {"version", s.function_version},
-                                    {"depth", s.depth},
-                                    {"point", s.point},
-                                    {"locks", s.locks}});
-    out["objects"] = json_object::array();
+        resumable.push({{"thread", s.thread},
+                        {"function", s.function_id},
+                        {"version", s.function_version},
+                        {"depth", s.depth},
+                        {"point", s.point},
+                        {"locks", s.locks}});
+    out.add("resumable", resumable);
+    json_text objects = json_text::array();
     for (const verify::persistent_object& o : r.objects)
-        out["objects"].push_back({{"offset", o.offset},
-                                  {"name", o.name},
-                                  {"class", o.class_text},
-                                  {"version", o.class_version},
-                                  {"bytes", o.object_bytes},
-                                  {"log_bytes", o.log_bytes},
-                                  {"callers", o.callers},
-                                  {"groups", o.groups},
-                                  {"calls", o.calls},
-                                  {"swapped_out", o.swapped_out}});
+        objects.push({{"offset", o.offset},
+                      {"name", o.name},
+                      {"class", o.class_text},
+                      {"version", o.class_version},
+                      {"bytes", o.object_bytes},
+                      {"log_bytes", o.log_bytes},
+                      {"callers", o.callers},
+                      {"groups", o.groups},
+                      {"calls", o.calls},
+                      {"swapped_out", o.swapped_out}});
+    out.add("objects", objects);
     if (how >= depth::tables) {
-        out["blocks"] = r.blocks;
-        out["block_bytes"] = r.block_bytes;
-        out["large_blocks"] = r.large_blocks;
-        out["heap_bytes"] = r.heap_bytes;
-        out["metadata_bytes"] = r.metadata_bytes;
+        out.add("blocks", r.blocks);
+        out.add("block_bytes", r.block_bytes);
+        out.add("large_blocks", r.large_blocks);
+        out.add("heap_bytes", r.heap_bytes);
+        out.add("metadata_bytes", r.metadata_bytes);
     }
     if (how == depth::deep) {
-        out["blocks_verified"] = r.blocks_verified;
-        out["blocks_damaged"] = r.blocks_damaged;
+        out.add("blocks_verified", r.blocks_verified);
+        out.add("blocks_damaged", r.blocks_damaged);
     }
     return out;
 }
@@ -192,21 +197,22 @@ private:
     bool json_, first_ = true;
 };
 
-json_object to_json(const verify::lane_image& lane) {
-    json_object out{{"lane", lane.lane}, {"committed", lane.committed}, {"pending", lane.pending}};
+json_text to_json(const verify::lane_image& lane) {
+    json_text out{{"lane", lane.lane}, {"committed", lane.committed}, {"pending", lane.pending}};
     if (!lane.pending) return out;
-    out["begin"] = {{"engine", engine_names(lane.begin.engine)},
-                    {"function", lane.begin.function_id},
-                    {"name", function_name(lane.begin)},
-                    {"version", lane.begin.function_version},
-                    {"epoch", lane.begin.epoch},
-                    {"arguments", hex(lane.args, lane.args.size())}};
-    out["records"] = json_object::array();
+    out.add("begin", {{"engine", engine_names(lane.begin.engine)},
+                      {"function", lane.begin.function_id},
+                      {"name", function_name(lane.begin)},
+                      {"version", lane.begin.function_version},
+                      {"epoch", lane.begin.epoch},
+                      {"arguments", hex(lane.args, lane.args.size())}});
+    json_text records = json_text::array();
     for (const verify::lane_record& r : lane.records)
-        out["records"].push_back({{"kind", verify::name_of(r.kind)},
-                                  {"offset", r.offset},
-                                  {"bytes", r.bytes},
-                                  {"payload", hex(r.payload, r.payload.size())}});
+        records.push({{"kind", verify::name_of(r.kind)},
+                      {"offset", r.offset},
+                      {"bytes", r.bytes},
+                      {"payload", hex(r.payload, r.payload.size())}});
+    out.add("records", records);
     return out;
 }
 
@@ -263,18 +269,19 @@ space space_of(const verify::pool_image& pool) {
 
 void print_info(const std::string& path, const report& r, const space& blocks, bool json) {
     if (json) {
-        json_object out = to_json(path, r, depth::structure);
-        out["used_bytes"] = blocks.used_bytes;
-        out["free_bytes"] = blocks.free_bytes;
-        out["disk_bytes"] = blocks.disk_bytes;
-        out["free_chunks"] = blocks.free_chunks;
-        out["blocks_by_bytes"] = json_object::array();
+        json_text out = to_json(path, r, depth::structure);
+        out.add("used_bytes", blocks.used_bytes);
+        out.add("free_bytes", blocks.free_bytes);
+        out.add("disk_bytes", blocks.disk_bytes);
+        out.add("free_chunks", blocks.free_chunks);
+        json_text by_bytes = json_text::array();
         for (const auto& [bytes, of] : blocks.sizes)
-            out["blocks_by_bytes"].push_back({{"block_bytes", bytes},
-                                              {"blocks", of.used},
-                                              {"used_bytes", bytes * of.used},
-                                              {"free_blocks", of.free}});
-        fmt::print("{}\n", out.dump());
+            by_bytes.push({{"block_bytes", bytes},
+                           {"blocks", of.used},
+                           {"used_bytes", bytes * of.used},
+                           {"free_blocks", of.free}});
+        out.add("blocks_by_bytes", by_bytes);
+        fmt::print("{}\n", out.text());
         return;
     }
     print_findings(path, r);
@@ -319,7 +326,7 @@ void print_info(const std::string& path, const report& r, const space& blocks, b
 
 void print_verdict(const std::string& path, const report& r, depth how, bool json) {
     if (json) {
-        fmt::print("{}\n", to_json(path, r, how).dump());
+        fmt::print("{}\n", to_json(path, r, how).text());
         return;
     }
     print_findings(path, r);
@@ -339,7 +346,7 @@ void print_dump(std::span<const std::byte> file, const pool_header& header, bool
     std::uint64_t budget = verify::log_budget(pool);
     for (std::uint32_t l = 0; l < header.lane_count; ++l) {
         const verify::lane_image lane = verify::read_lane(pool, l, budget);
-        if (json) fmt::print("{}{}", l == 0 ? "" : ",", to_json(lane).dump());
+        if (json) fmt::print("{}{}", l == 0 ? "" : ",", to_json(lane).text());
         else print_lane(lane);
     }
     if (json) fmt::print("]}}\n");
@@ -348,11 +355,11 @@ void print_dump(std::span<const std::byte> file, const pool_header& header, bool
 void print_repair(const std::string& path, const verify::repair_plan& plan, const report& found,
                   bool json) {
     if (json) {
-        json_object out{{"repaired", plan.possible && !plan.nothing_to_do()},
-                        {"done", plan.done},
-                        {"lost", plan.lost},
-                        {"afterwards", to_json(path, found, depth::deep)}};
-        fmt::print("{}\n", out.dump());
+        json_text out{{"repaired", plan.possible && !plan.nothing_to_do()},
+                      {"done", plan.done},
+                      {"lost", plan.lost},
+                      {"afterwards", to_json(path, found, depth::deep)}};
+        fmt::print("{}\n", out.text());
         return;
     }
     for (const std::string& line : plan.done) fmt::print("{}: {}\n", path, line);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "top_command.hpp"
 
+#include "json.hpp"
 #include "lost_bytes.hpp"
 #include "pool_report.hpp"
 #include "removed_files.hpp"
@@ -10,7 +11,6 @@
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>
-#include <nlohmann/json.hpp>
 
 #include <chrono>
 #include <cmath>
@@ -112,17 +112,17 @@ void print(const sample& now, const rates& r, bool json) {
     std::uint64_t blocks = 0;
     for (const auto& [bytes, of] : now.blocks.sizes) blocks += of.used;
     if (json) {
-        const nlohmann::ordered_json out{{"sections_per_second", r.sections_per_second},
-                                         {"lanes", r.lanes},
-                                         {"blocks", blocks},
-                                         {"used_bytes", now.blocks.used_bytes},
-                                         {"free_bytes", now.blocks.free_bytes},
-                                         {"pool_bytes", now.pool_bytes},
-                                         {"generation", now.generation},
-                                         {"mode", name(now.mode)},
-                                         {"in_use", now.in_use},
-                                         {"user", now.user}};
-        fmt::print("{}\n", out.dump());
+        const json_text out{{"sections_per_second", r.sections_per_second},
+                            {"lanes", r.lanes},
+                            {"blocks", blocks},
+                            {"used_bytes", now.blocks.used_bytes},
+                            {"free_bytes", now.blocks.free_bytes},
+                            {"pool_bytes", now.pool_bytes},
+                            {"generation", now.generation},
+                            {"mode", name(now.mode)},
+                            {"in_use", now.in_use},
+                            {"user", now.user}};
+        fmt::print("{}\n", out.text());
     } else {
         const auto mib = [](std::uint64_t bytes) { return static_cast<double>(bytes) / (1 << 20); };
         fmt::print("{:>12.0f} {:>6} {:>10} {:>12.2f} {:>12.2f} {:>12.2f}  {}\n",
@@ -135,7 +135,7 @@ void print(const sample& now, const rates& r, bool json) {
 
 [[noreturn]] void refuse(const status& why) {
     fmt::print(stderr, "{}\n", why.what());
-    throw CLI::RuntimeError(2);
+    throw cli::leave{2};
 }
 
 void top(const asked& a) {
@@ -158,23 +158,23 @@ void top(const asked& a) {
 
 } // namespace
 
-void add_top_command(CLI::App& app, char**) {
+void add_top_command(const cli::command& app, char**) {
     const auto a = std::make_shared<asked>();
-    CLI::App* command = app.add_subcommand("top", "a pool at work: sections a second, space");
-    command->add_option("POOL", a->path, "the pool's file")->required();
-    command->add_option("--interval", a->interval_s, "seconds between two lines")
-        ->check(CLI::Range(0.01, 86400.0))
-        ->check([](const std::string& text) { // nan is in every range
+    const cli::command command = app.subcommand("top", "a pool at work: sections a second, space");
+    command.value("POOL", a->path, "the pool's file").required();
+    command.value("--interval", a->interval_s, "seconds between two lines")
+        .between(0.01, 86400.0)
+        .check([](const std::string& text) { // nan is in every range
             return std::isnan(std::strtod(text.c_str(), nullptr)) ? "nan is no interval" : "";
         })
-        ->capture_default_str();
-    command->add_option("--count", a->count, "how many lines; 0: until it is ended")
-        ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
-    command->add_flag("--json", a->json, "print one JSON object a line");
-    command->footer("Sections that have ended are counted, in engines that have log lanes: not "
-                    "MOD's updates, nor "
-                    "justdo's. Nobody waits for it.");
-    command->callback([a] { top(*a); });
+        .show_default();
+    command.value("--count", a->count, "how many lines; 0: until it is ended")
+        .between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
+    command.flag("--json", a->json, "print one JSON object a line");
+    command.footer("Sections that have ended are counted, in engines that have log lanes: not "
+                   "MOD's updates, nor "
+                   "justdo's. Nobody waits for it.");
+    command.callback([a] { top(*a); });
 }
 
 } // namespace hf::tools

@@ -4,11 +4,11 @@
 // and stops nobody. Exit status: 0, or 2: wrong usage, or no pool (any more).
 #pragma once
 
-#include <CLI/CLI.hpp>
+#include <cli/command.hpp>
 
 namespace hf::tools {
 
 /// Adds the subcommand.
-void add_top_command(CLI::App& app, char** arguments);
+void add_top_command(const cli::command& app, char** arguments);
 
 } // namespace hf::tools

@@ -82,7 +82,7 @@ std::uint32_t read_choice(std::string_view name, std::string_view text,
     if (read(text, place) && place < N && !names[place].empty()) return place;
     const auto at = std::ranges::find(names, text);
     if (at == names.end() || text.empty())
-        throw CLI::ValidationError(fmt::format("-o: Invalid {}: \"{}\"", name, text));
+        throw cli::wrong_usage(fmt::format("-o: Invalid {}: \"{}\"", name, text));
     return static_cast<std::uint32_t>(at - names.begin());
 }
 
@@ -96,8 +96,7 @@ bool read_tls(std::string_view name, std::string_view given, tls_settings& to) {
          {std::pair{"ssl_chain_cert", &to.chain_cert}, std::pair{"ssl_key", &to.key},
           std::pair{"ssl_ciphers", &to.ciphers}, std::pair{"ssl_ca_cert", &to.ca_cert}})
         if (name == named) {
-            if (given.empty())
-                throw CLI::ValidationError(fmt::format("-o: Missing {} argument", name));
+            if (given.empty()) throw cli::wrong_usage(fmt::format("-o: Missing {} argument", name));
             *text = given;
             return true;
         }
@@ -122,9 +121,9 @@ std::string judge_word(std::string_view word, settings& chosen) {
     if (read_tls(name, value, chosen.secured)) return {};
     if (name == "idle_timeout") {
         if (equals == std::string_view::npos)
-            throw CLI::ValidationError("-o: Missing numeric argument for idle_timeout");
+            throw cli::wrong_usage("-o: Missing numeric argument for idle_timeout");
         if (!read(value, chosen.idle_timeout_s))
-            throw CLI::ValidationError("-o: idle_timeout: not a number of seconds");
+            throw cli::wrong_usage("-o: idle_timeout: not a number of seconds");
         return {};
     }
     for (const auto& [named, to] : {std::pair{"watcher_logbuf_size", &chosen.watcher_bytes_max},
@@ -132,57 +131,54 @@ std::string judge_word(std::string_view word, settings& chosen) {
         if (name != named) continue;
         std::uint32_t kilobytes = 0;
         if (equals == std::string_view::npos)
-            throw CLI::ValidationError(fmt::format("-o: Missing {} argument", name));
+            throw cli::wrong_usage(fmt::format("-o: Missing {} argument", name));
         if (!read(value, kilobytes))
-            throw CLI::ValidationError(fmt::format("-o: {}: not a number of kilobytes", name));
+            throw cli::wrong_usage(fmt::format("-o: {}: not a number of kilobytes", name));
         *to = std::size_t{kilobytes} << 10;
         return {};
     }
     if (name == "ssl_wbuf_size" && !read(value, chosen.secured.write_buffer_kb))
-        throw CLI::ValidationError("-o: ssl_wbuf_size: not a number of kilobytes");
+        throw cli::wrong_usage("-o: ssl_wbuf_size: not a number of kilobytes");
     if (name == "track_sizes") chosen.track_sizes = true;
     if (has(granted, name) || name == "track_sizes") return {};
     if (has(without_meaning, name)) return fmt::format("-o {} means nothing here", name);
-    throw CLI::ValidationError(fmt::format("-o: Illegal suboption \"{}\"", name));
+    throw cli::wrong_usage(fmt::format("-o: Illegal suboption \"{}\"", name));
 }
 
 } // namespace
 
-void memcached_options::declare(CLI::App& app, settings& chosen) {
-    app.add_flag("-d,--daemon", chosen.daemon,
-                 "Serve from the background, once clients can connect");
-    app.add_flag("-r,--enable-coredumps", chosen.core_files, "Allow core files of any size");
-    app.add_flag("-A,--enable-shutdown", chosen.shutdown_enabled, "Obey the command shutdown");
-    app.add_flag("-F,--disable-flush-all", chosen.flush_disabled, "Refuse the command flush_all");
-    app.add_flag("-X,--disable-dumping", chosen.dump_disabled,
-                 "Refuse the command lru_crawler metadump");
-    app.add_option("-o,--extended", extended_,
-                   "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES, "
-                   "worker_logbuf_size=KILOBYTES, ssl_chain_cert=FILE, ssl_key=FILE, "
-                   "ssl_keyformat=PEM|DER, ssl_verify_mode=0..3, ssl_ca_cert=FILE, "
-                   "ssl_ciphers=LIST, ssl_min_version=0..3, ssl_session_cache, track_sizes, and "
-                   "others that "
-                   "mean nothing")
-        ->delimiter(',')
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->allow_extra_args(false);
-    app.add_option("-B,--protocol", protocol_,
-                   "What clients speak: ascii, binary or auto, which is by the first byte of each")
-        ->default_str("auto");
-    app.add_flag("-W,--disable-watch", chosen.watch_disabled, "Refuse the command watch");
-    app.add_flag("-Z,--enable-ssl", chosen.secured.enabled,
-                 "TLS for clients over TCP, but those of a listener like notls:ADDR (-l); needs -o "
-                 "ssl_chain_cert=FILE, and ssl_key=FILE unless the key stands there, too");
-    app.add_option("-D", delimiter_,
-                   "What ends a key's prefix; counts prefixes from the start (stats detail)")
-        ->type_name("CHAR");
+void memcached_options::declare(const cli::command& app, settings& chosen) {
+    app.flag("-d,--daemon", chosen.daemon, "Serve from the background, once clients can connect");
+    app.flag("-r,--enable-coredumps", chosen.core_files, "Allow core files of any size");
+    app.flag("-A,--enable-shutdown", chosen.shutdown_enabled, "Obey the command shutdown");
+    app.flag("-F,--disable-flush-all", chosen.flush_disabled, "Refuse the command flush_all");
+    app.flag("-X,--disable-dumping", chosen.dump_disabled,
+             "Refuse the command lru_crawler metadump");
+    app.value("-o,--extended", extended_,
+              "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES, "
+              "worker_logbuf_size=KILOBYTES, ssl_chain_cert=FILE, ssl_key=FILE, "
+              "ssl_keyformat=PEM|DER, ssl_verify_mode=0..3, ssl_ca_cert=FILE, "
+              "ssl_ciphers=LIST, ssl_min_version=0..3, ssl_session_cache, track_sizes, and "
+              "others that "
+              "mean nothing")
+        .separated_by(',');
+    app.value("-B,--protocol", protocol_,
+              "What clients speak: ascii, binary or auto, which is by the first byte of each")
+        .show_default("auto");
+    app.flag("-W,--disable-watch", chosen.watch_disabled, "Refuse the command watch");
+    app.flag("-Z,--enable-ssl", chosen.secured.enabled,
+             "TLS for clients over TCP, but those of a listener like notls:ADDR (-l); needs -o "
+             "ssl_chain_cert=FILE, and ssl_key=FILE unless the key stands there, too");
+    app.value("-D", delimiter_,
+              "What ends a key's prefix; counts prefixes from the start (stats detail)")
+        .type_name("CHAR");
     const std::string group = "Accepted as memcached does, without an effect";
     const auto word = [&](const char* names, std::string& to) {
-        app.add_option(names, to)->group(group);
+        app.value(names, to).group(group);
     };
-    app.add_flag("-C,--disable-cas", no_cas_)->group(group);
-    app.add_flag("-k,--lock-memory", lock_memory_)->group(group);
-    app.add_flag("-L,--enable-largepages", large_pages_)->group(group);
+    app.flag("-C,--disable-cas", no_cas_).group(group);
+    app.flag("-k,--lock-memory", lock_memory_).group(group);
+    app.flag("-L,--enable-largepages", large_pages_).group(group);
     word("-R,--max-reqs-per-event", requests_);
     word("-f,--slab-growth-factor", factor_);
     word("-n,--slab-min-size", chunk_);
@@ -195,13 +191,13 @@ std::vector<std::string> memcached_options::judge(settings& chosen) const {
     };
     std::uint32_t whole = 0;
     if (!requests_.empty() && (!read(requests_, whole) || whole == 0))
-        throw CLI::ValidationError("-R: Number of requests per event must be greater than 0");
+        throw cli::wrong_usage("-R: Number of requests per event must be greater than 0");
     if (!chunk_.empty() && (!read(chunk_, whole) || whole == 0))
-        throw CLI::ValidationError("-n: Chunk size must be greater than 0");
+        throw cli::wrong_usage("-n: Chunk size must be greater than 0");
     if (!factor_.empty() && !(std::strtod(factor_.c_str(), nullptr) > 1))
-        throw CLI::ValidationError("-f: Factor must be greater than 1");
+        throw cli::wrong_usage("-f: Factor must be greater than 1");
     if (!protocol_.empty() && protocol_ != "auto" && protocol_ != "ascii" && protocol_ != "binary")
-        throw CLI::ValidationError("-B: should be one of auto, binary, or ascii, not " + protocol_);
+        throw cli::wrong_usage("-B: should be one of auto, binary, or ascii, not " + protocol_);
     if (!delimiter_.empty()) chosen.prefix_delimiter = delimiter_.front();
     if (protocol_ == "ascii") chosen.speaks = protocol::ascii;
     if (protocol_ == "binary") chosen.speaks = protocol::binary;
@@ -223,9 +219,9 @@ std::vector<std::string> memcached_options::judge(settings& chosen) const {
 void memcached_options::judge_tls(const settings& chosen) {
     if (!chosen.secured.enabled) return;
     if (chosen.tcp_port == 0)
-        throw CLI::ValidationError("-Z: You cannot enable SSL without a TCP port.");
+        throw cli::wrong_usage("-Z: You cannot enable SSL without a TCP port.");
     if (chosen.secured.chain_cert.empty())
-        throw CLI::ValidationError("-Z: needs a certificate (-o ssl_chain_cert=FILE,ssl_key=FILE)");
+        throw cli::wrong_usage("-Z: needs a certificate (-o ssl_chain_cert=FILE,ssl_key=FILE)");
 }
 
 } // namespace hf::kv

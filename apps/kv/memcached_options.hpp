@@ -6,8 +6,7 @@
 #pragma once
 
 #include "settings.hpp"
-
-#include <CLI/CLI.hpp>
+#include <cli/command.hpp>
 
 #include <cstdint>
 #include <memory>
@@ -19,10 +18,10 @@ namespace hf::kv {
 class memcached_options {
 public:
     /// 'app' keeps references to this.
-    void declare(CLI::App& app, settings& chosen);
+    void declare(const cli::command& app, settings& chosen);
     /// What was given and means nothing here, a line each; -o's words go to 'chosen'.
     ///
-    /// Errors: throws CLI::ValidationError for what memcached does not start with.
+    /// Errors: throws cli::wrong_usage for what memcached does not start with.
     std::vector<std::string> judge(settings& chosen) const;
 
 private:

@@ -4,14 +4,14 @@
 #include <check/program.hpp>
 #include <check/recorder.hpp>
 #include <check/report.hpp>
+#include <cli/command.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <cstdio>
 #include <cstdlib>
-#include <map>
 #include <string>
+#include <vector>
 
 namespace {
 
@@ -21,6 +21,7 @@ struct asked {
     std::vector<std::string> names;
     std::string replay;
     bool json = false, list = false;
+    unsigned first = 0; // of first_names
     check_options options;
 };
 
@@ -28,36 +29,32 @@ struct asked {
 enum outcome : int { no_violation = 0, violated = 1, wrong_usage = 2, not_complete = 3 };
 
 using failure = hf::check::explore_options::failure;
-const std::map<std::string, failure> first_names{
-    {"any", failure::any}, {"power", failure::power}, {"kill", failure::kill}};
+const std::vector<std::string> first_names{"any", "power", "kill"}; // as the enumeration has them
+static_assert(static_cast<int>(failure::power) == 1 && static_cast<int>(failure::kill) == 2);
 
-void add_options(CLI::App& app, asked& a) {
+void add_options(const hf::cli::command& app, asked& a) {
     check_options& o = a.options;
-    app.add_option("names", a.names, "programs to check; all when none is named");
-    app.add_flag("--list", a.list, "print the programs' names; with --json, their threads");
-    app.add_flag("--json", a.json, "one JSON object per program");
-    app.add_option("--depth", o.explore.depth, "failures in a row")
-        ->check(CLI::Range(1, 4))
-        ->capture_default_str();
-    app.add_option("--states", o.explore.states_max, "stop after this many states, per program");
-    app.add_option("--seconds", o.explore.seconds_max, "stop after this long, per program");
-    app.add_flag("--every-combination", o.explore.every_combination,
-                 "do not rely on checksums to tell torn records");
-    app.add_option("--first", o.explore.first, "of several failures in a row: any, power, kill")
-        ->transform(CLI::Transformer(first_names))
-        ->type_name("FAILURE");
+    app.value("names", a.names, "programs to check; all when none is named");
+    app.flag("--list", a.list, "print the programs' names; with --json, their threads");
+    app.flag("--json", a.json, "one JSON object per program");
+    app.value("--depth", o.explore.depth, "failures in a row").between(1, 4).show_default();
+    app.value("--states", o.explore.states_max, "stop after this many states, per program");
+    app.value("--seconds", o.explore.seconds_max, "stop after this long, per program");
+    app.flag("--every-combination", o.explore.every_combination,
+             "do not rely on checksums to tell torn records");
+    app.choice("--first", a.first, first_names, "of several failures in a row: any, power, kill")
+        .type_name("FAILURE");
     o.closes = true;
-    app.add_flag("!--no-close", o.closes,
-                 "do not close recovered pools as well, and let the power fail after that");
-    app.add_option("--close-one-in", o.close_one_in,
-                   "of the recoveries from the most failures in a row, close one in so many")
-        ->check(CLI::Range(1, 1'000'000))
-        ->capture_default_str();
-    app.add_option("--preemptions", o.preemptions, "of each schedule of several threads")
-        ->capture_default_str();
-    app.add_option("--schedules", o.schedules_random, "further schedules, at random");
-    app.add_option("--seed", o.seed, "of random schedules")->capture_default_str();
-    app.add_option("--replay", a.replay, "run one failure again, as a report names it");
+    app.flag("!--no-close", o.closes,
+             "do not close recovered pools as well, and let the power fail after that");
+    app.value("--close-one-in", o.close_one_in,
+              "of the recoveries from the most failures in a row, close one in so many")
+        .between(1, 1'000'000)
+        .show_default();
+    app.value("--preemptions", o.preemptions, "of each schedule of several threads").show_default();
+    app.value("--schedules", o.schedules_random, "further schedules, at random");
+    app.value("--seed", o.seed, "of random schedules").show_default();
+    app.value("--replay", a.replay, "run one failure again, as a report names it");
     app.footer("Exit status: 0 no violation, 1 violation, 2 wrong usage, 3 no violation found, but "
                "not everything was explored.\nGuide: docs/guide/crash-checking.md");
 }
@@ -67,8 +64,8 @@ std::string replay_command(const char* self, const std::string& name, const prog
                            const check_options& o) {
     std::string out = fmt::format("holdfast crash {} '{}' --depth {}", self, name, o.explore.depth);
     if (o.explore.every_combination) out += " --every-combination";
-    for (const auto& [name, first] : first_names)
-        if (first == o.explore.first && first != failure::any) out += " --first " + name;
+    if (o.explore.first != failure::any)
+        out += " --first " + first_names[static_cast<std::size_t>(o.explore.first)];
     if (!o.closes) out += " --no-close";
     if (given.threads() > 1) out += fmt::format(" --preemptions {}", o.preemptions);
     if (o.schedules_random > 0)
@@ -90,14 +87,12 @@ outcome check_one(const char* self, const std::string& name, program& given, con
 } // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{"Fails each program at every event, in every way that memory allows"};
+    const hf::cli::program app{
+        "Fails each program at every event, in every way that memory allows"};
     asked a;
     add_options(app, a);
-    try {
-        app.parse(argc, argv);
-    } catch (const CLI::ParseError& wrong) {
-        return app.exit(wrong) == 0 ? no_violation : wrong_usage; // 0: --help
-    }
+    if (const auto status = app.read_or_say(argc, argv)) return *status;
+    a.options.explore.first = static_cast<failure>(a.first);
     if (a.list) {
         // Which `holdfast crash` asks for before it believes that this is a crash program.
         if (std::getenv("HOLDFAST_CRASH_PROGRAM") != nullptr)

@@ -15,8 +15,8 @@
 #include "scenarios.hpp"
 #include "script.hpp"
 #include <base/assert.hpp>
+#include <cli/command.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -390,13 +390,14 @@ int run_all(const std::string& prefix, bool verbose) {
 
 int main(int argc, char** argv) {
     using namespace hf::faults;
-    CLI::App app{"Fails every system call and every allocation of the library, one at a time"};
+    const hf::cli::program app{
+        "Fails every system call and every allocation of the library, one at a time"};
     std::string prefix, where = "/dev/shm";
     bool verbose = false;
-    app.add_option("--scenario", prefix, "only scenarios whose names start so");
-    app.add_option("--directory", where, "where the pool lies; tmpfs");
-    app.add_flag("--verbose", verbose, "a line for every fault");
-    CLI11_PARSE(app, argc, argv);
+    app.value("--scenario", prefix, "only scenarios whose names start so");
+    app.value("--directory", where, "where the pool lies; tmpfs");
+    app.flag("--verbose", verbose, "a line for every fault");
+    if (const auto status = app.read_or_say(argc, argv)) return *status;
     directory = fmt::format("{}/hf_faults.{}", where, ::getpid());
     path = directory + "/pool.hf";
     std::filesystem::create_directory(directory);

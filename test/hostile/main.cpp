@@ -3,10 +3,10 @@
 // hostile_pools [--count N] [--seed S] [--replay K]: N mutants, in batches, each batch in a child
 // process so that a signal is attributed to its mutant; one line of account at the end.
 #include "trial.hpp"
+#include <cli/command.hpp>
 
 #include <holdfast/result.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <chrono>
@@ -164,16 +164,16 @@ void print_account(const shared& state, const totals& sum, double seconds) {
 } // namespace
 
 int main(int argc, char** argv) {
-    CLI::App app{"Opens mutated pools"};
+    const hf::cli::program app{"Opens mutated pools"};
     std::uint64_t count = 10'000, seed = 20260101;
     std::string only;
     std::int64_t replayed = -1;
-    app.add_option("--count", count, "mutants");
-    app.add_option("--seed", seed, "of the run");
-    app.add_option("--replay", replayed, "the one mutant to try, in this process");
-    app.add_option("--findings", findings_max, "after which the run ends");
-    app.add_option("--only", only, "base pools whose names begin so");
-    CLI11_PARSE(app, argc, argv);
+    app.value("--count", count, "mutants");
+    app.value("--seed", seed, "of the run");
+    app.value("--replay", replayed, "the one mutant to try, in this process");
+    app.value("--findings", findings_max, "after which the run ends");
+    app.value("--only", only, "base pools whose names begin so");
+    if (const auto status = app.read_or_say(argc, argv)) return *status;
     std::vector<base_pool> bases = make_base_pools();
     std::erase_if(bases, [&](const base_pool& b) { return !b.name.starts_with(only); });
     if (bases.empty()) return 2;

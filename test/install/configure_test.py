@@ -11,6 +11,7 @@ usage: configure_test.py --cmake … --compiler … --c-compiler … --source �
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -54,7 +55,7 @@ def check_without_tests(options):
 
 
 def check_demonstration(options):
-    """None of what only tests, benchmarks and their peers want is looked for."""
+    """None of what only tests, benchmarks and their peers want is looked for, nor compiled."""
     unneeded = [f"-DCMAKE_DISABLE_FIND_PACKAGE_{name}=ON" for name in ("GTest", "Boost")]
     build = configured(options, "demonstration", options.source, "-DHOLDFAST_TESTS=OFF", "-DHOLDFAST_BENCHMARKS=OFF",
                        f"-DCMAKE_C_COMPILER={options.c_compiler}", *unneeded,
@@ -63,6 +64,11 @@ def check_demonstration(options):
     for wanted in ("bin/holdfast-kv", "bin/example_bank", "bin/example_bank_undo", "bin/example_numbers", "bin/holdfast"):
         assert wanted in there, wanted
     assert not any("bench" in name for name in there if name.startswith(("bin/", "lib/"))), there
+    # What 'make demo' builds links the engines that it runs: no other one is compiled first.
+    asked = re.search(r"--target (holdfast-kv .*)", (options.source / "Makefile").read_text())[1].split()
+    plan = run("ninja", "-C", build, "-t", "inputs", *asked)
+    for unwanted in ("hf_mod.dir", "hf_simpo.dir", "hf_justdo.dir", "hf_selective.dir", "hf_c.dir", "hf_verify.dir", "_test.dir"):
+        assert unwanted not in plan, (unwanted, plan)
 
 
 def check_missing_peers(options):

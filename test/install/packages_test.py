@@ -73,6 +73,9 @@ def main():
         status, said, asked = machine().install("build", "site", "packages")
         assert status == 0 and set().union(*asked) == set(wanted), (said, asked)
         assert not set().union(*asked) & (set(lists["test"]) | set(lists["bench"]) | set(lists["demo"])), asked
+        # A newcomer's first command waits for no package that only other programs need.
+        status, said, asked = machine().install("build", "demo")
+        assert status == 0 and not set().union(*asked) & (set(lists["programs"]) | set(lists["test"])), asked
         # Where all are there, apt-get is not called.
         assert machine(installed=wanted).install("build", "site", "packages") == (0, "", [])
         # An optional package that conflicts costs itself alone.

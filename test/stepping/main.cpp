@@ -18,6 +18,7 @@
 //    wherever they lie now, and leave what the next process finds again.
 #include "oracle.hpp"
 #include "single_step.hpp"
+#include <cli/command.hpp>
 #include <open/pool_impl.hpp>
 
 #include <holdfast/clobber.hpp>
@@ -25,7 +26,6 @@
 #include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
-#include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -291,13 +291,13 @@ oracle::digested oracle_spread(unsigned long from) noexcept {
 }
 
 int main(int argc, char** argv) {
-    CLI::App app{"Kills failure-atomic functions at every instruction."};
-    app.add_flag("--pmem", chosen.pmem, "in mode pmem: one section's mark is left to the next");
-    app.add_flag("--from-first", chosen.from_first, "steps through the first call as well");
-    app.add_flag("--elsewhere", chosen.elsewhere, "another process opens the pool first");
-    app.add_option("--unlike", chosen.unlike, "")->group("");
-    app.add_option("--only", chosen.only, "the scenario of this name");
-    CLI11_PARSE(app, argc, argv);
+    const hf::cli::program app{"Kills failure-atomic functions at every instruction."};
+    app.flag("--pmem", chosen.pmem, "in mode pmem: one section's mark is left to the next");
+    app.flag("--from-first", chosen.from_first, "steps through the first call as well");
+    app.flag("--elsewhere", chosen.elsewhere, "another process opens the pool first");
+    app.value("--unlike", chosen.unlike, "").group("");
+    app.value("--only", chosen.only, "the scenario of this name");
+    if (const auto status = app.read_or_say(argc, argv)) return *status;
 
     if (!chosen.unlike.empty()) return open_elsewhere();
     const stepping::image empty_pool = read_file();

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// JSON, written: text that grows, members in the order in which they came.
+#pragma once
+
+#include <concepts>
+#include <cstdint>
+#include <initializer_list>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace hf::tools {
+
+/// A value. Of text that is no UTF-8, each wrong byte becomes U+FFFD.
+class json_text {
+public:
+    struct member;
+
+    json_text(std::initializer_list<member> members); // an object
+    static json_text array();
+
+    json_text(std::string_view text);
+    json_text(const std::string& text) : json_text(std::string_view(text)) {}
+    json_text(const char* text) : json_text(std::string_view(text)) {}
+    json_text(const std::vector<std::string>& texts);
+    json_text(double number);
+    template <std::same_as<bool> Bool> json_text(Bool yes) : text_(yes ? "true" : "false") {}
+    template <std::integral Integer>
+        requires(!std::same_as<Integer, bool>)
+    json_text(Integer number) : text_(std::to_string(number)) {}
+
+    /// Requires: this is an object without that member.
+    void add(std::string_view name, const json_text& value);
+    /// Requires: this is an array.
+    void push(const json_text& value);
+    const std::string& text() const { return text_; }
+
+private:
+    json_text() = default;
+    void append(const std::string& what);
+
+    std::string text_;
+};
+
+struct json_text::member {
+    std::string_view name;
+    json_text value;
+};
+
+} // namespace hf::tools

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What the command prints with --json is JSON, whatever a pool or a path has in it.
+#include "json.hpp"
+
+#include <gtest/gtest.h>
+
+namespace hf::tools {
+namespace {
+
+TEST(Json, MembersStayInTheirOrder) {
+    json_text out{{"b", 1}, {"a", true}, {"empty", json_text::array()}};
+    json_text list = json_text::array();
+    list.push({{"x", -1}});
+    list.push({{"x", std::uint64_t{18446744073709551615U}}});
+    out.add("list", list);
+    out.add("words", std::vector<std::string>{"one", "two"});
+    EXPECT_EQ(out.text(),
+              R"({"b":1,"a":true,"empty":[],"list":[{"x":-1},{"x":18446744073709551615}],)"
+              R"("words":["one","two"]})");
+}
+
+TEST(Json, ARealNumberStaysOne) {
+    EXPECT_EQ(json_text(0.0).text(), "0.0");
+    EXPECT_EQ(json_text(1234.5).text(), "1234.5");
+    EXPECT_EQ(json_text(1e300).text(), "1e+300");
+}
+
+TEST(Json, ControlCharactersAndQuotesAreEscaped) {
+    EXPECT_EQ(json_text("a\"b\\c\n\t\x01/é").text(), "\"a\\\"b\\\\c\\n\\t\\u0001/é\"");
+}
+
+TEST(Json, BytesThatAreNoUtf8AreReplaced) {
+    EXPECT_EQ(json_text("a\xff"
+                        "b\xc3")
+                  .text(),
+              R"("a\ufffdb\ufffd")");
+    EXPECT_EQ(json_text("\xe2\x82").text(), R"("\ufffd\ufffd")");
+}
+
+} // namespace
+} // namespace hf::tools
