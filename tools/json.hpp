@@ -12,7 +12,7 @@
 
 namespace hf::tools {
 
-/// A value. Of text that is no UTF-8, each wrong byte becomes U+FFFD.
+/// A value. What is no UTF-8 in a text becomes U+FFFD.
 class json_text {
 public:
     struct member;
