@@ -90,7 +90,7 @@ quick: ## MODULE=redo: build and run what says most of src/redo within half a mi
 	@scripts/with-tmpfs cmake --build --preset release -j $(JOBS) --target $(addprefix quick_,$(MODULE))
 
 .PHONY: timing
-timing: ## the dearest steps and tests of the last build and run, and what each module took
+timing: ## the dearest steps and tests of the last build and run, and what each module took; fails where one exceeds its budget
 	@$(PYTHON) scripts/timing.py
 
 soak: build/release hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time
