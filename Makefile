@@ -33,7 +33,7 @@ PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test verify demo soak hostile soundness mutants stepping fuzz bench slpmt simpo packages wheels site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz bench slpmt simpo packages wheels site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -74,14 +74,23 @@ test: ## build, then show that this tree is whole; ctest's summary closes the ru
 	@cmake --preset release $(TESTS) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS)
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt  # else the slowest would go first
-	@scripts/with-tmpfs ctest --preset release -LE verify -j $$(($(JOBS) + 1))
+	@scripts/with-tmpfs ctest --preset release -LE '^verify$$' -j $$(($(JOBS) + 1))
 
 verify: build/release ## everything that a merge needs beyond 'make test'
 	@rm -f build/release/Testing/Temporary/CTestCostData.txt
-	@scripts/with-tmpfs ctest --preset release -L verify -j $$(($(JOBS) + 1))
+	@scripts/with-tmpfs ctest --preset release -L '^verify$$' -j $$(($(JOBS) + 1))
+
+# What differs from this commit in src/ is what 'make quick' tries where no MODULE is named.
+BASE ?= HEAD
+quick: MODULE ?= $(shell git diff --name-only $(BASE) -- src | cut -d/ -f2 | sort -u)
+quick: ## MODULE=redo: build and run what says most of src/redo within half a minute; MODULE left out: of what differs from BASE=HEAD
+	@[ -n "$(strip $(MODULE))" ] || { echo "make quick: nothing in src/ differs from $(BASE); name a module: make quick MODULE=redo" >&2; exit 2; }
+	@grep -qs '^HOLDFAST_TESTS:BOOL=ON' build/release/CMakeCache.txt || \
+	    { scripts/install-packages build demo test && cmake --preset release $(TESTS) -DHOLDFAST_PYTHON=$(PYTHON); }
+	@scripts/with-tmpfs cmake --build --preset release -j $(JOBS) --target $(addprefix quick_,$(MODULE))
 
 .PHONY: timing
-timing: ## the dearest steps and tests of the last build and run, and what each module took
+timing: ## the dearest steps and tests of the last build and run, and what each module took; fails where one exceeds its budget
 	@$(PYTHON) scripts/timing.py
 
 soak: build/release hostile soundness ## pools, programs, then kills and power failures for SECONDS=1800, sections that resume for RESUMED_SECONDS=3600, another seed each time

@@ -10,6 +10,7 @@ who is there all the time. Then more connections than an answer's buffer takes.
 usage: conns_test.py holdfast-kv
 """
 
+import concurrent.futures
 import contextlib
 import os
 import re
@@ -98,7 +99,8 @@ def scene(address, wrap):
 
 
 def compare(what, ours, theirs, wrap=None):
-    mine, other = scene(ours, wrap or (lambda plain: plain)), scene(theirs, wrap or (lambda plain: plain))
+    with concurrent.futures.ThreadPoolExecutor() as pool:  # each scene waits for seconds
+        mine, other = pool.map(lambda address: scene(address, wrap or (lambda plain: plain)), (ours, theirs))
     if wrap:  # memcached has read from who has said nothing, or not yet, as the bytes of the handshake arrived
         other = [tuple(b"read" if one[0] == "fresh" and part == b"new_cmd" else part for part in one) for one in other]
     # What the path of a Unix socket is differs.

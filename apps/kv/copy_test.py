@@ -24,6 +24,8 @@ import time
 from kv_testing import Folder, Server, check, talk
 
 PROGRAM, COMMAND = sys.argv[1:3]
+SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 20260101
+CHANCE = random.Random(SEED)
 NOBODY = 65534
 
 
@@ -62,7 +64,7 @@ def sealed(copy, what):
     check(verified.returncode == 0, f"{what}, as it was made: {verified}")
     check("first open recovers" in verified.stdout, f"{what}: {verified}")
     with open(copy, "r+b") as file:
-        for at in random.sample(range(8192, os.path.getsize(copy) - 4096), 3):
+        for at in CHANCE.sample(range(8192, os.path.getsize(copy) - 4096), 3):
             file.seek(at)
             byte = file.read(1)
             file.seek(at)
@@ -136,7 +138,7 @@ def elsewhere(counting, folder, pool):
         judge(copy, least, counting.sent, "copy on another file system")
 
 
-def kill_copiers(counting, folder, pool, chance):
+def kill_copiers(counting, folder, pool):
     copy = folder / "copy.hf"
     begun = time.monotonic()
     check(holdfast("copy", pool, copy).returncode == 0, "a copy")
@@ -146,7 +148,7 @@ def kill_copiers(counting, folder, pool, chance):
     for _ in range(10):
         least = counting.acknowledged
         copier = subprocess.Popen([COMMAND, "copy", pool, copy], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-        time.sleep(chance.uniform(0, 1.2 * took))
+        time.sleep(CHANCE.uniform(0, 1.2 * took))
         copier.kill()
         copier.wait()
         then = counting.acknowledged
@@ -159,7 +161,7 @@ def kill_copiers(counting, folder, pool, chance):
     print(f"{whole} of 10 killed copiers had finished")
 
 
-def kill_servers(folder, chance):
+def kill_servers(folder):
     copy, pool = folder / "copy.hf", folder / "pool.hf"
     whole = 0
     for _ in range(5):
@@ -168,7 +170,7 @@ def kill_servers(folder, chance):
             least = counting.acknowledged
             copier = subprocess.Popen([COMMAND, "copy", pool, copy], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
                                       text=True)
-            time.sleep(chance.uniform(0, 0.05))
+            time.sleep(CHANCE.uniform(0, 0.05))
             server.kill()
             said = copier.communicate(timeout=60)[1]
             counting.join(10)
@@ -289,16 +291,14 @@ def refusals_of_rights(folder, pool):
 
 
 def main():
-    seed = int(sys.argv[3]) if len(sys.argv) > 3 else random.randrange(1 << 30)
-    print(f"seed {seed}: repeat with {' '.join(sys.argv[:3])} {seed}", flush=True)
-    chance = random.Random(seed)
+    print(f"seed {SEED}: repeat with {' '.join(sys.argv[:3])} {SEED}", flush=True)
     with Folder() as folder:
         pool = folder / "pool.hf"
         with Server(PROGRAM, pool) as server:
             counting = Counting(server.address)
             copies(server, counting, folder, pool)
             elsewhere(counting, folder, pool)
-            kill_copiers(counting, folder, pool, chance)
+            kill_copiers(counting, folder, pool)
             progress(folder, pool)
             refusals(folder, pool)
             owners(folder, pool)
@@ -308,7 +308,7 @@ def main():
             while counting.acknowledged == then:
                 time.sleep(0.001)
             check(server.stop() == 0, "a clean stop")
-        kill_servers(folder, chance)
+        kill_servers(folder)
     print("every copy was whole, and of a state that was acknowledged")
 
 

@@ -4,6 +4,8 @@
 Method: a server filled beyond its limit with items of one size; then stopped, killed or neither; then items of other
 sizes, each of which memcached stores. With -M: filled until it refuses, everything expired, flushed or deleted, then
 filled again. eviction_soak.py does the same by chance.
+
+usage: full_pool_test.py PROGRAM [living | expired | flushed | deleted]: one part, by what makes room, or all
 """
 
 import sys
@@ -114,13 +116,15 @@ def dead_makes_room(folder, dead, how):
 
 
 def main():
+    parts = sys.argv[2:] or ["living", "expired", "flushed", "deleted"]
     with Folder() as folder:
-        for how in ("none", "stop", "kill"):
+        for how in ("none", "stop", "kill") if "living" in parts else ():
             full_of_another_size(folder, how)
             full_of_smaller_large_ones(folder, how)
         for dead, how in (("expired", "none"), ("flushed", "none"), ("flushed", "stop"), ("expired", "kill"),
                           ("deleted", "stop"), ("deleted", "kill")):
-            dead_makes_room(folder, dead, how)
+            if dead in parts:
+                dead_makes_room(folder, dead, how)
 
 
 main()

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Goal: clients that are slow, huge, half-closed, gone or too many cost the server what its options say
 and nobody else anything. Method: be such a client, a thousand times where that matters; measure the
-server's memory and processor time; ask on another connection that it still answers, at once."""
+server's memory and processor time; ask on another connection that it still answers, at once.
+
+usage: hostile_clients_test.py PROGRAM [TRIAL...]: the functions of ALONE and TOGETHER; none named: all
+"""
 
 import contextlib
 import os
@@ -362,14 +365,20 @@ def slow_loris(program, folder):
         check(stat(server, b"idle_kicks") == 1, "and counted")
 
 
+# What has a server of its own, and what shares one.
+ALONE = (slow_writers, claimed_gigabyte, binary_lengths, never_reads, out_of_memory, greedy_reader, slow_loris)
+TOGETHER = (half_closed, vanishing, idle_cost, out_of_descriptors)
+
+
 def main():
     program = sys.argv[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (4096, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     with Folder() as folder:
-        for trial in (slow_writers, claimed_gigabyte, binary_lengths, never_reads, out_of_memory, greedy_reader, slow_loris):
+        wanted = [globals()[name] for name in sys.argv[2:]] or [*ALONE, *TOGETHER]
+        for trial in (trial for trial in wanted if trial in ALONE):
             trial(program, folder)
         with Server(program, folder / "pool.hf") as server:
-            for trial in (half_closed, vanishing, idle_cost, out_of_descriptors):
+            for trial in (trial for trial in wanted if trial in TOGETHER):
                 trial(server)
             check(server.stop() == 0, "a clean stop")
 

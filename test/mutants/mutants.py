@@ -283,11 +283,13 @@ def one_in(share, mutants):
     return sorted(mutants, key=lambda m: m["program"][0])[::share]
 
 
-def one_of_each_kind(mutants):
+def one_of_each_kind(mutants, part, parts):
+    """Of a source if there is one: a header is compiled for many. In a part are those that share an executable."""
     first = {}
-    for mutant in mutants:
+    for mutant in sorted(mutants, key=lambda m: m["file"].endswith(".hpp")):
         first.setdefault(mutant["kind"], mutant)
-    return list(first.values())
+    begin, end = (len(first) * n // parts for n in (part - 1, part))
+    return one_in(1, first.values())[begin:end]
 
 
 def unchanged(mutants):
@@ -343,7 +345,8 @@ def main():
     parser.add_argument("--kinds", nargs="*", default=KINDS)
     parser.add_argument("--one-in", type=int, default=1, help="every so manieth alone, of each program's")
     parser.add_argument("--programs", nargs="*", help="those of these executables alone")
-    parser.add_argument("--one-of-each-kind", action="store_true", help="the first of each kind alone")
+    parser.add_argument("--one-of-each-kind", type=int, nargs=2, metavar=("K", "N"),
+                        help="the first of each kind alone, and of those the K-th part of N")
     parser.add_argument("--unchanged", action="store_true",
                         help="the true code, built as mutants are: none may be rejected")
     parser.add_argument("--json", type=pathlib.Path, help="where the account goes")
@@ -356,7 +359,7 @@ def main():
               and (arguments.programs is None or m["program"][0] in arguments.programs)]
     mutants = one_in(arguments.one_in, [m for m in chosen if "equivalent" not in m])
     if arguments.one_of_each_kind:
-        mutants = one_of_each_kind(mutants)
+        mutants = one_of_each_kind(mutants, *arguments.one_of_each_kind)
     if not mutants:
         sys.exit("no mutant is chosen")
     if arguments.unchanged:

@@ -148,6 +148,18 @@ def is_source(path, text):
             or name.name in ("CMakeLists.txt", "Makefile") or text.startswith("#!"))
 
 
+def seeds(tree):
+    """A failure that nobody can repeat helps nobody: tests draw from a seed that is written, or given to them."""
+    pattern = re.compile(r"\burandom\(|\brandom_device\b|(?<![\w.])random\.(?:(?:random|randrange|randint|randbytes|sample|choices?|shuffle|uniform)"
+                         r"\(|(?:Random|seed)\(\))")
+    for path, text in tree.items():
+        if not is_test(path) or path.startswith(("compiler/test/", "test/tidy/", "test/compile_fail/")):
+            continue        # inputs, of which some draw; the pattern above
+        for number, line in enumerate(text.splitlines(), 1):
+            if found := pattern.search(line):
+                yield f"{path}:{number}: '{found[0]}': draw from a seed that is written here, or is an option"
+
+
 def licence(tree):
     for path, text in tree.items():
         if not is_source(path, text):
@@ -232,7 +244,7 @@ def versions(tree):
             yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
 
 
-RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, licence, words, places, links, module_readme, rooms, versions]
+RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
 
 
 def excused(findings, ratchet):
@@ -306,6 +318,8 @@ def self_test():
         "member function_length": {"src/base/b.cpp": spdx + nested},
         "python function_length": {"a.py": f"# {SPDX}\ndef f():\n" + "    f()\n" * 80},
         "intrinsics": {"src/base/b.cpp": spdx + "void f() { _mm_sfence(); }\n"},
+        "seeds": {"src/base/b_test.py": f"# {SPDX}\nseed = random.randrange(9)\n"},
+        "device": {"src/base/b_test.cpp": spdx + "std::random_device any;\n"},
         "licence": {"src/base/b.cpp": "int x;\n"},
         "script licence": {"scripts/b": "#!/bin/sh\ntrue\n"},
         "words": {"src/base/b.cpp": spdx + "// a robust one\n"},
