@@ -147,7 +147,7 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
     current_section = &now.own.work;
     ++state.count[now.again->run() ? recovery_verb::re_execute : recovery_verb::discard];
     current_section = nullptr;
-    for (block b : now.own.work.staged())
+    for (block b : now.own.work.prepared().staged())
         pool.blocks.release(now.own.cache, b); // staged, never adopted
     pool.blocks.release_all(now.own.cache);
 }

@@ -13,20 +13,12 @@ void section::abort() {
     HF_ASSERT(engine_->sections == engine_sections::buffered);
     HF_ASSERT(first_ == nullptr);
     HF_ASSERT_SLOW(running());
-    frees_.clear(); // would have taken effect at commit
-    for (std::vector<block>* staged : {&adopted_, &unadopted_}) {
-        for (block b : *staged) staged_.push_back({b});
-        staged->clear();
-    }
-    unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());
-    allocs_.clear();
+    blocks_.take_back();
+    blocks_.give_back_staged([&](block b) { prepared_.staged().push_back({b}); });
     if (!log_begun_) return end_unlogged();
     // Its log found no room, and stands where the log was that may stand for the section before the last.
     settle_mark();
-    freed_.insert(freed_.end(), unused_.begin(), unused_.end());
-    freed_.insert(freed_.end(), segments_.begin(), segments_.end());
-    unused_.clear();
-    segments_.clear();
+    settle_blocks();
     // Its records name those blocks: they are handed out again when the mark says that nothing there is
     // pending (3).
     settle_own_mark();

@@ -23,12 +23,13 @@ void section::store_to_own(const void* address, std::uint64_t bytes) {
 
 /// Ends a section that has changed nothing but memory that it gives back: its epoch was never written.
 void section::end_unlogged() {
-    HF_ASSERT_SLOW(buffered() && !changes_blocks() && segments_.empty());
-    release(unused_);
+    HF_ASSERT_SLOW(buffered() && !changes_blocks() && blocks_.segments().empty());
+    release(blocks_.unused());
     // The section whose mark is due may name these as staged.
-    if (mark_due_) freed_.insert(freed_.end(), unadopted_.begin(), unadopted_.end());
-    else release(unadopted_);
-    unadopted_.clear();
+    std::vector<block>& unadopted = blocks_.unadopted();
+    if (mark_due_) freed_.insert(freed_.end(), unadopted.begin(), unadopted.end());
+    else release(unadopted);
+    unadopted.clear();
     epoch_ = --state_->epoch;
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
@@ -37,29 +38,29 @@ void section::end_unlogged() {
 
 /// A block that was staged is logged as one that the section took, with what was filled in there.
 void section::log_adopted(block b, bool with_sums) {
-    const auto whole = std::ranges::find_if(filled_, [&](const filled_bytes& f) {
-        return f.offset == b.offset && pool_->blocks.durable().rounded(f.what.bytes) == b.bytes;
-    });
-    if (with_sums && whole != filled_.end())
+    const std::span filled = prepared_.filled();
+    const auto whole = std::ranges::find_if(
+        filled, [&](const filled_bytes& f) { return f.fill(pool_->blocks.durable(), b); });
+    if (with_sums && whole != filled.end())
         return append(record_kind::own, b.offset, sizeof whole->what, &whole->what);
     append(record_kind::alloc, b.offset, b.bytes);
-    for (const filled_bytes& f : filled_)
-        if (with_sums && f.offset - b.offset < b.bytes)
+    for (const filled_bytes& f : filled)
+        if (with_sums && f.lies_in(b))
             append(record_kind::filled, f.offset, sizeof f.what, &f.what);
 }
 
 void section::log_blocks() {
     HF_ASSERT_SLOW(running() && !log_begun_);
-    for (block b : frees_) settle_under(b.offset, b.bytes);
+    for (block b : blocks_.freed()) settle_under(b.offset, b.bytes);
     // What the section before has left to the fence that is to come (9). Not sooner: a locked instruction,
     // as when a lock is taken, waits for lines on their way.
     if (mark_due_ && log_stands_) static_cast<void>(state_->left[(epoch_ + 1) % 2].flush(medium_));
     start_log(nullptr, 0);
     std::uint64_t own_bytes = 0;
-    for (block b : allocs_) own_bytes += b.bytes;
+    for (block b : blocks_.taken()) own_bytes += b.bytes;
     const bool shares_fence = !medium_.keeps_order();
     const bool sums = shares_fence && own_bytes <= summed_bytes_max && !refilled_;
-    for (block b : allocs_) {
+    for (block b : blocks_.taken()) {
         filled_payload whole{b.bytes, 0};
         if (sums) whole.sum = XXH3_64bits(base_ + b.offset, b.bytes);
         // Whole: what the section has not stored there may wait in a cache as well.
@@ -67,14 +68,15 @@ void section::log_blocks() {
         if (sums) append(record_kind::own, b.offset, sizeof whole, &whole);
         else append(record_kind::alloc, b.offset, b.bytes);
     }
-    for (block b : adopted_) log_adopted(b, sums);
+    for (block b : blocks_.adopted()) log_adopted(b, sums);
     const auto in_a_block_of = [](const auto& blocks, const filled_bytes& f) {
-        return std::ranges::any_of(blocks, [&](block b) { return f.offset - b.offset < b.bytes; });
+        return std::ranges::any_of(blocks, [&](block b) { return f.lies_in(b); });
     };
-    for (const filled_bytes& f : filled_) // in blocks that are still staged they may change
-        if (sums && !in_a_block_of(adopted_, f) && !in_a_block_of(staged_, f))
+    // In blocks that are still staged they may change.
+    for (const filled_bytes& f : prepared_.filled())
+        if (sums && !in_a_block_of(blocks_.adopted(), f) && !in_a_block_of(prepared_.staged(), f))
             append(record_kind::filled, f.offset, sizeof f.what, &f.what);
-    for (block b : frees_) append(record_kind::free, b.offset, b.bytes);
+    for (block b : blocks_.freed()) append(record_kind::free, b.offset, b.bytes);
     if (sums || !shares_fence || doomed_ != doomed_by::nothing) return;
     // The memory's fence, and not the log's: that one takes the place of an older log (9).
     medium_.fence();
@@ -99,7 +101,7 @@ void section::leave_sums() {
     left_stores& left = state_->left[epoch_ % 2];
     if (engine_->verb == recovery_verb::roll_back) return; // it has none
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
-    for (const filled_bytes& f : filled_)
+    for (const filled_bytes& f : prepared_.filled())
         left.add_filled(base + f.offset, base + f.offset + f.what.bytes);
 }
 
@@ -113,10 +115,10 @@ void section::leave_stores(std::size_t deferred) {
     left.start(dirty_.lines(), deferred);
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
     const auto add = [&](block b) { left.add_own(base + b.offset, base + b.offset + b.bytes); };
-    std::ranges::for_each(allocs_, add);
-    std::ranges::for_each(adopted_, add);
+    std::ranges::for_each(blocks_.taken(), add);
+    std::ranges::for_each(blocks_.adopted(), add);
     if (!buffered()) // a constructor may have stored to a lock that is in no fresh memory: upholds section.hpp (10)
-        for (const left_bytes& l : left_) add({l.offset, l.bytes});
+        for (const stored_ranges::range& l : left_) add({l.offset, l.bytes});
     leave_sums();
     if (buffered()) pool_->lanes.note_deferring(lane_);
     else state_->older_sums.store(true, std::memory_order_release);
@@ -126,13 +128,13 @@ void section::leave_stores(std::size_t deferred) {
 /// Whether the section may leave its stores to the next (11): its log tells recovery what it stored to, and which
 /// blocks it has taken; and its blocks are small, or their sum would cost more than the fence.
 bool section::may_leave_to_next() {
-    HF_ASSERT_SLOW(summing_ && adopted_.empty() && unadopted_.empty());
-    if (!unused_.empty() || !segments_.empty()) return false;
+    HF_ASSERT_SLOW(summing_ && blocks_.adopted().empty() && blocks_.unadopted().empty());
+    if (blocks_.gives_up() || !blocks_.segments().empty()) return false;
     std::uint64_t own_bytes = 0;
-    for (block b : allocs_) own_bytes += b.bytes;
+    for (block b : blocks_.taken()) own_bytes += b.bytes;
     if (own_bytes > left_bytes_max || !may_be_lazy()) return false;
-    if (unfenced_) fence(); // the log ends here, for whoever writes over it
-    for (block b : allocs_) // whole: what it has not stored there has a sum as well
+    if (unfenced_) fence();         // the log ends here: another section may write over it
+    for (block b : blocks_.taken()) // whole: what it has not stored there has a sum as well
         dirty_.add(base_ + b.offset, b.bytes);
     return may_leave_stores();
 }

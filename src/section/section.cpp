@@ -16,10 +16,6 @@
 
 namespace hf {
 
-namespace {
-constexpr std::size_t filled_max = 16; // sums in one section's log
-}
-
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns)
     : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
       turns_(turns), medium_(pool.file->medium()), base_(pool.file->base()),
@@ -116,12 +112,10 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     if (!buffered) pool_->lanes.settle_deferring(lane_); // what it will store is not known yet
     if (looks_closely()) [[unlikely]]
         check_left();
-    if (!filled_.empty()) forget_durable();
+    if (!prepared_.filled().empty()) prepared_.forget_durable();
     if (looks_closely()) [[unlikely]]
-        check_filled();
-    left_.clear();
-    keep_here_used_ = 0;
-    kept_.clear();
+        prepared_.check(*pool_->file);
+    copies_.clear();
     function_ = &function;
     engine_ = &engine;
     stored_ = false;
@@ -133,7 +127,8 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     summing_ = engine.sections == engine_sections::writes && pool_->leaves_stores &&
                medium_.loses_caches() &&
                pool_->file->mode() != mode::power && // a kill loses that log's end
-               !relocated_ && turns_ == nullptr && staged_.empty();
+               !relocated_ && turns_ == nullptr && prepared_.staged().empty();
+    left_.start(summing_ || looks_closely());
     if (where_left) start_log(&left_log_, sizeof left_log_);
     else if (!buffered) start_log(args, args_bytes);
     HF_ASSERT_SLOW(running());
@@ -178,8 +173,9 @@ void section::start_log(const void* args, std::uint64_t args_bytes) {
     if (relocated_) [[unlikely]]
         to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
     // Of a section that will be rolled back recovery reads no filled bytes.
-    const std::size_t sums = engine_->verb != recovery_verb::roll_back ? filled_.size() : 0;
-    const std::size_t announced = buffered() ? 0 : staged_.size() + sums;
+    const std::size_t sums =
+        engine_->verb != recovery_verb::roll_back ? prepared_.filled().size() : 0;
+    const std::size_t announced = buffered() ? 0 : prepared_.staged().size() + sums;
     const std::uint64_t order = medium_.keeps_order() ? in_order_bit : 0;
     append(record_kind::begin, announced | order, bytes, together);
     if (!buffered()) append_staged(sums);
@@ -188,15 +184,13 @@ void section::start_log(const void* args, std::uint64_t args_bytes) {
 
 void section::append_staged(std::size_t sums) {
     const heap& blocks = pool_->blocks.durable();
-    const std::span logged(filled_.data(), sums);
-    const auto fills = [&](const filled_bytes& f, block b) {
-        return f.offset == b.offset && blocks.rounded(f.what.bytes) == b.bytes;
-    };
-    for (block b : staged_)
-        if (std::ranges::none_of(logged, [&](const filled_bytes& f) { return fills(f, b); }))
+    const std::span logged = prepared_.filled().first(sums);
+    for (block b : prepared_.staged())
+        if (std::ranges::none_of(logged, [&](const filled_bytes& f) { return f.fill(blocks, b); }))
             append(record_kind::staged, b.offset, b.bytes);
     for (const filled_bytes& f : logged) {
-        const bool whole = std::ranges::any_of(staged_, [&](block b) { return fills(f, b); });
+        const bool whole =
+            std::ranges::any_of(prepared_.staged(), [&](block b) { return f.fill(blocks, b); });
         append(whole ? record_kind::made : record_kind::filled, f.offset, sizeof f.what, &f.what);
     }
 }
@@ -230,11 +224,11 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
         std::max(segment_bytes_min(*pool_->file),
                  lane_writer::record_bytes(payload_bytes) + sizeof(record_head) + 2 * line_bytes);
     // What can fail comes before the block is taken.
-    if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
+    blocks_.make_room_for_segment();
     const block b = pool_->blocks.reserve(*cache_, wanted, what);
     if (b.offset == 0) return false;
     HF_ASSERT_SLOW(b.bytes >= segment_bytes_min(*pool_->file)); // or recovery refuses it
-    segments_.push_back(b);
+    blocks_.add_segment(b);
     log_.continue_in(base_ + b.offset, b.offset, b.bytes);
     HF_ASSERT_SLOW(log_.fits(payload_bytes));
     HF_ASSERT_SLOW(log_.fits_kept(payload_bytes));
@@ -272,34 +266,7 @@ inline void section::before_in_place_store() {
     if (unfenced_) fence(); // upholds (1)
 }
 
-bool section::fresh(std::uint64_t offset) const noexcept { return allocs_.covers(offset); }
-
-void section::note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum) {
-    if (filled_.size() == filled_max) { // durable, they need no sum
-        medium_.fence();
-        filled_.clear();
-    }
-    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - base_);
-    // Bytes filled in twice have the sum of neither: the first ones wait for no fence any more.
-    if (in_filled(offset, bytes)) {
-        medium_.fence();
-        filled_.clear();
-    }
-    filled_.push_back({offset, {bytes, sum}, persist::thread_counters().fences});
-}
-
-/// A fence of this thread since then (hf::stage_persist, hf::persist …) has made them durable, and
-/// whatever was stored there before it.
-void section::forget_durable() {
-    std::erase_if(filled_, [now = persist::thread_counters().fences](const filled_bytes& f) {
-        return f.fences != now;
-    });
-}
-
-void section::forget_filled(block inside) noexcept {
-    std::erase_if(filled_,
-                  [&](const filled_bytes& f) { return f.offset - inside.offset < inside.bytes; });
-}
+bool section::fresh(std::uint64_t offset) const noexcept { return blocks_.taken().covers(offset); }
 
 /// The rest of checked_offset: what is not the pool's, and everything in a re-execution.
 std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
@@ -328,7 +295,7 @@ void section::note_store(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(address, bytes);
     if (offset == outside || bytes == 0) return;
-    if (in_filled(offset, bytes)) [[unlikely]] // upholds (5)
+    if (prepared_.in_filled(offset, bytes)) [[unlikely]] // upholds (5)
         return log_old_bytes(address, bytes);
     if (!fresh(offset)) {
         if (keeping_) keep_overwritten(address, offset, bytes); // upholds (7)
@@ -358,10 +325,10 @@ void section::keep_overwritten(const void* address, std::uint64_t offset, std::u
 bool section::already_kept(std::uint64_t offset, std::uint64_t bytes) {
     if (first_ != nullptr && first_->kept(offset, bytes)) [[unlikely]]
         return true;
-    if (logged_long_.seen(epoch_, offset, bytes)) return true;
+    if (logged_.seen(epoch_, offset, bytes)) return true;
     if (bytes > logged_words::bytes_max)
         return overwritten_long_.seen_or_add(epoch_, offset, bytes);
-    return logged_.seen(epoch_, offset, bytes) || overwritten_.seen_or_add(epoch_, offset, bytes);
+    return overwritten_.seen_or_add(epoch_, offset, bytes);
 }
 
 void section::log_old_bytes(const void* address, std::uint64_t bytes) {
@@ -391,15 +358,13 @@ void section::append_old_bytes(const void* address, std::uint64_t offset, std::u
         fatal("%s (%s) stores %llu bytes across the end of the pool: an index or a length is wrong",
               readable_name(function_->name), function_->where,
               static_cast<unsigned long long>(bytes));
-    if (summing_ || looks_closely()) [[unlikely]]
-        left_.push_back({offset, bytes, 0});
+    left_.add(offset, bytes);
     append(record_kind::old_bytes, offset, bytes, address);
 }
 
 bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
     if (first_ != nullptr && first_->logged(offset, bytes)) return true;
-    if (bytes > logged_words::bytes_max) return logged_long_.seen_or_add(epoch_, offset, bytes);
-    return logged_long_.seen(epoch_, offset, bytes) || logged_.seen_or_add(epoch_, offset, bytes);
+    return logged_.seen_or_add(epoch_, offset, bytes);
 }
 
 void* section::alloc(std::uint64_t bytes) {
@@ -411,13 +376,13 @@ void* section::alloc(std::uint64_t bytes) {
         if (const std::optional<block> again = first_->next_block(rounded)) {
             if (again->offset == 0) return nullptr;
             HF_ASSERT_SLOW(pool_->blocks.durable().well_formed(*again)); // its record is checked
-            allocs_.add(*again);
+            blocks_.take(*again);
             return base_ + again->offset;
         }
     }
     block b{0, 0};
     try {
-        allocs_.make_room();
+        blocks_.make_room();
         b = pool_->blocks.reserve(*cache_, bytes);
     } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
     }
@@ -427,7 +392,7 @@ void* section::alloc(std::uint64_t bytes) {
             b = pool_->blocks.reserve(*cache_, bytes);
         }
         if (b.offset == 0) return nullptr;
-        allocs_.add(b);
+        blocks_.take(b);
         return base_ + b.offset;
     }
     if (b.offset == 0) {
@@ -436,37 +401,30 @@ void* section::alloc(std::uint64_t bytes) {
         return nullptr;
     }
     HF_ASSERT_SLOW(b.bytes == rounded); // what a re-execution will ask for
-    if (summing_) left_.push_back({b.offset, b.bytes, 0});
+    if (summing_) left_.add(b.offset, b.bytes);
     append(record_kind::alloc, b.offset, b.bytes);
-    allocs_.add(b);
+    blocks_.take(b);
     return base_ + b.offset;
 }
 
 void section::free(void* given) {
     HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(given, 0);
-    const auto at_offset = [&](block b) { return b.offset == offset; };
-    // A block of this section's own: it never becomes allocated.
-    if (const block own = allocs_.remove(offset); own.bytes != 0) return unused_.push_back(own);
-    if (const auto own = std::ranges::find_if(adopted_, at_offset); own != adopted_.end()) {
-        const block b = *own;
-        adopted_.erase(own);
-        return unadopted_.push_back(b);
-    }
+    if (blocks_.free_own(offset)) return;
     const block b = pool_->blocks.find(offset);
-    if (offset == outside || b.bytes == 0 || frees_.covers(offset))
+    if (offset == outside || b.bytes == 0 || blocks_.freed().covers(offset))
         fatal("%s (%s) frees %p, which is no allocated block of the pool: it was freed before, or "
               "is not the "
               "pointer that hf::make or hf_alloc gave",
               readable_name(function_->name), function_->where, given);
     const bool logged = buffered() || (first_ != nullptr && first_->freed(offset));
     if (!logged) append(record_kind::free, b.offset, b.bytes);
-    frees_.add(b);
+    blocks_.free(b);
 }
 
 const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     HF_ASSERT_SLOW(running());
-    if (engine_->verb != recovery_verb::re_execute) return keep(volatile_bytes, bytes);
+    if (engine_->verb != recovery_verb::re_execute) return copies_.keep(volatile_bytes, bytes);
     if (first_ != nullptr) first_->entered();
     if (relocated_) hf_relocated_raw_load(volatile_bytes, bytes, function_->where);
     if (first_ != nullptr) return first_->next_preserved(bytes);
@@ -476,32 +434,14 @@ const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     append(record_kind::preserve, 0, bytes, volatile_bytes);
     // The section may change the original (a local, bytes of the pool): a re-execution reads what
     // was recorded, and so does the first run.
-    return keep(volatile_bytes, bytes);
-}
-
-const void* section::keep(const void* bytes, std::uint64_t count) {
-    std::byte* copy = keep_here_ + keep_here_used_;
-    if (count <= sizeof keep_here_ - keep_here_used_)
-        keep_here_used_ += round_up(count, alignof(std::max_align_t));
-    else copy = kept_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(count)).get();
-    HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(copy) % alignof(std::max_align_t) == 0);
-    if (count > 0) std::memcpy(copy, bytes, count);
-    return copy;
+    return copies_.keep(volatile_bytes, bytes);
 }
 
 void section::publish_blocks() {
-    if (allocs_.empty() && adopted_.empty() && frees_.empty()) return;
+    if (!blocks_.change_heap()) return;
     before_in_place_store(); // upholds (2)
-    const auto dirty = [&](const void* word) { will_store(word, word_bytes); };
-    heap& durable = pool_->blocks.durable();
-    const auto publish = [&](block b) {
-        HF_ASSERT_SLOW(!durable.bit(b.offset)); // reserved until now
-        if (!cache_->named(durable, b)) durable.name_chunk(b, dirty);
-        durable.set_bit(b, dirty);
-    };
-    std::ranges::for_each(allocs_, publish);
-    std::ranges::for_each(adopted_, publish);
-    for (block b : frees_) durable.retract(b, dirty);
+    blocks_.publish(pool_->blocks.durable(), *cache_,
+                    [&](const void* word) { will_store(word, word_bytes); });
     stored_ = true;
 }
 
@@ -509,20 +449,7 @@ void section::publish_blocks() {
 /// (3).
 void section::settle_blocks() {
     HF_ASSERT_SLOW(dirty_.empty());
-    const auto note_named = [&](block b) { cache_->note_named(pool_->blocks.durable(), b); };
-    std::ranges::for_each(allocs_, note_named);
-    std::ranges::for_each(adopted_, note_named);
-    const auto give_back = [&](auto& done) {
-        if (done.empty()) return;
-        freed_.insert(freed_.end(), done.begin(), done.end());
-        done.clear();
-    };
-    give_back(frees_);
-    give_back(unused_);
-    give_back(unadopted_);
-    give_back(segments_);
-    allocs_.clear();
-    adopted_.clear();
+    blocks_.settle(pool_->blocks.durable(), *cache_, freed_);
 }
 
 void section::commit(bool eager_mark) {
@@ -549,7 +476,7 @@ void section::commit(bool eager_mark) {
         dirty_.flush_all(medium_);
         fence(); // the section's stores are durable before its mark
     }
-    if (stored_) filled_.clear();
+    if (stored_) prepared_.forget_filled();
     settle_blocks();
     if (lazy) {
         // Stores, and no locked operation: the next section's first loads need not wait for the

@@ -54,7 +54,10 @@
 #include <log/lane.hpp>
 #include <log/logged_words.hpp>
 #include <open/pool_impl.hpp>
-#include <section/block_set.hpp>
+#include <section/prepared_memory.hpp>
+#include <section/section_blocks.hpp>
+#include <section/stored_ranges.hpp>
+#include <section/volatile_copies.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -93,11 +96,6 @@ protected:
     ~first_run() = default;
 };
 
-/// A block that a thread has staged: when its last section was of this epoch.
-struct staged_block : block {
-    std::uint64_t after = 0;
-};
-
 class section {
 public:
     /// 'turns': held while a section is open, on a lane that threads share; else null.
@@ -131,12 +129,13 @@ public:
     void adopt(void* staged_block);
     const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
 
+    /// What the thread has made before a section (5).
+    prepared_memory& prepared() noexcept { return prepared_; }
     /// Outside of sections: whether the bytes lie in a block that was staged since the last one. No log names it.
-    bool staged_since(std::uint64_t offset, std::uint64_t bytes) const noexcept;
-    /// Before a section: 'bytes' bytes with this sum were copied to 'to', not yet fenced (5).
-    void note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum);
-    /// Forgets what was noted inside a block that is given back, or is durable already.
-    void forget_filled(block inside) noexcept;
+    bool staged_since(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        return prepared_.staged_since(epoch_, offset, bytes);
+    }
+    void add_staged(block b) { prepared_.staged().push_back({b, epoch_}); }
 
     // An engine whose stores wait for the commit calls these in this order (8).
     /// Offset from pool start of a store that is to wait. 'outside': it leads to volatile memory, or
@@ -147,9 +146,7 @@ public:
         const auto first = reinterpret_cast<std::uintptr_t>(base_) + offset;
         pool_->lanes.settle_under(first, first + bytes, lane_);
     }
-    bool changes_blocks() const noexcept {
-        return !allocs_.empty() || !adopted_.empty() || !frees_.empty();
-    }
+    bool changes_blocks() const noexcept { return blocks_.change_heap(); }
     /// Logs that the section began, and what becomes of its blocks, with the sums of its own memory. An
     /// ordering point, where there is much of that, or bytes with sums are about to change.
     void log_blocks();
@@ -195,7 +192,7 @@ public:
     [[nodiscard]] std::unique_lock<std::mutex> at_once(block b);
 
     /// A copy of the bytes, which no store changes, until the next section begins.
-    const void* keep(const void* bytes, std::uint64_t count);
+    const void* keep(const void* bytes, std::uint64_t count) { return copies_.keep(bytes, count); }
 
     /// Whether nothing of a section is under way: before begin(), and after commit() or discard().
     bool idle() const noexcept;
@@ -208,8 +205,6 @@ public:
     }
     hf::pool::impl& pool() const noexcept { return *pool_; }
     const hf_txfunc* function() const noexcept { return function_; }
-    std::vector<staged_block>& staged() noexcept { return staged_; }
-    void add_staged(block b) { staged_.push_back({b, epoch_}); }
 
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
 
@@ -239,15 +234,12 @@ private:
     void forget_mark();
     void settle_own_mark();
     void append_staged(std::size_t sums);
-    void forget_durable();
     std::uint64_t remember_left() noexcept;
     void check_left() const noexcept;
-    void check_filled() const noexcept;
     bool may_be_lazy() noexcept;
     void forget_due() noexcept;
     void no_longer_lazy() noexcept;
     bool fresh(std::uint64_t offset) const noexcept;
-    bool in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     void append_old_bytes(const void* address, std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t checked_offset(const void* address, std::uint64_t bytes) const;
@@ -284,38 +276,19 @@ private:
     bool summing_ = false;    // this one may (11)
     left_payload left_log_{}; // of the section before, if its stores are left (11)
     flush_set dirty_;
-    logged_words logged_; // as old_bytes
-    kept_ranges logged_long_;
+    logged_ranges logged_;     // as old_bytes
     logged_words overwritten_; // as overwritten
     kept_ranges overwritten_long_;
-    bool keeping_ = false;             // what is overwritten (7)
-    block_set allocs_;                 // reserved by this section: fresh memory
-    std::vector<block> adopted_;       // staged before, allocated at commit
-    block_set frees_;                  // retracted at commit
-    std::vector<block> unused_;        // reserved, and freed again by this section
-    std::vector<block> unadopted_;     // adopted, and freed again by this section
-    std::vector<block> segments_;      // where the log continued
-    std::vector<block> freed_;         // of the section whose mark is not yet durable (3)
-    std::vector<block> freed_before_;  // of the one before it, whose log may yet be replayed (9)
-    std::vector<staged_block> staged_; // of this thread, outside and inside sections
-    struct filled_bytes {
-        std::uint64_t offset;
-        filled_payload what;
-        std::uint64_t fences; // of this thread before: after the next one it needs no sum
-    };
-    std::vector<filled_bytes> filled_; // written before the section, not fenced before it (5)
-    std::vector<std::unique_ptr<std::byte[]>> kept_; // what keep_here_ has no room for
-    std::size_t keep_here_used_ = 0;
-    alignas(16) std::byte keep_here_[512];
+    bool keeping_ = false; // what is overwritten (7)
+    section_blocks blocks_;
+    std::vector<block> freed_;        // of the section whose mark is not yet durable (3)
+    std::vector<block> freed_before_; // of the one before it, whose log may yet be replayed (9)
+    prepared_memory prepared_;        // outside and inside sections
+    volatile_copies copies_;
     first_run* first_ = nullptr; // of a section that runs again
     // In debug builds and under the crash checker: what the last section, whose mark is due, left
     // of the inputs that it overwrote. Of one that may leave its stores (11), always: of them and its blocks.
-    struct left_bytes {
-        std::uint64_t offset;
-        std::uint64_t bytes;
-        std::uint64_t sum;
-    };
-    std::vector<left_bytes> left_;
+    stored_ranges left_;
 };
 
 /// Offset of a store's target; 'outside' when it is volatile memory.
@@ -324,20 +297,14 @@ inline std::uint64_t section::checked_offset(const void* address, std::uint64_t 
     return offset < range_bytes_ ? offset : far_offset(address, offset, bytes);
 }
 
-inline bool section::in_filled(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    for (const filled_bytes& f : filled_)
-        if (offset < f.offset + f.what.bytes && f.offset < offset + bytes) return true;
-    return false;
-}
-
 inline std::uint64_t section::defer(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = checked_offset(address, bytes);
     if (offset == outside || bytes == 0) return outside;
-    if (allocs_.covers(offset)) {
+    if (blocks_.taken().covers(offset)) {
         store_to_own(address, bytes);
         return outside;
     }
-    refilled_ = refilled_ || in_filled(offset, bytes);
+    refilled_ = refilled_ || prepared_.in_filled(offset, bytes);
     return offset;
 }
 

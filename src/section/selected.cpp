@@ -30,7 +30,7 @@ void section::note_lazy(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = checked_offset(address, bytes);
     if (!may_store_unlogged(offset, bytes)) return;
     // Bytes with a sum are durable when the section is (5), and so is what recovery may read (13).
-    if (medium_.keeps_order() || in_filled(offset, bytes) || pool_->runs_again)
+    if (medium_.keeps_order() || prepared_.in_filled(offset, bytes) || pool_->runs_again)
         return will_store(address, bytes);
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);

@@ -34,11 +34,12 @@ void section::take_up(const pending_section& from, first_run& first) {
     // to be asked costs other sections nothing.
     range_bytes_ = 0;
     for (const record_view& r : from.records) {
-        if (r.kind == record_kind::staged) staged_.push_back({{r.offset, r.bytes}});
-        if (r.kind == record_kind::segment) segments_.push_back({r.offset, r.bytes});
+        if (r.kind == record_kind::staged) prepared_.staged().push_back({{r.offset, r.bytes}});
+        if (r.kind == record_kind::segment) blocks_.add_segment({r.offset, r.bytes});
         if (r.kind == record_kind::filled) {
-            filled_.push_back({r.offset, {}, 0});
-            std::memcpy(&filled_.back().what, r.payload, sizeof(filled_payload));
+            filled_payload what;
+            std::memcpy(&what, r.payload, sizeof what);
+            prepared_.add_logged(r.offset, what);
         }
         keeping_ = keeping_ && r.kind != record_kind::unkept;
     }
@@ -50,13 +51,12 @@ void section::take_up(const pending_section& from, first_run& first) {
 
 void section::discard(std::span<const block> untaken) {
     HF_ASSERT(dirty_.empty());
-    HF_ASSERT(frees_.empty());
+    HF_ASSERT(blocks_.freed().empty());
     HF_ASSERT_SLOW(first_ != nullptr);
     HF_ASSERT_SLOW(running());
-    filled_.clear();
-    unused_.insert(unused_.end(), allocs_.begin(), allocs_.end());
-    unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
-    unused_.insert(unused_.end(), untaken.begin(), untaken.end());
+    prepared_.forget_filled();
+    blocks_.take_back();
+    blocks_.give_up_staged(untaken);
     settle_blocks();
     store_mark(medium_, header_, epoch_);
     fence();
@@ -67,7 +67,7 @@ void section::discard(std::span<const block> untaken) {
 void section::forsake() {
     HF_ASSERT_SLOW(first_ != nullptr);
     HF_ASSERT_SLOW(running());
-    frees_.clear(); // would have taken effect at commit
+    blocks_.keep_freed(); // would have taken effect at commit
     dirty_.flush_all(medium_);
 }
 
