@@ -21,7 +21,7 @@ void section::abort() {
     settle_blocks();
     // Its records name those blocks: they are handed out again when the mark says that nothing there is
     // pending (3).
-    settle_own_mark();
+    store_mark();
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();

@@ -24,13 +24,14 @@ void section::store_to_own(const void* address, std::uint64_t bytes) {
 /// Ends a section that has changed nothing but memory that it gives back: its epoch was never written.
 void section::end_unlogged() {
     HF_ASSERT_SLOW(buffered() && !changes_blocks() && blocks_.segments().empty());
-    release(blocks_.unused());
+    marks_.release(blocks_.unused());
     // The section whose mark is due may name these as staged.
     std::vector<block>& unadopted = blocks_.unadopted();
-    if (mark_due_) freed_.insert(freed_.end(), unadopted.begin(), unadopted.end());
-    else release(unadopted);
+    std::vector<block>& freed = marks_.freed();
+    if (marks_.due()) freed.insert(freed.end(), unadopted.begin(), unadopted.end());
+    else marks_.release(unadopted);
     unadopted.clear();
-    epoch_ = --state_->epoch;
+    epoch_ = --marks_.state().epoch;
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();
@@ -54,7 +55,7 @@ void section::log_blocks() {
     for (block b : blocks_.freed()) settle_under(b.offset, b.bytes);
     // What the section before has left to the fence that is to come (9). Not sooner: a locked instruction,
     // as when a lock is taken, waits for lines on their way.
-    if (mark_due_ && log_stands_) static_cast<void>(state_->left[(epoch_ + 1) % 2].flush(medium_));
+    if (marks_.stores_left()) static_cast<void>(marks_.left(epoch_ - 1).flush(medium_));
     start_log(nullptr, 0);
     std::uint64_t own_bytes = 0;
     for (block b : blocks_.taken()) own_bytes += b.bytes;
@@ -90,7 +91,9 @@ void section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) 
 
 void section::make_log_durable() {
     log_.fill_line();
-    fence_log();
+    medium_.fence();
+    unfenced_ = false;
+    marks_.log_fenced();
 }
 
 /// Whether other threads can be told of them all. Without that the mark waits no more than they do (8).
@@ -98,7 +101,7 @@ bool section::may_leave_stores() const noexcept { return dirty_.is_short(left_st
 
 /// Tells other threads of what memory the log has sums (10).
 void section::leave_sums() {
-    left_stores& left = state_->left[epoch_ % 2];
+    left_stores& left = marks_.left(epoch_);
     if (engine_->verb == recovery_verb::roll_back) return; // it has none
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
     for (const filled_bytes& f : prepared_.filled())
@@ -109,9 +112,9 @@ void section::leave_sums() {
 /// 'deferred': so many of the lines are no allocator's.
 void section::leave_stores(std::size_t deferred) {
     HF_ASSERT_SLOW(may_leave_stores());
-    HF_ASSERT_SLOW(!mark_due_); // what stood here before is written over, durably
-    if (buffered()) no_longer_lazy();
-    left_stores& left = state_->left[epoch_ % 2];
+    HF_ASSERT_SLOW(!marks_.due()); // what stood here before is written over, durably
+    if (buffered()) marks_.no_longer_lazy();
+    left_stores& left = marks_.left(epoch_);
     left.start(dirty_.lines(), deferred);
     const auto base = reinterpret_cast<std::uintptr_t>(base_);
     const auto add = [&](block b) { left.add_own(base + b.offset, base + b.offset + b.bytes); };
@@ -120,8 +123,8 @@ void section::leave_stores(std::size_t deferred) {
     if (!buffered()) // a constructor may have stored to a lock that is in no fresh memory: upholds section.hpp (10)
         for (const stored_ranges::range& l : left_) add({l.offset, l.bytes});
     leave_sums();
-    if (buffered()) pool_->lanes.note_deferring(lane_);
-    else state_->older_sums.store(true, std::memory_order_release);
+    if (buffered()) pool_->lanes.note_deferring(marks_.lane());
+    else marks_.state().older_sums.store(true, std::memory_order_release);
     dirty_.forget(); // the next section flushes them
 }
 
@@ -132,7 +135,7 @@ bool section::may_leave_to_next() {
     if (blocks_.gives_up() || !blocks_.segments().empty()) return false;
     std::uint64_t own_bytes = 0;
     for (block b : blocks_.taken()) own_bytes += b.bytes;
-    if (own_bytes > left_bytes_max || !may_be_lazy()) return false;
+    if (own_bytes > left_bytes_max || !marks_.may_leave_out()) return false;
     if (unfenced_) fence();         // the log ends here: another section may write over it
     for (block b : blocks_.taken()) // whole: what it has not stored there has a sum as well
         dirty_.add(base_ + b.offset, b.bytes);

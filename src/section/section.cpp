@@ -17,9 +17,9 @@
 namespace hf {
 
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns)
-    : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
-      turns_(turns), medium_(pool.file->medium()), base_(pool.file->base()),
-      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {
+    : pool_(&pool), cache_(&cache), turns_(turns), marks_(pool, lane, cache),
+      medium_(pool.file->medium()), base_(pool.file->base()),
+      range_bytes_(pool.file->shape().max_bytes), relocated_(pool.file->relocated()) {
     HF_ASSERT_SLOW(turns != nullptr || idle());
 }
 
@@ -98,18 +98,8 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     const bool where_left = begins_where_left(engine);
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
-    if (unfenced_ && mark_due_) medium_.fence();
-    if (!counted_) {
-        counted_ = true;
-        pool_->lanes.section_threads.fetch_add(1);
-    }
-    // This lane's own mark is superseded by the begin record about to be written. Another's has
-    // been due since before its owner released its locks: it is made durable before anything of this section
-    // can be. With both pending, recovery would take them for independent (4).
-    const std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_acquire);
-    if (lazy != lane_set::no_lane && lazy != lane_) [[unlikely]]
-        pool_->lanes.settle(lazy);
-    if (!buffered) pool_->lanes.settle_deferring(lane_); // what it will store is not known yet
+    if (unfenced_ && marks_.due()) medium_.fence();
+    marks_.settle_others(!buffered); // what it will store is not known yet
     if (looks_closely()) [[unlikely]]
         check_left();
     if (!prepared_.filled().empty()) prepared_.forget_durable();
@@ -123,7 +113,7 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
     log_begun_ = false;
     doomed_ = doomed_by::nothing;
     keeping_ = pool_->keep_overwritten && engine.sections == engine_sections::inputs;
-    epoch_ = ++state_->epoch;
+    epoch_ = ++marks_.state().epoch;
     summing_ = engine.sections == engine_sections::writes && pool_->leaves_stores &&
                medium_.loses_caches() &&
                pool_->file->mode() != mode::power && // a kill loses that log's end
@@ -137,10 +127,10 @@ void section::begin(const engine_row& engine, const hf_txfunc& function, const v
 /// Whether the section before has left its stores to the one that begins (11), which starts their write-back. What
 /// is left to the next log of an engine is left to no other's.
 bool section::begins_where_left(const engine_row& next) {
-    if (!mark_due_ || !log_stands_) return false;
+    if (!marks_.stores_left()) return false;
     if (engine_->bit != next.bit) return settle_mark(), false;
     if (next.sections == engine_sections::buffered) return false; // its commit does (9)
-    static_cast<void>(state_->left[epoch_ % 2].flush(medium_));
+    static_cast<void>(marks_.left(epoch_).flush(medium_));
     return true;
 }
 
@@ -157,7 +147,7 @@ inline void store_begin(std::byte* to, const begin_payload& head) noexcept {
 
 void section::start_log(const void* args, std::uint64_t args_bytes) {
     const hf_txfunc& function = *function_;
-    log_.start(medium_, lane_start(*pool_->file, lane_, epoch_));
+    log_.start(medium_, lane_start(*pool_->file, marks_.lane(), epoch_));
     // Looked at where the function may run again: it takes as long as a small log record.
     const std::uint16_t floats = engine_->verb == recovery_verb::re_execute
                                      ? persist::float_environment::current().bits()
@@ -236,30 +226,13 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
 }
 
 void section::fence() {
-    if (mark_due_ && log_stands_ && !buffered()) return fence_log(); // (11)
     medium_.fence();
     unfenced_ = false;
-    forget_mark();
+    marks_.fenced();
 }
 
-/// Made durable: the mark itself, or the begin record that stands for it.
-void section::forget_mark() {
-    if (!mark_due_) return;
-    mark_due_ = false;
-    state_->mark_due.store(0, std::memory_order_relaxed);
-    release_freed();
-}
-
-/// The fence of a log that may be replayed: so may the one before it (9), or be rolled back (11). For other threads that one's mark
-/// stays due until this section's own mark takes its place: they may change what it stored, while this
-/// section, which may not have happened yet, is all that stands for it.
-void section::fence_log() {
-    medium_.fence();
-    unfenced_ = false;
-    release(freed_before_);
-    if (!mark_due_) return;
-    mark_due_ = false;
-    freed_before_.swap(freed_);
+void section::settle_mark() {
+    if (marks_.settle()) unfenced_ = false;
 }
 
 inline void section::before_in_place_store() {
@@ -387,7 +360,7 @@ void* section::alloc(std::uint64_t bytes) {
     } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
     }
     if (buffered()) { // its log says so at the commit
-        if (b.offset == 0 && !(freed_.empty() && freed_before_.empty())) {
+        if (b.offset == 0 && marks_.holds_blocks()) {
             settle_mark();
             b = pool_->blocks.reserve(*cache_, bytes);
         }
@@ -449,7 +422,7 @@ void section::publish_blocks() {
 /// (3).
 void section::settle_blocks() {
     HF_ASSERT_SLOW(dirty_.empty());
-    blocks_.settle(pool_->blocks.durable(), *cache_, freed_);
+    blocks_.settle(pool_->blocks.durable(), *cache_, marks_.freed());
 }
 
 void section::commit(bool eager_mark) {
@@ -457,60 +430,60 @@ void section::commit(bool eager_mark) {
     ++persist::thread_counters().sections;
     if (!log_begun_) return end_unlogged();
     // What the section before has left is durable before this one's mark, or its log, can be (11).
-    if (!buffered() && mark_due_ && log_stands_) fence();
+    if (!buffered() && marks_.stores_left()) fence();
     const std::size_t deferred = dirty_.lines().size();
     publish_blocks();
     // The thread that has the next turn on a shared lane writes over the log.
     const bool may_wait = !eager_mark && turns_ == nullptr && !medium_.keeps_order();
-    const bool lazy = summing_ ? may_leave_to_next()
-                               : may_wait && (buffered() ? may_leave_stores() : may_be_lazy());
-    log_stands_ = lazy && (buffered() || summing_);
-    if (log_stands_) leave_stores(deferred);
+    const bool lazy = summing_
+                          ? may_leave_to_next()
+                          : may_wait && (buffered() ? may_leave_stores() : marks_.may_leave_out());
+    const bool stores_left = lazy && (buffered() || summing_);
+    if (stores_left) leave_stores(deferred);
     else if (lazy) {
-        state_->left[epoch_ % 2].start({}, 0);
+        marks_.left(epoch_).start({}, 0);
         leave_sums();
     }
-    if (state_->lazy_lines != nullptr && state_->lazy_lines->listed() > lazy_lines_max)
-        state_->lazy_lines->flush_all(medium_); // under a fence that is to come anyway
-    if (stored_ && !log_stands_) {
+    const auto& lazy_lines = marks_.state().lazy_lines;
+    if (lazy_lines != nullptr && lazy_lines->listed() > lazy_lines_max)
+        lazy_lines->flush_all(medium_); // under a fence that comes anyway
+    if (stored_ && !stores_left) {
         dirty_.flush_all(medium_);
         fence(); // the section's stores are durable before its mark
     }
     if (stored_) prepared_.forget_filled();
     settle_blocks();
     if (lazy) {
-        // Stores, and no locked operation: the next section's first loads need not wait for the
-        // fence above.
-        mark_due_ = true;
-        const std::uint64_t sum = remember_left();
+        const std::uint64_t sum = left_.sum_up(epoch_, base_);
         // Not flushed: when the process alone dies, this tells a finished section from one that
         // may be rolled back. It may become durable all the same: not before the section is; or, of one
         // that has left its stores, to no harm (11).
         if (summing_) {
             left_log_ = {log_.chain(), sum};
-            std::atomic_ref(header_->returned).store(sum, std::memory_order_release);
-            trace::announce(trace::store, &header_->returned, word_bytes);
+            std::atomic_ref(marks_.header().returned).store(sum, std::memory_order_release);
+            trace::announce(trace::store, &marks_.header().returned, word_bytes);
         } else if (!buffered()) {
-            std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
-            trace::announce(trace::store, &header_->committed, word_bytes);
+            marks_.store_unflushed(epoch_);
         }
-        state_->mark_due.store(epoch_, std::memory_order_release);
+        marks_.leave_out(epoch_, stores_left);
     } else {
-        settle_own_mark();
+        store_mark();
     }
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();
 }
 
-void section::release(std::vector<block>& freed) {
-    for (block b : freed) pool_->blocks.release(*cache_, b);
-    freed.clear();
+/// The section's mark is durable when it returns, and nothing of it waits for that any more.
+void section::store_mark() {
+    marks_.store(epoch_);
+    if (!medium_.keeps_order()) unfenced_ = false;
 }
-void section::release_freed() {
-    HF_ASSERT_SLOW(!mark_due_); // upholds (3)
-    release(freed_before_);
-    release(freed_);
+
+void section::leave() {
+    HF_ASSERT_SLOW(turns_ != nullptr || idle());
+    if (marks_.due()) unfenced_ = false;
+    marks_.leave();
 }
 
 } // namespace hf

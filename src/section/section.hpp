@@ -7,20 +7,14 @@
 //     when such a store comes, so records that come together share one.
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored.
-// (3) A freed block is handed out again only when the section's commit mark is durable.
-// (4) An engine that re-executes may leave the mark out while no other thread has begun sections: the next
-//     begin record stands for it, and until that is durable the section would merely be
-//     re-executed, with the same result. A section of another thread makes such a mark durable
-//     before its own begin record can be. So of two sections pending together neither has seen
-//     anything of the other: a section has all its locks when it begins and keeps them until it has
-//     committed, and if they lock the same, the later one began when the other's mark was durable.
+// (3) commit_marks.hpp (1).
+// (4) commit_marks.hpp (2).
 // (5) Bytes filled in before a section (note_filled) are logged before the section changes them:
 //     recovery compares them, as they were, with their sum.
 //     Between sections nothing else may change them, nor anything that a section read or stored
 //     whose mark is due: hf::settle comes first. Debug builds and the crash checker look. Calls of the library that
 //     store outside of sections settle those marks themselves, of any lane, but in a block that was staged since.
-// (6) A lane's epochs only grow, over every recovery and every open: a begin record that a failure
-//     tore off its log is never written again, or what is left of that log would follow from it.
+// (6) commit_marks.hpp (6).
 // (7) In an engine that logs inputs the old bytes of whatever is overwritten in place and was not
 //     read before are in the log ahead of the store, in program order and without a fence: only rolling back
 //     needs them (roll_back.hpp). Where the log has no room for them it says so.
@@ -29,17 +23,10 @@
 //     and all: a section that ends without one has never been. Of that memory, and of bytes filled in
 //     before, the log has sums, which tell whether the fence was passed that all of them share.
 //     So until its log is whole such a section can end as if it had never begun (abort.cpp).
-// (9) Such a log may stand for the section's stores: its lane's next log is durable under the fence
+// (9) Such a log may stand for the section's stores (commit_marks.hpp, 3): its lane's next log is durable under the fence
 //     that they are flushed for, by the next section, and until that next log is written over, recovery
 //     replays this one before it.
-//     What the section freed is handed out again one section later, when its log cannot be replayed.
-//     No two lanes' logs may be replayed that change the same: a section that is about to change what a log
-//     of another lane stands for (left_stores.hpp) makes that one's mark durable first, before it has a log
-//     itself. They are told of lines, blocks taken and blocks freed; of the allocator's words each changes bits
-//     of its own. A section of another engine, which stores as it goes, settles all such marks when it begins.
-//     Whoever settles a mark fences the stores first.
-// (10) No lock in memory of which a log has the sum (5, 8) changes before the section's mark is settled: what was
-//     committed would not be believed.
+// (10) commit_marks.hpp (4), (5).
 // (11) A section of engine undo may leave its stores to the first fence of its thread's next section
 //     (open_options::sections), while (4) lets marks be left out. Without that fence it is rolled back, behind the
 //     next one, and a power failure has taken what had returned. Whether the fence was passed the stores
@@ -54,6 +41,7 @@
 #include <log/lane.hpp>
 #include <log/logged_words.hpp>
 #include <open/pool_impl.hpp>
+#include <section/commit_marks.hpp>
 #include <section/prepared_memory.hpp>
 #include <section/section_blocks.hpp>
 #include <section/stored_ranges.hpp>
@@ -144,7 +132,7 @@ public:
     /// For each of these stores: an ordering point or two, where another thread's log stands for what is there (9).
     void settle_under(std::uint64_t offset, std::uint64_t bytes) {
         const auto first = reinterpret_cast<std::uintptr_t>(base_) + offset;
-        pool_->lanes.settle_under(first, first + bytes, lane_);
+        pool_->lanes.settle_under(first, first + bytes, marks_.lane());
     }
     bool changes_blocks() const noexcept { return blocks_.change_heap(); }
     /// Logs that the section began, and what becomes of its blocks, with the sums of its own memory. An
@@ -230,15 +218,9 @@ private:
     void before_in_place_store();
     void will_store(const void* address, std::uint64_t bytes);
     void fence();
-    void fence_log();
-    void forget_mark();
-    void settle_own_mark();
+    void store_mark();
     void append_staged(std::size_t sums);
-    std::uint64_t remember_left() noexcept;
     void check_left() const noexcept;
-    bool may_be_lazy() noexcept;
-    void forget_due() noexcept;
-    void no_longer_lazy() noexcept;
     bool fresh(std::uint64_t offset) const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
     void append_old_bytes(const void* address, std::uint64_t offset, std::uint64_t bytes);
@@ -247,32 +229,25 @@ private:
     void log_adopted(block b, bool with_sums);
     void publish_blocks();
     void settle_blocks();
-    void release_freed();
-    void release(std::vector<block>& freed);
 
     hf::pool::impl* pool_;
-    lane_state* state_;
-    lane_header* header_;
     thread_cache* cache_;
     std::mutex* turns_;
+    commit_marks marks_;
     hf::medium medium_;
     std::byte* base_;
     std::uint64_t range_bytes_; // of the pool's address range; 0 in a re-execution
-    std::uint32_t lane_;
 
     const hf_txfunc* function_ = nullptr;
     const engine_row* engine_ = nullptr;
     lane_writer log_;
     std::uint64_t epoch_ = 0; // of this section
     bool relocated_ = false;  // the pool is
-    bool counted_ = false;    // in pool::impl::section_threads
     bool log_begun_ = false;  // the begin record is in the lane
     bool refilled_ = false;   // a deferred store leads to bytes that have one
     bool unfenced_ = false;   // records appended since the last fence
     bool stored_ = false;     // something was stored to PM
     doomed_by doomed_ = doomed_by::nothing;
-    bool mark_due_ = false;   // the section before left its mark out (4)
-    bool log_stands_ = false; // and its stores to the next fence (9), (11)
     bool summing_ = false;    // this one may (11)
     left_payload left_log_{}; // of the section before, if its stores are left (11)
     flush_set dirty_;
@@ -281,9 +256,7 @@ private:
     kept_ranges overwritten_long_;
     bool keeping_ = false; // what is overwritten (7)
     section_blocks blocks_;
-    std::vector<block> freed_;        // of the section whose mark is not yet durable (3)
-    std::vector<block> freed_before_; // of the one before it, whose log may yet be replayed (9)
-    prepared_memory prepared_;        // outside and inside sections
+    prepared_memory prepared_; // outside and inside sections
     volatile_copies copies_;
     first_run* first_ = nullptr; // of a section that runs again
     // In debug builds and under the crash checker: what the last section, whose mark is due, left

@@ -15,7 +15,7 @@ bool section::may_store_unlogged(std::uint64_t offset, std::uint64_t bytes) {
     if (bytes > pool_->file->shape().max_bytes - offset)
         fatal("%s (%s) stores %llu bytes across the end of the pool", function_->name,
               function_->where, static_cast<unsigned long long>(bytes));
-    if (mark_due_ && unfenced_) fence(); // upholds (section.hpp, 12)
+    if (marks_.due() && unfenced_) fence(); // upholds (section.hpp, 12)
     return true;
 }
 
@@ -34,8 +34,9 @@ void section::note_lazy(const void* address, std::uint64_t bytes) {
         return will_store(address, bytes);
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);
-    if (state_->lazy_lines == nullptr) state_->lazy_lines = std::make_unique<flush_set>();
-    state_->lazy_lines->add(address, bytes);
+    std::unique_ptr<flush_set>& lazy_lines = marks_.state().lazy_lines;
+    if (lazy_lines == nullptr) lazy_lines = std::make_unique<flush_set>();
+    lazy_lines->add(address, bytes);
 }
 
 } // namespace hf

@@ -11,10 +11,10 @@ namespace hf {
 
 void section::take_up(const pending_section& from, first_run& first) {
     HF_ASSERT(first_ == nullptr);
-    HF_ASSERT(from.lane == lane_);
+    HF_ASSERT(from.lane == marks_.lane());
     HF_ASSERT(from.sound);
     HF_ASSERT_SLOW(idle());
-    HF_ASSERT_SLOW(from.begin.epoch <= state_->epoch);
+    HF_ASSERT_SLOW(from.begin.epoch <= marks_.state().epoch);
     first_ = &first;
     function_ = registry::find_txfunc(from.begin.function_id, from.begin.function_version);
     engine_ = engine_of(from.begin.engine);
@@ -26,8 +26,8 @@ void section::take_up(const pending_section& from, first_run& first) {
     // A section that cannot be rolled back any more keeps nothing.
     keeping_ =
         pool_->keep_overwritten && engine_->sections == engine_sections::inputs && from.kept_known;
-    if (!medium_.keeps_order() && is_ordered(*header_)) { // it may tear from here on
-        medium_.store_word(&header_->witness, lane_unordered);
+    if (!medium_.keeps_order() && is_ordered(marks_.header())) { // it may tear from here on
+        medium_.store_word(&marks_.header().witness, lane_unordered);
         medium_.fence();
     }
     // Every offset is out of range from now on, and far_offset looks why: what a re-execution has
@@ -58,9 +58,9 @@ void section::discard(std::span<const block> untaken) {
     blocks_.take_back();
     blocks_.give_up_staged(untaken);
     settle_blocks();
-    store_mark(medium_, header_, epoch_);
+    hf::store_mark(medium_, &marks_.header(), epoch_);
     fence();
-    release_freed();
+    marks_.release_freed();
     HF_ASSERT_SLOW(idle());
 }
 

@@ -160,7 +160,7 @@ std::unique_lock<std::mutex> section::at_once(block b) {
     std::unique_lock<std::mutex> turn;
     if (turns_ != nullptr) turn = std::unique_lock(*turns_);
     if (medium_.loses_caches())
-        std::atomic_ref(header_->at_once).store(b.offset, std::memory_order_release);
+        std::atomic_ref(marks_.header().at_once).store(b.offset, std::memory_order_release);
     return turn;
 }
 
