@@ -86,6 +86,13 @@ public:
         due_ = false;
         freed_before_.swap(freed_);
     }
+    /// Makes the marks of logs of other lanes durable that stand for something in these bytes (4): an ordering point or
+    /// two, where there is one.
+    void settle_under(std::uintptr_t first, std::uint64_t bytes) {
+        pool_.lanes.settle_under(first, first + bytes, lane_);
+    }
+    /// From here on this lane may have logs that do.
+    void note_deferring() noexcept { pool_.lanes.note_deferring(lane_); }
     /// Requires: no mark of this lane is due.
     void no_longer_lazy() noexcept;
     /// The thread uses the pool no more.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a section asserts of itself; and what debug builds and the crash checker look for in the stores that
-// a program makes between sections (section.hpp, 5).
+// a program makes between sections (section.hpp, 3).
 #include <base/assert.hpp>
 #include <base/names.hpp>
 #include <section/section.hpp>
@@ -14,17 +14,15 @@ bool section::valid() const noexcept {
 
 bool section::idle() const noexcept {
     if (!blocks_.empty() || !dirty_.empty()) return false;
-    // Only while a section commits is one due to others alone (9).
+    // Only while a section commits is one due to others alone (commit_marks.hpp, 3).
     const std::uint64_t due = marks_.state().mark_due.load();
     if (turns_ == nullptr && !marks_.due() && due != 0) return false;
     return valid() && (!marks_.due() || due == epoch_);
 }
 
 bool section::running() const noexcept {
-    if (function_ == nullptr || engine_ == nullptr || (log_begun_ && !log_.valid())) return false;
-    if (!log_begun_ && !buffered()) return false;                               // (8)
-    if (first_ == nullptr && epoch_ != marks_.state().epoch) return false;      // (6)
-    if (keeping_ && engine_->sections != engine_sections::inputs) return false; // (7)
+    if (function_ == nullptr || protocol_ == nullptr) return false;
+    if (!watched() && epoch_ != marks_.state().epoch) return false; // commit_marks.hpp (6)
     return valid() && std::atomic_ref(marks_.header().committed).load() < epoch_;
 }
 

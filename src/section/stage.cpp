@@ -60,7 +60,7 @@ section& settled_for_store(pool::impl& pool, const void* to, std::size_t bytes) 
     section& work = attach(pool).work;
     const auto first = reinterpret_cast<std::uintptr_t>(to);
     if (!work.staged_since(pool.offset_of(to), bytes))
-        pool.lanes.settle_before_store(first, first + bytes); // upholds section.hpp (5)
+        pool.lanes.settle_before_store(first, first + bytes); // upholds section.hpp (3)
     return work;
 }
 

@@ -24,6 +24,8 @@ public:
         wanted_ = wanted;
         all_.clear();
     }
+    /// It is, by one more. Before the first add().
+    void want() noexcept { wanted_ = true; }
     void add(std::uint64_t offset, std::uint64_t bytes) {
         if (wanted_) [[unlikely]]
             all_.push_back({offset, bytes, 0});

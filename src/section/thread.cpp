@@ -51,7 +51,7 @@ attachment& attach_to(pool::impl& pool, std::uint32_t lane, std::mutex* turns) {
     // Taken last: a lane that is taken stays so, whatever throws.
     if (std::exchange(pool.lanes[lane].taken, true)) return made;
     // The lane's epochs start above what the open found, and the next open must find that,
-    // whatever becomes of the first sections: it starts above it again (section.hpp, 6).
+    // whatever becomes of the first sections: it starts above it again (commit_marks.hpp, 6).
     start_lane(*pool.file, lane, pool.lanes[lane].epoch);
     return made;
 }
