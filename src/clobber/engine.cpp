@@ -6,10 +6,11 @@
 // Differs: the v_log entry is not fenced by itself; it is durable before the section's first
 // in-place store, together with whatever was appended until then. Before that nothing needs
 // recovering. And old bytes are kept of every word that is overwritten, not of inputs alone, so
-// that a section that cannot be completed can be rolled back (section/roll_back.hpp); only inputs
+// that a section that cannot be completed can be rolled back (kept_bytes.hpp); only inputs
 // cost an ordering point.
 #include <base/assert.hpp>
 #include <base/names.hpp>
+#include <clobber/kept_bytes.hpp>
 #include <clobber/re_execution.hpp>
 #include <log/restore.hpp>
 #include <open/registry.hpp>
@@ -133,6 +134,7 @@ struct run final : section_recovery::work {
 void clobber_engine::recover(pool::impl& pool, pending_section& pending,
                              section_recovery& state) const {
     if (pool.recovery == recovery_policy::roll_back) {
+        HF_ASSERT_SLOW(can_roll_back(pool, pending).ok());
         roll_back(pool, pending);
         ++state.count[recovery_verb::roll_back];
         return;
@@ -147,7 +149,7 @@ void clobber_engine::recover(pool::impl& pool, pending_section& pending,
     current_section = &now.own.work;
     ++state.count[now.again->run() ? recovery_verb::re_execute : recovery_verb::discard];
     current_section = nullptr;
-    for (block b : now.own.work.staged())
+    for (block b : now.own.work.prepared().staged())
         pool.blocks.release(now.own.cache, b); // staged, never adopted
     pool.blocks.release_all(now.own.cache);
 }
@@ -180,26 +182,3 @@ const hf::engine* engine() noexcept {
 }
 
 } // namespace hf::clobber
-
-extern "C" {
-
-int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcept {
-    return hf::without_exceptions("hf_clobber_begin", [&] {
-        return hf::begin_section(hf::engine_rows::clobber, *function, packed_args,
-                                 function->args_bytes);
-    });
-}
-
-void hf_clobber_commit(void) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_clobber_commit", [] { hf::current_section->commit(false); });
-    hf::leave_section();
-}
-
-void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_clobber_log",
-                           [&] { hf::current_section->log_old_bytes(address, bytes); });
-}
-
-} // extern "C"

@@ -10,7 +10,7 @@
 namespace hf::clobber {
 
 re_execution::re_execution(section& work, pending_section& pending)
-    : work_(work), pending_(pending) {
+    : work_(work), by_(work.of<clobber_protocol>()), pending_(pending) {
     HF_ASSERT_SLOW(pending.sound);
     HF_ASSERT_SLOW(pending.args.size() == pending.begin.args_bytes);
     for (const record_view& r : pending.records) {
@@ -25,12 +25,12 @@ re_execution::re_execution(section& work, pending_section& pending)
 }
 
 bool re_execution::run() {
-    work_.take_up(pending_, *this); // may find no room, and jump
+    by_.take_up(pending_, *this); // may find no room, and jump
     HF_ASSERT_SLOW(work_.running());
     HF_ASSERT_SLOW(!in_place_);
     if (made_ready() && setjmp(unrun_) == 0) {
         call();
-        work_.commit(true);
+        work_.commit();
         HF_ASSERT_SLOW(work_.idle());
         return true;
     }
@@ -82,7 +82,7 @@ void re_execution::discard() {
     std::vector<block> untaken;
     for (; next_block_ < blocks_.size(); ++next_block_)
         if (const block b = blocks_[next_block_]; b.offset != 0) untaken.push_back(b);
-    work_.discard(untaken);
+    by_.discard(untaken);
     HF_ASSERT_SLOW(work_.idle());
 }
 
@@ -142,7 +142,7 @@ void re_execution::give_up() {
     // As deterministic as the section itself: had its first run stored in place before it came
     // here, so would this one.
     if (in_place_) return;
-    work_.forsake();
+    by_.forsake();
     std::longjmp(unrun_, 1); // upholds (2)
 }
 

@@ -10,10 +10,11 @@
 //     begun: it jumps back to run(), out of whatever the function was doing.
 #pragma once
 
-#include <section/section.hpp>
+#include <clobber/protocol.hpp>
 
 #include <csetjmp>
 #include <deque>
+#include <optional>
 #include <vector>
 
 namespace hf::clobber {
@@ -54,7 +55,7 @@ private:
     offset_table lines_;
 };
 
-class re_execution final : public first_run {
+class re_execution {
 public:
     /// Takes the section up in 'work'. All three outlive the run. Requires: its inputs are restored.
     re_execution(section& work, pending_section& pending);
@@ -63,18 +64,27 @@ public:
     /// the section. Durable when it returns.
     bool run();
 
-    void entered() const noexcept override;
-    void stores(std::uint64_t offset, std::uint64_t bytes, bool fresh) override;
-    bool logged(std::uint64_t offset, std::uint64_t bytes) const noexcept override {
+    // The section asks where its first run goes on by itself.
+    /// It has called the runtime. Does not return when the run has to stop.
+    void entered() const noexcept;
+    /// It is about to store there; 'fresh': to memory of its own.
+    void stores(std::uint64_t offset, std::uint64_t bytes, bool fresh);
+    /// Whether the first run has logged all of these old bytes: as inputs; or as anything.
+    bool logged(std::uint64_t offset, std::uint64_t bytes) const noexcept {
         return inputs_.all(offset, bytes);
     }
-    bool kept(std::uint64_t offset, std::uint64_t bytes) const noexcept override {
+    bool kept(std::uint64_t offset, std::uint64_t bytes) const noexcept {
         return held_.all(offset, bytes);
     }
-    bool freed(std::uint64_t offset) const noexcept override { return frees_.covers(offset); }
-    std::optional<block> next_block(std::uint64_t bytes) override;
-    const void* next_preserved(std::uint64_t bytes) override;
-    void give_up() override;
+    /// Whether it has logged that the block is freed.
+    bool freed(std::uint64_t offset) const noexcept { return frees_.covers(offset); }
+    /// The block that it was given here, of so many bytes; offset 0: there was no room. None: it
+    /// had not come so far.
+    std::optional<block> next_block(std::uint64_t bytes);
+    /// The bytes that it preserved here. Does not return when it had not come so far.
+    const void* next_preserved(std::uint64_t bytes);
+    /// Ends the run as if the section had never begun, if that is possible still; else returns.
+    void give_up();
 
 private:
     bool made_ready() const;
@@ -84,6 +94,7 @@ private:
     const pool_file& file() const noexcept { return *work_.pool().file; }
 
     section& work_;
+    clobber_protocol& by_;
     pending_section& pending_;
     std::vector<block> blocks_;          // to be handed out again, in order
     std::vector<record_view> preserved_; // to be read again, in order

@@ -90,10 +90,9 @@ status justdo_engine::settle(pool::impl& in) const {
 }
 
 result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) const {
-    resumes_here = []() noexcept -> const char* {
-        return current != nullptr && current->open() && current->function() != nullptr
-                   ? current->function()->name
-                   : nullptr;
+    resumes_here = []() noexcept -> resumed_section {
+        if (current == nullptr || !current->open() || current->function() == nullptr) return {};
+        return {&engine_rows::justdo, current->function()->name};
     };
     auto state = std::make_unique<threads>(in);
     engine_recovery done{name()};

@@ -253,7 +253,7 @@ void thread::let_go(unsigned at, std::uint64_t word) noexcept {
 }
 
 bool thread::acquire(const hf_justdo_lock_calls& calls, void* lock, bool wait) {
-    // Of memory around the lock a log of another engine may have the sum (section.hpp, 10). Ours look themselves.
+    // A log of another engine may have the sum of memory around the lock (commit_marks.hpp, 5). Ours look themselves.
     const bool looks = calls.kind < HF_JUSTDO_KINDS;
     for (unsigned rounds = 0;; ++rounds) {
         if (!looks) pool_->lanes.settle_sums_of(lock, true);

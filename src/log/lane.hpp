@@ -27,7 +27,7 @@
 // (6) Of a block that changes hands outside of sections no log knows. A killed process may have
 //     stored the allocator's bit for it, and not flushed it: 'at_once', stored before that and
 //     flushed by chance only, says which block it is. The next open writes the bit back.
-// (7) A section of engine undo may have left its stores to the next fence of its lane (section.hpp, 11).
+// (7) A section that logs every store may have left them to the next fence of its lane (commit_marks.hpp, 3).
 //     Whether they are durable the sum of them tells: the next section's begin record has it, with the
 //     check in which that section's log ends, or it has been written over and no sum is needed. So does
 //     'returned', stored when the section has ended and flushed by chance only: of a killed process.
@@ -340,8 +340,8 @@ struct pending_section {
     std::deque<record_view> records; // begin excluded, in order: there may be very many
     lane_position end;               // where its log goes on
     // The section before it in its lane, committed, where its log may have to stand for its stores
-    // (section.hpp, 9): of blocks that were staged it names those that it adopted only. Of engine undo:
-    // that has returned, and may have to be rolled back (section.hpp, 11).
+    // (commit_marks.hpp, 3): of blocks that were staged it names those that it adopted only. Or one
+    // that has returned, and may have to be rolled back.
     std::unique_ptr<pending_section> earlier;
 
     /// Of a section whose stores are deferred: whether its log has come to their end.

@@ -28,9 +28,9 @@ struct alignas(line_bytes) lane_state {
     std::atomic<std::uint64_t> durable{0}; // and the one that was waited for
     // Of the sections whose logs may be read, by the epoch's parity, as their halves.
     left_stores left[2];
-    // The sum of the older one may be asked for as well (section.hpp, 11). Once set it stays.
+    // The sum of the older one may be asked for as well (commit_marks.hpp, 3). Once set it stays.
     std::atomic<bool> older_sums{false};
-    // Lines that sections of the lane have stored to lazily (holdfast/selective.hpp). Null: none so far.
+    // Lines that sections of the lane have stored to lazily (hf::lazy). Null: none so far.
     std::unique_ptr<flush_set> lazy_lines;
 
     /// Whether no mark is newer than the lane's newest section. For the lane's owner.

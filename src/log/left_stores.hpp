@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What a replay of a section's log would change or look at, while the log stands for the section
-// (section.hpp, 9): for other threads. The lane's owner writes it, when it has the place of an older
+// (commit_marks.hpp, 3): for other threads. The lane's owner writes it, when it has the place of an older
 // section's, whose log has been written over, durably: who reads parts of both misses nothing that counts.
 #pragma once
 

@@ -92,4 +92,21 @@ private:
     std::uint64_t latest_ = 0; // epoch: most sections have no range here
 };
 
+/// Both.
+class logged_ranges {
+public:
+    bool seen_or_add(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) noexcept {
+        if (bytes > logged_words::bytes_max) return long_.seen_or_add(epoch, offset, bytes);
+        return long_.seen(epoch, offset, bytes) || words_.seen_or_add(epoch, offset, bytes);
+    }
+    bool seen(std::uint64_t epoch, std::uint64_t offset, std::uint64_t bytes) const noexcept {
+        return long_.seen(epoch, offset, bytes) ||
+               (bytes <= logged_words::bytes_max && words_.seen(epoch, offset, bytes));
+    }
+
+private:
+    logged_words words_;
+    kept_ranges long_;
+};
+
 } // namespace hf

@@ -101,7 +101,7 @@ void store::impl::flush_made(const shadow& made) noexcept {
 
 /// What another thread flushed, or stored past the caches, this thread's fence does not wait for.
 /// (3) of store_impl.hpp. And a section whose mark is due may have read what this update is about to
-/// change or to give back: pending, it would run again and read that (section.hpp, 4).
+/// change or to give back: pending, it would run again and read that (commit_marks.hpp, 2).
 void store::impl::before_fence(root::volatile_part& owner) noexcept {
     HF_ASSERT_SLOW(owner.family == nullptr && owner.lock.is_held());
     if (const auto self = std::this_thread::get_id(); owner.last_writer != self) {

@@ -5,7 +5,7 @@
 // Pools recover engines one after another, in the order of their verbs (holdfast/recovery.hpp): what
 // rolls back or replays needs no function of this build and is done with before functions run again.
 // What several engines of one pool left pending touches different memory: a thread has one section
-// open at a time, whichever the engine, and holds its locks until it has committed (section.hpp, 4).
+// open at a time, whichever the engine, and holds its locks until it has committed (commit_marks.hpp, 2).
 #pragma once
 
 #include <base/engines.hpp>

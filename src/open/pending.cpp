@@ -288,8 +288,8 @@ status put_blocks_back(pool::impl& pool, lanes_found& found) {
         HF_ASSERT_SLOW(section.sound && pool.engine_of(section) != nullptr); // check_pending
     const hf::medium pm = pool.file->medium();
     heap& blocks = pool.blocks.durable();
-    // Of a process that was killed a mark may only be stored (section.hpp, 4), and so may the word
-    // that names a root, or what says whose a block is. What the process left finished must not be
+    // A killed process may have left a mark that is only stored (commit_marks.hpp, 2), and such a word
+    // that names a root, or says whose a block is. What the process left finished must not be
     // pending again, nor what is reached be lost, once anything else has changed.
     if (!pool.file->was_clean()) {
         for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {

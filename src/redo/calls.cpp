@@ -4,9 +4,7 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <base/names.hpp>
-#include <base/of_thread.hpp>
-#include <redo/write_buffer.hpp>
-#include <section/section.hpp>
+#include <redo/deferred_section.hpp>
 #include <section/thread.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -25,59 +23,8 @@ constinit __thread std::uint64_t hf_redo_filter = 0;
 namespace hf::redo {
 namespace {
 
-/// What this thread's section has stored; it has one at a time.
-class deferred_section {
-public:
-    void start() noexcept {
-        of_ = current_section;
-        base_ = open().pool().file->base();
-        max_bytes_ = open().pool().file->shape().max_bytes;
-        buffer_.clear();
-        straddling_.to = nullptr;
-        hf_redo_filter = 0;
-    }
-    bool is_empty() const noexcept { return buffer_.empty() && straddling_.to == nullptr; }
-    void* write(std::byte* address, std::uint64_t bytes);
-    template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
-    const std::byte* read(const std::byte* address, std::uint64_t bytes);
-    const std::byte* read_string(const std::byte* address);
-    /// Why it has ended as if it had never begun; 'nothing': it has happened.
-    section::doomed_by commit();
-    void abort();
-
-private:
-    section& open() const noexcept {
-        HF_ASSERT_SLOW(of_ == current_section);
-        return *of_;
-    }
-    std::uint64_t offset_of(const void* address) const noexcept {
-        return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
-    }
-    bool in_pool(std::uint64_t offset) const noexcept { return offset < max_bytes_; }
-    void settle();
-    void* write_across(std::byte* address, std::uint64_t bytes);
-    buffered_granule& granule_of(std::uint64_t offset, bool in_blocks = false);
-    [[noreturn]] void refuse(std::uint64_t offset) const noexcept;
-    std::size_t run_at(std::size_t number, std::size_t most) const noexcept;
-    bool waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept;
-    void merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept;
-    std::vector<std::byte>& next_copy(std::uint64_t bytes);
-    void log_stores();
-
-    section* of_ = nullptr;
-    std::byte* base_ = nullptr; // of its pool
-    std::uint64_t max_bytes_ = 0;
-    write_buffer buffer_;
-    // A store across granules that hf_redo_write was asked for: the next call finds its bytes here.
-    struct {
-        std::byte* to = nullptr;
-        std::uint64_t bytes;
-        alignas(granule_bytes) std::byte stored[granule_bytes];
-    } straddling_;
-    std::vector<std::byte> copies_[HF_REDO_READS + 1];
-    unsigned copies_made_ = 0;
-};
-deferred_section& mine() { return of_thread<deferred_section>::get(); }
+/// This thread's section, which is of this engine.
+deferred_section& mine() { return current_section->as<deferred_section>(); }
 
 constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % granule_bytes; }
 
@@ -111,6 +58,8 @@ inline bool may_wait(const void* address, std::uint64_t bytes) noexcept {
     return false;
 }
 
+} // namespace
+
 /// Puts what was stored across granules where it belongs.
 void deferred_section::settle() {
     if (straddling_.to == nullptr) [[likely]]
@@ -136,7 +85,7 @@ inline buffered_granule& deferred_section::granule_of(std::uint64_t offset, bool
     buffered_granule& g = buffer_.at(offset);
     if (g.mask != 0) return g;
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
-    if (!in_blocks && !open().pool().blocks.durable().covers(offset, granule_bytes)) [[unlikely]]
+    if (!in_blocks && !in_.pool().blocks.durable().covers(offset, granule_bytes)) [[unlikely]]
         refuse(offset);
     note_in_filter(base_ + offset);
     return g;
@@ -146,13 +95,52 @@ void deferred_section::refuse(std::uint64_t offset) const noexcept {
     fatal("%s (%s) stores at offset %#llx, where no block is: the "
           "pointer leads into freed memory or none of the pool's, or the pool is damaged "
           "(holdfast verify)",
-          readable_name(open().function()->name), open().function()->where,
+          readable_name(in_.function()->name), in_.function()->where,
           static_cast<unsigned long long>(offset));
+}
+
+void deferred_section::begin(const hf_txfunc& function) {
+    in_.begin(*this, function, false); // it stores when it knows what
+    forget();
+    refilled_ = false;
+    log_begun_ = false;
+    doomed_ = doomed_by::nothing;
+}
+
+inline std::uint64_t deferred_section::defer(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset == section::outside || bytes == 0) return section::outside;
+    if (in_.fresh(offset)) {
+        in_.store_to_own(address, bytes);
+        return section::outside;
+    }
+    refilled_ = refilled_ || in_.prepared().in_filled(offset, bytes);
+    return offset;
+}
+
+void deferred_section::note_store(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset == section::outside || bytes == 0) return;
+    if (in_.fresh(offset)) in_.store_to_own(address, bytes);
+    else in_.note_store(address, bytes);
+}
+
+void deferred_section::overwrite(const void* address, std::uint64_t bytes) {
+    HF_ASSERT(defer(address, bytes) == section::outside); // the compiler gives it no other
+}
+
+void* deferred_section::alloc(std::uint64_t bytes) {
+    block b = in_.reserve(bytes);
+    if (b.offset == 0 && in_.marks().holds_blocks()) {
+        in_.settle_mark();
+        b = in_.reserve(bytes);
+    }
+    return b.offset == 0 ? nullptr : in_.take(b);
 }
 
 void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
     settle();
-    const std::uint64_t offset = open().defer(address, bytes);
+    const std::uint64_t offset = defer(address, bytes);
     if (offset == section::outside) return address;
     const std::uint64_t first = within(offset);
     if (first + bytes > granule_bytes) [[unlikely]]
@@ -167,10 +155,10 @@ template <class Source>
 void deferred_section::put(std::byte* to, std::uint64_t bytes, Source&& source) {
     if (bytes == 0) return; // of any pointer
     settle();
-    const std::uint64_t offset = open().defer(to, bytes);
+    const std::uint64_t offset = defer(to, bytes);
     if (offset == section::outside) return source(to, 0, bytes);
     const std::uint64_t first_granule = offset - within(offset);
-    const bool in_blocks = open().pool().blocks.durable().covers(
+    const bool in_blocks = in_.pool().blocks.durable().covers(
         first_granule, round_up(offset + bytes, granule_bytes) - first_granule);
     for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
         buffered_granule& g = granule_of(at, in_blocks);
@@ -237,110 +225,13 @@ const std::byte* deferred_section::read_string(const std::byte* address) {
     return read(address, length + 1);
 }
 
-/// How many granules from that one on follow each other in the heap as they were made, and are to be stored whole:
-/// what memmove leaves. At least 1, and at most so many.
-std::size_t deferred_section::run_at(std::size_t number, std::size_t most) const noexcept {
-    if (buffer_[number].mask != whole_granule) return 1;
-    const std::uint64_t first = buffer_[number].offset;
-    std::size_t count = 1;
-    while (count < most && number + count < buffer_.size() &&
-           buffer_[number + count].mask == whole_granule &&
-           buffer_[number + count].offset == first + count * granule_bytes)
-        ++count;
-    return count;
-}
-
-/// 0xff in each byte of a word that has its bit in 'mask'.
-constexpr std::uint64_t bytes_of(unsigned mask) noexcept {
-    constexpr std::uint64_t each = 0x0101010101010101;
-    const std::uint64_t a_bit = mask * each & 0x8040201008040201; // the byte's own
-    return ((a_bit + 0x7f * each) & 0x80 * each) / 0x80 * 0xff;
-}
-static_assert(bytes_of(0) == 0 && bytes_of(0xff) == ~std::uint64_t{0});
-static_assert(bytes_of(0x81) == 0xff000000000000ff && bytes_of(0x40) == 0x00ff000000000000);
-
-/// Writes those words of the granule behind each other that have bytes to be stored; 0 for bytes that are not,
-/// never what was here before. Returns how many bytes. Without a jump: which word it is nobody can foretell.
-std::uint64_t put_words(std::byte* to, const buffered_granule& g) noexcept {
-    std::uint64_t used = 0;
-    for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
-        const unsigned mask = g.mask >> w & 0xff;
-        std::uint64_t word = 0;
-        std::memcpy(&word, g.bytes + w, word_bytes);
-        word &= bytes_of(mask);
-        std::memcpy(to + used, &word, word_bytes);
-        used += mask != 0 ? word_bytes : 0;
-    }
-    return used;
-}
-
-/// Writes what waits as new_bytes records.
-void deferred_section::log_stores() {
-    alignas(8) std::byte entries[512];
-    std::uint64_t used = 0;
-    for (std::size_t i = 0; i < buffer_.size(); ++i) {
-        const buffered_granule& g = buffer_[i];
-        if (used + 2 * sizeof(deferred_store) + granule_bytes > sizeof entries) {
-            open().log_new_bytes(entries, used, false);
-            used = 0;
-        }
-        const std::size_t room = (sizeof entries - used - sizeof(deferred_run)) / granule_bytes;
-        const std::size_t run = run_at(i, room);
-        if (run >= granules_in_run_min) {
-            const deferred_run head{{g.offset << 16}, run};
-            std::memcpy(entries + used, &head, sizeof head);
-            used += sizeof head;
-            for (const std::size_t end = i + run; i < end; ++i, used += granule_bytes)
-                std::memcpy(entries + used, buffer_[i].bytes, granule_bytes);
-            --i;
-            continue;
-        }
-        const deferred_store head{g.offset << 16 | g.mask};
-        std::memcpy(entries + used, &head, sizeof head);
-        used += sizeof head;
-        used += put_words(entries + used, g);
-    }
-    open().log_new_bytes(entries, used, true);
-}
-
-void deferred_section::abort() {
-    start(); // drops what waits: nothing else of it is anywhere
-    open().abort();
-}
-
-section::doomed_by deferred_section::commit() {
-    settle();
-    section& s = open();
-    const bool changes =
-        s.doomed() == section::doomed_by::nothing && (!buffer_.empty() || s.changes_blocks());
-    if (changes) {
-        for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
-            run = run_at(i, buffer_.size());
-            s.settle_under(buffer_[i].offset, run * granule_bytes);
-        }
-        s.log_blocks();
-        log_stores();
-    }
-    if (s.doomed() != section::doomed_by::nothing)
-        return abort(), s.doomed(); // there may be no room
-    if (changes) {
-        s.make_log_durable(); // before anything is stored in place: upholds section.hpp (8)
-        for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
-            run = run_at(i, buffer_.size());
-            if (buffer_[i].mask == whole_granule) s.note_deferred(buffer_[i].offset, run);
-            for (std::size_t n = i; n < i + run; ++n)
-                s.store_deferred({buffer_[n].offset << 16 | buffer_[n].mask}, buffer_[n].bytes);
-        }
-    }
-    s.commit(false);
-    return section::doomed_by::nothing;
-}
+namespace {
 
 /// Ends the section. False: its log found no room, and it has not happened.
 bool commit_mine() noexcept {
     const auto why = without_exceptions("hf_redo_commit", [] { return mine().commit(); });
     leave_section();
-    return why != section::doomed_by::no_room;
+    return why != deferred_section::doomed_by::no_room;
 }
 
 const std::byte* bytes_at(const void* address) { return static_cast<const std::byte*>(address); }
@@ -360,11 +251,14 @@ extern "C" {
 int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     return hf::without_exceptions("hf_redo_begin", [&] {
         // Recovery needs neither function nor arguments; they are named for reports only.
-        const int begun = hf::begin_section(hf::engine_rows::redo, *function, packed_args, 0);
-        // A function that joins a section reads in place before its own first store.
-        HF_ASSERT(begun == 1 || mine().is_empty());
-        if (begun == 1) mine().start();
-        return begun;
+        hf::section* const opened = hf::open_section(hf::engine_rows::redo, *function, packed_args);
+        if (opened == nullptr) {
+            // A function that joins a section reads in place before its own first store.
+            HF_ASSERT(mine().is_empty());
+            return 0;
+        }
+        opened->of<hf::redo::deferred_section>().begin(*function);
+        return 1;
     });
 }
 

@@ -16,7 +16,7 @@
 namespace hf {
 
 constinit thread_local section* current_section = nullptr;
-constinit std::atomic<const char* (*)() noexcept> resumes_here{nullptr};
+constinit std::atomic<resumed_section (*)() noexcept> resumes_here{nullptr};
 
 namespace {
 
@@ -38,8 +38,7 @@ namespace {
 
 } // namespace
 
-int begin_section(const engine_row& engine, const hf_txfunc& function, const void* args,
-                  std::uint64_t args_bytes) {
+section* open_section(const engine_row& engine, const hf_txfunc& function, const void* args) {
     if (section* open = current_section) {
         if (open->pool().file->is_parents()) registry::refuse_parents(nullptr, function.name);
         if (&open->engine() != &engine)
@@ -47,21 +46,20 @@ int begin_section(const engine_row& engine, const hf_txfunc& function, const voi
                   "what calls each "
                   "other with one engine (holdfast_instrument(target ENGINE …))",
                   readable_name(function.name), function.where);
-        return 0;
+        return nullptr;
     }
     if (const auto asks = resumes_here.load(std::memory_order_relaxed); asks != nullptr)
-        if (const char* const resumed = asks(); resumed != nullptr)
-            fatal(
-                "%s (%s), of engine %s, is called while a section of engine justdo is open, in %s, "
-                "which would call it again when it is resumed: call it before the first lock or "
-                "behind the last unlock",
-                readable_name(function.name), function.where, engine.name, readable_name(resumed));
-    current_section = &section_for(engine, function, args);
-    pool::impl& pool = current_section->pool();
+        if (const resumed_section other = asks(); other.function != nullptr)
+            fatal("%s (%s), of engine %s, is called while a section of engine %s is open, in %s, "
+                  "which would call it again when it is resumed: call it before the first lock or "
+                  "behind the last unlock",
+                  readable_name(function.name), function.where, engine.name, other.engine->name,
+                  readable_name(other.function));
+    section& opened = section_for(engine, function, args);
+    pool::impl& pool = opened.pool();
     if ((pool.engine_bits & engine.bit) == 0) refuse_engine(pool, engine, function);
     pool.file->medium().begin_group();
-    current_section->begin(engine, function, args, args_bytes);
-    return 1;
+    return current_section = &opened;
 }
 
 } // namespace hf
@@ -72,7 +70,7 @@ const void* hf_vlog_preserve(const void* volatile_bytes, std::size_t bytes) noex
     hf::section* s = hf::current_section;
     if (s == nullptr) return volatile_bytes;
     return hf::without_exceptions("hf_vlog_preserve",
-                                  [&] { return s->preserve(volatile_bytes, bytes); });
+                                  [&] { return s->by().preserve(volatile_bytes, bytes); });
 }
 
 void hf_adopt(void* staged_block) noexcept {
@@ -85,7 +83,7 @@ void hf_adopt(void* staged_block) noexcept {
 void* hf_alloc(std::size_t bytes) noexcept {
     hf::section* s = hf::current_section;
     return hf::without_exceptions(
-        "hf_alloc", [&] { return s == nullptr ? hf::alloc_at_once(bytes) : s->alloc(bytes); });
+        "hf_alloc", [&] { return s == nullptr ? hf::alloc_at_once(bytes) : s->by().alloc(bytes); });
 }
 
 void hf_free(void* block) noexcept {
@@ -94,6 +92,20 @@ void hf_free(void* block) noexcept {
         if (hf::section* s = hf::current_section) s->free(block);
         else hf::free_at_once(block);
     });
+}
+
+void hf_abort_section(void) noexcept {
+    hf::section* s = hf::current_section;
+    if (s == nullptr)
+        hf::fatal("hf::abort_section: no section is open on this thread, so there is nothing to "
+                  "take back "
+                  "(engine none, and code outside failure-atomic functions, have stored for good)");
+    s->by().doom();
+}
+
+void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
+    if (hf::section* s = hf::current_section)
+        hf::without_exceptions("hf_note_store", [&] { s->by().note_store(address, bytes); });
 }
 
 void hf_crash_point(const char* name) noexcept {

@@ -23,8 +23,8 @@ struct section_recovery {
 class section_engine : public engine {
 public:
     /// Locks kept the pending sections apart, so they are recovered independently (Clobber §4.3): of
-    /// two that touched the same, the later one began when the other's mark was durable (section.hpp,
-    /// 4).
+    /// two that touched the same, the later one began when the other's mark was durable (commit_marks.hpp,
+    /// 2).
     status recover_all(pool::impl& pool, std::span<pending_section> pending,
                        const recovery_order& order, engine_recovery& done) const final;
 

@@ -4,7 +4,6 @@
 #include <base/names.hpp>
 #include <base/words.hpp>
 #include <open/registry.hpp>
-#include <persist/float_environment.hpp>
 #include <section/section.hpp>
 #include <section/thread.hpp>
 #include <trace/trace.hpp>
@@ -16,14 +15,10 @@
 
 namespace hf {
 
-namespace {
-constexpr std::size_t filled_max = 16; // sums in one section's log
-}
-
 section::section(pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns)
-    : pool_(&pool), state_(&pool.lanes[lane]), header_(lane_at(*pool.file, lane)), cache_(&cache),
-      turns_(turns), medium_(pool.file->medium()), base_(pool.file->base()),
-      range_bytes_(pool.file->shape().max_bytes), lane_(lane), relocated_(pool.file->relocated()) {
+    : pool_(&pool), cache_(&cache), turns_(turns), marks_(pool, lane, cache),
+      medium_(pool.file->medium()), base_(pool.file->base()),
+      range_bytes_(pool.file->shape().max_bytes) {
     HF_ASSERT_SLOW(turns != nullptr || idle());
 }
 
@@ -86,67 +81,29 @@ bool looks_closely() noexcept {
 
 } // namespace
 
-void section::begin(const engine_row& engine, const hf_txfunc& function, const void* args,
-                    std::uint64_t args_bytes) {
-    if (args_bytes > args_bytes_max)
-        fatal("%s (%s) takes %llu bytes of arguments, a section logs at most %llu: pass a pointer "
-              "into the pool, or use hf::vlog_preserve",
-              readable_name(function.name), function.where,
-              static_cast<unsigned long long>(args_bytes),
-              static_cast<unsigned long long>(args_bytes_max));
+void section::begin(protocol& by, const hf_txfunc& function, bool as_it_goes) {
     if (turns_ != nullptr) [[unlikely]]
         turns_->lock();
     HF_ASSERT_SLOW(idle());
-    HF_ASSERT_SLOW((args != nullptr || args_bytes == 0));
-    const bool buffered = engine.sections == engine_sections::buffered;
-    const bool where_left = begins_where_left(engine);
+    // What is left to the next log of an engine is left to no other's (commit_marks.hpp, 3).
+    if (protocol_ != &by && marks_.stores_left()) settle_mark();
     // The section before stored nothing and so never fenced: its begin record must be durable
     // before the one before that, whose mark it stands for, is overwritten. Its own mark stays due.
-    if (unfenced_ && mark_due_) medium_.fence();
-    if (!counted_) {
-        counted_ = true;
-        pool_->lanes.section_threads.fetch_add(1);
-    }
-    // This lane's own mark is superseded by the begin record about to be written. Another's has
-    // been due since before its owner released its locks: it is made durable before anything of this section
-    // can be. With both pending, recovery would take them for independent (4).
-    const std::uint32_t lazy = pool_->lanes.lazy.load(std::memory_order_acquire);
-    if (lazy != lane_set::no_lane && lazy != lane_) [[unlikely]]
-        pool_->lanes.settle(lazy);
-    if (!buffered) pool_->lanes.settle_deferring(lane_); // what it will store is not known yet
-    if (looks_closely()) [[unlikely]]
+    if (unfenced_ && marks_.due()) medium_.fence();
+    marks_.settle_others(as_it_goes);
+    const bool closely = looks_closely();
+    if (closely) [[unlikely]]
         check_left();
-    if (!filled_.empty()) forget_durable();
-    if (looks_closely()) [[unlikely]]
-        check_filled();
-    left_.clear();
-    keep_here_used_ = 0;
-    kept_.clear();
+    if (!prepared_.filled().empty()) prepared_.forget_durable();
+    if (closely) [[unlikely]]
+        prepared_.check(*pool_->file);
+    copies_.clear();
+    left_.start(closely);
     function_ = &function;
-    engine_ = &engine;
+    protocol_ = &by;
     stored_ = false;
-    refilled_ = false;
-    log_begun_ = false;
-    doomed_ = doomed_by::nothing;
-    keeping_ = pool_->keep_overwritten && engine.sections == engine_sections::inputs;
-    epoch_ = ++state_->epoch;
-    summing_ = engine.sections == engine_sections::writes && pool_->leaves_stores &&
-               medium_.loses_caches() &&
-               pool_->file->mode() != mode::power && // a kill loses that log's end
-               !relocated_ && turns_ == nullptr && staged_.empty();
-    if (where_left) start_log(&left_log_, sizeof left_log_);
-    else if (!buffered) start_log(args, args_bytes);
+    epoch_ = ++marks_.state().epoch;
     HF_ASSERT_SLOW(running());
-}
-
-/// Whether the section before has left its stores to the one that begins (11), which starts their write-back. What
-/// is left to the next log of an engine is left to no other's.
-bool section::begins_where_left(const engine_row& next) {
-    if (!mark_due_ || !log_stands_) return false;
-    if (engine_->bit != next.bit) return settle_mark(), false;
-    if (next.sections == engine_sections::buffered) return false; // its commit does (9)
-    static_cast<void>(state_->left[epoch_ % 2].flush(medium_));
-    return true;
 }
 
 /// Word by word: its check is taken of words.
@@ -160,43 +117,43 @@ inline void store_begin(std::byte* to, const begin_payload& head) noexcept {
     copy_words(to, words, sizeof words);
 }
 
-void section::start_log(const void* args, std::uint64_t args_bytes) {
+void section::start_log(const log_start& what) {
     const hf_txfunc& function = *function_;
-    log_.start(medium_, lane_start(*pool_->file, lane_, epoch_));
-    // Looked at where the function may run again: it takes as long as a small log record.
-    const std::uint16_t floats = engine_->verb == recovery_verb::re_execute
-                                     ? persist::float_environment::current().bits()
-                                     : std::uint16_t{0};
+    if (what.payload_bytes > args_bytes_max)
+        fatal("%s (%s) takes %llu bytes of arguments, a section logs at most %llu: pass a pointer "
+              "into the pool, or use hf::vlog_preserve",
+              readable_name(function.name), function.where,
+              static_cast<unsigned long long>(what.payload_bytes),
+              static_cast<unsigned long long>(args_bytes_max));
+    HF_ASSERT_SLOW((what.payload != nullptr || what.payload_bytes == 0));
+    log_.start(medium_, lane_start(*pool_->file, marks_.lane(), epoch_));
     const begin_payload head{epoch_,           function.id,
-                             function.version, static_cast<std::uint16_t>(engine_->bit),
-                             floats,           static_cast<std::uint32_t>(args_bytes)};
+                             function.version, static_cast<std::uint16_t>(engine().bit),
+                             what.floats,      static_cast<std::uint32_t>(what.payload_bytes)};
     alignas(8) std::byte together[sizeof head + args_bytes_max];
-    const std::uint64_t bytes = sizeof head + args_bytes;
+    std::byte* const payload = together + sizeof head;
     store_begin(together, head);
-    if (args_bytes > 0) std::memcpy(together + sizeof head, args, args_bytes);
-    if (args_bytes > 0 && args != &left_log_) clear_gaps(function, together + sizeof head);
-    if (relocated_) [[unlikely]]
-        to_canonical(*pool_->file, function, args_bytes > 0 ? together + sizeof head : nullptr);
-    // Of a section that will be rolled back recovery reads no filled bytes.
-    const std::size_t sums = engine_->verb != recovery_verb::roll_back ? filled_.size() : 0;
-    const std::size_t announced = buffered() ? 0 : staged_.size() + sums;
+    if (what.payload_bytes > 0) std::memcpy(payload, what.payload, what.payload_bytes);
+    if (what.arguments) clear_gaps(function, payload);
+    if (pool_->file->relocated()) [[unlikely]]
+        to_canonical(*pool_->file, function, what.payload_bytes > 0 ? payload : nullptr);
+    const std::size_t sums = what.sums ? prepared_.filled().size() : 0;
+    const std::size_t announced = what.staged ? prepared_.staged().size() + sums : 0;
     const std::uint64_t order = medium_.keeps_order() ? in_order_bit : 0;
-    append(record_kind::begin, announced | order, bytes, together);
-    if (!buffered()) append_staged(sums);
-    log_begun_ = true;
+    append(record_kind::begin, announced | order, sizeof head + what.payload_bytes, together);
+    if (announced != 0) append_prepared(sums);
+    HF_ASSERT_SLOW(log_.valid());
 }
 
-void section::append_staged(std::size_t sums) {
+void section::append_prepared(std::size_t sums) {
     const heap& blocks = pool_->blocks.durable();
-    const std::span logged(filled_.data(), sums);
-    const auto fills = [&](const filled_bytes& f, block b) {
-        return f.offset == b.offset && blocks.rounded(f.what.bytes) == b.bytes;
-    };
-    for (block b : staged_)
-        if (std::ranges::none_of(logged, [&](const filled_bytes& f) { return fills(f, b); }))
+    const std::span logged = prepared_.filled().first(sums);
+    for (block b : prepared_.staged())
+        if (std::ranges::none_of(logged, [&](const filled_bytes& f) { return f.fill(blocks, b); }))
             append(record_kind::staged, b.offset, b.bytes);
     for (const filled_bytes& f : logged) {
-        const bool whole = std::ranges::any_of(staged_, [&](block b) { return fills(f, b); });
+        const bool whole =
+            std::ranges::any_of(prepared_.staged(), [&](block b) { return f.fill(blocks, b); });
         append(whole ? record_kind::made : record_kind::filled, f.offset, sizeof f.what, &f.what);
     }
 }
@@ -214,8 +171,8 @@ void section::append(record_kind kind, std::uint64_t offset, std::uint64_t bytes
 /// it names it, so nothing leaks whenever a crash comes. False: there is no room, and the section is doomed.
 bool section::extend(std::uint64_t payload_bytes) {
     if (extend_if_room(payload_bytes, purpose::log)) return true;
-    if (engine_->sections == engine_sections::buffered) return doom(doomed_by::no_room), false;
-    no_room_for_log("the next open rolls the section back, or completes it where there is room");
+    protocol_->no_room_for_log();
+    return false;
 }
 
 void section::no_room_for_log(const char* then) const {
@@ -230,11 +187,11 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
         std::max(segment_bytes_min(*pool_->file),
                  lane_writer::record_bytes(payload_bytes) + sizeof(record_head) + 2 * line_bytes);
     // What can fail comes before the block is taken.
-    if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
+    blocks_.make_room_for_segment();
     const block b = pool_->blocks.reserve(*cache_, wanted, what);
     if (b.offset == 0) return false;
     HF_ASSERT_SLOW(b.bytes >= segment_bytes_min(*pool_->file)); // or recovery refuses it
-    segments_.push_back(b);
+    blocks_.add_segment(b);
     log_.continue_in(base_ + b.offset, b.offset, b.bytes);
     HF_ASSERT_SLOW(log_.fits(payload_bytes));
     HF_ASSERT_SLOW(log_.fits_kept(payload_bytes));
@@ -242,69 +199,25 @@ bool section::extend_if_room(std::uint64_t payload_bytes, purpose what) {
 }
 
 void section::fence() {
-    if (mark_due_ && log_stands_ && !buffered()) return fence_log(); // (11)
     medium_.fence();
     unfenced_ = false;
-    forget_mark();
+    marks_.fenced();
 }
 
-/// Made durable: the mark itself, or the begin record that stands for it.
-void section::forget_mark() {
-    if (!mark_due_) return;
-    mark_due_ = false;
-    state_->mark_due.store(0, std::memory_order_relaxed);
-    release_freed();
+void section::settle_mark() {
+    if (marks_.settle()) unfenced_ = false;
 }
 
-/// The fence of a log that may be replayed: so may the one before it (9), or be rolled back (11). For other threads that one's mark
-/// stays due until this section's own mark takes its place: they may change what it stored, while this
-/// section, which may not have happened yet, is all that stands for it.
 void section::fence_log() {
     medium_.fence();
     unfenced_ = false;
-    release(freed_before_);
-    if (!mark_due_) return;
-    mark_due_ = false;
-    freed_before_.swap(freed_);
+    marks_.log_fenced();
 }
 
-inline void section::before_in_place_store() {
-    if (unfenced_) fence(); // upholds (1)
-}
-
-bool section::fresh(std::uint64_t offset) const noexcept { return allocs_.covers(offset); }
-
-void section::note_filled(const void* to, std::uint64_t bytes, std::uint64_t sum) {
-    if (filled_.size() == filled_max) { // durable, they need no sum
-        medium_.fence();
-        filled_.clear();
-    }
-    const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(to) - base_);
-    // Bytes filled in twice have the sum of neither: the first ones wait for no fence any more.
-    if (in_filled(offset, bytes)) {
-        medium_.fence();
-        filled_.clear();
-    }
-    filled_.push_back({offset, {bytes, sum}, persist::thread_counters().fences});
-}
-
-/// A fence of this thread since then (hf::stage_persist, hf::persist …) has made them durable, and
-/// whatever was stored there before it.
-void section::forget_durable() {
-    std::erase_if(filled_, [now = persist::thread_counters().fences](const filled_bytes& f) {
-        return f.fences != now;
-    });
-}
-
-void section::forget_filled(block inside) noexcept {
-    std::erase_if(filled_,
-                  [&](const filled_bytes& f) { return f.offset - inside.offset < inside.bytes; });
-}
-
-/// The rest of checked_offset: what is not the pool's, and everything in a re-execution.
+/// The rest of checked_offset: what is not the pool's, and everything that is watched.
 std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
                                   std::uint64_t bytes) const {
-    if (first_ != nullptr) first_->entered();
+    if (watched()) protocol_->entered();
     if (offset >= pool_->file->shape().max_bytes) {
         if (registry::pool_of(address) != nullptr)
             fatal("%s (%s) stores %llu bytes to another pool: a section works on one pool; use a "
@@ -320,48 +233,14 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
               "(holdfast verify)",
               readable_name(function_->name), function_->where,
               static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset));
-    if (first_ != nullptr && bytes > 0) first_->stores(offset, bytes, fresh(offset));
+    if (watched() && bytes > 0) protocol_->stores(offset, bytes, fresh(offset));
     return offset;
 }
 
-void section::note_store(const void* address, std::uint64_t bytes) {
-    HF_ASSERT_SLOW(running());
-    const std::uint64_t offset = checked_offset(address, bytes);
-    if (offset == outside || bytes == 0) return;
-    if (in_filled(offset, bytes)) [[unlikely]] // upholds (5)
-        return log_old_bytes(address, bytes);
-    if (!fresh(offset)) {
-        if (keeping_) keep_overwritten(address, offset, bytes); // upholds (7)
-        if (unfenced_ && !medium_.keeps_order()) fence();       // upholds (1)
-    } else if (buffered()) {
-        return store_to_own(address, bytes);
-    }
-    will_store(address, bytes);
-}
-
-void section::keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes) {
-    if (already_kept(offset, bytes)) return;
-    if (bytes > pool_->file->shape().max_bytes - offset)
-        fatal("%s (%s) stores %llu bytes across the end of the pool: an index or a length is wrong",
-              readable_name(function_->name), function_->where,
-              static_cast<unsigned long long>(bytes));
-    if (log_.fits_kept(bytes)) return log_.keep(offset, bytes, address); // nothing waits for it
-    if (extend_if_room(bytes, purpose::data)) {
-        log_.keep(offset, bytes, address);
-        unfenced_ = true; // the segment's record: what is kept in it is not found without
-    } else {
-        append(record_kind::unkept, offset, bytes);
-        keeping_ = false;
-    }
-}
-
-bool section::already_kept(std::uint64_t offset, std::uint64_t bytes) {
-    if (first_ != nullptr && first_->kept(offset, bytes)) [[unlikely]]
-        return true;
-    if (logged_long_.seen(epoch_, offset, bytes)) return true;
-    if (bytes > logged_words::bytes_max)
-        return overwritten_long_.seen_or_add(epoch_, offset, bytes);
-    return logged_.seen(epoch_, offset, bytes) || overwritten_.seen_or_add(epoch_, offset, bytes);
+void section::check_end(std::uint64_t offset, std::uint64_t bytes) const {
+    if (bytes <= pool_->file->shape().max_bytes - offset) return;
+    fatal("%s (%s) stores %llu bytes across the end of the pool: an index or a length is wrong",
+          readable_name(function_->name), function_->where, static_cast<unsigned long long>(bytes));
 }
 
 void section::log_old_bytes(const void* address, std::uint64_t bytes) {
@@ -379,220 +258,163 @@ void section::log_ahead(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(running());
     const auto offset = static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
     // What is wrong with the address, the store itself will say.
-    if (offset >= range_bytes_ &&
-        (first_ == nullptr || !pool_->blocks.durable().covers(offset, bytes)))
+    if (offset >= range_bytes_ && (!watched() || !pool_->blocks.durable().covers(offset, bytes)))
         return;
     if (bytes != 0 && !fresh(offset)) append_old_bytes(address, offset, bytes);
 }
 
 void section::append_old_bytes(const void* address, std::uint64_t offset, std::uint64_t bytes) {
     if (already_logged(offset, bytes)) return;
-    if (bytes > pool_->file->shape().max_bytes - offset)
-        fatal("%s (%s) stores %llu bytes across the end of the pool: an index or a length is wrong",
-              readable_name(function_->name), function_->where,
-              static_cast<unsigned long long>(bytes));
-    if (summing_ || looks_closely()) [[unlikely]]
-        left_.push_back({offset, bytes, 0});
+    check_end(offset, bytes);
+    left_.add(offset, bytes);
     append(record_kind::old_bytes, offset, bytes, address);
 }
 
 bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
-    if (first_ != nullptr && first_->logged(offset, bytes)) return true;
-    if (bytes > logged_words::bytes_max) return logged_long_.seen_or_add(epoch_, offset, bytes);
-    return logged_long_.seen(epoch_, offset, bytes) || logged_.seen_or_add(epoch_, offset, bytes);
+    if (watched() && protocol_->logged(offset, bytes)) return true;
+    return logged_.seen_or_add(epoch_, offset, bytes);
 }
 
-void* section::alloc(std::uint64_t bytes) {
-    HF_ASSERT_SLOW(running());
+block section::reserve(std::uint64_t bytes) {
     const std::uint64_t rounded =
         pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1));
-    if (first_ != nullptr) {
-        first_->entered();
-        if (const std::optional<block> again = first_->next_block(rounded)) {
-            if (again->offset == 0) return nullptr;
-            HF_ASSERT_SLOW(pool_->blocks.durable().well_formed(*again)); // its record is checked
-            allocs_.add(*again);
-            return base_ + again->offset;
-        }
-    }
     block b{0, 0};
     try {
-        allocs_.make_room();
+        blocks_.make_room();
         b = pool_->blocks.reserve(*cache_, bytes);
     } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
     }
-    if (buffered()) { // its log says so at the commit
-        if (b.offset == 0 && !(freed_.empty() && freed_before_.empty())) {
-            settle_mark();
-            b = pool_->blocks.reserve(*cache_, bytes);
-        }
-        if (b.offset == 0) return nullptr;
-        allocs_.add(b);
-        return base_ + b.offset;
-    }
-    if (b.offset == 0) {
-        // That there was no room is an input of the section as well.
-        append(record_kind::alloc, 0, rounded);
-        return nullptr;
-    }
-    HF_ASSERT_SLOW(b.bytes == rounded); // what a re-execution will ask for
-    if (summing_) left_.push_back({b.offset, b.bytes, 0});
-    append(record_kind::alloc, b.offset, b.bytes);
-    allocs_.add(b);
-    return base_ + b.offset;
+    HF_ASSERT_SLOW(b.offset == 0 || b.bytes == rounded); // what a re-execution will ask for
+    return {b.offset, rounded};
 }
 
 void section::free(void* given) {
     HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(given, 0);
-    const auto at_offset = [&](block b) { return b.offset == offset; };
-    // A block of this section's own: it never becomes allocated.
-    if (const block own = allocs_.remove(offset); own.bytes != 0) return unused_.push_back(own);
-    if (const auto own = std::ranges::find_if(adopted_, at_offset); own != adopted_.end()) {
-        const block b = *own;
-        adopted_.erase(own);
-        return unadopted_.push_back(b);
-    }
+    if (blocks_.free_own(offset)) return;
     const block b = pool_->blocks.find(offset);
-    if (offset == outside || b.bytes == 0 || frees_.covers(offset))
+    if (offset == outside || b.bytes == 0 || blocks_.freed().covers(offset))
         fatal("%s (%s) frees %p, which is no allocated block of the pool: it was freed before, or "
               "is not the "
               "pointer that hf::make or hf_alloc gave",
               readable_name(function_->name), function_->where, given);
-    const bool logged = buffered() || (first_ != nullptr && first_->freed(offset));
-    if (!logged) append(record_kind::free, b.offset, b.bytes);
-    frees_.add(b);
-}
-
-const void* section::preserve(const void* volatile_bytes, std::uint64_t bytes) {
-    HF_ASSERT_SLOW(running());
-    if (engine_->verb != recovery_verb::re_execute) return keep(volatile_bytes, bytes);
-    if (first_ != nullptr) first_->entered();
-    if (relocated_) hf_relocated_raw_load(volatile_bytes, bytes, function_->where);
-    if (first_ != nullptr) return first_->next_preserved(bytes);
-    if (stored_)
-        fatal("%s (%s) calls vlog_preserve after a store to PM: preserve first, store afterwards",
-              readable_name(function_->name), function_->where);
-    append(record_kind::preserve, 0, bytes, volatile_bytes);
-    // The section may change the original (a local, bytes of the pool): a re-execution reads what
-    // was recorded, and so does the first run.
-    return keep(volatile_bytes, bytes);
-}
-
-const void* section::keep(const void* bytes, std::uint64_t count) {
-    std::byte* copy = keep_here_ + keep_here_used_;
-    if (count <= sizeof keep_here_ - keep_here_used_)
-        keep_here_used_ += round_up(count, alignof(std::max_align_t));
-    else copy = kept_.emplace_back(std::make_unique_for_overwrite<std::byte[]>(count)).get();
-    HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(copy) % alignof(std::max_align_t) == 0);
-    if (count > 0) std::memcpy(copy, bytes, count);
-    return copy;
+    protocol_->free(b);
+    blocks_.free(b);
 }
 
 void section::publish_blocks() {
-    if (allocs_.empty() && adopted_.empty() && frees_.empty()) return;
+    if (!blocks_.change_heap()) return;
     before_in_place_store(); // upholds (2)
-    const auto dirty = [&](const void* word) { will_store(word, word_bytes); };
-    heap& durable = pool_->blocks.durable();
-    const auto publish = [&](block b) {
-        HF_ASSERT_SLOW(!durable.bit(b.offset)); // reserved until now
-        if (!cache_->named(durable, b)) durable.name_chunk(b, dirty);
-        durable.set_bit(b, dirty);
-    };
-    std::ranges::for_each(allocs_, publish);
-    std::ranges::for_each(adopted_, publish);
-    for (block b : frees_) durable.retract(b, dirty);
+    blocks_.publish(pool_->blocks.durable(), *cache_,
+                    [&](const void* word) { will_store(word, word_bytes); });
     stored_ = true;
 }
 
 /// The section's blocks have changed hands, durably; those it no longer needs wait for its mark
-/// (3).
+/// (commit_marks.hpp, 1).
 void section::settle_blocks() {
     HF_ASSERT_SLOW(dirty_.empty());
-    const auto note_named = [&](block b) { cache_->note_named(pool_->blocks.durable(), b); };
-    std::ranges::for_each(allocs_, note_named);
-    std::ranges::for_each(adopted_, note_named);
-    const auto give_back = [&](auto& done) {
-        if (done.empty()) return;
-        freed_.insert(freed_.end(), done.begin(), done.end());
-        done.clear();
-    };
-    give_back(frees_);
-    give_back(unused_);
-    give_back(unadopted_);
-    give_back(segments_);
-    allocs_.clear();
-    adopted_.clear();
+    if (stored_) prepared_.forget_filled(); // they are in the log, or durable
+    blocks_.settle(pool_->blocks.durable(), *cache_, marks_.freed());
 }
 
-void section::commit(bool eager_mark) {
+void section::make_stores_durable() {
+    if (!stored_) return;
+    dirty_.flush_all(medium_);
+    fence(); // the section's stores are durable before its mark
+}
+
+/// Requires: of few lines.
+void section::leave_stores(std::size_t named) {
+    HF_ASSERT_SLOW(dirty_.is_short(left_stores::lines_max));
+    HF_ASSERT_SLOW(!marks_.due()); // what stood here before is written over, durably
+    left_stores& left = marks_.left(epoch_);
+    left.start(dirty_.lines(), named);
+    const auto base = reinterpret_cast<std::uintptr_t>(base_);
+    const auto add = [&](block b) { left.add_own(base + b.offset, base + b.offset + b.bytes); };
+    std::ranges::for_each(blocks_.taken(), add);
+    std::ranges::for_each(blocks_.adopted(), add);
+    dirty_.forget(); // the next section flushes them
+}
+
+void section::leave_sums() {
+    left_stores& left = marks_.left(epoch_);
+    const auto base = reinterpret_cast<std::uintptr_t>(base_);
+    for (const filled_bytes& f : prepared_.filled())
+        left.add_filled(base + f.offset, base + f.offset + f.what.bytes);
+}
+
+void section::commit() {
     HF_ASSERT_SLOW(running());
     ++persist::thread_counters().sections;
-    if (!log_begun_) return end_unlogged();
-    // What the section before has left is durable before this one's mark, or its log, can be (11).
-    if (!buffered() && mark_due_ && log_stands_) fence();
-    const std::size_t deferred = dirty_.lines().size();
     publish_blocks();
-    // The thread that has the next turn on a shared lane writes over the log.
-    const bool may_wait = !eager_mark && turns_ == nullptr && !medium_.keeps_order();
-    const bool lazy = summing_ ? may_leave_to_next()
-                               : may_wait && (buffered() ? may_leave_stores() : may_be_lazy());
-    log_stands_ = lazy && (buffered() || summing_);
-    if (log_stands_) leave_stores(deferred);
-    else if (lazy) {
-        state_->left[epoch_ % 2].start({}, 0);
-        leave_sums();
-    }
-    if (state_->lazy_lines != nullptr && state_->lazy_lines->listed() > lazy_lines_max)
-        state_->lazy_lines->flush_all(medium_); // under a fence that is to come anyway
-    if (stored_ && !log_stands_) {
-        dirty_.flush_all(medium_);
-        fence(); // the section's stores are durable before its mark
-    }
-    if (stored_) filled_.clear();
+    make_stores_durable();
     settle_blocks();
-    if (lazy) {
-        // Stores, and no locked operation: the next section's first loads need not wait for the
-        // fence above.
-        mark_due_ = true;
-        const std::uint64_t sum = remember_left();
-        // Not flushed: when the process alone dies, this tells a finished section from one that
-        // may be rolled back. It may become durable all the same: not before the section is; or, of one
-        // that has left its stores, to no harm (11).
-        if (summing_) {
-            left_log_ = {log_.chain(), sum};
-            std::atomic_ref(header_->returned).store(sum, std::memory_order_release);
-            trace::announce(trace::store, &header_->returned, word_bytes);
-        } else if (!buffered()) {
-            std::atomic_ref(header_->committed).store(epoch_, std::memory_order_release);
-            trace::announce(trace::store, &header_->committed, word_bytes);
-        }
-        state_->mark_due.store(epoch_, std::memory_order_release);
-    } else {
-        settle_own_mark();
-    }
+    store_mark();
+    end();
+}
+
+void section::end() {
     HF_ASSERT_SLOW(idle());
     if (turns_ != nullptr) [[unlikely]]
         turns_->unlock();
 }
 
-void section::release(std::vector<block>& freed) {
-    for (block b : freed) pool_->blocks.release(*cache_, b);
-    freed.clear();
+void section::end_unlogged() {
+    HF_ASSERT_SLOW(!blocks_.change_heap() && blocks_.segments().empty());
+    marks_.release(blocks_.unused());
+    // The section whose mark is due may name these as staged.
+    std::vector<block>& unadopted = blocks_.unadopted();
+    std::vector<block>& freed = marks_.freed();
+    if (marks_.due()) freed.insert(freed.end(), unadopted.begin(), unadopted.end());
+    else marks_.release(unadopted);
+    unadopted.clear();
+    epoch_ = --marks_.state().epoch;
+    end();
 }
-void section::release_freed() {
-    HF_ASSERT_SLOW(!mark_due_); // upholds (3)
-    release(freed_before_);
-    release(freed_);
+
+/// A pending section's, whose inputs are restored.
+void section::take_up(protocol& by, const hf_txfunc& function, const pending_section& from) {
+    HF_ASSERT(from.lane == marks_.lane());
+    HF_ASSERT(from.sound);
+    HF_ASSERT_SLOW(idle());
+    HF_ASSERT_SLOW(from.begin.epoch <= marks_.state().epoch);
+    protocol_ = &by;
+    function_ = &function;
+    epoch_ = from.begin.epoch; // the lane's next section stays above all that it may have used
+    log_.go_on(medium_, from.end);
+    if (!medium_.keeps_order() && is_ordered(marks_.header())) { // it may tear from here on
+        medium_.store_word(&marks_.header().witness, lane_unordered);
+        medium_.fence();
+    }
+    // Every offset is out of range from now on, and far_offset looks why: what is watched costs other sections nothing.
+    range_bytes_ = 0;
+    for (const record_view& r : from.records) {
+        if (r.kind == record_kind::staged) prepared_.staged().push_back({{r.offset, r.bytes}});
+        if (r.kind == record_kind::segment) blocks_.add_segment({r.offset, r.bytes});
+        if (r.kind != record_kind::filled) continue;
+        filled_payload what;
+        std::memcpy(&what, r.payload, sizeof what);
+        prepared_.add_logged(r.offset, what);
+    }
+    // Changes the chain (lane.hpp, 2): a record that an earlier run wrote past the end of the valid
+    // log cannot pass for one of this run.
+    append(record_kind::resumed, pool_->file->generation(), 0);
+    HF_ASSERT_SLOW(running());
+}
+
+void section::store_mark() {
+    marks_.store(epoch_);
+    if (!medium_.keeps_order()) unfenced_ = false;
+}
+
+void section::leave() {
+    HF_ASSERT_SLOW(turns_ != nullptr || idle());
+    if (marks_.due()) unfenced_ = false;
+    marks_.leave();
 }
 
 } // namespace hf
-
-// Here, so that they are inlined: they are called for every store.
-extern "C" void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
-    if (hf::section* s = hf::current_section)
-        hf::without_exceptions("hf_note_store", [&] { s->note_store(address, bytes); });
-}
 
 extern "C" void hf_log_ahead(const void* address, std::uint64_t bytes) noexcept {
     HF_ASSERT_SLOW(hf::current_section != nullptr);

@@ -22,8 +22,9 @@ constexpr std::size_t staged_max = 16;
 
 /// Null when the pool is full. Requires: fewer than staged_max blocks staged.
 void* stage_in(pool::impl& pool, attachment& mine, std::size_t bytes) {
-    HF_ASSERT(mine.work.staged().size() < staged_max);
-    mine.work.staged().reserve(staged_max); // what can fail comes before the block is taken
+    HF_ASSERT(mine.work.prepared().staged().size() < staged_max);
+    mine.work.prepared().staged().reserve(
+        staged_max); // what can fail comes before the block is taken
     const block b = pool.blocks.reserve(mine.cache, bytes);
     if (b.offset == 0) return nullptr;
     mine.work.add_staged(b);
@@ -32,17 +33,17 @@ void* stage_in(pool::impl& pool, attachment& mine, std::size_t bytes) {
 
 void unstage_in(pool::impl& pool, void* staged_block) {
     attachment& mine = attach(pool);
-    auto& staged = mine.work.staged();
+    prepared_memory& prepared = mine.work.prepared();
     const std::uint64_t offset = pool.offset_of(staged_block);
-    const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
-    HF_ASSERT(found != staged.end());
+    const auto found = prepared.find(offset);
+    HF_ASSERT(found != prepared.staged().end());
     HF_ASSERT_SLOW(!pool.blocks.durable().bit(offset)); // staged is reserved, not allocated
     // A section still pending in the lane may name the block as staged; it must not be handed out
     // before that section's mark is durable.
     mine.work.settle_mark();
-    mine.work.forget_filled(*found);
+    prepared.forget_filled(*found);
     pool.blocks.release(mine.cache, *found);
-    staged.erase(found);
+    prepared.staged().erase(found);
 }
 
 pool::impl& pool_around(const void* address, const char* call) noexcept {
@@ -59,29 +60,22 @@ section& settled_for_store(pool::impl& pool, const void* to, std::size_t bytes) 
     section& work = attach(pool).work;
     const auto first = reinterpret_cast<std::uintptr_t>(to);
     if (!work.staged_since(pool.offset_of(to), bytes))
-        pool.lanes.settle_before_store(first, first + bytes); // upholds section.hpp (5)
+        pool.lanes.settle_before_store(first, first + bytes); // upholds section.hpp (3)
     return work;
 }
 
 } // namespace
 
-bool section::staged_since(std::uint64_t offset, std::uint64_t bytes) const noexcept {
-    return std::ranges::any_of(staged_, [&](const staged_block& b) {
-        const std::uint64_t at = offset - b.offset;
-        return b.after == epoch_ && at < b.bytes && bytes <= b.bytes - at;
-    });
-}
-
 void section::adopt(void* staged_block) {
     HF_ASSERT_SLOW(running());
     const std::uint64_t offset = checked_offset(staged_block, 0);
-    const auto found = std::ranges::find_if(staged_, [&](block b) { return b.offset == offset; });
-    if (found == staged_.end())
+    const auto found = prepared_.find(offset);
+    if (found == prepared_.staged().end())
         fatal("%s (%s) adopts %p, which this thread did not stage, or has adopted before: "
               "hf::stage it first",
               readable_name(function_->name), function_->where, staged_block);
-    adopted_.push_back(*found);
-    staged_.erase(found);
+    blocks_.adopt(*found);
+    prepared_.staged().erase(found);
 }
 
 result<void*> stage(pool& in, std::size_t bytes) try {
@@ -90,7 +84,7 @@ result<void*> stage(pool& in, std::size_t bytes) try {
     if (in.internals().file->read_only())
         return status{errc::permission, in.path() + ": permission: the pool is open read-only"};
     attachment& mine = attach(in.internals());
-    if (mine.work.staged().size() == staged_max)
+    if (mine.work.prepared().staged().size() == staged_max)
         return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
     if (void* block = stage_in(in.internals(), mine, bytes)) return block;
     return in.internals().blocks.full(std::to_string(bytes) + " bytes");
@@ -129,7 +123,8 @@ void* stage_near(const void* in_pool, std::size_t bytes) noexcept try {
     pool::impl& pool = pool_around(in_pool, "stage_near");
     if (pool.file->read_only()) return nullptr;
     attachment& mine = attach(pool);
-    return mine.work.staged().size() == staged_max ? nullptr : stage_in(pool, mine, bytes);
+    return mine.work.prepared().staged().size() == staged_max ? nullptr
+                                                              : stage_in(pool, mine, bytes);
 } catch (const std::bad_alloc&) {
     return nullptr;
 }
@@ -146,7 +141,8 @@ void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
         pm.copy(to, from, bytes);
         persist::thread_counters().pm_bytes += bytes;
         // Elsewhere stores reach PM in the order in which they were made.
-        if (pm.loses_caches()) work->note_filled(to, bytes, XXH3_64bits(from, bytes));
+        if (pm.loses_caches())
+            work->prepared().note_filled(pm, pool.offset_of(to), bytes, XXH3_64bits(from, bytes));
     });
 }
 
@@ -165,7 +161,7 @@ void stage_written(const void* at, std::size_t bytes) noexcept {
                 pool.file->path().c_str(), at);
         if (!pm.loses_caches()) return;
         pm.flush(at, bytes);
-        work.note_filled(at, bytes, XXH3_64bits(at, bytes));
+        work.prepared().note_filled(pm, pool.offset_of(at), bytes, XXH3_64bits(at, bytes));
     });
 }
 

@@ -20,7 +20,7 @@ struct thread_attachments {
     ~thread_attachments();
     static void leave(attachment& a) {
         a.work.leave();
-        for (block b : a.work.staged()) a.pool->blocks.release(a.cache, b);
+        for (block b : a.work.prepared().staged()) a.pool->blocks.release(a.cache, b);
         a.pool->blocks.release_all(a.cache);
         std::scoped_lock lanes_held{a.pool->lanes.lock};
         HF_ASSERT_SLOW(a.pool->lanes[a.lane].taken);
@@ -51,7 +51,7 @@ attachment& attach_to(pool::impl& pool, std::uint32_t lane, std::mutex* turns) {
     // Taken last: a lane that is taken stays so, whatever throws.
     if (std::exchange(pool.lanes[lane].taken, true)) return made;
     // The lane's epochs start above what the open found, and the next open must find that,
-    // whatever becomes of the first sections: it starts above it again (section.hpp, 6).
+    // whatever becomes of the first sections: it starts above it again (commit_marks.hpp, 6).
     start_lane(*pool.file, lane, pool.lanes[lane].epoch);
     return made;
 }
@@ -160,7 +160,7 @@ std::unique_lock<std::mutex> section::at_once(block b) {
     std::unique_lock<std::mutex> turn;
     if (turns_ != nullptr) turn = std::unique_lock(*turns_);
     if (medium_.loses_caches())
-        std::atomic_ref(header_->at_once).store(b.offset, std::memory_order_release);
+        std::atomic_ref(marks_.header().at_once).store(b.offset, std::memory_order_release);
     return turn;
 }
 
@@ -214,15 +214,15 @@ void adopt_at_once(void* staged_block) {
     if (pool == nullptr) registry::refuse_parents(staged_block, "hf_adopt");
     if (pool == nullptr) fatal("hf_adopt(%p): not in an open pool", staged_block);
     attachment& mine = attach(*pool);
-    auto& staged = mine.work.staged();
-    const std::uint64_t offset = pool->offset_of(staged_block);
-    const auto found = std::ranges::find_if(staged, [&](block b) { return b.offset == offset; });
-    if (found == staged.end()) fatal("hf_adopt(%p): not staged by this thread", staged_block);
+    prepared_memory& prepared = mine.work.prepared();
+    const auto found = prepared.find(pool->offset_of(staged_block));
+    if (found == prepared.staged().end())
+        fatal("hf_adopt(%p): not staged by this thread", staged_block);
     // A section whose mark is still due names the block as staged: recovery would take it back.
     mine.work.settle_mark();
     publish_at_once(*pool, mine.work, *found);
-    mine.work.forget_filled(*found); // fenced with it
-    staged.erase(found);
+    prepared.forget_filled(*found); // fenced with it
+    prepared.staged().erase(found);
 }
 
 } // namespace hf

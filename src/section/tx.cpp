@@ -29,9 +29,7 @@ extern "C" {
 void hf_c_overwrite(const void* address, std::uint64_t bytes) noexcept {
     hf::section* const s = hf::current_section;
     if (s == nullptr) return;
-    if (s->engine().sections == hf::engine_sections::buffered) // the compiler gives it no other
-        HF_ASSERT(s->defer(address, bytes) == hf::section::outside);
-    else hf::without_exceptions("a library function", [&] { s->log_old_bytes(address, bytes); });
+    hf::without_exceptions("a library function", [&] { s->by().overwrite(address, bytes); });
 }
 
 void hf_section_in(const void* address) noexcept {
@@ -44,7 +42,7 @@ void hf_section_in(const void* address) noexcept {
 
 void hf_pool_full(std::size_t bytes) noexcept {
     hf::section* const s = hf::current_section;
-    if (s != nullptr) s->give_up();
+    if (s != nullptr) s->by().give_up();
     const hf::pool::impl* const in = s != nullptr ? &s->pool() : hf::registry::only_pool();
     if (in == nullptr) hf::fatal("hf::allocator: no room for %zu bytes", bytes);
     hf::without_exceptions("hf::allocator", [&] {

@@ -6,7 +6,6 @@
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/section.hpp>
-#include <section/thread.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
 #include <holdfast/derived.hpp>
@@ -75,36 +74,3 @@ void rest_of_another_engine() {
         "for engine selective, and is built for none, or another: its hf::lazy() is nothing there");
 }
 } // namespace hf::derived::detail
-
-extern "C" {
-
-int hf_selective_begin(const hf_txfunc* function, const void* packed_args) noexcept {
-    // Recovery needs neither function nor arguments; they are named for reports only.
-    return hf::without_exceptions("hf_selective_begin", [&] {
-        return hf::begin_section(hf::engine_rows::selective, *function, packed_args, 0);
-    });
-}
-
-void hf_selective_commit(void) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_selective_commit", [] { hf::current_section->commit(true); });
-    hf::leave_section();
-}
-
-void hf_selective_log(const void* address, std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_selective_log",
-                           [&] { hf::current_section->log_old_bytes(address, bytes); });
-}
-
-void hf_log_free(const void* address, std::uint64_t bytes) noexcept {
-    if (hf::section* s = hf::current_section; s != nullptr && s->selects())
-        hf::without_exceptions("hf_log_free", [&] { s->note_log_free(address, bytes); });
-}
-
-void hf_lazy(const void* address, std::uint64_t bytes) noexcept {
-    if (hf::section* s = hf::current_section; s != nullptr && s->selects())
-        hf::without_exceptions("hf_lazy", [&] { s->note_lazy(address, bytes); });
-}
-
-} // extern "C"

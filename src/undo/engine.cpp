@@ -2,7 +2,7 @@
 //
 // Undo logging: the old bytes of every store, once a word; an unfinished section is rolled back.
 // Its commit mark is durable before the section returns: a section without one is undone. Unless its stores are
-// left to the next section (section.hpp, 11): then their sum tells whether they are durable, and where they
+// left to the next section (protocol.hpp, 3): then their sum says whether they are durable, and where they
 // are not, that section's old bytes are put back, and then its own.
 #include <base/assert.hpp>
 #include <log/restore.hpp>
@@ -11,7 +11,6 @@
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/section.hpp>
-#include <section/thread.hpp>
 
 #include <holdfast/undo.hpp>
 
@@ -82,7 +81,7 @@ protected:
         const bool returned = header->returned != 0 && header->returned == sum_now(file, pending);
         bool earlier_returned = returned;
         if (!returned) restore_old_bytes(file, pending, restored::everything);
-        if (!returned && earlier != nullptr) { // upholds section.hpp, 11
+        if (!returned && earlier != nullptr) { // upholds protocol.hpp (3)
             left_payload left;
             std::memcpy(&left, pending.args.data(), sizeof left);
             earlier_returned = left.sum == sum_now(file, *earlier);
@@ -106,26 +105,3 @@ const hf::engine* engine() noexcept {
 }
 
 } // namespace hf::undo
-
-extern "C" {
-
-int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
-    // Recovery needs neither function nor arguments; they are named for reports only.
-    return hf::without_exceptions("hf_undo_begin", [&] {
-        return hf::begin_section(hf::engine_rows::undo, *function, packed_args, 0);
-    });
-}
-
-void hf_undo_commit(void) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_undo_commit", [] { hf::current_section->commit(true); });
-    hf::leave_section();
-}
-
-void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_undo_log",
-                           [&] { hf::current_section->log_old_bytes(address, bytes); });
-}
-
-} // extern "C"

@@ -4,7 +4,6 @@
 // rebuild loses the pool. Method: sections instrumented by hand; a child is killed, or its pool let go of, at
 // a stated place, and what the next open says and shows is compared.
 #include <open/pool_impl.hpp>
-#include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/migration.hpp>
@@ -12,6 +11,7 @@
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
+#include <selective/protocol.hpp>
 
 #include <csignal>
 #include <cstdio>
@@ -227,7 +227,7 @@ TEST_F(Selective, LazyLinesWaitForACommitThatFindsMany) {
     struct lines {
         struct {
             std::uint64_t word, rest[7];
-        } line[4 * section::lazy_lines_max];
+        } line[4 * selective::lazy_lines_max];
     };
     auto opened = pool::open(path_, options_);
     ASSERT_TRUE(opened) << opened.error().what();
@@ -244,8 +244,8 @@ TEST_F(Selective, LazyLinesWaitForACommitThatFindsMany) {
     };
     flushes_of(0, 1); // starts the thread's lane
     const std::uint64_t mark = flushes_of(0, 1);
-    EXPECT_EQ(flushes_of(1, section::lazy_lines_max - 1), mark);
-    EXPECT_GE(flushes_of(section::lazy_lines_max, 1), mark + section::lazy_lines_max);
+    EXPECT_EQ(flushes_of(1, selective::lazy_lines_max - 1), mark);
+    EXPECT_GE(flushes_of(selective::lazy_lines_max, 1), mark + selective::lazy_lines_max);
     EXPECT_EQ(flushes_of(0, 1), mark);
 }
 

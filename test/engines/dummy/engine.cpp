@@ -34,13 +34,30 @@ const hf::engine* engine() noexcept {
 
 int begun = 0;
 
+namespace {
+
+/// What protocol does by default is enough.
+class dummy_protocol final : public protocol {
+public:
+    static constexpr const engine_row& row = engine_rows::dummy;
+    explicit dummy_protocol(section& in) noexcept : protocol(in, row) {}
+    void begin(const hf_txfunc& function) {
+        in_.begin(*this, function);
+        in_.start_log({});
+    }
+};
+
+} // namespace
 } // namespace hf::dummy
 
 extern "C" {
 
 int hf_dummy_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     ++hf::dummy::begun;
-    return hf::begin_section(hf::engine_rows::dummy, *function, packed_args, 0);
+    hf::section* const opened = hf::open_section(hf::engine_rows::dummy, *function, packed_args);
+    if (opened == nullptr) return 0;
+    opened->of<hf::dummy::dummy_protocol>().begin(*function);
+    return 1;
 }
 
 void hf_dummy_log(const void* address, std::uint64_t bytes) noexcept {
@@ -48,7 +65,7 @@ void hf_dummy_log(const void* address, std::uint64_t bytes) noexcept {
 }
 
 void hf_dummy_commit(void) noexcept {
-    hf::current_section->commit(true);
+    hf::current_section->commit();
     hf::current_section = nullptr;
 }
 

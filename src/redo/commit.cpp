@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The commit of a section of engine redo: its log, then its stores; and how one is taken back. (1) to (4) stand in
+// deferred_section.hpp.
+#include <base/assert.hpp>
+#include <base/checksum.hpp>
+#include <redo/deferred_section.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <span>
+
+namespace hf::redo {
+namespace {
+
+// A log has sums of so much memory of the section's own. More of it gets a fence of its own.
+constexpr std::uint64_t summed_bytes_max = 64 << 10;
+
+/// 0xff in each byte of a word that has its bit in 'mask'.
+constexpr std::uint64_t bytes_of(unsigned mask) noexcept {
+    constexpr std::uint64_t each = 0x0101010101010101;
+    const std::uint64_t a_bit = mask * each & 0x8040201008040201; // the byte's own
+    return ((a_bit + 0x7f * each) & 0x80 * each) / 0x80 * 0xff;
+}
+static_assert(bytes_of(0) == 0 && bytes_of(0xff) == ~std::uint64_t{0});
+static_assert(bytes_of(0x81) == 0xff000000000000ff && bytes_of(0x40) == 0x00ff000000000000);
+
+/// Writes those words of the granule behind each other that have bytes to be stored; 0 for bytes that are not,
+/// never what was here before. Returns how many bytes. Without a jump: which word it is nobody can foretell.
+std::uint64_t put_words(std::byte* to, const buffered_granule& g) noexcept {
+    std::uint64_t used = 0;
+    for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
+        const unsigned mask = g.mask >> w & 0xff;
+        std::uint64_t word = 0;
+        std::memcpy(&word, g.bytes + w, word_bytes);
+        word &= bytes_of(mask);
+        std::memcpy(to + used, &word, word_bytes);
+        used += mask != 0 ? word_bytes : 0;
+    }
+    return used;
+}
+
+/// Never torn: a reader without a lock may look.
+void store_word(std::byte* to, const std::byte* from) noexcept {
+    std::uint64_t word = 0;
+    std::memcpy(&word, from, sizeof word);
+    std::atomic_ref(*reinterpret_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
+}
+
+} // namespace
+
+/// A block that was staged is logged as one that the section took, with what was filled in there.
+void deferred_section::log_adopted(block b, bool with_sums) {
+    const std::span filled = in_.prepared().filled();
+    const auto whole = std::ranges::find_if(
+        filled, [&](const filled_bytes& f) { return f.fill(in_.pool().blocks.durable(), b); });
+    if (with_sums && whole != filled.end())
+        return in_.append(record_kind::own, b.offset, sizeof whole->what, &whole->what);
+    in_.append(record_kind::alloc, b.offset, b.bytes);
+    for (const filled_bytes& f : filled)
+        if (with_sums && f.lies_in(b))
+            in_.append(record_kind::filled, f.offset, sizeof f.what, &f.what);
+}
+
+/// Logs that the section began, and what becomes of its blocks, with the sums of its own memory (2).
+void deferred_section::log_blocks() {
+    HF_ASSERT_SLOW(in_.running() && !log_begun_);
+    for (block b : in_.blocks().freed()) settle_under(b.offset, b.bytes);
+    // What the section before has left waits for the log's fence (4). It is not flushed sooner: a locked instruction,
+    // as when a lock is taken, waits for lines on their way.
+    if (in_.marks().stores_left())
+        static_cast<void>(in_.marks().left(in_.epoch() - 1).flush(in_.medium()));
+    in_.start_log({.staged = false});
+    log_begun_ = true;
+    std::uint64_t own_bytes = 0;
+    for (block b : in_.blocks().taken()) own_bytes += b.bytes;
+    const bool shares_fence = !in_.medium().keeps_order();
+    const bool sums = shares_fence && own_bytes <= summed_bytes_max && !refilled_;
+    for (block b : in_.blocks().taken()) {
+        filled_payload whole{b.bytes, 0};
+        if (sums) whole.sum = XXH3_64bits(base_ + b.offset, b.bytes);
+        // Whole: what the section has not stored there may wait in a cache as well.
+        in_.medium().flush(base_ + b.offset, b.bytes);
+        if (sums) in_.append(record_kind::own, b.offset, sizeof whole, &whole);
+        else in_.append(record_kind::alloc, b.offset, b.bytes);
+    }
+    for (block b : in_.blocks().adopted()) log_adopted(b, sums);
+    const auto in_a_block_of = [](const auto& blocks, const filled_bytes& f) {
+        return std::ranges::any_of(blocks, [&](block b) { return f.lies_in(b); });
+    };
+    // In blocks that are still staged they may change.
+    for (const filled_bytes& f : in_.prepared().filled())
+        if (sums && !in_a_block_of(in_.blocks().adopted(), f) &&
+            !in_a_block_of(in_.prepared().staged(), f))
+            in_.append(record_kind::filled, f.offset, sizeof f.what, &f.what);
+    for (block b : in_.blocks().freed()) in_.append(record_kind::free, b.offset, b.bytes);
+    if (sums || !shares_fence || doomed_ != doomed_by::nothing) return;
+    // The memory's fence, and not the log's: that one takes the place of an older log (4).
+    in_.medium().fence();
+}
+
+/// They come in several calls; 'last': the last of them.
+void deferred_section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
+    if (doomed_ != doomed_by::nothing)
+        return; // a record that found no room: the log is never whole
+    in_.append(record_kind::new_bytes, last, bytes, stores);
+}
+
+/// How many granules from that one on follow each other in the heap as they were made, and will be stored whole:
+/// what memmove leaves. At least 1, and at most so many.
+std::size_t deferred_section::run_at(std::size_t number, std::size_t most) const noexcept {
+    if (buffer_[number].mask != whole_granule) return 1;
+    const std::uint64_t first = buffer_[number].offset;
+    std::size_t count = 1;
+    while (count < most && number + count < buffer_.size() &&
+           buffer_[number + count].mask == whole_granule &&
+           buffer_[number + count].offset == first + count * granule_bytes)
+        ++count;
+    return count;
+}
+
+/// Writes what waits as new_bytes records.
+void deferred_section::log_stores() {
+    alignas(8) std::byte entries[512];
+    std::uint64_t used = 0;
+    for (std::size_t i = 0; i < buffer_.size(); ++i) {
+        const buffered_granule& g = buffer_[i];
+        if (used + 2 * sizeof(deferred_store) + granule_bytes > sizeof entries) {
+            log_new_bytes(entries, used, false);
+            used = 0;
+        }
+        const std::size_t room = (sizeof entries - used - sizeof(deferred_run)) / granule_bytes;
+        const std::size_t run = run_at(i, room);
+        if (run >= granules_in_run_min) {
+            const deferred_run head{{g.offset << 16}, run};
+            std::memcpy(entries + used, &head, sizeof head);
+            used += sizeof head;
+            for (const std::size_t end = i + run; i < end; ++i, used += granule_bytes)
+                std::memcpy(entries + used, buffer_[i].bytes, granule_bytes);
+            --i;
+            continue;
+        }
+        const deferred_store head{g.offset << 16 | g.mask};
+        std::memcpy(entries + used, &head, sizeof head);
+        used += sizeof head;
+        used += put_words(entries + used, g);
+    }
+    log_new_bytes(entries, used, true);
+}
+
+/// So many granules from 'offset' on are about to be stored whole.
+void deferred_section::note_deferred(std::uint64_t offset, std::uint64_t granules) {
+    // In pieces that are listed line by line: other threads see lines.
+    constexpr std::uint64_t piece = 8 * line_bytes;
+    for (std::uint64_t left = granules * granule_bytes, now; left > 0; offset += now, left -= now) {
+        now = std::min(left, piece);
+        in_.will_store(base_ + offset, now);
+    }
+}
+
+/// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it. A whole
+/// granule has been noted.
+void deferred_section::store_deferred(deferred_store where, const std::byte* granule) {
+    std::byte* const to = base_ + where.offset();
+    if (where.mask() == 0xffff) {
+        for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes)
+            store_word(to + w, granule + w);
+        return;
+    }
+    if (where.mask() == 0xff || where.mask() == 0xff00) { // which of them nobody can foretell
+        const std::uint64_t w = where.mask() & 1 ? 0 : word_bytes;
+        in_.will_store(to + w, word_bytes);
+        return store_word(to + w, granule + w);
+    }
+    for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
+        const unsigned bytes = where.mask() >> w & 0xff;
+        if (bytes == 0xff) {
+            in_.will_store(to + w, word_bytes);
+            store_word(to + w, granule + w);
+            continue;
+        }
+        for (std::uint64_t i = 0; i < word_bytes; ++i) {
+            if ((bytes >> i & 1) == 0) continue;
+            in_.will_store(to + w + i, 1);
+            to[w + i] = granule[w + i];
+        }
+    }
+}
+
+void deferred_section::store_in_place() {
+    for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
+        run = run_at(i, buffer_.size());
+        if (buffer_[i].mask == whole_granule) note_deferred(buffer_[i].offset, run);
+        for (std::size_t n = i; n < i + run; ++n)
+            store_deferred({buffer_[n].offset << 16 | buffer_[n].mask}, buffer_[n].bytes);
+    }
+}
+
+deferred_section::doomed_by deferred_section::commit() {
+    settle();
+    HF_ASSERT_SLOW(in_.running());
+    const bool changes =
+        doomed_ == doomed_by::nothing && (!buffer_.empty() || in_.blocks().change_heap());
+    if (changes) {
+        for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
+            run = run_at(i, buffer_.size());
+            settle_under(buffer_[i].offset, run * granule_bytes);
+        }
+        log_blocks();
+        log_stores();
+    }
+    if (doomed_ != doomed_by::nothing) return abort(), doomed_; // there may be no room
+    ++persist::thread_counters().sections;
+    if (!changes) return in_.end_unlogged(), doomed_by::nothing;
+    in_.log().fill_line();
+    in_.fence_log(); // before anything is stored in place: upholds deferred_section.hpp (1)
+    store_in_place();
+    const std::size_t named = in_.dirty().lines().size();
+    in_.publish_blocks();
+    const bool leaves = in_.may_leave_mark() && in_.dirty().is_short(left_stores::lines_max);
+    if (leaves) leave_stores(named);
+    else in_.make_stores_durable();
+    in_.settle_blocks();
+    if (leaves) {
+        static_cast<void>(in_.overwritten().sum_up(in_.epoch(), in_.base()));
+        in_.marks().leave_out(in_.epoch(), true);
+    } else {
+        in_.store_mark();
+    }
+    in_.end();
+    return doomed_by::nothing;
+}
+
+/// Upholds deferred_section.hpp (4).
+void deferred_section::leave_stores(std::size_t named) {
+    commit_marks& marks = in_.marks();
+    marks.no_longer_lazy();
+    in_.leave_stores(named);
+    in_.leave_sums();
+    marks.note_deferring();
+}
+
+void deferred_section::forget() noexcept {
+    buffer_.clear();
+    straddling_.to = nullptr;
+    hf_redo_filter = 0;
+}
+
+void deferred_section::abort() {
+    forget();
+    in_.blocks().take_back();
+    in_.blocks().give_back_staged([&](block b) { in_.prepared().staged().push_back({b}); });
+    if (!log_begun_) return in_.end_unlogged();
+    // Its log found no room, and stands where the log was that may stand for the section before the last.
+    in_.settle_mark();
+    in_.settle_blocks();
+    // Its records name those blocks: they are handed out again when the mark says that nothing there is
+    // pending (commit_marks.hpp, 1).
+    in_.store_mark();
+    in_.end();
+}
+
+} // namespace hf::redo

@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// What an engine makes of a section: begin, note or log, commit, take back, recover are its own. Of these the calls
+// come here that a program makes without knowing the engine. An engine's own entry points, hf_NAME_…, know its class:
+// no store and no commit that the compiler emits takes a virtual call.
+#pragma once
+
+#include <alloc/heap.hpp>
+#include <base/engines.hpp>
+
+#include <cstdint>
+
+namespace hf {
+
+class section;
+
+/// One object for each engine that a thread has run sections of in a pool. What it does by default suits an engine
+/// that logs old bytes, and rolls back.
+class protocol {
+public:
+    protocol(section& in, const engine_row& of) noexcept : in_(in), of_(of) {}
+    protocol(const protocol&) = delete;
+    protocol& operator=(const protocol&) = delete;
+    virtual ~protocol() = default;
+
+    const engine_row& engine() const noexcept { return of_; }
+
+    /// hf_note_store: a store comes that needs no log.
+    virtual void note_store(const void* address, std::uint64_t bytes);
+    /// A function of the C library is about to store there.
+    virtual void overwrite(const void* address, std::uint64_t bytes);
+    virtual void* alloc(std::uint64_t bytes);
+    /// The block is free at the commit. Requires: the section did not take it.
+    virtual void free(block b);
+    /// A copy of bytes that the section reads, which may be on a stack.
+    virtual const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
+    /// At its end the section is not to have happened. Ends the process where that cannot be.
+    virtual void doom();
+    /// The function cannot go on without room in the pool. Does not return where the section can end as if it had
+    /// never begun.
+    virtual void give_up() {}
+    /// The log finds no room. Returns where the section can end as if it had never begun, and will.
+    virtual void no_room_for_log();
+
+    // If the section's stores are watched (section.hpp):
+    /// The section has called the runtime.
+    virtual void entered() const noexcept {}
+    /// It is about to store there; 'fresh': to memory of its own.
+    virtual void stores(std::uint64_t, std::uint64_t, bool) {}
+    /// Whether these bytes are in the log, by an earlier run.
+    virtual bool logged(std::uint64_t, std::uint64_t) const noexcept { return false; }
+
+protected:
+    section& in_;
+
+private:
+    const engine_row& of_;
+};
+
+} // namespace hf

@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The blocks of a section: what its commit makes of each.
+//
+// (1) Until the commit the heap's durable state knows of none: a block that the section took or adopted is
+//     reserved, one that it frees is allocated. The commit publishes the former and retracts the latter.
+// (2) What the section has no use for any more waits for its commit mark before others get it.
+#pragma once
+
+#include <alloc/allocator.hpp>
+#include <base/assert.hpp>
+#include <section/block_set.hpp>
+
+#include <algorithm>
+#include <span>
+#include <vector>
+
+namespace hf {
+
+class section_blocks {
+public:
+    /// Reserved by this section: fresh memory.
+    const block_set& taken() const noexcept { return taken_; }
+    /// Staged before.
+    const std::vector<block>& adopted() const noexcept { return adopted_; }
+    const block_set& freed() const noexcept { return freed_; }
+    /// Where the log continued.
+    const std::vector<block>& segments() const noexcept { return segments_; }
+    /// Whether the commit changes the heap's durable state.
+    bool change_heap() const noexcept {
+        return !taken_.empty() || !adopted_.empty() || !freed_.empty();
+    }
+    /// Whether blocks are none of a section's, as between sections.
+    bool empty() const noexcept {
+        return !change_heap() && !gives_up() && unadopted_.empty() && segments_.empty();
+    }
+    /// Whether it took blocks that it has freed again.
+    bool gives_up() const noexcept { return !unused_.empty(); }
+
+    /// What can fail of the next take(). Throws std::bad_alloc.
+    void make_room() { taken_.make_room(); }
+    void take(block b) { taken_.add(b); }
+    void adopt(block b) { adopted_.push_back(b); }
+    /// Takes effect at the commit. Requires: it is none of the section's own.
+    void free(block b) { freed_.add(b); }
+    /// Frees a block of the section's own, which never becomes allocated. False: it has none there.
+    bool free_own(std::uint64_t offset) {
+        if (const block own = taken_.remove(offset); own.bytes != 0)
+            return unused_.push_back(own), true;
+        const auto own = std::ranges::find(adopted_, offset, &block::offset);
+        if (own == adopted_.end()) return false;
+        unadopted_.push_back(*own);
+        adopted_.erase(own);
+        return true;
+    }
+    /// What can fail of the next add_segment(). Throws std::bad_alloc.
+    void make_room_for_segment() {
+        if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
+    }
+    void add_segment(block b) { segments_.push_back(b); }
+
+    /// Stores who owns which block; calls 'dirty' with each word. Requires: the records that name the blocks are
+    /// durable.
+    template <class Dirty> void publish(heap& durable, const thread_cache& cache, Dirty&& dirty) {
+        const auto publish = [&](block b) {
+            HF_ASSERT_SLOW(!durable.bit(b.offset)); // reserved until now
+            if (!cache.named(durable, b)) durable.name_chunk(b, dirty);
+            durable.set_bit(b, dirty);
+        };
+        std::ranges::for_each(taken_, publish);
+        std::ranges::for_each(adopted_, publish);
+        for (block b : freed_) durable.retract(b, dirty);
+    }
+    /// The section's blocks have changed hands, durably: those that it no longer needs go to 'waiting' (2).
+    void settle(const heap& durable, thread_cache& cache, std::vector<block>& waiting) {
+        const auto note_named = [&](block b) { cache.note_named(durable, b); };
+        std::ranges::for_each(taken_, note_named);
+        std::ranges::for_each(adopted_, note_named);
+        move_to(waiting, freed_);
+        move_to(waiting, unused_);
+        move_to(waiting, unadopted_);
+        move_to(waiting, segments_);
+        taken_.clear();
+        adopted_.clear();
+    }
+
+    /// The section is to end as if it had never begun: it frees nothing, and has no use for what it took.
+    void take_back() {
+        freed_.clear();
+        unused_.insert(unused_.end(), taken_.begin(), taken_.end());
+        taken_.clear();
+    }
+    /// The same of blocks that were staged: calls 'staged' with each, which is staged again.
+    template <class Staged> void give_back_staged(Staged&& staged) {
+        for (std::vector<block>* blocks : {&adopted_, &unadopted_}) {
+            std::ranges::for_each(*blocks, staged);
+            blocks->clear();
+        }
+    }
+    /// What it takes back, and was staged, is of no use to anybody; nor is 'more'.
+    void give_up_staged(std::span<const block> more) {
+        unused_.insert(unused_.end(), adopted_.begin(), adopted_.end());
+        adopted_.clear();
+        unused_.insert(unused_.end(), more.begin(), more.end());
+    }
+    /// It will free nothing.
+    void keep_freed() noexcept { freed_.clear(); }
+    /// Those that the section freed again, which no log of its names; none is its own any more.
+    std::vector<block>& unused() noexcept { return unused_; }
+    std::vector<block>& unadopted() noexcept { return unadopted_; }
+    std::vector<block>& segments() noexcept { return segments_; }
+
+private:
+    template <class Blocks> static void move_to(std::vector<block>& waiting, Blocks& done) {
+        if (done.empty()) return;
+        waiting.insert(waiting.end(), done.begin(), done.end());
+        done.clear();
+    }
+
+    block_set taken_;
+    std::vector<block> adopted_;   // allocated at commit
+    block_set freed_;              // retracted at commit
+    std::vector<block> unused_;    // taken, and freed again
+    std::vector<block> unadopted_; // adopted, and freed again
+    std::vector<block> segments_;
+};
+
+} // namespace hf

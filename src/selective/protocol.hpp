@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sections of engine selective: as engine undo's, but of stores that the program says need no log, or need not be
+// durable at the commit either. Source: SLPMT (section II) without its hardware; docs/guide/selective-logging.md.
+//
+// (1) A store that needs no log waits for no record but the begin record that stands for the mark of the section before
+//     (section/commit_marks.hpp, 2): until that is durable, that section may be run again, and read what is stored.
+// (2) A lazy store is written back with a later commit's, once there are some, and at the latest by the clean close.
+//     Until then the header says so (feature 16). Bytes with a sum are durable when the section is, and so are bytes
+//     that another engine's section may read when recovery runs it again, before the rebuild.
+#pragma once
+
+#include <section/section.hpp>
+
+namespace hf::selective {
+
+inline constexpr std::size_t lazy_lines_max = 64; // of a lane, behind a commit
+
+class selective_protocol final : public protocol {
+public:
+    static constexpr const engine_row& row = engine_rows::selective;
+    explicit selective_protocol(section& in) noexcept : protocol(in, row) {}
+
+    void begin(const hf_txfunc& function);
+    void commit();
+    /// Stores come that need no log (1); lazy ones need not be durable at the commit either.
+    void note_log_free(const void* address, std::uint64_t bytes);
+    void note_lazy(const void* address, std::uint64_t bytes);
+
+private:
+    bool may_store_unlogged(std::uint64_t offset, std::uint64_t bytes);
+};
+
+} // namespace hf::selective

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <section/thread.hpp>
+#include <undo/protocol.hpp>
+
+#include <holdfast/undo.hpp>
+
+#include <algorithm>
+
+namespace hf::undo {
+
+// Where there are sections there is their engine (open/program_engines.cpp).
+[[gnu::used]] static constexpr const hf::engine* (*linked)() noexcept = &engine;
+
+namespace {
+constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its own (4)
+}
+
+void undo_protocol::begin(const hf_txfunc& function) {
+    in_.begin(*this, function);
+    may_leave_ = in_.pool().leaves_stores && may_leave_any();
+    if (may_leave_) in_.overwritten().want();
+    if (!in_.marks().stores_left()) return in_.start_log({});
+    // Its first fence waits for what the section before has left (3).
+    static_cast<void>(in_.marks().left(in_.epoch() - 1).flush(in_.medium()));
+    in_.start_log({.payload = &left_, .payload_bytes = sizeof left_});
+}
+
+bool undo_protocol::may_leave_any() const {
+    const pool_file& file = *in_.pool().file;
+    return in_.medium().loses_caches() &&
+           file.mode() != mode::power && // a kill loses that log's end
+           !file.relocated() && !in_.on_shared_lane() && in_.prepared().staged().empty();
+}
+
+void* undo_protocol::alloc(std::uint64_t bytes) {
+    void* const taken = protocol::alloc(bytes);
+    if (may_leave_ && taken != nullptr)
+        in_.overwritten().add(in_.pool().offset_of(taken), in_.pool().blocks.durable().rounded(
+                                                               std::max<std::uint64_t>(bytes, 1)));
+    return taken;
+}
+
+void undo_protocol::commit() {
+    HF_ASSERT_SLOW(in_.running());
+    commit_marks& marks = in_.marks();
+    // What the section before has left is durable before this one's mark can be (3).
+    if (marks.stores_left()) in_.fence();
+    if (!may_leave_) return in_.commit();
+    ++persist::thread_counters().sections;
+    const std::size_t named = in_.dirty().lines().size();
+    in_.publish_blocks();
+    const bool leaves = may_leave_stores();
+    if (leaves) leave_stores(named);
+    else in_.make_stores_durable();
+    in_.settle_blocks();
+    if (leaves) {
+        left_ = {in_.log().chain(), in_.overwritten().sum_up(in_.epoch(), in_.base())};
+        // Not flushed: when the process alone dies, this marks a finished section, which is not rolled back. It
+        // may become durable by chance, to no harm.
+        std::uint64_t& returned = marks.header().returned;
+        std::atomic_ref(returned).store(left_.sum, std::memory_order_release);
+        trace::announce(trace::store, &returned, word_bytes);
+        marks.leave_out(in_.epoch(), true);
+    } else {
+        in_.store_mark();
+    }
+    in_.end();
+}
+
+/// Whether (4) holds.
+bool undo_protocol::may_leave_stores() {
+    const section_blocks& blocks = in_.blocks();
+    HF_ASSERT_SLOW(blocks.adopted().empty());
+    if (blocks.gives_up() || !blocks.segments().empty()) return false;
+    std::uint64_t own_bytes = 0;
+    for (block b : blocks.taken()) own_bytes += b.bytes;
+    if (own_bytes > left_bytes_max || !in_.marks().may_leave_out()) return false;
+    if (in_.unfenced()) in_.fence(); // the log ends here: another section may write over it
+    for (block b : blocks.taken())   // whole: what it has not stored there has a sum as well
+        in_.dirty().add(in_.base() + b.offset, b.bytes);
+    return in_.dirty().is_short(left_stores::lines_max);
+}
+
+void undo_protocol::leave_stores(std::size_t named) {
+    commit_marks& marks = in_.marks();
+    in_.leave_stores(named);
+    const auto base = reinterpret_cast<std::uintptr_t>(in_.base());
+    // A constructor may have stored to a lock that is in no fresh memory: upholds section/commit_marks.hpp (5).
+    for (const stored_ranges::range& r : in_.overwritten())
+        marks.left(in_.epoch()).add_own(base + r.offset, base + r.offset + r.bytes);
+    marks.state().older_sums.store(true, std::memory_order_release);
+}
+
+} // namespace hf::undo
+
+extern "C" {
+
+int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+    // Recovery needs neither function nor arguments; they are named for reports only.
+    return hf::without_exceptions("hf_undo_begin", [&] {
+        hf::section* const opened = hf::open_section(hf::engine_rows::undo, *function, packed_args);
+        if (opened == nullptr) return 0;
+        opened->of<hf::undo::undo_protocol>().begin(*function);
+        return 1;
+    });
+}
+
+void hf_undo_commit(void) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
+    hf::without_exceptions("hf_undo_commit",
+                           [] { hf::current_section->as<hf::undo::undo_protocol>().commit(); });
+    hf::leave_section();
+}
+
+void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(hf::current_section != nullptr);
+    hf::without_exceptions("hf_undo_log",
+                           [&] { hf::current_section->log_old_bytes(address, bytes); });
+}
+
+} // extern "C"

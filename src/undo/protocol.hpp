@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Sections of engine undo: every byte that one overwrites is logged first, and recovery puts them back.
+//
+// (1) A word's old bytes are in the log, durably, before it is stored to: the compiler calls hf_undo_log.
+// (2) The mark is stored when the section's stores are durable, and is durable before it returns. Or
+// (3) the section leaves its stores to the first fence of its thread's next section (open_options::sections), while
+//     marks may be left out (section/commit_marks.hpp, 2 and 3). Without that fence it is rolled back, behind the next
+//     one, and a power failure has taken what had returned. Whether the fence was passed the stores themselves say:
+//     their sum is in the next section's begin record (log/lane.hpp, 7). So of two sections that may be rolled back
+//     neither is another thread's.
+// (4) A section that leaves its stores has logged all that it has stored to, in the lane alone, and what it took is
+//     small: the sum of that costs less than the fence. It has used nothing that was made before it.
+#pragma once
+
+#include <section/section.hpp>
+
+namespace hf::undo {
+
+class undo_protocol final : public protocol {
+public:
+    static constexpr const engine_row& row = engine_rows::undo;
+    explicit undo_protocol(section& in) noexcept : protocol(in, row) {}
+
+    void begin(const hf_txfunc& function);
+    void commit();
+    void* alloc(std::uint64_t bytes) override;
+
+private:
+    bool may_leave_any() const;
+    bool may_leave_stores();
+    void leave_stores(std::size_t named);
+
+    bool may_leave_ = false; // its stores, if it stays small (4)
+    left_payload left_{};    // of the section before, if its stores are left (3)
+};
+
+} // namespace hf::undo
