@@ -4,7 +4,7 @@
 #include "../measured.hpp"
 #include "../temporary_file.hpp"
 #include "object_bench.hpp"
-#include <log/simpo_format.hpp>
+#include <simpo/format.hpp>
 
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>

@@ -3,8 +3,8 @@
 // What engine justdo has left in a pool, read as hostile input: bounded before anything is done with it.
 #pragma once
 
+#include <justdo/format.hpp>
 #include <justdo/registered.hpp>
-#include <log/justdo_format.hpp>
 #include <open/pool_impl.hpp>
 
 #include <span>

@@ -9,7 +9,7 @@
 #pragma once
 
 #include <base/assert.hpp>
-#include <log/justdo_format.hpp>
+#include <justdo/format.hpp>
 #include <open/pool_impl.hpp>
 
 #include <cstdint>

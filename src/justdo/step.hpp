@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A step of a thread (thread.hpp): what every store of a section goes through, inline in the call that
-// compiled code makes. The order of its stores is the engine: thread.hpp (1), (2), justdo_format.hpp (2), (3).
+// compiled code makes. The order of its stores is the engine: thread.hpp (1), (2), format.hpp (2), (3).
 #pragma once
 
 #include <base/assert.hpp>

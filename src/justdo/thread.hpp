@@ -18,9 +18,9 @@
 #pragma once
 
 #include <alloc/allocator.hpp>
+#include <justdo/format.hpp>
 #include <justdo/registered.hpp>
 #include <justdo/room.hpp>
-#include <log/justdo_format.hpp>
 #include <open/pool_impl.hpp>
 
 #include <array>

@@ -276,16 +276,16 @@ bool section::already_logged(std::uint64_t offset, std::uint64_t bytes) {
 }
 
 block section::reserve(std::uint64_t bytes) {
-    const std::uint64_t rounded =
-        pool_->blocks.durable().rounded(std::max<std::uint64_t>(bytes, 1));
     block b{0, 0};
     try {
         blocks_.make_room();
         b = pool_->blocks.reserve(*cache_, bytes);
     } catch (const std::bad_alloc&) { // no memory to keep account of it: no room
     }
-    HF_ASSERT_SLOW(b.offset == 0 || b.bytes == rounded); // what a re-execution will ask for
-    return {b.offset, rounded};
+    const heap& blocks = pool_->blocks.durable();
+    const auto rounded = [&] { return blocks.rounded(std::max<std::uint64_t>(bytes, 1)); };
+    HF_ASSERT_SLOW(b.offset == 0 || b.bytes == rounded()); // what a re-execution will ask for
+    return b.offset != 0 ? b : block{0, rounded()};
 }
 
 void section::free(void* given) {

@@ -21,6 +21,8 @@ class section_blocks {
 public:
     /// Reserved by this section: fresh memory.
     const block_set& taken() const noexcept { return taken_; }
+    /// Requires: it took one, and has freed none since.
+    block newest() const noexcept { return *(taken_.end() - 1); }
     /// Staged before.
     const std::vector<block>& adopted() const noexcept { return adopted_; }
     const block_set& freed() const noexcept { return freed_; }

@@ -8,7 +8,7 @@
 // (3) Nothing in the table is believed: it indexes by what its shape bounds.
 #pragma once
 
-#include <log/simpo_format.hpp>
+#include <simpo/format.hpp>
 
 #include <holdfast/simpo.hpp>
 

@@ -3,7 +3,7 @@
 // The functions of this build that recovery can call again.
 #pragma once
 
-#include <log/simpo_format.hpp>
+#include <simpo/format.hpp>
 
 #include <holdfast/simpo.hpp>
 

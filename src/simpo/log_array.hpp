@@ -15,8 +15,8 @@
 // Cursors are volatile: positions in records, their checks and the resilient index say the same.
 #pragma once
 
-#include <log/simpo_format.hpp>
 #include <pool/medium.hpp>
+#include <simpo/format.hpp>
 
 #include <holdfast/simpo.hpp>
 
@@ -97,7 +97,7 @@ public:
     /// Begins empty there, before anything is logged.
     void start_at(position at) noexcept { head_ = tail_ = done_ = checkpointed_ = at; }
 
-    /// Reads a log that was left; false where there is no record. (3) of simpo_format.hpp.
+    /// Reads a log that was left; false where there is no record. (3) of format.hpp.
     static bool read(const std::byte* lines_at, std::uint64_t lines, std::uint64_t salt,
                      position at, record& out) noexcept;
 

@@ -7,9 +7,9 @@
 // (3) One process writes to a folder at a time, and one pool: never an earlier state of it, whose files may be gone.
 #pragma once
 
-#include <log/simpo_format.hpp>
 #include <pool/os_file.hpp>
 #include <pool/pool_file.hpp>
+#include <simpo/format.hpp>
 
 #include <holdfast/simpo/swap.hpp>
 

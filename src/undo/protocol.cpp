@@ -5,8 +5,6 @@
 
 #include <holdfast/undo.hpp>
 
-#include <algorithm>
-
 namespace hf::undo {
 
 // Where there are sections there is their engine (open/program_engines.cpp).
@@ -35,9 +33,10 @@ bool undo_protocol::may_leave_any() const {
 
 void* undo_protocol::alloc(std::uint64_t bytes) {
     void* const taken = protocol::alloc(bytes);
-    if (may_leave_ && taken != nullptr)
-        in_.overwritten().add(in_.pool().offset_of(taken), in_.pool().blocks.durable().rounded(
-                                                               std::max<std::uint64_t>(bytes, 1)));
+    if (may_leave_ && taken != nullptr) {
+        const block b = in_.blocks().newest();
+        in_.overwritten().add(b.offset, b.bytes);
+    }
     return taken;
 }
 
@@ -86,9 +85,10 @@ void undo_protocol::leave_stores(std::size_t named) {
     commit_marks& marks = in_.marks();
     in_.leave_stores(named);
     const auto base = reinterpret_cast<std::uintptr_t>(in_.base());
+    left_stores& left = marks.left(in_.epoch());
     // A constructor may have stored to a lock that is in no fresh memory: upholds section/commit_marks.hpp (5).
     for (const stored_ranges::range& r : in_.overwritten())
-        marks.left(in_.epoch()).add_own(base + r.offset, base + r.offset + r.bytes);
+        left.add_own(base + r.offset, base + r.offset + r.bytes);
     marks.state().older_sums.store(true, std::memory_order_release);
 }
 

@@ -5,7 +5,7 @@
 // image.hpp (1) to (3) hold.
 #pragma once
 
-#include <log/simpo_format.hpp>
+#include <simpo/format.hpp>
 #include <verify/image.hpp>
 
 #include <cstdint>

@@ -3,7 +3,7 @@
 // Goal: what is said of persistent objects from a file's bytes agrees with what opening that file finds.
 // Method: pools that were closed, and pools whose process ended with groups pending; then every word of superblock,
 // head, log and copy changed in turn.
-#include <log/simpo_format.hpp>
+#include <simpo/format.hpp>
 #include <verify/test_pools.hpp>
 
 #include <holdfast/simpo.hpp>

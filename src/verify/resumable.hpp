@@ -5,7 +5,7 @@
 // and kinds of locks there are. image.hpp (1) to (3) hold.
 #pragma once
 
-#include <log/justdo_format.hpp>
+#include <justdo/format.hpp>
 #include <verify/image.hpp>
 
 #include <cstdint>

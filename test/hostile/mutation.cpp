@@ -4,7 +4,7 @@
 #include "sections.hpp"
 #include <base/engines.hpp>
 #include <base/line.hpp>
-#include <log/justdo_format.hpp>
+#include <justdo/format.hpp>
 #include <persist/float_environment.hpp>
 
 #include <fmt/format.h>

@@ -4,8 +4,8 @@
 #include "sections.hpp"
 #include <base/assert.hpp>
 #include <base/line.hpp>
+#include <justdo/format.hpp>
 #include <justdo/test_support.hpp>
-#include <log/justdo_format.hpp>
 #include <open/pool_impl.hpp>
 #include <verify/examine.hpp>
 

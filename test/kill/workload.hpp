@@ -4,7 +4,7 @@
 #pragma once
 
 #include "journal.hpp"
-#include <log/justdo_format.hpp>
+#include <justdo/format.hpp>
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/pool.hpp>

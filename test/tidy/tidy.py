@@ -24,7 +24,7 @@ CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
 
 # One direction: a module includes itself and lower levels only; equals never meet.
 LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3, "alloc": 4, "log": 5, "open": 6, "section": 7,
-         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8, "sim": 2, "slpmt": 3, "engines": 9, "structures": 9, "c": 10,
+         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8.5, "sim": 2, "slpmt": 3, "engines": 9, "structures": 9, "c": 10,
          "crash": 10,       # what a crash program is written against; the checker implements it
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
          "check": 12}        # for tests: no module may include it
