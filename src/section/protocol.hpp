@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What an engine makes of a section: begin, note or log, commit, take back, recover are its own. Of these the calls
-// come here that a program makes without knowing the engine. An engine's own entry points, hf_NAME_…, know its class:
-// no store and no commit that the compiler emits takes a virtual call.
+// What an engine makes of a section: begin, note or log, commit, take back, recover are its own. Its entry points,
+// hf_NAME_…, know its class, so that logging a store and committing take no virtual call. The calls that a program, or
+// the compiler, makes without naming the engine come here: of stores hf_note_store alone.
 #pragma once
 
 #include <alloc/heap.hpp>
