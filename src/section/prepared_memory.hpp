@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// What a thread makes before a section that the section is to use: blocks that it stages, bytes that it fills in.
+// What a thread makes for its next section: blocks that it stages, bytes that it fills in.
 //
-// (1) A section's log names each staged block, or a failure would lose it. So it does the sum of bytes that share the
+// (1) A section's log names each staged block, or a failure would lose it. It also has the sum of bytes that share the
 //     fence of its first records: recovery compares them, as they were, with their sum.
 // (2) So the section logs bytes with a sum before it changes them; between sections nothing else may change them.
 //     Debug builds and the crash checker look.

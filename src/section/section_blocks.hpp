@@ -32,7 +32,7 @@ public:
     bool change_heap() const noexcept {
         return !taken_.empty() || !adopted_.empty() || !freed_.empty();
     }
-    /// Whether blocks are none of a section's, as between sections.
+    /// Whether no block belongs to a section, as between sections.
     bool empty() const noexcept {
         return !change_heap() && !gives_up() && unadopted_.empty() && segments_.empty();
     }
@@ -43,7 +43,7 @@ public:
     void make_room() { taken_.make_room(); }
     void take(block b) { taken_.add(b); }
     void adopt(block b) { adopted_.push_back(b); }
-    /// Takes effect at the commit. Requires: it is none of the section's own.
+    /// Takes effect at the commit. Requires: the section has not taken it.
     void free(block b) { freed_.add(b); }
     /// Frees a block of the section's own, which never becomes allocated. False: it has none there.
     bool free_own(std::uint64_t offset) {
@@ -61,7 +61,7 @@ public:
     }
     void add_segment(block b) { segments_.push_back(b); }
 
-    /// Stores who owns which block; calls 'dirty' with each word. Requires: the records that name the blocks are
+    /// Stores the owner of each block; calls 'dirty' with each word. Requires: the records that name the blocks are
     /// durable.
     template <class Dirty> void publish(heap& durable, const thread_cache& cache, Dirty&& dirty) {
         const auto publish = [&](block b) {
@@ -86,7 +86,7 @@ public:
         adopted_.clear();
     }
 
-    /// The section is to end as if it had never begun: it frees nothing, and has no use for what it took.
+    /// The section ends as if it had never begun: it frees nothing, and has no use for what it took.
     void take_back() {
         freed_.clear();
         unused_.insert(unused_.end(), taken_.begin(), taken_.end());

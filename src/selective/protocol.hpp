@@ -6,7 +6,7 @@
 // (1) A store that needs no log waits for no record but the begin record that stands for the mark of the section before
 //     (section/commit_marks.hpp, 2): until that is durable, that section may be run again, and read what is stored.
 // (2) A lazy store is written back with a later commit's, once there are some, and at the latest by the clean close.
-//     Until then the header says so (feature 16). Bytes with a sum are durable when the section is, and so are bytes
+//     Until then the header says so (feature 16). Durable when the section is: bytes with a sum, and bytes
 //     that another engine's section may read when recovery runs it again, before the rebuild.
 #pragma once
 

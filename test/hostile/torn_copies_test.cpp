@@ -422,7 +422,7 @@ TEST_P(TornCopies, AreOpenedBySalvageToWriteAndToRead) {
     std::filesystem::remove_all(directory);
 }
 
-// Of another moment than the chunk that it lies in: blocks would be handed out over it.
+// The superblock is of another moment than the chunk that it lies in: blocks would be handed out over it.
 TEST(TornSuperblock, AmongOtherBlocksIsGivenUpForGood) {
     for (std::uint64_t root_words::* const word :
          {&root_words::mod_offset, &root_words::justdo_offset, &root_words::simpo_offset}) {
