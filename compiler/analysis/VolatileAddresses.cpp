@@ -63,6 +63,9 @@ public:
 
 private:
   static constexpr unsigned RoundsMax = 8, FactsMax = 256, LeadsMax = 8;
+  // Of one question: ways through locals and helpers that lead to each other
+  // are as many as their orders. What is behind that is not looked at.
+  static constexpr unsigned LeadStepsMax = 1000;
   const Sections &All;
   SectionReport Report;
   // Helpers first: all their callers learn what is known of them in one round.
@@ -74,6 +77,7 @@ private:
   StorePlaces Places;
   // Locals whose contents are being asked for, and what leads to others.
   SmallPtrSet<const Value *, 8> Busy;
+  unsigned LeadSteps = 0; // since nothing was being asked for
   DenseMap<const GlobalVariable *, SmallVector<uint64_t, 4>> Tables;
   SectionFunction *Current = nullptr;
   bool Changed = false;
@@ -357,6 +361,10 @@ private:
   /// As findObjects, also through what helpers return, and through pointers that
   /// constants and locals hold.
   void findLeads(const Value *Address, const Extent &At, Visitor Visit) {
+    if (Busy.empty())
+      LeadSteps = 0;
+    if (++LeadSteps > LeadStepsMax)
+      return;
     findObjects(Address, At, [&](const Value &Object, const Extent &Its) {
       const auto *Call = dyn_cast<CallBase>(&Object);
       const auto *Load = dyn_cast<LoadInst>(&Object);
