@@ -83,7 +83,8 @@ public:
         HF_ASSERT_SLOW(&engine() == &Protocol::row);
         return static_cast<Protocol&>(*protocol_);
     }
-    /// The lane's next section begins. 'as_it_goes': what it will store is not known before it does.
+    /// The lane's next section begins, and is open on this thread. 'as_it_goes': what it will store is not known before
+    /// it does.
     void begin(protocol& by, const hf_txfunc& function, bool as_it_goes = true);
     /// Its begin record is appended.
     void start_log(const log_start& what);
@@ -282,7 +283,7 @@ inline void leave_section() noexcept {
     pm.end_group();
 }
 
-/// Where a section of 'engine' for 'function' may begin on this thread, which is the one open from here on; null: one is
+/// Where a section of 'engine' for 'function' may begin on this thread, which is open when begin() returns; null: one is
 /// open, and the function is a part of it.
 section* open_section(const engine_row& engine, const hf_txfunc& function, const void* args);
 
