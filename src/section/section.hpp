@@ -8,8 +8,8 @@
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored (section_blocks.hpp, commit_marks.hpp).
 // (3) Bytes filled in before a section are logged before the section changes them (prepared_memory.hpp). Between
-//     sections nothing may change what a section has stored whose mark is due: hf::settle comes first. Debug builds
-//     and the crash checker look. Calls of the library that store outside of sections settle those marks themselves, of
+//     sections nothing may change what a section has read or stored whose mark is due: hf::settle comes first. Debug
+//     builds and the crash checker look. Calls of the library that store outside of sections settle those marks themselves, of
 //     any lane, but in a block that was staged since.
 #pragma once
 
