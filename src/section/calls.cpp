@@ -59,7 +59,7 @@ section* open_section(const engine_row& engine, const hf_txfunc& function, const
     pool::impl& pool = opened.pool();
     if ((pool.engine_bits & engine.bit) == 0) refuse_engine(pool, engine, function);
     pool.file->medium().begin_group();
-    return current_section = &opened;
+    return &opened;
 }
 
 } // namespace hf

@@ -8,8 +8,8 @@
 // (2) The heap's durable state changes only in commit, after the records that name the blocks are
 //     durable and before the commit mark is stored (section_blocks.hpp, commit_marks.hpp).
 // (3) Bytes filled in before a section are logged before the section changes them (prepared_memory.hpp). Between
-//     sections nothing may change what a section has stored whose mark is due: hf::settle comes first. Debug builds
-//     and the crash checker look. Calls of the library that store outside of sections settle those marks themselves, of
+//     sections nothing may change what a section has read or stored whose mark is due: hf::settle comes first. Debug
+//     builds and the crash checker look. Calls of the library that store outside of sections settle those marks themselves, of
 //     any lane, but in a block that was staged since.
 #pragma once
 
@@ -83,7 +83,8 @@ public:
         HF_ASSERT_SLOW(&engine() == &Protocol::row);
         return static_cast<Protocol&>(*protocol_);
     }
-    /// The lane's next section begins. 'as_it_goes': what it will store is not known before it does.
+    /// The lane's next section begins, and is open on this thread. 'as_it_goes': what it will store is not known before
+    /// it does.
     void begin(protocol& by, const hf_txfunc& function, bool as_it_goes = true);
     /// Its begin record is appended.
     void start_log(const log_start& what);
@@ -282,7 +283,7 @@ inline void leave_section() noexcept {
     pm.end_group();
 }
 
-/// Where a section of 'engine' for 'function' may begin on this thread, which is the one open from here on; null: one is
+/// Where a section of 'engine' for 'function' may begin on this thread, which is open when begin() returns; null: one is
 /// open, and the function is a part of it.
 section* open_section(const engine_row& engine, const hf_txfunc& function, const void* args);
 
