@@ -82,11 +82,13 @@ verify: build/release ## everything that a merge needs beyond 'make test'
 
 # What differs from this commit in src/ is what 'make quick' tries where no MODULE is named.
 BASE ?= HEAD
-quick: MODULE ?= $(shell git diff --name-only $(BASE) -- src | cut -d/ -f2 | sort -u)
+quick: MODULE ?= $(shell { git diff --name-only $(BASE) -- src; git ls-files --others --exclude-standard src; } | sed -n 's,^src/\([^/]*\)/.*,\1,p' | sort -u)
 quick: ## MODULE=redo: build and run what says most of src/redo within half a minute; MODULE left out: of what differs from BASE=HEAD
-	@[ -n "$(strip $(MODULE))" ] || { echo "make quick: nothing in src/ differs from $(BASE); name a module: make quick MODULE=redo" >&2; exit 2; }
+	@[ -n "$(strip $(MODULE))" ] || { echo "make quick: no module of src/ differs from $(BASE); name one: make quick MODULE=redo" >&2; exit 2; }
+	@for module in $(MODULE); do [ -d "src/$$module" ] || \
+	    { echo "make quick: src/ has no module '$$module'; it has: $$(cd src && echo */)" >&2; exit 2; }; done
 	@grep -qs '^HOLDFAST_TESTS:BOOL=ON' build/release/CMakeCache.txt || \
-	    { scripts/install-packages build demo test && cmake --preset release $(TESTS) -DHOLDFAST_PYTHON=$(PYTHON); }
+	    { scripts/install-packages build programs demo test site format && cmake --preset release $(TESTS) -DHOLDFAST_PYTHON=$(PYTHON); }
 	@scripts/with-tmpfs cmake --build --preset release -j $(JOBS) --target $(addprefix quick_,$(MODULE))
 
 .PHONY: timing

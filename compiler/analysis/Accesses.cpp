@@ -176,7 +176,7 @@ Met originOfAccess(const Value *Address, uint64_t Bytes, const Place &Where,
                    const FreshFunctions &Fresh) {
   Origin From = originOf(Address, Fresh, Where.Loops);
   if ((From == Origin::Preserved || From == Origin::Constant) &&
-      !mayBeNumber(Address))
+      !(mayBeNull(Address) && mayStray(Address, Bytes, Where)))
     return {From, false};
   bool Strays = mayStray(Address, Bytes, Where);
   return {Strays ? Origin::Unknown : From, Strays};

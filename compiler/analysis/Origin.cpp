@@ -342,6 +342,12 @@ bool mayStray(const Value *Address, uint64_t Bytes, const Place &Where) {
   return Strayer(Bytes, Where).mayStray(Address, ConstantRange(APInt(64, 0)));
 }
 
+bool mayBeNull(const Value *Address) {
+  SmallVector<const Value *, 4> Objects;
+  getUnderlyingObjects(Address, Objects, /*LI=*/nullptr, /*MaxLookup=*/0);
+  return any_of(Objects, IsaPred<ConstantPointerNull>);
+}
+
 bool mayBeNumber(const Value *Address) {
   using Step = PointerIntPair<const Value *, 1, bool>; // whether it is moved
   SmallVector<Step, 8> Left{{Address, false}};

@@ -50,7 +50,12 @@ bool mayStray(const llvm::Value *Address, uint64_t Bytes,
 /// lie outside of that object.
 bool mayLeadElsewhere(const llvm::Value *Address, const Place &Where);
 
-/// Whether the address may be a number that somebody has added to null.
+/// Whether null is among the objects that the address is computed from. Of such
+/// an address originOf says what the others are: ask mayStray, too.
+bool mayBeNull(const llvm::Value *Address);
+
+/// Whether the address may be a number that somebody has added to null, not
+/// counting an index within an object, which the language does not allow there.
 bool mayBeNumber(const llvm::Value *Address);
 
 /// False when the memory is part of no file mapping: locals, globals,

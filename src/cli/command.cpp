@@ -110,11 +110,15 @@ option command::value(const char* names, double& to, const char* what) const {
 
 option command::choice(const char* names, unsigned& to, const std::vector<std::string>& words,
                        const char* what) const {
-    std::map<std::string, unsigned> places;
-    for (const std::string& word : words) places.emplace(word, places.size());
-    CLI::Validator to_places = CLI::Transformer(places);
-    to_places.description(""); // which would be the numbers
-    return option(of_->add_option(names, to, what)->transform(to_places));
+    const auto to_place = [words](std::string& word) -> std::string {
+        for (std::size_t place = 0; place < words.size(); ++place)
+            if (words[place] == word) {
+                word = std::to_string(place);
+                return "";
+            }
+        return CLI::IsMember(words)(word); // says which there are
+    };
+    return option(of_->add_option(names, to, what)->transform(CLI::Validator(to_place, "")));
 }
 
 command command::subcommand(const char* name, const char* what) const {

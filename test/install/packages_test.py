@@ -68,6 +68,10 @@ def main():
         # Every command of the Makefile names purposes that there are.
         commands = re.findall(r"\$\(PACKAGES\) (.*)", (source / "Makefile").read_text())
         assert len(commands) > 10 and all(name in lists for line in commands for name in line.split()), commands
+        # What builds tests has their packages, all tests' or one module's.
+        for_tests = re.findall(r"(?:PACKAGES\)|install-packages) ([a-z ]+?)(?: && |\n\t@)cmake --preset release \$\(TESTS\)",
+                               (source / "Makefile").read_text())
+        assert len(for_tests) == 2 and len(set(for_tests)) == 1, for_tests
         # A bare machine is asked for the packages of the purposes, and for no others.
         wanted = {**lists["build"], **lists["site"], **lists["packages"]}
         status, said, asked = machine().install("build", "site", "packages")

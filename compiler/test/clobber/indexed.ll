@@ -70,6 +70,17 @@ define void @table_or_number(ptr %p, i1 %c, i64 %x) #0 {
   ret void
 }
 
+; Within an object, too: the language knows no such address, and what it makes of it is found.
+define void @table_or_address(ptr %p, i1 %c, i64 %x) #0 {
+; CHECK-LABEL: define internal void @table_or_address.hf_body(
+; CHECK: call void @hf_clobber_log(ptr %p, i64 8)
+  %from = select i1 %c, ptr @table, ptr null
+  %a = getelementptr inbounds i64, ptr %from, i64 %x
+  %v = load i64, ptr %a
+  store i64 %v, ptr %p
+  ret void
+}
+
 ; Scattered and masked stores are logged lane by lane, where they lead.
 define void @scatter(<8 x i64> %at, <8 x i64> %v, <8 x i1> %mask) #0 {
 ; CHECK-LABEL: define internal void @scatter.hf_body(
