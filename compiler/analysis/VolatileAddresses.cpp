@@ -5,17 +5,14 @@
 // 1. The source of a value: a local's address, a fixed one (function, constant,
 //    virtual table), a parameter, what a parameter leads to, or nothing of
 //    interest. Arithmetic other than a difference keeps it. Locals that it is
-//    stored or copied to keep it, and helpers that return it do too. What is loaded, or
-//    copied, of a constant that holds addresses is one of them wherever the
-//    place is not known to hold none, also where a pointer that a constant or a
-//    local holds, or a helper returns, leads there. A choice may be fixed if one
-//    of its possibilities is.
-// 2. The place of a store: a local, a parameter's memory, or the pool. What an
-//    entry is given, or allocates, or what is reached through pointers from
-//    there, is the pool.
+//    stored or copied to keep it, and helpers that return it do too. What is
+//    loaded, or copied, of a constant that holds addresses is one of them unless
+//    the place is known to hold none, also where a pointer that a constant or a
+//    local holds, or a helper returns, leads there (LeadStepsMax ways of them).
+// 2. The place of a store: a local, a parameter's memory, or the pool: what an
+//    entry is given or allocates, and what pointers from there reach.
 // 3. A store of a source to a parameter's memory, or of a parameter or what it
-//    leads to, is a fact about the helper: it is looked at again with what each
-//    call passes.
+//    leads to, is a fact about the helper: each call looks at what it passes.
 #include "analysis/VolatileAddresses.h"
 #include "analysis/AddressSources.h"
 #include "analysis/Calls.h"
@@ -62,10 +59,8 @@ public:
   }
 
 private:
-  static constexpr unsigned RoundsMax = 8, FactsMax = 256, LeadsMax = 8;
-  // Of one question: ways through locals and helpers that lead to each other
-  // are as many as their orders. What is behind that is not looked at.
-  static constexpr unsigned LeadStepsMax = 1000;
+  static constexpr unsigned RoundsMax = 8, FactsMax = 256, LeadsMax = 8,
+                            LeadStepsMax = 1000; // of one question
   const Sections &All;
   SectionReport Report;
   // Helpers first: all their callers learn what is known of them in one round.
@@ -361,9 +356,8 @@ private:
   /// As findObjects, also through what helpers return, and through pointers that
   /// constants and locals hold.
   void findLeads(const Value *Address, const Extent &At, Visitor Visit) {
-    if (Busy.empty())
-      LeadSteps = 0;
-    if (++LeadSteps > LeadStepsMax)
+    LeadSteps = Busy.empty() ? 1 : LeadSteps + 1;
+    if (LeadSteps > LeadStepsMax)
       return;
     findObjects(Address, At, [&](const Value &Object, const Extent &Its) {
       const auto *Call = dyn_cast<CallBase>(&Object);
