@@ -101,8 +101,8 @@ void section::begin(protocol& by, const hf_txfunc& function, bool as_it_goes) {
     left_.start(closely);
     function_ = &function;
     protocol_ = &by;
-    current_section = this; // without memory for what comes before no section begins
     stored_ = false;
+    current_section = this; // without memory for what comes before no section begins
     epoch_ = ++marks_.state().epoch;
     HF_ASSERT_SLOW(running());
 }
