@@ -81,8 +81,8 @@ static std::uint64_t* superblock_word(root_words& words, const engine& whose) no
 }
 
 /// Under salvage: gives up a root object outside the heap's blocks. One in a chunk of other blocks is shown as it stands.
-/// Where the pool may be stored to, a superblock in such a chunk is given up with all that it names: the chunk's blocks
-/// would be handed out over it, and the next open would refuse what it found.
+/// Where the pool may be stored to, such a root object is given up, too, and a superblock with all that it names: the
+/// chunk's blocks would be handed out over it, and the next open would refuse what it found.
 static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
     if (!pool.file->read_only())
         for (const engine* e : pool.engines) {
@@ -93,11 +93,14 @@ static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why)
     root_words& words = *pool.file->roots();
     const hf::medium pm = pool.file->medium();
     const heap& blocks = pool.blocks.durable();
-    if (a.offset == words.root_offset && !blocks.well_formed({a.offset, blocks.rounded(a.bytes)})) {
+    const char* what_becomes = "";
+    if (a.offset == words.root_offset &&
+        (!pool.file->read_only() || !blocks.well_formed({a.offset, blocks.rounded(a.bytes)}))) {
         pm.store_word(&words.root_offset, 0);
         pm.fence();
+        what_becomes = "the root object is given up: ";
     }
-    pool.file->warn(fmt::format("{}: salvaged: {}", pool.file->path(), why.what()));
+    pool.file->warn(fmt::format("{}: salvaged: {}{}", pool.file->path(), what_becomes, why.what()));
 }
 
 void forget_state(pool::impl& pool, const engine& whose, const status& why) {

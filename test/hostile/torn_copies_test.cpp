@@ -422,11 +422,13 @@ TEST_P(TornCopies, AreOpenedBySalvageToWriteAndToRead) {
     std::filesystem::remove_all(directory);
 }
 
-// The superblock is of another moment than the chunk that it lies in: blocks would be handed out over it.
-TEST(TornSuperblock, AmongOtherBlocksIsGivenUpForGood) {
+using rooted = std::array<std::uint64_t, 64>;
+// Of another moment than the chunk that it lies in: blocks would be handed out over it.
+TEST(TornAnchor, AmongOtherBlocksIsGivenUpForGood) {
     for (std::uint64_t root_words::* const word :
-         {&root_words::mod_offset, &root_words::justdo_offset, &root_words::simpo_offset}) {
-        std::string path = "/dev/shm/hf_torn_superblock.XXXXXX";
+         {&root_words::root_offset, &root_words::mod_offset, &root_words::justdo_offset,
+          &root_words::simpo_offset}) {
+        std::string path = "/dev/shm/hf_torn_anchor.XXXXXX";
         const int fd = ::mkstemp(path.data());
         ASSERT_GE(fd, 0);
         ::close(fd);
@@ -435,6 +437,7 @@ TEST(TornSuperblock, AmongOtherBlocksIsGivenUpForGood) {
         {
             auto in = pool::open(path, options);
             ASSERT_TRUE(in) << in.error().what();
+            ASSERT_NE(in->root<rooted>(), nullptr);
             ASSERT_TRUE(justdo::root::of(*in)->new_object());
             ASSERT_TRUE(numbers::open(*in, {"numbers"}));
             ASSERT_TRUE(simpo::object<adder>::create(*in, "adder"));
@@ -456,12 +459,15 @@ TEST(TornSuperblock, AmongOtherBlocksIsGivenUpForGood) {
             ASSERT_TRUE(in) << in.error().what();
             ASSERT_FALSE(in->warnings().empty());
             EXPECT_NE(in->warnings().back().find("given up"), std::string::npos);
+            in->root<rooted>()->fill(43);
             for (int blocks = 0; blocks < 2000; ++blocks)
                 if (void* const block = hf_alloc(24)) std::memset(block, 7, 24);
+            pool::impl::abandon(std::move(*in));
         }
         options.salvage = false;
-        const auto in = pool::open(path, options);
-        EXPECT_TRUE(in) << in.error().what();
+        auto in = pool::open(path, options);
+        ASSERT_TRUE(in) << in.error().what();
+        EXPECT_EQ(in->root<rooted>()->at(20), 43U);
         ::unlink(path.c_str());
     }
 }
