@@ -423,7 +423,7 @@ TEST_P(TornCopies, AreOpenedBySalvageToWriteAndToRead) {
 }
 
 using rooted = std::array<std::uint64_t, 64>;
-// Of another moment than the chunk that it lies in: blocks would be handed out over it.
+// What is of another moment than the chunk that it lies in: blocks would be handed out over it.
 TEST(TornAnchor, AmongOtherBlocksIsGivenUpForGood) {
     for (std::uint64_t root_words::* const word :
          {&root_words::root_offset, &root_words::mod_offset, &root_words::justdo_offset,
