@@ -6,6 +6,7 @@
 #include <log/lane.hpp>
 #include <mod/format.hpp>
 #include <open/pool_impl.hpp>
+#include <open/registry.hpp>
 
 #include <holdfast/mod/map.hpp>
 #include <holdfast/pool.hpp>
@@ -123,6 +124,19 @@ TEST_F(ModLog, ThatMakesACellAMemberOfNoFamilyIsRefused) {
         changed.members = 200;
         changed.member = 199;
         to(first, &changed, sizeof changed);
+    });
+    expect_refused();
+}
+
+TEST_F(ModLog, ThatExchangesPartsOfTheSuperblockIsRefused) {
+    leave([](mod::superblock& super, const put& to) {
+        const std::uint64_t super_at = registry::pool_of(&super)->offset_of(&super);
+        mod::exchange_record r{};
+        r.number = 1000;
+        r.bytes = 8;
+        for (auto& e : r.elements) e.at = super_at + offsetof(mod::superblock, cell_count);
+        r.check = mod::exchange_check(r);
+        to(&super.exchanges[0], &r, sizeof r);
     });
     expect_refused();
 }
