@@ -7,6 +7,7 @@ by `holdfast verify`, be served, and hold a number that was acknowledged when th
 Then what is refused. What takes rights that the test does not have is left out, and said.
 """
 
+import contextlib
 import json
 import os
 import pty
@@ -52,6 +53,14 @@ class Counting(threading.Thread):
                 self.acknowledged = int(answer)
         except OSError:
             pass
+
+
+@contextlib.contextmanager
+def command_of_all():
+    """The command where another user reaches it: the build may lie in a folder of root's own."""
+    with tempfile.TemporaryDirectory() as place:
+        os.chmod(place, 0o755)
+        yield shutil.copy(COMMAND, place)
 
 
 def holdfast(*arguments, command=COMMAND, **how):
@@ -246,9 +255,8 @@ def owners(folder, pool):
     os.chmod(copy, 0o644)
     os.chmod(folder.path, 0o777)
     mine = folder / "mine.hf"
-    command = shutil.copy(COMMAND, folder / "holdfast")  # the build may lie in a folder of root's own
-    made = holdfast("copy", copy, mine, command=command, preexec_fn=as_another)
-    os.unlink(command)
+    with command_of_all() as command:
+        made = holdfast("copy", copy, mine, command=command, preexec_fn=as_another)
     check(made.returncode == 0 and "cannot have the owner" in made.stderr, f"who may not give it: {made}")
     check(os.stat(mine).st_mode & 0o777 == 0o604, "no permissions for another group")
     with open(copy, "r+b") as file:  # half of a header copy
@@ -270,10 +278,12 @@ def refusals_of_rights(folder, pool):
         print("left out: another user's server, a full disk: not root")
         return
     os.chmod(folder.path, 0o777)
-    os.chmod(pool, 0o644)
-    refuse([pool, folder / "copy.hf"], "permission", user=NOBODY, group=NOBODY, extra_groups=[])
-    os.chmod(pool, 0o600)
-    refuse([pool, folder / "copy.hf"], "permission", user=NOBODY, group=NOBODY, extra_groups=[])
+    with command_of_all() as command:
+        another = {"command": command, "user": NOBODY, "group": NOBODY, "extra_groups": []}
+        os.chmod(pool, 0o644)
+        refuse([pool, folder / "copy.hf"], "permission", **another)
+        os.chmod(pool, 0o600)
+        refuse([pool, folder / "copy.hf"], "permission", **another)
     nothing_left(folder, "pool.hf")
     small = folder / "small"
     os.mkdir(small)
