@@ -326,7 +326,7 @@ class ObjectTest(Pooled):
         if child == 0:
             try:
                 os.close(to_child)
-                # Of a small range: the process that looks has others, and may have one of 4 GiB where this one would be.
+                # It takes a small range: the process that looks has other pools, and one of 4 GiB may lie where this one would.
                 pool = holdfast.open(path, shared=True, create_bytes=1 << 20, max_bytes=64 << 20)
                 for work in works:
                     if os.read(orders, 1):

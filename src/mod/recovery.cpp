@@ -96,7 +96,7 @@ status check_exchange(const pool::impl& in, const exchange_record& r, std::uint6
     const std::uint64_t super_end = super_at + in.file->shape().chunk_bytes;
     for (const exchange_record::element& e : r.elements)
         if (e.at % r.bytes != 0 || !in.blocks.durable().covers(e.at, r.bytes) ||
-            (e.at >= super_at && e.at < super_end)) // what has been found sound stays so
+            (e.at >= super_at && e.at < super_end)) // inspect() has found it sound
             return corrupt(*in.file, fmt::format("exchange record {} names {:#x}, no element",
                                                  r.number, e.at));
     return {};
