@@ -138,7 +138,7 @@ fuzz: ## the server's protocol under RUNS=10000000 inputs, one in four over a st
 	$(PACKAGES) build test
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target kv_protocol_fuzz kv_session_fuzz
-	@scripts/with-tmpfs $(PYTHON) apps/kv/fuzz.py \
+	@scripts/with-tmpfs $(PYTHON) apps/kv/tests/fuzz.py \
 	    build/release/bin/kv_protocol_fuzz $$(($(RUNS) * 3 / 4)) \
 	    build/release/bin/kv_session_fuzz $$(($(RUNS) / 4))
 

@@ -2,8 +2,8 @@
 //
 // The server's pools, closed cleanly, left open, and killed in each of its sections: opened by its
 // store's class, and used as its clients use them. One program per engine, as the server has.
-#include "../../apps/kv/pool_check.hpp"
 #include "base_pools.hpp"
+#include <kv/store/pool_check.hpp>
 #include <verify/examine.hpp>
 
 #include <csignal>

@@ -3,11 +3,11 @@
 // kill_server_clobber, kill_server_undo: holdfast-kv, killed under load from several connections,
 // restarted, and asked for every key. In between the pool is opened without the server, to compare
 // the allocator's account with the items.  test/kill/README.md
-#include "../../apps/kv/items.hpp"
-#include "../../apps/kv/store.hpp"
 #include "killer.hpp"
 #include "server_process.hpp"
 #include "workload.hpp"
+#include <kv/store/items.hpp>
+#include <kv/store/store.hpp>
 
 #include <deque>
 #include <memory>

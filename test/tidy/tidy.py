@@ -236,7 +236,7 @@ def versions(tree):
     """Whatever names the version names the one of the changelog's topmost heading."""
     places = {"CHANGELOG.md": r"^## (\d[\w.]*)", "CMakeLists.txt": r"project\(holdfast VERSION (\S+)",
               "pyproject.toml": r'^version = "(.+)"', "packaging/vcpkg/holdfast/vcpkg.json": r'"version": "(.+)"',
-              "apps/kv/settings.hpp": r'version_text = "\S+-holdfast-(.+)"'}
+              "apps/kv/server/settings.hpp": r'version_text = "\S+-holdfast-(.+)"'}
     found = {path: re.search(pattern, tree[path], re.M) for path, pattern in places.items() if path in tree}
     wanted = found.get("CHANGELOG.md")
     for path, version in found.items():

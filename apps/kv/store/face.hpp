@@ -3,7 +3,7 @@
 // What every store under holdfast-kv has in common: options, answers, and how long items live.
 #pragma once
 
-#include "protocol.hpp"
+#include <kv/protocol/protocol.hpp>
 
 #include <holdfast/pool.hpp>
 

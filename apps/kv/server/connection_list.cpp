@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "connection_list.hpp"
 
-#include "protocol.hpp"
+#include <kv/protocol/protocol.hpp>
 
 #include <arpa/inet.h>
 #include <fmt/format.h>

@@ -7,7 +7,7 @@
 // (2) Clients cannot make it grow without limit: when there are prefixes_max, others are not counted.
 #pragma once
 
-#include "byte_buffer.hpp"
+#include <kv/protocol/byte_buffer.hpp>
 
 #include <atomic>
 #include <cstdint>

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "mod_store.hpp"
 
-#include "../peer/hash.hpp"
-#include "journal.hpp"
+#include "../../peer/hash.hpp"
 #include "torn_pool.hpp"
+#include <kv/protocol/journal.hpp>
 
 #include <holdfast/mod/store.hpp>
 

@@ -3,8 +3,8 @@
 // Goal: the store does what memcached does, keeps it over reopening, and leaks nothing. Method:
 // conversations with a session on a small pool, a clock that the test sets, and after each test the
 // allocator's account against what the root reaches.
-#include "pool_check.hpp"
-#include "session.hpp"
+#include <kv/server/session.hpp>
+#include <kv/store/pool_check.hpp>
 
 #include <gtest/gtest.h>
 

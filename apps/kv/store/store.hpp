@@ -15,10 +15,10 @@
 #include "mod_store.hpp"
 #else
 
-#include "counters.hpp"
 #include "face.hpp"
 #include "items.hpp"
-#include "protocol.hpp"
+#include <kv/protocol/counters.hpp>
+#include <kv/protocol/protocol.hpp>
 
 #include <holdfast/pool.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "prefix_counts.hpp"
 
-#include "protocol.hpp"
+#include <kv/protocol/protocol.hpp>
 
 namespace hf::kv {
 

@@ -12,9 +12,9 @@
 //     length its parts add up to.
 // (4) Read as packets of the binary protocol, from each byte on that could begin one, (2) holds of them, too: what
 //     a packet asks for adds up, and an answer to it has the length that its header says.
-#include "binary.hpp"
 #include "fuzz_pieces.hpp"
-#include "meta.hpp"
+#include <kv/protocol/binary.hpp>
+#include <kv/protocol/meta.hpp>
 
 #include <cstdio>
 #include <cstdlib>

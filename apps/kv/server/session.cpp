@@ -2,7 +2,7 @@
 #include "session.hpp"
 
 #include "connection_list.hpp"
-#include "memory_limit.hpp"
+#include <kv/store/memory_limit.hpp>
 
 #include <csignal>
 #include <cstdio>

@@ -12,7 +12,7 @@
 //     by no more than one reply.
 // (3) Afterwards the store is as before: what was stored can be removed and takes no memory.
 #include "fuzz_pieces.hpp"
-#include "session.hpp"
+#include <kv/server/session.hpp>
 
 #include <cstdio>
 #include <cstdlib>

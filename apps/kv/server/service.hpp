@@ -5,7 +5,7 @@
 
 #include "prefix_counts.hpp"
 #include "settings.hpp"
-#include "store.hpp"
+#include <kv/store/store.hpp>
 
 #include <holdfast/result.hpp>
 

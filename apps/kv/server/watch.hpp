@@ -10,9 +10,9 @@
 #pragma once
 
 #include "connection_list.hpp"
-#include "journal.hpp"
 #include "service.hpp"
 #include "stream.hpp"
+#include <kv/protocol/journal.hpp>
 
 #include <memory>
 #include <mutex>

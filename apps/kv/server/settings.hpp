@@ -3,7 +3,7 @@
 // What a server is asked for, whatever its store is made of.
 #pragma once
 
-#include "face.hpp"
+#include <kv/store/face.hpp>
 
 #include <cstdint>
 #include <string>

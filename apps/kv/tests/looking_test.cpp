@@ -3,8 +3,8 @@
 // Goal: whatever is in a pool's tables and items, the store finds it before it follows it, says where
 // it is, refuses the keys concerned and serves the others. Method: an open store's pool is damaged in
 // one place and closed, which seals the damage, then opened, asked and changed.
-#include "pool_check.hpp"
-#include "session.hpp"
+#include <kv/server/session.hpp>
+#include <kv/store/pool_check.hpp>
 #include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>

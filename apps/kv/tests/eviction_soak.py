@@ -317,7 +317,7 @@ def main():
     options.add_argument("--seconds", type=float, default=0)
     options.add_argument("--rounds", type=int, default=1)
     options.add_argument("--phases", type=int, default=len(SIZES), help="of each round")
-    options.add_argument("--seed", type=int, default=random.randrange(1 << 30))
+    options.add_argument("--seed", type=int, default=int(time.time()))
     asked = options.parse_args()
     needs("memcached")
     print(f"seed {asked.seed}: repeat with {' '.join(sys.argv)} --seed {asked.seed}", flush=True)

@@ -9,7 +9,7 @@
 // (3) A look holds the lock for some entries at a time: nobody who comes or goes waits for a long list to end.
 #pragma once
 
-#include "byte_buffer.hpp"
+#include <kv/protocol/byte_buffer.hpp>
 
 #include <netinet/in.h>
 

@@ -12,10 +12,10 @@
 //
 // What is dead is taken back without evictions (-M), too, and a window at a time then, so that those that live gather in
 // other chunks and whole ones become free for any size.
-#include "../peer/hash.hpp"
-#include "journal.hpp"
+#include "../../peer/hash.hpp"
 #include "sections.hpp"
 #include "store.hpp"
+#include <kv/protocol/journal.hpp>
 
 #include <holdfast/alloc.hpp>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // kv_check_pool POOL: opens a pool of holdfast-kv, recovery included, and says whether it is whole.
-#include "pool_check.hpp"
+#include <kv/store/pool_check.hpp>
 
 #include <cstdio>
 

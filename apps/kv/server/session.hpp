@@ -11,11 +11,11 @@
 // (3) The first byte that a client sends decides on its protocol, where the settings leave that open.
 #pragma once
 
-#include "binary.hpp"
-#include "journal.hpp"
-#include "meta.hpp"
 #include "service.hpp"
-#include "store.hpp"
+#include <kv/protocol/binary.hpp>
+#include <kv/protocol/journal.hpp>
+#include <kv/protocol/meta.hpp>
+#include <kv/store/store.hpp>
 
 #include <cstddef>
 #include <memory>

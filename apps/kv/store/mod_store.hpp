@@ -14,9 +14,9 @@
 //     restart their time of storing stands for it.
 #pragma once
 
-#include "counters.hpp"
 #include "face.hpp"
-#include "protocol.hpp"
+#include <kv/protocol/counters.hpp>
+#include <kv/protocol/protocol.hpp>
 
 #include <holdfast/mod/map.hpp>
 #include <holdfast/pool.hpp>

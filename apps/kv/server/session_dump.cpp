@@ -2,8 +2,8 @@
 //
 // lru_crawler metadump and stats cachedump: a line for every item, in memcached's formats, between other clients'
 // requests.
-#include "journal.hpp"
 #include "session.hpp"
+#include <kv/protocol/journal.hpp>
 
 namespace hf::kv {
 namespace {
