@@ -13,8 +13,8 @@
 // What is dead is taken back without evictions (-M), too, and a window at a time then, so that those that live gather in
 // other chunks and whole ones become free for any size.
 #include "../../peer/hash.hpp"
+#include "section_store.hpp"
 #include "sections.hpp"
-#include "store.hpp"
 #include <kv/protocol/journal.hpp>
 
 #include <holdfast/alloc.hpp>
@@ -97,7 +97,7 @@ void look_at_some(structures::hash_table& table, std::uint64_t count, Look look)
 
 } // namespace
 
-item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
+item* section_store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
     const std::size_t bytes = item_bytes(key_bytes, value_bytes);
     for (unsigned attempt = 0;; ++attempt) {
         auto block = hf::stage(pool_, bytes);
@@ -109,12 +109,12 @@ item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts
 }
 
 // What a look at one instance found.
-struct store::sample {
+struct section_store::sample {
     item* usable = nullptr; // longest unused item whose block the request can have
     item* oldest = nullptr; // longest unused item of any size
 };
 
-bool store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t& oldest) {
+bool section_store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t& oldest) {
     const std::size_t wanted = rounded_size(pool_, bytes);
     const auto serves = [&](const item& it) {
         const auto block = rounded_size(pool_, item_bytes(it.key_bytes, it.value_bytes));
@@ -154,7 +154,7 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t
     return false;
 }
 
-bool store::make_room(std::size_t bytes, unsigned attempt, thread_counts& counted) {
+bool section_store::make_room(std::size_t bytes, unsigned attempt, thread_counts& counted) {
     if (evict_ && attempt < attempts_max / 2) {
         std::uintptr_t oldest = 0;
         const bool whole_chunks = rounded_size(pool_, bytes) >= window_bytes;
@@ -168,7 +168,7 @@ bool store::make_room(std::size_t bytes, unsigned attempt, thread_counts& counte
 }
 
 // Where nothing can be evicted: the root and the segments of the tables. Sorted.
-std::vector<std::uintptr_t> store::pinned_blocks() {
+std::vector<std::uintptr_t> section_store::pinned_blocks() {
     const std::scoped_lock held{look_lock_};
     (void)look_at_frame();
     return pinned_;
@@ -176,7 +176,7 @@ std::vector<std::uintptr_t> store::pinned_blocks() {
 
 // An address in a window for 'bytes' that has an item in it which may go, and nothing that must stay: an item's that is
 // met by chance, pushed aside where something stands in its way. 0: none was met.
-std::uintptr_t store::choose_window(std::size_t bytes, bool living) {
+std::uintptr_t section_store::choose_window(std::size_t bytes, bool living) {
     const std::uintptr_t span = round_up(bytes, window_bytes);
     const auto pool_begin = reinterpret_cast<std::uintptr_t>(root_) - pool_.offset_of(root_);
     const auto pinned = pinned_blocks();
@@ -201,8 +201,8 @@ std::uintptr_t store::choose_window(std::size_t bytes, bool living) {
 
 // Gives up every item, or the dead ones alone, in a stretch of memory that has room for 'bytes' and begins with the
 // chunk of this address; 0: in none. True when something went.
-bool store::clear_window(std::uintptr_t around, std::size_t bytes, bool living,
-                         thread_counts& counted) {
+bool section_store::clear_window(std::uintptr_t around, std::size_t bytes, bool living,
+                                 thread_counts& counted) {
     const std::uintptr_t begin = around / window_bytes * window_bytes;
     const std::uintptr_t end = around == 0 ? 0 : begin + round_up(bytes, window_bytes);
     bool any = false;
@@ -217,7 +217,7 @@ bool store::clear_window(std::uintptr_t around, std::size_t bytes, bool living,
     return any;
 }
 
-item* store::linked_at(instance& in, std::uintptr_t address, std::uint64_t hash) noexcept {
+item* section_store::linked_at(instance& in, std::uintptr_t address, std::uint64_t hash) noexcept {
     for (auto* node = structures::chain(&in.table, hash); node != nullptr && node->hash == hash;
          node = node->next)
         if (reinterpret_cast<std::uintptr_t>(node) == address) return reinterpret_cast<item*>(node);
@@ -225,7 +225,7 @@ item* store::linked_at(instance& in, std::uintptr_t address, std::uint64_t hash)
 }
 
 // Takes back a dead item, or evicts a living one; watchers hear of an eviction before it happens.
-void store::give_up(instance& in, item& it, std::uint32_t when, thread_counts& counted) {
+void section_store::give_up(instance& in, item& it, std::uint32_t when, thread_counts& counted) {
     const bool live = is_live(it, when);
     journal* const events = live ? wanting(counted, watched::evictions) : nullptr;
     if (events != nullptr) {
@@ -238,8 +238,8 @@ void store::give_up(instance& in, item& it, std::uint32_t when, thread_counts& c
     counted.add(live ? count::evictions : count::reclaimed);
 }
 
-bool store::give_up_linked(std::uintptr_t address, std::uint64_t hash, bool living,
-                           thread_counts& counted) {
+bool section_store::give_up_linked(std::uintptr_t address, std::uint64_t hash, bool living,
+                                   thread_counts& counted) {
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
     item* const it = believed(in) ? linked_at(in, address, hash) : nullptr;
@@ -249,13 +249,13 @@ bool store::give_up_linked(std::uintptr_t address, std::uint64_t hash, bool livi
     return true;
 }
 
-bool store::is_large(const item& it) noexcept {
+bool section_store::is_large(const item& it) noexcept {
     return item_bytes(it.key_bytes, it.value_bytes) > window_bytes / 2;
 }
 
 // Entries of items that are replaced stay behind. When there are too many, all are forgotten and
 // find_large() starts again.
-void store::note_large(const item& it) {
+void section_store::note_large(const item& it) {
     const std::lock_guard held(large_lock_);
     if (large_.size() > 2 * pool_.growth_limit() / window_bytes + 1024) {
         large_.clear();
@@ -265,7 +265,7 @@ void store::note_large(const item& it) {
 }
 
 // What was stored before this process started: found when it is first needed.
-void store::find_large() {
+void section_store::find_large() {
     {
         const std::lock_guard held(large_lock_);
         if (std::exchange(large_found_, true)) return;
@@ -285,7 +285,7 @@ void store::find_large() {
     large_.insert(large_.begin(), found.begin(), found.end());
 }
 
-bool store::evict_large(std::size_t bytes, thread_counts& counted) {
+bool section_store::evict_large(std::size_t bytes, thread_counts& counted) {
     find_large();
     const std::size_t wanted = rounded_size(pool_, bytes);
     std::uintptr_t smaller = 0;
@@ -317,13 +317,13 @@ bool store::evict_large(std::size_t bytes, thread_counts& counted) {
     return clear_window(smaller, bytes, true, counted);
 }
 
-void store::reap(thread_counts& counted) {
+void section_store::reap(thread_counts& counted) {
     trim(pool_); // in a full pool others need the blocks that this thread has at hand
     for (unsigned windows = 0; windows < 4; ++windows)
         if (!clear_window(choose_window(1, false), 1, false, counted)) return;
 }
 
-std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
+std::vector<size_class_view> section_store::sample_classes(std::uint64_t& total_bytes) {
     constexpr unsigned per_instance = 8;
     std::array<size_class_view, 64> classes{};
     std::uint64_t looked_at = 0, looked_at_bytes = 0, items = 0;

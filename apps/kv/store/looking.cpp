@@ -12,7 +12,7 @@
 // So whatever an instance reaches is its own: no two instances can have an item in common (3), none
 // has one twice (structures::fault_of_chains), and what is allocated later was free before. (1) and
 // (2) are the frame; they are looked at once, before the first instance changes.
-#include "store.hpp"
+#include "section_store.hpp"
 
 #include <holdfast/alloc.hpp>
 
@@ -23,12 +23,12 @@
 
 namespace hf::kv {
 
-bool store::pinned(const void* block) const noexcept {
+bool section_store::pinned(const void* block) const noexcept {
     return std::ranges::binary_search(pinned_, reinterpret_cast<std::uintptr_t>(block));
 }
 
 // False when it is pinned already.
-bool store::pin(const void* block) {
+bool section_store::pin(const void* block) {
     const auto address = reinterpret_cast<std::uintptr_t>(block);
     const auto at = std::ranges::lower_bound(pinned_, address);
     if (at != pinned_.end() && *at == address) return false;
@@ -36,12 +36,12 @@ bool store::pin(const void* block) {
     return true;
 }
 
-status store::corrupt_at(const void* at, const std::string& what) const {
+status section_store::corrupt_at(const void* at, const std::string& what) const {
     return {errc::corrupt, fmt::format("{}: corrupt: at offset {:#x}: {}", pool_.path(),
                                        pool_.offset_of(at), what)};
 }
 
-status store::frame_fault() {
+status section_store::frame_fault() {
     if (!blocks_disjoint(pool_))
         return {errc::corrupt, fmt::format("{}: corrupt: the allocator's tables: expected blocks "
                                            "that do not overlap, found others; `holdfast verify` "
@@ -64,7 +64,7 @@ status store::frame_fault() {
 }
 
 // Requires: look_lock_ held.
-status store::look_at_frame() {
+status section_store::look_at_frame() {
     if (frame_seen_) return frame_;
     frame_ = frame_fault();
     frame_seen_ = true;
@@ -72,7 +72,7 @@ status store::look_at_frame() {
 }
 
 // Null when 'it' may be an item of the instance. For any address.
-const char* store::fault_of(const item* it, const instance& in) const noexcept {
+const char* section_store::fault_of(const item* it, const instance& in) const noexcept {
     const std::size_t block = block_bytes(pool_, it);
     if (block < sizeof(item)) return "an allocated block";
     if (pinned(it)) return "a block of its own";
@@ -85,7 +85,7 @@ const char* store::fault_of(const item* it, const instance& in) const noexcept {
     return nullptr;
 }
 
-status store::fault_in(const instance& in) const {
+status section_store::fault_in(const instance& in) const {
     const char* expected = nullptr;
     const item* before = nullptr;
     const auto fault =
@@ -108,7 +108,7 @@ status store::fault_in(const instance& in) const {
 }
 
 // Requires: the instance's lock, shared at least. One at a time: nobody makes a segment meanwhile.
-status store::look_at(const instance& in) {
+status section_store::look_at(const instance& in) {
     const std::scoped_lock held{look_lock_};
     auto& seen = seen_[number_of(in)];
     if (seen.load(std::memory_order_relaxed) == sight::sound)
@@ -126,7 +126,7 @@ status store::look_at(const instance& in) {
     return found;
 }
 
-status store::look_through() {
+status section_store::look_through() {
     status first;
     for (instance& in : root_->instances) {
         const std::shared_lock held(in.lock);

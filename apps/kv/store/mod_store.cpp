@@ -47,7 +47,7 @@ status look_before(const store_options& options, open_options how) {
 
 } // namespace
 
-result<std::unique_ptr<store>> store::open(const store_options& options) {
+result<std::unique_ptr<mod_store>> mod_store::open(const store_options& options) {
     open_options how;
     how.layout = "holdfast-kv-mod/1";
     how.layout_hash = sizeof(item_head);
@@ -72,12 +72,12 @@ result<std::unique_ptr<store>> store::open(const store_options& options) {
         items->set_durability(mod::durability::on_return);
         flushes->set_durability(mod::durability::on_return);
     }
-    return std::unique_ptr<store>(
-        new store(std::move(*opened), options, *items, *flushes, *ballast));
+    return std::unique_ptr<mod_store>(
+        new mod_store(std::move(*opened), options, *items, *flushes, *ballast));
 }
 
-store::store(hf::pool opened, const store_options& options, item_map items, flush_map flushes,
-             item_map ballast)
+mod_store::mod_store(hf::pool opened, const store_options& options, item_map items,
+                     flush_map flushes, item_map ballast)
     : pool_(std::move(opened)), items_(items), flushes_(flushes), ballast_(ballast),
       item_bytes_max_(options.item_bytes_max), evict_(options.evict),
       clock_(options.clock == nullptr ? system_clock : options.clock),
@@ -89,16 +89,16 @@ store::store(hf::pool opened, const store_options& options, item_map items, flus
     fill_ballast();
 }
 
-life store::life_of(const item_head& of, std::uint32_t when) const noexcept {
+life mod_store::life_of(const item_head& of, std::uint32_t when) const noexcept {
     const auto flushed = flush_state::of(flush_cas_.load(std::memory_order_acquire),
                                          flush_times_.load(std::memory_order_acquire));
     return flushed.life_of(of.cas, of.exptime, of.stored, when);
 }
 
-std::atomic<std::uint64_t>& store::used_at(std::string_view key) noexcept {
+std::atomic<std::uint64_t>& mod_store::used_at(std::string_view key) noexcept {
     return used_[apps::hash_of(key.data(), key.size(), 0) % used_slots];
 }
-void store::mark_access(std::string_view key, std::uint32_t when, use how) noexcept {
+void mod_store::mark_access(std::string_view key, std::uint32_t when, use how) noexcept {
     auto& last = used_at(key);
     const std::uint64_t was = last.load(std::memory_order_relaxed);
     const std::uint64_t read = how == use::read ? 1 : how == use::stored ? 0 : was & 1;
@@ -106,11 +106,11 @@ void store::mark_access(std::string_view key, std::uint32_t when, use how) noexc
     // Stored only when it changes: a hot item's line stays shared among the readers.
     if (was != is) last.store(is, std::memory_order_relaxed);
 }
-std::uint32_t store::last_access(std::string_view key, const item_head& of) noexcept {
+std::uint32_t mod_store::last_access(std::string_view key, const item_head& of) noexcept {
     const std::uint64_t used = used_at(key).load(std::memory_order_relaxed);
     return std::max(of.stored, static_cast<std::uint32_t>(used >> 1));
 }
-item_view store::view_of(std::string_view key, const item& it) noexcept {
+item_view mod_store::view_of(std::string_view key, const item& it) noexcept {
     return {.value = it.value,
             .flags = it.head.flags,
             .cas = it.head.cas,
@@ -120,23 +120,23 @@ item_view store::view_of(std::string_view key, const item& it) noexcept {
             .last_access = last_access(key, it.head)};
 }
 
-void store::count_dead(life how, thread_counts& counted) {
+void mod_store::count_dead(life how, thread_counts& counted) {
     counted.add(how == life::expired ? count::get_expired : count::get_flushed);
 }
 
-bool store::find_live(std::string_view key, std::uint32_t when, item& found) {
+bool mod_store::find_live(std::string_view key, std::uint32_t when, item& found) {
     const auto bytes = items_.get(key);
     if (!bytes) return false;
     found = item_in(*bytes);
     return life_of(found.head, when) == life::live;
 }
 
-void store::begin_value(const item_head& head) {
+void mod_store::begin_value(const item_head& head) {
     value_.assign(reinterpret_cast<const char*>(&head), sizeof head);
 }
 
 // Makes value_ the key's value.
-bool store::keep(std::string_view key, thread_counts& counted) {
+bool mod_store::keep(std::string_view key, thread_counts& counted) {
     for (unsigned attempt = 0; attempt < attempts_max; ++attempt) {
         const auto kept = items_.insert_or_assign(key, value_);
         if (kept) {
@@ -155,7 +155,7 @@ bool store::keep(std::string_view key, thread_counts& counted) {
 
 // Erases; false when nothing was. That needs nodes, too: in a full pool those of the ballast, which
 // goes without any.
-bool store::give_up(std::string_view key) {
+bool mod_store::give_up(std::string_view key) {
     if (const auto gone = items_.erase(key)) return *gone;
     if (!ballast_.clear().ok()) return false;
     const auto gone = items_.erase(key);
@@ -163,7 +163,7 @@ bool store::give_up(std::string_view key) {
     return gone && *gone;
 }
 
-void store::fill_ballast() {
+void mod_store::fill_ballast() {
     const auto add = [this](std::size_t more) {
         const std::size_t first = ballast_.size();
         return ballast_
@@ -180,7 +180,7 @@ void store::fill_ballast() {
 }
 
 // The next 'count' items in the order of their hashes, which is to say any. visit(key, item).
-template <class Visit> void store::walk(unsigned count, Visit&& visit) {
+template <class Visit> void mod_store::walk(unsigned count, Visit&& visit) {
     auto at = items_.find(hand_);
     for (; count > 0 && !items_.empty(); --count) {
         if (at == items_.end()) at = items_.begin();
@@ -192,12 +192,12 @@ template <class Visit> void store::walk(unsigned count, Visit&& visit) {
     hand_ = at == items_.end() ? std::string() : std::string((*at).first);
 }
 
-bool store::may_go(const item_head& of, std::uint32_t when) const noexcept {
+bool mod_store::may_go(const item_head& of, std::uint32_t when) const noexcept {
     return evict_ || life_of(of, when) != life::live;
 }
 
 // The key of one that a short walk meets; empty: it meets none.
-std::string store::one_to_go() {
+std::string mod_store::one_to_go() {
     const std::uint32_t when = now();
     std::string found;
     for (unsigned tries = 0; tries < 8 && found.empty(); ++tries)
@@ -210,7 +210,7 @@ std::string store::one_to_go() {
 // Looks at some items, and gives up those that are dead, or else, where living ones may go, the one that was unused for
 // longest of those whose node the new value can have. A node serves its own class of sizes until
 // all of its chunk is free: when no item of the class is met, a chunk is cleared.
-bool store::evict_some(std::size_t bytes, thread_counts& counted) {
+bool mod_store::evict_some(std::size_t bytes, thread_counts& counted) {
     const std::uint32_t when = now();
     const bool large = bytes > mod::slotted_string_bytes_max;
     std::vector<std::string> dead;
@@ -244,7 +244,7 @@ bool store::evict_some(std::size_t bytes, thread_counts& counted) {
 
 // Gives up the large item that was unused for longest, and those behind it in memory that lie in the way of so many
 // bytes: large items have chunks of their own, which come back as chunks.
-bool store::clear_for_large(std::size_t bytes, thread_counts& counted) {
+bool mod_store::clear_for_large(std::size_t bytes, thread_counts& counted) {
     struct place {
         std::uintptr_t at;
         std::uint32_t used;
@@ -265,7 +265,7 @@ bool store::clear_for_large(std::size_t bytes, thread_counts& counted) {
 }
 
 // Of a damaged pool's items some are met on a walk and not found: false when all of them are so.
-bool store::give_up_all(const std::vector<std::string>& keys, thread_counts& counted) {
+bool mod_store::give_up_all(const std::vector<std::string>& keys, thread_counts& counted) {
     const std::uint32_t when = now();
     bool any = false;
     for (const std::string& key : keys) {
@@ -280,8 +280,8 @@ bool store::give_up_all(const std::vector<std::string>& keys, thread_counts& cou
 }
 
 // Before it is given up, to those who watch.
-void store::tell_evicted(std::string_view key, const item& it, std::uint32_t when,
-                         thread_counts& counted) {
+void mod_store::tell_evicted(std::string_view key, const item& it, std::uint32_t when,
+                             thread_counts& counted) {
     journal* const events = wanting(counted, watched::evictions);
     if (events == nullptr) return;
     const item_view is = view_of(key, it);
@@ -290,7 +290,7 @@ void store::tell_evicted(std::string_view key, const item& it, std::uint32_t whe
 }
 
 // Gives up every item that may go and whose value lies in the chunk of this one's. One pass over all items.
-bool store::clear_chunk(const std::string& around, thread_counts& counted) {
+bool mod_store::clear_chunk(const std::string& around, thread_counts& counted) {
     const auto chunk_of = [](std::string_view bytes) {
         return reinterpret_cast<std::uintptr_t>(bytes.data()) / chunk_bytes;
     };
@@ -306,7 +306,7 @@ bool store::clear_chunk(const std::string& around, thread_counts& counted) {
 
 // Gives up items that are neighbours in the map, but for the few used last: inner nodes above them
 // go, too. When those lack, one item here and one there do not help.
-void store::give_up_run(thread_counts& counted) {
+void mod_store::give_up_run(thread_counts& counted) {
     const std::uint32_t when = now();
     std::vector<std::pair<std::uint32_t, std::string>> run; // when it was used last
     walk(run_items, [&](std::string_view key, const item& it) {
@@ -321,7 +321,7 @@ void store::give_up_run(thread_counts& counted) {
     (void)give_up_all(unused, counted);
 }
 
-bool store::make_room(std::size_t bytes, thread_counts& counted) {
+bool mod_store::make_room(std::size_t bytes, thread_counts& counted) {
     if (!evict_some(bytes, counted)) return false;
     // The next eviction must not find the ballast gone.
     for (unsigned more = 0; more < 64 && ballast_.size() < ballast_items / 2; ++more) {
@@ -331,8 +331,8 @@ bool store::make_room(std::size_t bytes, thread_counts& counted) {
     return true;
 }
 
-outcome store::write(const request& what, std::string_view value, thread_counts& counted,
-                     change& done) {
+outcome mod_store::write(const request& what, std::string_view value, thread_counts& counted,
+                         change& done) {
     counted.add(count::cmd_set);
     const std::lock_guard held(lock_);
     const std::uint32_t when = now();
@@ -378,7 +378,7 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
     return outcome::stored;
 }
 
-outcome store::change_number(const request& what, thread_counts& counted, change& done) {
+outcome mod_store::change_number(const request& what, thread_counts& counted, change& done) {
     const bool up = what.what == verb::incr;
     const std::lock_guard held(lock_);
     const std::uint32_t when = now();
@@ -420,7 +420,7 @@ outcome store::change_number(const request& what, thread_counts& counted, change
 
 // Changes the item as state_after() says, or makes it; false: there is none. 'seen' is the item as it
 // was, but for its value, which moves, and what is said of the change.
-bool store::change_locked(const request& what, item_view& seen, thread_counts& counted) {
+bool mod_store::change_locked(const request& what, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();
     item it{};
     const bool live = find_live(what.key, when, it);
@@ -445,7 +445,7 @@ bool store::change_locked(const request& what, item_view& seen, thread_counts& c
     return true;
 }
 
-outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
+outcome mod_store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
     request what;
     what.key = key;
     what.touches = true;
@@ -456,7 +456,7 @@ outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& 
     return there ? outcome::done : outcome::not_found;
 }
 
-outcome store::remove(const request& what, thread_counts& counted, change& done) {
+outcome mod_store::remove(const request& what, thread_counts& counted, change& done) {
     const std::lock_guard held(lock_);
     const std::uint32_t when = now();
     item it{};
@@ -480,7 +480,7 @@ outcome store::remove(const request& what, thread_counts& counted, change& done)
     return live ? outcome::done : outcome::not_found;
 }
 
-void store::forget_dead(std::string_view key, thread_counts& counted) {
+void mod_store::forget_dead(std::string_view key, thread_counts& counted) {
     const std::unique_lock held(lock_, std::try_to_lock);
     if (!held) return; // another time
     item it{};
@@ -488,7 +488,7 @@ void store::forget_dead(std::string_view key, thread_counts& counted) {
     if (give_up(key)) counted.add(count::reclaimed);
 }
 
-void store::flush_all(std::int64_t delay_s) {
+void mod_store::flush_all(std::int64_t delay_s) {
     const std::lock_guard held(lock_);
     const auto last = flush_state::of(flush_cas_.load(), flush_times_.load());
     const flush_state next = last.flushed(delay_s, now(), [this] { return cas_.fetch_add(1); });
@@ -500,7 +500,7 @@ void store::flush_all(std::int64_t delay_s) {
     flush_times_.store(next.times(), std::memory_order_release);
 }
 
-void store::reap(thread_counts& counted) {
+void mod_store::reap(thread_counts& counted) {
     const std::unique_lock held(lock_, std::try_to_lock);
     if (!held) return;
     const std::uint32_t when = now();
@@ -512,7 +512,7 @@ void store::reap(thread_counts& counted) {
         if (give_up(key)) counted.add(count::reclaimed);
 }
 
-std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
+std::vector<size_class_view> mod_store::sample_classes(std::uint64_t& total_bytes) {
     constexpr unsigned looked_at_max = 2048;
     std::array<size_class_view, 64> classes{};
     std::uint64_t looked_at_bytes = 0;
@@ -540,7 +540,7 @@ std::vector<size_class_view> store::sample_classes(std::uint64_t& total_bytes) {
     return found;
 }
 
-bool store::whole() {
+bool mod_store::whole() {
     const std::lock_guard held(lock_);
     std::uint64_t items = 0;
     for (const auto& [key, bytes] : items_) {

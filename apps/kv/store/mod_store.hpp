@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The store under holdfast-kv-mod: memcached's operations on one durable map, by functional
-// shadowing. The interface is that of store.hpp.
+// shadowing. The interface is that of section_store.hpp.
 //
 // (1) An item's value in the map is a head of 24 bytes (cas, flags, times) and the client's bytes.
 //     Every change, that of an expiry time too, makes a new value; nothing is stored to in place.
@@ -15,6 +15,7 @@
 #pragma once
 
 #include "face.hpp"
+#include "item_store.hpp"
 #include <kv/protocol/counters.hpp>
 #include <kv/protocol/protocol.hpp>
 
@@ -33,12 +34,12 @@
 
 namespace hf::kv {
 
-class store {
+class mod_store {
 public:
-    static result<std::unique_ptr<store>> open(const store_options& options);
+    static result<std::unique_ptr<mod_store>> open(const store_options& options);
 
-    store(const store&) = delete;
-    store& operator=(const store&) = delete;
+    mod_store(const mod_store&) = delete;
+    mod_store& operator=(const mod_store&) = delete;
 
     /// Calls visit(item_view) and returns true when the key is there. Ordering: 0 points.
     template <class Visit>
@@ -80,7 +81,7 @@ public:
     std::vector<size_class_view> sample_classes(std::uint64_t& total_bytes);
     void reap(thread_counts& counted);
     struct place;
-    /// As in store.hpp, of the items that there were when 'at' was made. Memory of what is replaced or
+    /// As in section_store.hpp, of the items that there were when 'at' was made. Memory of what is replaced or
     /// removed meanwhile is not free before 'at' is gone.
     template <class Visit> bool visit_next(place& at, Visit&& visit);
     static const char* engine_name() noexcept { return "mod"; }
@@ -112,8 +113,8 @@ private:
         return found;
     }
 
-    store(hf::pool opened, const store_options& options, item_map items, flush_map flushes,
-          item_map ballast);
+    mod_store(hf::pool opened, const store_options& options, item_map items, flush_map flushes,
+              item_map ballast);
     life life_of(const item_head& of, std::uint32_t when) const noexcept;
     enum class use : std::uint8_t { stored, read, other };
     std::atomic<std::uint64_t>& used_at(std::string_view key) noexcept;
@@ -164,8 +165,8 @@ private:
     counter_board counters_;
 };
 
-struct store::place {
-    explicit place(store& of) : items(of.items_.snapshot()), next(items.begin()) {}
+struct mod_store::place {
+    explicit place(mod_store& of) : items(of.items_.snapshot()), next(items.begin()) {}
     place(const place&) = delete;
     place& operator=(const place&) = delete;
     decltype(std::declval<item_map&>().snapshot()) items;
@@ -173,7 +174,7 @@ struct store::place {
     static constexpr bool damaged = false; // not known here
 };
 
-template <class Visit> bool store::visit_next(place& at, Visit&& visit) {
+template <class Visit> bool mod_store::visit_next(place& at, Visit&& visit) {
     const std::uint32_t when = clock_();
     for (unsigned i = 0; i < 16 && at.next != at.items.end(); ++i, ++at.next) {
         const auto [key, bytes] = *at.next;
@@ -184,7 +185,7 @@ template <class Visit> bool store::visit_next(place& at, Visit&& visit) {
 }
 
 template <class Visit>
-bool store::get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen) {
+bool mod_store::get(std::string_view key, thread_counts& counted, Visit&& visit, bool unseen) {
     const std::uint32_t when = clock_();
     life how = life::live;
     bool there = false;
@@ -211,7 +212,7 @@ bool store::get(std::string_view key, thread_counts& counted, Visit&& visit, boo
 }
 
 template <class Visit>
-bool store::get_and_change(const request& what, thread_counts& counted, Visit&& visit) {
+bool mod_store::get_and_change(const request& what, thread_counts& counted, Visit&& visit) {
     const std::lock_guard held(lock_);
     item_view view{};
     if (!change_locked(what, view, counted)) return false;
@@ -221,5 +222,7 @@ bool store::get_and_change(const request& what, thread_counts& counted, Visit&& 
     visit(view);
     return true;
 }
+
+static_assert(item_store<mod_store>);
 
 } // namespace hf::kv

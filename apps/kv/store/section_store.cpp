@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include "store.hpp"
+#include "section_store.hpp"
 
 #include "../../peer/hash.hpp"
 #include "sections.hpp"
@@ -50,7 +50,7 @@ open_options pool_options(const store_options& options) {
 
 // In private memory, so that a pool that is refused stays as it was. What cannot be opened so is left
 // to those who open it.
-status store::look_before(const store_options& options) {
+status section_store::look_before(const store_options& options) {
     open_options how = pool_options(options);
     how.salvage = options.torn == when_torn::salvage;
     how.read_only = true;
@@ -59,22 +59,22 @@ status store::look_before(const store_options& options) {
     if (!opened) return {};
     const auto root = opened->find_root<kv_root>();
     if (!root || (*root)->seed == 0) return {};
-    return store(std::move(*opened), options).look_through();
+    return section_store(std::move(*opened), options).look_through();
 }
 
-result<std::unique_ptr<store>> store::open(const store_options& options) {
+result<std::unique_ptr<section_store>> section_store::open(const store_options& options) {
     if (options.look_through)
         if (status s = look_before(options); !s.ok()) return s;
     auto opened = open_for_service(options, pool_options(options));
     if (!opened) return opened.error();
     if (const auto root = opened->find_root<kv_root>(); !root) return root.error();
-    std::unique_ptr<store> made(new store(std::move(*opened), options));
+    std::unique_ptr<section_store> made(new section_store(std::move(*opened), options));
     if (options.look_through)
         if (status s = made->look_through(); !s.ok()) return s;
     return made;
 }
 
-store::store(hf::pool opened, const store_options& options)
+section_store::section_store(hf::pool opened, const store_options& options)
     : pool_(std::move(opened)), root_(pool_.root<kv_root>()),
       item_bytes_max_(options.item_bytes_max), evict_(options.evict),
       clock_(options.clock == nullptr ? system_clock : options.clock),
@@ -88,17 +88,17 @@ store::store(hf::pool opened, const store_options& options)
     flush_times_ = root_->flush_times;
 }
 
-const char* store::engine_name() noexcept {
+const char* section_store::engine_name() noexcept {
 #define HF_KV_TEXT_(x) #x
 #define HF_KV_TEXT(x) HF_KV_TEXT_(x)
     return HF_KV_TEXT(HF_ENGINE);
 }
 
-std::uint64_t store::hash_of(std::string_view key) const noexcept {
+std::uint64_t section_store::hash_of(std::string_view key) const noexcept {
     return apps::hash_of(key.data(), key.size(), seed_);
 }
 
-item* store::find(const instance& in, std::string_view key, std::uint64_t hash) noexcept {
+item* section_store::find(const instance& in, std::string_view key, std::uint64_t hash) noexcept {
     for (auto* node = structures::chain(&in.table, hash); node != nullptr && node->hash == hash;
          node = node->next) {
         auto* const it = reinterpret_cast<item*>(node);
@@ -107,25 +107,25 @@ item* store::find(const instance& in, std::string_view key, std::uint64_t hash) 
     return nullptr;
 }
 
-life store::life_of(const item& it, std::uint32_t now) const noexcept {
+life section_store::life_of(const item& it, std::uint32_t now) const noexcept {
     const auto flushed = flush_state::of(flush_cas_.load(std::memory_order_acquire),
                                          flush_times_.load(std::memory_order_acquire));
     return flushed.life_of(it.cas, it.exptime, it.stored, now);
 }
 
-void store::mark_access(item& it, std::uint32_t now) noexcept {
+void section_store::mark_access(item& it, std::uint32_t now) noexcept {
     const std::atomic_ref<std::uint32_t> last(it.last_access);
     // Stored only when it changes: a hot item's line stays shared among the readers.
     if (last.load(std::memory_order_relaxed) != now) last.store(now, std::memory_order_relaxed);
 }
 
-void store::mark_fetched(item& it, std::uint32_t now) noexcept {
+void section_store::mark_fetched(item& it, std::uint32_t now) noexcept {
     mark_access(it, now);
     const std::atomic_ref<std::uint8_t> fetched(it.fetched);
     if (fetched.load(std::memory_order_relaxed) == 0) fetched.store(1, std::memory_order_relaxed);
 }
 
-item_view store::view_of(const item& it) noexcept {
+item_view section_store::view_of(const item& it) noexcept {
     // Readers of the same item may be writing the hints.
     auto& hints = const_cast<item&>(it);
     return {.value = it.value(),
@@ -137,22 +137,22 @@ item_view store::view_of(const item& it) noexcept {
             .last_access = std::atomic_ref(hints.last_access).load(std::memory_order_relaxed)};
 }
 
-void store::unstage_unused(item* fresh) noexcept {
+void section_store::unstage_unused(item* fresh) noexcept {
     if (fresh != nullptr) unstage(pool_, fresh);
 }
 
-void store::count_dead(life how, thread_counts& counted) {
+void section_store::count_dead(life how, thread_counts& counted) {
     counted.add(how == life::expired ? count::get_expired : count::get_flushed);
 }
 
-void store::link(instance& in, item* old, item* fresh, thread_counts& counted) {
+void section_store::link(instance& in, item* old, item* fresh, thread_counts& counted) {
     if (old != nullptr) replace_item(&in.table, old, fresh);
     else insert(in, fresh);
     if (is_large(*fresh)) note_large(*fresh);
     counted.add(count::total_items);
 }
 
-void store::insert(instance& in, item* fresh) {
+void section_store::insert(instance& in, item* fresh) {
     auto* const segment = structures::segment_to_come(&in.table);
     if (segment == nullptr) return insert_item(&in.table, fresh);
     // Whoever looks at another instance must know the new segment for none of its items.
@@ -161,11 +161,11 @@ void store::insert(instance& in, item* fresh) {
     if (*segment != nullptr) (void)pin(*segment);
 }
 
-void store::unlink(instance& in, item* old) { remove_item(&in.table, old); }
+void section_store::unlink(instance& in, item* old) { remove_item(&in.table, old); }
 
 // A flush_all that was answered between filling the item and locking would take it along, although
 // it may yet replace an item stored after that flush_all.
-void store::renew_if_flushed(item& fresh) {
+void section_store::renew_if_flushed(item& fresh) {
     const std::uint32_t when = now();
     if (life_of(fresh, when) != life::flushed) return;
     fresh.cas = next_cas();
@@ -173,7 +173,7 @@ void store::renew_if_flushed(item& fresh) {
     stage_persist(pool_, &fresh, sizeof fresh);
 }
 
-void store::forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted) {
+void section_store::forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted) {
     instance& in = at(hash);
     const std::unique_lock held(in.lock, std::try_to_lock);
     if (!held || !believed(in)) return; // another time
@@ -185,8 +185,8 @@ void store::forget_dead(std::string_view key, std::uint64_t hash, thread_counts&
 
 // cas. An older content may yet be kept, as one that is stale: then the client that is renewing the
 // item is not disturbed.
-outcome store::decide_cas(const request& what, const item* old, item& fresh,
-                          thread_counts& counted) {
+outcome section_store::decide_cas(const request& what, const item* old, item& fresh,
+                                  thread_counts& counted) {
     const bool equal = old != nullptr && old->cas == what.cas;
     counted.add(old == nullptr ? count::cas_misses : equal ? count::cas_hits : count::cas_badval);
     if (old == nullptr) return outcome::not_found;
@@ -198,8 +198,8 @@ outcome store::decide_cas(const request& what, const item* old, item& fresh,
     return outcome::stored;
 }
 
-outcome store::write(const request& what, std::string_view value, thread_counts& counted,
-                     change& done) {
+outcome section_store::write(const request& what, std::string_view value, thread_counts& counted,
+                             change& done) {
     counted.add(count::cmd_set);
     if (what.what == verb::append || what.what == verb::prepend)
         return extend(what, value, counted, done);
@@ -249,8 +249,8 @@ outcome store::write(const request& what, std::string_view value, thread_counts&
 
 // The block's size depends on the value it extends: look, stage without the lock (upholds 2), and
 // start again when the value has changed its length meanwhile.
-outcome store::extend(const request& what, std::string_view value, thread_counts& counted,
-                      change& done) {
+outcome section_store::extend(const request& what, std::string_view value, thread_counts& counted,
+                              change& done) {
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
     for (;;) {
@@ -295,8 +295,8 @@ outcome store::extend(const request& what, std::string_view value, thread_counts
 
 // Stores done.number, where 'old' has it or in 'fresh', which is then used up. Null: the digits need a
 // block that was not staged.
-item* store::number_in(const request& what, item* old, item*& fresh, std::uint32_t when,
-                       thread_counts& counted, change& done) {
+item* section_store::number_in(const request& what, item* old, item*& fresh, std::uint32_t when,
+                               thread_counts& counted, change& done) {
     char digits[20];
     const std::size_t length = format_number(digits, done.number);
     const std::uint64_t hash = hash_of(what.key);
@@ -328,7 +328,7 @@ item* store::number_in(const request& what, item* old, item*& fresh, std::uint32
     return made;
 }
 
-outcome store::change_number(const request& what, thread_counts& counted, change& done) {
+outcome section_store::change_number(const request& what, thread_counts& counted, change& done) {
     const bool up = what.what == verb::incr;
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
@@ -367,8 +367,8 @@ outcome store::change_number(const request& what, thread_counts& counted, change
 
 // The item, changed as state_after() says; made of 'fresh' when there is none, which is then used up.
 // Null: there is none. 'seen' is the item as it was, but for what it says of the change.
-item* store::change_locked(instance& in, const request& what, std::uint64_t hash, item*& fresh,
-                           item_view& seen, thread_counts& counted) {
+item* section_store::change_locked(instance& in, const request& what, std::uint64_t hash,
+                                   item*& fresh, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();
     item* it = find(in, what.key, hash);
     const bool live = it != nullptr && life_of(*it, when) == life::live;
@@ -397,7 +397,7 @@ item* store::change_locked(instance& in, const request& what, std::uint64_t hash
     return it;
 }
 
-outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
+outcome section_store::touch(std::string_view key, std::int64_t exptime, thread_counts& counted) {
     request what;
     what.key = key;
     what.touches = true;
@@ -409,7 +409,7 @@ outcome store::touch(std::string_view key, std::int64_t exptime, thread_counts& 
     return damaged(key) ? outcome::damaged : outcome::not_found;
 }
 
-outcome store::remove(const request& what, thread_counts& counted, change& done) {
+outcome section_store::remove(const request& what, thread_counts& counted, change& done) {
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
     const std::lock_guard held(in.lock);
@@ -433,7 +433,7 @@ outcome store::remove(const request& what, thread_counts& counted, change& done)
     return live ? outcome::done : outcome::not_found;
 }
 
-void store::flush_all(std::int64_t delay_s) {
+void section_store::flush_all(std::int64_t delay_s) {
     const std::lock_guard held(flush_lock_);
     const auto last = flush_state::of(flush_cas_.load(), flush_times_.load());
     const flush_state next = last.flushed(delay_s, now(), [this] { return cas_.fetch_add(1); });
@@ -442,7 +442,7 @@ void store::flush_all(std::int64_t delay_s) {
     flush_times_.store(next.times(), std::memory_order_release);
 }
 
-std::uint64_t store::item_count() const noexcept {
+std::uint64_t section_store::item_count() const noexcept {
     std::uint64_t items = 0;
     for (instance& in : root_->instances) {
         if (seen_[number_of(in)].load(std::memory_order_relaxed) == sight::damaged) continue;
