@@ -156,13 +156,13 @@ slpmt: ## SLPMT's study, simulated, crashed at every persist, from SLPMT_SEED=1:
 	$(PACKAGES) build plots
 	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target slpmt_study
-	@$(PYTHON) -B bench/slpmt/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)
+	@$(PYTHON) -B research/slpmt/study/report.py --study build/release/bin/slpmt_study --out results --seed $(SLPMT_SEED)
 
 simpo: ## SIMPO's figures 10 to 24, ROUNDS=5 interleaved rounds: results/simpo.{md,json}, plots
 	$(PACKAGES) build programs bench simpo plots
 	@cmake --preset release $(BENCH) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast_command simpo_applications
-	@scripts/with-tmpfs $(PYTHON) -B bench/simpo/report.py --bin build/release/bin --out results --rounds $(ROUNDS) --ssd-dir build
+	@scripts/with-tmpfs $(PYTHON) -B research/simpo_applications/report.py --bin build/release/bin --out results --rounds $(ROUNDS) --ssd-dir build
 
 packages: ## Debian packages in build/packages: libholdfast-dev, holdfast-clang, holdfast-tools, holdfast-kv, holdfast-doc
 	$(PACKAGES) build programs site packages
@@ -204,7 +204,7 @@ demo: ## kill a server under load, over and over, and count what is lost
 FORMATTER ?= clang-format-19
 FORMAT ?= -i
 format: ## clang-format on every C++ file (the inputs of compiler tests have lines of their own)
-	@find include src apps bench tools examples test python compiler/analysis compiler/transform compiler/plugin.cpp \
+	@find include src apps bench research tools examples test python compiler/analysis compiler/transform compiler/plugin.cpp \
 	    -name build -prune -o -name '*.[ch]pp' -print0 -o -name '*.[ch]' -print0 | \
 	    xargs -0 $(FORMATTER) $(FORMAT)
 

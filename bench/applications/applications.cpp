@@ -9,9 +9,9 @@
 
 #include <holdfast/persist.hpp>
 
-#include <apps/bfs/search.hpp>
-#include <apps/vacation/agency.hpp>
 #include <fmt/format.h>
+#include <research/bfs/search.hpp>
+#include <research/vacation/agency.hpp>
 
 #include <memory>
 

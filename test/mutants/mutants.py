@@ -32,7 +32,7 @@ import compile_command  # noqa: E402
 import source_text  # noqa: E402
 
 # Where mutants change something; what the checker does not run, or is, it does not judge.
-SOURCES = ["src", "include", "examples"]
+SOURCES = ["src", "include", "examples", "research"]
 NEVER_RUN = {"check", "verify"}
 KINDS = [
     "missing flush", "missing fence", "flush before store", "flush of the wrong address",
@@ -175,7 +175,7 @@ class Workshop:
                 same = not word.startswith("-") and str((self.build.directory / word).resolve()) == str(original)
                 out.append(str(changed) if same else word)
         first = next(i for i, word in enumerate(out) if word.startswith("-"))
-        out[first:first] = [f"-I{place / part}" for part in ("src", "include", ".")]
+        out[first:first] = [f"-I{place / part}" for part in ("src", "include", "research", ".")]
         flags = [*self.optimise, "-w"]
         if "/hf_traced.dir/" in shlex.join(words):
             flags = [*TRACED_FLAGS, "-w", "-include-pch", str(self.precompiled_for(words, original))]

@@ -82,9 +82,9 @@ class Lists:
         parts = folder.split("/")
         if parts[0] == "compiler":
             return other.startswith(("compiler/analysis/", "compiler/transform/"))
-        module = parts[1] if parts[0] == "src" else parts[2] if parts[:2] == ["include", "holdfast"] and len(parts) > 2 else None
+        module = parts[1] if parts[0] in ("src", "research") and len(parts) > 1 else parts[2] if parts[:2] == ["include", "holdfast"] and len(parts) > 2 else None
         return (other.rpartition("/")[0] == folder or module is not None
-                and other.startswith((f"src/{module}/", f"include/holdfast/{module}/", f"include/holdfast/{module}.")))
+                and other.startswith((f"src/{module}/", f"research/{module}/", f"include/holdfast/{module}/", f"include/holdfast/{module}.")))
 
 
 def citations(tree):

@@ -24,9 +24,11 @@ CODE = {".cpp", ".hpp", ".c", ".h", ".cc"}
 
 # One direction: a module includes itself and lower levels only; equals never meet.
 LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3, "alloc": 4, "log": 5, "open": 6, "section": 7,
-         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8.5, "sim": 2, "slpmt": 3, "engines": 9, "structures": 9, "c": 10,
+         "clobber": 8, "undo": 8, "selective": 8, "redo": 8, "justdo": 8, "mod": 8, "simpo": 8, "verify": 8.5, "engines": 9, "structures": 9, "c": 10,
          "crash": 10,       # what a crash program is written against; the checker implements it
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
+         "sim": 2, "slpmt": 3, "peer": 10, "bfs": 11, "vacation": 11,        # research/, whose folders are modules, too
+         "simpo_applications": 13, "justdo_recovery": 13,
          "check": 12}        # for tests: no module may include it
 PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "libstdcxx": "section",
@@ -44,7 +46,7 @@ def module_of(path):
     parts = path.split("/")
     if re.search(r"_(test|fuzz)\.\w+$|^test_", parts[-1]) or "/test/" in path:
         return None
-    if parts[0] == "src" and len(parts) > 2:
+    if parts[0] in ("src", "research") and len(parts) > 2:
         return parts[1]
     if parts[:2] == ["include", "holdfast"]:
         return public_module(parts[2])
@@ -55,6 +57,8 @@ def module_included(include):
     head, _, rest = include.partition("/")
     if head == "holdfast":
         return public_module(rest)
+    if head == "research":
+        return module_included(rest)
     return head if head in LEVEL and rest else None
 
 
@@ -87,7 +91,7 @@ def is_test(path):
 def circles(tree):
     """Headers that include each other, by whatever way."""
     includes = {path: [other for name in re.findall(r'^#include [<"]([^>"]+)[>"]', text, re.M)
-                       for other in (f"src/{name}", f"include/{name}") if other in tree]
+                       for other in (f"src/{name}", f"include/{name}", f"research/{name}") if other in tree]
                 for path, text in tree.items() if path.endswith((".hpp", ".h"))}
     done = set()
 

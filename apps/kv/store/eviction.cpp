@@ -12,7 +12,7 @@
 //
 // What is dead is taken back without evictions (-M), too, and a window at a time then, so that those that live gather in
 // other chunks and whole ones become free for any size.
-#include "../../peer/hash.hpp"
+#include "../../hash.hpp"
 #include "section_store.hpp"
 #include "sections.hpp"
 #include <kv/protocol/journal.hpp>

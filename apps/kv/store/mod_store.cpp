@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "mod_store.hpp"
 
-#include "../../peer/hash.hpp"
+#include "../../hash.hpp"
 #include "torn_pool.hpp"
 #include <kv/protocol/journal.hpp>
 

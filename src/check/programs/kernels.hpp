@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The insertions of src/slpmt/workloads as plain code in sections, without one annotation: what the compiler makes
+// The insertions of research/slpmt/workloads as plain code in sections, without one annotation: what the compiler makes
 // of their stores by itself. A comment '// STRUCTURE: NAME' says which store of the simulated workload a line is;
 // compiler/test/patterns counts which of those it needs no log for.
 //

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-#include <bench/slpmt/cells.hpp>
+#include <research/slpmt/study/cells.hpp>
 
 namespace hf::slpmt {
 namespace {

@@ -4,7 +4,7 @@
 // buckets they need from the start; a transaction changes rows in place, each snapshotted before. A
 // customer's reservations are a linked list: one more is a new node and the entry's 24 bytes of
 // bill and head.
-#include "../peer/hash.hpp"
+#include "../../apps/hash.hpp"
 #include "../peer/pmdk.hpp"
 #include "tables.hpp"
 

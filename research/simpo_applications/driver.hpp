@@ -9,12 +9,12 @@
 //   run(object, from, to)       calls on it; the same text for both
 #pragma once
 
-#include "../../temporary_file.hpp"
 #include <open/pool_impl.hpp>
 
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
 
+#include <bench/temporary_file.hpp>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "search.hpp"
 
-#include "../peer/hash.hpp"
+#include "../../apps/hash.hpp"
 
 #include <algorithm>
 

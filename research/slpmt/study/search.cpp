@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <slpmt/measure.hpp>
 
-#include <bench/slpmt/search.hpp>
+#include <research/slpmt/study/search.hpp>
 
 namespace hf::slpmt {
 namespace {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Durable transactions in hardware: log bits and persist bits of cache lines, the log buffer,
-// transaction identifiers and signatures, on the caches and the memory of src/sim. Source: SLPMT §II,
+// transaction identifiers and signatures, on the caches and the memory of research/sim. Source: SLPMT §II,
 // §III, §V-B. What is simulated exactly is which line becomes durable when; how long it takes is a
 // model (sim/core_clock.hpp, sim/persistent_memory.hpp).
 //

@@ -7,10 +7,10 @@
 #include <slpmt/workloads/found_by_compiler.hpp>
 
 #include <CLI/CLI.hpp>
-#include <bench/slpmt/cells.hpp>
-#include <bench/slpmt/search.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <research/slpmt/study/cells.hpp>
+#include <research/slpmt/study/search.hpp>
 
 #include <atomic>
 #include <chrono>
