@@ -120,8 +120,7 @@ bool between(const std::string& file) {
     if (rest.starts_with("src/persist/") || rest.starts_with("src/trace/") ||
         rest == "src/pool/medium.hpp" || rest == "include/holdfast/persist.hpp")
         return true;
-    return rest.starts_with("src/check/") && !rest.starts_with("src/check/programs/") &&
-           !rest.ends_with("_test.cpp");
+    return rest.starts_with("src/check/") && !rest.ends_with("_test.cpp");
 }
 
 /// What a line of the symbolizer says: "function at file:line:column", or nothing of interest.

@@ -4,7 +4,7 @@
 // one lock, and tables that grow while they are killed. journal: last[k] is the amount of article
 // k, 0 when there is none; pending holds it before the unfinished operation, its place, and after.
 #include "workload.hpp"
-#include <check/programs/container_sections.hpp>
+#include <structures/container_sections.hpp>
 
 namespace kill_test {
 namespace {

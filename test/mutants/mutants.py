@@ -245,7 +245,7 @@ def functions_by_name(source):
     found = collections.defaultdict(list)
     for folder in SOURCES:
         for path in sorted((source / folder).rglob("*.[ch]pp")):
-            if not NEVER_RUN & set(path.relative_to(source).parts) and not path.stem.endswith(("_test", "_fuzz")):
+            if not NEVER_RUN & set(path.relative_to(source).parts) and not path.stem.endswith(("_test", "_fuzz", "_program", "_sections")):
                 text = path.read_text()
                 for function in source_text.functions(text):
                     found[function.name].append((str(path.relative_to(source)), text, function))

@@ -44,7 +44,7 @@ def public_module(header):
 def module_of(path):
     """The module a file belongs to, or None where layering says nothing (tests, the plugin)."""
     parts = path.split("/")
-    if re.search(r"_(test|fuzz)\.\w+$|^test_", parts[-1]) or "/test/" in path:
+    if re.search(r"_(test|fuzz|program|sections)\.\w+$|^test_", parts[-1]) or "/test/" in path:
         return None
     if parts[0] in ("src", "research") and len(parts) > 2:
         return parts[1]
@@ -85,7 +85,7 @@ def file_length(tree):
 
 
 def is_test(path):
-    return re.search(r"_(test|fuzz|suite)\.\w+$|(^|/)(test|tests)/|/programs/", path)
+    return re.search(r"_(test|fuzz|suite|program)\.\w+$|(^|/)(test|tests)/", path)
 
 
 def circles(tree):

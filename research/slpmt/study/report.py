@@ -149,7 +149,7 @@ def figure_lines(study):
     yield from table(["speedup over FG", *(f"{ns} ns" for ns in latencies)],
                      [[w, *(f"{study.speedup('12', w, 'SLPMT', write_ns=ns):.2f}" for ns in latencies)] for w in KERNELS])
     yield "## Fig. 13: annotations that nobody wrote"
-    yield ("By the compiler: what it finds in the same insertions as plain code (src/check/programs/kernels.hpp): what the section has "
+    yield ("By the compiler: what it finds in the same insertions as plain code (src/selective/kernels.hpp): what the section has "
            "allocated, and the red-black tree's parents, which it only suggests. By freshness: stores that always go to "
            "memory that the transaction has made (pattern 1, seen at run time, so what a compiler could find at most). By injection: of the others, each that no crash refutes; a proof of "
            "the runs made, not of all. Compile time is not measured here.")

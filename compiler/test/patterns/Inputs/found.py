@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
-"""Counts the stores of src/check/programs/kernels.hpp that the compiler needs no log for, or calls lazy, by the remarks of
+"""Counts the stores of src/selective/kernels.hpp that the compiler needs no log for, or calls lazy, by the remarks of
 -Rpass=holdfast (standard input), and compares them with what the simulator proves and measures.
 
 usage: found.py KERNELS FOUND_BY_COMPILER_HPP <REMARKS

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // Makes the kernels' sections be compiled.
-#include <src/check/programs/kernels.hpp>
+#include <src/selective/kernels.hpp>
 
 bool use(kernels::hashtable::table* in, kernels::word key) {
     return kernels::hashtable::create(in) && kernels::hashtable::insert(in, key, 32);

@@ -2,7 +2,7 @@
 //
 // A section of engine clobber reads an element of a MOD structure, and its mark is left out; then an
 // update stores there, or gives the node back and uses it anew. Run again, the section would read that.
-#include <check/programs/mod_program.hpp>
+#include "mod_program.hpp"
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/clobber.hpp>

@@ -4,7 +4,7 @@
 // memory freed by one section and reused by the next, marks left to later sections, sections that
 // store nothing, both engines in one pool, growth, a full pool. Instrumented by hand, for both
 // engines, so that each step is where it looks to be.
-#include <check/programs/take_over.hpp>
+#include <check/take_over.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>

@@ -3,8 +3,8 @@
 // Engine undo whose sections leave their stores to the next one (open_options::sections): memory that is freed and
 // used again, locks in it, sections that store nothing, sections of other engines, other threads, a thread that
 // ends, a process that dies.
-#include "redo_sections.hpp"
-#include <check/programs/take_over.hpp>
+#include <check/take_over.hpp>
+#include <redo/redo_sections.hpp>
 
 #include <holdfast/undo.hpp>
 

@@ -2,8 +2,8 @@
 //
 // A slot that nobody can reach is filled outside of sections (hf::stage_words, stage_copy) while a log, of the same
 // thread or of another one, still needs it as it was: of each engine whose sections leave their marks out.
-#include "redo_sections.hpp"
-#include <check/programs/take_over.hpp>
+#include <check/take_over.hpp>
+#include <redo/redo_sections.hpp>
 
 #include <holdfast/persist.hpp>
 #include <holdfast/undo.hpp>

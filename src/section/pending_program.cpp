@@ -5,7 +5,7 @@
 // Instrumented by hand. The second thread's lane may be recovered before the first one's, whatever
 // order recovery takes lanes in: the programs exist twice, with lanes exchanged. The other section may
 // be one of engine undo, and both may be open at a time. And what a torn log must not do to the sections that follow in its lane.
-#include <check/programs/take_over.hpp>
+#include <check/take_over.hpp>
 #include <section/section.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "container_sections.hpp"
 
-#include "../../../examples/inventory.hpp"
+#include "../../examples/inventory.hpp"
 
 #include <mutex>
 
