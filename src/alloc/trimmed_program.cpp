@@ -3,8 +3,8 @@
 // Sections that free whole chunks, whose space is given back at any moment by their own thread or another one: what a
 // section that is rolled back, replayed or completed needs is never in a hole. Of each engine, with marks and stores
 // that wait for the next section.
-#include <redo/redo_sections.hpp>
 #include <check/take_over.hpp>
+#include <redo/redo_sections.hpp>
 
 #include <holdfast/persist.hpp>
 #include <holdfast/undo.hpp>

@@ -4,9 +4,9 @@
 
 usage: linked_mutants.py --source DIRECTORY --build DIRECTORY --work DIRECTORY [--of copying|…] [--only TEXT]
 
-A mutant (linked/*.json) replaces one place of a file; a place that is not found exactly once is an error. The changed file is
+A mutant (mutants_NAME.json in the folder of its module, src/pool/mutants_copying.json for one) replaces one place of a file; a place that is not found exactly once is an error. The changed file is
 compiled by the finished build's own command and linked before its libraries. The true code comes first: it must pass.
-Other processes and names of files are nothing that the crash checker can play: hence not in mutants.json.
+Other processes and names of files are nothing that the crash checker can play: hence not in a mutants.json.
 """
 import argparse
 import json
@@ -75,7 +75,7 @@ def survivors_of(what, given):
         return program
 
     survivors, judged = 0, set()
-    for mutant in json.loads((pathlib.Path(__file__).parent / f"linked/{what}.json").read_text()):
+    for mutant in json.loads(next(source.glob(f"src/*/mutants_{what}.json")).read_text()):
         text = (source / mutant["file"]).read_text()
         if text.count(mutant["old"]) != 1:
             sys.exit(f"{mutant['name']}: its place is there {text.count(mutant['old'])} times")

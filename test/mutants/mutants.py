@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """Broken twins of the library: the crash checker must reject every one.
 
-A mutant (mutants.json) replaces one place in the sources: in the function that it names, in whichever
+A mutant (mutants.json in the folder of its module) replaces one place in the sources: in the function that it names, in whichever
 file that is, and however the text is broken into lines there. A place that is not found exactly once is
 an error, so that the list cannot rot. Works beside a finished build: the changed file goes to a directory
 that is searched first, the objects of the library and of the crash program that depend on it are
@@ -261,8 +261,13 @@ def places(mutant, functions):
             yield file, match.start(), match.end()
 
 
-def read_mutants(file, source):
-    mutants, names = json.loads(file.read_text()), set()
+def lists(source):
+    """The modules' lists, each beside what it breaks."""
+    return [path for folder in SOURCES for path in sorted((source / folder).rglob("mutants.json"))]
+
+
+def read_mutants(files, source):
+    mutants, names = [mutant for file in files for mutant in json.loads(file.read_text())], set()
     functions = functions_by_name(source)
     for mutant in mutants:
         if mutant["name"] in names:
@@ -338,8 +343,7 @@ def main():
     parser.add_argument("--source", type=pathlib.Path, required=True)
     parser.add_argument("--build", type=pathlib.Path, required=True, help="the finished build")
     parser.add_argument("--work", type=pathlib.Path, required=True, help="where mutants are built")
-    parser.add_argument("--mutants", type=pathlib.Path,
-                        default=pathlib.Path(__file__).resolve().parent / "mutants.json")
+    parser.add_argument("--mutants", type=pathlib.Path, nargs="*", help="these lists alone")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--only", default="", help="part of the name")
     parser.add_argument("--kinds", nargs="*", default=KINDS)
@@ -354,7 +358,7 @@ def main():
     arguments = parser.parse_args()
     arguments.source, arguments.work = arguments.source.resolve(), arguments.work.resolve()
 
-    everything = read_mutants(arguments.mutants, arguments.source)
+    everything = read_mutants(arguments.mutants or lists(arguments.source), arguments.source)
     chosen = [m for m in everything if arguments.only in m["name"] and m["kind"] in arguments.kinds
               and (arguments.programs is None or m["program"][0] in arguments.programs)]
     mutants = one_in(arguments.one_in, [m for m in chosen if "equivalent" not in m])

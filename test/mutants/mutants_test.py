@@ -13,7 +13,7 @@ import mutants
 
 def other_places(root):
     """(name, file, text that is to be there once) of the lists that have a runner of their own."""
-    for listed in (root / "test/power/mutants.json", *(root / "test/mutants/linked").glob("*.json")):
+    for listed in sorted(root.glob("src/*/mutants_*.json")):
         for mutant in json.loads(listed.read_text()):
             yield mutant["name"], mutant["file"], mutant["old"]
     for mutant in json.loads((root / "test/soundness/analysis_mutants.json").read_text()):
@@ -24,7 +24,7 @@ def other_places(root):
 
 def main():
     root = pathlib.Path(sys.argv[1]).resolve()
-    listed = pathlib.Path(__file__).resolve().parent / "mutants.json"
+    listed = mutants.lists(root)
     here = mutants.read_mutants(listed, root)
     with tempfile.TemporaryDirectory() as folder:
         elsewhere = pathlib.Path(folder) / "verify" / "check"  # names that matter inside the checkout

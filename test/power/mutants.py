@@ -4,7 +4,7 @@
 
 usage: mutants.py --source DIRECTORY --work DIRECTORY [--compiler PROGRAM] [--only TEXT]
 
-A mutant (mutants.json beside this) replaces one place of a file; a place that is not found exactly once is an error. The
+A mutant (src/power/mutants_log.json) replaces one place of a file; a place that is not found exactly once is an error. The
 log's sources and its tests are compiled once, the changed file for each. The true code comes first: it must pass. A
 mutant that has not ended in ten times as long, and two minutes, hangs, and is rejected.
 """
@@ -55,7 +55,7 @@ def main():
         sys.exit(f"power mutants: the true code {true}")
     seconds = max(SECONDS_MIN, 10 * (time.monotonic() - begin))
     survivors = 0
-    mutants = json.loads((pathlib.Path(__file__).parent / "mutants.json").read_text())
+    mutants = json.loads((given.source / "src/power/mutants_log.json").read_text())
     for mutant in mutants:
         text = (given.source / mutant["file"]).read_text()
         if text.count(mutant["old"]) != 1:
