@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
- * hf_open_options::migrate. What migrations do to pools is tried in C++ (test/sections/migration_test.cpp,
+ * hf_open_options::migrate. What migrations do to pools is tried in C++ (src/open/migration_test.cpp,
  * test/kill); here, that C gets all of it. Names of the functions here are claims. */
 #include <holdfast/mod.h>
 

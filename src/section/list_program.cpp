@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The hand-instrumented list (test/sections/list_sections.hpp), on both engines and in every domain:
+// The hand-instrumented list (section/list_sections.hpp), on both engines and in every domain:
 // values preserved in the log, blocks allocated and freed, inputs overwritten.
+#include <section/list_sections.hpp>
+
 #include <holdfast/clobber.hpp>
 #include <holdfast/crash.hpp>
 #include <holdfast/undo.hpp>
-
-#include <test/sections/list_sections.hpp>
 
 namespace {
 

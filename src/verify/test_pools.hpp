@@ -3,6 +3,7 @@
 // What the tests of verify share: small pools made by the library, as bytes.
 #pragma once
 
+#include <section/list_sections.hpp>
 #include <verify/examine.hpp>
 
 #include <holdfast/clobber.hpp>
@@ -10,7 +11,6 @@
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <cstdint>
 #include <cstring>

@@ -3,12 +3,13 @@
 // Goal: whatever life a pool in mode power has had, the next open has every section that returned. Method: child
 // processes that are killed while they work, recover, grow the pool, fill its log, or fork; what they have been
 // promised lies in memory that outlives them.
+#include <section/list_sections.hpp>
+
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <atomic>
 #include <csignal>

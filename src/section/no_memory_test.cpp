@@ -3,13 +3,14 @@
 // Goal: a section that finds no memory to begin with is not taken for the one before it, which has happened. Method: a
 // thread's first section of an engine needs memory; a child whose allocations fail begins one, behind a section of
 // another engine.
+#include <section/list_sections.hpp>
+
 #include <holdfast/clobber.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/selective.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <cstdlib>
 #include <new>

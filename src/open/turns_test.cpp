@@ -4,12 +4,13 @@
 // two functions of one identifier, an engine given twice, a root of another size, arrays that cannot
 // be. Method: pools of two lanes and eight threads in both engines and domains, killed and not; two
 // functions that a recovery must tell apart by their versions.
+#include <section/list_sections.hpp>
+
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <mutex>
 #include <string>

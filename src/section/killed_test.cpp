@@ -4,6 +4,8 @@
 // and a kill while recovering is just another kill. Method: txfuncs instrumented by hand, so that
 // this test needs no compiler plugin; a child process runs them and is killed before step k, for
 // every k; the next child recovers, and may be killed in there as well; the last one checks.
+#include <section/list_sections.hpp>
+
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/persist.hpp>
@@ -11,7 +13,6 @@
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <csignal>
 #include <cstring>

@@ -2,13 +2,13 @@
 //
 // Plain stores that a power failure would take back, or that would take a section back, end the
 // process where they are looked for: in debug builds and under the crash checker, here by its hook.
+#include <section/list_sections.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/persist.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <string>
 #include <unistd.h>

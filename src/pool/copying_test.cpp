@@ -11,12 +11,11 @@
 #include <open/pool_impl.hpp>
 #include <pool/copying.hpp>
 #include <pool/test_support.hpp>
+#include <section/list_sections.hpp>
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/copy.hpp>
 #include <holdfast/undo.hpp>
-
-#include <test/sections/list_sections.hpp>
 
 #include <algorithm>
 #include <atomic>

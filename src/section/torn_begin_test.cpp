@@ -5,11 +5,11 @@
 // discarded; re-executing it would adopt a block that its log does not name.
 #include <log/lane.hpp>
 #include <open/pool_impl.hpp>
+#include <section/list_sections.hpp>
 
 #include <holdfast/clobber.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <string>
 #include <sys/wait.h>

@@ -2,12 +2,13 @@
 //
 // Regression: a section may preserve bytes that it changes afterwards. Its first run read the
 // original, changed; the re-execution the record. Both must read what was recorded.
+#include <section/list_sections.hpp>
+
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <array>
 #include <string>

@@ -7,13 +7,13 @@
 #include <open/pool_impl.hpp>
 #include <pool/believed.hpp>
 #include <pool/header.hpp>
+#include <section/list_sections.hpp>
 #include <trace/trace.hpp>
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <cstdlib>
 #include <functional>

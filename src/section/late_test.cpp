@@ -5,13 +5,13 @@
 // atexit; destructors of static objects, and that of a static pool itself. Method: a child for each of them, whose
 // freed memory is overwritten, pushes, pops, and exits; what it did is looked for in the file.
 #include <open/pool_impl.hpp>
+#include <section/list_sections.hpp>
 
 #include <holdfast/clobber.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
-#include <test/sections/list_sections.hpp>
 
 #include <cstdlib>
 #include <filesystem>
