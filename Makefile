@@ -14,7 +14,7 @@ SEED    ?= $(shell date +%s)
 RUNS    ?= 10000000
 # How many random programs 'make soundness' writes, compiles and explores.
 PROGRAMS ?= 5000
-# In which builds 'make soundness' compiles them (test/soundness/soundness.py): all, or redo-O0 redo-O1 ….
+# In which builds 'make soundness' compiles them (test/attacks/soundness/soundness.py): all, or redo-O0 redo-O1 ….
 BUILDS  ?=
 # Of 'make bench': insertions into the hash map (the rest is in proportion), and which experiments:
 # throughput parts counts ycsb latency restart compile; none named: all.
@@ -110,20 +110,20 @@ soundness: ## PROGRAMS=5000 random programs under the oracle, from SEED or anoth
 	$(PACKAGES) build test
 	@cmake --preset release $(WHOLE) -DHOLDFAST_PYTHON=$(PYTHON)
 	@cmake --build --preset release -j $(JOBS) --target holdfast-plugin
-	@nice $(PYTHON) test/soundness/soundness.py --plugin build/release/lib/libholdfast-plugin.so \
-	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS) \
+	@nice $(PYTHON) test/attacks/soundness/soundness.py --plugin build/release/lib/libholdfast-plugin.so \
+	    --work build/release/test/attacks/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS) \
 	    $(if $(BUILDS),--builds $(BUILDS))
-	@$(if $(BUILDS),:,nice $(PYTHON) test/soundness/resumption.py --plugin build/release/lib/libholdfast-plugin.so --growth \
-	    --work build/release/test/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS))
+	@$(if $(BUILDS),:,nice $(PYTHON) test/attacks/soundness/resumption.py --plugin build/release/lib/libholdfast-plugin.so --growth \
+	    --work build/release/test/attacks/soundness/soak --programs $(PROGRAMS) --seed $(SEED) --jobs $(JOBS))
 
 mutants: build/release ## every broken twin of the runtime, of mode power's log and of the analysis: more than half an hour ('make verify' tries every eighth of the first and the last)
-	@scripts/with-tmpfs $(PYTHON) test/mutants/mutants.py --source . --build build/release \
-	    --work build/release/test/mutants/work --json build/release/test/mutants/mutants.json --jobs $(JOBS)
-	@scripts/with-tmpfs $(PYTHON) test/mutants/linked_mutants.py --source . --build build/release \
-	    --work build/release/test/mutants/linked
-	@$(PYTHON) test/power/mutants.py --source . --work build/release/test/power/mutants
-	@scripts/with-tmpfs $(PYTHON) test/soundness/analysis_mutants.py --build build/release \
-	    --work build/release/test/soundness/mutants --jobs $(JOBS)
+	@scripts/with-tmpfs $(PYTHON) test/attacks/mutants/mutants.py --source . --build build/release \
+	    --work build/release/test/attacks/mutants/work --json build/release/test/attacks/mutants/mutants.json --jobs $(JOBS)
+	@scripts/with-tmpfs $(PYTHON) test/attacks/mutants/linked_mutants.py --source . --build build/release \
+	    --work build/release/test/attacks/mutants/linked
+	@$(PYTHON) test/attacks/power/mutants.py --source . --work build/release/test/attacks/power/mutants
+	@scripts/with-tmpfs $(PYTHON) test/attacks/soundness/analysis_mutants.py --build build/release \
+	    --work build/release/test/attacks/soundness/mutants --jobs $(JOBS)
 
 stepping: ## PROGRAMS=5000 random functions killed at every instruction, from SEED
 	$(PACKAGES) build test

@@ -173,9 +173,9 @@ def run_litmus(options):
 
 
 def run_mutants(options):
-    """The account that test/mutants/mutants.py writes; None where they were not run."""
+    """The account that test/attacks/mutants/mutants.py writes; None where they were not run."""
     root = pathlib.Path(__file__).resolve().parent.parent
-    script = root / "test/mutants/mutants.py"
+    script = root / "test/attacks/mutants/mutants.py"
     if options.no_mutants or not script.exists():
         return None
     account = options.json.with_suffix(".mutants.json")

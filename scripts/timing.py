@@ -62,10 +62,10 @@ def folder_of_tests(build):
 
 
 def module_of(path):
-    """src/NAME, test/NAME, and the first folder of everything else."""
+    """src/NAME, test/WING/NAME, and the first folder of everything else."""
     parts = pathlib.PurePath(path).parts
     if parts[0] in ("src", "test") and len(parts) > 1:
-        return "/".join(parts[:2])
+        return "/".join(parts[:3 if parts[0] == "test" else 2])
     return "linking" if parts[0] in ("bin", "lib") else parts[0]
 
 

@@ -13,7 +13,7 @@ config.test_source_root = os.path.dirname(__file__)
 config.environment["PATH"] = os.pathsep.join(
     [config.llvm_tools, config.bin_dir, os.environ["PATH"]])
 
-# Mutants of the plugin are judged by the same tests, each in a place of its own (test/soundness/analysis_mutants.py).
+# Mutants of the plugin are judged by the same tests, each in a place of its own (test/attacks/soundness/analysis_mutants.py).
 plugin = lit_config.params.get("plugin", config.plugin)
 config.test_exec_root = lit_config.params.get("exec_root", config.test_exec_root)
 config.substitutions += [

@@ -135,7 +135,7 @@ def main():
                     "HOLDFAST_OTHER_PROGRAM": options.other_program, "PYTHONDONTWRITEBYTECODE": "1"}).strip())
     check_stubs(environment, clean, folder)
     for page in ("README.md", "docs/guide/python.md"):
-        print(must(sys.executable, "-B", options.source / "test/examples/console.py", "--source", options.source,
+        print(must(sys.executable, "-B", options.source / "test/gates/examples/console.py", "--source", options.source,
                    "--python", clean / "bin", options.source / page).strip())
     print(f"{wheel.name}: {wheel.stat().st_size} bytes")
     return 0

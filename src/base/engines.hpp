@@ -9,7 +9,7 @@
 #include <span>
 #include <string>
 
-// A test has a table with one engine more (test/engines).
+// A test has a table with one engine more (test/across/engines).
 #if !defined(HF_ENGINE_TABLE)
 #define HF_ENGINE_TABLE <holdfast/abi/engines.def>
 #endif

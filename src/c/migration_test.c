@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
  *
  * hf_open_options::migrate. What migrations do to pools is tried in C++ (src/open/migration_test.cpp,
- * test/kill); here, that C gets all of it. Names of the functions here are claims. */
+ * test/attacks/kill); here, that C gets all of it. Names of the functions here are claims. */
 #include <holdfast/mod.h>
 
 #include <signal.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What mode power does to a file on a block device. The crash model is another one than the file system's
-// (test/power).
+// (test/attacks/power).
 #pragma once
 
 #include <holdfast/result.hpp>

@@ -3,7 +3,7 @@
 // Goal: a view shows what was committed, all of it, and never less than before, whatever its writer does meanwhile; it
 // stores nothing; and whatever stands in the pool it says so. Method: two processes in order, over a channel; a reader
 // held up at each step while the writer goes round its log, ends the object or makes another one; words of the pool
-// replaced under a reader that has it open. test/kill/views_main.cpp has the writer that nobody holds up.
+// replaced under a reader that has it open. test/attacks/kill/views_main.cpp has the writer that nobody holds up.
 #include <pool/header.hpp>
 #include <pool/other_process.hpp>
 #include <simpo/functions.hpp>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 // What copies of a helper may add to sections is bounded: beyond, it gets a frame of its own. So is one with large locals.
-// RUN: %hf_clangxx -O2 -I%S/../oracle -mllvm -holdfast-engine=justdo -DLEVELS=14 %source_dir/test/stepping/large.cpp -S -emit-llvm -o - | FileCheck %s --check-prefix=LEVELS
-// RUN: %hf_clangxx -O2 -I%S/../oracle -mllvm -holdfast-engine=justdo -DLEVELS=14 %source_dir/test/stepping/large.cpp -S -emit-llvm -o %t.ll
+// RUN: %hf_clangxx -O2 -I%S/../oracle -mllvm -holdfast-engine=justdo -DLEVELS=14 %source_dir/test/attacks/stepping/large.cpp -S -emit-llvm -o - | FileCheck %s --check-prefix=LEVELS
+// RUN: %hf_clangxx -O2 -I%S/../oracle -mllvm -holdfast-engine=justdo -DLEVELS=14 %source_dir/test/attacks/stepping/large.cpp -S -emit-llvm -o %t.ll
 // RUN: grep -c 'call void @hf_justdo_store' %t.ll | FileCheck %s --check-prefix=COUNT
 // COUNT: {{^[1-9]?[0-9]?[0-9]$}}
 // RUN: %hf_clangxx -O2 -mllvm -holdfast-engine=justdo %s -S -emit-llvm -o - | FileCheck %s
