@@ -383,9 +383,9 @@ status check_superblock(const pool::impl& in) {
 } // namespace
 
 status inspect(const pool::impl& in) {
-    superblock* const super = superblock_of(*in.file);
-    if (super == nullptr) return {};
+    if (in.file->roots()->justdo_offset == 0) return {};
     if (status s = check_superblock(in); !s.ok()) return s;
+    superblock* const super = superblock_of(*in.file);
     claims all;
     std::vector<block> blocks{{in.file->roots()->justdo_offset, in.file->shape().chunk_bytes}};
     for (const std::uint64_t offset : thread_words(*super)) {
@@ -461,8 +461,8 @@ void give_up(pool::impl& in, std::uint64_t offset) {
 } // namespace
 
 void give_up_unsound(pool::impl& in) {
+    if (in.file->roots()->justdo_offset == 0 || !check_superblock(in).ok()) return;
     superblock* const super = superblock_of(*in.file);
-    if (super == nullptr || !check_superblock(in).ok()) return;
     const hf::medium pm = in.file->medium();
     const heap& blocks = in.blocks.durable();
     for (std::uint64_t& word : thread_words(*super)) {

@@ -175,8 +175,9 @@ private:
                                          f != nullptr ? f->where : "unknown place", how.why));
         current = nullptr;
     }
-    // A lock of another kind may say no for no reason, but not as often.
-    static constexpr std::uint64_t looks_max = 10'000;
+    // A lock of another kind may say no for no reason, but not as often. More would take long where other programs
+    // want the processor: each look gives it away.
+    static constexpr std::uint64_t looks_max = 64;
     std::uint64_t looks_ = 0;
     std::uint64_t seen_ = 0;
 };

@@ -73,8 +73,8 @@ status inspect(const pool::impl& in) {
 }
 
 void give_up_unsound(pool::impl& in) {
+    if (in.file->roots()->simpo_offset == 0 || !check_superblock(in).ok()) return;
     superblock* const super = superblock_of(*in.file);
-    if (super == nullptr || !check_superblock(in).ok()) return;
     const hf::medium pm = in.file->medium();
     std::vector<block> kept{{in.file->roots()->simpo_offset, in.file->shape().chunk_bytes}};
     for (std::uint64_t& word : object_words(*super)) {
