@@ -25,7 +25,7 @@ superblock* threads::make_superblock() {
     const geometry& shape = pool_->file->shape();
     return static_cast<superblock*>(
         make_own_block(*pool_, shape.chunk_bytes, purpose::data,
-                       pool_->file->roots()->justdo_offset, [&](void* at, block) {
+                       pool_->file->roots()->anchor(engine_justdo), [&](void* at, block) {
                            auto& super = *static_cast<superblock*>(at);
                            super.magic = superblock_magic;
                            super.thread_bytes = thread_bytes_for(shape.max_bytes);

@@ -31,7 +31,7 @@ store::impl::~impl() {
 /// As pool::root_bytes: named before it is allocated; the next open cures a crash in between.
 status store::impl::make_superblock() {
     root_words* words = pool_->file->roots();
-    HF_ASSERT(super_ == nullptr && words->mod_offset == 0);
+    HF_ASSERT(super_ == nullptr && words->anchor(engine_mod) == 0);
     thread_cache none;
     const block b = pool_->blocks.reserve(none, pool_->file->shape().chunk_bytes);
     if (b.offset == 0) return pool_->blocks.full("MOD's superblock");
@@ -40,7 +40,7 @@ status store::impl::make_superblock() {
     super->magic = superblock_magic;
     medium().flush(super, b.bytes);
     medium().fence();
-    medium().store_word(&words->mod_offset, b.offset);
+    medium().store_word(&words->anchor(engine_mod), b.offset);
     medium().fence();
     pool_->blocks.durable().publish(b, [&](const void* word) { medium().flush(word, word_bytes); });
     medium().fence();

@@ -12,6 +12,7 @@
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 
+#include <base/engines.hpp>
 #include <pool/extents.hpp>
 #include <pool/fault_guard.hpp>
 #include <pool/forks.hpp>
@@ -31,6 +32,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace hf {
@@ -44,17 +46,23 @@ struct geometry {
     std::uint32_t lane_count;
 };
 
-/// The durable words outside headers, lanes and heap; at root_words_offset, a line of their own.
+/// The durable words outside headers, lanes and heap; at root_words_offset, lines of their own.
 struct root_words {
     std::uint64_t root_offset;      // root object, from pool start; 0: none yet
     std::uint64_t root_bytes;       // its size, written before root_offset
-    std::uint64_t mod_offset;       // MOD's superblock, one chunk, from pool start; 0: none yet
-    std::uint64_t justdo_offset;    // engine justdo's superblock, one chunk; 0: none yet
     std::uint64_t migration_offset; // migration_record; 0: none
-    std::uint64_t simpo_offset;     // SIMPO's superblock, one chunk; 0: none yet
-    std::uint64_t reserved[2];
+    std::uint64_t reserved[5];
+    /// By engine_slot(), where an engine keeps what it has in pools: its superblock, one chunk, from pool start; 0: none yet.
+    std::uint64_t anchors[engines_max];
+
+    std::uint64_t& anchor(engine_bit of) noexcept { return anchors[engine_slot(of)]; }
+    std::uint64_t anchor(engine_bit of) const noexcept { return anchors[engine_slot(of)]; }
+    /// From the first root word on.
+    static constexpr std::uint64_t place_of_anchor(engine_bit of) noexcept {
+        return offsetof(root_words, anchors) + engine_slot(of) * sizeof(std::uint64_t);
+    }
 };
-static_assert(sizeof(root_words) == 64);
+static_assert(sizeof(root_words) == 192 && std::is_trivially_copyable_v<root_words>);
 
 /// What a writer that lets others read (open_options::shared) tells them: at reader_words_offset, a line of its own. Of no
 /// use once the machine has been down: then there are no readers.
@@ -66,7 +74,7 @@ struct reader_words {
     std::uint64_t reserved[6];
 };
 static_assert(sizeof(reader_words) == 64);
-inline constexpr std::uint64_t reader_words_offset = 8192 + 128;
+inline constexpr std::uint64_t reader_words_offset = 8192 + 256;
 
 /// A block that root_words::migration_offset names while a pool is on its way to another layout, and until what that leaves
 /// to be done is done (open/migration.hpp).

@@ -104,7 +104,7 @@ result<bool> seen::search(place& at) {
         return refusal(file.path(), errc::not_found,
                        fmt::format("there is no persistent object \"{}\"", name_));
     };
-    const std::uint64_t super_at = load(file.roots()->simpo_offset);
+    const std::uint64_t super_at = load(file.roots()->anchor(engine_simpo));
     const std::uint64_t chunk = file.shape().chunk_bytes;
     if (super_at == 0) return missing();
     if (super_at % chunk != 0 || !covers(super_at, chunk))
