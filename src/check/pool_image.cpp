@@ -68,7 +68,7 @@ result<pool> pool_image::open(const recovery_order& order, bool power_failed, bo
     file_->size_bytes = memory_.size();
     file_->power_failed = power_failed;
     file_->sealed = sealed;
-    auto file = pool_file::open_image(*file_, options_, engine_bits_of(options_.engines));
+    auto file = pool_file::open_image(*file_, file_options_of(options_));
     if (!file) return file.error();
     return pool::impl::open(std::move(*file), options_, std::chrono::steady_clock::now(), order);
 }

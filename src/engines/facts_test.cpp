@@ -27,7 +27,7 @@ protected:
     }
     ~EngineFacts() override { std::filesystem::remove_all(folder_); }
 
-    result<pool> open(const engine* e, mode m) {
+    result<pool> open(const engine_ptr& e, mode m) {
         const std::string path = folder_ + "/" + e->name() + std::to_string(int(m));
         return pool::open(
             path, {.layout = "facts/1", .create_bytes = 1 << 20, .mode = m, .engines = {e}});
@@ -38,7 +38,7 @@ private:
 };
 
 TEST_F(EngineFacts, EveryEngineWorksInEveryMode) {
-    for (const engine* e : all_engines())
+    for (const engine_ptr& e : all_engines())
         for (const mode m : {mode::process, mode::pmem, mode::power}) {
             const auto opened = open(e, m);
             EXPECT_TRUE(opened) << e->name() << ": " << opened.error().what();
@@ -46,7 +46,7 @@ TEST_F(EngineFacts, EveryEngineWorksInEveryMode) {
 }
 
 TEST_F(EngineFacts, ASectionOfAnUnknownFunctionIsRefusedWhereTheTableSaysItsBuild) {
-    for (const engine* e : all_engines()) {
+    for (const engine_ptr& e : all_engines()) {
         const engine_sections sections = e->row().sections;
         if (sections == engine_sections::none || sections == engine_sections::steps) continue;
         auto opened = open(e, mode::process);

@@ -452,7 +452,7 @@ result<pool> open_old(const std::string& path, const open_options& given) {
     how.read_only = true;
     how.engines = {engine()};
     const auto start = std::chrono::steady_clock::now();
-    auto file = pool_file::open_to_replace(path, how, engine()->bit());
+    auto file = pool_file::open_to_replace(path, file_options_of(how));
     if (!file) return file.error();
     if ((*file)->migrating())
         return refusal(path, errc::conflict,

@@ -381,6 +381,7 @@ struct mod_state final : engine_state {
 class mod_engine final : public hf::engine {
 public:
     const engine_row& row() const noexcept override { return engine_rows::mod; }
+    const char* read_beside() const noexcept override { return "MOD containers"; }
     status inspect(const pool::impl& in) const override { return store::impl::inspect(in); }
     void give_up_unsound(pool::impl& in) const override { store::impl::give_up_unsound(in); }
     status settle(pool::impl& in) const override { return store::impl::settle(in); }
@@ -393,14 +394,14 @@ public:
 
 } // namespace
 
-const hf::engine* engine() noexcept {
+engine_ptr engine() noexcept {
     static const mod_engine only;
-    return &only;
+    return lasting(only);
 }
 
 store& store::of(const pool& in) {
     if (status here = in.internals().usable(); !here.ok()) fatal("%s", here.what().c_str());
-    engine_state* state = in.internals().state_of(engine());
+    engine_state* state = in.internals().state_of(engine_mod);
     if (state == nullptr)
         fatal("%s: mod::store::of: the pool was opened without mod::engine()", in.path().c_str());
     return static_cast<mod_state*>(state)->face;

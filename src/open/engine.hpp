@@ -56,6 +56,20 @@ public:
     virtual status recover_all(pool::impl& pool, std::span<pending_section> pending,
                                const recovery_order& order, engine_recovery& done) const;
 
+    // What open asks of an engine, as it was given:
+    /// What other processes may read of what it keeps while this one writes (open_options::shared), for people. Null:
+    /// its data change under them.
+    virtual const char* read_beside() const noexcept { return nullptr; }
+    /// Whether its sections keep what they overwrite, so that any of them can be rolled back. The header says so of a pool
+    /// that is open (pool/header.hpp).
+    virtual bool keeps_bytes() const noexcept { return false; }
+    /// Whether it lets sections store what is computed again after a crash. The header says so likewise; the next open then
+    /// calls rebuild() when everything is recovered, and again where that was cut short.
+    virtual bool rebuilds() const noexcept { return false; }
+    virtual void rebuild(pool&) const {}
+    /// What was stored so, and what the engine must be given to compute it again: for the refusal of an open without.
+    virtual const char* rebuild_needs() const noexcept { return ""; }
+
     // Engines that keep state of their own in the pool, in this order:
     /// Is that what this build can go on with? Reads only. Errors: corrupt.
     virtual status inspect(const pool::impl&) const { return {}; }
@@ -75,8 +89,10 @@ public:
     }
 
 protected:
-    // There is one object of each, which nobody destroys: pools may outlive static destructors.
     ~engine() = default;
 };
+
+/// One that nobody destroys: pools may outlive static destructors.
+inline engine_ptr lasting(const engine& one) noexcept { return {engine_ptr(), &one}; }
 
 } // namespace hf

@@ -83,7 +83,7 @@ void withdraw_anchors(pool::impl& pool) noexcept {
 /// chunk's blocks would be handed out over it, and the next open would refuse what it found.
 static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
     if (!pool.file->read_only())
-        for (const engine* e : pool.engines)
+        for (const engine_ptr& e : pool.engines)
             if (e->bit() == a.engine) return forget_state(pool, *e, why);
     root_words& words = *pool.file->roots();
     const hf::medium pm = pool.file->medium();

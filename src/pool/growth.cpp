@@ -84,7 +84,7 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes) {
 }
 
 result<extent> pool_file::grow(std::uint64_t heap_bytes, const growth_bound& until) try {
-    if (read_only_)
+    if (asked_.read_only)
         return refusal(path_, errc::permission, "the pool is open read-only and does not grow");
     HF_ASSERT(marked_open_);
     if (!growth_doubt_.ok())
@@ -134,7 +134,7 @@ result<extent> pool_file::lengthen(std::uint64_t needed, std::uint64_t wanted,
 
 status pool_file::give_back(std::uint64_t offset, std::uint64_t bytes) {
     HF_ASSERT_SLOW(offset + bytes <= size_bytes());
-    if (read_only_) return refusal(path_, errc::permission, "opened read-only");
+    if (asked_.read_only) return refusal(path_, errc::permission, "opened read-only");
     if (mode_ == hf::mode::power)
         return refusal(path_, errc::mode_unavailable,
                        "in mode power what is stored reaches the file when it is closed, and must "

@@ -18,7 +18,7 @@
 namespace hf {
 
 bool pool_file::may_have_holes() const noexcept {
-    if (read_only_) return false;
+    if (asked_.read_only) return false;
     if ((header_->optional_features & feature_holes) != 0) return true;
     // The whole file is asked: the blocks of a seal must not be counted for the pool's.
     const auto present = file_.size_bytes();
@@ -28,7 +28,7 @@ bool pool_file::may_have_holes() const noexcept {
 /// Upholds (3). In mode power blocks go home when the pool is closed: none may find the disk full. What is opened by
 /// salvage may have been copied without its zeros, blocks of pending sections among them.
 status pool_file::allocate_but(std::span<const extent> spare) {
-    if (mode_ == hf::mode::power || salvage_) spare = {};
+    if (mode_ == hf::mode::power || asked_.salvage) spare = {};
     std::uint64_t from = 0;
     for (const extent& free : spare) {
         HF_ASSERT_SLOW(free.offset_bytes >= from);
@@ -62,7 +62,7 @@ status pool_file::take_own_blocks() {
 status pool_file::mark_open(std::span<const extent> spare) {
     HF_ASSERT(!marked_open_);
     HF_ASSERT_SLOW(valid());
-    if (read_only_) {
+    if (asked_.read_only) {
         generation_ = header_->generation + 1; // frees the locks that its copy shows as taken
         return {};
     }
@@ -99,17 +99,14 @@ status pool_file::mark_open(std::span<const extent> spare) {
     }
     h.generation += 1;
     h.mode = static_cast<std::uint32_t>(mode_);
-    h.engines = engines_;
+    h.engines = asked_.engines;
     h.open = 1;
-    // What was lost stays lost, whoever looks next.
-    note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
     h.optional_features &= ~(feature_whole | feature_holes); // of this file nobody has said it
     if (sparse_) h.optional_features |= feature_holes;
-    h.required_features &= ~(feature_caches_persist | feature_lazy);
-    if (stores_lazily_ && (!migrates_ || migrating())) h.required_features |= feature_lazy;
+    h.required_features &= ~feature_caches_persist;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
-    // What the open before this one left is recovered first: it stays till the pool is closed.
-    if (leaves_stores_) h.required_features |= feature_left_stores;
+    // What was lost stays lost, whoever looks next.
+    note_marks(!migrates_ || migrating(), kept_so_far());
     note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
     note_boot(h, **boot);
     const file_identity here = file_.identity();
@@ -123,11 +120,16 @@ status pool_file::mark_open(std::span<const extent> spare) {
     return {};
 }
 
-/// Notes that whatever is, or will be, pending keeps what it overwrites, unless this open does not
-/// want that. 'all': nothing is pending that does not.
-void pool_file::note_kept(bool all) noexcept {
-    header_->required_features &= ~feature_kept_bytes;
-    if (all && keep_bytes_) header_->required_features |= feature_kept_bytes;
+/// Bits of the engines of which nothing is pending that does not keep what it overwrites.
+std::uint32_t pool_file::kept_so_far() const noexcept {
+    if (was_clean_) return ~std::uint32_t{0};
+    return stores_in_doubt_ ? 0 : kept_bytes_ | ~left_engines_;
+}
+
+/// Marks the engines that ask for it: whatever is, or will be, pending keeps what it overwrites, which holds so far for
+/// 'kept'; and 'rebuild', what is stored is computed again.
+void pool_file::note_marks(bool rebuild, std::uint32_t kept) noexcept {
+    set_marks(*header_, {asked_.keep_bytes & kept, rebuild ? asked_.rebuild : 0});
 }
 
 void pool_file::note_place(std::uint64_t base) noexcept {
@@ -140,10 +142,10 @@ void pool_file::note_place(std::uint64_t base) noexcept {
 
 status pool_file::settle_place() {
     const auto here = reinterpret_cast<std::uint64_t>(base_);
-    const bool noted = kept_bytes_ == keep_bytes_ && !stores_in_doubt_;
-    HF_ASSERT_SLOW(marked_open_ || read_only_);
-    if (was_clean_ || read_only_ || (logged_base_ == here && noted)) return {};
-    note_kept(true);
+    const bool noted = (asked_.keep_bytes & ~kept_so_far()) == 0;
+    HF_ASSERT_SLOW(marked_open_ || asked_.read_only);
+    if (was_clean_ || asked_.read_only || (logged_base_ == here && noted)) return {};
+    note_marks(marks_of(*header_).rebuild != 0, ~std::uint32_t{0});
     note_place(here);
     logged_base_ = here;
     return write_headers();
@@ -158,15 +160,15 @@ status pool_file::begin_migration() {
     HF_ASSERT_SLOW(migrates_ && marked_open_);
     if (migrating()) return {};
     h.required_features |= feature_migrating;
-    if (stores_lazily_) h.required_features |= feature_lazy; // from here on
+    set_marks(h, {marks_of(h).keep_bytes, asked_.rebuild}); // from here on
     std::memset(h.next_layout, 0, sizeof h.next_layout);
-    next_layout_.copy(h.next_layout, sizeof h.next_layout - 1);
-    h.next_layout_hash = next_layout_hash_;
+    asked_.layout.copy(h.next_layout, sizeof h.next_layout - 1);
+    h.next_layout_hash = asked_.layout_hash;
     return write_headers();
 }
 
 status pool_file::other_layout() const {
-    return hf::other_layout(path_, *header_, next_layout_, next_layout_hash_);
+    return hf::other_layout(path_, *header_, asked_.layout, asked_.layout_hash);
 }
 
 status pool_file::end_migration(migration_end how) {
@@ -176,8 +178,8 @@ status pool_file::end_migration(migration_end how) {
         std::memcpy(h.layout, h.next_layout, sizeof h.layout);
         h.layout_hash = h.next_layout_hash;
     } else {
-        h.required_features &= ~feature_lazy;
-        left_lazy_ = false;
+        set_marks(h, {marks_of(h).keep_bytes, 0});
+        left_to_rebuild_ = 0;
     }
     std::memset(h.next_layout, 0, sizeof h.next_layout);
     h.next_layout_hash = 0;
@@ -189,7 +191,7 @@ status pool_file::end_migration(migration_end how) {
 /// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power
 /// failure the pool must be known to have been open.
 status pool_file::write_headers() {
-    HF_ASSERT(!read_only_);
+    HF_ASSERT(!asked_.read_only);
     HF_ASSERT_SLOW(valid());
     header_->sequence += 1;
     header_->checksum = header_checksum(*header_);
@@ -226,8 +228,9 @@ status pool_file::write_headers_past_image() {
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
-    closing.required_features &= ~(feature_relocated | feature_kept_bytes | feature_caches_persist |
-                                   feature_left_stores | feature_lazy | feature_power_log);
+    set_marks(closing, {});
+    closing.required_features &=
+        ~(feature_relocated | feature_caches_persist | feature_power_log);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;

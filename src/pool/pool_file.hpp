@@ -15,12 +15,13 @@
 #include <base/engines.hpp>
 #include <pool/extents.hpp>
 #include <pool/fault_guard.hpp>
+#include <pool/file_options.hpp>
 #include <pool/forks.hpp>
 #include <pool/medium.hpp>
 #include <pool/os_file.hpp>
 #include <pool/relocation.hpp>
 
-#include <holdfast/pool.hpp>
+#include <holdfast/result.hpp>
 
 #include <array>
 #include <atomic>
@@ -100,6 +101,11 @@ struct growth_bound {
     kind set_by;
 };
 
+/// What the log of mode power has got so far, in bytes and in waits for the disk.
+struct written_to_log {
+    std::uint64_t bytes = 0, waits = 0, checkpoints = 0;
+};
+
 struct pool_header;     // header.hpp
 struct boot_identifier; // boot_id.hpp
 class power_files;      // power_files.hpp
@@ -107,15 +113,14 @@ class power_files;      // power_files.hpp
 class pool_file {
 public:
     /// Opens or creates, locks and maps; checks everything; writes nothing to an existing file.
-    /// 'engines' is the mask of engines the caller can recover.
-    static result<std::unique_ptr<pool_file>>
-    open(const std::string& path, const open_options& options, std::uint32_t engines);
+    static result<std::unique_ptr<pool_file>> open(const std::string& path,
+                                                   const file_options& options);
     /// The same with read_only, while nobody else has it, not even to read: for what takes its place.
-    static result<std::unique_ptr<pool_file>>
-    open_to_replace(const std::string& path, const open_options& options, std::uint32_t engines);
+    static result<std::unique_ptr<pool_file>> open_to_replace(const std::string& path,
+                                                              const file_options& options);
     /// Opens the pool that 'image' holds, at its canonical address, as open() would a file.
-    static result<std::unique_ptr<pool_file>>
-    open_image(memory_image& image, const open_options& options, std::uint32_t engines);
+    static result<std::unique_ptr<pool_file>> open_image(memory_image& image,
+                                                         const file_options& options);
     /// Marks the pool open by this boot: generation grows by one, boot identifier, mode and engines
     /// recorded, a damaged header copy rewritten. 2 ordering points.
     /// 'spare': of a file with holes, in order, where no block is: nobody stores there before take_back().
@@ -156,7 +161,7 @@ public:
     hf::domain domain() const noexcept { return medium_.domain(); }
     hf::mode mode() const noexcept { return mode_; }
     bool emulated() const noexcept { return emulated_; }
-    pool::log_written logged() const noexcept;
+    written_to_log logged() const noexcept;
     bool in_memory() const noexcept { return file_.in_memory(); }
     /// Whether the parent of this process opened it, so that there is none of it here (forks.hpp).
     bool is_parents() const noexcept { return forks_ != forks::count() && !in_memory(); }
@@ -171,12 +176,10 @@ public:
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
     void warn(std::string what) { warnings_.push_back(std::move(what)); }
-    /// Whether sections that the open before this one left pending kept what they overwrote.
-    bool kept_bytes() const noexcept { return kept_bytes_; }
-    /// Whether what sections store lazily is rebuilt when this open ends by a crash; whether the open before this
-    /// one did, and has left something to be rebuilt.
-    bool stores_lazily() const noexcept { return stores_lazily_; }
-    bool left_lazy() const noexcept { return left_lazy_; }
+    /// Bits of engines whose sections, of those that the open before this one left pending, kept what they overwrote; and
+    /// of those that have something to compute again.
+    std::uint32_t kept_bytes() const noexcept { return kept_bytes_; }
+    std::uint32_t left_to_rebuild() const noexcept { return left_to_rebuild_; }
     /// Whether the pool is on its way to another layout; whether this open brings it there.
     bool migrating() const noexcept;
     bool migrates() const noexcept { return migrates_; }
@@ -191,11 +194,11 @@ public:
     /// wrong_layout: the pool has another one than was asked for.
     status other_layout() const;
     /// True when it is mapped privately, and nothing is ever written to the file.
-    bool read_only() const noexcept { return read_only_; }
+    bool read_only() const noexcept { return asked_.read_only; }
     /// open_options::shared: whether this process reads beside one that may write; and whether it writes, and lets others
     /// read. Neither of a pool in memory.
-    bool reads_beside() const noexcept { return shared_ && read_only_; }
-    bool lets_read() const noexcept { return shared_ && !read_only_; }
+    bool reads_beside() const noexcept { return asked_.shared && asked_.read_only; }
+    bool lets_read() const noexcept { return asked_.shared && !asked_.read_only; }
     /// Requires: one of both.
     reader_words* words_for_readers() const noexcept;
     /// Maps what the file has become longer by. False when the pool goes on behind what is mapped: there may be no memory,
@@ -205,7 +208,7 @@ public:
     bool created() const noexcept { return created_; }
     /// True when any part may be missing of what the open before this one stored, though later
     /// stores are there: the machine may have gone down since, or the file is a copy of a pool in
-    /// use. mark_open carries the doubt on: kept_bytes() is false from then on, until nothing is
+    /// use. mark_open carries the doubt on: kept_bytes() is 0 from then on, until nothing is
     /// pending any more.
     bool stores_in_doubt() const noexcept { return stores_in_doubt_; }
     /// True when mark_open() has succeeded: from then on the file may be written.
@@ -254,30 +257,30 @@ public:
     bool sparse() const noexcept { return sparse_; }
 
 private:
-    pool_file();
-    status create(const open_options& options);
-    status create_or_say_why(const open_options& options);
-    status take_over(const open_options& options, std::uint32_t engines);
-    status take_over_beside(const open_options& options);
-    status look_beside(const open_options& options, bool& in_flux);
+    pool_file(const std::string& path, const file_options& options);
+    status create();
+    status create_or_say_why();
+    status take_over();
+    status take_over_beside();
+    status look_beside(bool& in_flux);
     status reserve(const pool_header& header);
     int reserve_range(std::uint64_t base, const pool_header& header);
     status reserve_more(std::uint64_t end);
     status place(const pool_header& header, relocation wanted);
     status relocate(const pool_header& header);
     status choose_base(const pool_header& header);
-    status settle_mode(const open_options& options);
+    status settle_mode();
     status settle_power_mode();
-    status find_doubts(const pool_header& h, const open_options& options,
-                       const boot_identifier& boot);
-    status find_power_log(const pool_header& h, const open_options& options);
+    status find_doubts(const pool_header& h, const boot_identifier& boot);
+    status find_power_log(const pool_header& h);
     status write_headers_past_image();
     status map(std::uint64_t offset, std::uint64_t bytes) const;
     status map_all();
-    void watch(const open_options& options);
+    void watch();
     void take_shape(const pool_header& header);
     void note_place(std::uint64_t base) noexcept;
-    void note_kept(bool all) noexcept;
+    std::uint32_t kept_so_far() const noexcept;
+    void note_marks(bool rebuild, std::uint32_t kept) noexcept;
     /// Whether the header is that of the mapping: its copies' places, extents, size and address.
     bool valid() const noexcept;
     status write_headers();
@@ -308,18 +311,13 @@ private:
     hf::medium medium_;
     hf::mode mode_ = hf::mode::process;
     bool emulated_ = false, created_ = false, was_clean_ = true;
-    bool stores_in_doubt_ = false, read_only_ = false, kept_bytes_ = false;
-    bool shared_ = false;             // open_options::shared
+    bool stores_in_doubt_ = false;
+    std::uint32_t left_engines_ = 0, kept_bytes_ = 0, left_to_rebuild_ = 0; // bits of engines
     std::mutex covering_;             // guards what follows
     std::uint64_t covered_bytes_ = 0; // of the file, mapped by a reader beside a writer
-    bool keep_bytes_ = true;          // open_options::keep_overwritten
-    bool leaves_stores_ = false;      // open_options::sections: by_next_section
-    bool stores_lazily_ = false;      // open_options::rebuild is there
-    bool left_lazy_ = false;
     bool migrates_ = false;
-    std::string next_layout_; // of the options, as is the hash
-    std::uint64_t next_layout_hash_ = 0;
-    std::atomic<bool> seal_ = true; // open_options::seal, until somebody finds damage
+    file_options asked_;
+    std::atomic<bool> seal_; // as asked, until somebody finds damage
     // Why headers could not be written: a copy in the file may name space that this process does not use. What lies
     // behind the last extent that it does use stays as it is.
     status growth_doubt_;
@@ -331,13 +329,11 @@ private:
     bool said_misplaced_ = false;           // at a growth
     std::optional<refused_growth> refused_; // the last one that found no space on the disk
     bool sparse_ = false;
-    bool salvage_ = false; // open_options::salvage
     std::optional<std::uint64_t>
         present_bytes_;               // of a file that is short of its pool, and salvaged
     bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync
     bool marked_open_ = false;        // mark_open succeeded; from then on the file may be written
-    std::uint32_t engines_ = 0;       // given to open
-    int process_ = 0;                 // which opened: its children leave the file alone
+    int process_;                     // which opened: its children leave the file alone
     unsigned forks_ = forks::count(); // when it was opened
     std::uint64_t generation_ = 0;
     std::uint64_t logged_base_ = 0;

@@ -64,7 +64,7 @@ TEST_F(PoolFile, NewPoolOfNoSizeStartsSmallAndMayGrow) {
         std::filesystem::remove(path);
     }
     options.max_bytes = 1_KiB;
-    EXPECT_EQ(pool_file::open(path, options, both_engines).error().code(), errc::bad_argument);
+    EXPECT_EQ(pool_file::open(path, options).error().code(), errc::bad_argument);
 }
 
 TEST_F(PoolFile, NewFileIsForItsOwnerOnlyAndReadsAsZerosPastTheHeaders) {

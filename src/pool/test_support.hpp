@@ -8,6 +8,8 @@
 #include <pool/header.hpp>
 #include <pool/pool_file.hpp>
 
+#include <holdfast/sizes.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -35,11 +37,12 @@ protected:
         path = directory + "/pool.hf";
         options.layout = "pool_test/1";
         options.create_bytes = 64_KiB;
+        options.engines = both_engines;
     }
     void TearDown() override { std::filesystem::remove_all(directory); }
 
     std::unique_ptr<pool_file> open_good() {
-        auto opened = pool_file::open(path, options, both_engines);
+        auto opened = pool_file::open(path, options);
         if (opened) return std::move(*opened);
         ADD_FAILURE() << opened.error().what();
         return nullptr;
@@ -58,7 +61,7 @@ protected:
     }
 
     std::string directory, path;
-    open_options options;
+    file_options options;
 };
 
 inline std::string contents(const std::string& path) {
@@ -87,12 +90,12 @@ inline std::string fingerprint(const std::string& path) {
 }
 
 /// Opens what must be refused with 'code' and left exactly as it was; returns what open said.
-inline std::string expect_refused(const std::string& path, const open_options& options, errc code,
-                                  std::uint32_t engines = both_engines) {
+inline std::string expect_refused(const std::string& path, const file_options& options,
+                                  errc code) {
     const std::string before = fingerprint(path);
     std::string said;
     {
-        const auto opened = pool_file::open(path, options, engines);
+        const auto opened = pool_file::open(path, options);
         if (opened) ADD_FAILURE() << "opened, expected " << name(code);
         else {
             said = opened.error().what();

@@ -443,7 +443,7 @@ result<std::vector<object_info>> objects::list() {
 
 result<objects*> objects_of(const pool& in) {
     if (status here = in.internals().usable(); !here.ok()) return here;
-    engine_state* const state = in.internals().state_of(engine());
+    engine_state* const state = in.internals().state_of(engine_simpo);
     if (state == nullptr)
         return refusal(in.path(), errc::missing_engine,
                        "the pool was opened without engine simpo: give open_options::engines "

@@ -272,7 +272,7 @@ result<bool> seen::look_into_file(place& at, std::uint64_t index, bool anew) {
     at.head = now;
     const auto overtaken = [&] { return !is_there(at) || load(head.resilient) != index; };
     if (anew) {
-        const auto from = static_cast<objects*>(in_->state_of(engine()))->folder();
+        const auto from = static_cast<objects*>(in_->state_of(engine_simpo))->folder();
         if (!from) return from.error();
         const status found = (*from)->read(at.head, next_.get());
         if (overtaken()) return false; // another state's file may be gone

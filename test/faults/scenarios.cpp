@@ -36,8 +36,7 @@ open_options usual() {
 /// Engine selective has what it stores lazily found again.
 open_options given_to(by engine, open_options options) {
     if (engine == by::selective) {
-        options.engines = {selective::engine(), clobber::engine()};
-        options.rebuild = rebuild;
+        options.engines = {selective::engine({.rebuild = rebuild}), clobber::engine()};
     }
     return options;
 }

@@ -109,8 +109,7 @@ protected:
         ::unlink(path.c_str());
         options.layout = "faults_test/1";
         options.create_bytes = 256_KiB;
-        options.engines = {clobber::engine(), undo::engine()};
-        options.recovery_ms_max = 60;
+        options.engines = {clobber::engine({.recovery_ms_max = 60}), undo::engine()};
         hf_txfunc_register(&troubled_desc);
         in_re_execution = trouble::none;
     }

@@ -141,9 +141,12 @@ open_options options_for(const char* mode_name) {
     o.max_bytes = 8_MiB;
     o.max_threads = 8;
     o.mode = mode_name == std::string("pmem") ? mode::pmem : mode::process;
-    o.engines = {clobber::engine(), undo::engine(), redo::engine(),
-                 justdo::engine(),  mod::engine(),  simpo::engine()};
-    o.recovery_ms_max = 20;
+    o.engines = {clobber::engine({.recovery_ms_max = 20}),
+                 undo::engine(),
+                 redo::engine(),
+                 justdo::engine({.recovery_ms_max = 20}),
+                 mod::engine(),
+                 simpo::engine()};
     o.seal = false;
     return o;
 }
