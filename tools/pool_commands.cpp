@@ -131,7 +131,7 @@ void roll_back(const asked& a) {
         }
     }
     how.creation = create::never;
-    how.relocate = relocation::if_taken;
+    how.expert.relocate = relocation::if_taken;
     how.recovery = recovery_policy::roll_back;
     how.salvage = a.force;
     {
@@ -212,7 +212,7 @@ open_options its_options(const asked& a) {
     how.mode = static_cast<hf::mode>(found.header.mode);
     how.engines = its_engines(file, found.header);
     how.creation = create::never;
-    how.relocate = relocation::if_taken;
+    how.expert.relocate = relocation::if_taken;
     return how;
 }
 

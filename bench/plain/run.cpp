@@ -138,9 +138,9 @@ static ran run_in_pool(const subject& of, const build& b, const run_options& opt
     how.create_bytes = pool_bytes;
     how.max_bytes = 4 * pool_bytes;
     how.mode = options.mode;
-    how.prefault = true;
+    how.expert.prefault = true;
     how.engines = {b.engine()};
-    how.seal = false; // nobody opens it again
+    how.expert.seal = false; // nobody opens it again
     auto pool = hf::pool::open(file.path(), how);
     if (!pool) give_up(pool.error().what());
     return run_at(pool->root<root>(), of, options);

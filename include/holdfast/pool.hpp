@@ -28,6 +28,18 @@ struct copy_options; // <holdfast/copy.hpp>
 struct copy_report;
 class migration; // <holdfast/migration.hpp>
 
+/// What a program seldom sets: the defaults are right unless it knows why not.
+struct expert_options {
+    bool eadr = false;     // pmem mode: caches are in the persistence domain
+    bool prefault = false; // touch every page at open: experiments
+    bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
+    bool follow_symlinks = false;
+    relocation relocate = relocation::never; // of an existing pool
+    /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
+    /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.
+    bool guard_signals = true;
+};
+
 struct open_options {
     std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
     std::uint64_t layout_hash = 0; // application's hash of its types; 0 when it has none
@@ -45,12 +57,6 @@ struct open_options {
     std::vector<engine_ptr> engines = {};
     std::uint32_t max_threads = 64; // log lanes of a new pool: threads in sections at a time
     bool salvage = false;           // open what would be refused as torn
-    bool prefault = false;          // touch every page at open: experiments
-    bool eadr = false;              // pmem mode: caches are in the persistence domain
-    bool follow_symlinks = false;
-    /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
-    /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.
-    bool guard_signals = true;
     recovery_policy recovery = recovery_policy::complete;
     /// For a look at any pool, whoever made it: nothing is written to the file, and no section may
     /// be begun. What a crash cut short is rolled back in memory; torn where that is not complete.
@@ -62,13 +68,12 @@ struct open_options {
     /// and go meanwhile, others are refused.
     /// Engines: mod or simpo among them; of a reader these alone. Not in mode power, with migrate, or to raise max_bytes.
     bool shared = false;
-    relocation relocate = relocation::never; // of an existing pool
     /// Brings a pool of another layout, or layout hash, to this one, before open() returns; without, it is refused. Called
     /// when all sections are recovered, and again by the next open where it was cut short or has returned an error, which
     /// open() passes on; a layout that it does not know it refuses (migration::refuse). The engines, and the functions of
     /// pending sections, are those that the pool was left with.
     std::function<status(migration&)> migrate = {};
-    bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
+    expert_options expert = {};
 };
 
 class pool {
@@ -108,7 +113,7 @@ public:
     /// Copies the pool to a new file: all that is committed, as it stands at one moment, while other threads work
     /// on. Sections that are under way in that moment are in the copy as a crash would leave them, and its
     /// first open recovers them. The copy is on the disk when this returns, and may be copied, moved and
-    /// opened by any tool that opens pools; beside this one it opens with open_options::relocate.
+    /// opened by any tool that opens pools; beside this one it opens with expert_options::relocate.
     ///
     /// Cost:     reads the pool twice; every thread of this process stops while the pool is compared with
     ///           the copy, copy_report::pause_ms.

@@ -48,7 +48,7 @@ result<pool_image> pool_image::make(const open_options& options, const open_opti
     out.file_ =
         std::make_unique<memory_image>(memory_image{out.memory_.data(), bytes.size(), capacity});
     out.options_.creation = create::never;
-    out.options_.guard_signals = false; // the checker has its own
+    out.options_.expert.guard_signals = false; // the checker has its own
     out.reset();
     return out;
 }

@@ -447,7 +447,7 @@ result<pool> open_old(const std::string& path, const open_options& given) {
     open_options how;
     how.layout = given.layout;
     how.layout_hash = given.layout_hash;
-    how.relocate = given.relocate;
+    how.expert.relocate = given.expert.relocate;
     how.creation = create::never;
     how.read_only = true;
     how.engines = {engine()};

@@ -22,7 +22,7 @@ class pool::impl {
 public:
     impl(std::unique_ptr<pool_file> opened, const open_options& options)
         : file(std::move(opened)), blocks(*file), engines(options.engines),
-          guard_signals(options.guard_signals), salvage(options.salvage),
+          guard_signals(options.expert.guard_signals), salvage(options.salvage),
           recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
           lanes(*file) {}
 

@@ -220,8 +220,8 @@ std::vector<scenario> all_scenarios(const std::string& path) {
                  power = plain;
     pmem.mode = mode::pmem;
     always_new.creation = create::always_new;
-    prefault.prefault = true;
-    unsealed.seal = false;
+    prefault.expert.prefault = true;
+    unsealed.expert.seal = false;
     power.mode = mode::power;
 
     const origin nothing;

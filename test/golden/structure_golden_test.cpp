@@ -71,7 +71,7 @@ std::vector<std::string> run(hf::mode mode, std::string_view name) {
     hf::open_options options;
     options.layout = "golden/1";
     options.mode = mode;
-    options.eadr = name == "eadr";
+    options.expert.eadr = name == "eadr";
     options.creation = hf::create::always_new;
     hf::engine_options engines;
     if (name == "next") engines.undo.durable = hf::durability::by_next_section;

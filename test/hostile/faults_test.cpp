@@ -223,7 +223,7 @@ TEST_F(Faults, FileCutByARecoveryIsReportedAsTruncated) {
 TEST_F(Faults, WithoutGuardTheProcessDiesOfTheFault) {
     make_pending();
     in_re_execution = trouble::bad_pointer;
-    options.guard_signals = false;
+    options.expert.guard_signals = false;
     std::string said;
     const int how = in_child(
         [&] {
@@ -250,7 +250,7 @@ TEST_F(Faults, AccessToACutFileIsExplainedBeforeItKills) {
               std::string::npos)
         << said;
     ::unlink(path.c_str());
-    options.guard_signals = false;
+    options.expert.guard_signals = false;
     said.clear();
     how = in_child(touch, said);
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGBUS) << how;

@@ -147,7 +147,7 @@ open_options options_for(const char* mode_name) {
                  justdo::engine({.recovery_ms_max = 20}),
                  mod::engine(),
                  simpo::engine()};
-    o.seal = false;
+    o.expert.seal = false;
     return o;
 }
 

@@ -62,7 +62,7 @@ TEST(DerivedElsewhere, WhatAKillHasLeftIsFoundAgain) {
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (const relocation where : {relocation::always, relocation::never}) {
-        options.relocate = where;
+        options.expert.relocate = where;
         auto opened = pool::open(path, options);
         ASSERT_TRUE(opened) << opened.error().what();
         EXPECT_EQ(opened->relocated(), where == relocation::always);

@@ -200,7 +200,7 @@ protected:
         options.create_bytes = options.max_bytes = 256_KiB;
         options.max_threads = 2;
         options.mode = GetParam().mode;
-        options.eadr = GetParam().eadr;
+        options.expert.eadr = GetParam().eadr;
         options.engines = engines(true);
         rolling = options;
         rolling.recovery = recovery_policy::roll_back;
@@ -543,7 +543,7 @@ TEST_P(RollBack, CachesThatDidNotPersistAreNotBelievedLater) {
     dies(change, 9);
     machine_went_down(path);
     open_options believing = rolling;
-    believing.eadr = true;
+    believing.expert.eadr = true;
     EXPECT_EQ(name(refused(believing).code()), "torn");
     EXPECT_EQ(opened(options).r.input, before.r.input + 5);
 }

@@ -34,7 +34,7 @@ public:
         o.layout = "crash/ordered map";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
-        o.eadr = eadr_;
+        o.expert.eadr = eadr_;
         o.max_threads = 2;
         engine_options engines;
         if constexpr (requires(Map& map, hf::pool& in) { map.rebuild(in); })

@@ -83,7 +83,7 @@ protected:
         o.layout = "crash/refilled";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
-        o.eadr = eadr_;
+        o.expert.eadr = eadr_;
         o.max_threads = 2;
         o.engines = {hf::undo::engine({.durable = Engine == by::undo
                                                       ? hf::durability::by_next_section
