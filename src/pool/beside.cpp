@@ -84,16 +84,16 @@ status pool_file::take_over_beside() {
     if (status ok = place(h, asked_.relocate); !ok.ok()) return ok;
     take_shape(h);
     if (status ok = settle_mode(); !ok.ok()) return ok;
-    covered_bytes_ = size_bytes();
-    if (status ok = map(0, covered_bytes_); !ok.ok()) return ok;
-    // Nodes are bounded by the first copy (mod/store.hpp, reach_of). To mend it is its writer's.
+    beside_.covered_bytes = size_bytes();
+    if (status ok = map(0, beside_.covered_bytes); !ok.ok()) return ok;
+    // Readers bound what they follow by the first copy. To mend it is its writer's.
     if (reinterpret_cast<const pool_header*>(base_ + header_a_offset)->max_bytes != h.max_bytes)
         return refusal(path_, errc::corrupt,
                        "the first copy of its header is damaged: open it for writing once");
     if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
         relocated_.emplace(base_, shape_.max_bytes,
                            address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
-                                         shape_.max_bytes, &size_bytes_},
+                                         shape_.max_bytes, &seen_.size_bytes},
                            "a relocated pool");
     watch();
     return {};
@@ -102,14 +102,14 @@ status pool_file::take_over_beside() {
 /// Upholds (3). What stands behind the pool's end in its file, a seal, is none of it.
 bool pool_file::cover_growth() noexcept try {
     HF_ASSERT_SLOW(reads_beside());
-    const std::scoped_lock held{covering_};
+    const std::scoped_lock held{beside_.covering};
     const auto present = file_.size_bytes();
     if (!present) return false;
     const std::uint64_t there = round_down(*present, page_bytes);
     const std::uint64_t end = std::min(there, reserved_bytes_);
-    if (end > covered_bytes_) {
-        if (!map(covered_bytes_, end - covered_bytes_).ok()) return false;
-        covered_bytes_ = end;
+    if (end > beside_.covered_bytes) {
+        if (!map(beside_.covered_bytes, end - beside_.covered_bytes).ok()) return false;
+        beside_.covered_bytes = end;
     }
     if (there <= reserved_bytes_ || reserved_bytes_ == shape_.max_bytes) return true;
     header_bytes_read read; // not all of its addresses could be had

@@ -43,8 +43,8 @@ static held held_by(const file_options& options) noexcept {
 }
 
 pool_file::pool_file(const std::string& path, const file_options& options)
-    : header_(std::make_unique<pool_header>()), asked_(options), seal_(options.seal),
-      process_(::getpid()), path_(path) {}
+    : path_(path), asked_(options), opener_{.process = ::getpid()},
+      header_(std::make_unique<pool_header>()), seal_(options.seal) {}
 
 result<std::unique_ptr<pool_file>> pool_file::open(const std::string& path,
                                                    const file_options& options) try {
@@ -125,7 +125,7 @@ status pool_file::create() {
     h.base_address = reinterpret_cast<std::uint64_t>(base_);
     take_shape(h);
     if (status ok = map(0, file_bytes); !ok.ok()) return ok;
-    if (mode_ == hf::mode::power) power_->watch(base_, h);
+    if (mode() == hf::mode::power) power_->watch(base_, h);
     watch();
     if (asked_.prefault) populate(base_, file_bytes);
     // Everything else is in place before a header says so. By write(2), whose page no kill tears.
@@ -135,7 +135,7 @@ status pool_file::create() {
     for (std::uint64_t copy : {header_b_offset, header_a_offset})
         if (status ok = file_.write_at(copy, &h, sizeof h); !ok.ok()) return ok;
     if (status ok = file_.sync(); !ok.ok()) return ok;
-    created_ = true;
+    now_.created = true;
     if (status ok = file_.publish(); !ok.ok()) return ok;
     return file_.sync_directory();
 }
@@ -175,7 +175,7 @@ status pool_file::take_over() {
     const auto boot = boot_here(path_);
     if (!boot) return boot.error();
     if (status ok = check_use(path_, h, asked_, **boot); !ok.ok()) return ok;
-    migrates_ = !asked_.read_only && !has_layout(h, asked_);
+    now_.migrates = !asked_.read_only && !has_layout(h, asked_);
     if (status ok = find_power_log(h); !ok.ok()) return ok;
     if (asked_.shared && asked_.max_bytes > h.max_bytes)
         return refusal(
@@ -192,14 +192,14 @@ status pool_file::take_over() {
     warn_of_file_system();
     if (status ok = map_all(); !ok.ok()) return ok;
     if (power_ != nullptr) power_->put_over(base_);
-    // MOD's reads are bounded by the first copy (mod/store.hpp, reach_of): a writer is about to mend it, in the file.
+    // Readers bound what they follow by the first copy: a writer is about to mend it, in the file.
     if (asked_.read_only && counting_copy_ != header_a_offset)
         std::memcpy(base_ + header_a_offset, &h, sizeof h);
-    if (mode_ == hf::mode::power) power_->watch(base_, h);
+    if (mode() == hf::mode::power) power_->watch(base_, h);
     if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
         relocated_.emplace(base_, shape_.max_bytes,
                            address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
-                                         shape_.max_bytes, &size_bytes_},
+                                         shape_.max_bytes, &seen_.size_bytes},
                            "a relocated pool");
     watch();
     if (asked_.prefault) populate(base_, size_bytes());
@@ -208,14 +208,14 @@ status pool_file::take_over() {
 
 /// What the open before this one has left, and how much of it may be missing.
 status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot) {
-    was_clean_ = h.open == 0;
-    left_engines_ = h.engines;
-    kept_bytes_ = was_clean_ ? 0 : marks_of(h).keep_bytes;
+    left_.clean = h.open == 0;
+    left_.engines = h.engines;
+    left_.kept_bytes = left_.clean ? 0 : marks_of(h).keep_bytes;
     const bool left_in_process_mode =
-        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
+        !left_.clean && h.mode == static_cast<std::uint32_t>(mode::process);
     // A private image dies with its process, and the log is as after a failure of the machine.
     const bool left_in_power_mode =
-        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::power);
+        !left_.clean && h.mode == static_cast<std::uint32_t>(mode::power);
     const bool other_boot = left_in_power_mode  ? true
                             : file_.in_memory() ? file_.power_failed() && !left_in_process_mode
                                                 : !is_whole_copy(h) && !same_boot(h, boot);
@@ -223,8 +223,8 @@ status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot)
     // through a failure of the machine, too.
     const bool cache_persists = asked_.mode == mode::pmem && asked_.eadr &&
                                 (h.required_features & feature_caches_persist) != 0;
-    stores_in_doubt_ =
-        !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
+    left_.in_doubt =
+        !left_.clean && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
     if (left_in_process_mode && !is_whole_copy(h) && !same_boot(h, boot))
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
@@ -248,7 +248,7 @@ status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot)
 /// Finds and reserves the addresses of an existing pool.
 status pool_file::place(const pool_header& h, relocation wanted) {
     const bool left_elsewhere = h.open != 0 && (h.required_features & feature_relocated) != 0;
-    logged_base_ = left_elsewhere ? h.mapped_address : h.base_address;
+    left_.logged_base = left_elsewhere ? h.mapped_address : h.base_address;
     // There recovery finds everything where the logs say.
     if (left_elsewhere && wanted != relocation::never && reserve_range(h.mapped_address, h) == 0) {
         base_ = reinterpret_cast<std::byte*>(h.mapped_address);
@@ -327,12 +327,11 @@ status pool_file::choose_base(const pool_header& h) {
 }
 
 status pool_file::settle_mode() {
-    mode_ = asked_.read_only ? hf::mode::process : asked_.mode; // its stores reach no file
-    if (mode_ == hf::mode::process) {
+    if (mode() == hf::mode::process) {
         medium_ = hf::medium(hf::domain::process);
         return {};
     }
-    if (mode_ == hf::mode::power) return settle_power_mode();
+    if (mode() == hf::mode::power) return settle_power_mode();
     medium_ = hf::medium(asked_.eadr ? hf::domain::eadr : hf::domain::adr);
     const int no_dax = file_.in_memory() ? EOPNOTSUPP : can_map_sync(file_.descriptor());
     if (no_dax != 0 && no_dax != EOPNOTSUPP)
@@ -345,7 +344,6 @@ status pool_file::settle_mode() {
                        "pmem mode needs a file on persistent memory mounted for direct access "
                        "(DAX), or on tmpfs, "
                        "where it is emulated");
-    emulated_ = true;
     warnings_.push_back(
         fmt::format("{}: pmem mode is emulated on tmpfs: flushes and fences are real, but nothing "
                     "here survives power loss",
@@ -357,8 +355,7 @@ status pool_file::settle_power_mode() {
     if (file_.in_memory()) return refusal(path_, errc::mode_unavailable, "mode power needs a file");
     if (power_ == nullptr) power_ = std::make_unique<power_files>(path_, file_);
     medium_ = hf::medium(power_->lines());
-    emulated_ = file_.on_tmpfs();
-    if (emulated_)
+    if (emulated())
         warnings_.push_back(fmt::format(
             "{}: power mode is emulated on tmpfs: nothing here survives power loss", path_));
     return {};
@@ -384,20 +381,20 @@ status pool_file::find_power_log(const pool_header& h) {
 }
 
 void pool_file::take_shape(const pool_header& h) {
-    HF_ASSERT_SLOW(extent_count_.load() == 0); // readers go by it: it only grows
+    HF_ASSERT_SLOW(seen_.extent_count.load() == 0); // readers go by it: it only grows
     shape_ = shape_of(h);
-    generation_ = h.generation;
-    left_to_rebuild_ = h.open != 0 ? marks_of(h).rebuild : 0;
-    std::memcpy(extents_.data(), h.extents, sizeof(extent) * h.extent_count);
-    extent_count_.store(h.extent_count, std::memory_order_release);
-    size_bytes_.store(end_of(h), std::memory_order_release);
+    now_.generation = h.generation;
+    left_.to_rebuild = h.open != 0 ? marks_of(h).rebuild : 0;
+    std::memcpy(seen_.extents.data(), h.extents, sizeof(extent) * h.extent_count);
+    seen_.extent_count.store(h.extent_count, std::memory_order_release);
+    seen_.size_bytes.store(end_of(h), std::memory_order_release);
 }
 
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
     HF_ASSERT_SLOW(base_ != nullptr);
     HF_ASSERT_SLOW(offset + bytes <= reserved_bytes_);
     if (file_.in_memory()) return {};
-    const bool of_its_own = asked_.read_only || mode_ == hf::mode::power;
+    const bool of_its_own = asked_.read_only || mode() == hf::mode::power;
     const mapped_as how = reads_beside() ? mapped_as::shared_to_read
                           : of_its_own   ? mapped_as::copy_on_write
                           : map_sync_    ? mapped_as::shared_sync
@@ -424,13 +421,13 @@ status pool_file::map_all() {
 
 void pool_file::watch() {
     if (asked_.guard_signals && !file_.in_memory())
-        watched_ = std::make_unique<fault_guard::watched_file>(base_, size_bytes_,
+        watched_ = std::make_unique<fault_guard::watched_file>(base_, seen_.size_bytes,
                                                                file_.descriptor(), path_.c_str());
 }
 
 /// A process that stores to the file is warned where a pool's promises depend on the file system.
 void pool_file::warn_of_file_system() {
-    if (asked_.read_only || mode_ == hf::mode::power || file_.in_memory()) return;
+    if (asked_.read_only || mode() == hf::mode::power || file_.in_memory()) return;
     if (const std::string why = file_system_doubt(file_.descriptor()); !why.empty())
         warn(fmt::format("{}: {}", path_, why));
 }
@@ -469,7 +466,7 @@ void pool_file::make_readable() const noexcept {
 }
 
 written_to_log pool_file::logged() const noexcept {
-    if (mode_ != hf::mode::power) return {};
+    if (mode() != hf::mode::power) return {};
     const power::log_counts c = power_->lines().counts();
     return {c.batch_bytes, c.batches, c.checkpoints};
 }
@@ -480,7 +477,7 @@ root_words* pool_file::roots() const noexcept {
 
 const os_file* pool_file::file_to_seal() const noexcept {
     const bool wanted = seal_ && (!file_.in_memory() || file_.sealed());
-    return wanted && growth_doubt_.ok() && marked_open_ && process_ == ::getpid() ? &file_
+    return wanted && growth_.doubt.ok() && now_.marked_open && opener_.process == ::getpid() ? &file_
                                                                                   : nullptr;
 }
 
@@ -489,11 +486,11 @@ void pool_file::close_cleanly() noexcept try {
     if (const std::string lost = misplaced(); !lost.empty())
         say(severity::warning, fmt::format("{}: being closed: {}", path_, lost).c_str());
     // Of a file that was cut nothing is vouched for, and its headers may be gone.
-    HF_ASSERT_SLOW(marked_open_);
+    HF_ASSERT_SLOW(now_.marked_open);
     HF_ASSERT_SLOW(!asked_.read_only);
     if (!whole().ok()) return;
     // Data before the mark that vouches for it; if the disk fails, the mark is not made.
-    if (mode_ == hf::mode::power) {
+    if (mode() == hf::mode::power) {
         if (!power_->lines().finish().ok() ||
             !power_->bring_image_home(base_, root_words_offset, size_bytes()).ok())
             return;
@@ -501,22 +498,22 @@ void pool_file::close_cleanly() noexcept try {
     *header_ = closing_header();
     header_->sequence -= 1; // grows with the write
     // A failure leaves one copy that says open, or none that says closed.
-    if (write_headers().ok() && mode_ == hf::mode::power) power_->remove_log();
+    if (write_headers().ok() && mode() == hf::mode::power) power_->remove_log();
 } catch (const std::bad_alloc&) { // it was about to say what failed
 }
 
 pool_file::~pool_file() {
     if (base_ == nullptr || is_parents()) return;
-    if (marked_open_ && process_ == ::getpid())
+    if (now_.marked_open && opener_.process == ::getpid())
         (void)fault_guard::run(fault_guard::against::cut_files, [&] { close_cleanly(); });
     relocated_.reset();
     if (!file_.in_memory()) release_addresses(base_, reserved_bytes_);
 }
 
-void pool_file::abandon(std::unique_ptr<pool_file> file) { file->marked_open_ = false; }
+void pool_file::abandon(std::unique_ptr<pool_file> file) { file->now_.marked_open = false; }
 
 void pool_file::give_up(std::unique_ptr<pool_file> file) {
-    if (file->created_) {
+    if (file->now_.created) {
         file->file_.unlink(); // still locked, so nobody else has it
         if (file->power_ != nullptr) file->power_->remove_log();
     }

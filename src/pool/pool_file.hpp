@@ -144,27 +144,34 @@ public:
     std::uint64_t canonical_base() const noexcept;
     /// Where the open before this one mapped the pool, if it was not closed cleanly: the form of
     /// addresses that its logs hold as plain bytes.
-    std::uint64_t logged_base() const noexcept { return logged_base_; }
+    std::uint64_t logged_base() const noexcept { return left_.logged_base; }
     /// The pool's addresses as those bytes hold them.
     address_forms logged_forms() const noexcept {
-        return {logged_base_, reinterpret_cast<std::uint64_t>(base_), shape_.max_bytes,
-                &size_bytes_};
+        return {left_.logged_base, reinterpret_cast<std::uint64_t>(base_), shape_.max_bytes,
+                &seen_.size_bytes};
     }
     /// Nothing is pending any more: what is logged from now on has the form of this mapping.
     status settle_place();
     /// End of the last extent.
     std::uint64_t size_bytes() const noexcept {
-        return size_bytes_.load(std::memory_order_acquire);
+        return seen_.size_bytes.load(std::memory_order_acquire);
     }
     const geometry& shape() const noexcept { return shape_; }
     hf::medium medium() const noexcept { return medium_; }
     hf::domain domain() const noexcept { return medium_.domain(); }
-    hf::mode mode() const noexcept { return mode_; }
-    bool emulated() const noexcept { return emulated_; }
+    /// What is read alone reaches no file.
+    hf::mode mode() const noexcept {
+        return asked_.read_only ? hf::mode::process : asked_.mode;
+    }
+    /// pmem mode without persistent memory, power mode without a disk.
+    bool emulated() const noexcept {
+        return mode() == hf::mode::power ? file_.on_tmpfs()
+                                         : mode() == hf::mode::pmem && !map_sync_;
+    }
     written_to_log logged() const noexcept;
     bool in_memory() const noexcept { return file_.in_memory(); }
     /// Whether the parent of this process opened it, so that there is none of it here (forks.hpp).
-    bool is_parents() const noexcept { return forks_ != forks::count() && !in_memory(); }
+    bool is_parents() const noexcept { return opener_.forked != forks::count() && !in_memory(); }
     /// Lets what the pool has not grown to yet be read, as zeros: refs of a damaged structure may
     /// lead there.
     void make_readable() const noexcept;
@@ -172,17 +179,17 @@ public:
     std::string misplaced() const;
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
-    std::uint64_t generation() const noexcept { return generation_; }
+    std::uint64_t generation() const noexcept { return now_.generation; }
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
     void warn(std::string what) { warnings_.push_back(std::move(what)); }
     /// Bits of engines whose sections, of those that the open before this one left pending, kept what they overwrote; and
     /// of those that have something to compute again.
-    std::uint32_t kept_bytes() const noexcept { return kept_bytes_; }
-    std::uint32_t left_to_rebuild() const noexcept { return left_to_rebuild_; }
+    std::uint32_t kept_bytes() const noexcept { return left_.kept_bytes; }
+    std::uint32_t left_to_rebuild() const noexcept { return left_.to_rebuild; }
     /// Whether the pool is on its way to another layout; whether this open brings it there.
     bool migrating() const noexcept;
-    bool migrates() const noexcept { return migrates_; }
+    bool migrates() const noexcept { return now_.migrates; }
     /// The layout that the pool has, until end_migration() gives it this open's.
     std::string layout() const;
     std::uint64_t layout_hash() const noexcept;
@@ -205,18 +212,18 @@ public:
     /// or no room (ulimit -v). Requires: reads_beside().
     [[nodiscard]] bool cover_growth() noexcept;
     /// True when creation made the file in this open.
-    bool created() const noexcept { return created_; }
+    bool created() const noexcept { return now_.created; }
     /// True when any part may be missing of what the open before this one stored, though later
     /// stores are there: the machine may have gone down since, or the file is a copy of a pool in
     /// use. mark_open carries the doubt on: kept_bytes() is 0 from then on, until nothing is
     /// pending any more.
-    bool stores_in_doubt() const noexcept { return stores_in_doubt_; }
+    bool stores_in_doubt() const noexcept { return left_.in_doubt; }
     /// True when mark_open() has succeeded: from then on the file may be written.
-    bool marked_open() const noexcept { return marked_open_; }
+    bool marked_open() const noexcept { return now_.marked_open; }
     /// True when the last close was clean.
-    bool was_clean() const noexcept { return was_clean_; }
+    bool was_clean() const noexcept { return left_.clean; }
     std::span<const extent> extents() const noexcept {
-        return {extents_.data(), extent_count_.load(std::memory_order_acquire)};
+        return {seen_.extents.data(), seen_.extent_count.load(std::memory_order_acquire)};
     }
     root_words* roots() const noexcept;
     /// What both headers will say after the clean close: what a seal vouches for.
@@ -254,7 +261,7 @@ public:
     /// Errors:   pool_full, io_error; some of it may be allocated.
     status take_back(std::uint64_t offset, std::uint64_t bytes);
     /// Whether free chunks may be holes that were there when the pool was opened.
-    bool sparse() const noexcept { return sparse_; }
+    bool sparse() const noexcept { return growth_.sparse; }
 
 private:
     pool_file(const std::string& path, const file_options& options);
@@ -298,50 +305,76 @@ private:
     void say_if_misplaced();
     void close_cleanly() noexcept;
 
-    os_file file_;
-    std::unique_ptr<power_files>
-        power_; // of mode power, and of what it has left; ends before file_ does
-    // What both copies hold, or will hold after the next write.
-    std::unique_ptr<pool_header> header_;
-    std::uint64_t counting_copy_ = 0;  // offset of the copy whose content counts (1)
-    std::byte* base_ = nullptr;        // start of the reservation
-    std::uint64_t reserved_bytes_ = 0; // of shape_.max_bytes, or what there were addresses for
-    std::atomic<std::uint64_t> size_bytes_{0};
-    geometry shape_{};
-    hf::medium medium_;
-    hf::mode mode_ = hf::mode::process;
-    bool emulated_ = false, created_ = false, was_clean_ = true;
-    bool stores_in_doubt_ = false;
-    std::uint32_t left_engines_ = 0, kept_bytes_ = 0, left_to_rebuild_ = 0; // bits of engines
-    std::mutex covering_;             // guards what follows
-    std::uint64_t covered_bytes_ = 0; // of the file, mapped by a reader beside a writer
-    bool migrates_ = false;
-    file_options asked_;
-    std::atomic<bool> seal_; // as asked, until somebody finds damage
-    // Why headers could not be written: a copy in the file may name space that this process does not use. What lies
-    // behind the last extent that it does use stays as it is.
-    status growth_doubt_;
+    /// What the open before this one has left, as the header says. After a clean close nothing is kept or to rebuild, and
+    /// nothing in doubt.
+    struct left_behind {
+        bool clean = true;
+        bool in_doubt = false;                                         // stores_in_doubt()
+        std::uint32_t engines = 0, kept_bytes = 0, to_rebuild = 0;     // bits of engines
+        std::uint64_t logged_base = 0; // logged_base(): of this mapping once nothing is pending
+    };
+    /// What this open has come to. Once it is marked open, the generation is the header's, and not 0.
+    struct this_open {
+        bool created = false;     // the file
+        bool migrates = false;    // brings the pool to another layout
+        bool marked_open = false; // mark_open succeeded; from then on the file may be written
+        std::uint64_t generation = 0;
+    };
+    /// What others see of the pool while it grows. An extent never moves, and the last alone changes, its size: readers go
+    /// by size_bytes, which is stored when all below it is mapped.
+    struct extents_seen {
+        std::atomic<std::uint64_t> size_bytes{0};
+        std::array<extent, extents_max> extents{};
+        std::atomic<std::uint32_t> extent_count{0};
+    };
     struct refused_growth {
         std::uint64_t bytes, disk_free_bytes; // asked for; free then
         std::chrono::steady_clock::time_point when;
         status why;
     };
-    bool said_misplaced_ = false;           // at a growth
-    std::optional<refused_growth> refused_; // the last one that found no space on the disk
-    bool sparse_ = false;
-    std::optional<std::uint64_t>
-        present_bytes_;               // of a file that is short of its pool, and salvaged
-    bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync
-    bool marked_open_ = false;        // mark_open succeeded; from then on the file may be written
-    int process_;                     // which opened: its children leave the file alone
-    unsigned forks_ = forks::count(); // when it was opened
-    std::uint64_t generation_ = 0;
-    std::uint64_t logged_base_ = 0;
-    std::string path_;
+    /// Threads: the caller of grow(), give_back() and take_back() serialises.
+    struct growth {
+        // Why headers could not be written: a copy in the file may name space that this process does not use. What lies
+        // behind the last extent that it does use stays as it is.
+        status doubt;
+        std::optional<refused_growth> refused; // the last one that found no space on the disk
+        bool said_misplaced = false;
+        bool sparse = false; // sparse()
+    };
+    /// How far a reader beside a writer has mapped the file.
+    struct covered {
+        std::mutex covering; // guards what follows
+        std::uint64_t covered_bytes = 0;
+    };
+    /// Its children leave the file alone.
+    struct opening_process {
+        int process;
+        unsigned forked = forks::count(); // when it opened it
+    };
+
+    os_file file_;
+    std::unique_ptr<power_files>
+        power_; // of mode power, and of what it has left; ends before file_ does
+    const std::string path_;
+    file_options asked_;
+    opening_process opener_;
     std::vector<std::string> warnings_;
-    // Never moves, and the last alone changes, its size: readers go by size_bytes() while the pool grows.
-    std::array<extent, extents_max> extents_{};
-    std::atomic<std::uint32_t> extent_count_{0};
+    left_behind left_;
+    this_open now_;
+    // What both copies hold, or will hold after the next write.
+    std::unique_ptr<pool_header> header_;
+    std::uint64_t counting_copy_ = 0; // offset of the copy whose content counts (1)
+    geometry shape_{};
+    hf::medium medium_;
+    bool map_sync_ = false;            // mapped with MAP_SYNC: stores need no msync
+    std::byte* base_ = nullptr;        // start of the reservation
+    std::uint64_t reserved_bytes_ = 0; // of shape_.max_bytes, or what there were addresses for
+    std::optional<std::uint64_t>
+        present_bytes_; // of a file that is short of its pool, and salvaged
+    extents_seen seen_;
+    growth growth_;
+    covered beside_;
+    std::atomic<bool> seal_;                             // as asked, until somebody finds damage
     std::unique_ptr<fault_guard::watched_file> watched_; // ends before file_ does
     std::optional<translated_range> relocated_;          // as long as it is mapped elsewhere
 };

@@ -121,6 +121,16 @@ TEST_F(PoolFile, UnknownRequiredFeatureIsRefusedAndOptionalAccepted) {
     expect_refused(path, options, errc::unknown_feature);
 }
 
+TEST_F(PoolFile, AMarkOfAnEngineThatTheHeaderDoesNotNameIsRefused) {
+    make_pool_left_open();
+    edit_header(path, [](pool_header& h) { set_marks(h, {.keep_bytes = engine_redo}); });
+    expect_refused(path, options, errc::unknown_feature);
+    edit_header(path, [](pool_header& h) { set_marks(h, {.rebuild = engine_redo}); });
+    expect_refused(path, options, errc::unknown_feature);
+    edit_header(path, [](pool_header& h) { set_marks(h, {engine_undo, engine_clobber}); });
+    EXPECT_NE(open_good(), nullptr);
+}
+
 TEST_F(PoolFile, OtherLayoutNameIsRefusedWithBothNames) {
     make_pool();
     options.layout = "other/2";
