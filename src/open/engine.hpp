@@ -49,7 +49,7 @@ public:
     /// Can this build recover 'section', one of the engine's, by the pool's policy? Reads only.
     /// Errors: function_changed, corrupt, address_taken, torn.
     virtual status check(const pool::impl& pool, const pending_section& section) const;
-    /// Completes or undoes the engine's pending sections, in the order, and as far side by side, as
+    /// Completes the engine's pending sections, or rolls them back, in the order, and as far side by side, as
     /// it can prove to be right. Their blocks are back as they were before them. Everything is
     /// durable when it returns; stopped anywhere, it can begin anew. Adds to 'done'.
     /// Errors: what stopped it; the pool stays marked open.

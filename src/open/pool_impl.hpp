@@ -73,7 +73,7 @@ public:
     bool runs_again = false;       // recovery calls functions of one of them, which read the pool
     std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
-    // Parts of report.open_ms (JUSTDO §7.3): the file locked, checked, mapped; what counts of its content bounded, its
+    // Parts of report.open_ms: the file locked, checked, mapped; what counts of its content bounded, its
     // blocks put back; sections ended, engines attached. For benchmarks.
     double map_ms = 0, check_ms = 0, sections_ms = 0;
     bool guard_signals = true;                            // of the options

@@ -168,9 +168,9 @@ result<void*> pool::root_bytes(std::size_t bytes) try {
     if (status here = pool.usable(); !here.ok()) return here;
     if (pool.file->reads_beside())
         return refusal(pool.file->path(), errc::permission,
-                       "opened with read_only and shared: expected a MOD container, found a "
-                       "request for the root "
-                       "object, which the writer changes in place");
+                       "opened with read_only and shared: expected what its writer's engines let "
+                       "others read, found a request for the root object, which the writer "
+                       "changes in place");
     std::scoped_lock held{pool.root_lock};
     root_words* words = pool.file->roots();
     if (words->root_offset != 0) {
