@@ -36,7 +36,7 @@ public:
     explicit clobber_engine(const options& how) : how_(how) {}
     const options& how() const noexcept { return how_; }
     const engine_row& row() const noexcept override { return engine_rows::clobber; }
-    bool keeps_bytes() const noexcept override { return how_.keep_overwritten; }
+    bool drops_bytes() const noexcept override { return !how_.keep_overwritten; }
     status check(const pool::impl& pool, const pending_section& section) const override;
 
 protected:

@@ -7,6 +7,8 @@
 #include <log/left_stores.hpp>
 #include <trace/trace.hpp>
 
+#include <holdfast/sizes.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstring>

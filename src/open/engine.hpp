@@ -60,9 +60,9 @@ public:
     /// What other processes may read of what it keeps while this one writes (open_options::shared), for people. Null:
     /// its data change under them.
     virtual const char* read_beside() const noexcept { return nullptr; }
-    /// Whether its sections keep what they overwrite, so that any of them can be rolled back. The header says so of a pool
-    /// that is open (pool/header.hpp).
-    virtual bool keeps_bytes() const noexcept { return false; }
+    /// Whether its sections leave out log records that rolling them back needs. The header says so of a pool that is open
+    /// (pool/header.hpp).
+    virtual bool drops_bytes() const noexcept { return false; }
     /// Whether it lets sections store what is computed again after a crash. The header says so likewise; the next open then
     /// calls rebuild() when everything is recovered, and again where that was cut short.
     virtual bool rebuilds() const noexcept { return false; }

@@ -57,7 +57,7 @@ file_options file_options_of(const open_options& options) {
             .migrates = options.migrate != nullptr,
             .seal = options.expert.seal,
             .engines = engine_bits_of(options.engines),
-            .keep_bytes = engine_bits_of(options.engines, &engine::keeps_bytes),
+            .drop_bytes = engine_bits_of(options.engines, &engine::drops_bytes),
             .rebuild = engine_bits_of(options.engines, &engine::rebuilds)};
 }
 

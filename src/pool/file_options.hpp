@@ -31,7 +31,7 @@ struct file_options {
     bool seal = true;
     // Bits of engines: of those that are given, and of these the ones whose marks the header gets (header.hpp).
     std::uint32_t engines = 0;
-    std::uint32_t keep_bytes = 0;
+    std::uint32_t drop_bytes = 0;
     std::uint32_t rebuild = 0;
 };
 

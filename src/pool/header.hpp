@@ -45,25 +45,26 @@ inline constexpr std::uint64_t feature_migrating = 8;
 inline constexpr std::uint64_t known_required_features =
     feature_relocated | feature_caches_persist | feature_power_log | feature_migrating;
 
-/// Two marks of each engine, by its bit, among the required features. Left open, and only of 'engines' of the header:
-/// all that is pending of the engine keeps what it overwrites (log records 11 and 12);
+/// Two marks of each engine, by its bit, among the required features. A pool has them that was left open, and only of
+/// the engines that its header names.
 struct engine_marks {
-    std::uint32_t keep_bytes = 0;
-    /// what it let sections store is computed again by the next open (engine::rebuild).
+    /// Of what is pending of the engine, log records may be missing that rolling back needs (kinds 11 and 12).
+    std::uint32_t drop_bytes = 0;
+    /// What it let sections store is computed again by the next open (engine::rebuild).
     std::uint32_t rebuild = 0;
 
     static constexpr engine_marks of(std::uint64_t features) noexcept {
         constexpr std::uint32_t all = (1U << engines_max) - 1;
-        return {static_cast<std::uint32_t>(features >> keep_shift) & all,
+        return {static_cast<std::uint32_t>(features >> drop_shift) & all,
                 static_cast<std::uint32_t>(features >> rebuild_shift) & all};
     }
     constexpr std::uint64_t features() const noexcept {
-        return std::uint64_t{keep_bytes} << keep_shift | std::uint64_t{rebuild} << rebuild_shift;
+        return std::uint64_t{drop_bytes} << drop_shift | std::uint64_t{rebuild} << rebuild_shift;
     }
 
 private:
     static constexpr unsigned rebuild_shift = 64 - engines_max,
-                              keep_shift = rebuild_shift - engines_max;
+                              drop_shift = rebuild_shift - engines_max;
 };
 
 inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;

@@ -106,7 +106,7 @@ status pool_file::mark_open(std::span<const extent> spare) {
     h.required_features &= ~feature_caches_persist;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
     // What was lost stays lost, whoever looks next.
-    note_marks(!now_.migrates || migrating(), kept_so_far());
+    note_marks(!now_.migrates || migrating(), dropped_so_far());
     note_place(left_.clean ? reinterpret_cast<std::uint64_t>(base_) : left_.logged_base);
     note_boot(h, **boot);
     const file_identity here = file_.identity();
@@ -120,16 +120,15 @@ status pool_file::mark_open(std::span<const extent> spare) {
     return {};
 }
 
-/// Bits of the engines of which nothing is pending that does not keep what it overwrites.
-std::uint32_t pool_file::kept_so_far() const noexcept {
-    if (left_.clean) return ~std::uint32_t{0};
-    return left_.in_doubt ? 0 : left_.kept_bytes | ~left_.engines;
+/// Bits of the engines of whose pending sections old bytes may be missing.
+std::uint32_t pool_file::dropped_so_far() const noexcept {
+    if (left_.clean) return 0;
+    return left_.in_doubt ? asked_.engines : left_.dropped_bytes;
 }
 
-/// Marks the engines that ask for it: whatever is, or will be, pending keeps what it overwrites, which holds so far for
-/// 'kept'; and 'rebuild', what is stored is computed again.
-void pool_file::note_marks(bool rebuild, std::uint32_t kept) noexcept {
-    set_marks(*header_, {asked_.keep_bytes & kept, rebuild ? asked_.rebuild : 0});
+/// Marks the engines that ask for it, and those of which old bytes are missing already.
+void pool_file::note_marks(bool rebuild, std::uint32_t dropped) noexcept {
+    set_marks(*header_, {asked_.drop_bytes | dropped, rebuild ? asked_.rebuild : 0});
 }
 
 void pool_file::note_place(std::uint64_t base) noexcept {
@@ -142,10 +141,10 @@ void pool_file::note_place(std::uint64_t base) noexcept {
 
 status pool_file::settle_place() {
     const auto here = reinterpret_cast<std::uint64_t>(base_);
-    const bool noted = (asked_.keep_bytes & ~kept_so_far()) == 0;
+    const bool noted = (dropped_so_far() & ~asked_.drop_bytes) == 0;
     HF_ASSERT_SLOW(now_.marked_open || asked_.read_only);
     if (left_.clean || asked_.read_only || (left_.logged_base == here && noted)) return {};
-    note_marks(marks_of(*header_).rebuild != 0, ~std::uint32_t{0});
+    note_marks(marks_of(*header_).rebuild != 0, 0);
     note_place(here);
     left_.logged_base = here;
     return write_headers();
@@ -160,7 +159,7 @@ status pool_file::begin_migration() {
     HF_ASSERT_SLOW(now_.migrates && now_.marked_open);
     if (migrating()) return {};
     h.required_features |= feature_migrating;
-    set_marks(h, {marks_of(h).keep_bytes, asked_.rebuild}); // from here on
+    set_marks(h, {marks_of(h).drop_bytes, asked_.rebuild}); // from here on
     std::memset(h.next_layout, 0, sizeof h.next_layout);
     asked_.layout.copy(h.next_layout, sizeof h.next_layout - 1);
     h.next_layout_hash = asked_.layout_hash;
@@ -178,7 +177,7 @@ status pool_file::end_migration(migration_end how) {
         std::memcpy(h.layout, h.next_layout, sizeof h.layout);
         h.layout_hash = h.next_layout_hash;
     } else {
-        set_marks(h, {marks_of(h).keep_bytes, 0});
+        set_marks(h, {marks_of(h).drop_bytes, 0});
         left_.to_rebuild = 0;
     }
     std::memset(h.next_layout, 0, sizeof h.next_layout);

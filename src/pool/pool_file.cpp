@@ -209,8 +209,7 @@ status pool_file::take_over() {
 /// What the open before this one has left, and how much of it may be missing.
 status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot) {
     left_.clean = h.open == 0;
-    left_.engines = h.engines;
-    left_.kept_bytes = left_.clean ? 0 : marks_of(h).keep_bytes;
+    left_.dropped_bytes = left_.clean ? 0 : marks_of(h).drop_bytes;
     const bool left_in_process_mode =
         !left_.clean && h.mode == static_cast<std::uint32_t>(mode::process);
     // A private image dies with its process, and the log is as after a failure of the machine.

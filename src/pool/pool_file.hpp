@@ -183,9 +183,9 @@ public:
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
     void warn(std::string what) { warnings_.push_back(std::move(what)); }
-    /// Bits of engines whose sections, of those that the open before this one left pending, kept what they overwrote; and
-    /// of those that have something to compute again.
-    std::uint32_t kept_bytes() const noexcept { return left_.kept_bytes; }
+    /// Bits of engines whose sections, of those that the open before this one left pending, may not have kept all that they
+    /// overwrote; and of those that have something to compute again.
+    std::uint32_t dropped_bytes() const noexcept { return left_.dropped_bytes; }
     std::uint32_t left_to_rebuild() const noexcept { return left_.to_rebuild; }
     /// Whether the pool is on its way to another layout; whether this open brings it there.
     bool migrating() const noexcept;
@@ -215,8 +215,8 @@ public:
     bool created() const noexcept { return now_.created; }
     /// True when any part may be missing of what the open before this one stored, though later
     /// stores are there: the machine may have gone down since, or the file is a copy of a pool in
-    /// use. mark_open carries the doubt on: kept_bytes() is 0 from then on, until nothing is
-    /// pending any more.
+    /// use. mark_open carries the doubt on: dropped_bytes() are those of all engines from then on, until nothing
+    /// is pending any more.
     bool stores_in_doubt() const noexcept { return left_.in_doubt; }
     /// True when mark_open() has succeeded: from then on the file may be written.
     bool marked_open() const noexcept { return now_.marked_open; }
@@ -286,8 +286,8 @@ private:
     void watch();
     void take_shape(const pool_header& header);
     void note_place(std::uint64_t base) noexcept;
-    std::uint32_t kept_so_far() const noexcept;
-    void note_marks(bool rebuild, std::uint32_t kept) noexcept;
+    std::uint32_t dropped_so_far() const noexcept;
+    void note_marks(bool rebuild, std::uint32_t dropped) noexcept;
     /// Whether the header is that of the mapping: its copies' places, extents, size and address.
     bool valid() const noexcept;
     status write_headers();
@@ -305,12 +305,12 @@ private:
     void say_if_misplaced();
     void close_cleanly() noexcept;
 
-    /// What the open before this one has left, as the header says. After a clean close nothing is kept or to rebuild, and
-    /// nothing in doubt.
+    /// What the open before this one has left, as the header says. After a clean close nothing is missing, to rebuild, or
+    /// in doubt.
     struct left_behind {
         bool clean = true;
         bool in_doubt = false;                                         // stores_in_doubt()
-        std::uint32_t engines = 0, kept_bytes = 0, to_rebuild = 0;     // bits of engines
+        std::uint32_t dropped_bytes = 0, to_rebuild = 0; // bits of engines
         std::uint64_t logged_base = 0; // logged_base(): of this mapping once nothing is pending
     };
     /// What this open has come to. Once it is marked open, the generation is the header's, and not 0.

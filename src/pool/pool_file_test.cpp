@@ -128,24 +128,24 @@ TEST_F(PoolFile, GenerationGrowsWithEachOpenAndIsNeverZero) {
 }
 
 TEST_F(PoolFile, MarksOfEnginesAreThereWhileItIsOpen) {
-    options.keep_bytes = engine_clobber;
+    options.drop_bytes = engine_clobber;
     options.rebuild = engine_undo;
     make_pool_left_open();
-    EXPECT_EQ(marks_of(read_header(path, 0)).keep_bytes, engine_clobber);
+    EXPECT_EQ(marks_of(read_header(path, 0)).drop_bytes, engine_clobber);
     EXPECT_EQ(marks_of(read_header(path, 0)).rebuild, engine_undo);
-    options.keep_bytes = engine_clobber | engine_undo;
-    options.rebuild = 0;
+    options.drop_bytes = options.rebuild = 0;
     {
         const auto file = open_good();
         ASSERT_NE(file, nullptr);
-        EXPECT_EQ(file->kept_bytes(), engine_clobber);
+        EXPECT_EQ(file->dropped_bytes(), engine_clobber);
         EXPECT_EQ(file->left_to_rebuild(), engine_undo);
         ASSERT_TRUE(file->mark_open().ok());
-        EXPECT_EQ(marks_of(read_header(path, 0)).keep_bytes, engine_clobber) << "so far";
+        EXPECT_EQ(marks_of(read_header(path, 0)).drop_bytes, engine_clobber) << "still pending";
         ASSERT_TRUE(file->settle_place().ok());
-        EXPECT_EQ(marks_of(read_header(path, 0)).keep_bytes, engine_clobber | engine_undo);
-        EXPECT_EQ(marks_of(read_header(path, 0)).rebuild, 0U);
+        EXPECT_EQ(marks_of(read_header(path, 0)).features(), 0U) << "not any more";
     }
+    options.drop_bytes = engine_undo;
+    make_pool();
     EXPECT_EQ(marks_of(read_header(path, 0)).features(), 0U) << "nothing after a clean close";
 }
 

@@ -123,7 +123,7 @@ TEST_F(PoolFile, UnknownRequiredFeatureIsRefusedAndOptionalAccepted) {
 
 TEST_F(PoolFile, AMarkOfAnEngineThatTheHeaderDoesNotNameIsRefused) {
     make_pool_left_open();
-    edit_header(path, [](pool_header& h) { set_marks(h, {.keep_bytes = engine_redo}); });
+    edit_header(path, [](pool_header& h) { set_marks(h, {.drop_bytes = engine_redo}); });
     expect_refused(path, options, errc::unknown_feature);
     edit_header(path, [](pool_header& h) { set_marks(h, {.rebuild = engine_redo}); });
     expect_refused(path, options, errc::unknown_feature);

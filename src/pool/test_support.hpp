@@ -28,7 +28,8 @@ namespace hf::test {
 
 inline constexpr std::uint32_t both_engines = engine_clobber | engine_undo;
 
-class PoolFile : public ::testing::Test {
+/// Where a pool may be, in a folder of the test's own, and what it is to be opened with.
+template <class Options> class PoolPath : public ::testing::Test {
 protected:
     void SetUp() override {
         std::string pattern = "/dev/shm/hf_pool_test.XXXXXX";
@@ -37,9 +38,19 @@ protected:
         path = directory + "/pool.hf";
         options.layout = "pool_test/1";
         options.create_bytes = 64_KiB;
-        options.engines = both_engines;
     }
     void TearDown() override { std::filesystem::remove_all(directory); }
+
+    std::string directory, path;
+    Options options;
+};
+
+class PoolFile : public PoolPath<file_options> {
+protected:
+    void SetUp() override {
+        PoolPath::SetUp();
+        options.engines = both_engines;
+    }
 
     std::unique_ptr<pool_file> open_good() {
         auto opened = pool_file::open(path, options);
@@ -59,9 +70,6 @@ protected:
         ASSERT_TRUE(file->mark_open().ok());
         pool_file::abandon(std::move(file));
     }
-
-    std::string directory, path;
-    file_options options;
 };
 
 inline std::string contents(const std::string& path) {

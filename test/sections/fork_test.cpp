@@ -117,11 +117,11 @@ const char* fault(pool& p) {
     return nullptr;
 }
 
-class Forked : public hf::test::PoolFile,
+class Forked : public hf::test::PoolPath<hf::open_options>,
                public ::testing::WithParamInterface<std::tuple<mode, const calls*>> {
 protected:
     void SetUp() override {
-        PoolFile::SetUp();
+        PoolPath::SetUp();
         ::signal(SIGSEGV, SIG_DFL); // whatever a sanitizer would make of it
         std::tie(options.mode, with) = GetParam();
         options.create_bytes = 1_MiB;
