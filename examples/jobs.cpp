@@ -37,7 +37,7 @@ int main() {
     // [open]
     hf::open_options options;
     options.layout = "jobs/1";
-    options.rebuild = recovery::rebuild;
+    options.engines = {hf::selective::engine({.rebuild = recovery::rebuild})};
     auto pool = hf::pool::open("jobs.hf", options);
     // [/open]
     if (!pool) return std::fprintf(stderr, "%s\n", pool.error().what().c_str()), 1;

@@ -34,7 +34,8 @@ int main() {
     // [open]
     hf::open_options options;
     options.layout = "readings/1";
-    options.rebuild = [](hf::pool& of) { rebuild(of.root<readings>()); };
+    options.engines = {hf::selective::engine(
+        {.rebuild = [](hf::pool& of) { rebuild(of.root<readings>()); }})};
     auto pool = hf::pool::open("readings.hf", options);
     // [/open]
     if (!pool) return std::fprintf(stderr, "%s\n", pool.error().what().c_str()), 1;

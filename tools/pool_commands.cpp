@@ -98,11 +98,11 @@ void dump(const asked& a) {
 }
 
 /// Of all engines those whose state is in the pool: with others it would, killed here, be left to a program that has them.
-std::vector<const engine*> its_engines(const verify::read_file& file, const pool_header& header) {
+std::vector<engine_ptr> its_engines(const verify::read_file& file, const pool_header& header) {
     std::uint32_t bits = header.engines;
-    if (verify::pool_image(file.bytes(), header).roots().mod_offset != 0) bits |= engine_mod;
-    std::vector<const engine*> its = all_engines();
-    std::erase_if(its, [&](const engine* e) { return (e->bit() & bits) == 0; });
+    if (verify::pool_image(file.bytes(), header).roots().anchor(engine_mod) != 0) bits |= engine_mod;
+    std::vector<engine_ptr> its = all_engines();
+    std::erase_if(its, [&](const engine_ptr& e) { return (e->bit() & bits) == 0; });
     return its;
 }
 
@@ -131,7 +131,7 @@ void roll_back(const asked& a) {
         }
     }
     how.creation = create::never;
-    how.relocate = relocation::if_taken;
+    how.expert.relocate = relocation::if_taken;
     how.recovery = recovery_policy::roll_back;
     how.salvage = a.force;
     {
@@ -212,7 +212,7 @@ open_options its_options(const asked& a) {
     how.mode = static_cast<hf::mode>(found.header.mode);
     how.engines = its_engines(file, found.header);
     how.creation = create::never;
-    how.relocate = relocation::if_taken;
+    how.expert.relocate = relocation::if_taken;
     return how;
 }
 

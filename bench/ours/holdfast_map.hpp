@@ -99,13 +99,14 @@ private:
         options.create_bytes = pool_bytes(given);
         options.max_bytes = 4 * options.create_bytes;
         options.mode = given.mode;
-        options.prefault = given.prefault;
-        options.engines = engines_of_build();
-        options.sections =
+        options.expert.prefault = given.prefault;
+        engine_options engines;
+        engines.undo.durable =
             given.sections_on_return ? durability::on_return : durability::by_next_section;
         if constexpr (requires(Map& of, hf::pool& in) { of.rebuild(in); })
-            options.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
-        options.seal = false; // nobody opens it again
+            engines.selective.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
+        options.engines = engines_of_build(engines);
+        options.expert.seal = false; // nobody opens it again
         auto opened = hf::pool::open(file_.path(), options);
         if (!opened) give_up(opened.error().what());
         return std::move(*opened);

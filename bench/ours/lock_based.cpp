@@ -91,9 +91,9 @@ private:
         options.create_bytes = pool_bytes(given) + (sizeof(Steps) + 4095) / 4096 * 4096;
         options.max_bytes = 4 * options.create_bytes;
         options.mode = given.mode;
-        options.prefault = given.prefault;
+        options.expert.prefault = given.prefault;
         options.engines = engines_of_build();
-        options.seal = false; // nobody opens it again
+        options.expert.seal = false; // nobody opens it again
         auto opened = hf::pool::open(file_.path(), options);
         if (!opened) give_up(opened.error().what());
         return std::move(*opened);

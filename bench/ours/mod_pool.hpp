@@ -58,9 +58,9 @@ private:
         options.create_bytes = pool_bytes(given);
         options.max_bytes = 4 * options.create_bytes;
         options.mode = given.mode;
-        options.prefault = given.prefault;
+        options.expert.prefault = given.prefault;
         options.engines = {mod::engine()};
-        options.seal = false; // nobody opens it again
+        options.expert.seal = false; // nobody opens it again
         auto opened = hf::pool::open(file_.path(), options);
         if (!opened) give_up(opened.error().what());
         return std::move(*opened);

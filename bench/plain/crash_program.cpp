@@ -66,7 +66,7 @@ public:
         o.layout = "crash/plain";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
-        o.eadr = eadr_;
+        o.expert.eadr = eadr_;
         o.max_threads = 1;
         o.engines = hf::engines_of_build();
         return o;

@@ -26,18 +26,19 @@ struct build {
     const char* name;
     subjects (*all)();
     memory_of memory;
-    const hf::engine* (*engine)() = nullptr;
+    hf::engine_ptr (*engine)() = nullptr;
     floor_fences fences = floor_fences::one;
-    hf::durability sections = hf::durability::on_return;
 };
+hf::engine_ptr undo_next() {
+    return hf::undo::engine({.durable = hf::durability::by_next_section});
+}
 const build every[] = {
     {"none", hf_bench_plain_none, memory_of::arena},
     {"floor-1f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::one},
     {"floor-2f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::two},
     {"pmdk", of_pmdk, memory_of::pmdk},
     {"undo", hf_bench_plain_undo, memory_of::engine, hf::undo::engine},
-    {"undo-next", hf_bench_plain_undo, memory_of::engine, hf::undo::engine, floor_fences::one,
-     hf::durability::by_next_section},
+    {"undo-next", hf_bench_plain_undo, memory_of::engine, undo_next},
     {"clobber", hf_bench_plain_clobber, memory_of::engine, hf::clobber::engine},
     {"redo", hf_bench_plain_redo, memory_of::engine, hf::redo::engine},
 };
@@ -137,10 +138,9 @@ static ran run_in_pool(const subject& of, const build& b, const run_options& opt
     how.create_bytes = pool_bytes;
     how.max_bytes = 4 * pool_bytes;
     how.mode = options.mode;
-    how.prefault = true;
+    how.expert.prefault = true;
     how.engines = {b.engine()};
-    how.sections = b.sections;
-    how.seal = false; // nobody opens it again
+    how.expert.seal = false; // nobody opens it again
     auto pool = hf::pool::open(file.path(), how);
     if (!pool) give_up(pool.error().what());
     return run_at(pool->root<root>(), of, options);

@@ -94,8 +94,8 @@ hf::pool open(const char* path, hf::relocation where) {
     options.max_bytes = 2ULL << 30;
     options.mode = hf::mode::pmem;
     options.engines = {hf::clobber::engine()};
-    options.seal = false;
-    options.relocate = where;
+    options.expert.seal = false;
+    options.expert.relocate = where;
     auto opened = hf::pool::open(path, options);
     if (!opened) give_up(opened.error().what().c_str());
     return std::move(*opened);

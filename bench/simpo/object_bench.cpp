@@ -36,7 +36,7 @@ open_options pool_for(const object_settings& how, std::string layout, std::uint6
     options.create_bytes = create_bytes;
     options.mode = mode_named(how.mode);
     options.engines = {simpo::engine()};
-    options.seal = false;
+    options.expert.seal = false;
     return options;
 }
 

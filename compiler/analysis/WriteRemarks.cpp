@@ -46,12 +46,13 @@ void remarkOnWrites(Function &F, ArrayRef<LoggedWrite> Writes,
     if (!Back || Engine.Logs != LoggedWrites::selected)
       continue;
     if (const StoreInst *Link = Backs.linkOf(*Back))
-      Emitter.emit(OptimizationRemarkAnalysis(PassName, "CouldBeLazy", Back)
-                   << "could be hf::lazy, if open_options::rebuild finds it "
-                      "again: it follows from the store "
-                   << (Link->getDebugLoc() && Link->getDebugLoc().getLine() != 0
-                           ? "at line " + utostr(Link->getDebugLoc().getLine())
-                           : "of the link"));
+      Emitter.emit(
+          OptimizationRemarkAnalysis(PassName, "CouldBeLazy", Back)
+          << "could be hf::lazy, if selective::options::rebuild finds it "
+             "again: it follows from the store "
+          << (Link->getDebugLoc() && Link->getDebugLoc().getLine() != 0
+                  ? "at line " + utostr(Link->getDebugLoc().getLine())
+                  : "of the link"));
   }
 }
 

@@ -4,8 +4,6 @@
 // beside a running program, from outside.
 #pragma once
 
-#include <holdfast/pool.hpp>
-
 #include <cstdint>
 
 namespace hf {

@@ -11,7 +11,7 @@
 //   using recovery = hf::derived::recovery<
 //       hf::derived::links<&tree::top, &node::left, &node::right>, hf::derived::parent<&node::parent>,
 //       hf::derived::value<&node::height, height_of>, hf::derived::count<&tree::count>>;
-//   options.rebuild = recovery::rebuild;
+//   options.engines = {hf::selective::engine({.rebuild = recovery::rebuild})};
 //
 //   (1) A member is found again from links alone, and from members that are found before it: parents from the
 //       top down, then values, those of a node's children before its own, then counts.
@@ -169,7 +169,7 @@ public:
     using root = typename Links::root;
     using node = typename Links::node;
 
-    /// Finds the members again, of the pool's root: for open_options::rebuild.
+    /// Finds the members again, of the pool's root: for selective::options::rebuild.
     ///
     /// Errors: those of rebuild_of(); std::logic_error where the pool's root is of another type, or there is no room
     ///         for one: a structure inside a larger root is rebuild_of()'s.

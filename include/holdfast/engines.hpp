@@ -19,7 +19,15 @@
 namespace hf {
 
 /// For programs that open any pool. Throws std::bad_alloc.
-std::vector<const engine*> all_engines();
+std::vector<engine_ptr> all_engines();
+
+/// Of each engine that has options. Those of an engine that is not asked for count for nothing.
+struct engine_options {
+    hf::clobber::options clobber = {};
+    hf::undo::options undo = {};
+    hf::justdo::options justdo = {};
+    hf::selective::options selective = {};
+};
 
 /// "clobber", "undo", "redo", "justdo", "ido", "selective"; "none" where failure-atomic functions are left plain.
 [[maybe_unused]] static constexpr std::string_view engine_of_build() {
@@ -33,13 +41,14 @@ std::vector<const engine*> all_engines();
 }
 
 /// The engine of this translation unit, to name it beside others in open_options::engines; left empty, that means
-/// those of all of the program's. Empty: none.
-[[maybe_unused]] static inline std::vector<const hf::engine*> engines_of_build() {
-    if (engine_of_build() == "clobber") return {hf::clobber::engine()};
-    if (engine_of_build() == "undo") return {hf::undo::engine()};
+/// those of all of the program's. Empty: none. Throws std::bad_alloc.
+[[maybe_unused]] static inline std::vector<engine_ptr> engines_of_build(
+    const engine_options& how = {}) {
+    if (engine_of_build() == "clobber") return {hf::clobber::engine(how.clobber)};
+    if (engine_of_build() == "undo") return {hf::undo::engine(how.undo)};
     if (engine_of_build() == "redo") return {hf::redo::engine()};
-    if (resumes_sections()) return {hf::justdo::engine()};
-    if (engine_of_build() == "selective") return {hf::selective::engine()};
+    if (resumes_sections()) return {hf::justdo::engine(how.justdo)};
+    if (engine_of_build() == "selective") return {hf::selective::engine(how.selective)};
     return {};
 }
 

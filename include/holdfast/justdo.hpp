@@ -5,9 +5,20 @@
 // where it was. Nothing is ever rolled back, so a fault inside a section is not undone.
 #pragma once
 
-namespace hf {
-class engine;
-namespace justdo {
-const hf::engine* engine() noexcept;
-} // namespace justdo
-} // namespace hf
+#include <holdfast/options.hpp>
+
+#include <cstdint>
+
+namespace hf::justdo {
+
+struct options {
+    /// Computing time of a section that is resumed and reaches nothing new, until it counts as endless; 0: no bound. New
+    /// is a line stored to for the first time, a block, a lock.
+    std::uint32_t recovery_ms_max = 60'000;
+};
+
+/// The engine with the options' defaults, and with others (throws std::bad_alloc).
+engine_ptr engine() noexcept;
+engine_ptr engine(const options& how);
+
+} // namespace hf::justdo

@@ -5,16 +5,17 @@
 // only then hands out the root.
 #pragma once
 
+#include <holdfast/options.hpp>
 #include <holdfast/persist.hpp>
 #include <holdfast/recovery.hpp>
 #include <holdfast/result.hpp>
+#include <holdfast/sizes.hpp>
 
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <type_traits>
 #include <vector>
 
@@ -22,40 +23,22 @@ struct hf_pool; // the C API's
 
 namespace hf {
 
-inline namespace literals {
-constexpr std::uint64_t operator""_KiB(unsigned long long n) { return n << 10; }
-constexpr std::uint64_t operator""_MiB(unsigned long long n) { return n << 20; }
-constexpr std::uint64_t operator""_GiB(unsigned long long n) { return n << 30; }
-} // namespace literals
-
-/// What the pool survives (docs/internals/design.md).
-enum class mode : std::uint8_t { process, pmem, power };
-/// "process", "pmem" or "power".
-std::string_view name(mode m) noexcept;
-
 class pool;
-class engine; // an engine's recovery, given to open: clobber::engine(), undo::engine() …
-
-enum class create : std::uint8_t { if_missing, never, always_new };
-
-/// Where a pool is mapped. Elsewhere than at its canonical address it may be touched by code built
-/// relocatable only (holdfast_relocatable); docs/internals/relocation.md.
-enum class relocation : std::uint8_t {
-    never,    // at the canonical address, or not at all
-    if_taken, // elsewhere when that is taken, or when a crash left the pool open elsewhere
-    always,   // elsewhere: to test
-};
-
-/// When a section, or an update of a MOD structure, survives a power failure. A kill takes nothing that has
-/// returned, but in mode power, where an update of a MOD structure that waits for the next one goes with the process.
-enum class durability : std::uint8_t {
-    by_next_section, // when the thread's next one returns, or hf::settle(pool), or the pool is closed
-    on_return,
-};
-
 struct copy_options; // <holdfast/copy.hpp>
 struct copy_report;
 class migration; // <holdfast/migration.hpp>
+
+/// What a program seldom sets: the defaults are right unless it knows why not.
+struct expert_options {
+    bool eadr = false;     // pmem mode: caches are in the persistence domain
+    bool prefault = false; // touch every page at open: experiments
+    bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
+    bool follow_symlinks = false;
+    relocation relocate = relocation::never; // of an existing pool
+    /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
+    /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.
+    bool guard_signals = true;
+};
 
 struct open_options {
     std::string layout;            // application's layout name, at most 63 bytes: "numbers/1"
@@ -71,20 +54,10 @@ struct open_options {
     hf::mode mode = hf::mode::process;
     /// Recovered here; new sections may use them. Empty: those that the program's failure-atomic functions are built for.
     /// Where engines with sections are given, and the functions are built for others, open refuses (bad_argument).
-    std::vector<const engine*> engines = {};
+    std::vector<engine_ptr> engines = {};
     std::uint32_t max_threads = 64; // log lanes of a new pool: threads in sections at a time
     bool salvage = false;           // open what would be refused as torn
-    bool prefault = false;          // touch every page at open: experiments
-    bool eadr = false;              // pmem mode: caches are in the persistence domain
-    bool follow_symlinks = false;
-    /// Signal handlers, last resorts both: while pending sections are recovered a fault becomes a
-    /// refusal; and a SIGBUS because somebody cut the open file is explained before it kills.
-    bool guard_signals = true;
     recovery_policy recovery = recovery_policy::complete;
-    /// Engine clobber keeps the old bytes of outputs too, for roll_back: a log record, and no
-    /// ordering point, for each word that a section overwrites unread. Without, only completing is
-    /// left.
-    bool keep_overwritten = true;
     /// For a look at any pool, whoever made it: nothing is written to the file, and no section may
     /// be begun. What a crash cut short is rolled back in memory; torn where that is not complete.
     bool read_only = false;
@@ -95,25 +68,12 @@ struct open_options {
     /// and go meanwhile, others are refused.
     /// Engines: mod or simpo among them; of a reader these alone. Not in mode power, with migrate, or to raise max_bytes.
     bool shared = false;
-    /// Computing time of a re-execution that reaches nothing new, until it counts as endless; 0: no
-    /// bound. New is a line stored to for the first time, a block, preserved bytes.
-    std::uint32_t recovery_ms_max = 60'000;
-    relocation relocate = relocation::never; // of an existing pool
-    /// Computes again what sections of engine selective store lazily (hf::lazy), from the rest of what is in the
-    /// pool; the lazy bytes may hold anything. open() calls it when all sections are recovered, after every end
-    /// but a clean close; what it stores, it stores by failure-atomic functions of engine selective, or persists
-    /// (hf::persist). Cut short it is called again by the next open. Pools are not opened without it that had it when
-    /// a crash left them open. Null: lazy stores are stores like any other.
-    std::function<void(pool&)> rebuild = {};
     /// Brings a pool of another layout, or layout hash, to this one, before open() returns; without, it is refused. Called
     /// when all sections are recovered, and again by the next open where it was cut short or has returned an error, which
     /// open() passes on; a layout that it does not know it refuses (migration::refuse). The engines, and the functions of
     /// pending sections, are those that the pool was left with.
     std::function<status(migration&)> migrate = {};
-    bool seal = true; // closing reads every block and leaves checksums for `holdfast verify --deep`
-    /// Of engine undo, in pmem mode: by_next_section takes two ordering points from a section, while one
-    /// thread alone has begun any. clobber's and redo's are durable on return whatever it says.
-    durability sections = durability::on_return;
+    expert_options expert = {};
 };
 
 class pool {
@@ -153,7 +113,7 @@ public:
     /// Copies the pool to a new file: all that is committed, as it stands at one moment, while other threads work
     /// on. Sections that are under way in that moment are in the copy as a crash would leave them, and its
     /// first open recovers them. The copy is on the disk when this returns, and may be copied, moved and
-    /// opened by any tool that opens pools; beside this one it opens with open_options::relocate.
+    /// opened by any tool that opens pools; beside this one it opens with expert_options::relocate.
     ///
     /// Cost:     reads the pool twice; every thread of this process stops while the pool is compared with
     ///           the copy, copy_report::pause_ms.

@@ -9,9 +9,10 @@
 // one that stores nothing. Durable when the function returns.
 #pragma once
 
-namespace hf {
-class engine;
-namespace redo {
-const hf::engine* engine() noexcept;
-} // namespace redo
-} // namespace hf
+#include <holdfast/options.hpp>
+
+namespace hf::redo {
+
+engine_ptr engine() noexcept;
+
+} // namespace hf::redo

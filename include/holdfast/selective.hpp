@@ -4,15 +4,17 @@
 // said here for nothing: the store is a store. Compilers without the plugin as well.
 //
 //   hf::log_free(slot) = v;          nobody reads what stood there, whether or not the section happens
-//   hf::lazy(node->parent) = above;  open_options::rebuild finds it again from the rest
+//   hf::lazy(node->parent) = above;  options::rebuild finds it again from the rest
 //
 // Ordering: words stored that are logged (first store each), + 2 at the commit.
 // Source:   SLPMT, sections II and IV; docs/guide/selective-logging.md.
 #pragma once
 
+#include <holdfast/options.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstddef>
+#include <functional>
 #include <string_view>
 
 extern "C" {
@@ -22,9 +24,23 @@ void hf_lazy(const void* address, unsigned long bytes) noexcept;
 
 namespace hf {
 
-class engine;
+class pool;
+
 namespace selective {
-const hf::engine* engine() noexcept;
+
+struct options {
+    /// Computes again what sections store lazily (hf::lazy), from the rest of what is in the pool; the lazy bytes may hold
+    /// anything. open() calls it when all sections are recovered, after every end but a clean close; what it stores, it
+    /// stores by failure-atomic functions of this engine, or persists (hf::persist). Cut short it is called again by the
+    /// next open. Pools are not opened without it that had it when a crash left them open. Null: lazy stores are stores
+    /// like any other.
+    std::function<void(pool&)> rebuild = {};
+};
+
+/// The engine with the options' defaults, and with others (throws std::bad_alloc).
+engine_ptr engine() noexcept;
+engine_ptr engine(const options& how);
+
 /// Whether this translation unit is built for the engine.
 static constexpr bool chosen = std::string_view(HF_ENGINE_TEXT(HF_ENGINE)) == "selective";
 } // namespace selective
@@ -49,7 +65,7 @@ template <class T> [[gnu::always_inline]] static inline T& log_free(T& place) no
 }
 
 /// What the section stores to 'place' from here on is neither logged nor durable when it returns. Right
-/// where open_options::rebuild computes it from what is stored otherwise. In a pool that was opened
+/// where selective::options::rebuild computes it from what is stored otherwise. In a pool that was opened
 /// without one the store is a store like any other.
 ///
 /// Requires: as log_free().

@@ -49,7 +49,7 @@
 namespace hf::simpo {
 
 /// Given to pool::open.
-const hf::engine* engine() noexcept;
+engine_ptr engine() noexcept;
 
 /// What a persistent class calls itself, as its static member 'simpo_class'.
 struct class_name {

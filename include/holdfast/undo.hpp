@@ -6,9 +6,18 @@
 // Ordering: words stored (first store each), + 2 at the commit.
 #pragma once
 
-namespace hf {
-class engine;
-namespace undo {
-const hf::engine* engine() noexcept;
-} // namespace undo
-} // namespace hf
+#include <holdfast/options.hpp>
+
+namespace hf::undo {
+
+struct options {
+    /// Of sections, in pmem mode: by_next_section takes two ordering points from a section, while one thread alone has
+    /// begun any.
+    durability durable = durability::on_return;
+};
+
+/// The engine with the options' defaults, and with others (throws std::bad_alloc).
+engine_ptr engine() noexcept;
+engine_ptr engine(const options& how);
+
+} // namespace hf::undo

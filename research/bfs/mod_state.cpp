@@ -71,8 +71,8 @@ open_options how_to_open(const state_options& options, const graph_description& 
     how.max_bytes = 64 * how.create_bytes;
     how.mode = options.power ? mode::pmem : mode::process;
     how.engines = {mod::engine()};
-    how.prefault = options.prefault;
-    how.seal = false;
+    how.expert.prefault = options.prefault;
+    how.expert.seal = false;
     return how;
 }
 

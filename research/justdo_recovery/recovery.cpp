@@ -49,7 +49,7 @@ hf::pool open_pool(const asked& a, const std::string& path) {
     o.layout = "bench/justdo recovery/1";
     o.create_bytes = o.max_bytes = a.mib << 20;
     o.max_threads = threads_max;
-    o.prefault = false;
+    o.expert.prefault = false;
     o.engines = {hf::justdo::engine()};
     auto opened = hf::pool::open(path, o);
     if (!opened) std::fprintf(stderr, "%s\n", opened.error().what().c_str()), std::_Exit(1);

@@ -85,7 +85,7 @@ inline open_options app_pool(const app_settings& how) {
                    : how.mode == "pmem"  ? mode::pmem
                                          : mode::power;
     options.engines = {simpo::engine()};
-    options.seal = false; // nobody keeps it
+    options.expert.seal = false; // nobody keeps it
     return options;
 }
 

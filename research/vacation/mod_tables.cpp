@@ -120,8 +120,8 @@ open_options how_to_open(const table_options& options) {
     how.create_bytes = 64_MiB + options.rows * 4096ULL;
     how.mode = options.power ? mode::pmem : mode::process;
     how.engines = {mod::engine()};
-    how.prefault = options.prefault;
-    how.seal = false;
+    how.expert.prefault = options.prefault;
+    how.expert.seal = false;
     return how;
 }
 

@@ -31,11 +31,11 @@ struct opened {
 };
 
 opened open_heap(const std::string& path, std::uint64_t bytes, std::uint64_t max_bytes) {
-    open_options options;
+    file_options options;
     options.layout = "alloc_test/1";
     options.create_bytes = bytes;
     options.max_bytes = max_bytes;
-    auto file = pool_file::open(path, options, 0);
+    auto file = pool_file::open(path, options);
     if (!file) throw std::runtime_error(file.error().what());
     EXPECT_TRUE((*file)->mark_open().ok());
     auto heap = std::make_unique<allocator>(**file);

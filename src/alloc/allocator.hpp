@@ -26,6 +26,8 @@
 #include <alloc/heap.hpp>
 #include <base/line.hpp>
 
+#include <holdfast/sizes.hpp>
+
 #include <algorithm>
 #include <array>
 #include <cstdlib>

@@ -100,8 +100,9 @@ private:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(128);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = {hf::undo::engine(), hf::redo::engine(), hf::clobber::engine()};
-        if (later_) o.sections = hf::durability::by_next_section;
+        o.engines = {hf::undo::engine({.durable = later_ ? hf::durability::by_next_section
+                                                         : hf::durability::on_return}),
+                     hf::redo::engine(), hf::clobber::engine()};
         return o;
     }
     bool buffered(unsigned, unsigned) const override { return later_; }

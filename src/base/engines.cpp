@@ -18,7 +18,7 @@ constexpr bool bits_are_apart() {
     std::uint32_t seen = 0;
     for (const engine_row* row : rows) {
         if ((row->bit & (row->bit - 1)) != 0 || (seen & row->bit) != 0) return false;
-        if (row->bit > 0xffff) return false; // a begin record has 16 bits for it
+        if (row->bit >= 1u << engines_max) return false;
         seen |= row->bit;
     }
     return true;

@@ -5,6 +5,7 @@
 
 #include <holdfast/recovery.hpp>
 
+#include <bit>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -22,6 +23,13 @@ enum engine_bit : std::uint32_t {
 #include HF_ENGINE_TABLE
 #undef HF_ENGINE_ROW
 };
+
+/// As many engines as a pool can tell apart: a begin record has 16 bits for its engine's.
+inline constexpr unsigned engines_max = 16;
+/// An engine's place wherever a pool has one for each.
+constexpr unsigned engine_slot(engine_bit of) noexcept {
+    return static_cast<unsigned>(std::countr_zero(static_cast<std::uint32_t>(of)));
+}
 
 /// What of a failure-atomic function's writes an engine is told to log.
 enum class engine_sections : std::uint8_t {

@@ -48,7 +48,7 @@ result<pool_image> pool_image::make(const open_options& options, const open_opti
     out.file_ =
         std::make_unique<memory_image>(memory_image{out.memory_.data(), bytes.size(), capacity});
     out.options_.creation = create::never;
-    out.options_.guard_signals = false; // the checker has its own
+    out.options_.expert.guard_signals = false; // the checker has its own
     out.reset();
     return out;
 }
@@ -68,7 +68,7 @@ result<pool> pool_image::open(const recovery_order& order, bool power_failed, bo
     file_->size_bytes = memory_.size();
     file_->power_failed = power_failed;
     file_->sealed = sealed;
-    auto file = pool_file::open_image(*file_, options_, engine_bits_of(options_.engines));
+    auto file = pool_file::open_image(*file_, file_options_of(options_));
     if (!file) return file.error();
     return pool::impl::open(std::move(*file), options_, std::chrono::steady_clock::now(), order);
 }

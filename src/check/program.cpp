@@ -437,7 +437,7 @@ void checking::explore_all() {
         pass.states_max -= std::min(pass.states_max, out_.found.states);
         pass.seconds_max -= elapsed();
         pass.goes_on = given_.operations_after() > 0;
-        pass.seals = given_.options().seal;
+        pass.seals = given_.options().expert.seal;
         pass.close_one_in = close_one_in(depth);
         pass.kills_every_way = depth < options_.explore.depth;
         explore_depth(pass);

@@ -17,10 +17,10 @@ inline void take_over(pool& p, const open_options& options) {
     static memory_image image; // as long as the pool, which is closed after this
     image = {p.internals().file->base(), p.max_bytes(), p.max_bytes(), false};
     pool::impl::abandon(std::move(p));
-    auto again = pool_file::open_image(image, options, engine_bits_of(options.engines));
+    auto again = pool_file::open_image(image, file_options_of(options));
     if (!again) fatal("%s", again.error().what().c_str());
     open_options as_image = options;
-    as_image.guard_signals = false;
+    as_image.expert.guard_signals = false;
     auto opened = pool::impl::open(std::move(*again), as_image, std::chrono::steady_clock::now());
     if (!opened) fatal("%s", opened.error().what().c_str());
     p = std::move(*opened);

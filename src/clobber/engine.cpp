@@ -10,6 +10,7 @@
 // cost an ordering point.
 #include <base/assert.hpp>
 #include <base/names.hpp>
+#include <clobber/engine.hpp>
 #include <clobber/kept_bytes.hpp>
 #include <clobber/re_execution.hpp>
 #include <log/restore.hpp>
@@ -20,11 +21,11 @@
 #include <section/thread.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
-#include <holdfast/clobber.hpp>
 
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
 #include <optional>
 
 namespace hf::clobber {
@@ -32,7 +33,10 @@ namespace {
 
 class clobber_engine final : public section_engine {
 public:
+    explicit clobber_engine(const options& how) : how_(how) {}
+    const options& how() const noexcept { return how_; }
     const engine_row& row() const noexcept override { return engine_rows::clobber; }
+    bool drops_bytes() const noexcept override { return !how_.keep_overwritten; }
     status check(const pool::impl& pool, const pending_section& section) const override;
 
 protected:
@@ -40,6 +44,9 @@ protected:
                  section_recovery& state) const override;
     bool end_otherwise(pool::impl& pool, const pending_section& section,
                        section_recovery& state) const override;
+
+private:
+    options how_;
 };
 
 /// Whether the logged bytes that are not known as pointers may be such of another mapping: by-value
@@ -176,9 +183,17 @@ bool clobber_engine::end_otherwise(pool::impl& pool, const pending_section& sect
 
 } // namespace
 
-const hf::engine* engine() noexcept {
-    static const clobber_engine only;
-    return &only;
+engine_ptr engine() noexcept {
+    static const auto& only = *new clobber_engine(options{});
+    return lasting(only);
+}
+
+engine_ptr engine(const options& how) { return std::make_shared<const clobber_engine>(how); }
+
+const options& options_of(const pool::impl& pool) noexcept {
+    const hf::engine* const given = pool.given(engine_clobber);
+    HF_ASSERT_SLOW(given != nullptr);
+    return static_cast<const clobber_engine*>(given)->how();
 }
 
 } // namespace hf::clobber

@@ -16,9 +16,9 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending) {
                                   "for certain: {}; complete it with recovery_policy::complete{}",
                                   file.path(), pending.lane, why, last_way_out(file))};
     };
-    if (!file.kept_bytes())
+    if ((file.dropped_bytes() & engine_clobber) != 0)
         return refuse(
-            "it ran without open_options::keep_overwritten, in a build that knows no such "
+            "it ran without clobber::options::keep_overwritten, in a build that knows no such "
             "thing, or before the machine went down");
     if (std::ranges::any_of(pending.records,
                             [](const record_view& r) { return r.kind == record_kind::unkept; }))

@@ -9,7 +9,7 @@
 //     process and eADR), and in ADR when the process alone has died. After a failure of the machine
 //     the record of a store that persisted may be missing: then it is not known whether rolling back is
 //     complete, and unless salvage asks for what there is they are not read at all.
-// (3) Whether pending sections kept what they overwrote is in the header (feature 2): a pool may have
+// (3) Whether pending sections kept what they overwrote is in the header (engine_marks::drop_bytes): a pool may have
 //     been left open by a build, or with an option, that does not.
 // (4) A finished section is not pending to a failure that (2) can roll back: its mark is stored,
 //     if not yet durable.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/names.hpp>
+#include <clobber/engine.hpp>
 #include <clobber/protocol.hpp>
 #include <clobber/re_execution.hpp>
 #include <open/registry.hpp>
@@ -8,7 +9,6 @@
 #include <section/thread.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
-#include <holdfast/clobber.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -16,11 +16,14 @@
 namespace hf::clobber {
 
 // Where there are sections there is their engine (open/program_engines.cpp).
-[[gnu::used]] static constexpr const hf::engine* (*linked)() noexcept = &engine;
+[[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
+
+clobber_protocol::clobber_protocol(section& in) noexcept
+    : protocol(in, row), how_(options_of(in.pool())) {}
 
 void clobber_protocol::begin(const hf_txfunc& function, const void* args) {
     in_.begin(*this, function);
-    keeping_ = in_.pool().keep_overwritten;
+    keeping_ = how_.keep_overwritten;
     in_.start_log({.payload = args,
                    .payload_bytes = function.args_bytes,
                    .arguments = function.args_bytes > 0,
@@ -58,7 +61,7 @@ void clobber_protocol::take_up(const pending_section& from, re_execution& first)
         registry::find_txfunc(from.begin.function_id, from.begin.function_version);
     HF_ASSERT(function != nullptr); // engine::check has found it
     // A section that cannot be rolled back any more keeps nothing.
-    keeping_ = in_.pool().keep_overwritten && from.kept_known &&
+    keeping_ = how_.keep_overwritten && from.kept_known &&
                std::ranges::none_of(from.records, [](const record_view& r) {
                    return r.kind == record_kind::unkept;
                });

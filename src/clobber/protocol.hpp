@@ -11,6 +11,7 @@
 // (4) What a section read from volatile memory is in the log before its first store (hf::vlog_preserve).
 #pragma once
 
+#include <clobber/engine.hpp>
 #include <log/logged_words.hpp>
 #include <section/section.hpp>
 
@@ -23,7 +24,7 @@ class re_execution;
 class clobber_protocol final : public protocol {
 public:
     static constexpr const engine_row& row = engine_rows::clobber;
-    explicit clobber_protocol(section& in) noexcept : protocol(in, row) {}
+    explicit clobber_protocol(section& in) noexcept;
 
     void begin(const hf_txfunc& function, const void* args);
     void commit();
@@ -49,6 +50,7 @@ private:
     void keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
     bool already_kept(std::uint64_t offset, std::uint64_t bytes);
 
+    const options& how_;       // of the pool's engine
     bool keeping_ = false;     // what is overwritten (2)
     logged_words overwritten_; // as records say
     kept_ranges overwritten_long_;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <base/names.hpp>
+#include <clobber/engine.hpp>
 #include <clobber/re_execution.hpp>
 #include <persist/float_environment.hpp>
 #include <pool/believed.hpp>
@@ -64,7 +65,7 @@ void re_execution::call() {
     HF_ASSERT_SLOW(pending_.args.size() >= work_.function()->args_bytes);
     const void* args = as_read(pending_.args.data(), pending_.args.size());
     const fault_guard::clock running(
-        work_.pool().recovery_ms_max,
+        options_of(work_.pool()).recovery_ms_max,
         [](void* run) noexcept { // whether it has reached anything new
             auto& self = *static_cast<re_execution*>(run);
             const bool any = self.progress_ != self.progress_seen_;

@@ -189,6 +189,10 @@ struct setup {
 
 class RollBack : public ::testing::TestWithParam<setup> {
 protected:
+    static std::vector<engine_ptr> engines(bool keeping) {
+        return {clobber::engine({.keep_overwritten = keeping, .recovery_ms_max = 20}),
+                undo::engine()};
+    }
     void SetUp() override {
         path = "/dev/shm/hf_roll_back_test." + std::to_string(::getpid());
         ::unlink(path.c_str());
@@ -196,9 +200,8 @@ protected:
         options.create_bytes = options.max_bytes = 256_KiB;
         options.max_threads = 2;
         options.mode = GetParam().mode;
-        options.eadr = GetParam().eadr;
-        options.recovery_ms_max = 20;
-        options.engines = {clobber::engine(), undo::engine()};
+        options.expert.eadr = GetParam().eadr;
+        options.engines = engines(true);
         rolling = options;
         rolling.recovery = recovery_policy::roll_back;
         steps_left = -1;
@@ -433,14 +436,14 @@ TEST_P(RollBack, WhatCouldNotBeKeptIsNotRolledBackUnasked) {
 
 TEST_P(RollBack, WithoutKeptBytesOnlyCompletingIsLeft) {
     const content before = made();
-    options.keep_overwritten = false;
+    options.engines = engines(false);
     dies(change, 9);
     EXPECT_EQ(name(refused(rolling).code()), "torn");
     expect_shown_under_salvage_only();
     EXPECT_EQ(opened(options).r.input, before.r.input + 5);
     // A recovery that keeps, of a section that did not, may be cut short as well.
     dies(change, 9);
-    options.keep_overwritten = true;
+    options.engines = engines(true);
     in_section = trouble::aborts;
     EXPECT_EQ(name(refused(options).code()), "corrupt");
     EXPECT_EQ(name(refused(rolling).code()), "torn");
@@ -540,7 +543,7 @@ TEST_P(RollBack, CachesThatDidNotPersistAreNotBelievedLater) {
     dies(change, 9);
     machine_went_down(path);
     open_options believing = rolling;
-    believing.eadr = true;
+    believing.expert.eadr = true;
     EXPECT_EQ(name(refused(believing).code()), "torn");
     EXPECT_EQ(opened(options).r.input, before.r.input + 5);
 }

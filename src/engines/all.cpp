@@ -5,15 +5,15 @@
 
 #define HF_ENGINE(name)                                                                            \
     namespace hf::name {                                                                           \
-    const hf::engine* engine() noexcept;                                                           \
+    engine_ptr engine() noexcept;                                                                  \
     }
 HF_ENGINES
 #undef HF_ENGINE
 
 namespace hf {
 
-std::vector<const engine*> all_engines() {
-    std::vector<const engine*> all;
+std::vector<engine_ptr> all_engines() {
+    std::vector<engine_ptr> all;
 #define HF_ENGINE(name) all.push_back(name::engine());
     HF_ENGINES
 #undef HF_ENGINE

@@ -13,7 +13,9 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
 
 namespace hf {
 namespace {
@@ -27,10 +29,12 @@ protected:
     }
     ~EngineFacts() override { std::filesystem::remove_all(folder_); }
 
-    result<pool> open(const engine* e, mode m) {
-        const std::string path = folder_ + "/" + e->name() + std::to_string(int(m));
+    std::string path_of(const engine_ptr& e, mode m) const {
+        return folder_ + "/" + e->name() + std::to_string(int(m));
+    }
+    result<pool> open(const engine_ptr& e, mode m) {
         return pool::open(
-            path, {.layout = "facts/1", .create_bytes = 1 << 20, .mode = m, .engines = {e}});
+            path_of(e, m), {.layout = "facts/1", .create_bytes = 1 << 20, .mode = m, .engines = {e}});
     }
 
 private:
@@ -38,7 +42,7 @@ private:
 };
 
 TEST_F(EngineFacts, EveryEngineWorksInEveryMode) {
-    for (const engine* e : all_engines())
+    for (const engine_ptr& e : all_engines())
         for (const mode m : {mode::process, mode::pmem, mode::power}) {
             const auto opened = open(e, m);
             EXPECT_TRUE(opened) << e->name() << ": " << opened.error().what();
@@ -46,7 +50,7 @@ TEST_F(EngineFacts, EveryEngineWorksInEveryMode) {
 }
 
 TEST_F(EngineFacts, ASectionOfAnUnknownFunctionIsRefusedWhereTheTableSaysItsBuild) {
-    for (const engine* e : all_engines()) {
+    for (const engine_ptr& e : all_engines()) {
         const engine_sections sections = e->row().sections;
         if (sections == engine_sections::none || sections == engine_sections::steps) continue;
         auto opened = open(e, mode::process);
@@ -58,6 +62,35 @@ TEST_F(EngineFacts, ASectionOfAnUnknownFunctionIsRefusedWhereTheTableSaysItsBuil
         const bool refused = s.code() == errc::function_changed;
         EXPECT_EQ(refused, e->row().build == recovery_build::its_build) << e->name();
         EXPECT_EQ(s.ok(), !refused) << e->name() << ": " << s.what();
+    }
+}
+
+TEST_F(EngineFacts, APoolKeepsTheEngineThatItWasGiven) {
+    auto owned = std::make_shared<int>();
+    const std::weak_ptr<int> seen = owned;
+    {
+        const auto opened =
+            open(selective::engine({.rebuild = [kept = std::move(owned)](pool&) {}}), mode::process);
+        ASSERT_TRUE(opened) << opened.error().what();
+        EXPECT_FALSE(seen.expired());
+    }
+    EXPECT_TRUE(seen.expired());
+}
+
+TEST_F(EngineFacts, AForgedAnchorIsRefusedWhoseverItIs) {
+    for (unsigned slot = 0; slot < engines_max; ++slot) {
+        {
+            auto opened = open(undo::engine(), mode::process);
+            ASSERT_TRUE(opened) << opened.error().what();
+            opened->internals().file->roots()->anchors[slot] = 24;
+            pool::impl::abandon(std::move(*opened));
+        }
+        const auto again = open(undo::engine(), mode::process);
+        ASSERT_FALSE(again) << slot;
+        EXPECT_EQ(again.error().code(), errc::corrupt);
+        const std::string whose = "the superblock of engine " + engine_names(1U << slot);
+        EXPECT_NE(again.error().what().find(whose), std::string::npos) << again.error().what();
+        std::filesystem::remove(path_of(undo::engine(), mode::process));
     }
 }
 

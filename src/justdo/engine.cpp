@@ -3,10 +3,10 @@
 // What engine justdo gives pool::open. Its sections are in no lane: they are its own state, found by
 // inspect(), and resumed when everything else is recovered.
 #include <base/assert.hpp>
+#include <justdo/engine.hpp>
 #include <justdo/threads.hpp>
 #include <section/section.hpp>
 
-#include <holdfast/justdo.hpp>
 
 #include <fmt/format.h>
 
@@ -15,12 +15,17 @@ namespace {
 
 class justdo_engine final : public hf::engine {
 public:
+    explicit justdo_engine(const options& how) : how_(how) {}
+    const options& how() const noexcept { return how_; }
     const engine_row& row() const noexcept override { return engine_rows::justdo; }
     status inspect(const pool::impl& in) const override { return justdo::inspect(in); }
     void give_up_unsound(pool::impl& in) const override { justdo::give_up_unsound(in); }
     void withdraw(pool::impl& in) const override;
     status settle(pool::impl& in) const override;
     result<std::unique_ptr<engine_state>> attach(pool::impl& in) const override;
+
+private:
+    options how_;
 };
 
 /// Two threads may have been allocating in one fresh chunk: the bit of either may stand there alone, so none
@@ -110,9 +115,17 @@ result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) cons
 
 } // namespace
 
-const hf::engine* engine() noexcept {
-    static const justdo_engine only;
-    return &only;
+engine_ptr engine() noexcept {
+    static const auto& only = *new justdo_engine(options{});
+    return lasting(only);
+}
+
+engine_ptr engine(const options& how) { return std::make_shared<const justdo_engine>(how); }
+
+const options& options_of(const pool::impl& pool) noexcept {
+    const hf::engine* const given = pool.given(engine_justdo);
+    HF_ASSERT_SLOW(given != nullptr);
+    return static_cast<const justdo_engine*>(given)->how();
 }
 
 } // namespace hf::justdo

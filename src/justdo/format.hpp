@@ -2,7 +2,7 @@
 //
 // What engine justdo keeps in a pool: of each thread a block, named by a table.  docs/format/justdo.md
 //
-//   root_words.justdo_offset ──> superblock, then offsets of blocks        (one chunk of the heap)
+//   root_words::anchor ──> superblock, then offsets of blocks        (one chunk of the heap)
 //                                                    └──> thread_block, then frames
 //                                                            ├──> more_head, then places of locks ──> …
 //                                                            └──> more_head, then frames ──> …

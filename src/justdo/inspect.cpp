@@ -14,7 +14,7 @@
 namespace hf::justdo {
 
 superblock* superblock_of(const pool_file& file) noexcept {
-    const std::uint64_t at = file.roots()->justdo_offset;
+    const std::uint64_t at = file.roots()->anchor(engine_justdo);
     return at == 0 ? nullptr : reinterpret_cast<superblock*>(file.base() + at);
 }
 
@@ -51,7 +51,8 @@ own_blocks::own_blocks(const pool::impl& in) {
     superblock* const super = superblock_of(*in.file);
     if (super == nullptr) return;
     constexpr std::uint64_t none = ~std::uint64_t{0};
-    blocks_.push_back({{in.file->roots()->justdo_offset, in.file->shape().chunk_bytes}, none, 0});
+    blocks_.push_back(
+        {{in.file->roots()->anchor(engine_justdo), in.file->shape().chunk_bytes}, none, 0});
     for (const std::uint64_t offset : thread_words(*super)) {
         if (offset == 0) continue;
         blocks_.push_back({{offset, super->thread_bytes}, offset, offset + sizeof(thread_block)});
@@ -361,7 +362,7 @@ status check_claims(const pool_file& file, claims& all) {
 
 status check_superblock(const pool::impl& in) {
     const pool_file& file = *in.file;
-    const std::uint64_t at = file.roots()->justdo_offset, chunk = file.shape().chunk_bytes;
+    const std::uint64_t at = file.roots()->anchor(engine_justdo), chunk = file.shape().chunk_bytes;
     const auto corrupt = [&](const std::string& what) {
         return refusal(file.path(), errc::corrupt, "engine justdo: superblock " + what);
     };
@@ -383,11 +384,12 @@ status check_superblock(const pool::impl& in) {
 } // namespace
 
 status inspect(const pool::impl& in) {
-    if (in.file->roots()->justdo_offset == 0) return {};
+    if (in.file->roots()->anchor(engine_justdo) == 0) return {};
     if (status s = check_superblock(in); !s.ok()) return s;
     superblock* const super = superblock_of(*in.file);
     claims all;
-    std::vector<block> blocks{{in.file->roots()->justdo_offset, in.file->shape().chunk_bytes}};
+    std::vector<block> blocks{
+        {in.file->roots()->anchor(engine_justdo), in.file->shape().chunk_bytes}};
     for (const std::uint64_t offset : thread_words(*super)) {
         if (offset == 0) continue;
         const block b{offset, super->thread_bytes};
@@ -461,7 +463,7 @@ void give_up(pool::impl& in, std::uint64_t offset) {
 } // namespace
 
 void give_up_unsound(pool::impl& in) {
-    if (in.file->roots()->justdo_offset == 0 || !check_superblock(in).ok()) return;
+    if (in.file->roots()->anchor(engine_justdo) == 0 || !check_superblock(in).ok()) return;
     superblock* const super = superblock_of(*in.file);
     const hf::medium pm = in.file->medium();
     const heap& blocks = in.blocks.durable();

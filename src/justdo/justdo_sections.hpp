@@ -34,7 +34,7 @@ public:
         o.layout = "crash/justdo";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = how_.mode;
-        o.eadr = how_.eadr;
+        o.expert.eadr = how_.eadr;
         o.max_threads = 2;
         o.engines = {engine()};
         // Asked for by whoever opens the pool next.

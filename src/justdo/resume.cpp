@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <justdo/engine.hpp>
 #include <justdo/inspect.hpp>
 #include <justdo/resume.hpp>
 #include <pool/fault_guard.hpp>
@@ -135,7 +136,7 @@ public:
         } watched{this, 0};
         const auto body = [&] {
             const fault_guard::clock running(
-                in.recovery_ms_max,
+                options_of(in).recovery_ms_max,
                 [](void* of) noexcept {
                     auto& w = *static_cast<decltype(watched)*>(of);
                     const std::uint64_t now = w.self->with_.reached;

@@ -231,7 +231,7 @@ void expect_wide(const counter* c, std::uint64_t times) {
 class Routine : public ::testing::TestWithParam<mode> {
 protected:
     ~Routine() override { ::unlink(path_.c_str()); }
-    result<pool> try_open(std::vector<const engine*> engines = {justdo::engine()}) {
+    result<pool> try_open(std::vector<engine_ptr> engines = {justdo::engine()}) {
         open_options o;
         o.layout = "routine_test/1";
         o.create_bytes = 1_MiB;
@@ -325,7 +325,7 @@ TEST_P(Routine, APoolWithoutTheEngineIsRefusedInWords) {
 
 // It would happen, and be made again when the section is resumed: the value would be one more than it should.
 TEST_P(Routine, ASectionOfAnotherEngineInsideEndsTheProcessInWords) {
-    const std::vector<const engine*> both{justdo::engine(), undo::engine()};
+    const std::vector<engine_ptr> both{justdo::engine(), undo::engine()};
     const auto opened = [&] { return std::move(*try_open(both)); };
     const auto in_child = [&] {
         pool p = opened();

@@ -25,7 +25,7 @@ superblock* threads::make_superblock() {
     const geometry& shape = pool_->file->shape();
     return static_cast<superblock*>(
         make_own_block(*pool_, shape.chunk_bytes, purpose::data,
-                       pool_->file->roots()->justdo_offset, [&](void* at, block) {
+                       pool_->file->roots()->anchor(engine_justdo), [&](void* at, block) {
                            auto& super = *static_cast<superblock*>(at);
                            super.magic = superblock_magic;
                            super.thread_bytes = thread_bytes_for(shape.max_bytes);
@@ -116,7 +116,7 @@ leases& mine() { return of_thread<leases>::get(); }
 status why_none(const pool::impl& in) {
     const std::string& path = in.file->path();
     if (in.file->read_only()) return refusal(path, errc::permission, "the pool is open read-only");
-    if (in.state_of(engine()) == nullptr)
+    if (in.state_of(engine_justdo) == nullptr)
         return refusal(path, errc::missing_engine,
                        "the pool was opened without engine justdo: give open_options::engines "
                        "hf::justdo::engine()");
@@ -127,7 +127,7 @@ status why_none(const pool::impl& in) {
 result<thread*> lease_in(pool::impl& in) {
     for (const leases::lease& l : mine().all)
         if (l.instance == in.instance) return l.mine;
-    auto* const from = static_cast<threads*>(in.state_of(engine()));
+    auto* const from = static_cast<threads*>(in.state_of(engine_justdo));
     {
         std::scoped_lock held{registry::guard()};
         std::erase_if(mine().all, [](const auto& l) { return !registry::is_open(l.instance); });

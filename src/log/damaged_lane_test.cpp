@@ -79,7 +79,7 @@ protected:
         options_.create_bytes = options_.max_bytes = 128_KiB;
         options_.max_threads = 1;
         options_.engines = {clobber::engine()};
-        options_.seal = false;
+        options_.expert.seal = false;
         const pid_t child = ::fork();
         if (child == 0) {
             auto p = pool::open(path_, options_);
@@ -200,7 +200,7 @@ protected:
         options_.create_bytes = options_.max_bytes = 256_KiB;
         options_.max_threads = 2;
         options_.engines = {clobber::engine()};
-        options_.seal = false;
+        options_.expert.seal = false;
     }
     void TearDown() override { ::unlink(path_.c_str()); }
 

@@ -390,7 +390,7 @@ void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexce
 /// Whether the lanes' kept records are there, whole: the pool keeps them, and caches outlived what
 /// happened to it.
 inline bool kept_records_count(const pool_file& file) noexcept {
-    return file.kept_bytes() && !file.stores_in_doubt();
+    return !file.was_clean() && file.dropped_bytes() == 0 && !file.stores_in_doubt();
 }
 
 /// Reads a lane. Returns true and fills 'found' when a section is pending. 'newest_epoch' receives

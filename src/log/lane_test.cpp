@@ -7,6 +7,8 @@
 #include <log/left_stores.hpp>
 #include <trace/trace.hpp>
 
+#include <holdfast/sizes.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -24,10 +26,10 @@ protected:
     void SetUp() override {
         path_ = "/dev/shm/hf_lane_test." + std::to_string(::getpid());
         ::unlink(path_.c_str());
-        open_options options;
+        file_options options;
         options.layout = "lane_test/1";
         options.create_bytes = 1_MiB;
-        auto opened = pool_file::open(path_, options, 0);
+        auto opened = pool_file::open(path_, options);
         ASSERT_TRUE(opened) << opened.error().what();
         file_ = std::move(*opened);
         ASSERT_TRUE(file_->mark_open().ok());

@@ -389,7 +389,7 @@ TEST_P(ModBeside, WhoMayNotComeIsToldWhy) {
         ::mmap(place, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0),
         MAP_FAILED);
     refused(reads, errc::address_taken);
-    in.how.relocate = relocation::if_taken;
+    in.how.expert.relocate = relocation::if_taken;
     in.open();
     EXPECT_TRUE(in.pool().relocated());
     EXPECT_EQ(round_of(in.get<numbers>({"numbers"})), 1U);

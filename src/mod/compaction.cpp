@@ -148,12 +148,12 @@ private:
 };
 
 status compaction::check() {
-    if (file_.roots()->mod_offset != 0)
+    if (file_.roots()->anchor(engine_mod) != 0)
         if (status s = check_kinds(); !s.ok()) return s;
     if (status s = in_.wait_for_trace(); !s.ok()) return s;
     if (status s = in_.verify(); !s.ok()) return s;
     std::unordered_set<std::uint64_t> ours;
-    if (in_.super() != nullptr) ours.insert(file_.roots()->mod_offset);
+    if (in_.super() != nullptr) ours.insert(file_.roots()->anchor(engine_mod));
     in_.space().for_each([&](const arena& a) { ours.insert(a.offset); });
     std::uint64_t others = 0, bytes = 0;
     pool_.blocks.durable().for_each([&](block b) {
@@ -402,7 +402,7 @@ status compaction::write(os_file& to) {
     std::memcpy(image.at(root_words_offset), file_.base() + root_words_offset,
                 extent_.offset_bytes - root_words_offset);
     root_words roots = *file_.roots();
-    if (in_.super() != nullptr) roots.mod_offset = first_chunk_;
+    if (in_.super() != nullptr) roots.anchor(engine_mod) = first_chunk_;
     std::memcpy(image.at(root_words_offset), &roots, sizeof roots);
     if (status s = write_nodes(image); !s.ok()) return s;
     write_tables(image);
@@ -447,12 +447,12 @@ result<pool> open_old(const std::string& path, const open_options& given) {
     open_options how;
     how.layout = given.layout;
     how.layout_hash = given.layout_hash;
-    how.relocate = given.relocate;
+    how.expert.relocate = given.expert.relocate;
     how.creation = create::never;
     how.read_only = true;
     how.engines = {engine()};
     const auto start = std::chrono::steady_clock::now();
-    auto file = pool_file::open_to_replace(path, how, engine()->bit());
+    auto file = pool_file::open_to_replace(path, file_options_of(how));
     if (!file) return file.error();
     if ((*file)->migrating())
         return refusal(path, errc::conflict,

@@ -204,8 +204,8 @@ TEST_P(Compaction, TakesWhatAKillHasLeft) {
 TEST_P(Compaction, IsWhatItWasWhenItIsKilledNext) {
     const auto records = [&] {
         const pool_file& file = *in.pool().internals().file;
-        const auto* const super =
-            reinterpret_cast<const mod::superblock*>(file.base() + file.roots()->mod_offset);
+        const auto* const super = reinterpret_cast<const mod::superblock*>(
+            file.base() + file.roots()->anchor(engine_mod));
         return std::ranges::count_if(super->exchanges, &mod::exchange_record::number);
     };
     const std::string held = make(300, 100);
@@ -390,7 +390,7 @@ TEST_P(Compaction, RefusesARootOfAKindThatNobodyKnows) {
     in.make_new(GetParam());
     (void)in.get<numbers>().insert_or_assign(1, 1);
     const std::uint64_t cells =
-        in.pool().internals().file->roots()->mod_offset + sizeof(mod::superblock);
+        in.pool().internals().file->roots()->anchor(engine_mod) + sizeof(mod::superblock);
     in.close();
     std::string bytes = hf::test::contents(in.path());
     bytes[cells + offsetof(mod::cell, kind)] = 55;

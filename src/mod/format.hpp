@@ -2,7 +2,7 @@
 //
 // What MOD keeps in a pool.  docs/format/mod.md
 //
-//   root_words.mod_offset ──> superblock, then cells               (one chunk of the heap)
+//   root_words::anchor ──> superblock, then cells               (one chunk of the heap)
 //                                 └ arenas ──> newest arena ──> … ──> oldest      (chunks)
 //
 // (1) Cells below 'cell_count' are whole; a cell changes by its word, by the stamp behind a word

@@ -127,7 +127,7 @@ public:
         o.layout = "crash/mod";
         o.create_bytes = o.max_bytes = 64_KiB;
         o.mode = variant_.mode;
-        o.eadr = variant_.eadr;
+        o.expert.eadr = variant_.eadr;
         o.max_threads = 2;
         o.engines = {mod::engine()};
         return o;

@@ -219,7 +219,7 @@ void store::impl::look_again(root::volatile_part& part) {
 /// Whether there is one. The writer may make it meanwhile.
 bool store::impl::find_superblock() {
     if (super_ != nullptr) return true;
-    const std::uint64_t at = load(pool_->file->roots()->mod_offset);
+    const std::uint64_t at = load(pool_->file->roots()->anchor(engine_mod));
     if (!pool_->file->cover_growth()) throw std::bad_alloc();
     const geometry& shape = pool_->file->shape();
     if (at == 0 || at % shape.chunk_bytes != 0 || at > shape.max_bytes - shape.chunk_bytes)

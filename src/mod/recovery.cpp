@@ -25,7 +25,7 @@ std::uint64_t cells_max(const pool_file& file) {
 }
 
 const superblock* superblock_of(const pool_file& file) {
-    const std::uint64_t at = file.roots()->mod_offset;
+    const std::uint64_t at = file.roots()->anchor(engine_mod);
     return at == 0 ? nullptr : reinterpret_cast<const superblock*>(file.base() + at);
 }
 
@@ -92,7 +92,7 @@ status check_exchange(const pool::impl& in, const exchange_record& r, std::uint6
         !std::has_single_bit(r.bytes))
         return corrupt(*in.file, fmt::format("exchange record {} names {} bytes of root {} of {}",
                                              r.number, r.bytes, r.cell, cell_count));
-    const std::uint64_t super_at = in.file->roots()->mod_offset;
+    const std::uint64_t super_at = in.file->roots()->anchor(engine_mod);
     const std::uint64_t super_end = super_at + in.file->shape().chunk_bytes;
     for (const exchange_record::element& e : r.elements)
         if (e.at % r.bytes != 0 || !in.blocks.durable().covers(e.at, r.bytes) ||
@@ -108,7 +108,7 @@ status store::impl::inspect(const pool::impl& in) {
     const pool_file& file = *in.file;
     if (file.lets_read())
         if (status s = check_sequence(file); !s.ok()) return s;
-    const std::uint64_t at = file.roots()->mod_offset;
+    const std::uint64_t at = file.roots()->anchor(engine_mod);
     if (at == 0) return {};
     const std::uint64_t chunk = file.shape().chunk_bytes;
     if (at % chunk != 0 || !in.blocks.durable().covers(at, chunk))
@@ -141,7 +141,7 @@ status store::impl::inspect(const pool::impl& in) {
 /// Without their records the words stay as they are.
 void store::impl::give_up_unsound(pool::impl& in) {
     const pool_file& file = *in.file;
-    const std::uint64_t at = file.roots()->mod_offset, chunk = file.shape().chunk_bytes;
+    const std::uint64_t at = file.roots()->anchor(engine_mod), chunk = file.shape().chunk_bytes;
     if (at == 0 || at % chunk != 0 || !in.blocks.durable().covers(at, chunk)) return;
     auto& super = *const_cast<superblock*>(superblock_of(file));
     const hf::medium pm = file.medium();

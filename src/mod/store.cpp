@@ -31,7 +31,7 @@ store::impl::~impl() {
 /// As pool::root_bytes: named before it is allocated; the next open cures a crash in between.
 status store::impl::make_superblock() {
     root_words* words = pool_->file->roots();
-    HF_ASSERT(super_ == nullptr && words->mod_offset == 0);
+    HF_ASSERT(super_ == nullptr && words->anchor(engine_mod) == 0);
     thread_cache none;
     const block b = pool_->blocks.reserve(none, pool_->file->shape().chunk_bytes);
     if (b.offset == 0) return pool_->blocks.full("MOD's superblock");
@@ -40,7 +40,7 @@ status store::impl::make_superblock() {
     super->magic = superblock_magic;
     medium().flush(super, b.bytes);
     medium().fence();
-    medium().store_word(&words->mod_offset, b.offset);
+    medium().store_word(&words->anchor(engine_mod), b.offset);
     medium().fence();
     pool_->blocks.durable().publish(b, [&](const void* word) { medium().flush(word, word_bytes); });
     medium().fence();
@@ -381,6 +381,7 @@ struct mod_state final : engine_state {
 class mod_engine final : public hf::engine {
 public:
     const engine_row& row() const noexcept override { return engine_rows::mod; }
+    const char* read_beside() const noexcept override { return "MOD containers"; }
     status inspect(const pool::impl& in) const override { return store::impl::inspect(in); }
     void give_up_unsound(pool::impl& in) const override { store::impl::give_up_unsound(in); }
     status settle(pool::impl& in) const override { return store::impl::settle(in); }
@@ -393,14 +394,14 @@ public:
 
 } // namespace
 
-const hf::engine* engine() noexcept {
+engine_ptr engine() noexcept {
     static const mod_engine only;
-    return &only;
+    return lasting(only);
 }
 
 store& store::of(const pool& in) {
     if (status here = in.internals().usable(); !here.ok()) fatal("%s", here.what().c_str());
-    engine_state* state = in.internals().state_of(engine());
+    engine_state* state = in.internals().state_of(engine_mod);
     if (state == nullptr)
         fatal("%s: mod::store::of: the pool was opened without mod::engine()", in.path().c_str());
     return static_cast<mod_state*>(state)->face;

@@ -131,7 +131,7 @@ private:
 
 superblock& superblock_in(pool& p) {
     pool_file& file = *p.internals().file;
-    return *reinterpret_cast<superblock*>(file.base() + file.roots()->mod_offset);
+    return *reinterpret_cast<superblock*>(file.base() + file.roots()->anchor(engine_mod));
 }
 
 // The last words of a killed process may be stored and not flushed, and are believed by the next.

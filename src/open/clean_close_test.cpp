@@ -45,7 +45,7 @@ protected:
         options_.create_bytes = options_.max_bytes = 256_KiB;
         options_.max_threads = 3;
         options_.mode = GetParam().mode;
-        options_.eadr = GetParam().eadr;
+        options_.expert.eadr = GetParam().eadr;
         options_.engines = {clobber::engine(), undo::engine()};
     }
     void TearDown() override { ::unlink(path_.c_str()); }

@@ -49,12 +49,26 @@ public:
     /// Can this build recover 'section', one of the engine's, by the pool's policy? Reads only.
     /// Errors: function_changed, corrupt, address_taken, torn.
     virtual status check(const pool::impl& pool, const pending_section& section) const;
-    /// Completes or undoes the engine's pending sections, in the order, and as far side by side, as
+    /// Completes the engine's pending sections, or rolls them back, in the order, and as far side by side, as
     /// it can prove to be right. Their blocks are back as they were before them. Everything is
     /// durable when it returns; stopped anywhere, it can begin anew. Adds to 'done'.
     /// Errors: what stopped it; the pool stays marked open.
     virtual status recover_all(pool::impl& pool, std::span<pending_section> pending,
                                const recovery_order& order, engine_recovery& done) const;
+
+    // What open asks of an engine, as it was given:
+    /// What other processes may read of what it keeps while this one writes (open_options::shared), for people. Null:
+    /// its data change under them.
+    virtual const char* read_beside() const noexcept { return nullptr; }
+    /// Whether its sections leave out log records that rolling them back needs. The header says so of a pool that is open
+    /// (pool/header.hpp).
+    virtual bool drops_bytes() const noexcept { return false; }
+    /// Whether it lets sections store what is computed again after a crash. The header says so likewise; the next open then
+    /// calls rebuild() when everything is recovered, and again where that was cut short.
+    virtual bool rebuilds() const noexcept { return false; }
+    virtual void rebuild(pool&) const {}
+    /// What was stored so, and what the engine must be given to compute it again: for the refusal of an open without.
+    virtual const char* rebuild_needs() const noexcept { return ""; }
 
     // Engines that keep state of their own in the pool, in this order:
     /// Is that what this build can go on with? Reads only. Errors: corrupt.
@@ -75,8 +89,10 @@ public:
     }
 
 protected:
-    // There is one object of each, which nobody destroys: pools may outlive static destructors.
     ~engine() = default;
 };
+
+/// One that nobody destroys: pools may outlive static destructors.
+inline engine_ptr lasting(const engine& one) noexcept { return {engine_ptr(), &one}; }
 
 } // namespace hf

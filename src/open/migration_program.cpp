@@ -73,8 +73,7 @@ public:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.sections = sections_;
-        o.engines = {hf::undo::engine()};
+        o.engines = {hf::undo::engine({.durable = sections_})};
         return o;
     }
     unsigned operations(unsigned) const override { return 0; }

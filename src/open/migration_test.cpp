@@ -9,6 +9,7 @@
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/migration.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
@@ -339,7 +340,7 @@ TEST_P(Migration, UnderWayIsShownToWhoReadsTheOldRootAndToWhoReadsTheNewOne) {
 }
 
 TEST_P(Migration, OfALayoutThatTheFunctionRefusesLeavesThePoolToWhomItWas) {
-    new_.rebuild = [](pool&) { FAIL(); };
+    new_.engines = {undo::engine(), selective::engine({.rebuild = [](pool&) { FAIL(); }})};
     const auto known = new_.migrate;
     new_.migrate = [](migration& m) { return m.refuse(); };
     // As well after one that was killed before it could say so.
@@ -359,7 +360,7 @@ TEST_P(Migration, OfALayoutThatTheFunctionRefusesLeavesThePoolToWhomItWas) {
         EXPECT_EQ(account(*before).blocks, blocks_);
     }
     // Too late: what has been changed is not forgotten.
-    new_.rebuild = {};
+    new_.engines = old_.engines;
     stop_after_ = 1;
     stopped_ = [] { return status{errc::io_error, "later"}; };
     new_.migrate = known;

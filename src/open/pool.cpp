@@ -24,18 +24,49 @@ extern "C" [[gnu::weak, gnu::visibility("hidden")]] const char __start_hf_uninst
 
 namespace hf {
 
-std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept {
+std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines) noexcept {
     std::uint32_t bits = 0;
-    for (const engine* e : engines) bits |= e->bit();
+    for (const engine_ptr& e : engines) bits |= e->bit();
     return bits;
+}
+
+std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines,
+                             bool (engine::*which)() const noexcept) noexcept {
+    std::uint32_t bits = 0;
+    for (const engine_ptr& e : engines)
+        if (((*e).*which)()) bits |= e->bit();
+    return bits;
+}
+
+file_options file_options_of(const open_options& options) {
+    return {.layout = options.layout,
+            .layout_hash = options.layout_hash,
+            .create_bytes = options.create_bytes,
+            .max_bytes = options.max_bytes,
+            .creation = options.creation,
+            .mode = options.mode,
+            .max_threads = options.max_threads,
+            .salvage = options.salvage,
+            .prefault = options.expert.prefault,
+            .eadr = options.expert.eadr,
+            .follow_symlinks = options.expert.follow_symlinks,
+            .guard_signals = options.expert.guard_signals,
+            .read_only = options.read_only,
+            .shared = options.shared,
+            .relocate = options.expert.relocate,
+            .migrates = options.migrate != nullptr,
+            .seal = options.expert.seal,
+            .engines = engine_bits_of(options.engines),
+            .drop_bytes = engine_bits_of(options.engines, &engine::drops_bytes),
+            .rebuild = engine_bits_of(options.engines, &engine::rebuilds)};
 }
 
 namespace {
 
 /// Two states of one engine would each write their own over the other's.
-status check_given(const std::string& path, const std::vector<const engine*>& engines) {
+status check_given(const std::string& path, const std::vector<engine_ptr>& engines) {
     std::uint32_t seen = 0;
-    for (const engine* e : engines) {
+    for (const engine_ptr& e : engines) {
         if (e == nullptr)
             return refusal(path, errc::bad_argument, "open_options::engines holds a null pointer");
         if ((seen & e->bit()) != 0)
@@ -46,18 +77,27 @@ status check_given(const std::string& path, const std::vector<const engine*>& en
     return {};
 }
 
-/// What readers beside a writer can see is what engines mod and simpo keep: the others' data change under them.
+/// Readers beside a writer see what some engines keep: the others' data change under them.
 status check_shared(const std::string& path, const open_options& options) {
-    constexpr std::uint32_t read = engine_mod | engine_simpo;
+    if (!options.shared) return {};
+    const auto readable = [](const engine_ptr& e) { return e->read_beside() != nullptr; };
+    const auto some = std::ranges::count_if(options.engines, readable);
+    const auto all = static_cast<std::ptrdiff_t>(options.engines.size());
+    if (some != 0 && (!options.read_only || some == all)) return {};
+    std::string what, which;
+    for (const engine_ptr& e : linked_engines()) {
+        if (!readable(e)) continue;
+        what += fmt::format("{}{}", what.empty() ? "" : " and ", e->read_beside());
+        which += fmt::format("{}{}::engine()", which.empty() ? "" : ", ", e->name());
+    }
+    if (which.empty()) what = "nothing that this program's engines keep", which = "such an engine";
     const std::uint32_t bits = engine_bits_of(options.engines);
-    const bool some = (bits & read) != 0;
-    if (!options.shared || (some && (!options.read_only || (bits & ~read) == 0))) return {};
     return refusal(
         path, errc::bad_argument,
-        fmt::format("open_options::shared: {} of MOD containers and persistent objects: expected "
-                    "mod::engine(), simpo::engine() or both{} in open_options::engines, found {}",
-                    options.read_only ? "it is read beside a writer" : "others read",
-                    options.read_only ? ", and no other," : "",
+        fmt::format("open_options::shared: {} {}: expected {}, one at least{}, in "
+                    "open_options::engines, found {}",
+                    options.read_only ? "beside a writer this process reads" : "others read", what,
+                    which, options.read_only ? " and no other" : "",
                     bits == 0 ? "no engine" : engine_names(bits)));
 }
 
@@ -88,7 +128,7 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
 result<pool> pool::impl::open_with(const std::string& path, const open_options& options) try {
     const auto start = std::chrono::steady_clock::now();
     if (status s = check_shared(path, options); !s.ok()) return s;
-    auto file = pool_file::open(path, options, engine_bits_of(options.engines));
+    auto file = pool_file::open(path, file_options_of(options));
     if (!file) return file.error();
     return impl::open(std::move(*file), options, start);
 } catch (const std::bad_alloc&) { // thrown before the pool was marked open
@@ -105,7 +145,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     const double map_ms = ms_since(start);
     auto opened = std::make_unique<impl>(std::move(file), options);
     if (!options.read_only) opened->engine_bits = engine_bits_of(options.engines);
-    opened->runs_again = std::ranges::any_of(options.engines, [](const engine* e) {
+    opened->runs_again = std::ranges::any_of(options.engines, [](const engine_ptr& e) {
         const recovery_verb verb = e->row().verb;
         return verb == recovery_verb::re_execute || verb == recovery_verb::resume;
     });
@@ -118,7 +158,7 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     const bool beside = opened->file->reads_beside(); // its writer has recovered it
     status s;
     if (beside) registry::add(opened.get());
-    else s = opened->can_rebuild(options);
+    else s = opened->can_rebuild();
     if (s.ok() && !beside && !opened->file->migrates()) s = opened->check_root(options.root_bytes);
     if (s.ok() && !beside)
         s = opened->check_and_recover(order, [&] { opened->check_ms = ms_since(checking); });
@@ -136,12 +176,10 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
     HF_ASSERT_SLOW(opened->valid(true));
     pool whole(std::move(opened));
     // Durable with the close; until then a crash brings us here again, and so does whatever fails before it is done.
-    const auto to_rebuild = [&] {
-        return !beside && whole.impl_->file->left_lazy() && options.rebuild != nullptr;
-    };
+    const auto to_rebuild = [&] { return !beside && whole.impl_->has_to_rebuild(); };
     try {
         if (whole.impl_->file->migrates()) s = impl::migrate(whole, options);
-        if (s.ok() && to_rebuild()) options.rebuild(whole);
+        if (s.ok() && to_rebuild()) impl::rebuild(whole);
     } catch (...) {
         if (to_rebuild()) abandon(std::move(whole));
         throw;
@@ -162,22 +200,36 @@ void pool::impl::say_opened() const noexcept try {
 } catch (const std::bad_alloc&) { // a line less in the log, and the pool is open
 }
 
-/// Whether this open can find again what the last one stored lazily.
-status pool::impl::can_rebuild(const open_options& options) const {
-    if (!file->left_lazy() || (options.rebuild != nullptr && !options.read_only)) return {};
-    if (options.salvage) {
-        file->warn(fmt::format("{}: salvaged: what sections stored lazily is as the crash left it",
-                               file->path()));
-        return {};
+/// Whether this open can compute again what the last one's engines have left to that.
+status pool::impl::can_rebuild() const {
+    for (const engine_ptr& e : engines) {
+        if ((file->left_to_rebuild() & e->bit()) == 0) continue;
+        if (e->rebuilds() && !file->read_only()) continue;
+        if (!salvage)
+            return refusal(file->path(), errc::missing_engine,
+                           fmt::format("a crash left it open with {}, found none, or a read-only "
+                                       "open; salvage does without",
+                                       e->rebuild_needs()));
+        file->warn(fmt::format("{}: salvaged: what engine {} would compute again is as the crash "
+                               "left it",
+                               file->path(), e->name()));
     }
-    return refusal(file->path(), errc::missing_engine,
-                   "a crash left it open with lazy stores (engine selective): expected "
-                   "open_options::rebuild, found none, or a read-only open; salvage does without");
+    return {};
+}
+
+bool pool::impl::has_to_rebuild() const noexcept {
+    return (file->left_to_rebuild() & engine_bits_of(engines, &engine::rebuilds)) != 0;
+}
+
+void pool::impl::rebuild(pool& whole) {
+    const std::uint32_t left = whole.impl_->file->left_to_rebuild();
+    for (const engine_ptr& e : whole.impl_->engines)
+        if ((left & e->bit()) != 0 && e->rebuilds()) e->rebuild(whole);
 }
 
 bool pool::impl::valid(bool attached) const noexcept {
     std::uint32_t seen = 0; // engines' bits
-    for (const engine* e : engines) {
+    for (const engine_ptr& e : engines) {
         if (e == nullptr || (seen & e->bit()) != 0) return false;
         seen |= e->bit();
     }
@@ -191,7 +243,7 @@ status pool::impl::attach_engines() try {
     HF_ASSERT_SLOW(states.empty());
     // A log is bounded by blocks of the heap, and those of an engine's own state are among them: a
     // forged one may have changed what the engine has found sound.
-    for (const engine* e : engines) {
+    for (const engine_ptr& e : engines) {
         if (report.sections_pending == 0) break;
         status s = e->inspect(*this);
         if (salvages(*this, s)) {
@@ -201,7 +253,7 @@ status pool::impl::attach_engines() try {
         }
         if (!s.ok()) return s;
     }
-    for (const engine* e : engines) {
+    for (const engine_ptr& e : engines) {
         auto made = e->attach(*this);
         if (!made && salvages(*this, made.error())) {
             forget_state(*this, *e, made.error());
@@ -261,7 +313,7 @@ pool::impl::open_section pool::impl::find_open_section() noexcept {
     lanes.store_due_marks();
     open_section busy{lanes.in_section()};
     for (std::size_t i = 0; i < states.size(); ++i)
-        if (states[i] != nullptr && states[i]->in_section()) busy.of = engines[i];
+        if (states[i] != nullptr && states[i]->in_section()) busy.of = engines[i].get();
     return busy;
 }
 
@@ -368,7 +420,10 @@ std::uint64_t pool::generation() const noexcept { return impl_->file->generation
 const recovery_report& pool::recovered() const noexcept { return impl_->report; }
 const std::vector<std::string>& pool::warnings() const noexcept { return impl_->file->warnings(); }
 void pool::leave_unsealed() noexcept { impl_->file->leave_unsealed(); }
-pool::log_written pool::logged() const noexcept { return impl_->file->logged(); }
+pool::log_written pool::logged() const noexcept {
+    const written_to_log so_far = impl_->file->logged();
+    return {so_far.bytes, so_far.waits, so_far.checkpoints};
+}
 bool pool::relocated() const noexcept { return impl_->file->relocated(); }
 bool pool::contains(const void* address) const noexcept { return impl_->contains(address); }
 std::uint64_t pool::offset_of(const void* address) const noexcept {

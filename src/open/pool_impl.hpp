@@ -22,11 +22,9 @@ class pool::impl {
 public:
     impl(std::unique_ptr<pool_file> opened, const open_options& options)
         : file(std::move(opened)), blocks(*file), engines(options.engines),
-          guard_signals(options.guard_signals), salvage(options.salvage),
-          keep_overwritten(options.keep_overwritten),
-          leaves_stores(options.sections == durability::by_next_section),
+          guard_signals(options.expert.guard_signals), salvage(options.salvage),
           recovery(options.read_only ? recovery_policy::roll_back : options.recovery),
-          recovery_ms_max(options.recovery_ms_max), lanes(*file) {}
+          lanes(*file) {}
 
     /// pool::open with the engines given, and no others: for tools, which open other programs' pools.
     static result<pool> open_with(const std::string& path, const open_options& options);
@@ -58,7 +56,10 @@ public:
     /// hf::settle().
     void settle() noexcept;
     void settle_for_close() noexcept;
-    status can_rebuild(const open_options& options) const;
+    status can_rebuild() const;
+    /// Whether one of its engines has yet to rebuild what the open before this one has left.
+    bool has_to_rebuild() const noexcept;
+    static void rebuild(pool& whole);
     /// Settles what the clean close vouches for. A file that was cut, and a pool with a section
     /// open, stay marked open.
     void close() noexcept;
@@ -67,30 +68,27 @@ public:
 
     std::unique_ptr<pool_file> file;
     allocator blocks;
-    std::vector<const engine*> engines;
+    std::vector<engine_ptr> engines;
     std::uint32_t engine_bits = 0; // of 'engines'
     bool runs_again = false;       // recovery calls functions of one of them, which read the pool
     std::uint64_t instance = 0;    // unique in this process: attachments outlive pools
     recovery_report report;
-    // Parts of report.open_ms (JUSTDO §7.3): the file locked, checked, mapped; what counts of its content bounded, its
+    // Parts of report.open_ms: the file locked, checked, mapped; what counts of its content bounded, its
     // blocks put back; sections ended, engines attached. For benchmarks.
     double map_ms = 0, check_ms = 0, sections_ms = 0;
     bool guard_signals = true;                            // of the options
     bool salvage = false;                                 // of the options
-    bool keep_overwritten = true;                         // of the options
-    bool leaves_stores = false;                           // of the options: engine undo's sections
     recovery_policy recovery = recovery_policy::complete; // of the options
-    std::uint32_t recovery_ms_max = 0;                    // of the options
 
     lane_set lanes;
     std::mutex root_lock;
 
     /// Of 'engines', in their order; null where one keeps none. Ends before the file does.
     std::vector<std::unique_ptr<engine_state>> states;
-    engine_state* state_of(const engine* of) const noexcept {
+    engine_state* state_of(engine_bit of) const noexcept {
         HF_ASSERT_SLOW(states.size() <= engines.size());
         for (std::size_t i = 0; i < states.size(); ++i)
-            if (engines[i] == of) return states[i].get();
+            if (engines[i]->bit() == of) return states[i].get();
         return nullptr;
     }
 
@@ -105,11 +103,15 @@ public:
         HF_ASSERT_SLOW(contains(address));
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - file->base());
     }
+    /// The engine that has this bit, as it was given; null: it was not.
+    const engine* given(std::uint32_t bit) const noexcept {
+        for (const engine_ptr& e : engines)
+            if (e->bit() == bit) return e.get();
+        return nullptr;
+    }
     /// Of the engines given, the one whose section this is; null: not given.
     const engine* engine_of(const pending_section& section) const noexcept {
-        for (const engine* e : engines)
-            if (e->bit() == section.begin.engine) return e;
-        return nullptr;
+        return given(section.begin.engine);
     }
     void* at(std::uint64_t offset) const noexcept {
         HF_ASSERT_SLOW(offset < file->shape().max_bytes);
@@ -117,14 +119,19 @@ public:
     }
 };
 
+/// What pool_file::open is asked for, by the options and by the engines among them. Throws std::bad_alloc.
+file_options file_options_of(const open_options& options);
+
 /// Makes a zero-filled block of 'bytes' that '*offset' names, and '*size', unless that is null, has the size of.
 /// 3 ordering points. After a crash the word names nothing, or the block, which settle_anchors() makes allocated.
 /// Errors: pool_full. Throws std::bad_alloc before anything is stored.
 result<void*> make_anchored(pool::impl& pool, const char* what, std::uint64_t bytes,
                             std::uint64_t* offset, std::uint64_t* size);
 
-/// The mask of engines given to an open.
-std::uint32_t engine_bits_of(const std::vector<const engine*>& engines) noexcept;
+/// The mask of engines given to an open, and of those for which 'which' holds.
+std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines) noexcept;
+std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines,
+                             bool (engine::*which)() const noexcept) noexcept;
 
 /// Makes a block allocated that a word names which is written first. Durable when it returns; idempotent.
 /// Requires: withdraw_anchor().

@@ -3,6 +3,7 @@
 // The engines that a program's failure-atomic functions are built for: what an empty open_options::engines means.
 // Nothing here needs an engine: where a program has functions of one, they call it, and so it is linked.
 #include <base/engines.hpp>
+#include <open/engine.hpp>
 #include <open/program_engines.hpp>
 #include <open/registry.hpp>
 #include <pool/file_checks.hpp>
@@ -11,21 +12,27 @@
 
 #define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)                                      \
     namespace hf::name {                                                                           \
-    [[gnu::weak]] const hf::engine* engine() noexcept;                                             \
+    [[gnu::weak]] engine_ptr engine() noexcept;                                                    \
     }
 #include HF_ENGINE_TABLE
 #undef HF_ENGINE_ROW
 
 namespace hf {
 
-std::vector<const engine*> engines_of_program() {
-    [[maybe_unused]] const std::uint32_t used = registry::engines_of_functions();
-    std::vector<const engine*> found;
+std::vector<engine_ptr> linked_engines() {
+    std::vector<engine_ptr> found;
 #define HF_ENGINE_ROW(name, bit, sections, verb, build, logs)                                      \
     if constexpr (bit != 0)                                                                        \
-        if ((used & bit) != 0 && name::engine != nullptr) found.push_back(name::engine());
+        if (name::engine != nullptr) found.push_back(name::engine());
 #include HF_ENGINE_TABLE
 #undef HF_ENGINE_ROW
+    return found;
+}
+
+std::vector<engine_ptr> engines_of_program() {
+    const std::uint32_t used = registry::engines_of_functions();
+    std::vector<engine_ptr> found = linked_engines();
+    std::erase_if(found, [&](const engine_ptr& e) { return (e->bit() & used) == 0; });
     return found;
 }
 

@@ -39,7 +39,7 @@ namespace {
 /// What salvage cannot believe of the engines' own state: parts of it, or all.
 void give_up_unsound(pool::impl& pool) {
     if (!pool.salvage) return;
-    for (const engine* e : pool.engines) {
+    for (const engine_ptr& e : pool.engines) {
         if (!salvages(pool, e->inspect(pool))) continue;
         e->give_up_unsound(pool);
         if (const status still = e->inspect(pool); !still.ok()) forget_state(pool, *e, still);
@@ -85,7 +85,7 @@ status pool::impl::check_and_recover(const recovery_order& order,
         try { // no exception leaves a guarded run
             s = read_lanes(*this, found);
             if (s.ok()) s = check_pending(*this, found);
-            for (const engine* e : engines)
+            for (const engine_ptr& e : engines)
                 if (s.ok())
                     if (status its = e->inspect(*this); !salvages(*this, its)) s = std::move(its);
             // Marked open, the pool would seem to have left pending what says so.
@@ -98,11 +98,11 @@ status pool::impl::check_and_recover(const recovery_order& order,
             if (s.ok()) give_up_unsound(*this);
             if (s.ok()) { // before the first claim
                 withdraw_anchors(*this);
-                for (const engine* e : engines) e->withdraw(*this);
+                for (const engine_ptr& e : engines) e->withdraw(*this);
             }
             if (s.ok()) s = put_blocks_back(*this, found);
             if (s.ok()) s = settle_anchors(*this);
-            for (const engine* e : engines) {
+            for (const engine_ptr& e : engines) {
                 if (s.ok()) s = e->settle(*this);
                 if (!salvages(*this, s)) continue;
                 forget_state(*this, *e, s);

@@ -30,7 +30,7 @@ std::mutex& guard() noexcept;
 /// can be named; else null.
 const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept;
 
-/// Bits of the engines that this program's failure-atomic functions are built for, and of justdo's routines: of those
+/// Bits of the engines that this program's failure-atomic functions are built for, and of routines that resume: of those
 /// that are registered, as all of a program are before its own constructors.
 std::uint32_t engines_of_functions() noexcept;
 /// One function more, or less, of this engine.

@@ -12,6 +12,7 @@
 #include <array>
 #include <cstring>
 #include <new>
+#include <string>
 
 namespace hf {
 
@@ -50,20 +51,25 @@ void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes
 namespace {
 
 struct anchor {
-    const char* what;
+    const char* what; // null: the superblock of an engine
     std::uint64_t offset, bytes;
+    std::uint32_t engine = 0; // its bit
+
+    std::string name() const {
+        return what != nullptr ? what : "the superblock of engine " + engine_names(engine);
+    }
 };
-std::array<anchor, 7> anchors(const pool::impl& pool) noexcept {
+std::array<anchor, 4 + engines_max> anchors(const pool::impl& pool) noexcept {
     const root_words* const words = pool.file->roots();
-    const std::uint64_t chunk = pool.file->shape().chunk_bytes;
     const named_object root = root_of(pool), next = next_root_of(pool), old = old_root_of(pool);
-    return {{{"root object", root.offset, root.bytes},
-             {"MOD's superblock", words->mod_offset, chunk},
-             {"engine justdo's superblock", words->justdo_offset, chunk},
-             {"SIMPO's superblock", words->simpo_offset, chunk},
-             {"the record of a migration", words->migration_offset, sizeof(migration_record)},
-             {"the new root object", next.offset, next.bytes},
-             {"the old root object", old.offset, old.bytes}}}; // freed again, for certain
+    std::array<anchor, 4 + engines_max> all{
+        {{"root object", root.offset, root.bytes},
+         {"the record of a migration", words->migration_offset, sizeof(migration_record)},
+         {"the new root object", next.offset, next.bytes},
+         {"the old root object", old.offset, old.bytes}}}; // freed again, for certain
+    for (unsigned e = 0; e < engines_max; ++e)
+        all[4 + e] = {nullptr, words->anchors[e], pool.file->shape().chunk_bytes, 1U << e};
+    return all;
 }
 
 } // namespace
@@ -72,24 +78,13 @@ void withdraw_anchors(pool::impl& pool) noexcept {
     for (const anchor& a : anchors(pool)) withdraw_anchor(pool, a.offset, a.bytes);
 }
 
-/// The word that names an engine's superblock; null: it has none.
-static std::uint64_t* superblock_word(root_words& words, const engine& whose) noexcept {
-    return whose.bit() == engine_mod      ? &words.mod_offset
-           : whose.bit() == engine_justdo ? &words.justdo_offset
-           : whose.bit() == engine_simpo  ? &words.simpo_offset
-                                          : nullptr;
-}
-
 /// Under salvage: gives up a root object outside the heap's blocks. One in a chunk of other blocks is shown as it stands.
 /// Where the pool may be stored to, such a root object is given up, too, and a superblock with all that it names: the
 /// chunk's blocks would be handed out over it, and the next open would refuse what it found.
 static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
     if (!pool.file->read_only())
-        for (const engine* e : pool.engines) {
-            const std::uint64_t* const word = superblock_word(*pool.file->roots(), *e);
-            if (word != nullptr && *word != 0 && *word == a.offset)
-                return forget_state(pool, *e, why);
-        }
+        for (const engine_ptr& e : pool.engines)
+            if (e->bit() == a.engine) return forget_state(pool, *e, why);
     root_words& words = *pool.file->roots();
     const hf::medium pm = pool.file->medium();
     const heap& blocks = pool.blocks.durable();
@@ -104,11 +99,10 @@ static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why)
 }
 
 void forget_state(pool::impl& pool, const engine& whose, const status& why) {
-    root_words& words = *pool.file->roots();
-    std::uint64_t* const word = superblock_word(words, whose);
-    if (word == nullptr || *word == 0) return;
+    std::uint64_t& word = pool.file->roots()->anchor(whose.bit());
+    if (word == 0) return;
     const hf::medium pm = pool.file->medium();
-    pm.store_word(word, 0);
+    pm.store_word(&word, 0);
     pm.fence();
     pool.file->warn(fmt::format("{}: salvaged: all that engine {} keeps is given up: {}",
                                 pool.file->path(), whose.name(), why.what()));
@@ -116,7 +110,8 @@ void forget_state(pool::impl& pool, const engine& whose, const status& why) {
 
 status settle_anchors(pool::impl& pool) {
     for (const anchor& a : anchors(pool)) {
-        status s = settle_anchor(pool, a.what, a.offset, a.bytes);
+        if (a.offset == 0) continue;
+        status s = settle_anchor(pool, a.name().c_str(), a.offset, a.bytes);
         if (s.ok()) continue;
         if (!pool.salvage) return s;
         salvage_anchor(pool, a, s);
@@ -173,9 +168,9 @@ result<void*> pool::root_bytes(std::size_t bytes) try {
     if (status here = pool.usable(); !here.ok()) return here;
     if (pool.file->reads_beside())
         return refusal(pool.file->path(), errc::permission,
-                       "opened with read_only and shared: expected a MOD container, found a "
-                       "request for the root "
-                       "object, which the writer changes in place");
+                       "opened with read_only and shared: expected what its writer's engines let "
+                       "others read, found a request for the root object, which the writer "
+                       "changes in place");
     std::scoped_lock held{pool.root_lock};
     root_words* words = pool.file->roots();
     if (words->root_offset != 0) {

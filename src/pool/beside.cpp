@@ -29,12 +29,12 @@ constexpr std::uint64_t page_bytes = 4096;
 } // namespace
 
 reader_words* pool_file::words_for_readers() const noexcept {
-    HF_ASSERT_SLOW(shared_);
+    HF_ASSERT_SLOW(asked_.shared);
     return reinterpret_cast<reader_words*>(base_ + reader_words_offset);
 }
 
 /// Judges the header as it stands. 'in_flux': what was refused may be well once the writer has gone on.
-status pool_file::look_beside(const open_options& options, bool& in_flux) {
+status pool_file::look_beside(bool& in_flux) {
     header_bytes_read read;
     in_flux = true; // read while it is written a copy does not verify
     if (status ok = read_copies(file_, read); !ok.ok()) return ok;
@@ -50,8 +50,8 @@ status pool_file::look_beside(const open_options& options, bool& in_flux) {
     in_flux = false;
     const auto boot = boot_here(path_);
     if (!boot) return boot.error();
-    if (status ok = check_use(path_, h, options, ~std::uint32_t{0}, **boot); !ok.ok()) return ok;
-    if (status ok = find_doubts(h, options, **boot); !ok.ok()) return ok;
+    if (status ok = check_use(path_, h, asked_, **boot); !ok.ok()) return ok;
+    if (status ok = find_doubts(h, **boot); !ok.ok()) return ok;
     if (h.open == 0) return {};
     reader_words words{};
     if (status ok = file_.read_at(reader_words_offset, &words, sizeof words); !ok.ok()) return ok;
@@ -70,48 +70,46 @@ status pool_file::look_beside(const open_options& options, bool& in_flux) {
 }
 
 /// Upholds (1), (2).
-status pool_file::take_over_beside(const open_options& options) {
+status pool_file::take_over_beside() {
     const auto until = std::chrono::steady_clock::now() + recovery_max;
     bool in_flux = false;
-    status looked = look_beside(options, in_flux);
+    status looked = look_beside(in_flux);
     while (!looked.ok() && in_flux && file_.has_writer() &&
            std::chrono::steady_clock::now() < until) {
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
-        looked = look_beside(options, in_flux);
+        looked = look_beside(in_flux);
     }
     if (!looked.ok()) return looked;
     const pool_header& h = *header_;
-    next_layout_ = options.layout;
-    next_layout_hash_ = options.layout_hash;
-    if (status ok = place(h, options.relocate); !ok.ok()) return ok;
+    if (status ok = place(h, asked_.relocate); !ok.ok()) return ok;
     take_shape(h);
-    if (status ok = settle_mode(options); !ok.ok()) return ok;
-    covered_bytes_ = size_bytes();
-    if (status ok = map(0, covered_bytes_); !ok.ok()) return ok;
-    // Nodes are bounded by the first copy (mod/store.hpp, reach_of). To mend it is its writer's.
+    if (status ok = settle_mode(); !ok.ok()) return ok;
+    beside_.covered_bytes = size_bytes();
+    if (status ok = map(0, beside_.covered_bytes); !ok.ok()) return ok;
+    // Readers bound what they follow by the first copy. To mend it is its writer's.
     if (reinterpret_cast<const pool_header*>(base_ + header_a_offset)->max_bytes != h.max_bytes)
         return refusal(path_, errc::corrupt,
                        "the first copy of its header is damaged: open it for writing once");
     if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
         relocated_.emplace(base_, shape_.max_bytes,
                            address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
-                                         shape_.max_bytes, &size_bytes_},
+                                         shape_.max_bytes, &seen_.size_bytes},
                            "a relocated pool");
-    watch(options);
+    watch();
     return {};
 }
 
 /// Upholds (3). What stands behind the pool's end in its file, a seal, is none of it.
 bool pool_file::cover_growth() noexcept try {
     HF_ASSERT_SLOW(reads_beside());
-    const std::scoped_lock held{covering_};
+    const std::scoped_lock held{beside_.covering};
     const auto present = file_.size_bytes();
     if (!present) return false;
     const std::uint64_t there = round_down(*present, page_bytes);
     const std::uint64_t end = std::min(there, reserved_bytes_);
-    if (end > covered_bytes_) {
-        if (!map(covered_bytes_, end - covered_bytes_).ok()) return false;
-        covered_bytes_ = end;
+    if (end > beside_.covered_bytes) {
+        if (!map(beside_.covered_bytes, end - beside_.covered_bytes).ok()) return false;
+        beside_.covered_bytes = end;
     }
     if (there <= reserved_bytes_ || reserved_bytes_ == shape_.max_bytes) return true;
     header_bytes_read read; // not all of its addresses could be had

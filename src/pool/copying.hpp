@@ -13,6 +13,7 @@
 #pragma once
 
 #include <holdfast/copy.hpp>
+#include <holdfast/result.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -78,7 +78,7 @@ protected:
         o.max_bytes = 256_MiB;
         o.mode = mode;
         o.engines = {clobber::engine(), undo::engine()};
-        o.seal = false;
+        o.expert.seal = false;
         return o;
     }
     /// Starts a process that pushes until it is killed, or there are 'most'.
@@ -309,7 +309,7 @@ TEST_F(Copying, OfAClosedPoolIsItsBytes) {
     {
         auto opened = pool::open(path, [] {
             auto o = options(mode::process);
-            o.seal = true;
+            o.expert.seal = true;
             return o;
         }());
         ASSERT_TRUE(opened) << opened.error().what();

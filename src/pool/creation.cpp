@@ -4,6 +4,8 @@
 #include <pool/creation.hpp>
 #include <pool/file_checks.hpp>
 
+#include <holdfast/sizes.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -19,7 +21,7 @@ struct sizes {
     std::uint64_t create_bytes, max_bytes;
 };
 
-sizes sizes_for(const open_options& o) noexcept {
+sizes sizes_for(const file_options& o) noexcept {
     if (o.create_bytes == 0) { // starts small, and grows
         const std::uint64_t max_bytes = o.max_bytes != 0 ? o.max_bytes : 4_GiB;
         return {std::min<std::uint64_t>(1_MiB, max_bytes), max_bytes};
@@ -28,8 +30,8 @@ sizes sizes_for(const open_options& o) noexcept {
             o.max_bytes != 0 ? o.max_bytes : std::min(64 * o.create_bytes, pool_bytes_max)};
 }
 
-/// Small chunks waste less of a pool that stays small. In one that grows they are many, and MOD's nodes of more than an
-/// eighth of one take each a chunk of their own.
+/// Small chunks waste less of a pool that stays small. In one that grows they are many, and a container's nodes of more
+/// than an eighth of one take each a chunk of their own.
 std::uint64_t chunk_for(const sizes& pool) noexcept {
     const bool grows = pool.create_bytes >= 1_MiB && pool.max_bytes >= 1_GiB;
     return pool.create_bytes >= 16_MiB || grows ? 64_KiB : 4_KiB;
@@ -60,7 +62,7 @@ std::uint64_t candidate_in(std::uint64_t low, std::uint64_t high, const std::uin
 
 } // namespace
 
-status check_options(const std::string& path, const open_options& o) {
+status check_options(const std::string& path, const file_options& o) {
     const auto bad = [&](const std::string& text) {
         return refusal(path, errc::bad_argument, text);
     };
@@ -75,7 +77,7 @@ status check_options(const std::string& path, const open_options& o) {
         return bad("read_only: there is nothing to read in a new pool");
     if (o.shared && o.read_only && o.salvage)
         return bad("shared: expected a pool as its writer has it, found salvage");
-    if (o.shared && o.migrate != nullptr)
+    if (o.shared && o.migrates)
         return bad("shared: a migration has the pool alone: migrate, close, then open with shared");
     if (o.shared && o.mode == mode::power && !o.read_only)
         return refusal(path, errc::mode_unavailable,
@@ -95,7 +97,7 @@ status check_options(const std::string& path, const open_options& o) {
     return {};
 }
 
-status first_header(const std::string& path, const open_options& o, pool_header& h) {
+status first_header(const std::string& path, const file_options& o, pool_header& h) {
     HF_ASSERT_SLOW(check_options(path, o).ok());
     HF_ASSERT_SLOW(o.creation != create::never);
     h = {};

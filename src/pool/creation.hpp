@@ -3,17 +3,18 @@
 // What a new pool looks like: its geometry and its first header.
 #pragma once
 
+#include <pool/file_options.hpp>
 #include <pool/header.hpp>
 
 namespace hf {
 
 /// Errors:   bad_argument (layout name, sizes or threads out of range).
-status check_options(const std::string& path, const open_options& options);
+status check_options(const std::string& path, const file_options& options);
 /// Fills 'header'. Requires: check_options is content. The file's size is the end of the one
 /// extent.
 ///
 /// Errors:   io_error (no random numbers for the uuid).
-status first_header(const std::string& path, const open_options& options, pool_header& header);
+status first_header(const std::string& path, const file_options& options, pool_header& header);
 geometry shape_of(const pool_header& header) noexcept;
 /// The n-th address to try for a pool with this uuid: pseudo-random, aligned, in the pools' range.
 std::uint64_t base_candidate(const std::uint8_t (&uuid)[16], std::uint64_t max_bytes,

@@ -257,7 +257,7 @@ ending ending_of(const frame& f) {
         return {
             true, errc::corrupt,
             fmt::format("it has computed for {} ms and reached nothing new; if it is no endless "
-                        "loop, raise open_options::recovery_ms_max",
+                        "loop, raise recovery_ms_max of the engine's options",
                         f.ms_max)};
     case cause::signal: break;
     }

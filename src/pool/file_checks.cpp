@@ -186,11 +186,14 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
         return refusal(path, errc::wrong_version,
                        fmt::format("expected format version {}, found {}", header_format_version,
                                    h.format_version));
-    if (const std::uint64_t unknown = h.required_features & ~known_required_features; unknown != 0)
+    // Marks are of engines that the header names, which check_use() compares with those that are given.
+    const std::uint64_t known =
+        known_required_features | engine_marks{h.engines, h.engines}.features();
+    if (const std::uint64_t unknown = h.required_features & ~known; unknown != 0)
         return refusal(path, errc::unknown_feature,
                        fmt::format("the pool requires features {:#x} that this build does not know "
                                    "(known: {:#x})",
-                                   unknown, known_required_features));
+                                   unknown, known));
     if (std::string wrong = number_out_of_bounds(h); !wrong.empty())
         return refusal(path, errc::corrupt, wrong);
     if (std::string wrong = extent_out_of_bounds(h); !wrong.empty())
@@ -210,7 +213,7 @@ bool copied_while_open(const pool_header& h, const file_identity& here) noexcept
     return h.open != 0 && !here.may_be({h.file_inode, h.file_birth_ns});
 }
 
-bool has_layout(const pool_header& h, const open_options& options) noexcept {
+bool has_layout(const pool_header& h, const file_options& options) noexcept {
     return !is_migrating(h) && options.layout == h.layout && options.layout_hash == h.layout_hash;
 }
 
@@ -232,12 +235,12 @@ std::string layout_text(const char* name, std::size_t capacity, std::uint64_t ha
 }
 
 /// A pool that is under way has no layout that a program could use, but to look at what there is.
-status check_migration(const std::string& path, const pool_header& h, const open_options& options) {
+status check_migration(const std::string& path, const pool_header& h, const file_options& options) {
     const bool to_there =
         options.layout == h.next_layout && options.layout_hash == h.next_layout_hash;
     const bool from_there = options.layout == h.layout && options.layout_hash == h.layout_hash;
     if (options.read_only ? options.salvage && (to_there || from_there)
-                          : options.migrate != nullptr && to_there)
+                          : options.migrates && to_there)
         return {};
     return refusal(
         path, errc::wrong_layout,
@@ -247,28 +250,34 @@ status check_migration(const std::string& path, const pool_header& h, const open
                     layout_text(h.layout, sizeof h.layout, h.layout_hash),
                     layout_text(h.next_layout, sizeof h.next_layout, h.next_layout_hash),
                     layout_text(options.layout.data(), options.layout.size(), options.layout_hash),
-                    options.migrate == nullptr ? " without one"
-                    : options.read_only        ? " and a read-only open"
-                                               : ""));
+                    !options.migrates    ? " without one"
+                    : options.read_only ? " and a read-only open"
+                                        : ""));
 }
 
-status check_layout(const std::string& path, const pool_header& h, const open_options& options) {
+status check_layout(const std::string& path, const pool_header& h, const file_options& options) {
     if (has_layout(h, options)) return {};
     if (is_migrating(h)) return check_migration(path, h, options);
-    if (options.migrate != nullptr && !options.read_only) {
-        if (h.open == 0 || (h.required_features & feature_lazy) == 0) return {};
+    if (options.migrates && !options.read_only) {
+        const std::uint32_t rebuild = h.open != 0 ? marks_of(h).rebuild : 0;
+        if (rebuild == 0) return {};
         return refusal(path, errc::wrong_layout,
-                       "a crash left it open with lazy stores (engine selective), which no "
-                       "migration can read: open it once with the build that made it");
+                       fmt::format("a crash left it open with what engine {} has to compute again, "
+                                   "which no migration can read: open it once with the build that "
+                                   "made it",
+                                   engine_names(rebuild)));
     }
     return other_layout(path, h, options.layout, options.layout_hash);
 }
 
 } // namespace
 
-status check_use(const std::string& path, const pool_header& h, const open_options& options,
-                 std::uint32_t engines, const boot_identifier& boot) {
+status check_use(const std::string& path, const pool_header& h, const file_options& options,
+                 const boot_identifier& boot) {
     if (status ok = check_layout(path, h, options); !ok.ok()) return ok;
+    // What a reader beside a writer reads, open has checked: the writer's engines are its own.
+    const std::uint32_t engines =
+        options.read_only && options.shared ? ~std::uint32_t{0} : options.engines;
     if (const std::uint32_t missing = h.engines & ~engines; missing != 0)
         return refusal(
             path, errc::missing_engine,
@@ -292,7 +301,7 @@ status check_use(const std::string& path, const pool_header& h, const open_optio
     return {};
 }
 
-status raise_limit(const std::string& path, const open_options& options, pool_header& h) {
+status raise_limit(const std::string& path, const file_options& options, pool_header& h) {
     const std::uint64_t wanted = round_down(options.max_bytes, h.chunk_bytes);
     if (wanted <= h.max_bytes) return {};
     const std::uint64_t most = std::min(pool_bytes_max, base_high - h.base_address);

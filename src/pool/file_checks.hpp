@@ -5,6 +5,7 @@
 #pragma once
 
 #include <base/assert.hpp>
+#include <pool/file_options.hpp>
 #include <pool/header.hpp>
 
 #include <span>
@@ -68,13 +69,13 @@ result<header_chosen> choose_header(const std::string& path, const header_bytes_
 /// Errors:   wrong_version, unknown_feature, corrupt, truncated.
 status check_header(const std::string& path, const pool_header& h, std::uint64_t file_bytes);
 
-/// Checks that this application, with these engines, on this boot may have the pool.
+/// Checks that this application, with its engines, on this boot may have the pool.
 ///
 /// Errors:   wrong_layout, missing_engine, torn.
-status check_use(const std::string& path, const pool_header& h, const open_options& options,
-                 std::uint32_t engines, const boot_identifier& boot);
+status check_use(const std::string& path, const pool_header& h, const file_options& options,
+                 const boot_identifier& boot);
 /// Whether the pool has the layout that is asked for, and is not on its way to another one.
-bool has_layout(const pool_header& h, const open_options& options) noexcept;
+bool has_layout(const pool_header& h, const file_options& options) noexcept;
 /// The refusal of a pool that has another layout than this.
 status other_layout(const std::string& path, const pool_header& h, const std::string& layout,
                     std::uint64_t hash);
@@ -90,6 +91,6 @@ status read_copies(const os_file& from, header_bytes_read& to);
 /// Gives 'h' the growth limit that the options ask for, when it is above the pool's own.
 ///
 /// Errors:   bad_argument: no pool at its address can become so large.
-status raise_limit(const std::string& path, const open_options& options, pool_header& h);
+status raise_limit(const std::string& path, const file_options& options, pool_header& h);
 
 } // namespace hf

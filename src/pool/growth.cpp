@@ -84,21 +84,21 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes) {
 }
 
 result<extent> pool_file::grow(std::uint64_t heap_bytes, const growth_bound& until) try {
-    if (read_only_)
+    if (asked_.read_only)
         return refusal(path_, errc::permission, "the pool is open read-only and does not grow");
-    HF_ASSERT(marked_open_);
-    if (!growth_doubt_.ok())
+    HF_ASSERT(now_.marked_open);
+    if (!growth_.doubt.ok())
         return refusal(path_, errc::poisoned,
                        fmt::format("an earlier growth could not write the headers ({}); reopen the "
                                    "pool",
-                                   text_of(growth_doubt_, path_)));
+                                   text_of(growth_.doubt, path_)));
     HF_ASSERT_SLOW(until.bytes <= shape_.max_bytes);
     const std::uint64_t size = size_bytes(), chunk = shape_.chunk_bytes;
     const std::uint64_t room = until.bytes < size ? 0 : round_down(until.bytes - size, chunk);
     if (heap_bytes > room || room == 0) return past(until, heap_bytes);
     const std::uint64_t needed = std::max(round_up(heap_bytes, chunk), chunk);
     const std::size_t last = extents().size() - 1;
-    const std::uint64_t spare = header_->laid_out_bytes[last] - extents_[last].size_bytes;
+    const std::uint64_t spare = header_->laid_out_bytes[last] - seen_.extents[last].size_bytes;
     if (needed <= spare) {
         const std::uint64_t eighth = round_up(size / 8, chunk);
         return lengthen(needed, std::min({std::max(needed, eighth), spare, room}), 0);
@@ -126,7 +126,7 @@ result<extent> pool_file::lengthen(std::uint64_t needed, std::uint64_t wanted,
     const std::uint64_t size = size_bytes();
     status extended = extend(wanted, laid_out);
     // Not where a header copy may name the extent already: the file would be cut below it.
-    if (extended.code() == errc::pool_full && wanted > needed && growth_doubt_.ok())
+    if (extended.code() == errc::pool_full && wanted > needed && growth_.doubt.ok())
         extended = extend(needed, laid_out);
     if (!extended.ok()) return extended;
     return extent{size, size_bytes() - size};
@@ -134,8 +134,8 @@ result<extent> pool_file::lengthen(std::uint64_t needed, std::uint64_t wanted,
 
 status pool_file::give_back(std::uint64_t offset, std::uint64_t bytes) {
     HF_ASSERT_SLOW(offset + bytes <= size_bytes());
-    if (read_only_) return refusal(path_, errc::permission, "opened read-only");
-    if (mode_ == hf::mode::power)
+    if (asked_.read_only) return refusal(path_, errc::permission, "opened read-only");
+    if (mode() == hf::mode::power)
         return refusal(path_, errc::mode_unavailable,
                        "in mode power what is stored reaches the file when it is closed, and must "
                        "find room then");
@@ -181,10 +181,10 @@ status pool_file::reserve_more(std::uint64_t end) {
 /// block that it lacks, and a file system with a journal (ext4) answers a refusal after writing that: 10 to 30 ms.
 /// Quotas and reserves change unseen, so that it is asked again after a second.
 bool pool_file::still_refused(std::uint64_t bytes) const noexcept {
-    if (!refused_ || bytes < refused_->bytes) return false;
+    if (!growth_.refused || bytes < growth_.refused->bytes) return false;
     const auto free_bytes = file_.disk_free_bytes();
-    return free_bytes && *free_bytes <= refused_->disk_free_bytes &&
-           std::chrono::steady_clock::now() - refused_->when < std::chrono::seconds(1);
+    return free_bytes && *free_bytes <= growth_.refused->disk_free_bytes &&
+           std::chrono::steady_clock::now() - growth_.refused->when < std::chrono::seconds(1);
 }
 
 /// 'free_before': when it was asked. What somebody gives back while it answers may be more than enough.
@@ -192,16 +192,16 @@ void pool_file::note_refused(std::uint64_t bytes, std::optional<std::uint64_t> f
                              const status& why) {
     const auto free_bytes = file_.disk_free_bytes();
     if (free_before && free_bytes)
-        refused_ = refused_growth{bytes, std::min(*free_before, *free_bytes),
+        growth_.refused = refused_growth{bytes, std::min(*free_before, *free_bytes),
                                   std::chrono::steady_clock::now(), why};
 }
 
 /// What a program goes on to store may go with the process: somebody should know before.
 void pool_file::say_if_misplaced() {
-    if (said_misplaced_) return;
+    if (growth_.said_misplaced) return;
     const std::string lost = misplaced();
-    said_misplaced_ = !lost.empty();
-    if (said_misplaced_)
+    growth_.said_misplaced = !lost.empty();
+    if (growth_.said_misplaced)
         say(severity::warning, fmt::format("{}: it grows: {}", path_, lost).c_str());
 }
 
@@ -210,11 +210,11 @@ status pool_file::extend(std::uint64_t bytes, std::uint64_t laid_out) {
     // Lengthened again, a file that somebody has cut would read as zeros where objects stood.
     if (status ok = whole(); !ok.ok()) return ok;
     const std::uint64_t size = size_bytes();
-    const std::uint32_t count = extent_count_.load(std::memory_order_relaxed);
+    const std::uint32_t count = seen_.extent_count.load(std::memory_order_relaxed);
     const std::uint32_t which = laid_out == 0 ? count - 1 : count;
     HF_ASSERT(which < extents_max);
     HF_ASSERT(bytes <= shape_.max_bytes - size);
-    if (still_refused(bytes)) return refused_->why;
+    if (still_refused(bytes)) return growth_.refused->why;
     // What an earlier growth left beyond the end goes first, so that the extent reads as zeros.
     // A seal that stayed would pass for the extent's tables.
     const auto present = file_.size_bytes();
@@ -226,7 +226,7 @@ status pool_file::extend(std::uint64_t bytes, std::uint64_t laid_out) {
     status ok = file_.allocate(size, bytes); // no hole that faults when it is stored to
     // Not a limit of the process, which costs no time to ask for.
     const bool disk_is_full = ok.code() == errc::pool_full && size + bytes <= file_bytes_allowed();
-    if (ok.ok() && (map_sync_ || mode_ == hf::mode::power)) ok = file_.sync();
+    if (ok.ok() && (map_sync_ || mode() == hf::mode::power)) ok = file_.sync();
     if (ok.ok()) ok = reserve_more(size + bytes);
     if (ok.ok()) ok = map(size, bytes);
     if (!ok.ok()) {
@@ -247,12 +247,12 @@ status pool_file::extend(std::uint64_t bytes, std::uint64_t laid_out) {
         // A file cut back to its size would be refused as truncated if a crash came then.
         header_->extents[which] = was;
         header_->extent_count = count;
-        growth_doubt_ = written;
+        growth_.doubt = written;
         return written;
     }
-    extents_[which] = header_->extents[which];
-    size_bytes_.store(size + bytes, std::memory_order_release);
-    extent_count_.store(which + 1, std::memory_order_release);
+    seen_.extents[which] = header_->extents[which];
+    seen_.size_bytes.store(size + bytes, std::memory_order_release);
+    seen_.extent_count.store(which + 1, std::memory_order_release);
     HF_ASSERT_SLOW(valid());
     HF_ASSERT_SLOW(extents().size() == which + 1);
     return {};

@@ -149,7 +149,7 @@ TEST_F(Growth, ALimitOnFileSizesIsAFullPoolWhereverAFileBecomesLonger) {
         ulimit))
         << "creation";
     EXPECT_FALSE(std::filesystem::exists(path));
-    how.seal = false;
+    how.expert.seal = false;
     { const pool made = open(); }
     EXPECT_TRUE(limited(
         RLIMIT_FSIZE, 2_MiB,

@@ -36,21 +36,36 @@ inline constexpr std::uint64_t feature_holes = 2;
 /// Required bits change what readers must understand; a build that misses one refuses the pool.
 /// Left open, with addresses of a mapping at 'mapped_address' in its logs.
 inline constexpr std::uint64_t feature_relocated = 1;
-/// Left open: its logs may hold records that rolling back needs (kinds 11 and 12).
-inline constexpr std::uint64_t feature_kept_bytes = 2;
 /// Left open in a domain whose caches outlive a failure of the machine (eADR).
-inline constexpr std::uint64_t feature_caches_persist = 4;
-/// Left open: a lane's last two sections of engine undo may both have to be rolled back.
-inline constexpr std::uint64_t feature_left_stores = 8;
-/// Left open by a process that stored lazily: what it did, a rebuild finds again (open_options::rebuild).
-inline constexpr std::uint64_t feature_lazy = 16;
+inline constexpr std::uint64_t feature_caches_persist = 2;
 /// Left open in mode power: what its log holds is not in the file (docs/format/power.md).
-inline constexpr std::uint64_t feature_power_log = 32;
+inline constexpr std::uint64_t feature_power_log = 4;
 /// On the way from 'layout' to 'next_layout' (open_options::migrate), open or closed.
-inline constexpr std::uint64_t feature_migrating = 64;
+inline constexpr std::uint64_t feature_migrating = 8;
 inline constexpr std::uint64_t known_required_features =
-    feature_relocated | feature_kept_bytes | feature_caches_persist | feature_left_stores |
-    feature_lazy | feature_power_log | feature_migrating;
+    feature_relocated | feature_caches_persist | feature_power_log | feature_migrating;
+
+/// Two marks of each engine, by its bit, among the required features. A pool has them that was left open, and only of
+/// the engines that its header names.
+struct engine_marks {
+    /// Of what is pending of the engine, log records may be missing that rolling back needs (kinds 11 and 12).
+    std::uint32_t drop_bytes = 0;
+    /// What it let sections store is computed again by the next open (engine::rebuild).
+    std::uint32_t rebuild = 0;
+
+    static constexpr engine_marks of(std::uint64_t features) noexcept {
+        constexpr std::uint32_t all = (1U << engines_max) - 1;
+        return {static_cast<std::uint32_t>(features >> drop_shift) & all,
+                static_cast<std::uint32_t>(features >> rebuild_shift) & all};
+    }
+    constexpr std::uint64_t features() const noexcept {
+        return std::uint64_t{drop_bytes} << drop_shift | std::uint64_t{rebuild} << rebuild_shift;
+    }
+
+private:
+    static constexpr unsigned rebuild_shift = 64 - engines_max,
+                              drop_shift = rebuild_shift - engines_max;
+};
 
 inline constexpr std::uint64_t pool_bytes_min = 64ULL << 10;
 inline constexpr std::uint64_t pool_bytes_max = 1ULL << 40;
@@ -123,6 +138,14 @@ static_assert(offsetof(pool_header, mapped_address) == 2288 &&
               offsetof(pool_header, machine_start_ns) == 2392 &&
               offsetof(pool_header, laid_out_bytes) == 2400 &&
               offsetof(pool_header, checksum) == 4088);
+
+inline engine_marks marks_of(const pool_header& h) noexcept {
+    return engine_marks::of(h.required_features);
+}
+inline void set_marks(pool_header& h, const engine_marks& marks) noexcept {
+    h.required_features &= known_required_features;
+    h.required_features |= marks.features();
+}
 
 inline bool is_migrating(const pool_header& h) noexcept {
     return (h.required_features & feature_migrating) != 0;

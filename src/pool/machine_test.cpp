@@ -43,7 +43,7 @@ TEST_F(Machine, ACopyOfAPoolInUseIsRefusedAndSalvaged) {
         EXPECT_NE(said.find("open with salvage"), said.npos) << said;
         options.salvage = true;
         {
-            auto salvaged = pool_file::open(other(), options, both_engines);
+            auto salvaged = pool_file::open(other(), options);
             ASSERT_TRUE(salvaged) << salvaged.error().what();
             EXPECT_TRUE(std::ranges::any_of((*salvaged)->warnings(), [](const std::string& line) {
                 return line.find("salvaged: a copy") != line.npos;
@@ -52,19 +52,19 @@ TEST_F(Machine, ACopyOfAPoolInUseIsRefusedAndSalvaged) {
             pool_file::abandon(std::move(*salvaged));
         }
         options.salvage = false;
-        EXPECT_TRUE(pool_file::open(other(), options, both_engines)) << "it is at home here now";
+        EXPECT_TRUE(pool_file::open(other(), options)) << "it is at home here now";
     }
 }
 
 TEST_F(Machine, ACopyOfAClosedPoolAndAPoolThatMovesOpen) {
     make_pool();
     copy();
-    EXPECT_TRUE(pool_file::open(other(), options, both_engines));
+    EXPECT_TRUE(pool_file::open(other(), options));
     make_pool_left_open();
     std::filesystem::rename(path, other());
-    EXPECT_TRUE(pool_file::open(other(), options, both_engines));
+    EXPECT_TRUE(pool_file::open(other(), options));
     std::filesystem::create_hard_link(other(), path);
-    EXPECT_TRUE(pool_file::open(path, options, both_engines));
+    EXPECT_TRUE(pool_file::open(path, options));
 }
 
 /// Lines of the log.
@@ -119,7 +119,7 @@ TEST_F(Machine, RacingCreatorsMakeOnePool) {
         for (int i = 0; i < 4; ++i) {
             children.push_back(::fork());
             if (children.back() != 0) continue;
-            const auto opened = pool_file::open(path, options, both_engines);
+            const auto opened = pool_file::open(path, options);
             const errc expected =
                 options.creation == create::if_missing ? errc::in_use : errc::exists;
             ::_exit(opened ? 0 : opened.error().code() == expected ? 1 : 2);

@@ -18,7 +18,7 @@
 namespace hf {
 
 bool pool_file::may_have_holes() const noexcept {
-    if (read_only_) return false;
+    if (asked_.read_only) return false;
     if ((header_->optional_features & feature_holes) != 0) return true;
     // The whole file is asked: the blocks of a seal must not be counted for the pool's.
     const auto present = file_.size_bytes();
@@ -28,7 +28,7 @@ bool pool_file::may_have_holes() const noexcept {
 /// Upholds (3). In mode power blocks go home when the pool is closed: none may find the disk full. What is opened by
 /// salvage may have been copied without its zeros, blocks of pending sections among them.
 status pool_file::allocate_but(std::span<const extent> spare) {
-    if (mode_ == hf::mode::power || salvage_) spare = {};
+    if (mode() == hf::mode::power || asked_.salvage) spare = {};
     std::uint64_t from = 0;
     for (const extent& free : spare) {
         HF_ASSERT_SLOW(free.offset_bytes >= from);
@@ -36,7 +36,7 @@ status pool_file::allocate_but(std::span<const extent> spare) {
             if (status ok = file_.allocate(from, free.offset_bytes - from); !ok.ok()) return ok;
         from = free.offset_bytes + free.size_bytes;
     }
-    sparse_ = !spare.empty();
+    growth_.sparse = !spare.empty();
     return from < size_bytes() ? file_.allocate(from, size_bytes() - from) : status();
 }
 
@@ -60,10 +60,10 @@ status pool_file::take_own_blocks() {
 }
 
 status pool_file::mark_open(std::span<const extent> spare) {
-    HF_ASSERT(!marked_open_);
+    HF_ASSERT(!now_.marked_open);
     HF_ASSERT_SLOW(valid());
-    if (read_only_) {
-        generation_ = header_->generation + 1; // frees the locks that its copy shows as taken
+    if (asked_.read_only) {
+        now_.generation = header_->generation + 1; // frees the locks that its copy shows as taken
         return {};
     }
     // A copy of a pool may have holes, which would fault when the disk is full.
@@ -79,55 +79,56 @@ status pool_file::mark_open(std::span<const extent> spare) {
     // And a process that was killed may have written a header that no sync has covered: the log must not follow one that
     // a failure takes back.
     const bool left_in_process_mode =
-        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
-    if (mode_ == mode::power || (mode_ == mode::pmem && left_in_process_mode))
+        !left_.clean && h.mode == static_cast<std::uint32_t>(mode::process);
+    if (mode() == mode::power || (mode() == mode::pmem && left_in_process_mode))
         if (status ok = file_.sync(); !ok.ok()) return ok;
-    if (mode_ == hf::mode::power && size_bytes() > file_bytes_allowed())
+    if (mode() == hf::mode::power && size_bytes() > file_bytes_allowed())
         return refusal(path_, errc::pool_full,
                        fmt::format("mode power writes to the file, up to {} bytes{}", size_bytes(),
                                    way_out_of(EFBIG)));
-    if (mode_ == hf::mode::power)
+    if (mode() == hf::mode::power)
         if (status ok = power_->start(h, h.generation + 1); !ok.ok()) return ok;
     // The log's name, and the pool's own: who made it, or gave it another one, may have been killed before that was
     // durable, and what is promised from here on nobody would find.
-    if (mode_ != hf::mode::process)
+    if (mode() != hf::mode::process)
         if (status ok = file_.sync_directory(); !ok.ok()) return ok;
     h.required_features &= ~feature_power_log;
-    if (mode_ == hf::mode::power) {
+    if (mode() == hf::mode::power) {
         h.required_features |= feature_power_log;
         h.power_salt = power_->lines().salt();
     }
     h.generation += 1;
-    h.mode = static_cast<std::uint32_t>(mode_);
-    h.engines = engines_;
+    h.mode = static_cast<std::uint32_t>(mode());
+    h.engines = asked_.engines;
     h.open = 1;
-    // What was lost stays lost, whoever looks next.
-    note_kept(was_clean_ || (kept_bytes_ && !stores_in_doubt_));
     h.optional_features &= ~(feature_whole | feature_holes); // of this file nobody has said it
-    if (sparse_) h.optional_features |= feature_holes;
-    h.required_features &= ~(feature_caches_persist | feature_lazy);
-    if (stores_lazily_ && (!migrates_ || migrating())) h.required_features |= feature_lazy;
+    if (growth_.sparse) h.optional_features |= feature_holes;
+    h.required_features &= ~feature_caches_persist;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
-    // What the open before this one left is recovered first: it stays till the pool is closed.
-    if (leaves_stores_) h.required_features |= feature_left_stores;
-    note_place(was_clean_ ? reinterpret_cast<std::uint64_t>(base_) : logged_base_);
+    // What was lost stays lost, whoever looks next.
+    note_marks(!now_.migrates || migrating(), dropped_so_far());
+    note_place(left_.clean ? reinterpret_cast<std::uint64_t>(base_) : left_.logged_base);
     note_boot(h, **boot);
     const file_identity here = file_.identity();
     h.file_inode = here.inode;
     h.file_birth_ns = here.birth_ns;
     if (status ok = write_headers(); !ok.ok()) return ok;
-    generation_ = h.generation;
-    marked_open_ = true;
+    now_.generation = h.generation;
+    now_.marked_open = true;
     HF_ASSERT_SLOW(h.open == 1);
-    HF_ASSERT_SLOW(generation_ > 0);
+    HF_ASSERT_SLOW(now_.generation > 0);
     return {};
 }
 
-/// Notes that whatever is, or will be, pending keeps what it overwrites, unless this open does not
-/// want that. 'all': nothing is pending that does not.
-void pool_file::note_kept(bool all) noexcept {
-    header_->required_features &= ~feature_kept_bytes;
-    if (all && keep_bytes_) header_->required_features |= feature_kept_bytes;
+/// Bits of the engines of whose pending sections old bytes may be missing.
+std::uint32_t pool_file::dropped_so_far() const noexcept {
+    if (left_.clean) return 0;
+    return left_.in_doubt ? asked_.engines : left_.dropped_bytes;
+}
+
+/// Marks the engines that ask for it, and those of which old bytes are missing already.
+void pool_file::note_marks(bool rebuild, std::uint32_t dropped) noexcept {
+    set_marks(*header_, {asked_.drop_bytes | dropped, rebuild ? asked_.rebuild : 0});
 }
 
 void pool_file::note_place(std::uint64_t base) noexcept {
@@ -140,12 +141,12 @@ void pool_file::note_place(std::uint64_t base) noexcept {
 
 status pool_file::settle_place() {
     const auto here = reinterpret_cast<std::uint64_t>(base_);
-    const bool noted = kept_bytes_ == keep_bytes_ && !stores_in_doubt_;
-    HF_ASSERT_SLOW(marked_open_ || read_only_);
-    if (was_clean_ || read_only_ || (logged_base_ == here && noted)) return {};
-    note_kept(true);
+    const bool noted = (dropped_so_far() & ~asked_.drop_bytes) == 0;
+    HF_ASSERT_SLOW(now_.marked_open || asked_.read_only);
+    if (left_.clean || asked_.read_only || (left_.logged_base == here && noted)) return {};
+    note_marks(marks_of(*header_).rebuild != 0, 0);
     note_place(here);
-    logged_base_ = here;
+    left_.logged_base = here;
     return write_headers();
 }
 
@@ -155,45 +156,45 @@ std::uint64_t pool_file::layout_hash() const noexcept { return header_->layout_h
 
 status pool_file::begin_migration() {
     pool_header& h = *header_;
-    HF_ASSERT_SLOW(migrates_ && marked_open_);
+    HF_ASSERT_SLOW(now_.migrates && now_.marked_open);
     if (migrating()) return {};
     h.required_features |= feature_migrating;
-    if (stores_lazily_) h.required_features |= feature_lazy; // from here on
+    set_marks(h, {marks_of(h).drop_bytes, asked_.rebuild}); // from here on
     std::memset(h.next_layout, 0, sizeof h.next_layout);
-    next_layout_.copy(h.next_layout, sizeof h.next_layout - 1);
-    h.next_layout_hash = next_layout_hash_;
+    asked_.layout.copy(h.next_layout, sizeof h.next_layout - 1);
+    h.next_layout_hash = asked_.layout_hash;
     return write_headers();
 }
 
 status pool_file::other_layout() const {
-    return hf::other_layout(path_, *header_, next_layout_, next_layout_hash_);
+    return hf::other_layout(path_, *header_, asked_.layout, asked_.layout_hash);
 }
 
 status pool_file::end_migration(migration_end how) {
     pool_header& h = *header_;
-    HF_ASSERT_SLOW(migrates_ && migrating() && marked_open_);
+    HF_ASSERT_SLOW(now_.migrates && migrating() && now_.marked_open);
     if (how == migration_end::there) {
         std::memcpy(h.layout, h.next_layout, sizeof h.layout);
         h.layout_hash = h.next_layout_hash;
     } else {
-        h.required_features &= ~feature_lazy;
-        left_lazy_ = false;
+        set_marks(h, {marks_of(h).drop_bytes, 0});
+        left_.to_rebuild = 0;
     }
     std::memset(h.next_layout, 0, sizeof h.next_layout);
     h.next_layout_hash = 0;
     h.required_features &= ~feature_migrating;
-    migrates_ = false;
+    now_.migrates = false;
     return write_headers();
 }
 
 /// Upholds (1). Where stores reach the disk only by msync, each copy gets one: after a power
 /// failure the pool must be known to have been open.
 status pool_file::write_headers() {
-    HF_ASSERT(!read_only_);
+    HF_ASSERT(!asked_.read_only);
     HF_ASSERT_SLOW(valid());
     header_->sequence += 1;
     header_->checksum = header_checksum(*header_);
-    if (mode_ == hf::mode::power) return write_headers_past_image();
+    if (mode() == hf::mode::power) return write_headers_past_image();
     const bool needs_msync = !map_sync_ && !file_.on_tmpfs();
     const std::uint64_t other = header_a_offset + header_b_offset - counting_copy_;
     for (std::uint64_t copy : {other, counting_copy_}) {
@@ -226,8 +227,9 @@ status pool_file::write_headers_past_image() {
 pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
-    closing.required_features &= ~(feature_relocated | feature_kept_bytes | feature_caches_persist |
-                                   feature_left_stores | feature_lazy | feature_power_log);
+    set_marks(closing, {});
+    closing.required_features &=
+        ~(feature_relocated | feature_caches_persist | feature_power_log);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;

@@ -37,34 +37,25 @@ std::uint64_t end_of(const pool_header& h) noexcept {
 
 } // namespace
 
-static held held_by(const open_options& options) noexcept {
+static held held_by(const file_options& options) noexcept {
     if (options.read_only) return options.shared ? held::to_read_beside : held::to_read;
     return options.shared ? held::to_write_beside_readers : held::to_write;
 }
 
-pool_file::pool_file() : header_(std::make_unique<pool_header>()), process_(::getpid()) {}
+pool_file::pool_file(const std::string& path, const file_options& options)
+    : path_(path), asked_(options), opener_{.process = ::getpid()},
+      header_(std::make_unique<pool_header>()), seal_(options.seal) {}
 
-result<std::unique_ptr<pool_file>>
-pool_file::open(const std::string& path, const open_options& options, std::uint32_t engines) try {
+result<std::unique_ptr<pool_file>> pool_file::open(const std::string& path,
+                                                   const file_options& options) try {
     if (status usable = check_options(path, options); !usable.ok()) return usable;
     for (bool first_try = true;; first_try = false) {
-        std::unique_ptr<pool_file> pool{new pool_file};
-        pool->path_ = path;
-        pool->engines_ = engines;
-        pool->seal_ = options.seal;
-        pool->read_only_ = options.read_only;
-        pool->shared_ = options.shared;
-        pool->salvage_ = options.salvage;
-        pool->keep_bytes_ = options.keep_overwritten;
-        pool->leaves_stores_ = options.sections == durability::by_next_section;
-        pool->stores_lazily_ = options.rebuild != nullptr;
+        std::unique_ptr<pool_file> pool{new pool_file(path, options)};
         if (options.creation != create::always_new) {
             auto existing = os_file::open_existing(path, options.follow_symlinks, held_by(options));
             if (existing) {
                 pool->file_.take(*existing);
-                status good = options.shared && options.read_only
-                                  ? pool->take_over_beside(options)
-                                  : pool->take_over(options, engines);
+                status good = pool->reads_beside() ? pool->take_over_beside() : pool->take_over();
                 if (!good.ok()) return good;
                 return pool;
             }
@@ -76,7 +67,7 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
         status created;
         if (fresh) {
             pool->file_.take(*fresh);
-            created = pool->create_or_say_why(options);
+            created = pool->create_or_say_why();
             if (created.ok()) return pool;
             pool->file_.unlink(); // still locked, so nobody else can have made it a pool
         } else created = fresh.error();
@@ -88,64 +79,55 @@ pool_file::open(const std::string& path, const open_options& options, std::uint3
     return out_of_memory(path);
 }
 
-result<std::unique_ptr<pool_file>>
-pool_file::open_image(memory_image& image, const open_options& options, std::uint32_t engines) {
-    std::unique_ptr<pool_file> pool{new pool_file};
-    pool->path_ = "(image)";
-    pool->engines_ = engines;
-    pool->keep_bytes_ = options.keep_overwritten;
-    pool->leaves_stores_ = options.sections == durability::by_next_section;
-    pool->stores_lazily_ = options.rebuild != nullptr;
+result<std::unique_ptr<pool_file>> pool_file::open_image(memory_image& image,
+                                                         const file_options& options) {
+    std::unique_ptr<pool_file> pool{new pool_file("(image)", options)};
     os_file file(image);
     pool->file_.take(file);
-    if (status good = pool->take_over(options, engines); !good.ok()) return good;
+    if (status good = pool->take_over(); !good.ok()) return good;
     return pool;
 }
 
 result<std::unique_ptr<pool_file>> pool_file::open_to_replace(const std::string& path,
-                                                              const open_options& options,
-                                                              std::uint32_t engines) try {
+                                                              const file_options& options) try {
     HF_ASSERT(options.read_only && !options.shared);
     if (status usable = check_options(path, options); !usable.ok()) return usable;
-    std::unique_ptr<pool_file> pool{new pool_file};
-    pool->path_ = path;
-    pool->engines_ = engines;
-    pool->read_only_ = true;
+    std::unique_ptr<pool_file> pool{new pool_file(path, options)};
     auto existing = os_file::open_existing(path, options.follow_symlinks, held::to_write);
     if (!existing) return existing.error();
     pool->file_.take(*existing);
-    if (status good = pool->take_over(options, engines); !good.ok()) return good;
+    if (status good = pool->take_over(); !good.ok()) return good;
     return pool;
 } catch (const std::bad_alloc&) {
     return out_of_memory(path);
 }
 
 /// Without memory the file must go as after any other failure.
-status pool_file::create_or_say_why(const open_options& options) try {
-    return create(options);
+status pool_file::create_or_say_why() try {
+    return create();
 } catch (const std::bad_alloc&) {
     return out_of_memory(path_);
 }
 
-status pool_file::create(const open_options& options) {
+status pool_file::create() {
     pool_header& h = *header_;
-    if (status ok = first_header(path_, options, h); !ok.ok()) return ok;
-    if (h.lane_count < options.max_threads && options.max_threads != open_options{}.max_threads)
+    if (status ok = first_header(path_, asked_, h); !ok.ok()) return ok;
+    if (h.lane_count < asked_.max_threads && asked_.max_threads != file_options{}.max_threads)
         warnings_.push_back(
             fmt::format("{}: max_threads: expected room for {} log lanes, found room for {} in {} "
                         "bytes: further threads take turns on the last one",
-                        path_, options.max_threads, h.lane_count, end_of(h)));
+                        path_, asked_.max_threads, h.lane_count, end_of(h)));
     warn_of_file_system();
     const std::uint64_t file_bytes = end_of(h);
     if (status ok = file_.allocate(0, file_bytes); !ok.ok()) return ok;
-    if (status ok = settle_mode(options); !ok.ok()) return ok;
+    if (status ok = settle_mode(); !ok.ok()) return ok;
     if (status ok = choose_base(h); !ok.ok()) return ok;
     h.base_address = reinterpret_cast<std::uint64_t>(base_);
     take_shape(h);
     if (status ok = map(0, file_bytes); !ok.ok()) return ok;
-    if (mode_ == hf::mode::power) power_->watch(base_, h);
-    watch(options);
-    if (options.prefault) populate(base_, file_bytes);
+    if (mode() == hf::mode::power) power_->watch(base_, h);
+    watch();
+    if (asked_.prefault) populate(base_, file_bytes);
     // Everything else is in place before a header says so. By write(2), whose page no kill tears.
     if (status ok = file_.sync(); !ok.ok()) return ok;
     h.sequence = 1;
@@ -153,7 +135,7 @@ status pool_file::create(const open_options& options) {
     for (std::uint64_t copy : {header_b_offset, header_a_offset})
         if (status ok = file_.write_at(copy, &h, sizeof h); !ok.ok()) return ok;
     if (status ok = file_.sync(); !ok.ok()) return ok;
-    created_ = true;
+    now_.created = true;
     if (status ok = file_.publish(); !ok.ok()) return ok;
     return file_.sync_directory();
 }
@@ -163,7 +145,7 @@ status read_copies(const os_file& from, header_bytes_read& to) {
     return a.ok() ? from.read_at(header_b_offset, to.page_b, sizeof to.page_b) : a;
 }
 
-status pool_file::take_over(const open_options& options, std::uint32_t engines) {
+status pool_file::take_over() {
     header_bytes_read read;
     if (file_.in_memory())
         for (std::uint64_t copy : {header_a_offset, header_b_offset})
@@ -180,7 +162,7 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
     warnings_ = std::move(chosen->warnings);
     status sound = check_header(path_, h, read.file_bytes);
     const bool short_of_it = sound.code() == errc::truncated;
-    if (short_of_it && options.salvage && !file_.in_memory()) {
+    if (short_of_it && asked_.salvage && !file_.in_memory()) {
         present_bytes_ = read.file_bytes;
         warn(fmt::format("{}: salvaged: {}: what is missing reads as zeros", path_, sound.what()));
         sound = {};
@@ -192,59 +174,56 @@ status pool_file::take_over(const open_options& options, std::uint32_t engines) 
                                    file_.capacity_bytes(), h.max_bytes));
     const auto boot = boot_here(path_);
     if (!boot) return boot.error();
-    if (status ok = check_use(path_, h, options, engines, **boot); !ok.ok()) return ok;
-    migrates_ = !options.read_only && !has_layout(h, options);
-    next_layout_ = options.layout;
-    next_layout_hash_ = options.layout_hash;
-    if (status ok = find_power_log(h, options); !ok.ok()) return ok;
-    if (options.shared && options.max_bytes > h.max_bytes)
+    if (status ok = check_use(path_, h, asked_, **boot); !ok.ok()) return ok;
+    now_.migrates = !asked_.read_only && !has_layout(h, asked_);
+    if (status ok = find_power_log(h); !ok.ok()) return ok;
+    if (asked_.shared && asked_.max_bytes > h.max_bytes)
         return refusal(
             path_, errc::bad_argument,
             fmt::format(
                 "max_bytes: readers have mapped {} bytes, found {}: raise it by an open without "
                 "shared",
-                h.max_bytes, options.max_bytes));
-    if (status ok = raise_limit(path_, options, h); !ok.ok()) return ok;
-    if (status ok = find_doubts(h, options, **boot); !ok.ok()) return ok;
-    if (status ok = place(h, options.relocate); !ok.ok()) return ok;
+                h.max_bytes, asked_.max_bytes));
+    if (status ok = raise_limit(path_, asked_, h); !ok.ok()) return ok;
+    if (status ok = find_doubts(h, **boot); !ok.ok()) return ok;
+    if (status ok = place(h, asked_.relocate); !ok.ok()) return ok;
     take_shape(h);
-    if (status ok = settle_mode(options); !ok.ok()) return ok;
+    if (status ok = settle_mode(); !ok.ok()) return ok;
     warn_of_file_system();
     if (status ok = map_all(); !ok.ok()) return ok;
     if (power_ != nullptr) power_->put_over(base_);
-    // MOD's reads are bounded by the first copy (mod/store.hpp, reach_of): a writer is about to mend it, in the file.
-    if (read_only_ && counting_copy_ != header_a_offset)
+    // Readers bound what they follow by the first copy: a writer is about to mend it, in the file.
+    if (asked_.read_only && counting_copy_ != header_a_offset)
         std::memcpy(base_ + header_a_offset, &h, sizeof h);
-    if (mode_ == hf::mode::power) power_->watch(base_, h);
+    if (mode() == hf::mode::power) power_->watch(base_, h);
     if (reinterpret_cast<std::uint64_t>(base_) != h.base_address)
         relocated_.emplace(base_, shape_.max_bytes,
                            address_forms{h.base_address, reinterpret_cast<std::uint64_t>(base_),
-                                         shape_.max_bytes, &size_bytes_},
+                                         shape_.max_bytes, &seen_.size_bytes},
                            "a relocated pool");
-    watch(options);
-    if (options.prefault) populate(base_, size_bytes());
+    watch();
+    if (asked_.prefault) populate(base_, size_bytes());
     return {};
 }
 
 /// What the open before this one has left, and how much of it may be missing.
-status pool_file::find_doubts(const pool_header& h, const open_options& options,
-                              const boot_identifier& boot) {
-    was_clean_ = h.open == 0;
-    kept_bytes_ = !was_clean_ && (h.required_features & feature_kept_bytes) != 0;
+status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot) {
+    left_.clean = h.open == 0;
+    left_.dropped_bytes = left_.clean ? 0 : marks_of(h).drop_bytes;
     const bool left_in_process_mode =
-        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::process);
+        !left_.clean && h.mode == static_cast<std::uint32_t>(mode::process);
     // A private image dies with its process, and the log is as after a failure of the machine.
     const bool left_in_power_mode =
-        !was_clean_ && h.mode == static_cast<std::uint32_t>(mode::power);
+        !left_.clean && h.mode == static_cast<std::uint32_t>(mode::power);
     const bool other_boot = left_in_power_mode  ? true
                             : file_.in_memory() ? file_.power_failed() && !left_in_process_mode
                                                 : !is_whole_copy(h) && !same_boot(h, boot);
     // How the pool was left counts, not how it is opened now: as if every byte of a copy had come
     // through a failure of the machine, too.
-    const bool cache_persists = options.mode == mode::pmem && options.eadr &&
+    const bool cache_persists = asked_.mode == mode::pmem && asked_.eadr &&
                                 (h.required_features & feature_caches_persist) != 0;
-    stores_in_doubt_ =
-        !was_clean_ && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
+    left_.in_doubt =
+        !left_.clean && ((other_boot && !cache_persists) || copied_while_open(h, file_.identity()));
     if (left_in_process_mode && !is_whole_copy(h) && !same_boot(h, boot))
         warnings_.push_back(
             fmt::format("{}: salvaged: left open in process mode by an earlier boot, updates may "
@@ -255,7 +234,7 @@ status pool_file::find_doubts(const pool_header& h, const open_options& options,
             fmt::format("a copy of a pool in use: it was open in the file with "
                         "inode {} when it was copied, this is inode {}",
                         h.file_inode, file_.identity().inode);
-        if (!options.salvage)
+        if (!asked_.salvage)
             return refusal(path_, errc::torn,
                            what + "; bytes of different moments may have come together: copy a "
                                   "pool that is closed, or open with salvage to look at this one");
@@ -268,7 +247,7 @@ status pool_file::find_doubts(const pool_header& h, const open_options& options,
 /// Finds and reserves the addresses of an existing pool.
 status pool_file::place(const pool_header& h, relocation wanted) {
     const bool left_elsewhere = h.open != 0 && (h.required_features & feature_relocated) != 0;
-    logged_base_ = left_elsewhere ? h.mapped_address : h.base_address;
+    left_.logged_base = left_elsewhere ? h.mapped_address : h.base_address;
     // There recovery finds everything where the logs say.
     if (left_elsewhere && wanted != relocation::never && reserve_range(h.mapped_address, h) == 0) {
         base_ = reinterpret_cast<std::byte*>(h.mapped_address);
@@ -346,14 +325,13 @@ status pool_file::choose_base(const pool_header& h) {
     return {};
 }
 
-status pool_file::settle_mode(const open_options& options) {
-    mode_ = read_only_ ? hf::mode::process : options.mode; // its stores reach no file
-    if (mode_ == hf::mode::process) {
+status pool_file::settle_mode() {
+    if (mode() == hf::mode::process) {
         medium_ = hf::medium(hf::domain::process);
         return {};
     }
-    if (mode_ == hf::mode::power) return settle_power_mode();
-    medium_ = hf::medium(options.eadr ? hf::domain::eadr : hf::domain::adr);
+    if (mode() == hf::mode::power) return settle_power_mode();
+    medium_ = hf::medium(asked_.eadr ? hf::domain::eadr : hf::domain::adr);
     const int no_dax = file_.in_memory() ? EOPNOTSUPP : can_map_sync(file_.descriptor());
     if (no_dax != 0 && no_dax != EOPNOTSUPP)
         return refusal(path_, errc::io_error,
@@ -365,7 +343,6 @@ status pool_file::settle_mode(const open_options& options) {
                        "pmem mode needs a file on persistent memory mounted for direct access "
                        "(DAX), or on tmpfs, "
                        "where it is emulated");
-    emulated_ = true;
     warnings_.push_back(
         fmt::format("{}: pmem mode is emulated on tmpfs: flushes and fences are real, but nothing "
                     "here survives power loss",
@@ -377,47 +354,46 @@ status pool_file::settle_power_mode() {
     if (file_.in_memory()) return refusal(path_, errc::mode_unavailable, "mode power needs a file");
     if (power_ == nullptr) power_ = std::make_unique<power_files>(path_, file_);
     medium_ = hf::medium(power_->lines());
-    emulated_ = file_.on_tmpfs();
-    if (emulated_)
+    if (emulated())
         warnings_.push_back(fmt::format(
             "{}: power mode is emulated on tmpfs: nothing here survives power loss", path_));
     return {};
 }
 
 /// Reads the log that an open in mode power has left, for whom the file is not all of the pool.
-status pool_file::find_power_log(const pool_header& h, const open_options& options) {
+status pool_file::find_power_log(const pool_header& h) {
     if (h.open == 0 || (h.required_features & feature_power_log) == 0) return {};
     if (file_.in_memory())
         return refusal(path_, errc::mode_unavailable,
                        "left open in mode power, and its log is no part of the image");
-    if (!options.read_only && options.mode != mode::power)
+    if (!asked_.read_only && asked_.mode != mode::power)
         return refusal(path_, errc::mode_unavailable,
                        "left open in mode power, so that part of it is in its log: open it in mode "
                        "power once, "
                        "and close it");
     power_ = std::make_unique<power_files>(path_, file_);
-    status found = power_->find(h, options.read_only);
-    if (found.ok() || !options.salvage) return found;
+    status found = power_->find(h, asked_.read_only);
+    if (found.ok() || !asked_.salvage) return found;
     warnings_.push_back(fmt::format("{}: salvaged without its log: {}", path_, found.what()));
     power_ = nullptr;
     return {};
 }
 
 void pool_file::take_shape(const pool_header& h) {
-    HF_ASSERT_SLOW(extent_count_.load() == 0); // readers go by it: it only grows
+    HF_ASSERT_SLOW(seen_.extent_count.load() == 0); // readers go by it: it only grows
     shape_ = shape_of(h);
-    generation_ = h.generation;
-    left_lazy_ = h.open != 0 && (h.required_features & feature_lazy) != 0;
-    std::memcpy(extents_.data(), h.extents, sizeof(extent) * h.extent_count);
-    extent_count_.store(h.extent_count, std::memory_order_release);
-    size_bytes_.store(end_of(h), std::memory_order_release);
+    now_.generation = h.generation;
+    left_.to_rebuild = h.open != 0 ? marks_of(h).rebuild : 0;
+    std::memcpy(seen_.extents.data(), h.extents, sizeof(extent) * h.extent_count);
+    seen_.extent_count.store(h.extent_count, std::memory_order_release);
+    seen_.size_bytes.store(end_of(h), std::memory_order_release);
 }
 
 status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
     HF_ASSERT_SLOW(base_ != nullptr);
     HF_ASSERT_SLOW(offset + bytes <= reserved_bytes_);
     if (file_.in_memory()) return {};
-    const bool of_its_own = read_only_ || mode_ == hf::mode::power;
+    const bool of_its_own = asked_.read_only || mode() == hf::mode::power;
     const mapped_as how = reads_beside() ? mapped_as::shared_to_read
                           : of_its_own   ? mapped_as::copy_on_write
                           : map_sync_    ? mapped_as::shared_sync
@@ -434,7 +410,7 @@ status pool_file::map(std::uint64_t offset, std::uint64_t bytes) const {
 status pool_file::map_all() {
     if (!present_bytes_) return map(0, size_bytes());
     const std::uint64_t there = round_up(*present_bytes_, page_bytes), end = size_bytes();
-    if (!read_only_) {
+    if (!asked_.read_only) {
         status ok = file_.allocate(*present_bytes_, end - *present_bytes_);
         return ok.ok() ? map(0, end) : ok;
     }
@@ -442,15 +418,15 @@ status pool_file::map_all() {
     return map(0, std::min(there, end));
 }
 
-void pool_file::watch(const open_options& options) {
-    if (options.guard_signals && !file_.in_memory())
-        watched_ = std::make_unique<fault_guard::watched_file>(base_, size_bytes_,
+void pool_file::watch() {
+    if (asked_.guard_signals && !file_.in_memory())
+        watched_ = std::make_unique<fault_guard::watched_file>(base_, seen_.size_bytes,
                                                                file_.descriptor(), path_.c_str());
 }
 
 /// A process that stores to the file is warned where a pool's promises depend on the file system.
 void pool_file::warn_of_file_system() {
-    if (read_only_ || mode_ == hf::mode::power || file_.in_memory()) return;
+    if (asked_.read_only || mode() == hf::mode::power || file_.in_memory()) return;
     if (const std::string why = file_system_doubt(file_.descriptor()); !why.empty())
         warn(fmt::format("{}: {}", path_, why));
 }
@@ -460,7 +436,7 @@ std::string pool_file::misplaced() const { return file_.misplaced(); }
 status pool_file::whole() const {
     const auto present = file_.size_bytes();
     if (!present) return present.error();
-    if (*present >= (read_only_ ? present_bytes_.value_or(size_bytes()) : size_bytes())) return {};
+    if (*present >= (asked_.read_only ? present_bytes_.value_or(size_bytes()) : size_bytes())) return {};
     return refusal(path_, errc::truncated,
                    fmt::format("the file was cut while the pool was open: expected {} bytes, found "
                                "{}",
@@ -488,8 +464,8 @@ void pool_file::make_readable() const noexcept {
     if (!file_.in_memory()) let_read(base_ + size_bytes(), reserved_bytes_ - size_bytes());
 }
 
-pool::log_written pool_file::logged() const noexcept {
-    if (mode_ != hf::mode::power) return {};
+written_to_log pool_file::logged() const noexcept {
+    if (mode() != hf::mode::power) return {};
     const power::log_counts c = power_->lines().counts();
     return {c.batch_bytes, c.batches, c.checkpoints};
 }
@@ -500,7 +476,7 @@ root_words* pool_file::roots() const noexcept {
 
 const os_file* pool_file::file_to_seal() const noexcept {
     const bool wanted = seal_ && (!file_.in_memory() || file_.sealed());
-    return wanted && growth_doubt_.ok() && marked_open_ && process_ == ::getpid() ? &file_
+    return wanted && growth_.doubt.ok() && now_.marked_open && opener_.process == ::getpid() ? &file_
                                                                                   : nullptr;
 }
 
@@ -509,11 +485,11 @@ void pool_file::close_cleanly() noexcept try {
     if (const std::string lost = misplaced(); !lost.empty())
         say(severity::warning, fmt::format("{}: being closed: {}", path_, lost).c_str());
     // Of a file that was cut nothing is vouched for, and its headers may be gone.
-    HF_ASSERT_SLOW(marked_open_);
-    HF_ASSERT_SLOW(!read_only_);
+    HF_ASSERT_SLOW(now_.marked_open);
+    HF_ASSERT_SLOW(!asked_.read_only);
     if (!whole().ok()) return;
     // Data before the mark that vouches for it; if the disk fails, the mark is not made.
-    if (mode_ == hf::mode::power) {
+    if (mode() == hf::mode::power) {
         if (!power_->lines().finish().ok() ||
             !power_->bring_image_home(base_, root_words_offset, size_bytes()).ok())
             return;
@@ -521,22 +497,22 @@ void pool_file::close_cleanly() noexcept try {
     *header_ = closing_header();
     header_->sequence -= 1; // grows with the write
     // A failure leaves one copy that says open, or none that says closed.
-    if (write_headers().ok() && mode_ == hf::mode::power) power_->remove_log();
+    if (write_headers().ok() && mode() == hf::mode::power) power_->remove_log();
 } catch (const std::bad_alloc&) { // it was about to say what failed
 }
 
 pool_file::~pool_file() {
     if (base_ == nullptr || is_parents()) return;
-    if (marked_open_ && process_ == ::getpid())
+    if (now_.marked_open && opener_.process == ::getpid())
         (void)fault_guard::run(fault_guard::against::cut_files, [&] { close_cleanly(); });
     relocated_.reset();
     if (!file_.in_memory()) release_addresses(base_, reserved_bytes_);
 }
 
-void pool_file::abandon(std::unique_ptr<pool_file> file) { file->marked_open_ = false; }
+void pool_file::abandon(std::unique_ptr<pool_file> file) { file->now_.marked_open = false; }
 
 void pool_file::give_up(std::unique_ptr<pool_file> file) {
-    if (file->created_) {
+    if (file->now_.created) {
         file->file_.unlink(); // still locked, so nobody else has it
         if (file->power_ != nullptr) file->power_->remove_log();
     }

@@ -12,14 +12,16 @@
 // (4) Nothing read from the file is used as an offset, size or count before it is bounded.
 #pragma once
 
+#include <base/engines.hpp>
 #include <pool/extents.hpp>
 #include <pool/fault_guard.hpp>
+#include <pool/file_options.hpp>
 #include <pool/forks.hpp>
 #include <pool/medium.hpp>
 #include <pool/os_file.hpp>
 #include <pool/relocation.hpp>
 
-#include <holdfast/pool.hpp>
+#include <holdfast/result.hpp>
 
 #include <array>
 #include <atomic>
@@ -31,6 +33,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 namespace hf {
@@ -44,17 +47,23 @@ struct geometry {
     std::uint32_t lane_count;
 };
 
-/// The durable words outside headers, lanes and heap; at root_words_offset, a line of their own.
+/// The durable words outside headers, lanes and heap; at root_words_offset, lines of their own.
 struct root_words {
     std::uint64_t root_offset;      // root object, from pool start; 0: none yet
     std::uint64_t root_bytes;       // its size, written before root_offset
-    std::uint64_t mod_offset;       // MOD's superblock, one chunk, from pool start; 0: none yet
-    std::uint64_t justdo_offset;    // engine justdo's superblock, one chunk; 0: none yet
     std::uint64_t migration_offset; // migration_record; 0: none
-    std::uint64_t simpo_offset;     // SIMPO's superblock, one chunk; 0: none yet
-    std::uint64_t reserved[2];
+    std::uint64_t reserved[5];
+    /// By engine_slot(), where an engine keeps what it has in pools: its superblock, one chunk, from pool start; 0: none yet.
+    std::uint64_t anchors[engines_max];
+
+    std::uint64_t& anchor(engine_bit of) noexcept { return anchors[engine_slot(of)]; }
+    std::uint64_t anchor(engine_bit of) const noexcept { return anchors[engine_slot(of)]; }
+    /// From the first root word on.
+    static constexpr std::uint64_t place_of_anchor(engine_bit of) noexcept {
+        return offsetof(root_words, anchors) + engine_slot(of) * sizeof(std::uint64_t);
+    }
 };
-static_assert(sizeof(root_words) == 64);
+static_assert(sizeof(root_words) == 192 && std::is_trivially_copyable_v<root_words>);
 
 /// What a writer that lets others read (open_options::shared) tells them: at reader_words_offset, a line of its own. Of no
 /// use once the machine has been down: then there are no readers.
@@ -66,7 +75,7 @@ struct reader_words {
     std::uint64_t reserved[6];
 };
 static_assert(sizeof(reader_words) == 64);
-inline constexpr std::uint64_t reader_words_offset = 8192 + 128;
+inline constexpr std::uint64_t reader_words_offset = 8192 + 256;
 
 /// A block that root_words::migration_offset names while a pool is on its way to another layout, and until what that leaves
 /// to be done is done (open/migration.hpp).
@@ -92,6 +101,11 @@ struct growth_bound {
     kind set_by;
 };
 
+/// What the log of mode power has got so far, in bytes and in waits for the disk.
+struct written_to_log {
+    std::uint64_t bytes = 0, waits = 0, checkpoints = 0;
+};
+
 struct pool_header;     // header.hpp
 struct boot_identifier; // boot_id.hpp
 class power_files;      // power_files.hpp
@@ -99,15 +113,14 @@ class power_files;      // power_files.hpp
 class pool_file {
 public:
     /// Opens or creates, locks and maps; checks everything; writes nothing to an existing file.
-    /// 'engines' is the mask of engines the caller can recover.
-    static result<std::unique_ptr<pool_file>>
-    open(const std::string& path, const open_options& options, std::uint32_t engines);
+    static result<std::unique_ptr<pool_file>> open(const std::string& path,
+                                                   const file_options& options);
     /// The same with read_only, while nobody else has it, not even to read: for what takes its place.
-    static result<std::unique_ptr<pool_file>>
-    open_to_replace(const std::string& path, const open_options& options, std::uint32_t engines);
+    static result<std::unique_ptr<pool_file>> open_to_replace(const std::string& path,
+                                                              const file_options& options);
     /// Opens the pool that 'image' holds, at its canonical address, as open() would a file.
-    static result<std::unique_ptr<pool_file>>
-    open_image(memory_image& image, const open_options& options, std::uint32_t engines);
+    static result<std::unique_ptr<pool_file>> open_image(memory_image& image,
+                                                         const file_options& options);
     /// Marks the pool open by this boot: generation grows by one, boot identifier, mode and engines
     /// recorded, a damaged header copy rewritten. 2 ordering points.
     /// 'spare': of a file with holes, in order, where no block is: nobody stores there before take_back().
@@ -131,27 +144,34 @@ public:
     std::uint64_t canonical_base() const noexcept;
     /// Where the open before this one mapped the pool, if it was not closed cleanly: the form of
     /// addresses that its logs hold as plain bytes.
-    std::uint64_t logged_base() const noexcept { return logged_base_; }
+    std::uint64_t logged_base() const noexcept { return left_.logged_base; }
     /// The pool's addresses as those bytes hold them.
     address_forms logged_forms() const noexcept {
-        return {logged_base_, reinterpret_cast<std::uint64_t>(base_), shape_.max_bytes,
-                &size_bytes_};
+        return {left_.logged_base, reinterpret_cast<std::uint64_t>(base_), shape_.max_bytes,
+                &seen_.size_bytes};
     }
     /// Nothing is pending any more: what is logged from now on has the form of this mapping.
     status settle_place();
     /// End of the last extent.
     std::uint64_t size_bytes() const noexcept {
-        return size_bytes_.load(std::memory_order_acquire);
+        return seen_.size_bytes.load(std::memory_order_acquire);
     }
     const geometry& shape() const noexcept { return shape_; }
     hf::medium medium() const noexcept { return medium_; }
     hf::domain domain() const noexcept { return medium_.domain(); }
-    hf::mode mode() const noexcept { return mode_; }
-    bool emulated() const noexcept { return emulated_; }
-    pool::log_written logged() const noexcept;
+    /// What is read alone reaches no file.
+    hf::mode mode() const noexcept {
+        return asked_.read_only ? hf::mode::process : asked_.mode;
+    }
+    /// pmem mode without persistent memory, power mode without a disk.
+    bool emulated() const noexcept {
+        return mode() == hf::mode::power ? file_.on_tmpfs()
+                                         : mode() == hf::mode::pmem && !map_sync_;
+    }
+    written_to_log logged() const noexcept;
     bool in_memory() const noexcept { return file_.in_memory(); }
     /// Whether the parent of this process opened it, so that there is none of it here (forks.hpp).
-    bool is_parents() const noexcept { return forks_ != forks::count() && !in_memory(); }
+    bool is_parents() const noexcept { return opener_.forked != forks::count() && !in_memory(); }
     /// Lets what the pool has not grown to yet be read, as zeros: refs of a damaged structure may
     /// lead there.
     void make_readable() const noexcept;
@@ -159,19 +179,17 @@ public:
     std::string misplaced() const;
     /// ok, or truncated: somebody has made the file shorter than the pool.
     status whole() const;
-    std::uint64_t generation() const noexcept { return generation_; }
+    std::uint64_t generation() const noexcept { return now_.generation; }
     const std::string& path() const noexcept { return path_; }
     const std::vector<std::string>& warnings() const noexcept { return warnings_; }
     void warn(std::string what) { warnings_.push_back(std::move(what)); }
-    /// Whether sections that the open before this one left pending kept what they overwrote.
-    bool kept_bytes() const noexcept { return kept_bytes_; }
-    /// Whether what sections store lazily is rebuilt when this open ends by a crash; whether the open before this
-    /// one did, and has left something to be rebuilt.
-    bool stores_lazily() const noexcept { return stores_lazily_; }
-    bool left_lazy() const noexcept { return left_lazy_; }
+    /// Bits of engines whose sections, of those that the open before this one left pending, may not have kept all that they
+    /// overwrote; and of those that have something to compute again.
+    std::uint32_t dropped_bytes() const noexcept { return left_.dropped_bytes; }
+    std::uint32_t left_to_rebuild() const noexcept { return left_.to_rebuild; }
     /// Whether the pool is on its way to another layout; whether this open brings it there.
     bool migrating() const noexcept;
-    bool migrates() const noexcept { return migrates_; }
+    bool migrates() const noexcept { return now_.migrates; }
     /// The layout that the pool has, until end_migration() gives it this open's.
     std::string layout() const;
     std::uint64_t layout_hash() const noexcept;
@@ -183,29 +201,29 @@ public:
     /// wrong_layout: the pool has another one than was asked for.
     status other_layout() const;
     /// True when it is mapped privately, and nothing is ever written to the file.
-    bool read_only() const noexcept { return read_only_; }
+    bool read_only() const noexcept { return asked_.read_only; }
     /// open_options::shared: whether this process reads beside one that may write; and whether it writes, and lets others
     /// read. Neither of a pool in memory.
-    bool reads_beside() const noexcept { return shared_ && read_only_; }
-    bool lets_read() const noexcept { return shared_ && !read_only_; }
+    bool reads_beside() const noexcept { return asked_.shared && asked_.read_only; }
+    bool lets_read() const noexcept { return asked_.shared && !asked_.read_only; }
     /// Requires: one of both.
     reader_words* words_for_readers() const noexcept;
     /// Maps what the file has become longer by. False when the pool goes on behind what is mapped: there may be no memory,
     /// or no room (ulimit -v). Requires: reads_beside().
     [[nodiscard]] bool cover_growth() noexcept;
     /// True when creation made the file in this open.
-    bool created() const noexcept { return created_; }
+    bool created() const noexcept { return now_.created; }
     /// True when any part may be missing of what the open before this one stored, though later
     /// stores are there: the machine may have gone down since, or the file is a copy of a pool in
-    /// use. mark_open carries the doubt on: kept_bytes() is false from then on, until nothing is
-    /// pending any more.
-    bool stores_in_doubt() const noexcept { return stores_in_doubt_; }
+    /// use. mark_open carries the doubt on: dropped_bytes() are those of all engines from then on, until nothing
+    /// is pending any more.
+    bool stores_in_doubt() const noexcept { return left_.in_doubt; }
     /// True when mark_open() has succeeded: from then on the file may be written.
-    bool marked_open() const noexcept { return marked_open_; }
+    bool marked_open() const noexcept { return now_.marked_open; }
     /// True when the last close was clean.
-    bool was_clean() const noexcept { return was_clean_; }
+    bool was_clean() const noexcept { return left_.clean; }
     std::span<const extent> extents() const noexcept {
-        return {extents_.data(), extent_count_.load(std::memory_order_acquire)};
+        return {seen_.extents.data(), seen_.extent_count.load(std::memory_order_acquire)};
     }
     root_words* roots() const noexcept;
     /// What both headers will say after the clean close: what a seal vouches for.
@@ -243,33 +261,33 @@ public:
     /// Errors:   pool_full, io_error; some of it may be allocated.
     status take_back(std::uint64_t offset, std::uint64_t bytes);
     /// Whether free chunks may be holes that were there when the pool was opened.
-    bool sparse() const noexcept { return sparse_; }
+    bool sparse() const noexcept { return growth_.sparse; }
 
 private:
-    pool_file();
-    status create(const open_options& options);
-    status create_or_say_why(const open_options& options);
-    status take_over(const open_options& options, std::uint32_t engines);
-    status take_over_beside(const open_options& options);
-    status look_beside(const open_options& options, bool& in_flux);
+    pool_file(const std::string& path, const file_options& options);
+    status create();
+    status create_or_say_why();
+    status take_over();
+    status take_over_beside();
+    status look_beside(bool& in_flux);
     status reserve(const pool_header& header);
     int reserve_range(std::uint64_t base, const pool_header& header);
     status reserve_more(std::uint64_t end);
     status place(const pool_header& header, relocation wanted);
     status relocate(const pool_header& header);
     status choose_base(const pool_header& header);
-    status settle_mode(const open_options& options);
+    status settle_mode();
     status settle_power_mode();
-    status find_doubts(const pool_header& h, const open_options& options,
-                       const boot_identifier& boot);
-    status find_power_log(const pool_header& h, const open_options& options);
+    status find_doubts(const pool_header& h, const boot_identifier& boot);
+    status find_power_log(const pool_header& h);
     status write_headers_past_image();
     status map(std::uint64_t offset, std::uint64_t bytes) const;
     status map_all();
-    void watch(const open_options& options);
+    void watch();
     void take_shape(const pool_header& header);
     void note_place(std::uint64_t base) noexcept;
-    void note_kept(bool all) noexcept;
+    std::uint32_t dropped_so_far() const noexcept;
+    void note_marks(bool rebuild, std::uint32_t dropped) noexcept;
     /// Whether the header is that of the mapping: its copies' places, extents, size and address.
     bool valid() const noexcept;
     status write_headers();
@@ -287,57 +305,76 @@ private:
     void say_if_misplaced();
     void close_cleanly() noexcept;
 
-    os_file file_;
-    std::unique_ptr<power_files>
-        power_; // of mode power, and of what it has left; ends before file_ does
-    // What both copies hold, or will hold after the next write.
-    std::unique_ptr<pool_header> header_;
-    std::uint64_t counting_copy_ = 0;  // offset of the copy whose content counts (1)
-    std::byte* base_ = nullptr;        // start of the reservation
-    std::uint64_t reserved_bytes_ = 0; // of shape_.max_bytes, or what there were addresses for
-    std::atomic<std::uint64_t> size_bytes_{0};
-    geometry shape_{};
-    hf::medium medium_;
-    hf::mode mode_ = hf::mode::process;
-    bool emulated_ = false, created_ = false, was_clean_ = true;
-    bool stores_in_doubt_ = false, read_only_ = false, kept_bytes_ = false;
-    bool shared_ = false;             // open_options::shared
-    std::mutex covering_;             // guards what follows
-    std::uint64_t covered_bytes_ = 0; // of the file, mapped by a reader beside a writer
-    bool keep_bytes_ = true;          // open_options::keep_overwritten
-    bool leaves_stores_ = false;      // open_options::sections: by_next_section
-    bool stores_lazily_ = false;      // open_options::rebuild is there
-    bool left_lazy_ = false;
-    bool migrates_ = false;
-    std::string next_layout_; // of the options, as is the hash
-    std::uint64_t next_layout_hash_ = 0;
-    std::atomic<bool> seal_ = true; // open_options::seal, until somebody finds damage
-    // Why headers could not be written: a copy in the file may name space that this process does not use. What lies
-    // behind the last extent that it does use stays as it is.
-    status growth_doubt_;
+    /// What the open before this one has left, as the header says. After a clean close nothing is missing, to rebuild, or
+    /// in doubt.
+    struct left_behind {
+        bool clean = true;
+        bool in_doubt = false;                                         // stores_in_doubt()
+        std::uint32_t dropped_bytes = 0, to_rebuild = 0; // bits of engines
+        std::uint64_t logged_base = 0; // logged_base(): of this mapping once nothing is pending
+    };
+    /// What this open has come to. Once it is marked open, the generation is the header's, and not 0.
+    struct this_open {
+        bool created = false;     // the file
+        bool migrates = false;    // brings the pool to another layout
+        bool marked_open = false; // mark_open succeeded; from then on the file may be written
+        std::uint64_t generation = 0;
+    };
+    /// What others see of the pool while it grows. An extent never moves, and the last alone changes, its size: readers go
+    /// by size_bytes, which is stored when all below it is mapped.
+    struct extents_seen {
+        std::atomic<std::uint64_t> size_bytes{0};
+        std::array<extent, extents_max> extents{};
+        std::atomic<std::uint32_t> extent_count{0};
+    };
     struct refused_growth {
         std::uint64_t bytes, disk_free_bytes; // asked for; free then
         std::chrono::steady_clock::time_point when;
         status why;
     };
-    bool said_misplaced_ = false;           // at a growth
-    std::optional<refused_growth> refused_; // the last one that found no space on the disk
-    bool sparse_ = false;
-    bool salvage_ = false; // open_options::salvage
-    std::optional<std::uint64_t>
-        present_bytes_;               // of a file that is short of its pool, and salvaged
-    bool map_sync_ = false;           // mapped with MAP_SYNC: stores need no msync
-    bool marked_open_ = false;        // mark_open succeeded; from then on the file may be written
-    std::uint32_t engines_ = 0;       // given to open
-    int process_ = 0;                 // which opened: its children leave the file alone
-    unsigned forks_ = forks::count(); // when it was opened
-    std::uint64_t generation_ = 0;
-    std::uint64_t logged_base_ = 0;
-    std::string path_;
+    /// Threads: the caller of grow(), give_back() and take_back() serialises.
+    struct growth {
+        // Why headers could not be written: a copy in the file may name space that this process does not use. What lies
+        // behind the last extent that it does use stays as it is.
+        status doubt;
+        std::optional<refused_growth> refused; // the last one that found no space on the disk
+        bool said_misplaced = false;
+        bool sparse = false; // sparse()
+    };
+    /// How far a reader beside a writer has mapped the file.
+    struct covered {
+        std::mutex covering; // guards what follows
+        std::uint64_t covered_bytes = 0;
+    };
+    /// Its children leave the file alone.
+    struct opening_process {
+        int process;
+        unsigned forked = forks::count(); // when it opened it
+    };
+
+    os_file file_;
+    std::unique_ptr<power_files>
+        power_; // of mode power, and of what it has left; ends before file_ does
+    const std::string path_;
+    file_options asked_;
+    opening_process opener_;
     std::vector<std::string> warnings_;
-    // Never moves, and the last alone changes, its size: readers go by size_bytes() while the pool grows.
-    std::array<extent, extents_max> extents_{};
-    std::atomic<std::uint32_t> extent_count_{0};
+    left_behind left_;
+    this_open now_;
+    // What both copies hold, or will hold after the next write.
+    std::unique_ptr<pool_header> header_;
+    std::uint64_t counting_copy_ = 0; // offset of the copy whose content counts (1)
+    geometry shape_{};
+    hf::medium medium_;
+    bool map_sync_ = false;            // mapped with MAP_SYNC: stores need no msync
+    std::byte* base_ = nullptr;        // start of the reservation
+    std::uint64_t reserved_bytes_ = 0; // of shape_.max_bytes, or what there were addresses for
+    std::optional<std::uint64_t>
+        present_bytes_; // of a file that is short of its pool, and salvaged
+    extents_seen seen_;
+    growth growth_;
+    covered beside_;
+    std::atomic<bool> seal_;                             // as asked, until somebody finds damage
     std::unique_ptr<fault_guard::watched_file> watched_; // ends before file_ does
     std::optional<translated_range> relocated_;          // as long as it is mapped elsewhere
 };

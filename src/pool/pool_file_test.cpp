@@ -64,7 +64,7 @@ TEST_F(PoolFile, NewPoolOfNoSizeStartsSmallAndMayGrow) {
         std::filesystem::remove(path);
     }
     options.max_bytes = 1_KiB;
-    EXPECT_EQ(pool_file::open(path, options, both_engines).error().code(), errc::bad_argument);
+    EXPECT_EQ(pool_file::open(path, options).error().code(), errc::bad_argument);
 }
 
 TEST_F(PoolFile, NewFileIsForItsOwnerOnlyAndReadsAsZerosPastTheHeaders) {
@@ -125,6 +125,28 @@ TEST_F(PoolFile, GenerationGrowsWithEachOpenAndIsNeverZero) {
         ASSERT_TRUE(file->mark_open().ok());
         EXPECT_EQ(file->generation(), expected);
     }
+}
+
+TEST_F(PoolFile, MarksOfEnginesAreThereWhileItIsOpen) {
+    options.drop_bytes = engine_clobber;
+    options.rebuild = engine_undo;
+    make_pool_left_open();
+    EXPECT_EQ(marks_of(read_header(path, 0)).drop_bytes, engine_clobber);
+    EXPECT_EQ(marks_of(read_header(path, 0)).rebuild, engine_undo);
+    options.drop_bytes = options.rebuild = 0;
+    {
+        const auto file = open_good();
+        ASSERT_NE(file, nullptr);
+        EXPECT_EQ(file->dropped_bytes(), engine_clobber);
+        EXPECT_EQ(file->left_to_rebuild(), engine_undo);
+        ASSERT_TRUE(file->mark_open().ok());
+        EXPECT_EQ(marks_of(read_header(path, 0)).drop_bytes, engine_clobber) << "still pending";
+        ASSERT_TRUE(file->settle_place().ok());
+        EXPECT_EQ(marks_of(read_header(path, 0)).features(), 0U) << "not any more";
+    }
+    options.drop_bytes = engine_undo;
+    make_pool();
+    EXPECT_EQ(marks_of(read_header(path, 0)).features(), 0U) << "nothing after a clean close";
 }
 
 TEST_F(PoolFile, AbandonedPoolWasNotClean) {

@@ -97,7 +97,7 @@ TEST_F(PoolFile, SymlinkIsRefusedUnlessFollowingIsAskedFor) {
     EXPECT_NE(said.find("symbolic link"), std::string::npos) << said;
     EXPECT_EQ(fingerprint(path), before);
     options.follow_symlinks = true;
-    EXPECT_TRUE(pool_file::open(link, options, both_engines));
+    EXPECT_TRUE(pool_file::open(link, options));
 }
 
 TEST_F(PoolFile, DanglingSymlinkDoesNotCreateItsTarget) {
@@ -119,6 +119,16 @@ TEST_F(PoolFile, UnknownRequiredFeatureIsRefusedAndOptionalAccepted) {
     EXPECT_NE(open_good(), nullptr);
     edit_header(path, [](pool_header& h) { h.required_features = 1ULL << 40; });
     expect_refused(path, options, errc::unknown_feature);
+}
+
+TEST_F(PoolFile, AMarkOfAnEngineThatTheHeaderDoesNotNameIsRefused) {
+    make_pool_left_open();
+    edit_header(path, [](pool_header& h) { set_marks(h, {.drop_bytes = engine_redo}); });
+    expect_refused(path, options, errc::unknown_feature);
+    edit_header(path, [](pool_header& h) { set_marks(h, {.rebuild = engine_redo}); });
+    expect_refused(path, options, errc::unknown_feature);
+    edit_header(path, [](pool_header& h) { set_marks(h, {engine_undo, engine_clobber}); });
+    EXPECT_NE(open_good(), nullptr);
 }
 
 TEST_F(PoolFile, OtherLayoutNameIsRefusedWithBothNames) {
@@ -145,7 +155,8 @@ TEST_F(PoolFile, LayoutNameFromTheFileIsPrintedHarmlessly) {
 
 TEST_F(PoolFile, MissingEngineIsNamedWithTheWaysOut) {
     make_pool_left_open();
-    const std::string said = expect_refused(path, options, errc::missing_engine, engine_undo);
+    options.engines = engine_undo;
+    const std::string said = expect_refused(path, options, errc::missing_engine);
     for (const char* words : {"engine clobber, given to open: undo", "the build that left it",
                               "open_options::engines", "repair --roll-back", "read_only"})
         EXPECT_NE(said.find(words), std::string::npos) << words;
@@ -380,19 +391,19 @@ TEST_F(PoolFile, TakenAddressIsNamed) {
 }
 
 TEST_F(PoolFile, BadOptionsAreRefusedAndCreateNothing) {
-    const auto refused = [&](const std::function<void(open_options&)>& edit) {
-        open_options bad = options;
+    const auto refused = [&](const std::function<void(file_options&)>& edit) {
+        file_options bad = options;
         edit(bad);
         expect_refused(path, bad, errc::bad_argument);
     };
-    refused([](open_options& o) { o.layout = std::string(64, 'x'); });
-    refused([](open_options& o) { o.layout = std::string("a\0b", 3); });
-    refused([](open_options& o) { o.create_bytes = 65535; });
-    refused([](open_options& o) { o.create_bytes = ~0ULL; });
-    refused([](open_options& o) { o.max_bytes = 65535; });
-    refused([](open_options& o) { o.max_bytes = ~0ULL; });
-    refused([](open_options& o) { o.max_threads = 0; });
-    refused([](open_options& o) { o.max_threads = 1u << 30; });
+    refused([](file_options& o) { o.layout = std::string(64, 'x'); });
+    refused([](file_options& o) { o.layout = std::string("a\0b", 3); });
+    refused([](file_options& o) { o.create_bytes = 65535; });
+    refused([](file_options& o) { o.create_bytes = ~0ULL; });
+    refused([](file_options& o) { o.max_bytes = 65535; });
+    refused([](file_options& o) { o.max_bytes = ~0ULL; });
+    refused([](file_options& o) { o.max_threads = 0; });
+    refused([](file_options& o) { o.max_threads = 1u << 30; });
     EXPECT_EQ(fingerprint(path), "missing");
 }
 
@@ -420,7 +431,7 @@ TEST_F(PoolFile, MutatedHeadersOpenOrAreRefusedAndNeverFault) {
             std::memcpy(pages.data() + copy, &h, sizeof h);
         }
         ASSERT_EQ(::pwrite(fd, pages.data(), pages.size(), 0), 8192);
-        const auto opened = pool_file::open(path, options, both_engines);
+        const auto opened = pool_file::open(path, options);
         if (!opened) {
             ++refused_count;
             continue;

@@ -29,7 +29,7 @@ inline constexpr std::uint32_t seal_version = 1;
 struct seal_head {
     std::uint64_t magic;         // seal_magic
     std::uint32_t version;       // seal_version
-    std::uint32_t head_bytes;    // size of this head, 4288
+    std::uint32_t head_bytes;    // size of this head, 4416
     std::uint64_t total_bytes;   // head, lane words and blocks
     std::uint64_t lane_count;    // lane words that follow: each lane's 'committed'
     std::uint64_t block_count;   // sealed_block entries that follow those
@@ -43,8 +43,8 @@ struct seal_head {
     std::uint64_t reserved2[7]; // zero
     std::uint64_t checksum;     // XXH3-64 of all bytes before it, seeded with seal_magic
 };
-static_assert(sizeof(seal_head) == 4288 && offsetof(seal_head, header) == 128 &&
-              offsetof(seal_head, checksum) == 4280);
+static_assert(sizeof(seal_head) == 4416 && offsetof(seal_head, header) == 256 &&
+              offsetof(seal_head, checksum) == 4408);
 static_assert(std::has_unique_object_representations_v<seal_head>, "no padding");
 
 /// An allocated block at the close; in address order.

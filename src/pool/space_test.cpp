@@ -151,7 +151,7 @@ TEST_F(PoolSpace, SparseCopyThatDoesNotFitIsRefusedBeforeItIsWritten) {
     std::filesystem::resize_file(copy, bytes.size());
     write_file(directory + "/ballast", std::string(3_MiB, 'x'));
     const std::string before = fingerprint(copy);
-    auto file = pool_file::open(copy, options, both_engines);
+    auto file = pool_file::open(copy, options);
     ASSERT_TRUE(file) << file.error().what();
     EXPECT_EQ((*file)->mark_open().code(), errc::pool_full);
     (*file).reset();

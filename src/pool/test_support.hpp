@@ -8,6 +8,8 @@
 #include <pool/header.hpp>
 #include <pool/pool_file.hpp>
 
+#include <holdfast/sizes.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -26,7 +28,8 @@ namespace hf::test {
 
 inline constexpr std::uint32_t both_engines = engine_clobber | engine_undo;
 
-class PoolFile : public ::testing::Test {
+/// Where a pool may be, in a folder of the test's own, and what it is to be opened with.
+template <class Options> class PoolPath : public ::testing::Test {
 protected:
     void SetUp() override {
         std::string pattern = "/dev/shm/hf_pool_test.XXXXXX";
@@ -38,8 +41,19 @@ protected:
     }
     void TearDown() override { std::filesystem::remove_all(directory); }
 
+    std::string directory, path;
+    Options options;
+};
+
+class PoolFile : public PoolPath<file_options> {
+protected:
+    void SetUp() override {
+        PoolPath::SetUp();
+        options.engines = both_engines;
+    }
+
     std::unique_ptr<pool_file> open_good() {
-        auto opened = pool_file::open(path, options, both_engines);
+        auto opened = pool_file::open(path, options);
         if (opened) return std::move(*opened);
         ADD_FAILURE() << opened.error().what();
         return nullptr;
@@ -56,9 +70,6 @@ protected:
         ASSERT_TRUE(file->mark_open().ok());
         pool_file::abandon(std::move(file));
     }
-
-    std::string directory, path;
-    open_options options;
 };
 
 inline std::string contents(const std::string& path) {
@@ -87,12 +98,12 @@ inline std::string fingerprint(const std::string& path) {
 }
 
 /// Opens what must be refused with 'code' and left exactly as it was; returns what open said.
-inline std::string expect_refused(const std::string& path, const open_options& options, errc code,
-                                  std::uint32_t engines = both_engines) {
+inline std::string expect_refused(const std::string& path, const file_options& options,
+                                  errc code) {
     const std::string before = fingerprint(path);
     std::string said;
     {
-        const auto opened = pool_file::open(path, options, engines);
+        const auto opened = pool_file::open(path, options);
         if (opened) ADD_FAILURE() << "opened, expected " << name(code);
         else {
             said = opened.error().what();

@@ -238,7 +238,7 @@ const std::byte* bytes_at(const void* address) { return static_cast<const std::b
 std::byte* bytes_at(void* address) { return static_cast<std::byte*>(address); }
 
 // Where there are sections there is their engine (open/program_engines.cpp).
-[[gnu::used]] constexpr const hf::engine* (*linked)() noexcept = &engine;
+[[gnu::used]] constexpr engine_ptr (*linked)() noexcept = &engine;
 
 } // namespace
 } // namespace hf::redo

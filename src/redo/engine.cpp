@@ -194,9 +194,9 @@ protected:
 
 } // namespace
 
-const hf::engine* engine() noexcept {
+engine_ptr engine() noexcept {
     static const redo_engine only;
-    return &only;
+    return lasting(only);
 }
 
 } // namespace hf::redo

@@ -43,7 +43,7 @@ public:
 private:
     hf::open_options options() const override {
         hf::open_options o = redo_program::options();
-        o.eadr = eadr_;
+        o.expert.eadr = eadr_;
         return o;
     }
     unsigned threads() const override { return 2; }

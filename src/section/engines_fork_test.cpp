@@ -58,7 +58,7 @@ constexpr bool under_thread_sanitizer = false;
 /// What the plugin would emit.
 struct calls {
     const char* name;
-    const hf::engine* (*engine)() noexcept;
+    hf::engine_ptr (*engine)();
     void (*begin)(const hf_txfunc*, const void*);
     const void* (*read)(const void*, std::uint64_t);
     void* (*write)(void*, std::uint64_t);
@@ -72,7 +72,7 @@ constexpr calls redo_calls{
     [](auto* to, auto bytes) -> void* { return hf_redo_write(to, bytes); },
     [] { hf_redo_commit(); }};
 constexpr calls undo_calls{"undo_next",
-                           undo::engine,
+                           [] { return undo::engine({.durable = durability::by_next_section}); },
                            [](auto* of, auto* given) { hf_undo_begin(of, given); },
                            [](auto* at, auto) -> const void* { return at; },
                            [](auto* to, auto bytes) -> void* { return hf_undo_log(to, bytes), to; },
@@ -117,16 +117,15 @@ const char* fault(pool& p) {
     return nullptr;
 }
 
-class Forked : public hf::test::PoolFile,
+class Forked : public hf::test::PoolPath<hf::open_options>,
                public ::testing::WithParamInterface<std::tuple<mode, const calls*>> {
 protected:
     void SetUp() override {
-        PoolFile::SetUp();
+        PoolPath::SetUp();
         ::signal(SIGSEGV, SIG_DFL); // whatever a sanitizer would make of it
         std::tie(options.mode, with) = GetParam();
         options.create_bytes = 1_MiB;
         options.engines = {with->engine()};
-        options.sections = durability::by_next_section; // redo is durable on return all the same
     }
     pool open_at(const std::string& where) {
         auto opened = pool::open(where, options);

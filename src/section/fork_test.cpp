@@ -23,10 +23,10 @@ namespace {
 using namespace hf;
 using hf::test::in_child;
 
-class Fork : public hf::test::PoolFile {
+class Fork : public hf::test::PoolPath<hf::open_options> {
 protected:
     void SetUp() override {
-        PoolFile::SetUp();
+        PoolPath::SetUp();
         ::signal(SIGSEGV, SIG_DFL); // whatever a sanitizer would make of it
     }
     pool open_at(const std::string& where) {

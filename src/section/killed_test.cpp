@@ -38,7 +38,7 @@ result<pool> open_pool(const std::string& path, const setup& s) {
     options.layout = "clobber_test/1";
     options.create_bytes = 1_MiB;
     options.mode = s.mode;
-    options.eadr = s.eadr;
+    options.expert.eadr = s.eadr;
     options.engines = {clobber::engine(), undo::engine()};
     return pool::open(path, options);
 }

@@ -27,7 +27,7 @@ public:
         o.layout = "crash/list";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = variant_.mode;
-        o.eadr = variant_.eadr;
+        o.expert.eadr = variant_.eadr;
         o.max_threads = 2;
         o.engines = {hf::clobber::engine(), hf::undo::engine()};
         return o;

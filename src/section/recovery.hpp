@@ -22,14 +22,14 @@ struct section_recovery {
 
 class section_engine : public engine {
 public:
-    /// Locks kept the pending sections apart, so they are recovered independently (Clobber §4.3): of
+    /// Locks kept the pending sections apart, so they are recovered independently: of
     /// two that touched the same, the later one began when the other's mark was durable (commit_marks.hpp,
     /// 2).
     status recover_all(pool::impl& pool, std::span<pending_section> pending,
                        const recovery_order& order, engine_recovery& done) const final;
 
 protected:
-    /// Completes or undoes one section, on any thread. Everything is durable when it returns. It may
+    /// Completes one section, or rolls it back, on any thread. Everything is durable when it returns. It may
     /// be stopped anywhere (fault_guard): what it owns then is in 'state'.
     virtual void recover(pool::impl& pool, pending_section& section,
                          section_recovery& state) const = 0;

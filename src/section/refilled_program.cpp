@@ -83,10 +83,12 @@ protected:
         o.layout = "crash/refilled";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
-        o.eadr = eadr_;
+        o.expert.eadr = eadr_;
         o.max_threads = 2;
-        o.engines = {hf::undo::engine(), hf::redo::engine(), hf::clobber::engine()};
-        if (Engine == by::undo) o.sections = hf::durability::by_next_section;
+        o.engines = {hf::undo::engine({.durable = Engine == by::undo
+                                                      ? hf::durability::by_next_section
+                                                      : hf::durability::on_return}),
+                     hf::redo::engine(), hf::clobber::engine()};
         return o;
     }
     bool buffered(unsigned, unsigned) const override { return Engine == by::undo; }

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Rolling a pending section back, of an engine that logs the old bytes of what it overwrites: everything it stored is
-// undone, and no function of this build is needed.
+// taken back, and no function of this build is needed.
 #pragma once
 
 #include <open/pool_impl.hpp>
 
 namespace hf {
 
-/// Undoes the section; durable when it returns, and idempotent until then.
+/// Takes the section back; durable when it returns, and idempotent until then.
 /// Requires: its records are bounded, and its blocks are back and claimed (open/pending.hpp).
 void roll_back(pool::impl& pool, const pending_section& pending);
 

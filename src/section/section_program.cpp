@@ -422,7 +422,7 @@ public:
     hf::open_options options() const override {
         hf::open_options o = section_program::options();
         o.mode = mode_; // and caches that outlive the failure
-        o.eadr = mode_ == hf::mode::pmem;
+        o.expert.eadr = mode_ == hf::mode::pmem;
         o.recovery = hf::recovery_policy::roll_back;
         return o;
     }

@@ -39,9 +39,8 @@ struct Settle : ::testing::Test {
         o.create_bytes = o.max_bytes = 1_MiB;
         o.mode = in;
         o.max_threads = 4;
-        o.engines = {undo::engine(), redo::engine(), clobber::engine(), mod::engine(),
-                     simpo::engine()};
-        o.sections = durability::by_next_section;
+        o.engines = {undo::engine({.durable = durability::by_next_section}), redo::engine(),
+                     clobber::engine(), mod::engine(), simpo::engine()};
         return o;
     }
     pool open() const {

@@ -86,8 +86,8 @@ public:
         o.layout = "crash/derived";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
-        o.engines = {hf::selective::engine()};
-        if (rebuilds_) o.rebuild = recovery::rebuild;
+        o.engines = {rebuilds_ ? hf::selective::engine({.rebuild = recovery::rebuild})
+                               : hf::selective::engine()};
         return o;
     }
     void setup(hf::pool& p) override {

@@ -9,8 +9,10 @@
 
 #include <holdfast/abi/relocate_abi.h>
 #include <holdfast/derived.hpp>
-#include <holdfast/selective.hpp>
 
+#include <selective/engine.hpp>
+
+#include <memory>
 #include <stdexcept>
 
 namespace hf::selective {
@@ -19,7 +21,14 @@ namespace {
 /// Rolls pending sections back, whatever they did not log.
 class selective_engine final : public section_engine {
 public:
+    explicit selective_engine(const options& how) : how_(how) {}
+    const options& how() const noexcept { return how_; }
     const engine_row& row() const noexcept override { return engine_rows::selective; }
+    bool rebuilds() const noexcept override { return how_.rebuild != nullptr; }
+    void rebuild(hf::pool& whole) const override { how_.rebuild(whole); }
+    const char* rebuild_needs() const noexcept override {
+        return "lazy stores (engine selective): expected selective::options::rebuild";
+    }
     /// Rolling back needs no function of this build.
     status check(const pool::impl&, const pending_section&) const override { return {}; }
 
@@ -31,13 +40,24 @@ protected:
         roll_back(pool, pending);
         ++state.count[recovery_verb::roll_back];
     }
+
+private:
+    options how_;
 };
 
 } // namespace
 
-const hf::engine* engine() noexcept {
-    static const selective_engine only;
-    return &only;
+engine_ptr engine() noexcept {
+    static const auto& only = *new selective_engine(options{});
+    return lasting(only);
+}
+
+engine_ptr engine(const options& how) { return std::make_shared<const selective_engine>(how); }
+
+const options& options_of(const pool::impl& pool) noexcept {
+    const hf::engine* const given = pool.given(engine_selective);
+    HF_ASSERT_SLOW(given != nullptr);
+    return static_cast<const selective_engine*>(given)->how();
 }
 
 } // namespace hf::selective

@@ -116,7 +116,8 @@ public:
         o.mode = hf::mode::pmem;
         o.engines = {hf::selective::engine()};
         if constexpr (requires { &found_again<Root>::rebuild; })
-            if (rebuilds_) o.rebuild = found_again<Root>::rebuild;
+            if (rebuilds_)
+                o.engines = {hf::selective::engine({.rebuild = found_again<Root>::rebuild})};
         return o;
     }
     void setup(hf::pool& p) override {

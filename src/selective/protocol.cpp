@@ -2,8 +2,7 @@
 #include <base/assert.hpp>
 #include <section/thread.hpp>
 
-#include <holdfast/selective.hpp>
-
+#include <selective/engine.hpp>
 #include <selective/protocol.hpp>
 
 #include <memory>
@@ -11,7 +10,10 @@
 namespace hf::selective {
 
 // Where there are sections there is their engine (open/program_engines.cpp).
-[[gnu::used]] static constexpr const hf::engine* (*linked)() noexcept = &engine;
+[[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
+
+selective_protocol::selective_protocol(section& in) noexcept
+    : protocol(in, row), lazily_(options_of(in.pool()).rebuild != nullptr) {}
 
 void selective_protocol::begin(const hf_txfunc& function) {
     in_.begin(*this, function);
@@ -41,7 +43,7 @@ void selective_protocol::note_log_free(const void* address, std::uint64_t bytes)
 
 void selective_protocol::note_lazy(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(in_.running());
-    if (!in_.pool().file->stores_lazily()) return in_.log_old_bytes(address, bytes);
+    if (!lazily_) return in_.log_old_bytes(address, bytes);
     const std::uint64_t offset = in_.checked_offset(address, bytes);
     if (!may_store_unlogged(offset, bytes)) return;
     if (in_.medium().keeps_order() || in_.prepared().in_filled(offset, bytes) ||

@@ -6,7 +6,7 @@
 // (1) A store that needs no log waits for no record but the begin record that stands for the mark of the section before
 //     (section/commit_marks.hpp, 2): until that is durable, that section may be run again, and read what is stored.
 // (2) A lazy store is written back with a later commit's, once there are some, and at the latest by the clean close.
-//     Until then the header says so (feature 16). Durable when the section is: bytes with a sum, and bytes
+//     Until then the header says so (engine_marks::rebuild). Durable when the section is: bytes with a sum, and bytes
 //     that another engine's section may read when recovery runs it again, before the rebuild.
 #pragma once
 
@@ -19,7 +19,7 @@ inline constexpr std::size_t lazy_lines_max = 64; // of a lane, behind a commit
 class selective_protocol final : public protocol {
 public:
     static constexpr const engine_row& row = engine_rows::selective;
-    explicit selective_protocol(section& in) noexcept : protocol(in, row) {}
+    explicit selective_protocol(section& in) noexcept;
 
     void begin(const hf_txfunc& function);
     void commit();
@@ -29,6 +29,8 @@ public:
 
 private:
     bool may_store_unlogged(std::uint64_t offset, std::uint64_t bytes);
+
+    bool lazily_; // what is stored lazily is found again: options::rebuild
 };
 
 } // namespace hf::selective

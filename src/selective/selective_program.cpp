@@ -105,9 +105,9 @@ public:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = {hf::selective::engine()};
+        o.engines = {rebuilds_ ? hf::selective::engine({.rebuild = rebuild})
+                               : hf::selective::engine()};
         if (steps_ != what::adds) o.engines.push_back(hf::clobber::engine()); // lazy no more
-        if (rebuilds_) o.rebuild = rebuild;
         return o;
     }
     void setup(hf::pool& p) override {

@@ -65,14 +65,16 @@ protected:
     void SetUp() override {
         options_.layout = "selective/1";
         options_.create_bytes = options_.max_bytes = 64_KiB;
-        options_.engines = {selective::engine(), undo::engine()};
-        options_.rebuild = [this](pool& of) {
+        options_.engines = with([this](pool& of) {
             ++rebuilt_;
             find_total(of);
-        };
+        });
     }
     void TearDown() override { std::remove(path_.c_str()); }
 
+    static std::vector<engine_ptr> with(std::function<void(pool&)> rebuild) {
+        return {selective::engine({.rebuild = std::move(rebuild)}), undo::engine()};
+    }
     /// A process that adds so many values and then dies in the midst of one more.
     void leave_pending(int values) const {
         const pid_t child = ::fork();
@@ -95,8 +97,8 @@ protected:
 
 TEST_F(Selective, AKillTakesNoSectionOfUndoThatHasReturnedInNoMode) {
     options_.create_bytes = options_.max_bytes = 1_MiB;
-    options_.rebuild = {};
-    options_.sections = durability::by_next_section;
+    options_.engines = {selective::engine(),
+                        undo::engine({.durable = durability::by_next_section})};
     for (const mode in : {mode::process, mode::pmem, mode::power}) {
         std::remove(path_.c_str());
         options_.mode = in;
@@ -150,7 +152,7 @@ TEST_F(Selective, ACleanCloseLeavesNothingToRebuild) {
         ASSERT_TRUE(opened);
         add(opened->root<root>(), 7);
     }
-    options_.rebuild = nullptr; // not asked for
+    options_.engines = with(nullptr); // not asked for
     auto opened = pool::open(path_, options_);
     ASSERT_TRUE(opened) << opened.error().what();
     EXPECT_EQ(rebuilt_, 0);
@@ -161,11 +163,11 @@ TEST_F(Selective, APoolThatNobodyCanRebuildIsRefusedAndStaysAsItIs) {
     leave_pending(2);
     const std::string before = bytes();
     open_options without = options_;
-    without.rebuild = nullptr;
+    without.engines = with(nullptr);
     const auto refused = pool::open(path_, without);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), errc::missing_engine);
-    EXPECT_NE(refused.error().what().find("expected open_options::rebuild"), std::string::npos);
+    EXPECT_NE(refused.error().what().find("expected selective::options::rebuild"), std::string::npos);
     open_options look = options_;
     look.read_only = true;
     EXPECT_EQ(pool::open(path_, look).error().code(), errc::missing_engine);
@@ -174,7 +176,7 @@ TEST_F(Selective, APoolThatNobodyCanRebuildIsRefusedAndStaysAsItIs) {
         without.salvage = true;
         auto salvaged = pool::open(path_, without);
         ASSERT_TRUE(salvaged) << salvaged.error().what();
-        EXPECT_NE(salvaged->warnings().back().find("lazily"), std::string::npos);
+        EXPECT_NE(salvaged->warnings().back().find("compute again"), std::string::npos);
         EXPECT_EQ(salvaged->root<root>()->count, 2U);
     }
     without.salvage = false; // given up, it is a pool like any other
@@ -182,7 +184,7 @@ TEST_F(Selective, APoolThatNobodyCanRebuildIsRefusedAndStaysAsItIs) {
 }
 
 TEST_F(Selective, WithoutARebuildLazyStoresRollBack) {
-    options_.rebuild = nullptr;
+    options_.engines = with(nullptr);
     leave_pending(2);
     auto opened = pool::open(path_, options_);
     ASSERT_TRUE(opened) << opened.error().what();
@@ -192,10 +194,10 @@ TEST_F(Selective, WithoutARebuildLazyStoresRollBack) {
 TEST_F(Selective, ARebuildThatIsCutShortIsRunAgain) {
     leave_pending(4);
     open_options killed = options_;
-    killed.rebuild = [](pool& of) {
+    killed.engines = with([](pool& of) {
         of.root<root>()->total = 77; // of no value
         ::kill(::getpid(), SIGKILL);
-    };
+    });
     const pid_t child = ::fork();
     if (child == 0) {
         (void)pool::open(path_, killed);
@@ -213,7 +215,7 @@ TEST_F(Selective, ARebuildThatIsCutShortIsRunAgain) {
 TEST_F(Selective, WhatARebuildThrowsReachesTheCallerAndThePoolOpensLater) {
     leave_pending(1);
     open_options throwing = options_;
-    throwing.rebuild = [](pool&) { throw std::runtime_error("no"); };
+    throwing.engines = with([](pool&) { throw std::runtime_error("no"); });
     EXPECT_THROW((void)pool::open(path_, throwing), std::runtime_error);
     auto opened = pool::open(path_, options_);
     ASSERT_TRUE(opened) << opened.error().what();

@@ -16,6 +16,7 @@ namespace {
 class simpo_engine final : public hf::engine {
 public:
     const engine_row& row() const noexcept override { return engine_rows::simpo; }
+    const char* read_beside() const noexcept override { return "persistent objects"; }
     status inspect(const pool::impl& in) const override { return simpo::inspect(in); }
     void give_up_unsound(pool::impl& in) const override { simpo::give_up_unsound(in); }
     void withdraw(pool::impl& in) const override;
@@ -69,9 +70,9 @@ result<std::unique_ptr<engine_state>> simpo_engine::attach(pool::impl& in) const
 
 } // namespace
 
-const hf::engine* engine() noexcept {
+engine_ptr engine() noexcept {
     static const simpo_engine only;
-    return &only;
+    return lasting(only);
 }
 
 } // namespace hf::simpo

@@ -132,7 +132,7 @@ protected:
 
 TEST_F(SimpoForged, WordsOfTheSuperblock) {
     forge(super_, super_ + sizeof(superblock) + 3 * word_bytes);
-    const std::uint64_t named = root_words_offset + offsetof(root_words, simpo_offset);
+    const std::uint64_t named = root_words_offset + root_words::place_of_anchor(engine_simpo);
     forge(named, named + word_bytes);
     EXPECT_GT(refused_, 0U);
     EXPECT_GT(accepted_, 0U);

@@ -2,7 +2,7 @@
 //
 // What SIMPO keeps in a pool.  docs/format/simpo.md
 //
-//   root_words.simpo_offset ──> superblock, then offsets of blocks            (one chunk of the heap)
+//   root_words::anchor ──> superblock, then offsets of blocks            (one chunk of the heap)
 //   a block ──> head, copy 0, copy 1, log array                             (an object; from a line on each)
 //   or      ──> head                                       (an object that is swapped out: a file has its copy)
 //

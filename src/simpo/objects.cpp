@@ -18,7 +18,7 @@ status corrupt(const pool_file& file, const std::string& what) {
 }
 
 superblock* superblock_of(const pool_file& file) {
-    const std::uint64_t at = file.roots()->simpo_offset;
+    const std::uint64_t at = file.roots()->anchor(engine_simpo);
     return at == 0 ? nullptr : reinterpret_cast<superblock*>(file.base() + at);
 }
 
@@ -30,7 +30,8 @@ namespace {
 
 /// Requires: there is one.
 status check_superblock(const pool::impl& in) {
-    const std::uint64_t at = in.file->roots()->simpo_offset, chunk = in.file->shape().chunk_bytes;
+    const std::uint64_t at = in.file->roots()->anchor(engine_simpo),
+                        chunk = in.file->shape().chunk_bytes;
     if (!in.blocks.durable().well_formed({at, chunk}))
         return corrupt(*in.file, fmt::format("the superblock at offset {:#x} is no chunk", at));
     superblock& super = *superblock_of(*in.file);
@@ -46,7 +47,8 @@ status check_superblock(const pool::impl& in) {
 } // namespace
 
 status inspect(const pool::impl& in) {
-    const std::uint64_t at = in.file->roots()->simpo_offset, chunk = in.file->shape().chunk_bytes;
+    const std::uint64_t at = in.file->roots()->anchor(engine_simpo),
+                        chunk = in.file->shape().chunk_bytes;
     if (at == 0) return {};
     if (status s = check_superblock(in); !s.ok()) return s;
     superblock& super = *superblock_of(*in.file);
@@ -73,10 +75,10 @@ status inspect(const pool::impl& in) {
 }
 
 void give_up_unsound(pool::impl& in) {
-    if (in.file->roots()->simpo_offset == 0 || !check_superblock(in).ok()) return;
+    if (in.file->roots()->anchor(engine_simpo) == 0 || !check_superblock(in).ok()) return;
     superblock* const super = superblock_of(*in.file);
     const hf::medium pm = in.file->medium();
-    std::vector<block> kept{{in.file->roots()->simpo_offset, in.file->shape().chunk_bytes}};
+    std::vector<block> kept{{in.file->roots()->anchor(engine_simpo), in.file->shape().chunk_bytes}};
     for (std::uint64_t& word : object_words(*super)) {
         if (word == 0) continue;
         status s = check_head(in, word);
@@ -196,7 +198,7 @@ result<std::uint64_t*> objects::free_word() {
             pm.flush(at, bytes);
         };
         super = static_cast<superblock*>(
-            make_block(b, pool_->file->roots()->simpo_offset, fill, [] {}));
+            make_block(b, pool_->file->roots()->anchor(engine_simpo), fill, [] {}));
     }
     const auto words = object_words(*super);
     const auto word = std::ranges::find(words, std::uint64_t{0});
@@ -441,7 +443,7 @@ result<std::vector<object_info>> objects::list() {
 
 result<objects*> objects_of(const pool& in) {
     if (status here = in.internals().usable(); !here.ok()) return here;
-    engine_state* const state = in.internals().state_of(engine());
+    engine_state* const state = in.internals().state_of(engine_simpo);
     if (state == nullptr)
         return refusal(in.path(), errc::missing_engine,
                        "the pool was opened without engine simpo: give open_options::engines "

@@ -87,7 +87,7 @@ public:
         o.layout = "crash/simpo";
         o.create_bytes = o.max_bytes = 64_KiB;
         o.mode = variant_.mode;
-        o.eadr = variant_.eadr;
+        o.expert.eadr = variant_.eadr;
         o.max_threads = 2;
         o.engines = {simpo::engine()};
         return o;

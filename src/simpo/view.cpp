@@ -104,7 +104,7 @@ result<bool> seen::search(place& at) {
         return refusal(file.path(), errc::not_found,
                        fmt::format("there is no persistent object \"{}\"", name_));
     };
-    const std::uint64_t super_at = load(file.roots()->simpo_offset);
+    const std::uint64_t super_at = load(file.roots()->anchor(engine_simpo));
     const std::uint64_t chunk = file.shape().chunk_bytes;
     if (super_at == 0) return missing();
     if (super_at % chunk != 0 || !covers(super_at, chunk))
@@ -272,7 +272,7 @@ result<bool> seen::look_into_file(place& at, std::uint64_t index, bool anew) {
     at.head = now;
     const auto overtaken = [&] { return !is_there(at) || load(head.resilient) != index; };
     if (anew) {
-        const auto from = static_cast<objects*>(in_->state_of(engine()))->folder();
+        const auto from = static_cast<objects*>(in_->state_of(engine_simpo))->folder();
         if (!from) return from.error();
         const status found = (*from)->read(at.head, next_.get());
         if (overtaken()) return false; // another state's file may be gone

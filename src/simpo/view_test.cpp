@@ -622,7 +622,7 @@ protected:
         }
     }
 
-    static constexpr u64 named = root_words_offset + offsetof(root_words, simpo_offset);
+    static constexpr u64 named = root_words_offset + root_words::place_of_anchor(engine_simpo);
     static constexpr object_layout layout = layout_of(sizeof(tally), 16, {2, 2, 1});
     test::test_pool in_;
     int file_ = -1;

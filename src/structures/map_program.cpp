@@ -20,7 +20,7 @@ public:
         o.layout = "crash/map";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
-        o.eadr = eadr_;
+        o.expert.eadr = eadr_;
         o.max_threads = 2;
         o.engines = hf::engines_of_build();
         return o;

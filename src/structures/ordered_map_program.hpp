@@ -34,11 +34,12 @@ public:
         o.layout = "crash/ordered map";
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
-        o.eadr = eadr_;
+        o.expert.eadr = eadr_;
         o.max_threads = 2;
-        o.engines = engines_of_build();
-        if constexpr (selective::chosen && requires(Map& map, hf::pool& in) { map.rebuild(in); })
-            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
+        engine_options engines;
+        if constexpr (requires(Map& map, hf::pool& in) { map.rebuild(in); })
+            engines.selective.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
+        o.engines = engines_of_build(engines);
         return o;
     }
     void setup(hf::pool& p) override {

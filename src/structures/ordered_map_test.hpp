@@ -102,7 +102,7 @@ struct configuration {
     const char* name;
     hf::mode mode;
     std::unique_ptr<any_map> (*root)(hf::pool&);
-    std::vector<const hf::engine*> engines = engines_of_build();
+    std::vector<hf::engine_ptr> engines = engines_of_build();
     bool resumes = resumes_sections();
 };
 

@@ -170,7 +170,7 @@ public:
         return height_of(tree_.top, nullptr, {}, 0, nodes) >= 0 && nodes == tree_.count;
     }
 
-    /// Finds again what engine selective stores lazily (4), which others do not: for open_options::rebuild, while
+    /// Finds again what engine selective stores lazily (4), which others do not: for selective::options::rebuild, while
     /// nobody else has the tree, which is in the pool 'in'. Trusts children as every operation does.
     ///
     /// Cost:     O(n).

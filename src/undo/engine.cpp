@@ -11,12 +11,13 @@
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
 #include <section/section.hpp>
+#include <undo/engine.hpp>
 
-#include <holdfast/undo.hpp>
 
 #include <fmt/format.h>
 
 #include <cstring>
+#include <memory>
 
 namespace hf::undo {
 namespace {
@@ -58,6 +59,8 @@ void complete(pool::impl& pool, const pending_section& section) {
 
 class undo_engine final : public section_engine {
 public:
+    explicit undo_engine(const options& how) : how_(how) {}
+    const options& how() const noexcept { return how_; }
     const engine_row& row() const noexcept override { return engine_rows::undo; }
     /// Rolling back needs no function of this build.
     status check(const pool::impl& pool, const pending_section& section) const override {
@@ -95,13 +98,24 @@ protected:
         if (earlier != nullptr) release_blocks(pool, *earlier, earlier_returned);
         ++state.count[returned ? recovery_verb::replay : recovery_verb::roll_back];
     }
+
+private:
+    options how_;
 };
 
 } // namespace
 
-const hf::engine* engine() noexcept {
-    static const undo_engine only;
-    return &only;
+engine_ptr engine() noexcept {
+    static const auto& only = *new undo_engine(options{});
+    return lasting(only);
+}
+
+engine_ptr engine(const options& how) { return std::make_shared<const undo_engine>(how); }
+
+const options& options_of(const pool::impl& pool) noexcept {
+    const hf::engine* const given = pool.given(engine_undo);
+    HF_ASSERT_SLOW(given != nullptr);
+    return static_cast<const undo_engine*>(given)->how();
 }
 
 } // namespace hf::undo

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine undo whose sections leave their stores to the next one (open_options::sections): memory that is freed and
+// Engine undo whose sections leave their stores to the next one (undo::options::durable): memory that is freed and
 // used again, locks in it, sections that store nothing, sections of other engines, other threads, a thread that
 // ends, a process that dies.
 #include <check/take_over.hpp>
@@ -70,8 +70,8 @@ protected:
         o.create_bytes = o.max_bytes = hf::operator""_KiB(64);
         o.mode = hf::mode::pmem;
         o.max_threads = 2;
-        o.engines = {hf::undo::engine(), hf::redo::engine(), hf::clobber::engine()};
-        o.sections = hf::durability::by_next_section;
+        o.engines = {hf::undo::engine({.durable = hf::durability::by_next_section}),
+                     hf::redo::engine(), hf::clobber::engine()};
         return o;
     }
     void setup(hf::pool& p) override { undo_replace(p.root<left_root>(), 0); }

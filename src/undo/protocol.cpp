@@ -1,22 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
 #include <section/thread.hpp>
+#include <undo/engine.hpp>
 #include <undo/protocol.hpp>
-
-#include <holdfast/undo.hpp>
 
 namespace hf::undo {
 
 // Where there are sections there is their engine (open/program_engines.cpp).
-[[gnu::used]] static constexpr const hf::engine* (*linked)() noexcept = &engine;
+[[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
 namespace {
 constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its own (4)
 }
 
+undo_protocol::undo_protocol(section& in) noexcept
+    : protocol(in, row),
+      asks_to_leave_(options_of(in.pool()).durable == durability::by_next_section) {}
+
 void undo_protocol::begin(const hf_txfunc& function) {
     in_.begin(*this, function);
-    may_leave_ = in_.pool().leaves_stores && may_leave_any();
+    may_leave_ = asks_to_leave_ && may_leave_any();
     if (may_leave_) in_.overwritten().want();
     if (!in_.marks().stores_left()) return in_.start_log({});
     // Its first fence waits for what the section before has left (3).

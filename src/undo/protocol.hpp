@@ -4,7 +4,7 @@
 //
 // (1) A word's old bytes are in the log, durably, before it is stored to: the compiler calls hf_undo_log.
 // (2) The mark is stored when the section's stores are durable, and is durable before it returns. Or
-// (3) the section leaves its stores to the first fence of its thread's next section (open_options::sections), while
+// (3) the section leaves its stores to the first fence of its thread's next section (options::durable), while
 //     marks may be left out (section/commit_marks.hpp, 2 and 3). Without that fence it is rolled back, behind the next
 //     one, and a power failure has taken what had returned. Whether the fence was passed the stores themselves say:
 //     their sum is in the next section's begin record (log/lane.hpp, 7). So of two sections that may be rolled back
@@ -20,7 +20,7 @@ namespace hf::undo {
 class undo_protocol final : public protocol {
 public:
     static constexpr const engine_row& row = engine_rows::undo;
-    explicit undo_protocol(section& in) noexcept : protocol(in, row) {}
+    explicit undo_protocol(section& in) noexcept;
 
     void begin(const hf_txfunc& function);
     void commit();
@@ -31,6 +31,7 @@ private:
     bool may_leave_stores();
     void leave_stores(std::size_t named);
 
+    bool asks_to_leave_;     // options::durable
     bool may_leave_ = false; // its stores, if it stays small (4)
     left_payload left_{};    // of the section before, if its stores are left (3)
 };

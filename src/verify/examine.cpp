@@ -189,7 +189,7 @@ void examination::roots() {
         const bool same = words.root_offset == seal_.head.roots.root_offset &&
                           words.root_bytes == seal_.head.roots.root_bytes;
         wrong(root_words_offset, "root words", said(seal_.head.roots) + " (the seal)",
-              same ? "other reserved words" : said(words));
+              same ? "others behind the root object's" : said(words));
     }
     const auto named = [&](std::uint64_t place, const char* what, std::uint64_t offset,
                            std::uint64_t bytes) {

@@ -322,7 +322,7 @@ TEST_F(Examine, WhatASectionKeptIsReadAsRecoveryReadsIt) {
             EXPECT_EQ(report.outcome, verdict::not_verifiable) << step << lines_of(report);
             ASSERT_EQ(report.pending.size(), 1U);
 
-            auto mapped = pool_file::open(path, options, engine_clobber | engine_undo);
+            auto mapped = pool_file::open(path, file_options_of(options));
             ASSERT_TRUE(mapped) << mapped.error().what();
             heap blocks(**mapped);
             pending_section found;

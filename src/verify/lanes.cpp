@@ -203,7 +203,7 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
         out.args = record.payload.subspan(sizeof begin);
         out.pending = true;
     }
-    const bool with_kept = (h.required_features & feature_kept_bytes) != 0;
+    const bool with_kept = h.open != 0 && marks_of(h).drop_bytes == 0;
     const bool log_ends =
         !out.pending || read_records(pool, at, with_kept, budget_bytes, out.records);
     const std::uint64_t before = 1 - out.newest % 2;

@@ -153,7 +153,7 @@ private:
 
 objects_image read_objects(const pool_image& pool, bool copies) {
     objects_image out;
-    const std::uint64_t at = pool.roots().simpo_offset, chunk = pool.chunk_bytes();
+    const std::uint64_t at = pool.roots().anchor(engine_simpo), chunk = pool.chunk_bytes();
     if (at == 0) return out;
     const auto wrong = [&](std::uint64_t offset, std::string expected, std::string found) {
         out.faults.push_back(

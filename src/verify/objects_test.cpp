@@ -61,7 +61,7 @@ protected:
         return read_all(path);
     }
     static std::uint64_t superblock_of(const bytes& file) {
-        return load<root_words>(file, root_words_offset).simpo_offset;
+        return load<root_words>(file, root_words_offset).anchor(engine_simpo);
     }
     static std::uint64_t first_of(const bytes& file) {
         return load<std::uint64_t>(file, superblock_of(file) + sizeof(simpo::superblock));

@@ -172,7 +172,7 @@ private:
 
 justdo_image read_justdo(const pool_image& pool) {
     justdo_image out;
-    const std::uint64_t at = pool.roots().justdo_offset, chunk = pool.chunk_bytes();
+    const std::uint64_t at = pool.roots().anchor(engine_justdo), chunk = pool.chunk_bytes();
     if (at == 0) return out;
     const auto wrong = [&](std::uint64_t offset, std::string expected, std::string found) {
         out.faults.push_back(

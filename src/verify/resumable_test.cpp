@@ -159,8 +159,8 @@ TEST_F(Resumable, WhatIsCalledDamagedIsRefused) {
     for (std::uint64_t at = 0; at < 32; at += 8)
         words.push_back(thread + sizeof(justdo::thread_block) + at);
     const auto roots = load<root_words>(file, root_words_offset);
-    for (std::uint64_t at = 0; at < 24; at += 8) words.push_back(roots.justdo_offset + at);
-    words.push_back(root_words_offset + offsetof(root_words, justdo_offset));
+    for (std::uint64_t at = 0; at < 24; at += 8) words.push_back(roots.anchor(engine_justdo) + at);
+    words.push_back(root_words_offset + root_words::place_of_anchor(engine_justdo));
     expect_damage_is_refused(file, words, 30);
 }
 

@@ -38,7 +38,7 @@ TEST_F(Seal, IsWrittenOnADiskToo) {
 }
 
 TEST_F(Seal, IsLeftOutWhenOpenedSo) {
-    options.seal = false;
+    options.expert.seal = false;
     const bytes file = make_pool();
     EXPECT_EQ(file.size(), 64_KiB);
     EXPECT_EQ(verdict_of(file, depth::tables), verdict::good);
@@ -47,7 +47,7 @@ TEST_F(Seal, IsLeftOutWhenOpenedSo) {
 
 TEST_F(Seal, OfAnEarlierCloseDoesNotCount) {
     const bytes sealed = make_pool();
-    options.seal = false;
+    options.expert.seal = false;
     const bytes again = make_pool();
     ASSERT_EQ(again.size(), sealed.size()) << "the old seal still stands there";
     const auto report = examine(again, depth::deep);

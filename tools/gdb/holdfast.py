@@ -23,6 +23,7 @@ GRANULE = 16
 BIT31 = 1 << 31
 LINE = 64
 ROOT_WORDS = 8192
+ANCHOR_OF_MOD = ROOT_WORDS + 64 + 8 * 2
 HEADER = 4096
 LANES, EXTENTS = 12288, 240
 
@@ -85,7 +86,7 @@ class Cell:
 
     def __init__(self, base, index):
         self.base = base
-        superblock = base + read(base + ROOT_WORDS + 16, "<Q")[0]
+        superblock = base + read(base + ANCHOR_OF_MOD, "<Q")[0]
         if bytes(read(superblock, "<8s")[0]) != b"HFSTMOD1":
             raise Damaged("no superblock of MOD")
         at = superblock + 1024 + 128 * index

@@ -71,7 +71,7 @@ void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // Engine selective: as undo, but of stores to bytes that one of these was called for in the section
 // before. Each also notes the stores. log_free: the old bytes need no log. lazy: the new ones need not
-// be durable at the commit, either; if the pool was opened without open_options::rebuild the old bytes
+// be durable at the commit, either; if the pool was opened without hf::selective::options::rebuild the old bytes
 // are in the log when it returns. Both do nothing outside of sections, and in those of other engines.
 int hf_selective_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_selective_commit(void) HF_NOEXCEPT;

@@ -21,7 +21,7 @@ struct compact_report {
 /// uuid, layout, address and growth limit, closed cleanly and sealed; its nodes lie together, those of a
 /// structure in the order in which a walk meets them. The next update grows it again.
 ///
-/// 'options': layout, layout_hash and relocate count.
+/// 'options': layout, layout_hash and expert.relocate count.
 /// Requires: kinds of structures that are the program's own were added (add_kind), and name every ref as it
 ///           stands in a word of the node, at a multiple of 4 (docs/guide/mod-recipe.md).
 /// Cost:     the new file beside the old one, until that goes; in memory 16 bytes a node.

@@ -127,7 +127,7 @@ class shadow;
 class version;
 
 /// MOD's part of a pool, for open_options::engines.
-const hf::engine* engine() noexcept;
+engine_ptr engine() noexcept;
 
 /// Nodes that an update makes and gives up, until its commit. Not thread-safe.
 class shadow {

@@ -26,7 +26,7 @@ std::string measured(hf::mode mode, bool eadr, const char* name) {
     hf::open_options options;
     options.layout = "golden/1";
     options.mode = mode;
-    options.eadr = eadr;
+    options.expert.eadr = eadr;
     options.creation = hf::create::always_new;
     options.engines = {hf::justdo::engine()};
     auto pool = hf::pool::open(path, options);

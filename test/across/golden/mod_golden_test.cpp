@@ -106,7 +106,7 @@ protected:
         o.mode = mode::pmem;
         o.creation = create::always_new;
         o.create_bytes = 256_MiB;
-        o.seal = false;
+        o.expert.seal = false;
         o.engines = {mod::engine()};
         auto opened = pool::open(path, o);
         std::remove(path.c_str());

@@ -133,7 +133,7 @@ TEST(SimpoGolden, Row) {
     o.layout = "golden/1";
     o.mode = mode::pmem;
     o.creation = create::always_new;
-    o.seal = false;
+    o.expert.seal = false;
     o.engines = {simpo::engine()};
     auto opened = pool::open(path, o);
     const auto remove = [](const std::string* which) { std::remove(which->c_str()); };

@@ -71,11 +71,12 @@ std::vector<std::string> run(hf::mode mode, std::string_view name) {
     hf::open_options options;
     options.layout = "golden/1";
     options.mode = mode;
-    options.eadr = name == "eadr";
-    if (name == "next") options.sections = hf::durability::by_next_section;
+    options.expert.eadr = name == "eadr";
     options.creation = hf::create::always_new;
-    options.engines = hf::engines_of_build();
-    options.rebuild = rebuild_of<map>();
+    hf::engine_options engines;
+    if (name == "next") engines.undo.durable = hf::durability::by_next_section;
+    engines.selective.rebuild = rebuild_of<map>();
+    options.engines = hf::engines_of_build(engines);
     std::vector<std::string> lines;
     auto pool = hf::pool::open(path, options);
     std::remove(path.c_str());

@@ -47,8 +47,7 @@ TEST(DerivedElsewhere, WhatAKillHasLeftIsFoundAgain) {
     options.layout = "derived/elsewhere";
     options.create_bytes = options.max_bytes = 1_MiB;
     options.mode = mode::pmem;
-    options.engines = engines_of_build();
-    options.rebuild = recovery::rebuild;
+    options.engines = engines_of_build({.selective = {.rebuild = recovery::rebuild}});
     const pid_t child = ::fork();
     if (child == 0) {
         auto opened = pool::open(path, options);
@@ -63,7 +62,7 @@ TEST(DerivedElsewhere, WhatAKillHasLeftIsFoundAgain) {
     ::waitpid(child, &status, 0);
     ASSERT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
     for (const relocation where : {relocation::always, relocation::never}) {
-        options.relocate = where;
+        options.expert.relocate = where;
         auto opened = pool::open(path, options);
         ASSERT_TRUE(opened) << opened.error().what();
         EXPECT_EQ(opened->relocated(), where == relocation::always);

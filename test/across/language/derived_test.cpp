@@ -61,10 +61,12 @@ protected:
         options_.layout = "derived/1";
         options_.create_bytes = options_.max_bytes = 1_MiB;
         options_.mode = mode::pmem;
-        options_.engines = engines_of_build();
-        options_.rebuild = recovery::rebuild;
+        rebuilt_by(recovery::rebuild);
     }
     void TearDown() override { std::remove(path_.c_str()); }
+    void rebuilt_by(std::function<void(pool&)> rebuild) {
+        options_.engines = engines_of_build({.selective = {.rebuild = std::move(rebuild)}});
+    }
 
     /// A process that inserts keys and is killed; 'then' runs last.
     template <class F> void leave_open(F then) const {
@@ -99,7 +101,7 @@ TEST_F(Derived, PlainStoresToDerivedMembersAreNotLogged) {
 }
 
 TEST_F(Derived, WithoutARebuildFunctionTheyAreLogged) {
-    options_.rebuild = {};
+    rebuilt_by({});
     auto opened = pool::open(path_, options_);
     ASSERT_TRUE(opened) << opened.error().what();
     tree* in = opened->root<tree>();
@@ -159,7 +161,7 @@ TEST_F(FoundAgain, WhatHasBeenFoundAgainIsWrittenBackWithTheClose) {
         leave_open([&](pool& of) {
             if (damaged) of.root<tree>()->top->child[0]->nodes = -7;
         });
-        options_.rebuild = rebuild;
+        rebuilt_by(rebuild);
         const std::uint64_t before = persist::thread_counters().flushes;
         { EXPECT_TRUE(pool::open(path_, options_)); }
         return persist::thread_counters().flushes - before;
@@ -177,7 +179,7 @@ TEST_F(FoundAgain, ByATranslationUnitThatIsBuiltForNoEngine) {
             of.root<tree>()->count = -1;
             of.root<tree>()->top->child[0]->parent = nullptr;
         });
-        if (elsewhere) options_.rebuild = found_elsewhere();
+        if (elsewhere) rebuilt_by(found_elsewhere());
         const std::uint64_t before = persist::thread_counters().flushes;
         {
             auto opened = pool::open(path_, options_);
@@ -190,9 +192,9 @@ TEST_F(FoundAgain, ByATranslationUnitThatIsBuiltForNoEngine) {
 
 TEST_F(FoundAgain, NotTheRestWhereLazyIsNothing) {
     leave_open([](pool& of) { of.root<tree>()->count = -1; });
-    options_.rebuild = rest_found_elsewhere();
+    rebuilt_by(rest_found_elsewhere());
     EXPECT_THROW(static_cast<void>(pool::open(path_, options_)), std::logic_error);
-    options_.rebuild = [](pool& of) { EXPECT_EQ(of.root<tree>()->count, -1) << "as it was"; };
+    rebuilt_by([](pool& of) { EXPECT_EQ(of.root<tree>()->count, -1) << "as it was"; });
     EXPECT_TRUE(pool::open(path_, options_));
 }
 
@@ -204,9 +206,9 @@ TEST_F(FoundAgain, ARootOfAnotherTypeEndsTheOpen) {
     };
     using of_many = derived::recovery<derived::links<&one_tree_of_many::top, &node::child>,
                                       derived::parent<&node::parent>>;
-    options_.rebuild = of_many::rebuild; // would find nothing again, and say nothing
+    rebuilt_by(of_many::rebuild); // would find nothing again, and say nothing
     EXPECT_THROW(static_cast<void>(pool::open(path_, options_)), std::logic_error);
-    options_.rebuild = recovery::rebuild;
+    rebuilt_by(recovery::rebuild);
     EXPECT_TRUE(pool::open(path_, options_));
 }
 
@@ -218,7 +220,7 @@ TEST_F(FoundAgain, LinksInACircleEndTheOpenWithNothingStored) {
         in->count = -1;
     });
     EXPECT_THROW(static_cast<void>(pool::open(path_, options_)), std::length_error);
-    options_.rebuild = [](pool& of) { EXPECT_EQ(of.root<tree>()->count, -1); };
+    rebuilt_by([](pool& of) { EXPECT_EQ(of.root<tree>()->count, -1); });
     auto opened = pool::open(path_, options_);
     EXPECT_TRUE(opened);
 }

@@ -18,7 +18,7 @@ template <class T> HF_TXFUNC void add(T* value, T by) noexcept { *value += by; }
 
 using plain = pools;
 
-hf::errc open_with(const std::string& path, std::vector<const hf::engine*> engines) {
+hf::errc open_with(const std::string& path, std::vector<hf::engine_ptr> engines) {
     hf::open_options o;
     o.layout = "language/1";
     o.create_bytes = o.max_bytes = 256 << 10;

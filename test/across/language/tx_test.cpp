@@ -97,7 +97,7 @@ TEST_F(tx, OpenRefusesEnginesThatTheFunctionsAreNotBuiltFor) {
     const std::string found = undo() ? "found redo:" : "found undo:";
     EXPECT_NE(refused.error().what().find(expected), std::string::npos) << refused.error().what();
     EXPECT_NE(refused.error().what().find(found), std::string::npos) << refused.error().what();
-    for (const hf::engine* e : hf::engines_of_build()) o.engines.push_back(e);
+    for (const hf::engine_ptr& e : hf::engines_of_build()) o.engines.push_back(e);
     EXPECT_TRUE(hf::pool::open(first, o)) << "to recover what the other one has left";
 }
 

@@ -37,7 +37,7 @@ protected:
     }
     static hf::result<hf::pool> try_open(const std::string& path, hf::relocation where) {
         hf::open_options options = options_for(hf::mode::pmem);
-        options.relocate = where;
+        options.expert.relocate = where;
         return hf::pool::open(path, options);
     }
     void make_copy() const { std::filesystem::copy_file(original, copy); }

@@ -219,8 +219,8 @@ TEST_F(Relocation, ASectionThatIsNotRelocatableIsRefused) {
 int victim(char** arguments) {
     const std::string where = arguments[1], section = arguments[2];
     hf::open_options options = options_for(hf::mode::pmem);
-    if (where == "always") options.relocate = relocation::always;
-    if (where == "if_taken") options.relocate = relocation::if_taken;
+    if (where == "always") options.expert.relocate = relocation::always;
+    if (where == "if_taken") options.expert.relocate = relocation::if_taken;
     auto pool = hf::pool::open(arguments[0], options);
     if (!pool) return 1;
     auto* in = pool->root<content>();

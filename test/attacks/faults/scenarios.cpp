@@ -36,8 +36,7 @@ open_options usual() {
 /// Engine selective has what it stores lazily found again.
 open_options given_to(by engine, open_options options) {
     if (engine == by::selective) {
-        options.engines = {selective::engine(), clobber::engine()};
-        options.rebuild = rebuild;
+        options.engines = {selective::engine({.rebuild = rebuild}), clobber::engine()};
     }
     return options;
 }
@@ -221,8 +220,8 @@ std::vector<scenario> all_scenarios(const std::string& path) {
                  power = plain;
     pmem.mode = mode::pmem;
     always_new.creation = create::always_new;
-    prefault.prefault = true;
-    unsealed.seal = false;
+    prefault.expert.prefault = true;
+    unsealed.expert.seal = false;
     power.mode = mode::power;
 
     const origin nothing;

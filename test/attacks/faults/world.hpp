@@ -231,7 +231,7 @@ inline void drop(by engine, world* w) {
     in_section<world*, drop_body<by::clobber>, drop_body<by::undo>, drop_body<by::selective>>(
         engine, drop_desc, w);
 }
-/// Finds the sums again: for open_options::rebuild.
+/// Finds the sums again: for selective::options::rebuild.
 inline void rebuild(pool& in) {
     world* const w = in.root<world>();
     if (w == nullptr) return;

@@ -109,8 +109,7 @@ protected:
         ::unlink(path.c_str());
         options.layout = "faults_test/1";
         options.create_bytes = 256_KiB;
-        options.engines = {clobber::engine(), undo::engine()};
-        options.recovery_ms_max = 60;
+        options.engines = {clobber::engine({.recovery_ms_max = 60}), undo::engine()};
         hf_txfunc_register(&troubled_desc);
         in_re_execution = trouble::none;
     }
@@ -224,7 +223,7 @@ TEST_F(Faults, FileCutByARecoveryIsReportedAsTruncated) {
 TEST_F(Faults, WithoutGuardTheProcessDiesOfTheFault) {
     make_pending();
     in_re_execution = trouble::bad_pointer;
-    options.guard_signals = false;
+    options.expert.guard_signals = false;
     std::string said;
     const int how = in_child(
         [&] {
@@ -251,7 +250,7 @@ TEST_F(Faults, AccessToACutFileIsExplainedBeforeItKills) {
               std::string::npos)
         << said;
     ::unlink(path.c_str());
-    options.guard_signals = false;
+    options.expert.guard_signals = false;
     said.clear();
     how = in_child(touch, said);
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGBUS) << how;

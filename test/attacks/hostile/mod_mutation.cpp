@@ -20,7 +20,7 @@ void add_words(std::vector<std::uint64_t>& to, std::uint64_t from, std::uint64_t
 } // namespace
 
 void pool_map::map_mod(std::span<const std::byte> file) {
-    mod_super = load_from<hf::root_words>(file, root_words_offset).mod_offset;
+    mod_super = load_from<hf::root_words>(file, root_words_offset).anchor(engine_mod);
     const auto super = load_from<mod::superblock>(file, mod_super);
     if (mod_super == 0 || super.magic != mod::superblock_magic) return;
     add_words(mod_super_words, mod_super, offsetof(mod::superblock, redo) + 12 * word);

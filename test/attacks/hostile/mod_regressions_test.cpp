@@ -49,7 +49,7 @@ protected:
     void close() {
         pool_.reset();
         file_ = ::open(path_.c_str(), O_RDWR | O_CLOEXEC);
-        super_ = get<root_words>(root_words_offset).mod_offset;
+        super_ = get<root_words>(root_words_offset).anchor(engine_mod);
     }
     bool opens() {
         ::close(file_);

@@ -151,12 +151,12 @@ void pool_map::map_heap(std::span<const std::byte> file) {
 
 void pool_map::map_justdo(std::span<const std::byte> file) {
     const auto root = load_from<hf::root_words>(file, root_words_offset);
-    if (root.justdo_offset == 0) return;
-    const auto super = load_from<justdo::superblock>(file, root.justdo_offset);
-    add_words(justdo_words, root.justdo_offset, sizeof super + 8 * word);
+    if (root.anchor(engine_justdo) == 0) return;
+    const auto super = load_from<justdo::superblock>(file, root.anchor(engine_justdo));
+    add_words(justdo_words, root.anchor(engine_justdo), sizeof super + 8 * word);
     for (std::uint64_t t = 0; t < super.threads_max; ++t) {
         const auto at =
-            load_from<std::uint64_t>(file, root.justdo_offset + sizeof super + t * word);
+            load_from<std::uint64_t>(file, root.anchor(engine_justdo) + sizeof super + t * word);
         if (at == 0) continue;
         justdo_threads.push_back(at);
         add_words(justdo_words, at, sizeof(justdo::thread_log) + word);

@@ -141,10 +141,13 @@ open_options options_for(const char* mode_name) {
     o.max_bytes = 8_MiB;
     o.max_threads = 8;
     o.mode = mode_name == std::string("pmem") ? mode::pmem : mode::process;
-    o.engines = {clobber::engine(), undo::engine(), redo::engine(),
-                 justdo::engine(),  mod::engine(),  simpo::engine()};
-    o.recovery_ms_max = 20;
-    o.seal = false;
+    o.engines = {clobber::engine({.recovery_ms_max = 20}),
+                 undo::engine(),
+                 redo::engine(),
+                 justdo::engine({.recovery_ms_max = 20}),
+                 mod::engine(),
+                 simpo::engine()};
+    o.expert.seal = false;
     return o;
 }
 
@@ -425,9 +428,10 @@ TEST_P(TornCopies, AreOpenedBySalvageToWriteAndToRead) {
 using rooted = std::array<std::uint64_t, 64>;
 // What is of another moment than the chunk that it lies in: blocks would be handed out over it.
 TEST(TornAnchor, AmongOtherBlocksIsGivenUpForGood) {
-    for (std::uint64_t root_words::* const word :
-         {&root_words::root_offset, &root_words::mod_offset, &root_words::justdo_offset,
-          &root_words::simpo_offset}) {
+    for (const std::uint64_t place :
+         {std::uint64_t{offsetof(root_words, root_offset)},
+          root_words::place_of_anchor(engine_mod), root_words::place_of_anchor(engine_justdo),
+          root_words::place_of_anchor(engine_simpo)}) {
         std::string path = "/dev/shm/hf_torn_anchor.XXXXXX";
         const int fd = ::mkstemp(path.data());
         ASSERT_GE(fd, 0);
@@ -445,9 +449,10 @@ TEST(TornAnchor, AmongOtherBlocksIsGivenUpForGood) {
             const std::uint64_t chunk = file.shape().chunk_bytes;
             for (int others = 0; others < 20; ++others) (void)hf_alloc(24);
             const std::uint64_t at = in->offset_of(hf_alloc(24)) / chunk * chunk;
-            ASSERT_NE(file.roots()->*word, 0U);
-            std::memcpy(file.base() + at, file.base() + file.roots()->*word, chunk);
-            file.roots()->*word = at;
+            auto& word = *reinterpret_cast<std::uint64_t*>(file.base() + root_words_offset + place);
+            ASSERT_NE(word, 0U);
+            std::memcpy(file.base() + at, file.base() + word, chunk);
+            word = at;
             pool::impl::abandon(std::move(*in));
         }
         options.salvage = true;

@@ -9,6 +9,9 @@
 #include <open/pool_impl.hpp>
 #include <verify/examine.hpp>
 
+#include <holdfast/clobber.hpp>
+#include <holdfast/justdo.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -143,7 +146,10 @@ private:
 
 open_options options_for(const base_pool& base) {
     open_options o = base.options;
-    o.recovery_ms_max = 20;
+    for (engine_ptr& e : o.engines) {
+        if (e->bit() == engine_clobber) e = clobber::engine({.recovery_ms_max = 20});
+        if (e->bit() == engine_justdo) e = justdo::engine({.recovery_ms_max = 20});
+    }
     return o;
 }
 
@@ -211,7 +217,7 @@ std::string trial::verify(const mutator& of, tally& count) const {
 
 std::string trial::reopen(const char* when) {
     const open_options options = options_for(*base_);
-    auto file = pool_file::open_image(image_, options, engine_bits_of(options.engines));
+    auto file = pool_file::open_image(image_, file_options_of(options));
     if (!file) return fmt::format("{}: {}", when, file.error().what());
     auto again = pool::impl::open(std::move(*file), options, std::chrono::steady_clock::now());
     if (!again) return fmt::format("{}: {}", when, again.error().what());
@@ -223,7 +229,7 @@ std::string trial::reopen(const char* when) {
 
 std::string trial::open_and_use(tally& count) {
     const open_options options = options_for(*base_);
-    auto file = pool_file::open_image(image_, options, engine_bits_of(options.engines));
+    auto file = pool_file::open_image(image_, file_options_of(options));
     if (!file) {
         ++count.refused[static_cast<std::size_t>(file.error().code())];
         said_ = file.error().what();

@@ -107,7 +107,8 @@ hf::open_options session::options() const {
     hf::open_options o;
     plan_.what->shape(o, sum_.pools);
     o.mode = plan_.mode;
-    for (const hf::engine* e : hf::engines_of_build()) o.engines.push_back(e);
+    for (const hf::engine_ptr& e : hf::engines_of_build(plan_.what->engines()))
+        o.engines.push_back(e);
     o.max_threads = threads_max + 2;
     return o;
 }

@@ -63,8 +63,12 @@ public:
         o.layout = "kill-map/1";
         o.create_bytes = round % 2 == 0 ? 1 << 20 : 8 << 20; // the small one grows under fire
         o.max_bytes = (64 << 20) + records_ * record_bytes_max;
-        if constexpr (hf::selective::chosen && requires(Map& of, hf::pool& in) { of.rebuild(in); })
-            o.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
+    }
+    hf::engine_options engines() const override {
+        hf::engine_options of;
+        if constexpr (requires(Map& map, hf::pool& in) { map.rebuild(in); })
+            of.selective.rebuild = [](hf::pool& p) { p.root<Map>()->rebuild(p); };
+        return of;
     }
     bool fill(std::uint64_t records) override { return records_ = records, true; }
     void prepare(hf::pool& pool, journal& log) override {

@@ -7,6 +7,7 @@
 #include <justdo/format.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 
 #include <algorithm>
@@ -22,6 +23,7 @@ public:
     virtual const char* name() const = 0;
     /// Layout and sizes; the harness adds mode and engines. 'round' varies them.
     virtual void shape(hf::open_options& options, std::uint64_t round) const = 0;
+    virtual hf::engine_options engines() const { return {}; }
     /// Before anything else: so many records are there besides, which nobody changes. False: it has no room for them.
     virtual bool fill(std::uint64_t records) { return records == 0; }
     /// Makes what the threads need, unless an earlier life of the process has.

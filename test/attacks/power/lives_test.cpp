@@ -203,7 +203,7 @@ TEST_P(PowerLives, ElsewhereThanAtItsAddress) {
         push(p.root<list>(), 30);
         die();
     });
-    options.relocate = relocation::always;
+    options.expert.relocate = relocation::always;
     killed([&] {
         auto p = pool::open(path, options);
         EXPECT_EQ(p.operator bool(),
@@ -212,7 +212,7 @@ TEST_P(PowerLives, ElsewhereThanAtItsAddress) {
         else EXPECT_TRUE(p->relocated());
         die(); // recovered, and left open there
     });
-    options.relocate = relocation::never;
+    options.expert.relocate = relocation::never;
     pool p = open_good();
     EXPECT_FALSE(p.relocated());
     expect_kept(p);

@@ -86,7 +86,7 @@ public:
         options.max_bytes = 4_MiB;
         options.max_threads = 2;
         options.mode = mode::power;
-        options.guard_signals = false;
+        options.expert.guard_signals = false;
         options.engines = engines_of_build();
         if constexpr (uses_mod) options.engines = {mod::engine()};
         if constexpr (uses_simpo) options.engines = {simpo::engine()};

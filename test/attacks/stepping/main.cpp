@@ -81,7 +81,7 @@ hf::pool opened(hf::create creation) {
                          .engines = {hf::clobber::engine(), hf::justdo::engine(),
                                      hf::redo::engine(), hf::undo::engine()},
                          .max_threads = 2,
-                         .seal = false};
+                         .expert = {.seal = false}};
     auto pool = hf::pool::open(chosen.file, how);
     if (pool) return std::move(*pool);
     fmt::print("{}\n", pool.error().what());

@@ -30,7 +30,7 @@ LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3,
          "sim": 2, "slpmt": 3, "peer": 10, "bfs": 11, "vacation": 11,        # research/, whose folders are modules, too
          "simpo_applications": 13, "justdo_recovery": 13,
          "check": 12}        # for tests: no module may include it
-PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
+PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "options": "pool", "sizes": "pool", "pool": "open", "alloc": "open",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "libstdcxx": "section",
           "clobber": "clobber", "undo": "undo", "selective": "selective", "derived": "selective", "redo": "redo", "justdo": "justdo", "mod": "mod", "simpo": "simpo", "engines": "engines", "holdfast": "c",
           "mod.h": "c", "mark": "base", "crash": "crash"}
@@ -113,6 +113,22 @@ def levels(tree):
         found = re.match(r"include/holdfast/(?!abi/)(.+)", path)
         if found and not public_module(found[1]):
             yield f"{path}:1: public header without a module in tidy.py"
+
+
+def implementers(tree):
+    """A public header that modules include is of one that includes it, by itself or by another header of its own."""
+    includers = {}
+    for path, text in tree.items():
+        own = module_of(path)
+        for name in re.findall(r'^#include <holdfast/([^>]+)>', text, re.M) if own else ():
+            if path.startswith("src/") or own == public_module(name):
+                includers.setdefault(name, set()).add(own)
+    folders = {path.split("/")[1] for path in tree if path.startswith("src/")}
+    for path in tree:
+        name = path.removeprefix("include/holdfast/")
+        module = public_module(name) if name != path and not name.startswith("abi/") else None
+        if module in folders and module not in includers.get(name, {module}):
+            yield f"{path}:1: {module} does not include it, which tidy.py says implements it"
 
 
 def functions_python(text):
@@ -248,7 +264,7 @@ def versions(tree):
             yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
 
 
-RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
+RULES = [*references.RULES, layering, levels, implementers, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
 
 
 def excused(findings, ratchet):
@@ -304,6 +320,10 @@ def self_test():
         "engines apart": {"src/clobber/b.cpp": spdx + "#include <undo/undo_log.hpp>\n",
                           "src/clobber/README.md": ""},
         "public layering": {"src/base/b.cpp": spdx + "#include <holdfast/pool.hpp>\n"},
+        "a header of a higher module": {"src/pool/b.cpp": spdx + "#include <holdfast/pool.hpp>\n",
+                                        "src/pool/README.md": ""},
+        "implementers": {"include/holdfast/log.hpp": spdx,
+                         "src/persist/b.cpp": spdx + "#include <holdfast/log.hpp>\n"},
         "function_length": {"src/base/b.cpp": spdx + long_body},
         "citations": {"src/base/b.cpp": spdx + "//\n// (1) So it is.\nint x; // upholds (2)\n"},
         "citation of a header": {"src/base/b.cpp": spdx + "// As it is there (base/a.hpp, 7).\n"},

@@ -27,9 +27,9 @@ protected:
 
 } // namespace
 
-const hf::engine* engine() noexcept {
+engine_ptr engine() noexcept {
     static const dummy_engine only;
-    return &only;
+    return lasting(only);
 }
 
 int begun = 0;

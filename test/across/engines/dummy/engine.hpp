@@ -5,7 +5,7 @@
 
 namespace hf::dummy {
 
-const engine* engine() noexcept;
+engine_ptr engine() noexcept;
 extern int begun; // sections
 
 } // namespace hf::dummy
