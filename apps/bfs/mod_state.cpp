@@ -5,9 +5,9 @@
 #include "search.hpp"
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/mod/store.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/mod/queue.hpp>
-#include <holdfast/mod/store.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <algorithm>

@@ -18,6 +18,7 @@
 #include "store.hpp"
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 
 #include <algorithm>
 #include <array>

@@ -5,7 +5,7 @@
 #include "journal.hpp"
 #include "torn_pool.hpp"
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <array>
 #include <bit>

@@ -7,7 +7,7 @@
 #include "../peers/libpmem_events.hpp"
 #include "../temporary_file.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <apps/bfs/search.hpp>
 #include <apps/vacation/agency.hpp>

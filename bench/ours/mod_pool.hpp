@@ -6,7 +6,7 @@
 #include "../map_under_test.hpp"
 #include "../temporary_file.hpp"
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/pool.hpp>
 
 #include <utility>

@@ -5,7 +5,7 @@
 // only then hands out the root.
 #pragma once
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/recovery.hpp>
 #include <holdfast/result.hpp>
 

@@ -9,8 +9,9 @@
 #include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/justdo/routine.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/justdo/routine.hpp>
 
 #include <gtest/gtest.h>
 

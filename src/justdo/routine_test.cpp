@@ -6,9 +6,9 @@
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
+#include <holdfast/author/justdo/routine.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/justdo/routine.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>

@@ -8,9 +8,9 @@
 #include <mod/kinds.hpp>
 #include <open/pool_impl.hpp>
 
+#include <holdfast/author/mod/store.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/mod/detail/element.hpp>
-#include <holdfast/mod/store.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>

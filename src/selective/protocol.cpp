@@ -2,6 +2,7 @@
 #include <base/assert.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/author/selective.hpp>
 #include <holdfast/selective.hpp>
 
 #include <selective/protocol.hpp>

@@ -4,6 +4,8 @@
 #include "inject.hpp"
 #include "world.hpp"
 
+#include <holdfast/author/blocks.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <optional>

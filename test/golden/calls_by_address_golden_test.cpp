@@ -6,8 +6,8 @@
 // golden/calls_by_address.txt, and with the direct calls.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/engines.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/txfunc.hpp>
 

@@ -4,8 +4,8 @@
 // Method: the paper's account transfer, 1000 times on a new pool, per mode; what it cost in all is compared
 // with golden/justdo_routine.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <holdfast/author/persist.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <examples/justdo_transfer.hpp>

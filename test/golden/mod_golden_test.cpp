@@ -6,6 +6,7 @@
 // cost in all is compared with golden/mod_<structure>.txt. Taking arenas has ordering points of its
 // own: all of it is done once before it is counted.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <holdfast/author/persist.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
@@ -13,7 +14,6 @@
 #include <holdfast/mod/stack.hpp>
 #include <holdfast/mod/update.hpp>
 #include <holdfast/mod/vector.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>

@@ -11,7 +11,7 @@
 #include HF_GOLDEN_HEADER
 
 #include <holdfast/alloc.hpp>
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>

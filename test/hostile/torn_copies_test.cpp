@@ -14,9 +14,10 @@
 #include <verify/repair.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/justdo/routine.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/justdo/routine.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/simpo.hpp>

@@ -9,6 +9,8 @@
 #include <open/pool_impl.hpp>
 #include <verify/examine.hpp>
 
+#include <holdfast/author/blocks.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include <justdo/format.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/pool.hpp>
 
 #include <algorithm>

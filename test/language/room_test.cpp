@@ -6,6 +6,7 @@
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/allocator.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/tx.hpp>
 
 #include <new>

@@ -3,6 +3,7 @@
 // Goal: whatever life a pool in mode power has had, the next open has every section that returned. Method: child
 // processes that are killed while they work, recover, grow the pool, fill its log, or fork; what they have been
 // promised lies in memory that outlives them.
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>

@@ -4,9 +4,10 @@
 // and a kill while recovering is just another kill. Method: txfuncs instrumented by hand, so that
 // this test needs no compiler plugin; a child process runs them and is killed before step k, for
 // every k; the next child recovers, and may be killed in there as well; the last one checks.
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
 

@@ -4,8 +4,8 @@
 // process where they are looked for: in debug builds and under the crash checker, here by its hook.
 #include <trace/trace.hpp>
 
+#include <holdfast/author/persist.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/persist.hpp>
 
 #include <gtest/gtest.h>
 #include <test/sections/list_sections.hpp>

@@ -13,8 +13,9 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>

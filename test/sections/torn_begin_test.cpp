@@ -6,6 +6,7 @@
 #include <log/lane.hpp>
 #include <open/pool_impl.hpp>
 
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/clobber.hpp>
 
 #include <gtest/gtest.h>

@@ -14,6 +14,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+import public_names  # noqa: E402
 import references  # noqa: E402
 import source_text  # noqa: E402
 
@@ -28,14 +29,17 @@ LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3,
          "crash": 10,       # what a crash program is written against; the checker implements it
          "apps": 11, "bench": 12, "examples": 11, "tools": 13,
          "check": 12}        # for tests: no module may include it
-PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc",
+PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "pool": "pool", "alloc": "alloc", "blocks": "open",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "libstdcxx": "section",
           "clobber": "clobber", "undo": "undo", "selective": "selective", "derived": "selective", "redo": "redo", "justdo": "justdo", "mod": "mod", "simpo": "simpo", "engines": "engines", "holdfast": "c",
           "mod.h": "c", "mark": "base", "crash": "crash"}
+# How large each tier of public headers may be: headers, names. To be lowered only (public_names.py counts).
+TIERS = {"application": (40, 400), "application in C": (2, 215), "author": (10, 240)}
 
 
 def public_module(header):
-    """By its whole name, or by its first word: a folder is its module's, mod/map.hpp."""
+    """By its whole name, or by its first word: a folder is its module's, mod/map.hpp. In author/ it is the same."""
+    header = header.removeprefix("author/")
     return PUBLIC.get(header) or PUBLIC.get(re.split("[./]", header)[0])
 
 
@@ -47,7 +51,7 @@ def module_of(path):
     if parts[0] == "src" and len(parts) > 2:
         return parts[1]
     if parts[:2] == ["include", "holdfast"]:
-        return public_module(parts[2])
+        return public_module("/".join(parts[2:]))
     return parts[0] if parts[0] in LEVEL else None
 
 
@@ -244,7 +248,15 @@ def versions(tree):
             yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
 
 
-RULES = [*references.RULES, layering, levels, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
+def tiers(tree):
+    """What a user has to read does not grow: public_names.py says how a name is counted."""
+    for tier, headers in public_names.public_names(tree).items():
+        for what, found, limit in zip(("headers", "names"), public_names.count(headers), TIERS.get(tier, ())):
+            if found > limit:
+                yield f"include/holdfast:1: tier '{tier}' has {found} {what}, limit {limit}: put what only authors of structures need into author/"
+
+
+RULES = [*references.RULES, layering, levels, tiers, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
 
 
 def excused(findings, ratchet):
@@ -312,6 +324,8 @@ def self_test():
         "file of a page": {"README.md": "See `gone.hpp`, and `other.hpp`.\n<!-- not in the tree: other.hpp -->\n"},
         "path of a comment": {"src/base/b.cpp": spdx + "// The format stands elsewhere (src/base/gone.hpp).\n"},
         "levels": {"include/holdfast/b.hpp": spdx},
+        "tiers": {f"include/holdfast/mod/b{i}.hpp": spdx for i in range(1 + TIERS["application"][0])},
+        "tiers by names": {"include/holdfast/author/mod/b.hpp": spdx + "".join(f"int f{i}(int);\n" for i in range(1 + TIERS["author"][1]))},
         "file_length": {"src/base/b.cpp": spdx + "int x;\n" * FILE_LINES_MAX},
         "circles": {"src/base/b.hpp": spdx + "#include <base/c.hpp>\n",
                     "src/base/c.hpp": spdx + "#include <base/b.hpp>\n"},

@@ -17,9 +17,9 @@
 // are valid until the handle's next update, from a version as long as it lives.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/hash_trie.hpp>
 #include <holdfast/mod/detail/keyed.hpp>
-#include <holdfast/mod/store.hpp>
 
 namespace hf::mod {
 

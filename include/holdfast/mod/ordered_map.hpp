@@ -15,9 +15,9 @@
 // version as long as it lives.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/bplus_tree.hpp>
 #include <holdfast/mod/detail/keyed.hpp>
-#include <holdfast/mod/store.hpp>
 
 namespace hf::mod {
 

@@ -30,8 +30,8 @@
 // longest section writes 2 lines for each level, of which a queue of 2^30 elements has 8.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/sequence.hpp>
-#include <holdfast/mod/store.hpp>
 
 #include <algorithm>
 #include <cassert>

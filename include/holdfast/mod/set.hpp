@@ -10,9 +10,9 @@
 // Keys are as map's. Iteration is in the order of hashes.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/hash_trie.hpp>
 #include <holdfast/mod/detail/keyed.hpp>
-#include <holdfast/mod/store.hpp>
 
 namespace hf::mod {
 

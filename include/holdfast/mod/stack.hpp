@@ -20,8 +20,8 @@
 // Source: MOD §4 (linked lists). Differs: 9.1 bytes for an element of 8, not a node for each.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/sequence.hpp>
-#include <holdfast/mod/store.hpp>
 
 #include <cassert>
 #include <cstddef>

@@ -11,7 +11,7 @@
 //                                                                  Source: MOD §4.3.2, §5.2.
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <array>
 #include <tuple>

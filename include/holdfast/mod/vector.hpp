@@ -20,9 +20,9 @@
 // Nodes and their costs: src/mod/rrb.hpp.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/handle.hpp>
 #include <holdfast/mod/detail/rrb_tree.hpp>
-#include <holdfast/mod/store.hpp>
 
 #include <algorithm>
 #include <cassert>

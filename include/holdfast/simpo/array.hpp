@@ -3,7 +3,7 @@
 // An array whose every element changes at once, as a persistent class.  SIMPO Table 3
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <array>
 #include <cstdint>

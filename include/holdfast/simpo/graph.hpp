@@ -3,7 +3,7 @@
 // A directed graph with weights, in a matrix, as a persistent class.  SIMPO Table 3, §4.3.4
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <array>
 #include <cstdint>

@@ -3,7 +3,7 @@
 // A binary heap, as a persistent class.  SIMPO Table 3
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <algorithm>
 #include <array>

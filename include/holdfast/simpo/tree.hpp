@@ -6,7 +6,7 @@
 // (2) Every place but 0 is in the tree, or in the list of free ones, or was never used; lists go by 'right'.
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <array>
 #include <bit>

@@ -2,8 +2,8 @@
 //
 // The hand-instrumented list (test/sections/list_sections.hpp), on both engines and in every domain:
 // values preserved in the log, blocks allocated and freed, inputs overwritten.
+#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/undo.hpp>
 
 #include <test/sections/list_sections.hpp>

@@ -7,10 +7,11 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/migration.hpp>
 #include <holdfast/mod/map.hpp>
-#include <holdfast/mod/store.hpp>
 #include <holdfast/mod/update.hpp>
 #include <holdfast/undo.hpp>
 

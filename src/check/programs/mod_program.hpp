@@ -9,8 +9,8 @@
 #include <check/shadow_trace.hpp>
 #include <mod/store_impl.hpp>
 
-#include <holdfast/crash.hpp>
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <set>
 #include <span>

@@ -10,8 +10,8 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>

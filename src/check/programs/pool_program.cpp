@@ -5,9 +5,10 @@
 #include <base/assert.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
-#include <holdfast/persist.hpp>
 
 #include <cstring>
 

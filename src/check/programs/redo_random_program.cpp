@@ -6,8 +6,9 @@
 // clobber; blocks that change hands outside of sections, hf::settle, hf::trim; and more of it after a recovery.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>
 

@@ -3,7 +3,7 @@
 // A list whose nodes are filled before their section, past the caches (hf::stage_words), built once
 // per engine: the section that links a node logs its address, and its bytes are durable with that.
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/txfunc.hpp>
 

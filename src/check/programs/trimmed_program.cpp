@@ -6,7 +6,7 @@
 #include "redo_sections.hpp"
 #include <check/programs/take_over.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/undo.hpp>
 
 #include <array>

@@ -4,7 +4,7 @@
 // adds the updates that are its own, and reads by the functions of its structure.
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <cstddef>
 #include <cstdint>
