@@ -30,6 +30,10 @@ def tier_of(path):
     return "author" if parts[0] == "author" else "application in C" if path.endswith(".h") else "application"
 
 
+def is_public(path):
+    return path.startswith(HEADERS) and path.endswith((".h", ".hpp")) and tier_of(path) != "internal"
+
+
 def head_of(statement):
     """A declaration without what says nothing of its name."""
     statement = re.sub(r"\[\[.*?\]\]|__attribute__\s*\(\(.*?\)\)+", " ", statement, flags=re.S)
@@ -190,7 +194,7 @@ def public_names(tree):
     found = {tier: {} for tier in TIERS}
     for path, text in tree.items():
         if path.startswith(HEADERS) and path.endswith((".h", ".hpp")):
-            found[tier_of(path)][path] = names_of(text) if tier_of(path) != "internal" else set()
+            found[tier_of(path)][path] = names_of(text) if is_public(path) else set()
     return found
 
 
