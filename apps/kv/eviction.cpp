@@ -19,6 +19,7 @@
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
+#include <holdfast/author/staged.hpp>
 
 #include <algorithm>
 #include <array>
@@ -98,14 +99,14 @@ void look_at_some(structures::hash_table& table, std::uint64_t count, Look look)
 
 } // namespace
 
-item* store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
+staged store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
     const std::size_t bytes = item_bytes(key_bytes, value_bytes);
     for (unsigned attempt = 0;; ++attempt) {
-        auto block = hf::stage(pool_, bytes);
-        if (block) return static_cast<item*>(*block);
+        auto block = hf::staged::in(pool_, bytes);
+        if (block) return std::move(*block);
         const errc why = block.error().code(); // of a disk that fails the log has a line
-        if (why != errc::pool_full && why != errc::io_error) return nullptr;
-        if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return nullptr;
+        if (why != errc::pool_full && why != errc::io_error) return {};
+        if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return {};
     }
 }
 

@@ -16,7 +16,6 @@
 extern "C" {
 __attribute__((malloc, alloc_size(1))) void* hf_alloc(std::size_t bytes) noexcept;
 void hf_free(void* block) noexcept;
-void hf_adopt(void* staged_block) noexcept;
 }
 
 namespace hf {
@@ -60,43 +59,6 @@ template <class T> void destroy(T* object) noexcept {
     hf_free(object);
 }
 
-/// Reserves a block outside any section, to be filled before one: a section that adopts it logs the
-/// pointer and not the bytes. A crash, or unstage, returns it: nothing leaks.
-///
-/// Requires: no section open on this thread; at most 16 blocks staged per thread at a time.
-/// Errors:   pool_full, io_error (the disk failed while the pool grew), limit_reached.
-result<void*> stage(pool& in, std::size_t bytes);
-/// Copies into a staged block so that the next stage_persist makes it durable, whatever range that
-/// names: non-temporally in the ADR domain, where a large value would otherwise pass through the
-/// caches only to be flushed again.
-///
-/// Ordering: 0 points; elsewhere than in a block that this thread has staged since its last section, as stage_words.
-void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept;
-/// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it after
-/// filling a block and before the section that adopts it.
-void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept;
-/// Gives a staged block back unused.
-void unstage(pool& in, void* staged_block) noexcept;
-/// The same for code that has no pool at hand but an address in it: structures. Null when the pool
-/// is full, or 16 blocks are staged.
-void* stage_near(const void* in_pool, std::size_t bytes) noexcept;
-/// Copies whole words to a staged block, or to bytes of the pool that nobody can reach yet, for the
-/// section that begins next on this thread: they are durable before it stores anything in place.
-/// Unlike stage_copy it wants no stage_persist; the section's log gets 40 bytes with their sum.
-///
-/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread.
-/// Ordering: 0 points in a block that this thread has staged since its last section. Elsewhere logs may still need
-///           the bytes: a section of any thread whose mark is due, and that might be re-executed, or replayed over
-///           them, is made final first, as by hf::settle. That is 1 point, of engine redo 2; where no mark is due 0.
-/// Crash:    the section is re-executed only when the bytes were durable with its log.
-void stage_words(void* to, const void* from, std::size_t bytes) noexcept;
-/// The same for bytes that were stored at 'at' already: relocatable code stores pointers in place,
-/// in their canonical form.
-///
-/// Requires: they lie in a block that this thread has staged since its last section. Elsewhere it comes too late to
-///           settle what logs have of them, and ends the process.
-void stage_written(const void* at, std::size_t bytes) noexcept;
-void unstage(void* staged_block) noexcept;
 /// Makes all that has returned durable, and final, on any thread: sections, updates of MOD containers, deferred calls of
 /// persistent objects. In mode power it is on the disk, also within a durable_together; in mode process a kill takes
 /// none of it.
@@ -115,7 +77,5 @@ void settle(pool& in) noexcept;
 ///
 /// Requires: no section open on this thread.
 void trim(pool& in) noexcept;
-/// In a section: the staged block becomes allocated when the section commits.
-inline void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
 
 } // namespace hf

@@ -49,7 +49,7 @@ public:
     /// What get() gives: a pointer into the pool, or a std::optional<std::string_view>; false without such a key.
     using typename common::found_value;
 
-    /// result<map> open(const pool& in, const place& at): the map of this name, made if there is none.
+    /// result<map> open(const pool& in, const place& at): the map of this name, made when it is missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, other sizes of keys and values, another identity of the

@@ -47,7 +47,7 @@ public:
     /// What get() gives: a pointer into the pool, or a std::optional<std::string_view>; false without such a key.
     using typename common::found_value;
 
-    /// result<ordered_map> open(const pool& in, const place& at): the map of this name, made if there is none.
+    /// result<ordered_map> open(const pool& in, const place& at): the map of this name, made when it is missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, other sizes of keys and values, another identity of the
@@ -106,7 +106,7 @@ public:
     using common::empty;
     using common::size;
     /// iterator find(key) const: the key's entry, or end(). bool contains(key) const. std::size_t count(key)
-    /// const: 1 or 0. Beside keys they take what the comparison takes (is_transparent). So do get, the bounds and
+    /// const: 1 or 0. Beside keys they take what the comparison takes (is_transparent). The same holds for get, the bounds and
     /// erase.
     ///
     /// Cost: O(log n) nodes.

@@ -292,7 +292,7 @@ public:
     /// How elements are given and read: a const reference, or a std::string_view.
     using typename common::view;
 
-    /// result<queue> open(const pool& in, const place& at): the queue of this name, made if there is none.
+    /// result<queue> open(const pool& in, const place& at): the queue of this name, made when it is missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full, limit_reached,
@@ -310,7 +310,7 @@ public:
     /// result<T> pop(): removes the oldest element and returns it.
     ///
     /// Cost:     no new node, most times; once in 98 times a path to dead ones.
-    /// Errors:   not_found: there is none. The queue is unchanged.
+    /// Errors:   not_found: the queue is empty. The queue is unchanged.
     /// Otherwise as push.
     using common::pop;
     /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as push.

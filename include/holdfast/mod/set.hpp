@@ -37,7 +37,7 @@ public:
     /// How keys are given and read: a const reference, or a std::string_view.
     using typename common::key_view;
 
-    /// result<set> open(const pool& in, const place& at): the set of this name, made if there is none.
+    /// result<set> open(const pool& in, const place& at): the set of this name, made when it is missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, other sizes of keys, another identity of the hash),

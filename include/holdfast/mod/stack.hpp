@@ -154,7 +154,7 @@ public:
     /// How elements are given and read: a const reference, or a std::string_view.
     using typename common::view;
 
-    /// result<stack> open(const pool& in, const place& at): the stack of this name, made if there is none.
+    /// result<stack> open(const pool& in, const place& at): the stack of this name, made when it is missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full, limit_reached,
@@ -172,7 +172,7 @@ public:
     /// result<T> pop(): removes the newest element and returns it.
     ///
     /// Cost:     no new node; of strings one line.
-    /// Errors:   not_found: there is none; pool_full: a stack of strings, when no line is left to give the
+    /// Errors:   not_found: the stack is empty; pool_full: a stack of strings, when no line is left to give the
     ///           string back with.
     /// Otherwise as push.
     using common::pop;

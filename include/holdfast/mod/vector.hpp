@@ -389,7 +389,7 @@ public:
     using typename handle::version;
     using typename reading::iterator;
 
-    /// The vector of this name, made if there is none.
+    /// The vector of this name, made when it is missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,

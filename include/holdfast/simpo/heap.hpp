@@ -26,14 +26,14 @@ class heap {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// Adds a value. A full heap stays as it is, and so does one that is given a NaN. Cost: O(log n).
+    /// Adds a value. A full heap stays as it is; a NaN is never added. Cost: O(log n).
     void enheap(T value) noexcept {
         if (count_ == N || detail::is_nan(value)) return;
         values_[count_] = value;
         ++count_;
         std::push_heap(values_.begin(), values_.begin() + count_);
     }
-    /// The greatest value, which is taken; nothing when there is none. Cost: O(log n).
+    /// The greatest value, which is taken; nothing from an empty heap. Cost: O(log n).
     std::optional<T> deheap() noexcept {
         if (count_ == 0) return std::nullopt;
         std::pop_heap(values_.begin(), values_.begin() + count_);

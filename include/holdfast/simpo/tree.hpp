@@ -29,7 +29,7 @@ class tree {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// Adds a value. One that is there already is left, and so is a full tree. Cost: O(height).
+    /// Adds a value. One that is there already is left; a full tree stays as it is. Cost: O(height).
     void insert(T value) noexcept {
         if (detail::is_nan(value)) return;
         place* at = &root_;

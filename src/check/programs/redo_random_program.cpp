@@ -8,6 +8,7 @@
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
 #include <holdfast/author/crash.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>
@@ -129,13 +130,13 @@ private:
     }
     static void adopts(hf::pool& p, group& g, chance& c) {
         const std::uint64_t words = 2u << c.below(5);
-        auto* staged = static_cast<std::uint64_t*>(*hf::stage(p, words * 8));
+        auto* staged = static_cast<std::uint64_t*>(hf::staged::in(p, words * 8)->release());
         std::uint64_t filled[32];
         slot* const into = &g.held[c.below(slots)];
         for (std::uint64_t& word : filled)
             word = 50 + (into->block == nullptr ? 0 : into->block[0]);
-        hf::stage_words(staged, filled, words * 8);
-        if (c.below(4) == 0) return hf::unstage(p, staged);
+        hf::staged::copy_words(staged, filled, words * 8);
+        if (c.below(4) == 0) return hf::staged(staged).reset();
         hf_redo_begin(&described, nullptr);
         hf_adopt(staged);
         if (slot old = load(into); old.block != nullptr) hf_free(old.block);
