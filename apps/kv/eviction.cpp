@@ -215,7 +215,8 @@ bool store::clear_window(std::uintptr_t around, std::size_t bytes, bool living,
             any |= give_up_linked(at, hash, living, counted);
         at += std::max<std::uintptr_t>(block, block_step);
     }
-    if (any) trim(pool_); // the window is of use to other sizes only when no block of it is at hand
+    // The window is of use to other sizes only when no block of it is at hand.
+    if (any) return_spare_blocks(pool_);
     return any;
 }
 
@@ -320,7 +321,7 @@ bool store::evict_large(std::size_t bytes, thread_counts& counted) {
 }
 
 void store::reap(thread_counts& counted) {
-    trim(pool_); // in a full pool others need the blocks that this thread has at hand
+    return_spare_blocks(pool_); // in a full pool others need what this thread has at hand
     for (unsigned windows = 0; windows < 4; ++windows)
         if (!clear_window(choose_window(1, false), 1, false, counted)) return;
 }

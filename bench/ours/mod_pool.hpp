@@ -49,7 +49,7 @@ public:
         seen.sound = store().verify().ok();
         return seen;
     }
-    mod::store& store() { return mod::store::of(pool_); }
+    mod::store& store() { return mod::store::in(pool_); }
 
 private:
     hf::pool open(const map_options& given) {

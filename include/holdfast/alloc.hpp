@@ -72,10 +72,10 @@ template <class T> void destroy(T* object) noexcept {
 /// Requires: no section open on this thread.
 /// Threads:  any; waits for other threads' calls of persistent objects that are in progress.
 void settle(pool& in) noexcept;
-/// Gives back the free blocks that this thread keeps at hand, so that chunks which are wholly free
-/// can serve other sizes and other threads.
+/// Returns to the heap the free blocks that this thread keeps at hand, so that chunks which are wholly free
+/// can serve other sizes and other threads. To give disk space back is pool::trim().
 ///
 /// Requires: no section open on this thread.
-void trim(pool& in) noexcept;
+void return_spare_blocks(pool& in) noexcept;
 
 } // namespace hf

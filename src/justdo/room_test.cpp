@@ -193,7 +193,7 @@ protected:
         }
         return std::move(*p);
     }
-    static object made(pool& p) { return *justdo::root::of(p)->new_object(); }
+    static object made(pool& p) { return *justdo::root::in(p)->new_object(); }
     /// Runs the routine on a thread that dies at its point number 'points'. False: it ended before.
     template <class R>
     static bool dies_at(pool& p, std::uint64_t points, const typename R::arguments& given) {

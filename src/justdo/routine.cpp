@@ -13,7 +13,7 @@ void detail::broken_routine(const char* name, const char* what) noexcept {
     fatal("routine %s %s", name, what);
 }
 
-result<root> root::of(pool& in) {
+result<root> root::in(pool& in) {
     if (status s = check_usable(in.internals()); !s.ok()) return s;
     return root(in);
 }

@@ -244,7 +244,7 @@ protected:
         if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), std::abort();
         return std::move(*p);
     }
-    static object made(pool& p) { return *justdo::root::of(p)->new_object(); }
+    static object made(pool& p) { return *justdo::root::in(p)->new_object(); }
     const std::string path_ = "/dev/shm/hf_routine_test." + std::to_string(::getpid());
 };
 

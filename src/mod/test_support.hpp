@@ -89,7 +89,7 @@ public:
 
     std::string path() const { return directory_ + "/pool.hf"; }
     hf::pool& pool() { return *pool_; }
-    mod::store& store() { return mod::store::of(*pool_); }
+    mod::store& store() { return mod::store::in(*pool_); }
     template <class Container> Container get(const place& at = {"it"}) {
         auto opened = Container::open(*pool_, at);
         if (!opened) fatal("%s", opened.error().what().c_str());

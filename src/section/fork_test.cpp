@@ -83,7 +83,7 @@ TEST_F(Fork, CallsOfTheLibraryAreRefused) {
     const std::function<void()> calls[] = {
         [] { (void)hf_alloc(16); },
         [&] { hf_free(block); },
-        [&] { trim(p); },
+        [&] { return_spare_blocks(p); },
         [&] { staged::copy_words(word, word, 8); },
     };
     for (const auto& call : calls) EXPECT_EQ(dies_of(call), SIGABRT) << &call - calls;

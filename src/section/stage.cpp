@@ -176,7 +176,7 @@ void settle(pool& in) noexcept {
     pool.settle();
 }
 
-void trim(pool& in) noexcept try {
+void return_spare_blocks(pool& in) noexcept try {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();
     attachment& mine = attach(pool);

@@ -64,7 +64,7 @@ public:
             hf_free(loose_);
             loose_ = nullptr;
             return outcome::done;
-        case 't': trim(in_); return outcome::done;
+        case 't': return_spare_blocks(in_); return outcome::done;
         case 'G': return all(in_.limit_growth(in_.size_bytes() + 16_KiB).ok());
         case 'K': ::kill(::getpid(), SIGKILL); return outcome::refused;
         case 'u': return with_staged(700, [](void* blob) { staged(blob).reset(); });

@@ -115,7 +115,7 @@ template <class Call> std::vector<std::string> in_new_pool(hf::mode mode, Call c
     auto pool = hf::pool::open(path, options);
     ::unlink(path.c_str());
     if (!pool) return {pool.error().what()};
-    hf::trim(*pool); // starts the thread's lane
+    hf::return_spare_blocks(*pool); // starts the thread's lane
     return measured(pool->root<list>(), call);
 }
 

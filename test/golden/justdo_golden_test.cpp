@@ -33,7 +33,7 @@ std::string measured(hf::mode mode, bool eadr, const char* name) {
     ::unlink(path.c_str());
     if (!pool) return pool.error().what();
     auto* const bank = pool->root<justdo_bank::bank>();
-    hf::justdo::object jd = *hf::justdo::root::of(*pool)->new_object();
+    hf::justdo::object jd = *hf::justdo::root::in(*pool)->new_object();
     const hf::persist::counters a = hf::persist::thread_counters();
     for (std::int64_t i = 0; i < operations; ++i)
         jd.call<justdo_bank::transfer>(

@@ -261,7 +261,7 @@ TEST_F(ModGolden, Several) {
     const auto versions = [&](map& one, map& two, u64 i) {
         const auto first = one.snapshot().insert_or_assign(key(i), value{i});
         const auto second = two.snapshot().insert_or_assign(key(i + 1), value{i});
-        ok(mod::store::of(*held_).commit({{one.of(), &first}, {two.of(), &second}}));
+        ok(mod::store::in(*held_).commit({{one.its_root(), &first}, {two.its_root(), &second}}));
     };
     for (u64 i = 0; i < 3 * operations; ++i)
         assign(x, y, i % operations), assign(a, b, i % operations), versions(x, y, i % operations),

@@ -62,7 +62,7 @@ void fill(pool& p, root_object& root, std::uint64_t nodes) {
             blocks.push_back(b);
         }
     for (std::size_t i = 0; i < blocks.size(); i += 3) hf_free(blocks[i]);
-    trim(p);
+    return_spare_blocks(p);
 }
 
 /// Fills the first extent, so that the pool grows.

@@ -159,7 +159,7 @@ void use(pool& p, unsigned rounds) {
         pop(engine, c);
         hf_free(hf_alloc(3000));
     }
-    trim(p);
+    return_spare_blocks(p);
 }
 
 TEST_P(Secrets, NeverReachTheFile) {

@@ -83,7 +83,7 @@ public:
 
     // For authors of structures: the root of this name, its word, the pool's first byte.
     using common::base;
-    using common::of;
+    using common::its_root;
     using common::word;
 
     /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.

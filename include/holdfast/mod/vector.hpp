@@ -350,9 +350,10 @@ public:
     ///         no longer current. Else O(other.size()): its elements are copied.
     [[nodiscard]] vector_version append(const vector_version& other) const {
         if (other.empty()) return *this;
-        const bool self = other.of() == this->of() && other.word() == this->word();
-        const bool shares = self || (other.of() != this->of() && other.base() == this->base() &&
-                                     other.of()->word() == other.word());
+        const bool self = other.its_root() == this->its_root() && other.word() == this->word();
+        const bool shares =
+            self || (other.its_root() != this->its_root() && other.base() == this->base() &&
+                     other.its_root()->word() == other.word());
         mod::version next = this->derived();
         if (shares && !self) next.depends_on(other);
         batch to(next.work(), this->word());
@@ -514,7 +515,7 @@ public:
 
     // For authors of structures: the root of this name, its word, the pool's first byte.
     using handle::base;
-    using handle::of;
+    using handle::its_root;
     using handle::word;
 
     /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.

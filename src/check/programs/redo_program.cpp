@@ -375,7 +375,7 @@ private:
         root* const r = p.root<root>();
         if (thread == 0) {
             take_back([&] { store(&r->slots[1], made(9)); });
-            hf::trim(p);
+            hf::return_spare_blocks(p);
         } else {
             replace(r, 0);
         }

@@ -3,7 +3,7 @@
 // Engine redo, by chance: sequences, from fixed seeds, of what a program may do with a pool, one
 // operation behind any other. Sections that replace blocks of all sizes, small ones and logs that
 // go on in the heap, that only read, that end as if they had never begun, that adopt; sections of engine
-// clobber; blocks that change hands outside of sections, hf::settle, hf::trim; and more of it after a recovery.
+// clobber; blocks that change hands outside of sections, hf::settle, hf::return_spare_blocks; and more of it after a recovery.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
@@ -108,7 +108,7 @@ private:
         chance c(seed_ * 1000 + i);
         const unsigned what = c.below(12);
         if (what == 0) return hf::settle(p);
-        if (what == 1) return hf::trim(p);
+        if (what == 1) return hf::return_spare_blocks(p);
         if (what == 2) return at_once(c);
         const unsigned which = c.below(groups);
         group& g = p.root<root>()->all[which];

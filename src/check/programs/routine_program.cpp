@@ -22,7 +22,7 @@ public:
 
 protected:
     static object made(hf::pool& p) {
-        const auto root = hf::justdo::root::of(p);
+        const auto root = hf::justdo::root::in(p);
         if (!root) std::abort();
         auto mine = root->new_object();
         if (!mine) std::abort();

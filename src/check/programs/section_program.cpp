@@ -678,7 +678,7 @@ template <bool Clobber> class trimmed final : public section_program {
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
         if (i == 0) section<Clobber>(drop{&r->slots[1], 0});
-        if (i == 1) hf::trim(p);
+        if (i == 1) hf::return_spare_blocks(p);
         if (i == 2) section<Clobber>(take{&r->slots[2], 5 * 4096});
     }
 };

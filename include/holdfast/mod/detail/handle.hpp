@@ -82,7 +82,7 @@ public:
     durability when_durable() const noexcept { return root_->when_durable(); }
     void set_durability(durability wanted) noexcept { root_->set_durability(wanted); }
     /// For store::commit of several.
-    mod::root* of() const noexcept { return root_; }
+    mod::root* its_root() const noexcept { return root_; }
 
     std::uint64_t word() const noexcept { return root_->word(); }
     const std::byte* base() const noexcept { return root_->base(); }
@@ -93,7 +93,7 @@ protected:
     template <class Self>
     static result<Self> opened(const pool& in, const place& at, const kind& what,
                                std::uint64_t shape) {
-        const result<mod::root*> found = store::of(in).open(at, what, shape);
+        const result<mod::root*> found = store::in(in).open(at, what, shape);
         if (!found) return found.error();
         return Self(**found);
     }
