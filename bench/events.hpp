@@ -3,7 +3,7 @@
 // What happened between two looks at the counters.
 #pragma once
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <initializer_list>
 

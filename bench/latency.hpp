@@ -3,7 +3,7 @@
 // Memory that this machine does not have, as a model of what a fence waits for.
 #pragma once
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <optional>
 #include <string_view>

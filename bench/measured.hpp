@@ -8,7 +8,7 @@
 #include "peers/libpmem_events.hpp"
 #include "temporary_file.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <nlohmann/json.hpp>
 

@@ -8,7 +8,7 @@
 #include "temporary_file.hpp"
 #include "workload.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <algorithm>
 #include <chrono>

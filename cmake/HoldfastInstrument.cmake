@@ -26,7 +26,7 @@
 #
 # holdfast_crash_program(<name> ENGINE <engine> SOURCES <source>... [OPTIONS ...])
 #
-# An executable of crash programs (holdfast/crash.hpp), for `holdfast crash` to run: instrumented,
+# An executable of crash programs (holdfast/author/crash.hpp), for `holdfast crash` to run: instrumented,
 # traced and linked with the checker, which stands for holdfast::holdfast. Link nothing else of
 # Holdfast. Code of yours that touches the pool belongs to SOURCES, or to libraries built with
 # holdfast_trace.

@@ -5,7 +5,7 @@
 #include "queue.hpp"
 
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 
 // [program]
 class queue_program : public hf::crash::program {

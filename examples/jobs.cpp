@@ -2,9 +2,8 @@
 //
 // Jobs in a file, linked both ways, with engine selective: the way there is logged, the way back and the count
 // are found again after a crash, by a function that nobody has written.
-#include <holdfast/derived.hpp>
+#include <holdfast/author/derived.hpp>
 #include <holdfast/holdfast.hpp>
-#include <holdfast/selective.hpp>
 
 #include <cstdio>
 

@@ -29,7 +29,7 @@ int main(int argc, char** argv) {
     }
     auto* const root = pool->root<bank>();
 
-    auto jd_root = hf::justdo::root::of(*pool);
+    auto jd_root = hf::justdo::root::in(*pool);
     auto jd = jd_root ? jd_root->new_object() : jd_root.error();
     if (!jd) {
         std::fprintf(stderr, "%s\n", jd.error().what().c_str());

@@ -5,7 +5,7 @@
 // (1) The balances add up to what they were, before and after any transfer.
 #pragma once
 
-#include <holdfast/justdo/routine.hpp>
+#include <holdfast/author/justdo/routine.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstdint>

@@ -8,6 +8,7 @@
 //   $ example_notebook notes.hf tear-out
 //   $ example_notebook notes.hf list
 // [include]
+#include <holdfast/author/staged.hpp>
 #include <holdfast/holdfast.hpp>
 // [/include]
 
@@ -59,7 +60,7 @@ HF_TXFUNC bool write(notebook* book, const char* text, std::uint64_t bytes) noex
 HF_TXFUNC bool write_staged(notebook* book, char* staged, std::uint64_t bytes) noexcept {
     note* added = hf::make<note>(book->newest, staged, bytes);
     if (added == nullptr) return false;
-    hf::adopt(staged);
+    hf::staged::adopt(staged);
     book->newest = added;
     hf::crash_point("half-adopted");
     book->count += 1;
@@ -67,14 +68,14 @@ HF_TXFUNC bool write_staged(notebook* book, char* staged, std::uint64_t bytes) n
 }
 
 bool write_long(hf::pool& pool, notebook* book, std::string_view text) {
-    auto staged = hf::stage(pool, text.size());
+    auto staged = hf::staged::in(pool, text.size());
     if (!staged) return false;
-    std::memcpy(*staged, text.data(), text.size());   // before the section: plain stores
-    hf::stage_persist(pool, *staged, text.size());
+    std::memcpy(staged->get(), text.data(), text.size()); // before the section: plain stores
+    hf::staged::persist(pool, staged->get(), text.size());
     std::scoped_lock held{book->lock};
-    if (write_staged(book, static_cast<char*>(*staged), text.size())) return true;
-    hf::unstage(pool, *staged);
-    return false;
+    if (!write_staged(book, staged->as<char>(), text.size())) return false; // the block is given back
+    staged->release();                                                       // the section has adopted it
+    return true;
 }
 // [/write-long]
 

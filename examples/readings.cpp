@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // Readings in a file, with engine selective: one store of three is logged.
+#include <holdfast/author/selective.hpp>
 #include <holdfast/pool.hpp>
-#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstdio>

@@ -7,7 +7,7 @@
 #include "../peers/libpmem_events.hpp"
 #include "../temporary_file.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <fmt/format.h>
 #include <research/bfs/search.hpp>

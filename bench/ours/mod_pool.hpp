@@ -6,7 +6,7 @@
 #include "../map_under_test.hpp"
 #include "../temporary_file.hpp"
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/pool.hpp>
 
 #include <utility>
@@ -49,7 +49,7 @@ public:
         seen.sound = store().verify().ok();
         return seen;
     }
-    mod::store& store() { return mod::store::of(pool_); }
+    mod::store& store() { return mod::store::in(pool_); }
 
 private:
     hf::pool open(const map_options& given) {

@@ -13,7 +13,7 @@
 #include "thread_own.hpp"
 #include <base/line.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <atomic>
 #include <cstring>

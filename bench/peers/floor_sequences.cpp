@@ -13,7 +13,7 @@
 #include "mapped_file.hpp"
 #include <base/line.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <utility>
 #include <vector>

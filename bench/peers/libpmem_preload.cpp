@@ -12,7 +12,7 @@
 //     TEMPORAL or WB those from 256 bytes on. Of the others it flushes the lines.
 #include "libpmem_events.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <cstddef>
 #include <cstdio>

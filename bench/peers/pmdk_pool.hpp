@@ -11,7 +11,7 @@
 #include "../temporary_file.hpp"
 #include "libpmem_events.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <chrono>
 #include <filesystem>

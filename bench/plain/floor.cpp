@@ -7,7 +7,7 @@
 #include <log/flush_set.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -10,8 +10,8 @@
 #include "needed.hpp"
 #include "structures.hpp"
 
+#include <holdfast/author/persist.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <CLI/CLI.hpp>

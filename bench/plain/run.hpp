@@ -5,7 +5,7 @@
 
 #include "subject.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <string>

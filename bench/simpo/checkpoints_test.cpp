@@ -7,7 +7,7 @@
 #include "checkpoints.hpp"
 #include <trace/trace.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <gtest/gtest.h>
 

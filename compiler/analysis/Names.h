@@ -34,12 +34,12 @@ inline constexpr llvm::StringLiteral AbortSection = "hf_abort_section";
 inline constexpr llvm::StringLiteral LogAheadName = "hf_log_ahead";
 
 /// The runtime's functions that are told of stores that need no log, and need not
-/// be durable at the commit, either (holdfast/selective.hpp).
+/// be durable at the commit, either (holdfast/author/selective.hpp).
 inline constexpr llvm::StringLiteral LogFreeName = "hf_log_free";
 inline constexpr llvm::StringLiteral LazyName = "hf_lazy";
 
 /// Called where the program tells of a member that recovery finds again
-/// (holdfast/derived.hpp). Nobody defines it (transform/LazyMembers.h).
+/// (holdfast/author/derived.hpp). Nobody defines it (transform/LazyMembers.h).
 inline constexpr llvm::StringLiteral DerivedMemberName = "hf_derived_member";
 
 /// The runtime's function that is told of what the C library overwrites.
@@ -56,7 +56,7 @@ inline constexpr llvm::StringLiteral LinkGuard =
 inline constexpr llvm::StringLiteral SectionGuard =
     "holdfast_error_section_was_not_instrumented";
 
-/// Where HF_TXFUNC puts a function (holdfast/mark.h) that this plugin does not
+/// Where HF_TXFUNC puts a function (holdfast/author/mark.h) that this plugin does not
 /// take out again: pools refuse a program that has such a section.
 inline constexpr llvm::StringLiteral UninstrumentedSection =
     "hf_uninstrumented";

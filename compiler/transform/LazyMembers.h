@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Members that recovery finds again (holdfast/derived.hpp), on what clang has made: addresses of members still bear
+// Members that recovery finds again (holdfast/author/derived.hpp), on what clang has made: addresses of members still bear
 // the type of their object. Later the optimiser would make numbers of them.
 //
 // 1. Calls of hf_derived_member() say which members these are: the first argument is an address behind an object,

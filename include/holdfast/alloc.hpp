@@ -16,7 +16,6 @@
 extern "C" {
 __attribute__((malloc, alloc_size(1))) void* hf_alloc(std::size_t bytes) noexcept;
 void hf_free(void* block) noexcept;
-void hf_adopt(void* staged_block) noexcept;
 }
 
 namespace hf {
@@ -60,43 +59,6 @@ template <class T> void destroy(T* object) noexcept {
     hf_free(object);
 }
 
-/// Reserves a block outside any section, to be filled before one: a section that adopts it logs the
-/// pointer and not the bytes. A crash, or unstage, returns it: nothing leaks.
-///
-/// Requires: no section open on this thread; at most 16 blocks staged per thread at a time.
-/// Errors:   pool_full, io_error (the disk failed while the pool grew), limit_reached.
-result<void*> stage(pool& in, std::size_t bytes);
-/// Copies into a staged block so that the next stage_persist makes it durable, whatever range that
-/// names: non-temporally in the ADR domain, where a large value would otherwise pass through the
-/// caches only to be flushed again.
-///
-/// Ordering: 0 points; elsewhere than in a block that this thread has staged since its last section, as stage_words.
-void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept;
-/// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it after
-/// filling a block and before the section that adopts it.
-void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept;
-/// Gives a staged block back unused.
-void unstage(pool& in, void* staged_block) noexcept;
-/// The same for code that has no pool at hand but an address in it: structures. Null when the pool
-/// is full, or 16 blocks are staged.
-void* stage_near(const void* in_pool, std::size_t bytes) noexcept;
-/// Copies whole words to a staged block, or to bytes of the pool that nobody can reach yet, for the
-/// section that begins next on this thread: they are durable before it stores anything in place.
-/// Unlike stage_copy it wants no stage_persist; the section's log gets 40 bytes with their sum.
-///
-/// Requires: 'to' and 'bytes' are multiples of 8; no section open on this thread.
-/// Ordering: 0 points in a block that this thread has staged since its last section. Elsewhere logs may still need
-///           the bytes: a section of any thread whose mark is due, and that might be re-executed, or replayed over
-///           them, is made final first, as by hf::settle. That is 1 point, of engine redo 2; where no mark is due 0.
-/// Crash:    the section is re-executed only when the bytes were durable with its log.
-void stage_words(void* to, const void* from, std::size_t bytes) noexcept;
-/// The same for bytes that were stored at 'at' already: relocatable code stores pointers in place,
-/// in their canonical form.
-///
-/// Requires: they lie in a block that this thread has staged since its last section. Elsewhere it comes too late to
-///           settle what logs have of them, and ends the process.
-void stage_written(const void* at, std::size_t bytes) noexcept;
-void unstage(void* staged_block) noexcept;
 /// Makes all that has returned durable, and final, on any thread: sections, updates of MOD containers, deferred calls of
 /// persistent objects. In mode power it is on the disk, also within a durable_together; in mode process a kill takes
 /// none of it.
@@ -110,37 +72,10 @@ void unstage(void* staged_block) noexcept;
 /// Requires: no section open on this thread.
 /// Threads:  any; waits for other threads' calls of persistent objects that are in progress.
 void settle(pool& in) noexcept;
-/// Gives back the free blocks that this thread keeps at hand, so that chunks which are wholly free
-/// can serve other sizes and other threads.
+/// Returns to the heap the free blocks that this thread keeps at hand, so that chunks which are wholly free
+/// can serve other sizes and other threads. To give disk space back is pool::trim().
 ///
 /// Requires: no section open on this thread.
-void trim(pool& in) noexcept;
-/// In a section: the staged block becomes allocated when the section commits.
-inline void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
-
-/// The allocator's own account, counted from its persistent state (O(pool): for checks, not paths).
-struct alloc_account {
-    std::uint64_t blocks;         // allocated blocks
-    std::uint64_t block_bytes;    // their bytes, size-class rounding included
-    std::uint64_t heap_bytes;     // bytes the heap manages, metadata excluded
-    std::uint64_t metadata_bytes; // bitmaps and chunk tables
-    std::uint64_t large_blocks;   // of 'blocks', those of whole chunks
-};
-alloc_account account(const pool& of);
-/// Calls 'visit(block, bytes)' for every allocated block; no section may run meanwhile.
-void for_each_block(const pool& of,
-                    void (*visit)(void* context, const void* block, std::size_t bytes),
-                    void* context);
-/// Bytes of the allocated block that starts at 'address', as the allocator's persistent state has it;
-/// 0 when none does. For any address.
-std::size_t block_bytes(const pool& of, const void* address) noexcept;
-/// Whether the allocator's persistent state is one of blocks that do not overlap, and nothing else:
-/// what a program asks before it believes pointers of a pool's file (block_bytes says to what).
-///
-/// Cost:     reads a 128th of the pool.
-/// Requires: nobody allocates or frees meanwhile.
-bool blocks_disjoint(const pool& of) noexcept;
-/// Bytes a request of 'bytes' occupies after size-class rounding.
-std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept;
+void return_spare_blocks(pool& in) noexcept;
 
 } // namespace hf

@@ -9,7 +9,7 @@
 //     plain, so a container that lies in the pool is whole when it is opened again.
 // (2) Of a full pool a container is told by std::bad_alloc with engine redo, which takes the section back
 //     when that leaves it. Elsewhere it cannot be told, because no exception leaves a section: see
-//     allocate. Make sure of room before the section, with hf::stage and hf::unstage, or reserve.
+//     allocate. Make sure of room before the section, with hf::staged, or reserve.
 #pragma once
 
 #include <holdfast/abi/holdfast_abi.h>

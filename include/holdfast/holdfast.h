@@ -18,7 +18,7 @@
 #define HOLDFAST_HOLDFAST_H
 
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/mark.h>
+#include <holdfast/author/mark.h>
 
 #ifdef __cplusplus
 extern "C" {

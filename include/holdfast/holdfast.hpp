@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The front header: pools, failure-atomic functions, memory, locks, durable containers and persistent objects, all that a program of
-// users' own structures includes. Apart stay <holdfast/crash.hpp>, for crash programs, <holdfast/libstdcxx.hpp>, for
+// users' own structures includes. Apart stay <holdfast/author/crash.hpp>, for crash programs, <holdfast/libstdcxx.hpp>, for
 // libstdc++'s node containers in sections, and the C headers. The parts may be included alone: what a program
 // that minds its compile time does.
 //

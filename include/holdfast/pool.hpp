@@ -5,8 +5,8 @@
 // only then hands out the root.
 #pragma once
 
+#include <holdfast/author/persist.hpp>
 #include <holdfast/options.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/recovery.hpp>
 #include <holdfast/result.hpp>
 #include <holdfast/sizes.hpp>
@@ -151,7 +151,7 @@ public:
     /// Threads:  any; allocations in progress may still use the old limit.
     status limit_growth(std::uint64_t bytes);
     /// Why the pool has not grown when that was last tried, and what to do: hf::make, hf_alloc and
-    /// hf::stage_near return null, and no more than that. pool_full: the pool's limit, limit_growth, a full
+    /// hf::staged::near return nothing, and no more than that. pool_full: the pool's limit, limit_growth, a full
     /// disk, a quota, ulimit -f or -v. io_error: the disk has failed. ok: it has grown, or has not tried.
     status why_full() const;
     /// max_bytes(), unless it was limited.

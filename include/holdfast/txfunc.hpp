@@ -11,7 +11,7 @@
 // Every section works on one pool.
 #pragma once
 
-#include <holdfast/mark.h>
+#include <holdfast/author/mark.h>
 
 #include <cstddef>
 #include <type_traits>

@@ -5,9 +5,9 @@
 #include "search.hpp"
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/mod/store.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/mod/queue.hpp>
-#include <holdfast/mod/store.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ public:
 
     bool begun() const noexcept override { return root_->begun != 0; }
     status set_begun() override {
-        mod::store::of(pool_).settle(); // the source has been pushed
+        mod::store::in(pool_).settle(); // the source has been pushed
         persist::store_word(domain_, &root_->begun, 1);
         persist::fence(domain_);
         return {};

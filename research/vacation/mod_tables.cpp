@@ -7,8 +7,8 @@
 // A customer's value is the bill and then the list, as bytes: booking makes another value.
 #include "tables.hpp"
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/map.hpp>
-#include <holdfast/mod/store.hpp>
 #include <holdfast/mod/update.hpp>
 #include <holdfast/pool.hpp>
 

@@ -119,7 +119,7 @@ private:
         void operator()(void* memory) const noexcept { std::free(memory); }
     };
     struct extent_state {
-        // Per chunk; null: not examined, or no slab. Lazily zero memory, however large the extent.
+        // Per chunk; null: not examined, or no slab. Memory that the system fills with zeros where it is touched.
         std::unique_ptr<std::atomic<slab_state*>[], free_memory> slabs;
         std::uint64_t scanned = 0; // chunks before this one are known
     };

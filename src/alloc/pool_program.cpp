@@ -5,9 +5,11 @@
 #include <base/assert.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/persist.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
-#include <holdfast/persist.hpp>
 
 #include <cstring>
 
@@ -72,12 +74,11 @@ private:
 class staged final : public pool_program {
     unsigned operations(unsigned) const override { return 3; }
     void run(hf::pool& p, unsigned, unsigned i) override {
-        auto block = hf::stage(p, 200);
+        auto block = hf::staged::in(p, 200);
         std::memset(text_, 'a' + static_cast<int>(i), sizeof text_);
-        hf::stage_copy(p, *block, text_, sizeof text_);
-        hf::stage_persist(p, *block, sizeof text_);
-        if (i == 1) hf::unstage(p, *block);
-        else hf::adopt(*block);
+        hf::staged::copy(p, block->get(), text_, sizeof text_);
+        hf::staged::persist(p, block->get(), sizeof text_);
+        if (i != 1) hf::staged::adopt(block->release());
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
         s.add(hf::account(p).blocks);

@@ -6,7 +6,7 @@
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/undo.hpp>
 
 #include <array>

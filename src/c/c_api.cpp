@@ -6,10 +6,10 @@
 #include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/copy.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/log.hpp>
-#include <holdfast/mod/store.hpp>
 #include <holdfast/statistics.hpp>
 
 #include <new>

@@ -220,7 +220,7 @@ hf_status hf_mod_cursor_next(hf_mod_cursor* cursor, hf_bytes* element, hf_bytes*
 void hf_mod_cursor_close(hf_mod_cursor* cursor) noexcept { delete cursor; }
 
 hf_status hf_mod_verify(hf_pool* pool) noexcept {
-    return guarded([&] { return told(hf::mod::store::of(pool->opened).verify()); });
+    return guarded([&] { return told(hf::mod::store::in(pool->opened).verify()); });
 }
 
 #define HF_COMMON(kind)                                                                            \

@@ -6,7 +6,7 @@
 #include <alloc/heap.hpp>
 #include <check/explorer.hpp>
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 
 #include <map>
 #include <set>

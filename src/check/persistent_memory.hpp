@@ -14,7 +14,7 @@
 
 #include <base/line.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <array>
 #include <cstddef>

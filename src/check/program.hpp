@@ -16,7 +16,7 @@
 #include <check/explorer.hpp>
 #include <check/schedule.hpp>
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 
 #include <map>
 #include <string>

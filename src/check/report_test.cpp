@@ -8,7 +8,7 @@
 #include <check/symbols.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/undo.hpp>
 
 #include <fmt/format.h>

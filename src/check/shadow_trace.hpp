@@ -17,7 +17,7 @@
 // Source: MOD §6.4. Differs: nodes are flushed by the commit, not by the update.
 #pragma once
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <array>
 #include <cstddef>

@@ -118,7 +118,7 @@ bool between(const std::string& file) {
     if (!file.starts_with(own_root)) return false;
     const std::string_view rest = std::string_view(file).substr(own_root.size());
     if (rest.starts_with("src/persist/") || rest.starts_with("src/trace/") ||
-        rest == "src/pool/medium.hpp" || rest == "include/holdfast/persist.hpp")
+        rest == "src/pool/medium.hpp" || rest == "include/holdfast/author/persist.hpp")
         return true;
     return rest.starts_with("src/check/") && !rest.ends_with("_test.cpp");
 }

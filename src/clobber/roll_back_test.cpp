@@ -13,8 +13,10 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/persist.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
@@ -570,7 +572,7 @@ TEST_P(RollBack, ReadOnlyShowsThePoolWithoutThePendingSectionAndWritesNothing) {
         auto p = pool::open(path, look);
         ASSERT_TRUE(p) << p.error().what();
         EXPECT_EQ(hf_alloc(40), nullptr);
-        EXPECT_EQ(name(stage(*p, 40).error().code()), "permission");
+        EXPECT_EQ(name(staged::in(*p, 40).error().code()), "permission");
         p = pool::open("/nowhere", look); // closes it
         EXPECT_DEATH(
             {

@@ -7,7 +7,7 @@
 #include <justdo/inspect.hpp>
 #include <justdo/resume.hpp>
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/justdo.hpp>
 
 #include <algorithm>

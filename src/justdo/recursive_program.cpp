@@ -3,7 +3,7 @@
 // Sections that recurse, of engines justdo and ido: a tree is built, summed and added to, each call with a frame
 // of its own.
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <string>

@@ -5,7 +5,7 @@
 #include <check/program.hpp>
 #include <justdo/resume.hpp>
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <algorithm>

@@ -9,8 +9,9 @@
 #include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/justdo/routine.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/justdo/routine.hpp>
 
 #include <gtest/gtest.h>
 
@@ -192,7 +193,7 @@ protected:
         }
         return std::move(*p);
     }
-    static object made(pool& p) { return *justdo::root::of(p)->new_object(); }
+    static object made(pool& p) { return *justdo::root::in(p)->new_object(); }
     /// Runs the routine on a thread that dies at its point number 'points'. False: it ended before.
     template <class R>
     static bool dies_at(pool& p, std::uint64_t points, const typename R::arguments& given) {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The library interface, as far as it is no template (holdfast/justdo/routine.hpp).
+// The library interface, as far as it is no template (holdfast/author/justdo/routine.hpp).
 #include <base/assert.hpp>
 #include <justdo/threads.hpp>
 
-#include <holdfast/justdo/routine.hpp>
+#include <holdfast/author/justdo/routine.hpp>
 #include <holdfast/pool.hpp>
 
 namespace hf::justdo {
@@ -13,7 +13,7 @@ void detail::broken_routine(const char* name, const char* what) noexcept {
     fatal("routine %s %s", name, what);
 }
 
-result<root> root::of(pool& in) {
+result<root> root::in(pool& in) {
     if (status s = check_usable(in.internals()); !s.ok()) return s;
     return root(in);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Engine justdo by its library interface (holdfast/justdo/routine.hpp), in every persistence domain: the paper's
+// Engine justdo by its library interface (holdfast/author/justdo/routine.hpp), in every persistence domain: the paper's
 // transfers, with one thread and with two that go in opposite directions; a list, whose nodes are allocated
 // and freed; a loop over calls of another routine. Two threads' sections may be pending together.
 #include "justdo_sections.hpp"
@@ -22,7 +22,7 @@ public:
 
 protected:
     static object made(hf::pool& p) {
-        const auto root = hf::justdo::root::of(p);
+        const auto root = hf::justdo::root::in(p);
         if (!root) std::abort();
         auto mine = root->new_object();
         if (!mine) std::abort();

@@ -6,9 +6,9 @@
 #include <justdo/test_support.hpp>
 #include <open/pool_impl.hpp>
 
+#include <holdfast/author/justdo/routine.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/justdo/routine.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/undo.hpp>
 
 #include <gtest/gtest.h>
@@ -244,7 +244,7 @@ protected:
         if (!p) std::fprintf(stderr, "%s\n", p.error().what().c_str()), std::abort();
         return std::move(*p);
     }
-    static object made(pool& p) { return *justdo::root::of(p)->new_object(); }
+    static object made(pool& p) { return *justdo::root::in(p)->new_object(); }
     const std::string path_ = "/dev/shm/hf_routine_test." + std::to_string(::getpid());
 };
 

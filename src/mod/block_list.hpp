@@ -6,7 +6,7 @@
 //   word: {first node, number of nodes}    node: {next node, words in it, words}
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <cstdint>
 #include <vector>

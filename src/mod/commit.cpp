@@ -371,7 +371,7 @@ root::writing::writing(root& to) : to_(&to) {
     if (!in.enter()) {
         refused_ = true;
         work_ = &in.refused_work();
-        word_ = in.of().usable().ok() ? to.word() : 0; // a child has none of its nodes
+        word_ = in.its_pool().usable().ok() ? to.word() : 0; // a child has none of its nodes
         return;
     }
     in.await_counts();
@@ -419,7 +419,7 @@ joint_writing::joint_writing(std::span<root* const> roots)
     if (refused_ == nullptr && !in.enter()) refused_ = in.inside_another;
     if (refused_ != nullptr) {
         shadow& none = in.refused_work();
-        const bool nodes = in.of().usable().ok(); // a child has none
+        const bool nodes = in.its_pool().usable().ok(); // a child has none
         for (const root* r : roots)
             items_.push_back({r->part_, nodes ? r->word() : 0, 0, {&none, nullptr}, 1, false});
         return;

@@ -90,7 +90,7 @@ private:
 class compaction {
 public:
     explicit compaction(pool& old)
-        : pool_(old.internals()), file_(*pool_.file), in_(store::of(old).internals()),
+        : pool_(old.internals()), file_(*pool_.file), in_(store::in(old).internals()),
           heap_(file_.shape().chunk_bytes) {}
 
     /// Whether all that the pool holds is MOD's, and whole. Nothing is written here, and below.
@@ -122,7 +122,7 @@ private:
     status meet(const visit& at, std::uint32_t cell);
     status plan_word(std::uint32_t cell, std::uint64_t word);
     status follow_items();
-    void settle_extent();
+    void choose_extent();
     ref place_of(ref node) const;
     std::uint64_t new_word(std::uint32_t cell, std::uint64_t word) const;
     status write_nodes(const new_image& to);
@@ -250,12 +250,12 @@ status compaction::plan() {
         for (std::uint32_t m = 0; m < c.members; ++m)
             if (status s = plan_word(i + 1 + m, words[m]); !s.ok()) return s;
     }
-    settle_extent();
+    choose_extent();
     return {};
 }
 
 /// The smallest extent whose tables leave room for all.
-void compaction::settle_extent() {
+void compaction::choose_extent() {
     const std::uint64_t chunk = file_.shape().chunk_bytes, wanted = heap_.bytes() / chunk;
     extent_ = {file_.extents()[0].offset_bytes, extent_bytes_for(wanted, chunk)};
     first_chunk_ = extent_.offset_bytes + split_extent(extent_.size_bytes, chunk).metadata_bytes;

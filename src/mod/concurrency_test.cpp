@@ -7,8 +7,8 @@
 #include <mod/block_list.hpp>
 #include <mod/test_support.hpp>
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/map.hpp>
-#include <holdfast/mod/store.hpp>
 #include <holdfast/mod/vector.hpp>
 #include <holdfast/pool.hpp>
 

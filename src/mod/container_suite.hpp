@@ -39,7 +39,7 @@ protected:
     using model = typename Config::model;
 
     void expect_no_other_nodes(const container& of) {
-        EXPECT_EQ(in.nodes_in_use(), nodes_of(Config::kind(), {of.of()}));
+        EXPECT_EQ(in.nodes_in_use(), nodes_of(Config::kind(), {of.its_root()}));
     }
     /// Random updates, alone and in batches, versions among them.
     void random_steps(std::uint64_t seed) {
@@ -214,7 +214,7 @@ TYPED_TEST_P(ContainerTest, ClosingAndCrashingKeepIt) {
             // its own, which a crash leaves in its update.
             const bool crash = round % 2 == 0;
             std::thread([&] {
-                auto* const unfinished = new root::writing(c.of()->write());
+                auto* const unfinished = new root::writing(c.its_root()->write());
                 typename TypeParam::container::batch batch(unfinished->work(), unfinished->word());
                 (void)TypeParam::add(batch, 1'000'000);
                 if (!crash) delete unfinished;

@@ -17,7 +17,7 @@
 #include <base/checksum.hpp>
 #include <base/line.hpp>
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <cstddef>
 #include <cstdint>

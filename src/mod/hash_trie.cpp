@@ -4,8 +4,8 @@
 // are not trusted: a count is compared with its node's bytes, a level with the levels that are.
 #include <base/assert.hpp>
 
+#include <holdfast/author/mod/key.hpp>
 #include <holdfast/mod/detail/trie_node.hpp>
-#include <holdfast/mod/key.hpp>
 
 #define XXH_INLINE_ALL
 #include <xxhash.h>

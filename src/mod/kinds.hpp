@@ -3,7 +3,7 @@
 // Kinds of structures, by their durable number.
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 namespace hf::mod {
 

@@ -151,7 +151,7 @@ TEST_P(MapTest, a_version_takes_a_batch) {
     EXPECT_EQ(tried[3], value{});
     ASSERT_TRUE(map.commit(tried).ok());
     EXPECT_EQ(map.size(), 500U);
-    expect_nodes({map.of()});
+    expect_nodes({map.its_root()});
 }
 
 TEST_P(MapTest, a_batch_may_be_given_up) {
@@ -166,7 +166,7 @@ TEST_P(MapTest, a_batch_may_be_given_up) {
     };
     ASSERT_TRUE(try_it(false).ok());
     EXPECT_TRUE(map.size() == 1 && map.contains("key"));
-    expect_nodes({map.of()});
+    expect_nodes({map.its_root()});
     ASSERT_TRUE(try_it(true).ok());
     EXPECT_TRUE(map.size() == 1 && map.contains("other"));
 }
@@ -179,7 +179,7 @@ TEST_P(MapTest, too_long_a_string_is_refused) {
     EXPECT_TRUE(map.empty());
     EXPECT_TRUE(told(map.insert("key", std::string(3_MiB, 'y'))));
     EXPECT_EQ(map.get("key")->size(), 3_MiB);
-    expect_nodes({map.of()});
+    expect_nodes({map.its_root()});
 }
 
 TEST_P(MapTest, another_shape_is_another_layout) {
@@ -208,10 +208,10 @@ TEST_P(MapTest, erasing_gives_the_inner_nodes_back) {
         ASSERT_TRUE(told(map.erase(keys.back())));
         keys.pop_back();
     }
-    EXPECT_LT(nodes_of(mod::detail::hash_trie_kind, {map.of()}),
+    EXPECT_LT(nodes_of(mod::detail::hash_trie_kind, {map.its_root()}),
               100U); // 4369 inner nodes were there
     for (const auto key : keys) EXPECT_TRUE(map.contains(key));
-    expect_nodes({map.of()});
+    expect_nodes({map.its_root()});
 }
 
 TEST_P(MapTest, several_maps_change_together) {
@@ -221,7 +221,8 @@ TEST_P(MapTest, several_maps_change_together) {
         ASSERT_TRUE(told(from.insert(1, {{5}})));
         const auto from_next = from.snapshot().erase(1);
         const auto to_next = to.snapshot().insert(1, {{5}});
-        const auto done = in.store().commit({{from.of(), &from_next}, {to.of(), &to_next}});
+        const auto done =
+            in.store().commit({{from.its_root(), &from_next}, {to.its_root(), &to_next}});
         ASSERT_TRUE(done.ok()) << done.what();
         EXPECT_TRUE(from.empty());
         ASSERT_NE(to.get(1), nullptr);

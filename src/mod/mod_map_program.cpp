@@ -138,8 +138,8 @@ private:
     static void expect(const status& outcome) { HF_ASSERT(outcome.ok()); }
     void show(pool& p, state& s) override { with::show(open(p), s); }
     std::uint64_t reachable(pool& p) override {
-        node_census found(mod::store::of(p));
-        found.add(*open(p).of(), *mod::find_kind(kind_of<Map>));
+        node_census found(mod::store::in(p));
+        found.add(*open(p).its_root(), *mod::find_kind(kind_of<Map>));
         return found.count();
     }
     void use(pool& p, state& s) override {
@@ -180,7 +180,8 @@ public:
         const auto source = from.snapshot();
         const auto less = source.erase(i);
         const auto more = to.snapshot().insert(i, source[i]);
-        HF_ASSERT(mod::store::of(p).commit({{from.of(), &less}, {to.of(), &more}}).ok());
+        HF_ASSERT(
+            mod::store::in(p).commit({{from.its_root(), &less}, {to.its_root(), &more}}).ok());
     }
 
 private:
@@ -196,9 +197,9 @@ private:
         face<map>::show(open(p, "to"), s);
     }
     std::uint64_t reachable(pool& p) override {
-        node_census found(mod::store::of(p));
-        found.add(*open(p, "from").of(), mod::detail::hash_trie_kind);
-        found.add(*open(p, "to").of(), mod::detail::hash_trie_kind);
+        node_census found(mod::store::in(p));
+        found.add(*open(p, "from").its_root(), mod::detail::hash_trie_kind);
+        found.add(*open(p, "to").its_root(), mod::detail::hash_trie_kind);
         return found.count() + parents(p);
     }
     bool siblings_;

@@ -9,8 +9,8 @@
 #include <check/shadow_trace.hpp>
 #include <mod/store_impl.hpp>
 
-#include <holdfast/crash.hpp>
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <set>
 #include <span>
@@ -136,7 +136,7 @@ public:
         return variant_.when == mod::durability::by_next_section;
     }
     void describe(pool& p, state& s) override {
-        mod::store& store = mod::store::of(p);
+        mod::store& store = mod::store::in(p);
         s.expect(store.wait_for_trace().ok(), "the trace finds whole nodes");
         show(p, s);
         expect_whole(p, store, s);
@@ -157,7 +157,7 @@ protected:
     virtual void use(pool&, state&) {}
     /// Parents of families: nodes too, once a member has been committed.
     static std::uint64_t parents(pool& p) {
-        const mod::store::impl& in = mod::store::of(p).internals();
+        const mod::store::impl& in = mod::store::in(p).internals();
         std::uint64_t sum = 0;
         for (std::uint64_t i = 0; in.super() != nullptr && i < in.super()->cell_count; ++i) {
             const mod::cell& c = in.cells()[i];

@@ -68,9 +68,9 @@ public:
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
         s.add(p.root<sum>()->value);
-        (void)hf::mod::store::of(p).wait_for_trace();
+        (void)hf::mod::store::in(p).wait_for_trace();
         s.add(of_map_ ? *map(p).get(1) : vector(p)[0]);
-        hf::mod::store::of(p).for_each_block(
+        hf::mod::store::in(p).for_each_block(
             [](void* to, const void* block) { static_cast<hf::crash::state*>(to)->object(block); },
             &s);
     }

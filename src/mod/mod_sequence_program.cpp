@@ -89,8 +89,8 @@ protected:
         for (const auto& value : now) add_to(s, value);
     }
     std::uint64_t reachable(pool& p) override {
-        node_census found(mod::store::of(p));
-        found.add(*open(p).of(), kind_of<Handle>());
+        node_census found(mod::store::in(p));
+        found.add(*open(p).its_root(), kind_of<Handle>());
         return found.count();
     }
     void use(pool& p, state& s) override {
@@ -125,7 +125,8 @@ public:
         const auto was = from.snapshot();
         const auto less = was.pop();
         const auto more = to.snapshot().push(was.front());
-        const status outcome = mod::store::of(p).commit({{from.of(), &less}, {to.of(), &more}});
+        const status outcome =
+            mod::store::in(p).commit({{from.its_root(), &less}, {to.its_root(), &more}});
         HF_ASSERT(outcome.ok());
     }
 
@@ -149,9 +150,9 @@ private:
         for (const auto value : stacked(p).snapshot()) s.add(value);
     }
     std::uint64_t reachable(pool& p) override {
-        node_census found(mod::store::of(p));
-        found.add(*queued(p).of(), mod::detail::queue_kind);
-        found.add(*stacked(p).of(), mod::detail::stack_kind);
+        node_census found(mod::store::in(p));
+        found.add(*queued(p).its_root(), mod::detail::queue_kind);
+        found.add(*stacked(p).its_root(), mod::detail::stack_kind);
         return found.count() + parents(p);
     }
     bool siblings_;

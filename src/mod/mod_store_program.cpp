@@ -36,7 +36,7 @@ protected:
         if (name < 'x') return opened(in.open({text}, list::kind, 0));
         return opened(in.open({text, "f", {"x", "y"}}, list::kind, 0));
     }
-    mod::root* root(pool& p, char name) const { return root(mod::store::of(p), name); }
+    mod::root* root(pool& p, char name) const { return root(mod::store::in(p), name); }
 
     void push(pool& p, char to, std::uint64_t value, std::uint32_t words = 1) const {
         expect(list::updated(*root(p, to), [&](shadow& s, std::uint64_t w) {
@@ -154,7 +154,7 @@ public:
     void run(pool& p, unsigned, unsigned i) override {
         if (i % 2 == 0) push(p, i == 0 ? 'a' : 'b', i);
         else if (all_) hf::settle(p);
-        else mod::store::of(p).settle();
+        else mod::store::in(p).settle();
     }
     bool all_;
 };
@@ -236,7 +236,7 @@ public:
         if (i == 0) push(p, 'x', 10);
         if (i == 1 || i == 3) { // an element moves
             const mod::version from = popped(x), to = pushed(y, 10 + i);
-            expect(mod::store::of(p).commit({{&x, &from}, {&y, &to}}));
+            expect(mod::store::in(p).commit({{&x, &from}, {&y, &to}}));
         }
         if (i == 2) pop(p, 'y');
     }
@@ -256,13 +256,13 @@ public:
         if (i == 0 || i == 2) { // an element moves
             const mod::version from = popped(i == 0 ? a : b), to = pushed(i == 0 ? b : a, 10 + i);
             expect(
-                mod::store::of(p).commit({{&a, i == 0 ? &from : &to}, {&b, i == 0 ? &to : &from}}));
+                mod::store::in(p).commit({{&a, i == 0 ? &from : &to}, {&b, i == 0 ? &to : &from}}));
         }
         if (i == 1) push(p, 'a', 11); // past the record: redoing it would lose this
         if (i == 3) push(p, 'x', 13);
         if (i == 4) {
             const mod::version from = popped(x), to = pushed(b, 14), third = pushed(a, 15);
-            expect(mod::store::of(p).commit({{&x, &from}, {&b, &to}, {&a, &third}}));
+            expect(mod::store::in(p).commit({{&x, &from}, {&b, &to}, {&a, &third}}));
         }
     }
 };
@@ -290,7 +290,7 @@ public:
             const mod::version from = a.read();
             const mod::version to = list::taken_over(from, b);
             const mod::version empty = from.updated(list::clear);
-            expect(mod::store::of(p).commit({{&b, &to}, {&a, &empty}}));
+            expect(mod::store::in(p).commit({{&b, &to}, {&a, &empty}}));
         }
         if (i == 4) set(p, 'b', 1, 21);
         if (i == 5) clear(p, 'b');
@@ -316,7 +316,7 @@ public:
         const mod::version from = a.read();
         const mod::version to = list::taken_over(from, b);
         const mod::version empty = from.updated(list::clear);
-        expect(mod::store::of(p).commit({{&a, &empty}, {&b, &to}}));
+        expect(mod::store::in(p).commit({{&a, &empty}, {&b, &to}}));
     }
 };
 
@@ -388,7 +388,7 @@ public:
         if (i == 1) clear(p, 'b');
         if (i == 2) clear(p, 'a');
         if (i > 2) push(p, i == 3 ? 'b' : 'a', 40 + i);
-        mod::store::of(p).settle();
+        mod::store::in(p).settle();
     }
 };
 
@@ -486,11 +486,11 @@ public:
     unsigned operations_after() const override { return 2; }
     void run_after(pool& p, unsigned) override {
         push(p, 'a', 50, 30);
-        mod::store::of(p).settle();
+        mod::store::in(p).settle();
     }
     /// Collects nothing: what stores nobody sees, no operation may go on from.
     void describe(pool& p, state& s) override {
-        mod::store& store = mod::store::of(p);
+        mod::store& store = mod::store::in(p);
         s.expect(store.wait_for_trace().ok(), "the trace finds whole nodes");
         show(p, s);
         s.expect(store.verify().ok(), "every reference leads to a whole node");
@@ -528,7 +528,7 @@ public:
         const mod::root* r = root(p, 'a');
         std::vector<std::uint64_t> values;
         s.expect(list::values(r->base(), r->word(), values), "a list is whole");
-        mod::node_space& space = mod::store::of(p).internals().space();
+        mod::node_space& space = mod::store::in(p).internals().space();
         for (mod::ref n = list::first_of(r->word()); n != 0; n = list::at(r->base(), n)->next)
             s.expect(space.bytes_of(n) >= list::bytes_of(list::at(r->base(), n)->words),
                      "a node has room for its words");
@@ -571,7 +571,7 @@ protected:
             state& s;
             std::set<const void*> ours;
         } all{p, s, {}};
-        mod::store::of(p).for_each_block(
+        mod::store::in(p).for_each_block(
             [](void* to, const void* b) { static_cast<seen*>(to)->ours.insert(b); }, &all);
         for_each_block(
             p,
@@ -594,7 +594,7 @@ public:
     }
     void setup(pool& p) override {
         push(p, 'a', 1);
-        const mod::store::impl& in = mod::store::of(p).internals();
+        const mod::store::impl& in = mod::store::in(p).internals();
         void* free = hf_alloc(block_bytes);
         in.super()->taking = p.internals().offset_of(free);
         in.super()->taking_bytes = block_bytes;
@@ -645,7 +645,7 @@ public:
     unsigned operations(unsigned) const override { return 5; }
     void run(pool& p, unsigned, unsigned i) override {
         if (i == 0) clear(p, 'a');
-        if (i == 1 || i == 4) expect(mod::store::of(p).collect());
+        if (i == 1 || i == 4) expect(mod::store::in(p).collect());
         if (i == 2) hf_alloc(block_bytes);
         if (i == 3) push(p, 'a', 4, 60);
     }

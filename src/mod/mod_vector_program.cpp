@@ -75,9 +75,9 @@ protected:
         }
     }
     std::uint64_t reachable(pool& p) override {
-        node_census found(mod::store::of(p));
-        found.add(*open(p, "one").of(), *mod::find_kind(mod::builtin_kind::vector));
-        found.add(*open(p, "two").of(), *mod::find_kind(mod::builtin_kind::vector));
+        node_census found(mod::store::in(p));
+        found.add(*open(p, "one").its_root(), *mod::find_kind(mod::builtin_kind::vector));
+        found.add(*open(p, "two").its_root(), *mod::find_kind(mod::builtin_kind::vector));
         return found.count();
     }
     void use(pool& p, state& s) override {
@@ -329,14 +329,14 @@ public:
         if (i == 0) expect(v.swap(0, 1));
         if (i == 1) expect(w.swap(0, 1));
         if (i == 2) expect(v.swap(1, 2));
-        mod::store::of(p).settle();
+        mod::store::in(p).settle();
     }
 
 private:
     void use(pool&, state&) override {} // the operations after a recovery are that, and are failed
     static void push_to_both(pool& p, vector& v, vector& w) {
         const auto one = v.snapshot().push_back(7), two = w.snapshot().push_back(8);
-        expect(mod::store::of(p).commit({{v.of(), &one}, {w.of(), &two}}));
+        expect(mod::store::in(p).commit({{v.its_root(), &one}, {w.its_root(), &two}}));
     }
 };
 

@@ -2,8 +2,8 @@
 #include <base/assert.hpp>
 #include <mod/node_space.hpp>
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/element.hpp>
-#include <holdfast/mod/store.hpp>
 
 #include <fmt/format.h>
 

@@ -118,7 +118,7 @@ TEST_P(OrderedMapTest, what_a_batch_reads_may_be_given_to_it) {
     });
     ASSERT_TRUE(committed.ok()) << committed.what();
     EXPECT_TRUE(map.size() == 1 && map.get("2999") == "1000");
-    expect_nodes({map.of()});
+    expect_nodes({map.its_root()});
 
     auto numbers = in.get<number_map>({"numbers"});
     const auto erased = numbers.update([](auto& batch) {
@@ -169,7 +169,8 @@ TEST_P(OrderedMapTest, maps_of_both_kinds_change_together) {
     auto ages = in.get<mod::ordered_map<std::uint32_t, std::uint64_t>>({"ages"});
     const auto names_next = names.snapshot().insert(1, "Ada");
     const auto ages_next = ages.snapshot().insert(36, 1);
-    const auto done = in.store().commit({{names.of(), &names_next}, {ages.of(), &ages_next}});
+    const auto done =
+        in.store().commit({{names.its_root(), &names_next}, {ages.its_root(), &ages_next}});
     ASSERT_TRUE(done.ok()) << done.what();
     EXPECT_EQ(names.get(*ages.get(36)), "Ada");
     const auto renamed = mod::update(std::tie(names, ages), [](auto& names, auto& ages) {

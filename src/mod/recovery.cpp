@@ -202,7 +202,7 @@ void flush_believed(const pool::impl& in, const superblock& super) {
 
 } // namespace
 
-status store::impl::settle_taking(pool::impl& in) {
+status store::impl::recover_taking(pool::impl& in) {
     auto* super = const_cast<superblock*>(superblock_of(*in.file));
     if (super == nullptr) return {};
     flush_believed(in, *super);
@@ -243,9 +243,10 @@ status store::impl::settle_taking(pool::impl& in) {
 }
 
 status store::impl::settle(pool::impl& in) {
-    const status settled = settle_taking(in);
-    if (!salvages(in, settled)) return settled;
-    in.file->warn(fmt::format("{}: salvaged: {}: it is given up", in.file->path(), settled.what()));
+    const status recovered = recover_taking(in);
+    if (!salvages(in, recovered)) return recovered;
+    in.file->warn(
+        fmt::format("{}: salvaged: {}: it is given up", in.file->path(), recovered.what()));
     auto* const super = const_cast<superblock*>(superblock_of(*in.file));
     in.file->medium().store_word(&super->taking, 0);
     in.file->medium().fence();

@@ -232,7 +232,7 @@ TEST_F(mod_refusal, a_child_of_fork) {
         mod::root* both[] = {&a};
         mod::joint_writing joint(both);
         joint.set_word(0, 0);
-        mod::store& in = a.of();
+        mod::store& in = a.its_store();
         const bool ok = refused(list::updated(a, pushed)) && refused(joint.commit()) &&
                         refused(a.commit(version)) && refused(in.collect()) &&
                         refused(in.verify()) && refused(in.wait_for_trace()) &&

@@ -3,7 +3,7 @@
 // Rewrites the refs of a node whose children have moved, by what its kind says of it: (3) of compaction.hpp.
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -130,7 +130,7 @@ protected:
     }
     template <class Container> void expect_nodes() {
         const auto list = in.get<Container>();
-        EXPECT_EQ(in.nodes_in_use(), nodes_of(list_of<Container>::kind(), {list.of()}));
+        EXPECT_EQ(in.nodes_in_use(), nodes_of(list_of<Container>::kind(), {list.its_root()}));
     }
 };
 INSTANTIATE_TEST_SUITE_P(Modes, ListTest, testing::ValuesIn(both_modes), mode_name);
@@ -196,10 +196,11 @@ TEST_P(ListTest, AQueueThatShrankKeepsFewDeadChunks) {
         if (left % 1'000 != 0) continue;
         const std::uint64_t alive = left / 7 + 2;
         // Groups and levels: one node for 14 chunks, one for 14 groups, and both ends of each.
-        EXPECT_LE(nodes_of(mod::detail::queue_kind, {list.of()}), alive + alive / 13 + 15 + 2 * 5)
+        EXPECT_LE(nodes_of(mod::detail::queue_kind, {list.its_root()}),
+                  alive + alive / 13 + 15 + 2 * 5)
             << left << " left";
     }
-    EXPECT_LE(nodes_of(mod::detail::queue_kind, {list.of()}), 2U + 15 + 5);
+    EXPECT_LE(nodes_of(mod::detail::queue_kind, {list.its_root()}), 2U + 15 + 5);
 }
 
 TEST_P(ListTest, AShortQueueStaysSmallForEver) {
@@ -211,7 +212,7 @@ TEST_P(ListTest, AShortQueueStaysSmallForEver) {
         ASSERT_TRUE(gone);
         ASSERT_EQ(*gone, text(i));
         // 20 blobs, those of 14 that are dead beside a live one, header, level and chunks.
-        ASSERT_LE(nodes_of(mod::detail::queue_kind, {list.of()}), 20U + 14 + 1 + 1 + 3) << i;
+        ASSERT_LE(nodes_of(mod::detail::queue_kind, {list.its_root()}), 20U + 14 + 1 + 1 + 3) << i;
     }
 }
 
@@ -264,7 +265,8 @@ TEST_P(ListTest, ElementsMoveBetweenThemInOneCommit) {
         const auto before = jobs.snapshot();
         const auto jobs_left = before.pop();
         const auto more_done = done.snapshot().push(before.front());
-        ASSERT_TRUE(in.store().commit({{jobs.of(), &jobs_left}, {done.of(), &more_done}}).ok());
+        ASSERT_TRUE(
+            in.store().commit({{jobs.its_root(), &jobs_left}, {done.its_root(), &more_done}}).ok());
     }
     EXPECT_EQ(jobs.size(), 40U);
     EXPECT_EQ(jobs.front(), "60");
@@ -277,8 +279,9 @@ TEST_P(ListTest, ElementsMoveBetweenThemInOneCommit) {
     const auto unrelated = apart.snapshot().push(7);
     const auto jobs_left = jobs.snapshot().pop();
     ASSERT_TRUE(jobs.push("late").ok());
-    EXPECT_EQ(in.store().commit({{jobs.of(), &jobs_left}, {apart.of(), &unrelated}}).code(),
-              hf::errc::conflict);
+    EXPECT_EQ(
+        in.store().commit({{jobs.its_root(), &jobs_left}, {apart.its_root(), &unrelated}}).code(),
+        hf::errc::conflict);
     EXPECT_TRUE(apart.empty());
 }
 

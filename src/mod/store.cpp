@@ -361,10 +361,10 @@ status store::verify() {
     return in ? impl_->verify() : impl_->refusal();
 }
 void store::for_each_block(void (*visit)(void*, const void*), void* context) const {
-    if (impl_->super() == nullptr || !impl_->of().usable().ok()) return;
+    if (impl_->super() == nullptr || !impl_->its_pool().usable().ok()) return;
     visit(context, impl_->super());
     impl_->space().for_each_durable(
-        [&](std::uint64_t offset) { visit(context, impl_->of().at(offset)); });
+        [&](std::uint64_t offset) { visit(context, impl_->its_pool().at(offset)); });
 }
 
 namespace {
@@ -399,11 +399,11 @@ engine_ptr engine() noexcept {
     return lasting(only);
 }
 
-store& store::of(const pool& in) {
+store& store::in(const pool& in) {
     if (status here = in.internals().usable(); !here.ok()) fatal("%s", here.what().c_str());
     engine_state* state = in.internals().state_of(engine_mod);
     if (state == nullptr)
-        fatal("%s: mod::store::of: the pool was opened without mod::engine()", in.path().c_str());
+        fatal("%s: mod::store::in: the pool was opened without mod::engine()", in.path().c_str());
     return static_cast<mod_state*>(state)->face;
 }
 

@@ -154,7 +154,7 @@ public:
     /// Under salvage: gives up records that inspect() refuses.
     static void give_up_unsound(pool::impl& in);
     /// Before sections are recovered: an arena that was half taken is the heap's again, or ours.
-    static status settle_taking(pool::impl& in);
+    static status recover_taking(pool::impl& in);
     /// The same; salvage gives up an arena that cannot be one.
     static status settle(pool::impl& in);
     /// After that: redoes, and starts the trace if it is due.
@@ -252,7 +252,7 @@ public:
     store& face() noexcept { return *face_; }
     node_space& space() const noexcept { return space_; }
     superblock* super() const noexcept { return super_; }
-    pool::impl& of() const noexcept { return *pool_; }
+    pool::impl& its_pool() const noexcept { return *pool_; }
     const std::uint64_t* words_of(const cell& family, std::uint64_t word) const noexcept;
     cell* cells() const noexcept { return reinterpret_cast<cell*>(super_ + 1); }
 

@@ -8,7 +8,8 @@
 #include <trace/trace.hpp>
 
 #include <holdfast/alloc.hpp>
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <gtest/gtest.h>
 

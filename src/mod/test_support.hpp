@@ -8,9 +8,9 @@
 #include <mod/kinds.hpp>
 #include <open/pool_impl.hpp>
 
+#include <holdfast/author/mod/store.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/mod/detail/element.hpp>
-#include <holdfast/mod/store.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
@@ -89,7 +89,7 @@ public:
 
     std::string path() const { return directory_ + "/pool.hf"; }
     hf::pool& pool() { return *pool_; }
-    mod::store& store() { return mod::store::of(*pool_); }
+    mod::store& store() { return mod::store::in(*pool_); }
     template <class Container> Container get(const place& at = {"it"}) {
         auto opened = Container::open(*pool_, at);
         if (!opened) fatal("%s", opened.error().what().c_str());

@@ -210,7 +210,7 @@ status follow(store::impl& in, std::span<const std::uint64_t> words, Walk& walk)
             return {errc::missing_engine,
                     fmt::format("{}: root \"{}\" is of kind {}, which this program does not know: "
                                 "what a crash left unused stays so",
-                                in.of().file->path(), c.name, c.kind)};
+                                in.its_pool().file->path(), c.name, c.kind)};
         if (status s = walk.from(c, *what, word); !s.ok()) return s;
     }
     return {};

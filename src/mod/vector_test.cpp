@@ -246,7 +246,7 @@ TEST_F(VectorTest, keeps_trees_low_over_slices_and_concatenations) {
         EXPECT_TRUE(same(v, m));
     }
     EXPECT_LE(above_least, 1U);
-    expect_no_other_nodes({v.of()});
+    expect_no_other_nodes({v.its_root()});
 }
 
 TEST_F(VectorTest, appends_another_vector_when_that_is_still_current) {
@@ -282,7 +282,7 @@ TEST_F(VectorTest, appends_another_vector_when_that_is_still_current) {
     ma.insert(ma.end(), mb.begin(), mb.end());
     EXPECT_TRUE(same(a, ma));
     EXPECT_TRUE(same(b, mb));
-    expect_no_other_nodes({a.of(), b.of()});
+    expect_no_other_nodes({a.its_root(), b.its_root()});
     // Each goes its own way.
     std::mt19937_64 random(21);
     for (int step = 0; step < 300; ++step) {
@@ -293,10 +293,10 @@ TEST_F(VectorTest, appends_another_vector_when_that_is_still_current) {
     }
     EXPECT_TRUE(same(a, ma));
     EXPECT_TRUE(same(b, mb));
-    expect_no_other_nodes({a.of(), b.of()});
+    expect_no_other_nodes({a.its_root(), b.its_root()});
     ASSERT_TRUE(a.clear().ok());
     EXPECT_TRUE(same(b, mb));
-    expect_no_other_nodes({a.of(), b.of()});
+    expect_no_other_nodes({a.its_root(), b.its_root()});
 }
 
 TEST_F(VectorTest, keeps_a_snapshot_of_nodes_that_another_vector_gives_up_last) {
@@ -432,7 +432,7 @@ TEST_F(VectorTest, sorts_by_swaps_in_one_section) {
     EXPECT_EQ(hf::persist::thread_counters().sections, sections + 1);
     std::ranges::sort(m);
     EXPECT_TRUE(same(v, m));
-    expect_no_other_nodes({v.of()});
+    expect_no_other_nodes({v.its_root()});
 }
 
 TEST_F(VectorTest, commits_two_vectors_together) {
@@ -442,7 +442,7 @@ TEST_F(VectorTest, commits_two_vectors_together) {
     ASSERT_TRUE(a.push_back(7).ok());
     const auto next_a = a.snapshot().pop_back();
     const auto next_b = b.snapshot().push_back(a.back());
-    ASSERT_TRUE(in.store().commit({{a.of(), &next_a}, {b.of(), &next_b}}).ok());
+    ASSERT_TRUE(in.store().commit({{a.its_root(), &next_a}, {b.its_root(), &next_b}}).ok());
     EXPECT_TRUE(a.empty());
     EXPECT_EQ(b.front(), 7U);
 }
@@ -460,7 +460,7 @@ TEST_F(VectorTest, is_changed_in_one_section_with_another) {
     ASSERT_EQ(a.size(), 90U);
     ASSERT_EQ(b.size(), 90U);
     for (std::size_t i = 0; i < 90; ++i) EXPECT_EQ(std::to_string(a[i]), b[i]);
-    expect_no_other_nodes({a.of(), b.of()});
+    expect_no_other_nodes({a.its_root(), b.its_root()});
 }
 
 TEST_F(VectorTest, is_read_on_snapshots_while_it_is_written) {
@@ -495,7 +495,7 @@ TEST_F(VectorTest, is_read_on_snapshots_while_it_is_written) {
     }
     stop = true;
     reader.join();
-    expect_no_other_nodes({v.of()});
+    expect_no_other_nodes({v.its_root()});
 }
 
 TEST_F(VectorTest, stores_elements_in_place_unless_somebody_could_see_it) {
@@ -624,7 +624,7 @@ TEST_F(VectorTest, is_verified_with_damaged_nodes) {
     ASSERT_TRUE(v.assign(m).ok());
     ASSERT_TRUE(v.insert(1000, "makes nodes relaxed").ok());
     reached_nodes reached;
-    reached.follow(mod::detail::vector_kind, *v.of());
+    reached.follow(mod::detail::vector_kind, *v.its_root());
     const std::vector<mod::ref> nodes(reached.seen.begin(), reached.seen.end());
     std::mt19937_64 random(61);
     unsigned found = 0;

@@ -129,7 +129,7 @@ version::~version() {
 const std::byte* version::base() const noexcept {
     return state_ == nullptr ? nullptr : state_->in->base();
 }
-root* version::of() const noexcept {
+root* version::its_root() const noexcept {
     HF_ASSERT(state_ != nullptr);
     return state_->to->face.get();
 }

@@ -4,6 +4,7 @@
 #include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 
 #include <algorithm>
 

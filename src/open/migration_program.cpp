@@ -7,10 +7,11 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/migration.hpp>
 #include <holdfast/mod/map.hpp>
-#include <holdfast/mod/store.hpp>
 #include <holdfast/mod/update.hpp>
 #include <holdfast/undo.hpp>
 
@@ -206,7 +207,7 @@ public:
         s.expect(to && to->size() == elements, "each entry is in the new one");
         for (std::uint64_t i = 1; to && i <= elements; ++i)
             s.expect(to->contains(i) && to->get(i)->twice == 2 * i, "with its new value");
-        hf::mod::store& store = hf::mod::store::of(p);
+        hf::mod::store& store = hf::mod::store::in(p);
         s.expect(store.wait_for_trace().ok() && store.verify().ok(), "the store is whole");
         store.for_each_block(
             [](void* show, const void* block) {

@@ -8,6 +8,7 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/migration.hpp>
 #include <holdfast/selective.hpp>
 #include <holdfast/undo.hpp>

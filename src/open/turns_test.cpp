@@ -6,6 +6,7 @@
 // functions that a recovery must tell apart by their versions.
 #include <section/list_sections.hpp>
 
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/undo.hpp>
@@ -47,13 +48,12 @@ protected:
         shared_mutex lock{};
         for (std::uint64_t t = 0; t < threads_count; ++t)
             threads.emplace_back([&, t] {
-                const auto staged = stage(p, 48);
+                const auto staged = staged::in(p, 48);
                 for (std::uint64_t i = 0; i < each; ++i) {
                     const std::scoped_lock held{lock};
                     push(t % 2 == 0, l, l->count + 1);
                     if (i % 2 == 1) pop(t % 2 == 0, l);
                 }
-                if (staged) unstage(p, *staged);
             });
         for (auto& t : threads) t.join();
     }

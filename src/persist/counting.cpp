@@ -2,7 +2,7 @@
 //
 // The sum of all threads' counters. Each is written by its thread alone, without atomics; read here a word at a
 // time, it may be a moment old.
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <algorithm>
 #include <cstring>

@@ -11,7 +11,7 @@
 //     promised once the log up to there is on the disk: wait().
 #pragma once
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <cstddef>
 #include <cstdint>

@@ -12,7 +12,7 @@
 #include <base/words.hpp>
 #include <trace/trace.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <atomic>
 #include <chrono>

@@ -3,7 +3,7 @@
 // Goal: each domain issues exactly the events it promises. Method: count and trace them.
 #include <trace/trace.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <gtest/gtest.h>
 

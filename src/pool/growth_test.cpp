@@ -5,6 +5,7 @@
 #include <pool/test_support.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/copy.hpp>
 #include <holdfast/log.hpp>
 #include <holdfast/mod/map.hpp>
@@ -104,7 +105,7 @@ TEST_F(Growth, ADiskThatFailsIsNoFullPoolToAnybodyWhoAsksForRoom) {
     ASSERT_TRUE(numbers);
     const std::string eio = "Input/output error";
     error_to_give = EIO;
-    expect(stage(p, 2_MiB).error(), errc::io_error, eio);
+    expect(staged::in(p, 2_MiB).error(), errc::io_error, eio);
     EXPECT_EQ(hf_alloc(2_MiB), nullptr);
     expect(p.why_full(), errc::io_error, eio);
     expect(p.find_root<large_root>().error(), errc::io_error, eio);
@@ -113,7 +114,7 @@ TEST_F(Growth, ADiskThatFailsIsNoFullPoolToAnybodyWhoAsksForRoom) {
     EXPECT_EQ(said.size(), 1U) << "a line for the operator, once";
     EXPECT_NE(said[0].find(eio), std::string::npos) << said[0];
     // A limit that is met meanwhile is no cure.
-    expect(stage(p, 65_MiB).error(), errc::io_error, eio);
+    expect(staged::in(p, 65_MiB).error(), errc::io_error, eio);
     error_to_give = 0;
     EXPECT_TRUE(numbers->insert(1, std::string(2_MiB, 'x')));
     EXPECT_TRUE(p.why_full().ok()) << p.why_full().what();
@@ -122,19 +123,20 @@ TEST_F(Growth, ADiskThatFailsIsNoFullPoolToAnybodyWhoAsksForRoom) {
 TEST_F(Growth, AFullPoolNamesItsCauseAndWhatToDo) {
     pool p = open();
     error_to_give = ENOSPC;
-    expect(stage(p, 4_MiB).error(), errc::pool_full,
+    expect(staged::in(p, 4_MiB).error(), errc::pool_full,
            "No space left on device; the file system is full: free space");
     error_to_give = EDQUOT; // less each time: a refusal is kept for a second
-    expect(stage(p, 2_MiB).error(), errc::pool_full, "Disk quota exceeded; the disk quota");
+    expect(staged::in(p, 2_MiB).error(), errc::pool_full, "Disk quota exceeded; the disk quota");
     error_to_give = EFBIG;
-    expect(stage(p, 1_MiB).error(), errc::pool_full,
+    expect(staged::in(p, 1_MiB).error(), errc::pool_full,
            "File too large; the file system has no longer files");
     error_to_give = 0;
-    expect(stage(p, 65_MiB).error(), errc::pool_full, "more than the pool may ever hold");
-    expect(stage(p, 63_MiB).error(), errc::pool_full,
+    expect(staged::in(p, 65_MiB).error(), errc::pool_full, "more than the pool may ever hold");
+    expect(staged::in(p, 63_MiB).error(), errc::pool_full,
            "open it with a larger open_options::max_bytes");
     ASSERT_TRUE(p.limit_growth(1_MiB).ok());
-    expect(stage(p, 2_MiB).error(), errc::pool_full, "pool::limit_growth allows: raise that limit");
+    expect(staged::in(p, 2_MiB).error(), errc::pool_full,
+           "pool::limit_growth allows: raise that limit");
     EXPECT_TRUE(said.empty()) << said[0];
 }
 
@@ -155,8 +157,9 @@ TEST_F(Growth, ALimitOnFileSizesIsAFullPoolWhereverAFileBecomesLonger) {
         RLIMIT_FSIZE, 2_MiB,
         [&] {
             pool p = open();
-            if (!stage(p, 256_KiB)) return status();
-            return stage(p, 4_MiB).error();
+            const auto some = staged::in(p, 256_KiB);
+            if (!some) return status();
+            return staged::in(p, 4_MiB).error();
         },
         ulimit))
         << "growth, of which there is some";
@@ -190,7 +193,7 @@ TEST_F(Growth, ALimitOnAddressesIsNamed) {
         const rlimit few{used * 4096 + 128_MiB, RLIM_INFINITY};
         if (::setrlimit(RLIMIT_AS, &few) != 0) return false;
         pool p = open();
-        const auto staged = stage(p, 160_MiB);
+        const auto staged = staged::in(p, 160_MiB);
         return !staged && staged.error().code() == errc::pool_full &&
                staged.error().what().find("(ulimit -v)") != std::string::npos;
     }));

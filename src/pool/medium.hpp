@@ -8,7 +8,7 @@
 #include <persist/line_log.hpp>
 #include <trace/trace.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <atomic>
 

@@ -7,7 +7,7 @@
 #include <pool/restarted.hpp>
 #include <trace/trace.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <fmt/format.h>
 #include <linux/magic.h>

@@ -3,7 +3,7 @@
 // A sorted list whose order is a function pointer, changed by objects with virtual functions: what the
 // sections store is stored by functions that they call by address. Engine redo's alone.
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/txfunc.hpp>
 

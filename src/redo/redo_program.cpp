@@ -5,6 +5,7 @@
 // other engines before and behind, and sections that end as if they had never begun.
 #include "redo_sections.hpp"
 
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
 
@@ -64,10 +65,10 @@ class moved final : public redo_program {
 
 /// A staged block that holds 'value'.
 cell* staged_with(hf::pool& p, std::uint64_t value) {
-    auto* const staged = static_cast<cell*>(*hf::stage(p, sizeof(cell)));
+    auto* const staged = static_cast<cell*>(hf::staged::in(p, sizeof(cell))->release());
     cell words{};
     for (std::uint64_t& word : words.words) word = value;
-    hf::stage_words(staged, &words, sizeof words);
+    hf::staged::copy_words(staged, &words, sizeof words);
     return staged;
 }
 
@@ -120,10 +121,10 @@ class staged_locked final : public redo_program {
     unsigned operations(unsigned) const override { return 2; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
-        auto* const staged = new (*hf::stage(p, sizeof(cell))) cell{};
+        auto* const staged = new (hf::staged::in(p, sizeof(cell))->release()) cell{};
         for (std::uint64_t& word : staged->words) word = i + 5;
         staged->lock.lock();
-        hf::stage_written(staged, sizeof *staged);
+        hf::staged::note_written(staged, sizeof *staged);
         section([&] {
             hf_adopt(staged);
             if (cell* old = load(&r->slots[1])) hf_free(old);
@@ -264,7 +265,7 @@ class handed_out_unadopted final : public handed_out {
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
         if (i == 0) {
-            staged_ = *hf::stage(p, sizeof(cell));
+            staged_ = hf::staged::in(p, sizeof(cell))->release();
             count_by_clobber(r);
         } else if (i == 1)
             section([&] {
@@ -331,7 +332,7 @@ private:
             hf_adopt(staged[0]);
             store(&r->slots[1], staged[0]);
         });
-        hf::unstage(p, staged[1]);
+        hf::staged(staged[1]).reset();
     }
 };
 
@@ -374,7 +375,7 @@ private:
         root* const r = p.root<root>();
         if (thread == 0) {
             take_back([&] { store(&r->slots[1], made(9)); });
-            hf::trim(p);
+            hf::return_spare_blocks(p);
         } else {
             replace(r, 0);
         }

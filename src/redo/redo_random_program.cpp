@@ -3,11 +3,13 @@
 // Engine redo, by chance: sequences, from fixed seeds, of what a program may do with a pool, one
 // operation behind any other. Sections that replace blocks of all sizes, small ones and logs that
 // go on in the heap, that only read, that end as if they had never begun, that adopt; sections of engine
-// clobber; blocks that change hands outside of sections, hf::settle, hf::trim; and more of it after a recovery.
+// clobber; blocks that change hands outside of sections, hf::settle, hf::return_spare_blocks; and more of it after a recovery.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -106,7 +108,7 @@ private:
         chance c(seed_ * 1000 + i);
         const unsigned what = c.below(12);
         if (what == 0) return hf::settle(p);
-        if (what == 1) return hf::trim(p);
+        if (what == 1) return hf::return_spare_blocks(p);
         if (what == 2) return at_once(c);
         const unsigned which = c.below(groups);
         group& g = p.root<root>()->all[which];
@@ -128,13 +130,13 @@ private:
     }
     static void adopts(hf::pool& p, group& g, chance& c) {
         const std::uint64_t words = 2u << c.below(5);
-        auto* staged = static_cast<std::uint64_t*>(*hf::stage(p, words * 8));
+        auto* staged = static_cast<std::uint64_t*>(hf::staged::in(p, words * 8)->release());
         std::uint64_t filled[32];
         slot* const into = &g.held[c.below(slots)];
         for (std::uint64_t& word : filled)
             word = 50 + (into->block == nullptr ? 0 : into->block[0]);
-        hf::stage_words(staged, filled, words * 8);
-        if (c.below(4) == 0) return hf::unstage(p, staged);
+        hf::staged::copy_words(staged, filled, words * 8);
+        if (c.below(4) == 0) return hf::staged(staged).reset();
         hf_redo_begin(&described, nullptr);
         hf_adopt(staged);
         if (slot old = load(into); old.block != nullptr) hf_free(old.block);

@@ -7,8 +7,9 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>

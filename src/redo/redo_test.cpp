@@ -9,7 +9,9 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
-#include <holdfast/persist.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/persist.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>
@@ -500,7 +502,8 @@ void do_everything(root* r, void* staged, void* also_staged) {
 /// A pool with one block that can be freed, and two that are staged.
 struct ready {
     explicit ready(pool& in)
-        : p(in), r(in.root<root>()), staged(*stage(in, 64)), also_staged(*stage(in, 64)) {
+        : p(in), r(in.root<root>()), staged(staged::in(in, 64)->release()),
+          also_staged(staged::in(in, 64)->release()) {
         hf_redo_begin(&described, nullptr);
         auto* own = static_cast<std::uint64_t*>(hf_alloc(64));
         hf_note_store(own, 8);

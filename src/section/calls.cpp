@@ -7,6 +7,8 @@
 #include <section/section.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/author/staged.hpp>
+
 #include <csignal>
 #include <cstdlib>
 #include <cstring>

@@ -11,7 +11,8 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
-#include <holdfast/persist.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/txfunc.hpp>

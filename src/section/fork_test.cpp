@@ -8,6 +8,7 @@
 #include <section/section.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/pool.hpp>
 
 #include <gtest/gtest.h>
@@ -75,15 +76,15 @@ TEST_F(Fork, CallsOfTheLibraryAreRefused) {
     void* block = hf_alloc(32);
     EXPECT_TRUE(in_child([&] {
         const auto root = p.find_root<std::uint64_t>();
-        const auto staged = stage(p, 16);
+        const auto staged = staged::in(p, 16);
         return p.root<std::uint64_t>() == nullptr && !root && root.error().code() == errc::in_use &&
                !staged && staged.error().code() == errc::in_use;
     }));
     const std::function<void()> calls[] = {
         [] { (void)hf_alloc(16); },
         [&] { hf_free(block); },
-        [&] { trim(p); },
-        [&] { stage_words(word, word, 8); },
+        [&] { return_spare_blocks(p); },
+        [&] { staged::copy_words(word, word, 8); },
     };
     for (const auto& call : calls) EXPECT_EQ(dies_of(call), SIGABRT) << &call - calls;
     hf_free(block);

@@ -6,9 +6,11 @@
 // every k; the next child recovers, and may be killed in there as well; the last one checks.
 #include <section/list_sections.hpp>
 
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/persist.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/lock.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
 
@@ -146,14 +148,14 @@ TEST(SectionContracts, StagedBlocksAreAllocatedOnlyWhenAdopted) {
         ASSERT_TRUE(p) << p.error().what();
         list* l = p->root<list>();
         const auto before = account(*p).blocks;
-        auto a = stage(*p, 1_MiB / 4);
-        auto b = stage(*p, 100);
+        auto a = staged::in(*p, 1_MiB / 4);
+        auto b = staged::in(*p, 100);
         ASSERT_TRUE(a && b);
         EXPECT_EQ(account(*p).blocks, before);
         hf_clobber_begin(&pop_desc, &l);
-        hf_adopt(*b);
+        hf_adopt(b->release());
         hf_clobber_commit();
-        unstage(*p, *a);
+        a->reset();
         EXPECT_EQ(account(*p).blocks, before + 1);
     }
     ::unlink(path.c_str());
@@ -167,20 +169,48 @@ TEST(SectionContracts, StagedCopiesAreExactWhereverTheyStart) {
         ::unlink(path.c_str());
         auto p = open_pool(path, {true, m, false});
         ASSERT_TRUE(p) << p.error().what();
-        auto block = stage(*p, 8192);
+        auto block = staged::in(*p, 8192);
         ASSERT_TRUE(block);
         for (std::size_t at : {0, 1, 7, 40, 63, 64, 65})
             for (std::size_t bytes : {0, 1, 24, 63, 64, 128, 129, 4999}) {
-                auto* to = static_cast<char*>(*block);
+                auto* to = block->as<char>();
                 std::memset(to, '#', 8192);
-                stage_copy(*p, to + at, source.data() + 1, bytes);
-                stage_persist(*p, to, 1);
+                staged::copy(*p, to + at, source.data() + 1, bytes);
+                staged::persist(*p, to, 1);
                 ASSERT_EQ(std::memcmp(to + at, source.data() + 1, bytes), 0) << at << ' ' << bytes;
                 ASSERT_EQ(to[at + bytes], '#');
                 ASSERT_TRUE(at == 0 || to[at - 1] == '#');
             }
-        unstage(*p, *block);
+        block->reset();
     }
+    ::unlink(path.c_str());
+}
+
+TEST(SectionContracts, AStagedBlockIsGivenBackWithItsOwnerUnlessASectionHasIt) {
+    const std::string path = "/dev/shm/hf_owner_test." + std::to_string(::getpid());
+    ::unlink(path.c_str());
+    {
+        auto p = open_pool(path, {true, hf::mode::pmem, false});
+        ASSERT_TRUE(p) << p.error().what();
+        for (int i = 0; i < 100; ++i) { // a thread has 16 at a time
+            result<staged> block = staged::in(*p, 100);
+            ASSERT_TRUE(block) << i << ": " << block.error().what();
+            staged moved = std::move(*block), other = staged::near(p->root<list>(), 100);
+            ASSERT_TRUE(moved && other && !*block) << i;
+            other = std::move(moved); // gives its own one back
+            ASSERT_NE(other.get(), nullptr);
+        }
+    }
+    EXPECT_DEATH( // whose child opens the pool: it could not use its parent's
+        {
+            auto p = open_pool(path, {true, hf::mode::pmem, false});
+            list* l = p->root<list>();
+            const staged block = std::move(*staged::in(*p, 100));
+            hf_clobber_begin(&pop_desc, &l);
+            hf_adopt(block.get());
+            hf_clobber_commit();
+        },
+        "call release\\(\\) when a section has adopted it");
     ::unlink(path.c_str());
 }
 
@@ -195,7 +225,7 @@ TEST(SectionContracts, TrimmedBlocksServeOtherSizes) {
     std::vector<void*> blocks;
     while (void* block = hf_alloc(48)) blocks.push_back(block);
     for (void* block : blocks) hf_free(block);
-    trim(*p);
+    return_spare_blocks(*p);
     EXPECT_NE(hf_alloc(32_KiB), nullptr);
     ::unlink(path.c_str());
 }
@@ -345,9 +375,9 @@ TEST(FilledBytes, KeepTheirSumUntilTheyAreFenced) {
     ASSERT_TRUE(p) << p.error().what();
     list* l = p->root<list>();
     const std::uint64_t words[8] = {1, 2, 3, 4, 5, 6, 7, 8};
-    void* staged = hf::stage_near(l, sizeof words);
-    ASSERT_NE(staged, nullptr);
-    hf::stage_words(staged, words, sizeof words);
+    hf::staged staged = hf::staged::near(l, sizeof words);
+    ASSERT_TRUE(staged);
+    hf::staged::copy_words(staged.get(), words, sizeof words);
     const std::uint64_t& bytes = hf::persist::thread_counters().log_bytes;
     const auto begun = [&](auto begin, auto commit) {
         const std::uint64_t before = bytes;
@@ -363,7 +393,7 @@ TEST(FilledBytes, KeepTheirSumUntilTheyAreFenced) {
     // All name the block; only clobber logs the argument, and the 16 bytes of the sum.
     EXPECT_EQ(first, by_undo + sizeof l + 16);
     EXPECT_EQ(second, by_undo + sizeof l);
-    hf::unstage(staged);
+    staged.reset();
     ::unlink(path.c_str());
 }
 

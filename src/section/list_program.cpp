@@ -4,8 +4,8 @@
 // values preserved in the log, blocks allocated and freed, inputs overwritten.
 #include <section/list_sections.hpp>
 
+#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/undo.hpp>
 
 namespace {

@@ -7,6 +7,7 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/txfunc.hpp>
 

@@ -4,6 +4,7 @@
 // many: it ends, and so does its re-execution. (Each used to look at all blocks before it: hours.)
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/txfunc.hpp>

@@ -10,8 +10,9 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
@@ -113,7 +114,7 @@ public:
     void run(hf::pool& p, unsigned thread, unsigned i) override {
         // A thread takes its lane with the first thing that it does.
         if (exchanged_ && thread == 0 && i == 0) {
-            hf::unstage(p, *hf::stage(p, 8));
+            (void)hf::staged::in(p, 8);
             ::sched_yield();
             return;
         }
@@ -238,7 +239,7 @@ public:
         counter* c = p.root<counter>();
         if (i == 0) {
             if (before_ != before::none) increment(c);
-            else hf::unstage(p, *hf::stage(p, 8)); // takes the lane
+            else (void)hf::staged::in(p, 8); // takes the lane
         }
         if (i == 1) {
             leave_old_bytes(p);
@@ -324,9 +325,9 @@ private:
     unsigned operations(unsigned) const override { return 2; }
     void run(hf::pool& p, unsigned, unsigned i) override {
         stack* on = p.root<stack>();
-        auto* fresh = static_cast<node*>(*hf::stage(p, sizeof(node)));
+        auto* fresh = static_cast<node*>(hf::staged::in(p, sizeof(node))->release());
         const node words{on->head, 5};
-        hf::stage_words(fresh, &words, sizeof words);
+        hf::staged::copy_words(fresh, &words, sizeof words);
         fresh->value = i + 7;
         hf::persist::persist(p.domain(), &fresh->value, sizeof fresh->value);
         section_of(link_desc, link_args{on, fresh});
@@ -357,9 +358,10 @@ private:
             if (!held_) made_->lock.lock();
             return made_->lock.unlock();
         }
-        made_ = new (*hf::stage(p, sizeof(locked_node))) locked_node{{on->head, i + 7}, {}};
+        made_ = new (hf::staged::in(p, sizeof(locked_node))->release())
+            locked_node{{on->head, i + 7}, {}};
         if (held_) made_->lock.lock();
-        hf::stage_written(made_, sizeof *made_);
+        hf::staged::note_written(made_, sizeof *made_);
         section_of(link_desc, link_args{on, &made_->words});
     }
     void second(stack*) override {}

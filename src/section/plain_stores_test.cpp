@@ -5,8 +5,9 @@
 #include <section/list_sections.hpp>
 #include <trace/trace.hpp>
 
+#include <holdfast/author/persist.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/persist.hpp>
 
 #include <gtest/gtest.h>
 
@@ -47,9 +48,9 @@ TEST_F(PlainStoresDeathTest, OverWhatASectionLeftWhoseMarkIsDue) {
 
 TEST_F(PlainStoresDeathTest, OverBytesThatAreFilledInForTheNextSection) {
     EXPECT_DEATH(run([](pool& p, list*) {
-                     auto* words = static_cast<std::uint64_t*>(*stage(p, 16));
+                     auto* words = static_cast<std::uint64_t*>(staged::in(p, 16)->release());
                      const std::uint64_t from[2] = {1, 2};
-                     stage_words(words, from, sizeof from);
+                     staged::copy_words(words, from, sizeof from);
                      words[1] = 3;
                  }),
                  "a plain store changed offset");
@@ -65,11 +66,11 @@ TEST_F(PlainStoresDeathTest, OnceSettledTheyAreTheCallersOwn) {
 
 TEST_F(PlainStoresDeathTest, BytesPersistedSinceNeedNoSum) {
     run([](pool& p, list*) {
-        auto* words = static_cast<std::uint64_t*>(*stage(p, 16));
+        auto* words = static_cast<std::uint64_t*>(staged::in(p, 16)->release());
         const std::uint64_t from[2] = {1, 2};
-        stage_words(words, from, sizeof from);
+        staged::copy_words(words, from, sizeof from);
         words[1] = 3;
-        stage_persist(p, words, sizeof from);
+        staged::persist(p, words, sizeof from);
     });
 }
 

@@ -22,7 +22,7 @@ void prepared_memory::note_filled(hf::medium pm, std::uint64_t offset, std::uint
     filled_.push_back({offset, {bytes, sum}, persist::thread_counters().fences});
 }
 
-/// Such a fence (hf::stage_persist, hf::persist …) made durable whatever was stored there before it, too.
+/// Such a fence (hf::staged::persist, hf::persist …) made durable whatever was stored there before it, too.
 void prepared_memory::forget_durable() {
     std::erase_if(filled_, [now = persist::thread_counters().fences](const filled_bytes& f) {
         return f.fences != now;
@@ -36,7 +36,8 @@ void prepared_memory::forget_filled(block inside) noexcept {
 void prepared_memory::check(const pool_file& file) const noexcept {
     for (const filled_bytes& f : filled_)
         if (f.what.sum != XXH3_64bits(file.base() + f.offset, f.what.bytes))
-            fatal("%s: a plain store changed offset %#llx after hf::stage_words or stage_written: "
+            fatal("%s: a plain store changed offset %#llx after hf::staged::copy_words or "
+                  "note_written: "
                   "a power failure would take back the section that follows; persist it before",
                   file.path().c_str(), static_cast<unsigned long long>(f.offset));
 }

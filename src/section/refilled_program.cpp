@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A slot that nobody can reach is filled outside of sections (hf::stage_words, stage_copy) while a log, of the same
+// A slot that nobody can reach is filled outside of sections (hf::staged::copy_words, staged::copy) while a log, of the same
 // thread or of another one, still needs it as it was: of each engine whose sections leave their marks out.
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/undo.hpp>
 
 #include <array>
@@ -115,9 +116,9 @@ protected:
         std::array<std::uint64_t, slot_words> words;
         words.fill(value);
         std::uint64_t* const slot = p.root<ring>()->slot;
-        if (how_ == fills::words) return hf::stage_words(slot, words.data(), sizeof words);
-        hf::stage_copy(p, slot, words.data(), sizeof words);
-        hf::stage_persist(p, slot, sizeof words);
+        if (how_ == fills::words) return hf::staged::copy_words(slot, words.data(), sizeof words);
+        hf::staged::copy(p, slot, words.data(), sizeof words);
+        hf::staged::persist(p, slot, sizeof words);
     }
 
     fills how_;
@@ -188,8 +189,9 @@ private:
         ring* const r = p.root<ring>();
         std::array<std::uint64_t, slot_words> words;
         words.fill(i + 1);
-        if (i == 0) staged_ = static_cast<std::uint64_t*>(*hf::stage(p, sizeof words));
-        hf::stage_words(staged_, words.data(), sizeof words);
+        if (i == 0)
+            staged_ = static_cast<std::uint64_t*>(hf::staged::in(p, sizeof words)->release());
+        hf::staged::copy_words(staged_, words.data(), sizeof words);
         if (i == 0) return made<by::clobber>(r);
         const link_args args{r, staged_};
         hf_clobber_begin(&link_desc, &args);

@@ -9,8 +9,10 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 
@@ -355,11 +357,11 @@ protected:
     /// A cell in a slot before the run.
     static void put(slot& in, std::uint64_t value) { section<false>(take_two{&in, value}); }
     static cell* staged_cell(hf::pool& p, std::uint64_t value) {
-        auto* block = static_cast<cell*>(*hf::stage(p, sizeof(cell)));
+        auto* block = static_cast<cell*>(hf::staged::in(p, sizeof(cell))->release());
         cell from;
         for (std::uint64_t& word : from.words) word = value;
-        hf::stage_copy(p, block, &from, sizeof from);
-        hf::stage_persist(p, &block->words[12], 8); // durable as a whole all the same
+        hf::staged::copy(p, block, &from, sizeof from);
+        hf::staged::persist(p, &block->words[12], 8); // durable as a whole all the same
         return block;
     }
 };
@@ -457,12 +459,12 @@ template <bool Clobber> class given_back final : public section_program {
         if (i == 0) {
             cell* unwanted = staged_cell(p, 9);
             section<Clobber>(add_to{&r->slots[0], 5});
-            hf::unstage(p, unwanted);
+            hf::staged(unwanted).reset();
         } else section<Clobber>(take_two{&r->slots[i], i});
     }
 };
 
-/// What the memory of an unstaged block is reused for outside sections. Blocks that the program
+/// What the memory of a block given back is reused for outside sections. Blocks that the program
 /// itself may lose are named, whoever has them.
 class given_back_at_once : public section_program {
 public:
@@ -471,7 +473,7 @@ public:
         if (i == 0) {
             cell* unwanted = staged_cell(p, 9);
             section<true>(add_to{&p.root<root>()->slots[0], 5});
-            hf::unstage(p, unwanted);
+            hf::staged(unwanted).reset();
         } else hf_alloc(sizeof(cell));
     }
     void describe(hf::pool& p, hf::crash::state& s) override {
@@ -512,7 +514,7 @@ class adopted_at_once final : public given_back_at_once {
         if (i == 0) {
             staged_ = staged_cell(p, 9);
             section<true>(add_to{&p.root<root>()->slots[0], 5});
-        } else hf::adopt(staged_);
+        } else hf::staged::adopt(staged_);
     }
     cell* staged_ = nullptr;
 };
@@ -676,7 +678,7 @@ template <bool Clobber> class trimmed final : public section_program {
     void run(hf::pool& p, unsigned, unsigned i) override {
         root* r = p.root<root>();
         if (i == 0) section<Clobber>(drop{&r->slots[1], 0});
-        if (i == 1) hf::trim(p);
+        if (i == 1) hf::return_spare_blocks(p);
         if (i == 2) section<Clobber>(take{&r->slots[2], 5 * 4096});
     }
 };

@@ -5,6 +5,7 @@
 // killed; its parent opens the pool and looks.
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/vector.hpp>
@@ -79,7 +80,7 @@ struct ring {
 void fill(ring* r, std::uint64_t value) {
     std::array<std::uint64_t, slot_words> words;
     words.fill(value);
-    stage_words(r->slot, words.data(), sizeof words);
+    staged::copy_words(r->slot, words.data(), sizeof words);
 }
 
 /// Adds one to 'count', and empties the slot where that is 'taken'.
@@ -191,13 +192,13 @@ TEST_F(Settle, ABlockThatWasStagedSinceCostsNothingToFill) {
     const std::pair<section, unsigned> engines[] = {{by_undo, 2}, {by_redo, 2}, {by_clobber, 1}};
     for (const auto& [by, settled] : engines) {
         by(r, &r->taken);
-        void* const staged = *stage(p, sizeof words);
-        EXPECT_EQ(points_of([&] { stage_words(staged, words.data(), sizeof words); }), 0U);
-        EXPECT_EQ(points_of([&] { stage_copy(p, staged, words.data(), sizeof words); }), 0U);
+        void* const staged = staged::in(p, sizeof words)->release();
+        EXPECT_EQ(points_of([&] { staged::copy_words(staged, words.data(), sizeof words); }), 0U);
+        EXPECT_EQ(points_of([&] { staged::copy(p, staged, words.data(), sizeof words); }), 0U);
         EXPECT_EQ(points_of([&] { fill(r, 1); }), settled) << "other memory is settled";
         EXPECT_EQ(points_of([&] { fill(r, 2); }), 1U)
             << "once; filled twice it has a fence of its own";
-        unstage(p, staged);
+        hf::staged(staged).reset();
     }
 }
 
@@ -225,11 +226,12 @@ TEST_F(SettleDeathTest, WhatWasStoredElsewhereThanInAStagedBlockCannotBeSettledA
         EXPECT_DEATH(
             {
                 pool p = open();
-                stage_written(p.root<ring>()->slot, 8);
+                staged::note_written(p.root<ring>()->slot, 8);
             },
-            "hf::stage_written.*expected bytes of a block that this thread has staged since its "
+            "hf::staged::note_written.*expected bytes of a block that this thread has staged since "
+            "its "
             "last "
-            "section.*hf::stage_words");
+            "section.*hf::staged::copy_words");
     }
 }
 

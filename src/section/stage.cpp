@@ -9,6 +9,7 @@
 #include <section/thread.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 
 #include <algorithm>
 #include <cstring>
@@ -29,21 +30,6 @@ void* stage_in(pool::impl& pool, attachment& mine, std::size_t bytes) {
     if (b.offset == 0) return nullptr;
     mine.work.add_staged(b);
     return pool.at(b.offset);
-}
-
-void unstage_in(pool::impl& pool, void* staged_block) {
-    attachment& mine = attach(pool);
-    prepared_memory& prepared = mine.work.prepared();
-    const std::uint64_t offset = pool.offset_of(staged_block);
-    const auto found = prepared.find(offset);
-    HF_ASSERT(found != prepared.staged().end());
-    HF_ASSERT_SLOW(!pool.blocks.durable().bit(offset)); // staged is reserved, not allocated
-    // A section still pending in the lane may name the block as staged; it must not be handed out
-    // before that section's mark is durable.
-    mine.work.settle_mark();
-    prepared.forget_filled(*found);
-    pool.blocks.release(mine.cache, *found);
-    prepared.staged().erase(found);
 }
 
 pool::impl& pool_around(const void* address, const char* call) noexcept {
@@ -72,32 +58,64 @@ void section::adopt(void* staged_block) {
     const auto found = prepared_.find(offset);
     if (found == prepared_.staged().end())
         fatal("%s (%s) adopts %p, which this thread did not stage, or has adopted before: "
-              "hf::stage it first",
+              "hf::staged::in reserves it first",
               readable_name(function_->name), function_->where, staged_block);
     blocks_.adopt(*found);
     prepared_.staged().erase(found);
 }
 
-result<void*> stage(pool& in, std::size_t bytes) try {
+result<staged> staged::in(pool& where, std::size_t bytes) try {
     HF_ASSERT(current_section == nullptr);
-    if (status here = in.internals().usable(); !here.ok()) return here;
-    if (in.internals().file->read_only())
-        return status{errc::permission, in.path() + ": permission: the pool is open read-only"};
-    attachment& mine = attach(in.internals());
+    pool::impl& pool = where.internals();
+    if (status here = pool.usable(); !here.ok()) return here;
+    if (pool.file->read_only())
+        return status{errc::permission, where.path() + ": permission: the pool is open read-only"};
+    attachment& mine = attach(pool);
     if (mine.work.prepared().staged().size() == staged_max)
         return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
-    if (void* block = stage_in(in.internals(), mine, bytes)) return block;
-    return in.internals().blocks.full(std::to_string(bytes) + " bytes");
+    if (void* block = stage_in(pool, mine, bytes)) return staged(block);
+    return pool.blocks.full(std::to_string(bytes) + " bytes");
 } catch (const std::bad_alloc&) {
-    return out_of_memory(in.path());
+    return out_of_memory(where.path());
 }
 
-void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcept {
-    const hf::medium pm = in.internals().file->medium();
-    if (in.relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_copy");
-    HF_ASSERT_SLOW(in.contains(to));
+staged staged::near(const void* in_pool, std::size_t bytes) noexcept try {
+    HF_ASSERT(current_section == nullptr);
+    pool::impl& pool = pool_around(in_pool, "hf::staged::near");
+    if (pool.file->read_only()) return {};
+    attachment& mine = attach(pool);
+    if (mine.work.prepared().staged().size() == staged_max) return {};
+    return staged(stage_in(pool, mine, bytes));
+} catch (const std::bad_alloc&) {
+    return {};
+}
+
+void staged::give_back(void* staged_block) noexcept {
+    pool::impl& pool = pool_around(staged_block, "hf::staged::reset");
+    attachment& mine = attach(pool);
+    prepared_memory& prepared = mine.work.prepared();
+    const std::uint64_t offset = pool.offset_of(staged_block);
+    const auto found = prepared.find(offset);
+    if (found == prepared.staged().end())
+        fatal("%s: hf::staged gives back %p: expected a block that this thread has staged, found "
+              "another, or one adopted: call release() when a section has adopted it",
+              pool.file->path().c_str(), staged_block);
+    HF_ASSERT_SLOW(!pool.blocks.durable().bit(offset)); // staged is reserved, not allocated
+    // A section still pending in the lane may name the block as staged; it must not be handed out
+    // before that section's mark is durable.
+    mine.work.settle_mark();
+    prepared.forget_filled(*found);
+    pool.blocks.release(mine.cache, *found);
+    prepared.staged().erase(found);
+}
+
+void staged::copy(pool& where, void* to, const void* from, std::size_t bytes) noexcept {
+    const hf::medium pm = where.internals().file->medium();
+    if (where.relocated()) hf_relocated_raw_store(to, from, bytes, "hf::staged::copy");
+    HF_ASSERT_SLOW(where.contains(to));
     if (!pm.keeps_order())
-        without_exceptions("stage_copy", [&] { settled_for_store(in.internals(), to, bytes); });
+        without_exceptions("staged::copy",
+                           [&] { settled_for_store(where.internals(), to, bytes); });
     auto* out = static_cast<std::byte*>(to);
     const auto* source = static_cast<const std::byte*>(from);
     // Whole lines go past the caches; what stands before and behind them shares its lines.
@@ -111,32 +129,19 @@ void stage_copy(pool& in, void* to, const void* from, std::size_t bytes) noexcep
     pm.flush(out + before + lines, bytes - before - lines);
 }
 
-void stage_persist(pool& in, const void* bytes, std::size_t count) noexcept {
-    const hf::medium pm = in.internals().file->medium();
+void staged::persist(pool& where, const void* bytes, std::size_t count) noexcept {
+    const hf::medium pm = where.internals().file->medium();
     if (!pm.keeps_order()) pm.persist(bytes, count);
 }
 
-void unstage(pool& in, void* staged_block) noexcept { unstage_in(in.internals(), staged_block); }
-
-void* stage_near(const void* in_pool, std::size_t bytes) noexcept try {
+void staged::copy_words(void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
-    pool::impl& pool = pool_around(in_pool, "stage_near");
-    if (pool.file->read_only()) return nullptr;
-    attachment& mine = attach(pool);
-    return mine.work.prepared().staged().size() == staged_max ? nullptr
-                                                              : stage_in(pool, mine, bytes);
-} catch (const std::bad_alloc&) {
-    return nullptr;
-}
-
-void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
-    HF_ASSERT(current_section == nullptr);
-    pool::impl& pool = pool_around(to, "stage_words");
+    pool::impl& pool = pool_around(to, "hf::staged::copy_words");
     HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
     HF_ASSERT_SLOW(bytes % word_bytes == 0);
     const hf::medium pm = pool.file->medium();
-    if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::stage_words");
-    without_exceptions("stage_words", [&] {
+    if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::staged::copy_words");
+    without_exceptions("staged::copy_words", [&] {
         section* const work = pm.keeps_order() ? nullptr : &settled_for_store(pool, to, bytes);
         pm.copy(to, from, bytes);
         persist::thread_counters().pm_bytes += bytes;
@@ -146,27 +151,22 @@ void stage_words(void* to, const void* from, std::size_t bytes) noexcept {
     });
 }
 
-void stage_written(const void* at, std::size_t bytes) noexcept {
+void staged::note_written(const void* at, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
-    pool::impl& pool = pool_around(at, "stage_written");
+    pool::impl& pool = pool_around(at, "hf::staged::note_written");
     const hf::medium pm = pool.file->medium();
-    without_exceptions("stage_written", [&] {
+    without_exceptions("staged::note_written", [&] {
         section& work = attach(pool).work;
         // They were stored before this could settle anything.
         if (!work.staged_since(pool.offset_of(at), bytes))
-            fatal(
-                "%s: hf::stage_written(%p): expected bytes of a block that this thread has staged "
-                "since its last section, found others, of which a log may tell still: copy them "
-                "there by hf::stage_words, or stage another block",
-                pool.file->path().c_str(), at);
+            fatal("%s: hf::staged::note_written(%p): expected bytes of a block that this thread "
+                  "has staged since its last section, found others, of which a log may tell "
+                  "still: copy them there by hf::staged::copy_words, or stage another block",
+                  pool.file->path().c_str(), at);
         if (!pm.loses_caches()) return;
         pm.flush(at, bytes);
         work.prepared().note_filled(pm, pool.offset_of(at), bytes, XXH3_64bits(at, bytes));
     });
-}
-
-void unstage(void* staged_block) noexcept {
-    unstage_in(pool_around(staged_block, "unstage"), staged_block);
 }
 
 void settle(pool& in) noexcept {
@@ -176,7 +176,7 @@ void settle(pool& in) noexcept {
     pool.settle();
 }
 
-void trim(pool& in) noexcept try {
+void return_spare_blocks(pool& in) noexcept try {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = in.internals();
     attachment& mine = attach(pool);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// A list whose nodes are filled before their section, past the caches (hf::stage_words), built once
+// A list whose nodes are filled before their section, past the caches (hf::staged::copy_words), built once
 // per engine: the section that links a node logs its address, and its bytes are durable with that.
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -23,7 +24,7 @@ struct list {
 };
 
 HF_TXFUNC void link(list* to, node* staged, std::uint64_t count) noexcept {
-    hf::adopt(staged);
+    hf::staged::adopt(staged);
     to->newest = staged;
     to->count = count;
 }
@@ -38,10 +39,11 @@ HF_TXFUNC void drop(list* from) noexcept {
 void push(list* to, std::uint64_t number) {
     node image{to->newest, {}};
     for (std::uint64_t& word : image.value) word = number;
-    auto* staged = static_cast<node*>(hf::stage_near(to, sizeof(node)));
-    if (staged == nullptr) return;
-    hf::stage_words(staged, &image, sizeof image);
-    link(to, staged, to->count + 1);
+    hf::staged fresh = hf::staged::near(to, sizeof(node));
+    if (!fresh) return;
+    hf::staged::copy_words(fresh.get(), &image, sizeof image);
+    link(to, fresh.as<node>(), to->count + 1);
+    fresh.release();
 }
 
 /// 'steps': 'i' pushes, 'd' drops.

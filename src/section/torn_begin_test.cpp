@@ -7,6 +7,8 @@
 #include <open/pool_impl.hpp>
 #include <section/list_sections.hpp>
 
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 
 #include <gtest/gtest.h>
@@ -63,7 +65,7 @@ TEST(TornBegin, SectionWithoutItsStagedRecordsIsDiscarded) {
     if (child == 0) {
         auto p = pool::open(path, options);
         adopt_args args{p->root<list>(), nullptr};
-        args.staged = *stage(*p, 100);
+        args.staged = staged::in(*p, 100)->release();
         hf_clobber_begin(&adopt_desc, &args);
         die_behind_the_begin_record(*p);
     }

@@ -7,7 +7,7 @@
 #include <open/pool_impl.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
-#include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -73,7 +73,7 @@ protected:
         ASSERT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGKILL) << how;
     }
     /// Takes this thread's lane; it is the pool's first.
-    static void take_lane(pool& p) { unstage(p, *stage(p, 8)); }
+    static void take_lane(pool& p) { (void)staged::in(p, 8); }
     /// What a power failure may leave of a section that has logged and stored nothing yet: the
     /// begin record did not become durable, the old bytes did.
     static void tear_begun(pool& p) {

@@ -3,8 +3,9 @@
 // A list that is linked both ways, as plain code in sections: the way back, a position and the count follow from
 // the way there, and the compiler is told so (derived.hpp). Insertions and removals at either end and between.
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
-#include <holdfast/derived.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/derived.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstdint>

@@ -8,7 +8,8 @@
 #include <section/section.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
-#include <holdfast/derived.hpp>
+#include <holdfast/author/derived.hpp>
+#include <holdfast/author/selective.hpp>
 
 #include <selective/engine.hpp>
 
@@ -67,8 +68,9 @@ namespace {
 const hf_arg root_pointer[] = {{0, 8, HF_ARG_POOL_POINTER}};
 /// For reports: recovery of this engine calls no function.
 constexpr hf_txfunc rebuild_of(std::uint32_t abi_version) {
-    return {abi_version,  8, 1,      1, "hf::derived::recovery::rebuild", "holdfast/derived.hpp",
-            root_pointer, 1, nullptr};
+    return {
+        abi_version,  8, 1,      1, "hf::derived::recovery::rebuild", "holdfast/author/derived.hpp",
+        root_pointer, 1, nullptr};
 }
 const hf_txfunc rebuild = rebuild_of(HF_ABI_VERSION),
                 relocatable_rebuild = rebuild_of(HF_ABI_VERSION | HF_ABI_RELOCATABLE);

@@ -6,8 +6,8 @@
 // the function finds again that is made of the same words. Without that function they are logged.
 #include "kernels.hpp"
 
-#include <holdfast/crash.hpp>
-#include <holdfast/derived.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/derived.hpp>
 #include <holdfast/selective.hpp>
 
 #include <algorithm>

@@ -2,6 +2,8 @@
 #include <base/assert.hpp>
 #include <section/thread.hpp>
 
+#include <holdfast/author/selective.hpp>
+
 #include <selective/engine.hpp>
 #include <selective/protocol.hpp>
 

@@ -4,8 +4,8 @@
 // over the inputs of a section of another engine whose mark is due, read by such a section, and without a rebuild
 // function. Instrumented by hand, so that each step is where it looks to be.
 #include <holdfast/abi/holdfast_abi.h>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/crash.hpp>
 #include <holdfast/selective.hpp>
 
 #include <cstdint>

@@ -8,7 +8,7 @@
 #include <simpo/view.hpp>
 
 #include <holdfast/alloc.hpp>
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>
 #include <holdfast/simpo/swap.hpp>

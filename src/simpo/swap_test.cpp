@@ -9,6 +9,7 @@
 #include <trace/trace.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/simpo/caller.hpp>
 #include <holdfast/simpo/swap.hpp>
 #include <holdfast/simpo/table.hpp>

@@ -5,6 +5,7 @@
 #include <simpo/test_support.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/simpo/caller.hpp>
 #include <holdfast/simpo/table.hpp>
 

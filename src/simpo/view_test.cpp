@@ -11,7 +11,7 @@
 #include <simpo/view.hpp>
 #include <trace/trace.hpp>
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/simpo/caller.hpp>
 #include <holdfast/simpo/swap.hpp>
 #include <holdfast/simpo/table.hpp>

@@ -12,6 +12,8 @@
 
 #include <structures/search_tree.hpp>
 
+#include <holdfast/author/selective.hpp>
+
 #include <algorithm>
 #include <cstdint>
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // The bank of the examples, built once per engine: two locks a transfer, all kinds of pairs.
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <examples/bank.hpp>

@@ -29,8 +29,8 @@
 #include <structures/slot_order.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/selective.hpp>
 #include <holdfast/lock.hpp>
-#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstddef>

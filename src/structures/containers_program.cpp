@@ -4,7 +4,7 @@
 // removal.
 #include "container_sections.hpp"
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 namespace {

@@ -6,6 +6,7 @@
 // Crashes are the business of the kill test.
 #include <structures/hash_map.hpp>
 
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 

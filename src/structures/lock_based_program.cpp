@@ -8,7 +8,7 @@
 #include <structures/sorted_list.hpp>
 #include <structures/two_lock_queue.hpp>
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <string>

@@ -11,6 +11,7 @@
 #include <structures/two_lock_queue.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 

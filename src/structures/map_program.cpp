@@ -3,7 +3,7 @@
 // The hash map, built once per engine: every public operation that writes, with and without splits.
 #include <structures/hash_map.hpp>
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/engines.hpp>
 
 #include <algorithm>

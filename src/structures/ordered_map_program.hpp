@@ -4,7 +4,8 @@
 // describe() shows keys and values in their order, every block, and the structure's own check.
 #pragma once
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
+#include <holdfast/author/selective.hpp>
 #include <holdfast/engines.hpp>
 
 #include <cstdint>

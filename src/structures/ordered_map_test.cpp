@@ -4,6 +4,7 @@
 #include <structures/ordered_map_test.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 
 #include <gtest/gtest.h>
 

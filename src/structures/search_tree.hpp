@@ -9,7 +9,7 @@
 //       changes. The lock is held until that has returned (strong strict two-phase locking).
 //   (4) Parents, marks and the count follow from the children: rebuild() finds them again, so that engine
 //       selective need not log them. Of parents and the count that is said once (tree_recovery), of marks,
-//       which each balance has its own of, where they are stored (holdfast/selective.hpp).
+//       which each balance has its own of, where they are stored (holdfast/author/selective.hpp).
 //   (5) The lock shares no cache line with what a section stores to: it is never flushed.
 //
 // Source: Cormen, Leiserson, Rivest and Stein, chapters 12 and 13. Differs: children are numbered,
@@ -19,9 +19,9 @@
 #include <structures/namespace.hpp>
 
 #include <holdfast/alloc.hpp>
-#include <holdfast/derived.hpp>
+#include <holdfast/author/derived.hpp>
+#include <holdfast/author/selective.hpp>
 #include <holdfast/lock.hpp>
-#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstddef>

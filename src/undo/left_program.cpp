@@ -6,6 +6,7 @@
 #include <check/take_over.hpp>
 #include <redo/redo_sections.hpp>
 
+#include <holdfast/author/staged.hpp>
 #include <holdfast/undo.hpp>
 
 #include <sched.h>
@@ -124,9 +125,8 @@ class left_to_nothing final : public left {
                 undo_store(&r->count, r->count + 1);
                 undo_store(&r->own[8], r->own[8] + 1);
             });
-        void* const staged = i == 1 ? *hf::stage(p, 48) : nullptr;
+        const hf::staged staged = i == 1 ? std::move(*hf::staged::in(p, 48)) : hf::staged();
         undo_section([] {});
-        if (staged != nullptr) hf::unstage(p, staged);
     }
 };
 
@@ -211,7 +211,7 @@ class left_settled final : public left {
     }
     /// What plain code stored a killed process may not have persisted.
     void recover(hf::pool& p) override {
-        hf::stage_persist(p, &p.root<left_root>()->count, sizeof(std::uint64_t));
+        hf::staged::persist(p, &p.root<left_root>()->count, sizeof(std::uint64_t));
     }
 };
 

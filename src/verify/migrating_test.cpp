@@ -7,6 +7,7 @@
 #include <verify/test_pools.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/migration.hpp>
 
 namespace {

@@ -44,7 +44,7 @@ public:
 
     repair_plan run() {
         plan_.file_bytes = file_.size();
-        if (!settle_header()) return std::move(plan_);
+        if (!choose_header()) return std::move(plan_);
         plan_.possible = true;
         const pool_image pool(file_, header_);
         pool_ = &pool;
@@ -85,7 +85,7 @@ private:
         return true;
     }
 
-    bool settle_header();
+    bool choose_header();
     void write_header(const header_copies& copies, const char* from);
     void length();
     void lanes();
@@ -104,7 +104,7 @@ private:
     std::uint64_t next_ = 0; // block of the seal that the walk over chunks comes to next
 };
 
-bool planning::settle_header() {
+bool planning::choose_header() {
     const header_copies copies = read_headers(file_);
     const char* from = nullptr;
     if (copies.any_valid() && in_bounds(copies.chosen())) {

@@ -7,6 +7,8 @@
 #include <verify/read_file.hpp>
 #include <verify/test_pools.hpp>
 
+#include <holdfast/author/blocks.hpp>
+
 #include <random>
 
 namespace {

@@ -4,7 +4,7 @@
 #include "tls.hpp"
 #include "watch.hpp"
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <event2/event.h>
 

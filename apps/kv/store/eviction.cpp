@@ -18,6 +18,8 @@
 #include <kv/protocol/journal.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/staged.hpp>
 
 #include <algorithm>
 #include <array>
@@ -97,14 +99,14 @@ void look_at_some(structures::hash_table& table, std::uint64_t count, Look look)
 
 } // namespace
 
-item* section_store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
+staged section_store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
     const std::size_t bytes = item_bytes(key_bytes, value_bytes);
     for (unsigned attempt = 0;; ++attempt) {
-        auto block = hf::stage(pool_, bytes);
-        if (block) return static_cast<item*>(*block);
+        auto block = hf::staged::in(pool_, bytes);
+        if (block) return std::move(*block);
         const errc why = block.error().code(); // of a disk that fails the log has a line
-        if (why != errc::pool_full && why != errc::io_error) return nullptr;
-        if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return nullptr;
+        if (why != errc::pool_full && why != errc::io_error) return {};
+        if (attempt == attempts_max || !make_room(bytes, attempt, counted)) return {};
     }
 }
 
@@ -213,7 +215,8 @@ bool section_store::clear_window(std::uintptr_t around, std::size_t bytes, bool 
             any |= give_up_linked(at, hash, living, counted);
         at += std::max<std::uintptr_t>(block, block_step);
     }
-    if (any) trim(pool_); // the window is of use to other sizes only when no block of it is at hand
+    // The window is of use to other sizes only when no block of it is at hand.
+    if (any) return_spare_blocks(pool_);
     return any;
 }
 
@@ -318,7 +321,7 @@ bool section_store::evict_large(std::size_t bytes, thread_counts& counted) {
 }
 
 void section_store::reap(thread_counts& counted) {
-    trim(pool_); // in a full pool others need the blocks that this thread has at hand
+    return_spare_blocks(pool_); // in a full pool others need what this thread has at hand
     for (unsigned windows = 0; windows < 4; ++windows)
         if (!clear_window(choose_window(1, false), 1, false, counted)) return;
 }

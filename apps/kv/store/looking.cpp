@@ -15,6 +15,7 @@
 #include "section_store.hpp"
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 
 #include <fmt/format.h>
 

@@ -14,7 +14,7 @@ pool_findings check_pool(store& items) {
         pool_findings found;
         std::unordered_set<const void*> reached;
     } c;
-    mod::store& kept = mod::store::of(items.pool());
+    mod::store& kept = mod::store::in(items.pool());
     if (!kept.wait_for_trace().ok() || !kept.verify().ok()) ++c.found.bad_tables;
     if (!items.whole()) ++c.found.bad_items;
     c.found.items = items.item_count();

@@ -5,7 +5,7 @@
 #include "torn_pool.hpp"
 #include <kv/protocol/journal.hpp>
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <array>
 #include <bit>
@@ -28,7 +28,7 @@ template <class Map> result<Map> open_member(const hf::pool& in, std::string_vie
 }
 
 status look_through(hf::pool& in) {
-    mod::store& kept = mod::store::of(in);
+    mod::store& kept = mod::store::in(in);
     status found = kept.wait_for_trace();
     if (found.ok()) found = kept.verify();
     if (!found.ok()) in.leave_unsealed();

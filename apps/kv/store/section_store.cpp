@@ -5,7 +5,7 @@
 #include "sections.hpp"
 #include "torn_pool.hpp"
 
-#include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/undo.hpp>
 
@@ -137,19 +137,18 @@ item_view section_store::view_of(const item& it) noexcept {
             .last_access = std::atomic_ref(hints.last_access).load(std::memory_order_relaxed)};
 }
 
-void section_store::unstage_unused(item* fresh) noexcept {
-    if (fresh != nullptr) unstage(pool_, fresh);
-}
-
 void section_store::count_dead(life how, thread_counts& counted) {
     counted.add(how == life::expired ? count::get_expired : count::get_flushed);
 }
 
-void section_store::link(instance& in, item* old, item* fresh, thread_counts& counted) {
-    if (old != nullptr) replace_item(&in.table, old, fresh);
-    else insert(in, fresh);
-    if (is_large(*fresh)) note_large(*fresh);
+item* section_store::link(instance& in, item* old, staged& fresh, thread_counts& counted) {
+    item* const made = fresh.as<item>();
+    if (old != nullptr) replace_item(&in.table, old, made);
+    else insert(in, made);
+    fresh.release();
+    if (is_large(*made)) note_large(*made);
     counted.add(count::total_items);
+    return made;
 }
 
 void section_store::insert(instance& in, item* fresh) {
@@ -170,7 +169,7 @@ void section_store::renew_if_flushed(item& fresh) {
     if (life_of(fresh, when) != life::flushed) return;
     fresh.cas = next_cas();
     fresh.stored = when;
-    stage_persist(pool_, &fresh, sizeof fresh);
+    staged::persist(pool_, &fresh, sizeof fresh);
 }
 
 void section_store::forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted) {
@@ -194,7 +193,7 @@ outcome section_store::decide_cas(const request& what, const item* old, item& fr
     if (!what.invalidates || what.cas > old->cas) return outcome::exists;
     fresh.exptime = old->exptime;
     fresh.marks = static_cast<std::uint8_t>(fresh.marks | mark_stale | (old->marks & mark_sent));
-    stage_persist(pool_, &fresh, sizeof fresh);
+    staged::persist(pool_, &fresh, sizeof fresh);
     return outcome::stored;
 }
 
@@ -203,11 +202,12 @@ outcome section_store::write(const request& what, std::string_view value, thread
     counted.add(count::cmd_set);
     if (what.what == verb::append || what.what == verb::prepend)
         return extend(what, value, counted, done);
-    item* const fresh = stage(what.key.size(), value.size(), counted);
-    if (fresh == nullptr) {
+    staged block = stage(what.key.size(), value.size(), counted);
+    if (!block) {
         counted.add(count::store_no_memory);
         return outcome::no_memory;
     }
+    item* const fresh = block.as<item>();
     const std::uint64_t hash = hash_of(what.key);
     const std::uint32_t when = now();
     fill(*fresh, what.key, hash, when);
@@ -215,17 +215,13 @@ outcome section_store::write(const request& what, std::string_view value, thread
     fresh->exptime = expiry_of(what.exptime, when);
     fresh->marks = what.binary_key ? mark_binary : 0;
     fresh->value_bytes = static_cast<std::uint32_t>(value.size());
-    stage_copy(pool_, fresh->bytes() + what.key.size(), value.data(), value.size());
+    staged::copy(pool_, fresh->bytes() + what.key.size(), value.data(), value.size());
     fresh->cas = next_cas();
-    stage_persist(pool_, fresh, item_bytes(what.key.size(), 0)); // and, with its fence, the value
+    staged::persist(pool_, fresh, item_bytes(what.key.size(), 0)); // and, with its fence, the value
 
     instance& in = at(hash);
-    std::unique_lock held(in.lock);
-    if (!believed(in)) {
-        held.unlock();
-        unstage(pool_, fresh);
-        return outcome::damaged;
-    }
+    const std::unique_lock held(in.lock); // ends before the block, which is given back without it
+    if (!believed(in)) return outcome::damaged;
     renew_if_flushed(*fresh);
     item* const old = find(in, what.key, hash);
     const bool present = old != nullptr && life_of(*old, when) == life::live;
@@ -237,13 +233,11 @@ outcome section_store::write(const request& what, std::string_view value, thread
         decided = decide_cas(what, present ? old : nullptr, *fresh, counted);
     if (decided == outcome::stored) {
         done.cas = fresh->cas;
-        link(in, old, fresh, counted);
+        link(in, old, block, counted);
         if (old != nullptr && !present) counted.add(count::reclaimed);
         return decided;
     }
     if (what.what == verb::add) mark_access(*old, when);
-    held.unlock();
-    unstage(pool_, fresh);
     return decided;
 }
 
@@ -265,18 +259,16 @@ outcome section_store::extend(const request& what, std::string_view value, threa
         if (refused) return outcome::exists;
         if (!live || too_large(what.key.size(), old_bytes + value.size()))
             return outcome::not_stored;
-        item* const fresh = stage(what.key.size(), old_bytes + value.size(), counted);
-        if (fresh == nullptr) return outcome::not_stored; // memcached's answer
+        staged block = stage(what.key.size(), old_bytes + value.size(), counted);
+        if (!block) return outcome::not_stored; // memcached's answer
+        item* const fresh = block.as<item>();
 
         const std::uint32_t when = now();
-        std::unique_lock held(in.lock);
+        const std::unique_lock held(in.lock);
         item* const old = find(in, what.key, hash);
         if (old == nullptr || life_of(*old, when) != life::live || old->value_bytes != old_bytes ||
-            refuses(*old, what)) {
-            held.unlock();
-            unstage(pool_, fresh);
+            refuses(*old, what))
             continue;
-        }
         fill(*fresh, what.key, hash, when);
         fresh->flags = old->flags;
         fresh->exptime = old->exptime;
@@ -286,16 +278,16 @@ outcome section_store::extend(const request& what, std::string_view value, threa
         const bool behind = what.what == verb::append;
         std::memcpy(behind ? to : to + value.size(), old->value().data(), old_bytes);
         std::memcpy(behind ? to + old_bytes : to, value.data(), value.size());
-        stage_persist(pool_, fresh, item_bytes(fresh->key_bytes, fresh->value_bytes));
+        staged::persist(pool_, fresh, item_bytes(fresh->key_bytes, fresh->value_bytes));
         done.cas = fresh->cas;
-        link(in, old, fresh, counted);
+        link(in, old, block, counted);
         return outcome::stored;
     }
 }
 
 // Stores done.number, where 'old' has it or in 'fresh', which is then used up. Null: the digits need a
 // block that was not staged.
-item* section_store::number_in(const request& what, item* old, item*& fresh, std::uint32_t when,
+item* section_store::number_in(const request& what, item* old, staged& fresh, std::uint32_t when,
                                thread_counts& counted, change& done) {
     char digits[20];
     const std::size_t length = format_number(digits, done.number);
@@ -311,8 +303,8 @@ item* section_store::number_in(const request& what, item* old, item*& fresh, std
         mark_access(*old, when);
         return old;
     }
-    if (fresh == nullptr) return nullptr;
-    item* const made = std::exchange(fresh, nullptr);
+    if (!fresh) return nullptr;
+    item* const made = fresh.as<item>();
     fill(*made, what.key, hash, when);
     if (!done.made) {
         made->flags = old->flags;
@@ -323,16 +315,15 @@ item* section_store::number_in(const request& what, item* old, item*& fresh, std
     made->cas = done.cas = next_cas();
     made->value_bytes = static_cast<std::uint32_t>(length);
     std::memcpy(made->bytes() + what.key.size(), digits, length);
-    stage_persist(pool_, made, item_bytes(what.key.size(), length));
-    link(at(hash), old, made, counted);
-    return made;
+    staged::persist(pool_, made, item_bytes(what.key.size(), length));
+    return link(at(hash), old, fresh, counted);
 }
 
 outcome section_store::change_number(const request& what, thread_counts& counted, change& done) {
     const bool up = what.what == verb::incr;
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
-    item* fresh = nullptr; // staged when the digits turn out to need more room
+    staged fresh; // made when the digits turn out to need more room
     for (;;) {
         std::unique_lock held(in.lock);
         if (!believed(in)) return outcome::damaged;
@@ -354,10 +345,9 @@ outcome section_store::change_number(const request& what, thread_counts& counted
         held.unlock();
         if (decided == outcome::done && !stored) { // (2): stage without the lock, then look again
             fresh = stage(what.key.size(), 20, counted);
-            if (fresh == nullptr) return outcome::no_memory;
+            if (!fresh) return outcome::no_memory;
             continue;
         }
-        unstage_unused(fresh);
         if (live && decided == outcome::done) counted.add(up ? count::incr_hits : count::decr_hits);
         if (decided == outcome::not_found)
             counted.add(up ? count::incr_misses : count::decr_misses);
@@ -368,14 +358,14 @@ outcome section_store::change_number(const request& what, thread_counts& counted
 // The item, changed as state_after() says; made of 'fresh' when there is none, which is then used up.
 // Null: there is none. 'seen' is the item as it was, but for what it says of the change.
 item* section_store::change_locked(instance& in, const request& what, std::uint64_t hash,
-                                   item*& fresh, item_view& seen, thread_counts& counted) {
+                                   staged& fresh, item_view& seen, thread_counts& counted) {
     const std::uint32_t when = now();
     item* it = find(in, what.key, hash);
     const bool live = it != nullptr && life_of(*it, when) == life::live;
-    if (!live && fresh == nullptr) return nullptr;
+    if (!live && !fresh) return nullptr;
     item* const old = it;
     if (!live) {
-        it = std::exchange(fresh, nullptr);
+        it = fresh.as<item>();
         fill(*it, what.key, hash, when);
         it->cas = next_cas();
     }
@@ -384,8 +374,8 @@ item* section_store::change_locked(instance& in, const request& what, std::uint6
     if (!live) {
         it->exptime = next.exptime;
         it->marks = next.marks;
-        stage_persist(pool_, it, item_bytes(what.key.size(), 0));
-        link(in, old, it, counted);
+        staged::persist(pool_, it, item_bytes(what.key.size(), 0));
+        link(in, old, fresh, counted);
     } else if (next.marks != it->marks) {
         set_state(it, next.exptime, next.marks, it->cas);
     } else if (next.exptime != it->exptime) {

@@ -17,6 +17,7 @@
 #include <kv/protocol/counters.hpp>
 #include <kv/protocol/protocol.hpp>
 
+#include <holdfast/author/staged.hpp>
 #include <holdfast/pool.hpp>
 
 #include <array>
@@ -158,21 +159,21 @@ private:
     void forget_dead(std::string_view key, std::uint64_t hash, thread_counts& counted);
     void count_dead(life how, thread_counts& counted);
 
-    item* change_locked(instance& in, const request& what, std::uint64_t hash, item*& fresh,
+    item* change_locked(instance& in, const request& what, std::uint64_t hash, staged& fresh,
                         item_view& seen, thread_counts& counted);
     outcome decide_cas(const request& what, const item* old, item& fresh, thread_counts& counted);
     outcome extend(const request& what, std::string_view value, thread_counts& counted,
                    change& done);
-    item* number_in(const request& what, item* old, item*& fresh, std::uint32_t when,
+    item* number_in(const request& what, item* old, staged& fresh, std::uint32_t when,
                     thread_counts& counted, change& done);
-    void unstage_unused(item* fresh) noexcept;
-    void link(instance& in, item* old, item* fresh, thread_counts& counted);
+    /// Lets a section adopt 'fresh' in the place of 'old'; the item that it has become.
+    item* link(instance& in, item* old, staged& fresh, thread_counts& counted);
     void insert(instance& in, item* fresh);
     static void unlink(instance& in, item* old);
 
     // eviction.cpp
     struct sample;
-    item* stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted);
+    staged stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted);
     bool make_room(std::size_t bytes, unsigned attempt, thread_counts& counted);
     bool evict_some(std::size_t bytes, thread_counts& counted, std::uintptr_t& oldest);
     std::uintptr_t choose_window(std::size_t bytes, bool living);
@@ -270,7 +271,7 @@ template <class Visit>
 bool section_store::get_and_change(const request& what, thread_counts& counted, Visit&& visit) {
     const std::uint64_t hash = hash_of(what.key);
     instance& in = at(hash);
-    item* fresh = nullptr; // staged when there turns out to be none
+    staged fresh; // made when the item turns out to be missing
     for (;;) {
         std::unique_lock held(in.lock);
         const bool seen = believed(in);
@@ -278,10 +279,9 @@ bool section_store::get_and_change(const request& what, thread_counts& counted, 
         item* const it = seen ? change_locked(in, what, hash, fresh, view, counted) : nullptr;
         if (it != nullptr) visit(view);
         held.unlock();
-        const bool again = it == nullptr && seen && what.vivifies && fresh == nullptr;
+        const bool again = it == nullptr && seen && what.vivifies && !fresh;
         if (again) fresh = stage(what.key.size(), 0, counted); // (2): then look again
-        if (again && fresh != nullptr) continue;
-        if (!again) unstage_unused(fresh);
+        if (again && fresh) continue;
         return it != nullptr;
     }
 }

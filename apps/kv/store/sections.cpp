@@ -2,20 +2,21 @@
 #include "sections.hpp"
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 
 namespace hf::kv {
 
 HF_TXFUNC void initialise(kv_root* root, std::uint64_t seed) noexcept { root->seed = seed; }
 
 HF_TXFUNC void insert_item(structures::hash_table* table, item* fresh) noexcept {
-    hf::adopt(fresh);
+    hf::staged::adopt(fresh);
     hf::crash_point("kv_insert");
     structures::link(table, &fresh->node);
 }
 
 // [replace]
 HF_TXFUNC void replace_item(structures::hash_table* table, item* old, item* fresh) noexcept {
-    hf::adopt(fresh);
+    hf::staged::adopt(fresh);
     hf_free(old); // takes effect at the commit; logged here, it shares a fence with what is above
     structures::replace(table, &old->node, &fresh->node);
     hf::crash_point("kv_replace");

@@ -8,6 +8,7 @@
 #include <open/pool_impl.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 // LINK: what follows from the links is none of them
 // RUN: not %hf_clangxx -fsyntax-only -mllvm -holdfast-engine=selective -DHF_ENGINE=selective -DWRONG=2 %s 2>&1 | FileCheck %s --check-prefix=VECTOR
 // VECTOR: a link is a pointer, or an array of them
-#include <holdfast/derived.hpp>
+#include <holdfast/author/derived.hpp>
 #include <holdfast/txfunc.hpp>
 
 struct node {

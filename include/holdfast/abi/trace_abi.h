@@ -12,7 +12,7 @@
  * reports a range (memcpy and the like) whole when any of its bytes may be watched. A single access
  * is reported when its first byte is.
  * 5. Non-temporal stores, write-backs and fences that the persistence layer makes are not reported
- *    here but by its hook (holdfast/persist.hpp).
+ *    here but by its hook (holdfast/author/persist.hpp).
  */
 #ifndef HOLDFAST_ABI_TRACE_H
 #define HOLDFAST_ABI_TRACE_H

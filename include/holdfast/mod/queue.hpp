@@ -30,8 +30,8 @@
 // longest section writes 2 lines for each level, of which a queue of 2^30 elements has 8.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/sequence.hpp>
-#include <holdfast/mod/store.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -58,8 +58,8 @@ struct queue_node {
 };
 static_assert(sizeof(queue_header) == 8 && sizeof(queue_node) == 64);
 
-/// Contexts say which part of a queue a node is, and how many elements (the header) or chunks (a
-/// level with all that is deeper, a group) it holds at least.
+/// Contexts say which part of a queue a node is, and how many elements (the header) or chunks (a level with all
+/// that is deeper, a group) it holds at least.
 namespace queue_context {
 inline constexpr unsigned part_shift = 26;
 inline constexpr std::uint32_t holds_max = (1U << part_shift) - 1; // this many, or more
@@ -93,8 +93,8 @@ constexpr std::uint32_t queue_chunks(std::uint32_t count, std::uint32_t in_heade
 inline std::uint32_t queue_used(const queue_node& in) noexcept {
     return std::min(in.used, queue_fan);
 }
-/// The chunk that is 'back' before the newest one; 0 when there is none, in a damaged queue.
-/// Requires: it is alive.
+/// The chunk that is 'back' before the newest one; 0 when there is none, in a damaged queue. Requires: it is
+/// alive.
 inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noexcept {
     const auto* node = node_at<queue_node>(base, level);
     std::uint32_t unit = 1; // chunks that a ref stands for
@@ -114,8 +114,8 @@ inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noe
 }
 /// Level 1 with a chunk more. alive: how many chunks were. 0: no room, nothing is changed.
 ref queue_append(shadow& to, ref level, ref chunk, std::uint32_t alive);
-/// The header, or a copy, when the chunk that is 'back' before the newest has died: without the
-/// groups (of this height or more) that died with it. 0: no room, nothing is changed.
+/// The header, or a copy, when the chunk that is 'back' before the newest has died: without the groups (of this
+/// height or more) that died with it. 0: no room, nothing is changed.
 ref queue_drop(shadow& to, ref header, std::size_t header_bytes, std::uint32_t back,
                std::uint32_t height_min);
 
@@ -274,10 +274,88 @@ private:
 
 } // namespace detail
 
-/// open, push, pop, update: detail::sequence, which also says what versions and batches do; clear,
-/// snapshot, commit, when_durable, set_durability: detail::handle.
-template <element T>
-class queue : public detail::sequence<queue<T>, detail::queue_of<T>> {
+/// A named queue in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
+///
+/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it changes is
+/// committed together. A version, which snapshot() returns, is a value: push, pop and clear return another
+/// version and leave this one as it is, at no ordering point; it has all that reads.
+///
+/// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
+///           other. snapshot() at any time.
+template <element T> class queue : public detail::sequence<queue<T>, detail::queue_of<T>> {
+    using common = detail::sequence<queue, detail::queue_of<T>>;
+
+public:
+    using typename common::batch;
+    using typename common::iterator;
+    using typename common::version;
+    /// How elements are given and read: a const reference, or a std::string_view.
+    using typename common::view;
+
+    /// result<queue> open(const pool& in, const place& at): the queue of this name, made when it is missing.
+    ///
+    /// Ordering: 0 points; when it is made 4 at most.
+    /// Errors:   wrong_layout (another structure, or elements of another size), pool_full, limit_reached,
+    ///           bad_argument.
+    using common::open;
+
+    /// status push(view value): adds an element.
+    ///
+    /// Cost:     one line; every 7th time two more, every 98th two more still (of elements of 8 bytes).
+    /// Ordering: 1 point, 2 with durability::on_return.
+    /// Crash:    the queue before the call or after it, never between.
+    /// Errors:   pool_full; the queue is unchanged.
+    /// Threads:  writers wait for each other.
+    using common::push;
+    /// result<T> pop(): removes the oldest element and returns it.
+    ///
+    /// Cost:     no new node, most times; once in 98 times a path to dead ones.
+    /// Errors:   not_found: the queue is empty. The queue is unchanged.
+    /// Otherwise as push.
+    using common::pop;
+    /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as push.
+    using common::clear;
+
+    /// status update(change): several updates as one, by change(batch&).
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return; 0 when nothing was changed.
+    /// Crash:    all of them or none.
+    /// Errors:   pool_full; the queue is unchanged.
+    using common::update;
+    /// version snapshot() const: the queue as it is now, kept. Cost: O(1). Ordering: 0. Threads: any; it never
+    /// waits.
+    using common::snapshot;
+    /// status commit(const version& next): makes 'next' the queue, if what it was derived from is still current.
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return.
+    /// Crash:    the queue before the call or after it.
+    /// Errors:   conflict (another commit came first), pool_full; the queue is unchanged.
+    using common::commit;
+    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads see the queue
+    /// of now from here on, and what was read before is invalid. Elsewhere it does nothing.
+    using common::refresh;
+    /// durability when_durable() const, void set_durability(durability): by_next_section to begin with.
+    using common::set_durability;
+    using common::when_durable;
+
+    // For authors of structures: the root of this name, its word, the pool's first byte.
+    using common::base;
+    using common::its_root;
+    using common::word;
+
+    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
+    using common::empty;
+    using common::size;
+    /// The oldest element and the newest one: a copy, or a std::string_view of one that is valid until the next
+    /// update. Cost: O(1), of front O(log n). Requires: not empty.
+    using common::back;
+    using common::front;
+    /// iterator begin() const, end() const: all elements in the order in which they would be popped. Cost: a step
+    /// is O(1).
+    using common::begin;
+    using common::end;
+
+private:
     using queue::sequence::sequence;
 };
 

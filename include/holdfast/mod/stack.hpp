@@ -20,8 +20,8 @@
 // Source: MOD §4 (linked lists). Differs: 9.1 bytes for an element of 8, not a node for each.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/sequence.hpp>
-#include <holdfast/mod/store.hpp>
 
 #include <cassert>
 #include <cstddef>
@@ -136,10 +136,88 @@ private:
 
 } // namespace detail
 
-/// open, push, pop, update: detail::sequence, which also says what versions and batches do; clear,
-/// snapshot, commit, when_durable, set_durability: detail::handle.
-template <element T>
-class stack : public detail::sequence<stack<T>, detail::stack_of<T>> {
+/// A named stack in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
+///
+/// A batch, which update() gives to its function, has push, pop, clear and all that reads; what it changes is
+/// committed together. A version, which snapshot() returns, is a value: push, pop and clear return another
+/// version and leave this one as it is, at no ordering point; it has all that reads.
+///
+/// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
+///           other. snapshot() at any time.
+template <element T> class stack : public detail::sequence<stack<T>, detail::stack_of<T>> {
+    using common = detail::sequence<stack, detail::stack_of<T>>;
+
+public:
+    using typename common::batch;
+    using typename common::iterator;
+    using typename common::version;
+    /// How elements are given and read: a const reference, or a std::string_view.
+    using typename common::view;
+
+    /// result<stack> open(const pool& in, const place& at): the stack of this name, made when it is missing.
+    ///
+    /// Ordering: 0 points; when it is made 4 at most.
+    /// Errors:   wrong_layout (another structure, or elements of another size), pool_full, limit_reached,
+    ///           bad_argument.
+    using common::open;
+
+    /// status push(view value): adds an element.
+    ///
+    /// Cost:     one line: the top chunk, or a new one above it.
+    /// Ordering: 1 point, 2 with durability::on_return.
+    /// Crash:    the stack before the call or after it, never between.
+    /// Errors:   pool_full; the stack is unchanged.
+    /// Threads:  writers wait for each other.
+    using common::push;
+    /// result<T> pop(): removes the newest element and returns it.
+    ///
+    /// Cost:     no new node; of strings one line.
+    /// Errors:   not_found: the stack is empty; pool_full: a stack of strings, when no line is left to give the
+    ///           string back with.
+    /// Otherwise as push.
+    using common::pop;
+    /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as push.
+    using common::clear;
+
+    /// status update(change): several updates as one, by change(batch&).
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return; 0 when nothing was changed.
+    /// Crash:    all of them or none.
+    /// Errors:   pool_full; the stack is unchanged.
+    using common::update;
+    /// version snapshot() const: the stack as it is now, kept. Cost: O(1). Ordering: 0. Threads: any; it never
+    /// waits.
+    using common::snapshot;
+    /// status commit(const version& next): makes 'next' the stack, if what it was derived from is still current.
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return.
+    /// Crash:    the stack before the call or after it.
+    /// Errors:   conflict (another commit came first), pool_full; the stack is unchanged.
+    using common::commit;
+    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads see the stack
+    /// of now from here on, and what was read before is invalid. Elsewhere it does nothing.
+    using common::refresh;
+    /// durability when_durable() const, void set_durability(durability): by_next_section to begin with.
+    using common::set_durability;
+    using common::when_durable;
+
+    // For authors of structures: the root of this name, its word, the pool's first byte.
+    using common::base;
+    using common::its_root;
+    using common::word;
+
+    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
+    using common::empty;
+    using common::size;
+    /// The newest element: a copy, or a std::string_view of one that is valid until the next update. Cost: O(1).
+    /// Requires: not empty.
+    using common::top;
+    /// iterator begin() const, end() const: all elements in the order in which they would be popped. Cost: a step
+    /// is O(1).
+    using common::begin;
+    using common::end;
+
+private:
     using stack::sequence::sequence;
 };
 

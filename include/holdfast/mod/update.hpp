@@ -11,7 +11,7 @@
 //                                                                  Source: MOD §4.3.2, §5.2.
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <array>
 #include <tuple>
@@ -30,7 +30,8 @@ namespace hf::mod {
 template <class... Structures, class Change>
 status update(std::tuple<Structures&...> of, Change&& change) {
     const auto roots = std::apply(
-        [](auto&... each) { return std::array<root*, sizeof...(Structures)>{each.of()...}; }, of);
+        [](auto&... each) { return std::array<root*, sizeof...(Structures)>{each.its_root()...}; },
+        of);
     joint_writing writing(roots);
     const auto with = [&]<std::size_t... I>(std::index_sequence<I...>) -> status {
         std::tuple<typename std::remove_cvref_t<Structures>::batch...> batches{

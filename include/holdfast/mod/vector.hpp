@@ -20,9 +20,9 @@
 // Nodes and their costs: src/mod/rrb.hpp.
 #pragma once
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/mod/detail/handle.hpp>
 #include <holdfast/mod/detail/rrb_tree.hpp>
-#include <holdfast/mod/store.hpp>
 
 #include <algorithm>
 #include <cassert>
@@ -350,9 +350,10 @@ public:
     ///         no longer current. Else O(other.size()): its elements are copied.
     [[nodiscard]] vector_version append(const vector_version& other) const {
         if (other.empty()) return *this;
-        const bool self = other.of() == this->of() && other.word() == this->word();
-        const bool shares = self || (other.of() != this->of() && other.base() == this->base() &&
-                                     other.of()->word() == other.word());
+        const bool self = other.its_root() == this->its_root() && other.word() == this->word();
+        const bool shares =
+            self || (other.its_root() != this->its_root() && other.base() == this->base() &&
+                     other.its_root()->word() == other.word());
         mod::version next = this->derived();
         if (shares && !self) next.depends_on(other);
         batch to(next.work(), this->word());
@@ -367,9 +368,11 @@ public:
 } // namespace detail
 
 /// A named vector in a pool: a handle, cheap to copy, that lives no longer than the pool is open.
-/// size, empty, operator[], at, front, back, begin, end: detail::vector_reading. clear, snapshot,
-/// commit, when_durable, set_durability: detail::handle. Its batches and versions have its updates:
-/// detail::vector_batch, detail::vector_version.
+///
+/// A batch, which update() gives to its function, has the updates and all that reads; what it changes is
+/// committed together. A version, which snapshot() returns, is a value: it has the same updates, which return
+/// another version and leave this one as it is, at no ordering point, and all that reads. In both an index that
+/// is no element's ends the program.
 ///
 /// Threads: one that reads through handles, or any number while none writes. Writers wait for each
 ///          other. snapshot() at any time.
@@ -378,14 +381,16 @@ class vector : public detail::handle<detail::vector_batch<T>, detail::vector_ver
                public detail::vector_reading<vector<T>, T> {
     using layout = detail::vector_layout<T>;
     using handle = detail::handle<detail::vector_batch<T>, detail::vector_version<T>>;
+    using reading = detail::vector_reading<vector, T>;
 
 public:
-    using view = typename layout::view;
+    using view = typename layout::view; // const T&, or std::string_view
     using size_type = std::size_t;
     using typename handle::batch;
     using typename handle::version;
+    using typename reading::iterator;
 
-    /// The vector of this name, made if there is none.
+    /// The vector of this name, made when it is missing.
     ///
     /// Ordering: 0 points; when it is made 4 at most.
     /// Errors:   wrong_layout (another structure, or elements of another size), pool_full,
@@ -446,8 +451,7 @@ public:
     status drop(size_type count) {
         return update([&](batch& to) { to.drop(count); });
     }
-    /// Keeps the elements from 'first' to before 'last', as far as there are such. Otherwise as
-    /// set.
+    /// Keeps the elements from 'first' to before 'last', as far as there are such. Otherwise as set.
     status slice(size_type first, size_type last) {
         return update([&](batch& to) { to.slice(first, last); });
     }
@@ -490,11 +494,51 @@ public:
     template <class Change> status update(Change&& change) {
         return handle::update([&](batch& to) { (void)change(to); });
     }
+    /// status clear(): erases all. Cost: O(1) new nodes. Otherwise as set.
+    using handle::clear;
+
+    /// version snapshot() const: the vector as it is now, kept. Cost: O(1). Ordering: 0. Threads: any; it never
+    /// waits.
+    using handle::snapshot;
+    /// status commit(const version& next): makes 'next' the vector, if what it was derived from is still current.
+    ///
+    /// Ordering: 1 point, 2 with durability::on_return.
+    /// Crash:    the vector before the call or after it.
+    /// Errors:   conflict (another commit came first), pool_full; the vector is unchanged.
+    using handle::commit;
+    /// void refresh() const: in a process that reads beside a writer (open_options::shared) reads see the vector
+    /// of now from here on, and what was read before is invalid. Elsewhere it does nothing.
+    using handle::refresh;
+    /// durability when_durable() const, void set_durability(durability): by_next_section to begin with.
+    using handle::set_durability;
+    using handle::when_durable;
+
+    // For authors of structures: the root of this name, its word, the pool's first byte.
+    using handle::base;
+    using handle::its_root;
+    using handle::word;
+
+    /// std::size_t size() const, bool empty() const. Cost: O(1). Ordering: 0, as all that reads.
+    using reading::empty;
+    using reading::size;
+    /// view operator[](index) const, front() const, back() const: the element. Cost: O(log16 n). Requires: it is
+    /// there.
+    using reading::back;
+    using reading::front;
+    using reading::operator[];
+    /// at(index) const: const T*, or std::optional<std::string_view>; false when there is no element of this
+    /// index.
+    using reading::at;
+    /// iterator begin() const, end() const: random access. Cost: a step is O(1), but O(log16 n) from leaf to
+    /// leaf.
+    using reading::begin;
+    using reading::cbegin;
+    using reading::cend;
+    using reading::end;
 
 private:
     static constexpr size_type no_element = ~size_type{0};
-    /// Whether an element is stored whole or not at all, so that a version's may be stored in
-    /// place.
+    /// Whether an element is stored whole or not at all, so that a version's may be stored in place.
     static constexpr bool one_store =
         !std::is_same_v<T, std::string> && sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0;
     using handle::handle;

@@ -3,7 +3,7 @@
 // An array whose every element changes at once, as a persistent class.  SIMPO Table 3
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <array>
 #include <cstdint>
@@ -12,6 +12,11 @@
 namespace hf::simpo {
 
 /// `N` numbers, zero to begin with. An index is below N: one beyond changes nothing, and reads as zero.
+///
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
+/// is deferred (defer<&array::set>, 0 ordering points) or called, the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N> && std::is_arithmetic_v<T>
 class array {
@@ -20,11 +25,13 @@ class array {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// Integers go round at their ends.
+    /// Adds to each element; integers go round at their ends. Cost: O(N).
     void increase_all(T by) noexcept {
         for (T& each : values_) each = static_cast<T>(sum_type(each) + sum_type(by));
     }
+    /// Sets each element to zero. Cost: O(N).
     void zero() noexcept { values_.fill(T{}); }
+    /// One element: sets it, and reads it. Cost: O(1).
     void set(std::uint32_t index, T value) noexcept {
         if (index < N) values_[index] = value;
     }

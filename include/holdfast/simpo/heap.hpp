@@ -3,7 +3,7 @@
 // A binary heap, as a persistent class.  SIMPO Table 3
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <algorithm>
 #include <array>
@@ -13,6 +13,11 @@
 namespace hf::simpo {
 
 /// Up to `N` values, the greatest first.
+///
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
+/// is deferred (defer<&heap::enheap>, 0 ordering points) or called, the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N>
 class heap {
@@ -21,20 +26,21 @@ class heap {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// A full heap stays as it is, and so does one that is given a NaN.
+    /// Adds a value. A full heap stays as it is; a NaN is never added. Cost: O(log n).
     void enheap(T value) noexcept {
         if (count_ == N || detail::is_nan(value)) return;
         values_[count_] = value;
         ++count_;
         std::push_heap(values_.begin(), values_.begin() + count_);
     }
-    /// The greatest value, which is taken; nothing when there is none.
+    /// The greatest value, which is taken; nothing from an empty heap. Cost: O(log n).
     std::optional<T> deheap() noexcept {
         if (count_ == 0) return std::nullopt;
         std::pop_heap(values_.begin(), values_.begin() + count_);
         --count_;
         return values_[count_];
     }
+    /// How many values there are. Cost: O(1).
     std::uint32_t count() const noexcept { return count_; }
     /// A line each, to standard output, in the heap's order.
     void print_all() const {

@@ -3,7 +3,7 @@
 // A queue in a ring, as a persistent class.  SIMPO Table 3
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <array>
 #include <cstdint>
@@ -12,6 +12,11 @@
 namespace hf::simpo {
 
 /// Up to `N` values, the oldest first.
+///
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
+/// is deferred (defer<&queue::enqueue>, 0 ordering points) or called, the others are called (1 point; const
+/// ones without pending calls 0).
+/// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N>
 class queue {
@@ -20,6 +25,7 @@ class queue {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
+    /// Cost: O(1), as that of all members.
     void clear() noexcept { first_ = count_ = 0; }
     /// A full queue stays as it is: a caller who must know asks is_full, or calls try_enqueue.
     void enqueue(T value) noexcept { (void)try_enqueue(value); }
@@ -38,6 +44,7 @@ public:
         --count_;
         return oldest;
     }
+    /// Whether there is no value, and no room; how many values there are.
     bool is_empty() const noexcept { return count_ == 0; }
     bool is_full() const noexcept { return count_ == N; }
     std::uint32_t count() const noexcept { return count_; }

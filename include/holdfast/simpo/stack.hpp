@@ -3,7 +3,7 @@
 // A stack, as a persistent class.  SIMPO Table 3
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <array>
 #include <cstdint>
@@ -12,6 +12,11 @@
 namespace hf::simpo {
 
 /// Up to `N` values, the newest first.
+///
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
+/// is deferred (defer<&stack::push>, 0 ordering points) or called, the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N>
 class stack {
@@ -20,7 +25,7 @@ class stack {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// A full stack stays as it is.
+    /// Adds a value; a full stack stays as it is. Cost: O(1), as that of all members.
     void push(T value) noexcept {
         if (count_ == N) return;
         values_[count_] = value;
@@ -32,10 +37,12 @@ public:
         --count_;
         return values_[count_];
     }
+    /// The newest value, which stays.
     std::optional<T> peek() const noexcept {
         if (count_ == 0) return std::nullopt;
         return values_[count_ - 1];
     }
+    /// Whether there is no value; how many there are.
     bool is_empty() const noexcept { return count_ == 0; }
     std::uint32_t count() const noexcept { return count_; }
 

@@ -6,7 +6,7 @@
 // (2) Every place but 0 is in the tree, or in the list of free ones, or was never used; lists go by 'right'.
 #pragma once
 
-#include <holdfast/simpo/class_text.hpp>
+#include <holdfast/author/simpo/class_text.hpp>
 
 #include <array>
 #include <bit>
@@ -16,6 +16,11 @@ namespace hf::simpo {
 
 /// Up to `N` values, each once; a NaN is in no tree. Its height is what the order of insertions makes it until
 /// `balance`.
+///
+/// As a persistent class its members are called by a handle, hf::simpo::object: a function that returns nothing
+/// is deferred (defer<&tree::insert>, 0 ordering points) or called, the others are called (1 point; const ones
+/// without pending calls 0).
+/// Errors: none; crash, and durability, as object::defer and object::call say.
 template <class T, std::size_t N>
     requires stored<T, N>
 class tree {
@@ -24,7 +29,7 @@ class tree {
 public:
     static constexpr class_name simpo_class{text.text(), 1};
 
-    /// A value that is there already is left, and so is a full tree.
+    /// Adds a value. One that is there already is left; a full tree stays as it is. Cost: O(height).
     void insert(T value) noexcept {
         if (detail::is_nan(value)) return;
         place* at = &root_;
@@ -40,6 +45,7 @@ public:
             ++count_;
         }
     }
+    /// Takes the value away, if it is there. Cost: O(height).
     void remove(T value) noexcept {
         if (detail::is_nan(value)) return;
         place* at = &root_;
@@ -72,9 +78,10 @@ public:
         for (place inner = whole / 2; inner != 0; inner /= 2) compress(inner);
         root_ = nodes_[0].right;
     }
+    /// Whether the value is there: O(height). How many values there are: O(1).
     bool contains(T value) const noexcept { return depth_of(value) != 0; }
     std::uint32_t count() const noexcept { return count_; }
-    /// Nodes from the root to this value, both included; 0: it is not there.
+    /// Nodes from the root to this value, both included; 0: it is not there. Cost: O(height).
     std::uint32_t depth_of(T value) const noexcept {
         if (detail::is_nan(value)) return 0;
         place at = root_;

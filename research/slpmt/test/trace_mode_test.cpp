@@ -7,6 +7,8 @@
 #include <slpmt/trace_mode.hpp>
 #include <structures/hash_table.hpp>
 
+#include <holdfast/author/staged.hpp>
+
 #include <gtest/gtest.h>
 
 #include <cstring>

@@ -17,7 +17,7 @@
 //     clflush x, clflushopt x, clwb x, sfence, mfence
 #pragma once
 
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 
 #include <cstdint>
 #include <set>

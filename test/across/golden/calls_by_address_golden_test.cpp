@@ -6,8 +6,8 @@
 // golden/calls_by_address.txt, and with the direct calls.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/engines.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -115,7 +115,7 @@ template <class Call> std::vector<std::string> in_new_pool(hf::mode mode, Call c
     auto pool = hf::pool::open(path, options);
     ::unlink(path.c_str());
     if (!pool) return {pool.error().what()};
-    hf::trim(*pool); // starts the thread's lane
+    hf::return_spare_blocks(*pool); // starts the thread's lane
     return measured(pool->root<list>(), call);
 }
 

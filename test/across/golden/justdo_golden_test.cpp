@@ -4,8 +4,8 @@
 // Method: the paper's account transfer, 1000 times on a new pool, per mode; what it cost in all is compared
 // with golden/justdo_routine.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <holdfast/author/persist.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <examples/justdo_transfer.hpp>
@@ -33,7 +33,7 @@ std::string measured(hf::mode mode, bool eadr, const char* name) {
     ::unlink(path.c_str());
     if (!pool) return pool.error().what();
     auto* const bank = pool->root<justdo_bank::bank>();
-    hf::justdo::object jd = *hf::justdo::root::of(*pool)->new_object();
+    hf::justdo::object jd = *hf::justdo::root::in(*pool)->new_object();
     const hf::persist::counters a = hf::persist::thread_counters();
     for (std::int64_t i = 0; i < operations; ++i)
         jd.call<justdo_bank::transfer>(

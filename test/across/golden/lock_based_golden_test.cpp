@@ -10,8 +10,8 @@
 #include <structures/sorted_list.hpp>
 #include <structures/two_lock_queue.hpp>
 
+#include <holdfast/author/persist.hpp>
 #include <holdfast/engines.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>

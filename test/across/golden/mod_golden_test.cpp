@@ -6,6 +6,7 @@
 // cost in all is compared with golden/mod_<structure>.txt. Taking arenas has ordering points of its
 // own: all of it is done once before it is counted.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
+#include <holdfast/author/persist.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/mod/ordered_map.hpp>
 #include <holdfast/mod/queue.hpp>
@@ -13,7 +14,6 @@
 #include <holdfast/mod/stack.hpp>
 #include <holdfast/mod/update.hpp>
 #include <holdfast/mod/vector.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>
@@ -261,7 +261,7 @@ TEST_F(ModGolden, Several) {
     const auto versions = [&](map& one, map& two, u64 i) {
         const auto first = one.snapshot().insert_or_assign(key(i), value{i});
         const auto second = two.snapshot().insert_or_assign(key(i + 1), value{i});
-        ok(mod::store::of(*held_).commit({{one.of(), &first}, {two.of(), &second}}));
+        ok(mod::store::in(*held_).commit({{one.its_root(), &first}, {two.its_root(), &second}}));
     };
     for (u64 i = 0; i < 3 * operations; ++i)
         assign(x, y, i % operations), assign(a, b, i % operations), versions(x, y, i % operations),

@@ -5,7 +5,7 @@
 // Method: a fixed sequence of operations on a new pool; what each kind cost in all is compared with
 // golden/simpo.txt.
 // When a change is meant: HOLDFAST_GOLDEN_WRITE=1 ctest -R golden, and say in the commit why.
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/caller.hpp>

@@ -11,7 +11,7 @@
 #include HF_GOLDEN_HEADER
 
 #include <holdfast/alloc.hpp>
-#include <holdfast/persist.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/pool.hpp>
 
 #include <fmt/format.h>
@@ -85,7 +85,8 @@ std::vector<std::string> run(hf::mode mode, std::string_view name) {
         return lines;
     }
     auto* tested = pool->root<map>();
-    hf::trim(*pool); // starts the thread's lane, once and for all: a line and a fence
+    // Starts the thread's lane, once and for all: a line and a fence.
+    hf::return_spare_blocks(*pool);
     const auto insert = [&](const key& k, std::uint64_t i) { tested->insert(k, value{i}); };
     value found;
     lines.push_back(measured(name, "insert-growing", insert));

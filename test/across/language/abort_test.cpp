@@ -8,6 +8,8 @@
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/allocator.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/tx.hpp>
 
 #include <csignal>
@@ -145,20 +147,20 @@ TEST_F(aborts, AnExceptionThrownAtAnyPointTakesTheSectionBack) {
     hf::pool pool = open(first);
     root* r = pool.root<root>();
     create(r);
-    auto staged = hf::stage(pool, sizeof(node));
+    auto staged = hf::staged::in(pool, sizeof(node));
     ASSERT_TRUE(staged);
     const std::string before = picture(*r);
     const std::uint64_t blocks = hf::account(pool).blocks;
     constexpr int points = 15;
     for (kind = 0; kind < 3; ++kind)
         for (int n = 1; n <= points; ++n) {
-            run(r, *staged, n);
+            run(r, staged->get(), n);
             ASSERT_EQ(passed, n) << "it went on";
             ASSERT_EQ(picture(*r), before) << "point " << n << " kind " << kind;
             ASSERT_EQ(hf::account(pool).blocks, blocks) << "point " << n << " kind " << kind;
         }
     // The same section, undisturbed, with all that it was given before.
-    run(r, *staged, -1);
+    run(r, staged->release(), -1);
     EXPECT_EQ(passed, points);
     EXPECT_EQ(cleaned, 4);
     EXPECT_EQ(r->count, 10);
@@ -266,8 +268,8 @@ TEST_F(aborts, AKillBehindAnAbortFindsWhatWasThere) {
                 root* r = pool.root<root>();
                 create(r);
                 kind = 0;
-                auto staged = hf::stage(pool, sizeof(node));
-                if (thrown) run(r, *staged, 15);
+                auto staged = hf::staged::in(pool, sizeof(node));
+                if (thrown) run(r, staged->get(), 15);
                 else add(r, 50, 10);
                 ::kill(::getpid(), SIGKILL);
             },

@@ -4,9 +4,9 @@
 // any other; what a kill leaves of them is found again. Method: a tree in plain code with the members declared
 // once; log entries are counted, a child is killed, its file's members are overwritten, and the pool opened again.
 #include <holdfast/alloc.hpp>
-#include <holdfast/derived.hpp>
+#include <holdfast/author/derived.hpp>
+#include <holdfast/author/persist.hpp>
 #include <holdfast/engines.hpp>
-#include <holdfast/persist.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <gtest/gtest.h>

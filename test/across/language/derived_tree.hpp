@@ -3,7 +3,7 @@
 // The tree of derived_test.cpp and what follows from its links, for translation units that are built for different engines.
 #pragma once
 
-#include <holdfast/derived.hpp>
+#include <holdfast/author/derived.hpp>
 #include <holdfast/pool.hpp>
 
 namespace hf::derived_tree {

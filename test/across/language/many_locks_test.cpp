@@ -4,7 +4,7 @@
 // well. Method: engines justdo and ido; a child that is killed where it holds all of its locks, or is as deep as it goes.
 #include "support.hpp"
 
-#include <holdfast/crash.hpp>
+#include <holdfast/author/crash.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 

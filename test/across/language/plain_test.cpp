@@ -4,8 +4,8 @@
 // pool opens with an engine that it takes to protect them. With HOLDFAST_UNINSTRUMENTED it is meant.
 #include "support.hpp"
 
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/clobber.hpp>
-#include <holdfast/mod/store.hpp>
 #include <holdfast/txfunc.hpp>
 #include <holdfast/undo.hpp>
 

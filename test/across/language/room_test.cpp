@@ -6,6 +6,8 @@
 
 #include <holdfast/alloc.hpp>
 #include <holdfast/allocator.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/tx.hpp>
 
 #include <new>
@@ -102,10 +104,10 @@ TEST_F(room, ALogWithoutRoomLeavesNothingOfItsSection) {
 
 TEST_F(room, StagingTellsWhetherThereIsRoom) {
     hf::pool pool = open(first, 256 << 10);
-    auto some = hf::stage(pool, 1 << 10);
+    auto some = hf::staged::in(pool, 1 << 10);
     ASSERT_TRUE(some);
-    hf::unstage(pool, *some);
-    const auto more = hf::stage(pool, 1 << 20);
+    some->reset();
+    const auto more = hf::staged::in(pool, 1 << 20);
     ASSERT_FALSE(more);
     EXPECT_EQ(more.error().what(),
               first + ": pool_full: no room for 1048576 bytes: the pool has 262144 of at most "

@@ -5,8 +5,9 @@
 #include "support.hpp"
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/holdfast.h>
-#include <holdfast/mod/store.hpp>
 #include <holdfast/tx.hpp>
 
 #include <csignal>

@@ -7,6 +7,7 @@
 #include "fixture.hpp"
 
 #include <holdfast/abi/relocate_abi.h>
+#include <holdfast/author/staged.hpp>
 
 #include <atomic>
 #include <cstring>
@@ -178,10 +179,10 @@ TEST_F(Copies, PointersThatTheRuntimeCopiesAreRefused) {
     three here{7, two, 9};
     EXPECT_DEATH(
         {
-            void* staged = hf::stage_near(in, sizeof here);
-            hf::stage_words(staged, &here, sizeof here);
+            const hf::staged staged = hf::staged::near(in, sizeof here);
+            hf::staged::copy_words(staged.get(), &here, sizeof here);
         },
-        "hf::stage_words: .*stored, but not as a pointer");
+        "hf::staged::copy_words: .*stored, but not as a pointer");
 }
 
 TEST_F(Copies, PointersToAnotherPoolAreRefused) {

@@ -4,6 +4,9 @@
 #include "inject.hpp"
 #include "world.hpp"
 
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/staged.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <optional>
@@ -61,16 +64,16 @@ public:
             hf_free(loose_);
             loose_ = nullptr;
             return outcome::done;
-        case 't': trim(in_); return outcome::done;
+        case 't': return_spare_blocks(in_); return outcome::done;
         case 'G': return all(in_.limit_growth(in_.size_bytes() + 16_KiB).ok());
         case 'K': ::kill(::getpid(), SIGKILL); return outcome::refused;
-        case 'u': return with_staged(700, [&](void* blob) { unstage(in_, blob); });
+        case 'u': return with_staged(700, [](void* blob) { staged(blob).reset(); });
         default: break;
         }
         const std::size_t bytes = blob_bytes_of(operation);
         return with_staged(bytes, [&](void* blob) {
             std::memset(blob, static_cast<int>(w_->blob_count + 1), bytes);
-            stage_persist(in_, blob, bytes);
+            staged::persist(in_, blob, bytes);
             adopt(engine_, w_, blob, bytes);
         });
     }
@@ -104,12 +107,12 @@ private:
     }
 
     template <class Use> outcome with_staged(std::size_t bytes, Use&& use) {
-        const auto blob = stage(in_, bytes);
+        auto blob = staged::in(in_, bytes);
         if (!blob) {
             copy_text(made_.refusal, blob.error().what());
             return outcome::refused;
         }
-        use(*blob);
+        use(blob->release());
         return outcome::done;
     }
 

@@ -5,7 +5,7 @@
 //
 //   R root   p push to list 0   q push to list 1   Q push to list 1 on another thread   o pop
 //   n renumber: a log of several segments   s l h adopt a blob of 500, 9 000, 60 000 bytes
-//   d drop the last blob   u stage and unstage   a f allocate, free outside a section   t trim
+//   d drop the last blob   u stage and give back   a f allocate, free outside a section   t trim
 //   G the pool may grow by 16 KiB from here on, and no more   K the process is killed
 #pragma once
 

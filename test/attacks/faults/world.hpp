@@ -8,6 +8,7 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/txfunc.hpp>
 

@@ -6,6 +6,7 @@
 #include <justdo/room.hpp>
 #include <justdo/test_support.hpp>
 
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/justdo.hpp>
 #include <holdfast/redo.hpp>
@@ -61,7 +62,7 @@ void fill(pool& p, root_object& root, std::uint64_t nodes) {
             blocks.push_back(b);
         }
     for (std::size_t i = 0; i < blocks.size(); i += 3) hf_free(blocks[i]);
-    trim(p);
+    return_spare_blocks(p);
 }
 
 /// Fills the first extent, so that the pool grows.
@@ -147,8 +148,7 @@ void add_pending(std::vector<base_pool>& out, built_for engine, const char* engi
     add("sweep", sweep_open, 128_KiB); // its log needs room
     add("adopt", [=](pool& p, root_object& r) {
         left_open(3, [&] {
-            auto staged = stage(p, sizeof(node));
-            auto* n = static_cast<node*>(*staged);
+            auto* n = static_cast<node*>(staged::in(p, sizeof(node))->release());
             n->value = 4;
             adopt(engine, r.chains[0], n);
         });
@@ -160,7 +160,7 @@ void four_open(pool& p, root_object& r) {
     left_open(3, [&] { pop(built_for::undo, r.chains[1]); });
     left_open(900, [&] { sweep(built_for::clobber, r.chains[2], 2); });
     left_open(3, [&] {
-        auto* n = static_cast<node*>(*stage(p, sizeof(node)));
+        auto* n = static_cast<node*>(staged::in(p, sizeof(node))->release());
         n->value = 4;
         adopt(built_for::undo, r.chains[3], n);
     });
@@ -207,7 +207,7 @@ void add_redo(std::vector<base_pool>& out) {
         push(built_for::redo, r.chains[1], 5);
     });
     add("two logs, the newer long, pmem", mode::pmem, [](pool& p, root_object& r) {
-        auto* n = static_cast<node*>(*stage(p, sizeof(node)));
+        auto* n = static_cast<node*>(staged::in(p, sizeof(node))->release());
         n->value = 4;
         adopt(built_for::redo, r.chains[3], n);
         sweep_in_part(r.chains[2], 280);

@@ -6,6 +6,7 @@
 
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/undo.hpp>
 

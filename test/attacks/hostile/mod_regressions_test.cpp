@@ -72,7 +72,7 @@ protected:
     std::uint64_t top_of(std::uint64_t index) const {
         return (get<std::uint64_t>(cell_at(index)) & mod::ref_max) * mod::granule_bytes;
     }
-    mod::store& store() const { return mod::store::of(*pool_); }
+    mod::store& store() const { return mod::store::in(*pool_); }
     template <class Map> void fill(const char* name, std::uint64_t count = 300) {
         auto map = Map::open(*pool_, {name});
         ASSERT_TRUE(map) << map.error().what();

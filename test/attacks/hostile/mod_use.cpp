@@ -49,11 +49,12 @@ bool fill_family(const pool& in) {
         // Siblings, then unrelated roots.
         const auto next_a = a->snapshot().insert(n << 32, n);
         const auto next_b = b->snapshot().insert(text_of(n << 32), text_of(n));
-        if (!mod::store::of(in).commit({{a->of(), &next_a}, {b->of(), &next_b}}).ok()) return false;
+        if (!mod::store::in(in).commit({{a->its_root(), &next_a}, {b->its_root(), &next_b}}).ok())
+            return false;
         const auto next_alone = alone->snapshot().insert(n, n);
         const auto next_other = other->snapshot().insert(text_of(n), text_of(n));
-        if (!mod::store::of(in)
-                 .commit({{alone->of(), &next_alone}, {other->of(), &next_other}})
+        if (!mod::store::in(in)
+                 .commit({{alone->its_root(), &next_alone}, {other->its_root(), &next_other}})
                  .ok())
             return false;
     }
@@ -173,7 +174,7 @@ bool fill_mod(const pool& in, mod_shape what) {
 mod_use use_mod(const pool& in, mod_shape what) {
     mod_use said;
     mod_user by(in, said);
-    mod::store& store = mod::store::of(in);
+    mod::store& store = mod::store::in(in);
     const status good = store.verify();
     said.verified = good.ok();
     by.ended(good);

@@ -82,7 +82,7 @@ public:
     /// What was good stays good.
     void still_good(const char* after) {
         if (!to_->verified || !to_->wrong.empty()) return;
-        const status now = mod::store::of(*in_).verify();
+        const status now = mod::store::in(*in_).verify();
         if (!now.ok())
             to_->wrong = std::string("verified, and after '") + after + "': " + now.what();
     }

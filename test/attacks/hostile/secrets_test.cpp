@@ -8,6 +8,7 @@
 #include <open/pool_impl.hpp>
 #include <pool/pool_file.hpp>
 
+#include <holdfast/author/staged.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/undo.hpp>
 
@@ -150,7 +151,7 @@ void use(pool& p, unsigned rounds) {
         plant();
         call_with_gaps(c);
         plant();
-        auto* staged = static_cast<node*>(*stage(p, sizeof(node)));
+        auto* staged = static_cast<node*>(staged::in(p, sizeof(node))->release());
         std::memset(staged, 0, sizeof(node)); // uninitialised, it would be the user's own
         staged->value = i;
         adopt(engine, c, staged);
@@ -158,7 +159,7 @@ void use(pool& p, unsigned rounds) {
         pop(engine, c);
         hf_free(hf_alloc(3000));
     }
-    trim(p);
+    return_spare_blocks(p);
 }
 
 TEST_P(Secrets, NeverReachTheFile) {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "sections.hpp"
 
+#include <holdfast/author/staged.hpp>
+
 #include <cstring>
 
 #define HOSTILE __attribute__((no_sanitize("undefined", "address")))

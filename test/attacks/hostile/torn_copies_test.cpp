@@ -14,9 +14,10 @@
 #include <verify/repair.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/justdo/routine.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/justdo.hpp>
-#include <holdfast/justdo/routine.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/redo.hpp>
 #include <holdfast/simpo.hpp>
@@ -169,7 +170,7 @@ void run_resumable(justdo::by_hand::list* on, const std::atomic<bool>& stop) {
 }
 
 void run_halls(pool& in, hall* on, const std::atomic<bool>& stop) {
-    justdo::object jd = *justdo::root::of(in)->new_object();
+    justdo::object jd = *justdo::root::in(in)->new_object();
     for (std::uint64_t n = 1; !stop; ++n) jd.call<holds_many>({on, 20 + n * 40 % 130, n * 7 % 120});
 }
 
@@ -300,7 +301,7 @@ std::string used(pool& in) {
     auto* const room = static_cast<hall*>(hf_alloc(sizeof(hall)));
     if (kept == nullptr || room == nullptr) return {};
     std::memset(static_cast<void*>(room), 0, sizeof *room);
-    auto jd = justdo::root::of(in)->new_object();
+    auto jd = justdo::root::in(in)->new_object();
     if (!jd) return jd.error().code() == errc::pool_full ? "" : jd.error().what();
     jd->call<holds_many>({room, 150, 40});
     for (std::uint64_t n = 1; n <= 3; ++n) push(built_for::undo, kept, n);
@@ -316,7 +317,7 @@ std::string missing(pool& in) {
     if (const char* const wrong = fault(root->after, 1, 3)) return wrong;
     constexpr std::uint64_t once = 40 * 41 / 2;
     if (root->hall_after->sum != once) return "a section of engine justdo is lost";
-    justdo::root::of(in)->new_object()->call<holds_many>({root->hall_after, 150, 40});
+    justdo::root::in(in)->new_object()->call<holds_many>({root->hall_after, 150, 40});
     return root->hall_after->sum == 2 * once ? "" : "a section does something else";
 }
 
@@ -442,7 +443,7 @@ TEST(TornAnchor, AmongOtherBlocksIsGivenUpForGood) {
             auto in = pool::open(path, options);
             ASSERT_TRUE(in) << in.error().what();
             ASSERT_NE(in->root<rooted>(), nullptr);
-            ASSERT_TRUE(justdo::root::of(*in)->new_object());
+            ASSERT_TRUE(justdo::root::in(*in)->new_object());
             ASSERT_TRUE(numbers::open(*in, {"numbers"}));
             ASSERT_TRUE(simpo::object<adder>::create(*in, "adder"));
             pool_file& file = *in->internals().file;

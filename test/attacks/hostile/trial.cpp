@@ -9,6 +9,7 @@
 #include <open/pool_impl.hpp>
 #include <verify/examine.hpp>
 
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/justdo.hpp>
 
@@ -46,7 +47,7 @@ public:
         for (built_for engine : {built_for::clobber, built_for::undo, built_for::redo})
             if (wrong_.empty()) sections(engine);
         for (auto [offset, bytes] : mine_) hf_free(at(offset));
-        trim(*pool_);
+        return_spare_blocks(*pool_);
         return wrong_;
     }
     /// Sections of engine justdo on a list of their own, where the pool has room for them.

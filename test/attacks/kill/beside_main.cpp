@@ -103,7 +103,7 @@ void beside::write(hf::pool& pool, std::mt19937_64& chance) {
         write_map(all, round);
         words_.in_map = round;
         if (chance() % 50 == 0)
-            if (hf::status s = hf::mod::store::of(pool).collect(); !s.ok()) broken(s);
+            if (hf::status s = hf::mod::store::in(pool).collect(); !s.ok()) broken(s);
     }
     stop = true;
     other.join();
@@ -134,7 +134,7 @@ void beside::read(hf::pool& pool, std::mt19937_64& chance) {
 }
 
 bool beside::is_whole(hf::pool& pool) {
-    auto& store = hf::mod::store::of(pool);
+    auto& store = hf::mod::store::in(pool);
     if (hf::status s = store.collect(); !s.ok()) broken(s);
     if (hf::status s = store.verify(); !s.ok()) broken(s);
     const auto expect = [](const char* what, std::uint64_t acknowledged, std::uint64_t found) {

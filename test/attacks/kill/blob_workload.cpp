@@ -6,6 +6,7 @@
 // as in map_workload.cpp.
 #include "workload.hpp"
 
+#include <holdfast/author/staged.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 
@@ -68,30 +69,31 @@ HF_TXFUNC bool put(slot* at, std::uint64_t count, std::uint64_t seed) noexcept {
 
 HF_TXFUNC void put_staged(slot* at, std::uint64_t* words, std::uint64_t count,
                           std::uint64_t seed) noexcept {
-    hf::adopt(words);
+    hf::staged::adopt(words);
     swap_in(at, words, count, seed);
 }
 
 bool perform(hf::pool& pool, slot& at, const operation& op) {
-    std::uint64_t* staged = nullptr;
+    hf::staged staged;
     if (op.what == kind::put_staged) {
-        auto made = hf::stage(pool, op.count * sizeof(std::uint64_t));
+        auto made = hf::staged::in(pool, op.count * sizeof(std::uint64_t));
         if (!made) return false;
-        staged = static_cast<std::uint64_t*>(*made);
-        fill(staged, op.count, op.seed);
-        hf::stage_persist(pool, staged, op.count * sizeof(std::uint64_t));
+        staged = std::move(*made);
+        fill(staged.as<std::uint64_t>(), op.count, op.seed);
+        hf::staged::persist(pool, staged.get(), op.count * sizeof(std::uint64_t));
         if (op.seed % 8 == 0) { // changed our mind: stage another one and give this one back
-            auto other = hf::stage(pool, op.count * sizeof(std::uint64_t));
-            hf::unstage(pool, staged);
+            auto other = hf::staged::in(pool, op.count * sizeof(std::uint64_t));
+            staged.reset();
             if (!other) return false;
-            staged = static_cast<std::uint64_t*>(*other);
-            fill(staged, op.count, op.seed);
-            hf::stage_persist(pool, staged, op.count * sizeof(std::uint64_t));
+            staged = std::move(*other);
+            fill(staged.as<std::uint64_t>(), op.count, op.seed);
+            hf::staged::persist(pool, staged.get(), op.count * sizeof(std::uint64_t));
         }
     }
     const std::unique_lock held{at.lock};
     if (op.what == kind::put) return put(&at, op.count, op.seed);
-    if (op.what == kind::put_staged) put_staged(&at, staged, op.count, op.seed);
+    if (op.what == kind::put_staged)
+        put_staged(&at, static_cast<std::uint64_t*>(staged.release()), op.count, op.seed);
     else swap_in(&at, nullptr, 0, 0);
     return true;
 }

@@ -7,7 +7,7 @@
 #include <structures/hash_map.hpp>
 #include <structures/rb_tree.hpp>
 
-#include <holdfast/selective.hpp>
+#include <holdfast/author/selective.hpp>
 
 namespace kill_test {
 namespace {

@@ -228,7 +228,7 @@ void mod_load::verify(pool& in, journal& log, unsigned thread) {
 }
 
 void mod_load::verify(pool& in, journal& log) {
-    mod::store& store = mod::store::of(in);
+    mod::store& store = mod::store::in(in);
     // At once, while the trace still runs; and again when it has given back what it found free.
     for (unsigned t = 0; t < writers(log) && log.failures == 0; ++t) verify(in, log, t);
     if (const status s = store.wait_for_trace(); !s.ok()) log.fail("trace: %s", s.what().c_str());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "workload.hpp"
 
-#include <holdfast/selective.hpp>
+#include <holdfast/author/selective.hpp>
 
 namespace kill_test {
 

@@ -10,7 +10,7 @@
 // that was killed is followed by the next.
 #include "beside_harness.hpp"
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 #include <holdfast/simpo.hpp>
 #include <holdfast/simpo/table.hpp>
 #include <holdfast/simpo/view.hpp>

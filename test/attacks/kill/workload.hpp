@@ -7,6 +7,7 @@
 #include <justdo/format.hpp>
 
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/engines.hpp>
 #include <holdfast/pool.hpp>
 

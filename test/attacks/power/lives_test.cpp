@@ -5,6 +5,7 @@
 // promised lies in memory that outlives them.
 #include <section/list_sections.hpp>
 
+#include <holdfast/author/blocks.hpp>
 #include <holdfast/clobber.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>

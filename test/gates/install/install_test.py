@@ -7,6 +7,7 @@ killed halfway, and must be whole again. A crash program is built and run, too. 
 standard of C++, nor, where they are written in C, for a C++ compiler.
 """
 import argparse
+import concurrent.futures
 import os
 import pathlib
 import re
@@ -61,6 +62,26 @@ def check_c(options, prefix, folder, environment):
     print("in C: prices and counter, by CMake, pkg-config and the wrapper")
 
 
+def check_headers(options, prefix):
+    """What an application includes, and what an author of structures does: each compiles alone, those for C in C, too.
+
+    Left out is the one header that needs another library's.
+    """
+    root = prefix / "include"
+    headers = [path for path in sorted(root.glob("holdfast/**/*.h*")) if not {"detail", "abi"} & set(path.parts) and path.name != "zstd.hpp"]
+    calls = [(options.compiler, "-std=c++20", "-x", "c++", path) for path in headers]
+    calls += [(options.c_compiler, "-x", "c", path) for path in headers if path.suffix == ".h"]
+
+    def compile_alone(call):
+        run(*call[:-1], *shlex.split(options.flags), "-Wall", "-Werror", "-fsyntax-only", f"-I{root}", "-", input=f"#include <{call[-1].relative_to(root)}>\n")
+
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(compile_alone, calls))
+    authors = [path for path in headers if root / "holdfast/author" in path.parents]
+    assert authors and len(authors) < len(headers), headers
+    print(f"{len(headers)} public headers compile alone, {len(authors)} of them for authors of structures")
+
+
 def check_programs(prefix):
     """What the package brings answers for itself, and every engine of the server is there."""
     said = run(prefix / "bin/holdfast", "--version")
@@ -109,6 +130,7 @@ def main():
             "-o", folder / "numbers_wrapper", *shlex.split(found))
         check_program(folder / "numbers_wrapper", folder)
         check_c(options, prefix, folder, environment)
+        check_headers(options, prefix)
         check_programs(prefix)
         check_documents(prefix)
         print(run(prefix / "bin/holdfast", "crash", folder / "build/my_crash", "--depth", "1"), end="")

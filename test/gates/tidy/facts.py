@@ -20,6 +20,7 @@ import sys
 
 TABLE = re.compile(r"^<!-- (engines|modes) -->\n((?:\|.*\n)+)", re.M)
 PAGES = {"README.md": "engines", "docs/papers.md": "engines", "docs/guide/choosing-an-engine.md": "engines",
+         "docs/guide/when-is-it-durable.md": "engines",
          "docs/internals/design.md": "modes", "docs/guide/durability-modes.md": "modes"}
 FACTS = {  # the column's heading: what it says of a row of engines.def
     "what is logged": lambda row: row["logs"],

@@ -79,6 +79,7 @@ class Lists:
 
     @staticmethod
     def is_of_module(other, folder):
+        other, folder = (each.replace("holdfast/author", "holdfast") for each in (other, folder))
         parts = folder.split("/")
         if parts[0] == "compiler":
             return other.startswith(("compiler/analysis/", "compiler/transform/"))

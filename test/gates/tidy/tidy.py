@@ -14,6 +14,7 @@ import re
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+import public_names  # noqa: E402
 import references  # noqa: E402
 import source_text  # noqa: E402
 
@@ -30,14 +31,17 @@ LEVEL = {"base": 0, "cli": 1, "trace": 1, "persist": 2, "power": 2.5, "pool": 3,
          "sim": 2, "slpmt": 3, "peer": 10, "bfs": 11, "vacation": 11,        # research/, whose folders are modules, too
          "simpo_applications": 13, "justdo_recovery": 13,
          "check": 12}        # for tests: no module may include it
-PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "options": "pool", "sizes": "pool", "pool": "open", "alloc": "open",
+PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool", "migration": "open", "recovery": "base", "persist": "persist", "options": "pool", "sizes": "pool", "pool": "open", "alloc": "open", "blocks": "open", "staged": "section",
           "lock": "section", "txfunc": "section", "tx": "section", "allocator": "section", "libstdcxx": "section",
           "clobber": "clobber", "undo": "undo", "selective": "selective", "derived": "selective", "redo": "redo", "justdo": "justdo", "mod": "mod", "simpo": "simpo", "engines": "engines", "holdfast": "c",
           "mod.h": "c", "mark": "base", "crash": "crash"}
+# How large each tier of public headers may be: headers, names. To be lowered only (public_names.py counts).
+TIERS = {"application": (42, 564), "application in C": (2, 215), "author": (11, 245)}
 
 
 def public_module(header):
-    """By its whole name, or by its first word: a folder is its module's, mod/map.hpp."""
+    """By its whole name, or by its first word: a folder is its module's, mod/map.hpp. In author/ it is the same."""
+    header = header.removeprefix("author/")
     return PUBLIC.get(header) or PUBLIC.get(re.split("[./]", header)[0])
 
 
@@ -49,7 +53,7 @@ def module_of(path):
     if parts[0] in ("src", "research") and len(parts) > 2:
         return parts[1]
     if parts[:2] == ["include", "holdfast"]:
-        return public_module(parts[2])
+        return public_module("/".join(parts[2:]))
     return parts[0] if parts[0] in LEVEL else None
 
 
@@ -116,7 +120,8 @@ def levels(tree):
 
 
 def implementers(tree):
-    """A public header that modules include is of one that includes it, by itself or by another header of its own."""
+    """A public header that modules include is of one that includes it, by itself or by another header of its own; or it
+    builds on a header of that one: a template."""
     includers = {}
     for path, text in tree.items():
         own = module_of(path)
@@ -127,7 +132,8 @@ def implementers(tree):
     for path in tree:
         name = path.removeprefix("include/holdfast/")
         module = public_module(name) if name != path and not name.startswith("abi/") else None
-        if module in folders and module not in includers.get(name, {module}):
+        built_on = {public_module(used) for used in re.findall(r"^#include <holdfast/([^>]+)>", tree[path], re.M)}
+        if module in folders and module not in includers.get(name, {module}) | built_on:
             yield f"{path}:1: {module} does not include it, which tidy.py says implements it"
 
 
@@ -264,7 +270,24 @@ def versions(tree):
             yield f"{path}:1: version {version and version[1]}, the changelog's is {wanted and wanted[1]}"
 
 
-RULES = [*references.RULES, layering, levels, implementers, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
+def tiers(tree):
+    """What a user has to read does not grow: public_names.py says how a name is counted."""
+    for tier, headers in public_names.public_names(tree).items():
+        for what, found, limit in zip(("headers", "names"), public_names.count(headers), TIERS.get(tier, ())):
+            if found > limit:
+                yield f"include/holdfast:1: tier '{tier}' has {found} {what}, limit {limit}: put what only authors of structures need into author/"
+
+
+def faces(tree):
+    """A public header says what its members do, and sends nobody to classes of a namespace 'detail'."""
+    for path, text in tree.items():
+        if public_names.is_public(path):
+            for number, line in enumerate(text.splitlines(), 1):
+                if re.search(r"///.*\bdetail::", line):
+                    yield f"{path}:{number}: a comment sends users to a class of 'detail': show the members here"
+
+
+RULES = [*references.RULES, layering, levels, implementers, tiers, faces, circles, function_length, file_length, intrinsics, seeds, licence, words, places, links, module_readme, rooms, versions]
 
 
 def excused(findings, ratchet):
@@ -336,6 +359,9 @@ def self_test():
         "file of a page": {"README.md": "See `gone.hpp`, and `other.hpp`.\n<!-- not in the tree: other.hpp -->\n"},
         "path of a comment": {"src/base/b.cpp": spdx + "// The format stands elsewhere (src/base/gone.hpp).\n"},
         "levels": {"include/holdfast/b.hpp": spdx},
+        "tiers": {f"include/holdfast/mod/b{i}.hpp": spdx for i in range(1 + TIERS["application"][0])},
+        "faces": {"include/holdfast/mod/map.hpp": spdx + "/// open, insert: detail::keyed_handle.\nclass map;\n"},
+        "tiers by names": {"include/holdfast/author/mod/b.hpp": spdx + "".join(f"int f{i}(int);\n" for i in range(1 + TIERS["author"][1]))},
         "file_length": {"src/base/b.cpp": spdx + "int x;\n" * FILE_LINES_MAX},
         "circles": {"src/base/b.hpp": spdx + "#include <base/c.hpp>\n",
                     "src/base/c.hpp": spdx + "#include <base/b.hpp>\n"},

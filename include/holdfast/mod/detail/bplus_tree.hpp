@@ -22,11 +22,11 @@
 // has ten children and more.
 #pragma once
 
+#include <holdfast/author/mod/key.hpp>
 #include <holdfast/mod/detail/bplus_node.hpp>
 #include <holdfast/mod/detail/bplus_reading.hpp>
 #include <holdfast/mod/detail/element.hpp>
 #include <holdfast/mod/detail/entry.hpp>
-#include <holdfast/mod/key.hpp>
 
 #include <algorithm>
 #include <array>

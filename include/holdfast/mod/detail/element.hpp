@@ -10,7 +10,7 @@
 // (3) What reclamation must know of a slot fits into 20 bits of a root's shape: slot_shape.
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <algorithm>
 #include <bit>

@@ -4,7 +4,7 @@
 // adds the updates that are its own, and reads by the functions of its structure.
 #pragma once
 
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <cstddef>
 #include <cstdint>
@@ -58,25 +58,15 @@ public:
     }
 };
 
-/// A named container in a pool: cheap to copy, and lives no longer than the pool is open.
-///
-/// Threads: one that reads through handles, or any number while none writes. Writers wait for each
-///          other. snapshot() and what it returns at any time.
+/// A named container in a pool. What its members promise and cost, each container's header says.
 template <class Batch, class Version> class handle {
 public:
     using batch = Batch;
     using version = Version;
 
-    /// Erases all. Cost: O(1) new nodes; for an ordered map time for each node there was, too.
-    /// Otherwise as update.
     status clear() {
         return update([](batch& to) { to.clear(); });
     }
-    /// Several updates as one: change(batch&), which may return false: then nothing is changed.
-    ///
-    /// Ordering: 1 point, 2 with durability::on_return; 0 when nothing was changed.
-    /// Crash:    the container before the call or after it, never between.
-    /// Errors:   pool_full; the container is unchanged.
     template <class Change> status update(Change&& change) {
         auto writing = root_->write();
         batch to(writing.work(), writing.word());
@@ -85,22 +75,14 @@ public:
         return finish(writing, to);
     }
 
-    /// The container as it is now, kept. Never blocks.
     version snapshot() const { return version(root_->read()); }
-    /// In a process that reads beside a writer (open_options::shared): what is read through handles is the container as
-    /// it is now, no longer as it was when it was first read, or refreshed last. Iterators, and what they led to, are
-    /// invalid. Elsewhere nothing.
     void refresh() const { root_->refresh(); }
-    /// Makes 'next' the container, if what it was derived from is still current.
-    ///
-    /// Ordering: 1 point, 2 with durability::on_return.
-    /// Errors:   conflict (another commit came first), pool_full; the container is unchanged.
     status commit(const version& next) { return root_->commit(next); }
 
     durability when_durable() const noexcept { return root_->when_durable(); }
     void set_durability(durability wanted) noexcept { root_->set_durability(wanted); }
     /// For store::commit of several.
-    mod::root* of() const noexcept { return root_; }
+    mod::root* its_root() const noexcept { return root_; }
 
     std::uint64_t word() const noexcept { return root_->word(); }
     const std::byte* base() const noexcept { return root_->base(); }
@@ -111,7 +93,7 @@ protected:
     template <class Self>
     static result<Self> opened(const pool& in, const place& at, const kind& what,
                                std::uint64_t shape) {
-        const result<mod::root*> found = store::of(in).open(at, what, shape);
+        const result<mod::root*> found = store::in(in).open(at, what, shape);
         if (!found) return found.error();
         return Self(**found);
     }

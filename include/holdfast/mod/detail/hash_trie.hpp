@@ -3,12 +3,12 @@
 // The hash trie for a pair of types: reading and updating. Its nodes: trie_node.hpp.
 #pragma once
 
+#include <holdfast/author/mod/key.hpp>
 #include <holdfast/mod/detail/element.hpp>
 #include <holdfast/mod/detail/entry.hpp>
 #include <holdfast/mod/detail/keyed.hpp>
 #include <holdfast/mod/detail/trie_node.hpp>
 #include <holdfast/mod/detail/trie_reading.hpp>
-#include <holdfast/mod/key.hpp>
 
 #include <algorithm>
 #include <array>

@@ -101,11 +101,8 @@ public:
     }
 };
 
-/// A named container with keys in a pool: a handle, cheap to copy, that lives no longer than the
-/// pool is open. 'Self' is the container that users name.
-///
-/// Threads:  one that reads through handles, or any number while none writes. Writers wait for each
-///           other. snapshot() at any time.
+/// A handle: 'Self' is the container that users name. What its members promise and cost, map.hpp, set.hpp and ordered_map.hpp
+/// say.
 template <class Self, class Of>
 class keyed_handle : public handle<keyed_batch<Of>, keyed_version<Of>>,
                      public Of::template reading<Self> {
@@ -116,24 +113,10 @@ public:
     using value_view = typename Of::value_view;
     using typename handle::batch;
 
-    /// The container of this name, made if there is none.
-    ///
-    /// Ordering: 0 points; when it is made 4 at most.
-    /// Errors:   wrong_layout (another structure, or other sizes of keys and values, or another
-    ///           identity of the hash or the order), pool_full, limit_reached, bad_argument.
     static result<Self> open(const pool& in, const place& at) {
         return handle::template opened<Self>(in, at, Of::its_kind, Of::shape());
     }
 
-    /// Inserts the key, for maps with this value, unless it is there. Whether it is new.
-    ///
-    /// Cost:     maps and sets: O(log16 n) new nodes, each a line but the last. Ordered maps:
-    ///           O(log n) new nodes of at most two lines, and a leaf of a few.
-    /// Ordering: 1 point, 2 with durability::on_return; 0 when the key is there.
-    /// Crash:    the container before the call or after it, never between.
-    /// Errors:   pool_full; the container is unchanged. Also for strings that are too long.
-    /// Threads:  writers wait for each other.
-    /// Source:   MOD §4.3.1, Fig. 8a-b.
     result<bool> insert(key_view key)
         requires(!is_map<Of>)
     {
@@ -144,13 +127,11 @@ public:
     {
         return this->change([&](batch& to) { return to.insert(key, value); });
     }
-    /// Inserts the key, or gives it another value. Whether it is new. Otherwise as insert.
     result<bool> insert_or_assign(key_view key, value_view value)
         requires is_map<Of>
     {
         return this->change([&](batch& to) { return to.insert_or_assign(key, value); });
     }
-    /// Erases the key. Whether it was there. Otherwise as insert.
     result<bool> erase(key_view key) {
         return this->change([&](batch& to) { return to.erase(key); });
     }
@@ -159,8 +140,6 @@ public:
     result<bool> erase(const Query& key) {
         return this->change([&](batch& to) { return to.erase(key); });
     }
-    /// Erases the keys from one on, up to another, which stays: of ordered maps. How many there
-    /// were. O(log n) new nodes, and time for each leaf that loses entries. Otherwise as insert.
     result<std::size_t> erase(key_view from, key_view upto)
         requires requires(batch& to) { to.erase(from, upto); }
     {

@@ -147,10 +147,7 @@ public:
     }
 };
 
-/// A handle of a durable one. Copies name the same. 'Self' is the container that users name.
-///
-/// Threads: as the standard containers: reading beside reading, but not beside a writer; snapshot()
-///          and what it returns beside anything. Writers wait for each other.
+/// A handle: 'Self' is the container that users name. What its members promise and cost, stack.hpp and queue.hpp say.
 template <class Self, class Ops>
 class sequence : public handle<sequence_batch<Ops>, sequence_version<Ops>>,
                  public sequence_range<Self, Ops> {
@@ -161,32 +158,19 @@ public:
     using value_type = typename Ops::value_type;
     using typename handle::batch;
 
-    /// The container of this name, made empty if there is none. Errors: those of store::open.
     static result<Self> open(const pool& in, const place& at) {
         return handle::template opened<Self>(in, at, Ops::its_kind, Ops::shape);
     }
-    /// Adds an element.
-    ///
-    /// Ordering: 1 point, 2 with durability::on_return. Failure-atomic.
-    /// Errors:   pool_full; nothing is changed.
     status push(view value) {
         auto writing = this->root_->write();
         const std::uint64_t next = Ops::push(writing.work(), writing.word(), value);
         return writing.commit(next);
     }
-    /// Removes the next element and returns it.
-    ///
-    /// Ordering: as push.
-    /// Errors:   not_found: there is none; pool_full: a stack of strings, when no line is left to
-    ///           give the string back with. Nothing is changed.
     result<value_type> pop() {
         result<value_type> gone = popped(true);
         if (!gone && gone.error().code() != errc::not_found) return popped(false); // in a full pool
         return gone;
     }
-    /// Commits what 'change(batch&)' does: all of it or nothing.
-    ///
-    /// Ordering, Errors: as push.
     template <class Change> status update(Change&& change) {
         return handle::update([&](batch& to) { (void)change(to); });
     }

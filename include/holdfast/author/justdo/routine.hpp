@@ -219,7 +219,7 @@ class root {
 public:
     /// Errors: missing_engine, where the pool was opened without hf::justdo::engine(); permission,
     ///         where it is open for reading only.
-    static result<root> of(pool& in);
+    static result<root> in(pool& where);
 
     /// For the calling thread, whose log and frames are made when it asks for the first time.
     ///

@@ -157,7 +157,7 @@ public:
     void fail_damaged() noexcept { failed_ = damaged_ = true; }
     /// Bytes of a fresh node that may be stored to; 0 when it is not fresh.
     std::size_t room(ref node) const noexcept;
-    store& of() const noexcept { return *store_; }
+    store& its_store() const noexcept { return *store_; }
 
 private:
     friend class store;
@@ -206,7 +206,7 @@ public:
     explicit operator bool() const noexcept { return state_ != nullptr; }
     std::uint64_t word() const noexcept { return word_; }
     const std::byte* base() const noexcept;
-    root* of() const noexcept;
+    root* its_root() const noexcept;
 
     /// A pure update: 'change(shadow, word)' returns the word of the version to come. Ordering: 0.
     template <class Change> version updated(Change&& change) const {
@@ -252,7 +252,7 @@ public:
     /// follow it.
     std::uint64_t word() const noexcept;
     const std::byte* base() const noexcept { return base_; }
-    store& of() const noexcept { return *store_; }
+    store& its_store() const noexcept { return *store_; }
     std::uint64_t shape() const noexcept { return shape_; }
     /// The current version, kept readable. Never blocks.
     version read();
@@ -380,7 +380,7 @@ bool string_memory_serves(std::size_t given_up_bytes, std::size_t wanted_bytes) 
 class store {
 public:
     /// Requires: the pool was opened with mod::engine().
-    static store& of(const pool& in);
+    static store& in(const pool& where);
 
     /// The root of this name, made if there is none: 'what' and 'shape' are kept with it.
     ///

@@ -21,8 +21,8 @@
 // whichever sections are durable, their links are; docs/guide/selective-logging.md.
 #pragma once
 
+#include <holdfast/author/selective.hpp>
 #include <holdfast/pool.hpp>
-#include <holdfast/selective.hpp>
 
 #include <cstddef>
 #include <memory>

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// Which blocks of a pool are allocated, as the allocator's persistent state has it: for checks of a structure, and for a
+// program that does not yet believe the pointers of a pool's file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace hf {
+
+class pool;
+
+/// The allocator's own account, counted from its persistent state (O(pool): for checks, not paths).
+struct alloc_account {
+    std::uint64_t blocks;         // allocated blocks
+    std::uint64_t block_bytes;    // their bytes, size-class rounding included
+    std::uint64_t heap_bytes;     // bytes the heap manages, metadata excluded
+    std::uint64_t metadata_bytes; // bitmaps and chunk tables
+    std::uint64_t large_blocks;   // of 'blocks', those of whole chunks
+};
+alloc_account account(const pool& of);
+/// Calls 'visit(block, bytes)' for every allocated block; no section may run meanwhile.
+void for_each_block(const pool& of,
+                    void (*visit)(void* context, const void* block, std::size_t bytes),
+                    void* context);
+/// Bytes of the allocated block that starts at 'address', as the allocator's persistent state has it;
+/// 0 when none does. For any address.
+std::size_t block_bytes(const pool& of, const void* address) noexcept;
+/// Whether the allocator's persistent state is one of blocks that do not overlap, and nothing else:
+/// what a program asks before it believes pointers of a pool's file (block_bytes says to what).
+///
+/// Cost:     reads a 128th of the pool.
+/// Requires: nobody allocates or frees meanwhile.
+bool blocks_disjoint(const pool& of) noexcept;
+/// Bytes a request of 'bytes' occupies after size-class rounding.
+std::size_t rounded_size(const pool& of, std::size_t bytes) noexcept;
+
+} // namespace hf

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// A block that is filled before the section that adopts it: the section logs a pointer, and not the bytes.
+//
+//     auto text = hf::staged::in(pool, bytes);            // reserved
+//     std::memcpy(text->get(), from, bytes);              // plain stores, outside of sections
+//     hf::staged::persist(pool, text->get(), bytes);      // durable
+//     if (write(book, text->as<char>())) text->release(); // a section that called hf::staged::adopt
+#pragma once
+
+#include <holdfast/result.hpp>
+
+#include <cstddef>
+#include <utility>
+
+extern "C" void hf_adopt(void* staged_block) noexcept;
+
+namespace hf {
+
+class pool;
+
+/// Owns a staged block as a std::unique_ptr owns an object, and gives it back unless it was released. A crash gives it
+/// back, too: nothing leaks.
+///
+/// Requires: one thread stages a block, adopts it and gives it back, with at most 16 at a time; no section is open on it
+///           but for adopt(). A block that a section has adopted is released before its owner ends, and one that is
+///           not released is given back before the pool is closed.
+class staged {
+public:
+    /// Reserves a block.
+    ///
+    /// Ordering: 0 points.
+    /// Errors:   pool_full, io_error (the disk failed while the pool grew), limit_reached, permission, in_use.
+    static result<staged> in(pool& where, std::size_t bytes);
+    /// The same for code that has no pool at hand but an address in it: structures. Empty when the pool is full, or 16
+    /// blocks are staged.
+    static staged near(const void* in_pool, std::size_t bytes) noexcept;
+
+    /// Owns nothing.
+    staged() noexcept = default;
+    /// Owns a block again that was released, and that nobody has adopted.
+    explicit staged(void* released) noexcept : block_(released) {}
+    staged(staged&& other) noexcept : block_(other.release()) {}
+    staged& operator=(staged&& other) noexcept {
+        if (this == &other) return *this;
+        reset();
+        block_ = other.release();
+        return *this;
+    }
+    ~staged() { reset(); }
+
+    explicit operator bool() const noexcept { return block_ != nullptr; }
+    void* get() const noexcept { return block_; }
+    template <class T> T* as() const noexcept { return static_cast<T*>(block_); }
+    /// Gives the block away: to the section that has adopted it.
+    void* release() noexcept { return std::exchange(block_, nullptr); }
+    /// Gives the block back unused.
+    ///
+    /// Ordering: 0 points; 1 where the mark of this thread's last section is due, 2 of engine redo.
+    void reset() noexcept {
+        if (block_ != nullptr) give_back(release());
+    }
+
+    /// In a section: the block becomes allocated when the section commits.
+    static void adopt(void* staged_block) noexcept { hf_adopt(staged_block); }
+
+    /// Copies into a staged block so that the next persist() makes it durable, whatever range that
+    /// names: non-temporally in the ADR domain, where a large value would otherwise pass through the
+    /// caches only to be flushed again.
+    ///
+    /// Ordering: 0 points; elsewhere than in a block that this thread has staged since its last section, as copy_words.
+    static void copy(pool& where, void* to, const void* from, std::size_t bytes) noexcept;
+    /// Makes staged bytes durable (1 ordering point in pmem modes, none in process mode). Call it after
+    /// filling a block and before the section that adopts it.
+    static void persist(pool& where, const void* bytes, std::size_t count) noexcept;
+    /// Copies whole words to a staged block, or to bytes of the pool that nobody can reach yet, for the
+    /// section that begins next on this thread: they are durable before it stores anything in place.
+    /// Unlike copy() it wants no persist(); the section's log gets 40 bytes with their sum.
+    ///
+    /// Requires: 'to' and 'bytes' are multiples of 8.
+    /// Ordering: 0 points in a block that this thread has staged since its last section. Elsewhere logs may still need
+    ///           the bytes: a section of any thread whose mark is due, and that might be re-executed, or replayed over
+    ///           them, is made final first, as by hf::settle. That is 1 point, of engine redo 2; where no mark is due 0.
+    /// Crash:    the section is re-executed only when the bytes were durable with its log.
+    static void copy_words(void* to, const void* from, std::size_t bytes) noexcept;
+    /// The same for bytes that were stored at 'at' already: relocatable code stores pointers in place,
+    /// in their canonical form.
+    ///
+    /// Requires: they lie in a block that this thread has staged since its last section. Elsewhere it comes too late to
+    ///           settle what logs have of them, and ends the process.
+    static void note_written(const void* at, std::size_t bytes) noexcept;
+
+private:
+    static void give_back(void* staged_block) noexcept;
+
+    void* block_ = nullptr;
+};
+
+} // namespace hf
