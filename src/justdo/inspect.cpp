@@ -5,6 +5,7 @@
 #include <pool/file_checks.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
+#include <holdfast/lock.hpp>
 
 #include <fmt/format.h>
 
@@ -192,7 +193,10 @@ private:
                             at_, kind, program_counter{block_.log.counter}.open() ? out() : ""));
         const bool real = kind != HF_JUSTDO_NO_LOCK;
         const std::uint64_t bytes = calls == nullptr ? 1 : calls->bytes;
-        if (real ? !heap_.covers(offset, bytes) || own_.meet(offset, bytes, 0) : offset != 0)
+        const std::uint64_t aligned_to = kind < HF_JUSTDO_KINDS ? alignof(shared_mutex) : 1;
+        if (real ? offset % aligned_to != 0 || !heap_.covers(offset, bytes) ||
+                       own_.meet(offset, bytes, 0)
+                 : offset != 0)
             return corrupt(fmt::format("{} lock, {}: at {:#x}", what,
                                        calls == nullptr ? "of another program" : calls->name,
                                        offset));
@@ -294,7 +298,10 @@ private:
         switch (e.what()) {
         case action::none: good = true; break;
         case action::store: good = sized && covers(e.offset(), e.size()); break;
-        case action::copy: good = covers(e.offset(), e.extra) && covers(e.value, e.extra); break;
+        case action::copy: // of bytes that overlap moves are made
+            good = covers(e.offset(), e.extra) && covers(e.value, e.extra) &&
+                   std::max(e.offset(), e.value) - std::min(e.offset(), e.value) >= e.extra;
+            break;
         case action::fill: good = covers(e.offset(), e.extra); break;
         case action::move: good = move(e, {e.value, e.extra}); break;
         case action::alloc:

@@ -258,6 +258,15 @@ TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegistered) {
     expect_refused(errc::function_changed, {"kind 9", "not registered"});
 }
 
+TEST_F(JustdoRefusal, AMutexThatCannotStandThereIsCorrupt) {
+    leave_open(3, [](root& r) { total(&r.words, 2); });
+    change<justdo::lock_place>(thread_at_ + offsetof(justdo::thread_block, locks), [](auto& place) {
+        ASSERT_EQ(justdo::lock_kind(place.owned), HF_JUSTDO_EXCLUSIVE);
+        place.owned += 4; // between two words: a sanitizer saw the lock being taken there
+    });
+    expect_refused(errc::corrupt, {"owned lock", way_out});
+}
+
 /// So `holdfast repair`, which has no kinds but the library's: the lock waits for a program that has its own.
 TEST_F(JustdoRefusal, AKindOfLockThatNobodyRegisteredIsLeftToItsProgramBySalvage) {
     leave_open(2);
@@ -318,6 +327,17 @@ TEST_F(JustdoRefusal, WordsThatAreNoLogAreCorruptAndThePoolCanBeOpenedWithoutThe
         expect_refused(errc::corrupt, {word, way_out});
         give_up_and_go_on();
     }
+}
+
+TEST_F(JustdoRefusal, ACopyOntoItselfIsCorrupt) {
+    leave_open(3);
+    change<justdo::thread_log>(thread_at_, [](auto& log) {
+        auto& e = log.entries[justdo::program_counter{log.counter}.active()];
+        ASSERT_EQ(e.what(), justdo::action::store);
+        const std::uint64_t at = e.offset();
+        e = {justdo::log_entry::where_of(justdo::action::copy, 0, at), at + 8, 16};
+    });
+    expect_refused(errc::corrupt, {"log entry", way_out});
 }
 
 /// The words that say where a section goes on: of the superblock, of the thread's log and locks, of the heads of its
