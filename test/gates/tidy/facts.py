@@ -114,7 +114,7 @@ def check_papers(text):
 
 def known_of(read):
     return {"engines": engines(read("include/holdfast/abi/engines.def")),
-            "modes": dict.fromkeys(enumerators(read("include/holdfast/pool.hpp"), "mode"))}
+            "modes": dict.fromkeys(enumerators(read("include/holdfast/options.hpp"), "mode"))}
 
 
 def self_test():
