@@ -100,7 +100,8 @@ void dump(const asked& a) {
 /// Of all engines those whose state is in the pool: with others it would, killed here, be left to a program that has them.
 std::vector<engine_ptr> its_engines(const verify::read_file& file, const pool_header& header) {
     std::uint32_t bits = header.engines;
-    if (verify::pool_image(file.bytes(), header).roots().anchor(engine_mod) != 0) bits |= engine_mod;
+    if (verify::pool_image(file.bytes(), header).roots().anchor(engine_mod) != 0)
+        bits |= engine_mod;
     std::vector<engine_ptr> its = all_engines();
     std::erase_if(its, [&](const engine_ptr& e) { return (e->bit() & bits) == 0; });
     return its;

@@ -42,8 +42,8 @@ struct engine_options {
 
 /// The engine of this translation unit, to name it beside others in open_options::engines; left empty, that means
 /// those of all of the program's. Empty: none. Throws std::bad_alloc.
-[[maybe_unused]] static inline std::vector<engine_ptr> engines_of_build(
-    const engine_options& how = {}) {
+[[maybe_unused]] static inline std::vector<engine_ptr>
+engines_of_build(const engine_options& how = {}) {
     if (engine_of_build() == "clobber") return {hf::clobber::engine(how.clobber)};
     if (engine_of_build() == "undo") return {hf::undo::engine(how.undo)};
     if (engine_of_build() == "redo") return {hf::redo::engine()};

@@ -34,7 +34,8 @@ protected:
     }
     result<pool> open(const engine_ptr& e, mode m) {
         return pool::open(
-            path_of(e, m), {.layout = "facts/1", .create_bytes = 1 << 20, .mode = m, .engines = {e}});
+            path_of(e, m),
+            {.layout = "facts/1", .create_bytes = 1 << 20, .mode = m, .engines = {e}});
     }
 
 private:
@@ -69,8 +70,8 @@ TEST_F(EngineFacts, APoolKeepsTheEngineThatItWasGiven) {
     auto owned = std::make_shared<int>();
     const std::weak_ptr<int> seen = owned;
     {
-        const auto opened =
-            open(selective::engine({.rebuild = [kept = std::move(owned)](pool&) {}}), mode::process);
+        const auto opened = open(
+            selective::engine({.rebuild = [kept = std::move(owned)](pool&) {}}), mode::process);
         ASSERT_TRUE(opened) << opened.error().what();
         EXPECT_FALSE(seen.expired());
     }

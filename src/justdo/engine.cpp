@@ -7,7 +7,6 @@
 #include <justdo/threads.hpp>
 #include <section/section.hpp>
 
-
 #include <fmt/format.h>
 
 namespace hf::justdo {

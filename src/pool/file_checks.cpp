@@ -250,7 +250,7 @@ status check_migration(const std::string& path, const pool_header& h, const file
                     layout_text(h.layout, sizeof h.layout, h.layout_hash),
                     layout_text(h.next_layout, sizeof h.next_layout, h.next_layout_hash),
                     layout_text(options.layout.data(), options.layout.size(), options.layout_hash),
-                    !options.migrates    ? " without one"
+                    !options.migrates   ? " without one"
                     : options.read_only ? " and a read-only open"
                                         : ""));
 }

@@ -193,7 +193,7 @@ void pool_file::note_refused(std::uint64_t bytes, std::optional<std::uint64_t> f
     const auto free_bytes = file_.disk_free_bytes();
     if (free_before && free_bytes)
         growth_.refused = refused_growth{bytes, std::min(*free_before, *free_bytes),
-                                  std::chrono::steady_clock::now(), why};
+                                         std::chrono::steady_clock::now(), why};
 }
 
 /// What a program goes on to store may go with the process: somebody should know before.

@@ -228,8 +228,7 @@ pool_header pool_file::closing_header() const noexcept {
     pool_header closing = *header_;
     closing.open = 0;
     set_marks(closing, {});
-    closing.required_features &=
-        ~(feature_relocated | feature_caches_persist | feature_power_log);
+    closing.required_features &= ~(feature_relocated | feature_caches_persist | feature_power_log);
     closing.mapped_address = 0;
     closing.file_inode = closing.file_birth_ns = 0;
     closing.engines = 0;

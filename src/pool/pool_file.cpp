@@ -103,9 +103,7 @@ result<std::unique_ptr<pool_file>> pool_file::open_to_replace(const std::string&
 }
 
 /// Without memory the file must go as after any other failure.
-status pool_file::create_or_say_why() try {
-    return create();
-} catch (const std::bad_alloc&) {
+status pool_file::create_or_say_why() try { return create(); } catch (const std::bad_alloc&) {
     return out_of_memory(path_);
 }
 
@@ -436,7 +434,8 @@ std::string pool_file::misplaced() const { return file_.misplaced(); }
 status pool_file::whole() const {
     const auto present = file_.size_bytes();
     if (!present) return present.error();
-    if (*present >= (asked_.read_only ? present_bytes_.value_or(size_bytes()) : size_bytes())) return {};
+    if (*present >= (asked_.read_only ? present_bytes_.value_or(size_bytes()) : size_bytes()))
+        return {};
     return refusal(path_, errc::truncated,
                    fmt::format("the file was cut while the pool was open: expected {} bytes, found "
                                "{}",
@@ -476,8 +475,9 @@ root_words* pool_file::roots() const noexcept {
 
 const os_file* pool_file::file_to_seal() const noexcept {
     const bool wanted = seal_ && (!file_.in_memory() || file_.sealed());
-    return wanted && growth_.doubt.ok() && now_.marked_open && opener_.process == ::getpid() ? &file_
-                                                                                  : nullptr;
+    return wanted && growth_.doubt.ok() && now_.marked_open && opener_.process == ::getpid()
+               ? &file_
+               : nullptr;
 }
 
 /// Says when what is closed is not where the next open looks for it.

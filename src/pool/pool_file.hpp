@@ -160,9 +160,7 @@ public:
     hf::medium medium() const noexcept { return medium_; }
     hf::domain domain() const noexcept { return medium_.domain(); }
     /// What is read alone reaches no file.
-    hf::mode mode() const noexcept {
-        return asked_.read_only ? hf::mode::process : asked_.mode;
-    }
+    hf::mode mode() const noexcept { return asked_.read_only ? hf::mode::process : asked_.mode; }
     /// pmem mode without persistent memory, power mode without a disk.
     bool emulated() const noexcept {
         return mode() == hf::mode::power ? file_.on_tmpfs()
@@ -309,7 +307,7 @@ private:
     /// in doubt.
     struct left_behind {
         bool clean = true;
-        bool in_doubt = false;                                         // stores_in_doubt()
+        bool in_doubt = false;                           // stores_in_doubt()
         std::uint32_t dropped_bytes = 0, to_rebuild = 0; // bits of engines
         std::uint64_t logged_base = 0; // logged_base(): of this mapping once nothing is pending
     };

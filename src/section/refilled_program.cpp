@@ -86,10 +86,10 @@ protected:
         o.mode = hf::mode::pmem;
         o.expert.eadr = eadr_;
         o.max_threads = 2;
-        o.engines = {hf::undo::engine({.durable = Engine == by::undo
-                                                      ? hf::durability::by_next_section
-                                                      : hf::durability::on_return}),
-                     hf::redo::engine(), hf::clobber::engine()};
+        o.engines = {
+            hf::undo::engine({.durable = Engine == by::undo ? hf::durability::by_next_section
+                                                            : hf::durability::on_return}),
+            hf::redo::engine(), hf::clobber::engine()};
         return o;
     }
     bool buffered(unsigned, unsigned) const override { return Engine == by::undo; }

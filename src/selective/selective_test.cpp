@@ -167,7 +167,8 @@ TEST_F(Selective, APoolThatNobodyCanRebuildIsRefusedAndStaysAsItIs) {
     const auto refused = pool::open(path_, without);
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), errc::missing_engine);
-    EXPECT_NE(refused.error().what().find("expected selective::options::rebuild"), std::string::npos);
+    EXPECT_NE(refused.error().what().find("expected selective::options::rebuild"),
+              std::string::npos);
     open_options look = options_;
     look.read_only = true;
     EXPECT_EQ(pool::open(path_, look).error().code(), errc::missing_engine);

@@ -55,7 +55,8 @@ protected:
             lane_writer log;
             log.start(file.medium(), lane_start(file, 1, epoch));
             log.append(record_kind::begin, in_order_bit, sizeof begin, &begin, sizeof begin);
-            forge(*reinterpret_cast<mod::superblock*>(file.base() + file.roots()->anchor(engine_mod)),
+            forge(*reinterpret_cast<mod::superblock*>(file.base() +
+                                                      file.roots()->anchor(engine_mod)),
                   [&](void* at, const void* bytes, std::uint64_t count) {
                       log.append(record_kind::old_bytes, p->offset_of(at), count, bytes, count);
                   });
