@@ -200,4 +200,8 @@ void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {
     hf::log_store<hf::clobber::clobber_protocol>("hf_clobber_log", address, bytes);
 }
 
+void hf_clobber_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::clobber::clobber_protocol>("hf_clobber_note", address, bytes);
+}
+
 } // extern "C"

@@ -264,6 +264,10 @@ void hf_redo_abort(void) noexcept {
     hf::leave_section();
 }
 
+void hf_redo_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::redo::redo_protocol>("hf_redo_note", address, bytes);
+}
+
 void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {
     return hf::without_exceptions("hf_redo_write",
                                   [&] { return mine().write(bytes_at(address), bytes); });

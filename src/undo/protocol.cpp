@@ -110,4 +110,8 @@ void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {
     hf::log_store<hf::undo::undo_protocol>("hf_undo_log", address, bytes);
 }
 
+void hf_undo_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::undo::undo_protocol>("hf_undo_note", address, bytes);
+}
+
 } // extern "C"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An engine as a newcomer would add it: its row of the table, its recovery, the three calls that the
+// An engine as a newcomer would add it: its row of the table, its recovery, the four calls that the
 // compiler makes. It logs as undo does, and counts what it does.
 #include "engine.hpp"
 
@@ -59,6 +59,10 @@ int hf_dummy_begin(const hf_txfunc* function, const void* packed_args) noexcept 
 
 void hf_dummy_log(const void* address, std::uint64_t bytes) noexcept {
     hf::log_store<hf::dummy::dummy_protocol>("hf_dummy_log", address, bytes);
+}
+
+void hf_dummy_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::dummy::dummy_protocol>("hf_dummy_note", address, bytes);
 }
 
 void hf_dummy_commit(void) noexcept {
