@@ -4,7 +4,7 @@
 //
 // 1. A write to be logged gets the engine's hf_NAME_log, with its address and
 //    length, before it.
-// 2. Any other write gets hf_note_store. Notes of neighbouring stores of one
+// 2. Any other write gets the engine's hf_NAME_note. Notes of neighbouring stores of one
 //    block to one base become one note at the first of them, when nothing but
 //    loads, arithmetic and stores of the same group lies between: no call of
 //    the runtime may come between a note and its stores, since it may already
@@ -65,7 +65,8 @@ struct NoteGroup {
 class Inserter {
 public:
   Inserter(Function &F, const EngineInfo &Engine)
-      : M(*F.getParent()), LogName(Engine.callee("log")) {}
+      : M(*F.getParent()), LogName(Engine.callee("log")),
+        NoteName(Engine.callee("note")) {}
 
   void run(Function &F, ArrayRef<LoggedWrite> Writes,
            ArrayRef<LogAhead> Ahead) {
@@ -87,7 +88,7 @@ public:
 
 private:
   Module &M;
-  std::string LogName;
+  std::string LogName, NoteName;
   NoteGroup Group;
 
   void visit(Instruction &I, const LoggedWrite *W) {
@@ -113,7 +114,7 @@ private:
       Group = {&W->Site, W->Site.Where};
       return;
     }
-    insert("hf_note_store", I, W->Site.Address, length(*W));
+    insert(NoteName, I, W->Site.Address, length(*W));
   }
 
   void logAhead(Instruction &Before, ArrayRef<const LogAhead *> Entries) {
@@ -149,7 +150,7 @@ private:
     if (Group.Hull.Offset != Group.First->Where.Offset)
       Address = Builder.CreatePtrAdd(Group.Hull.Base,
                                      Builder.getInt64(Group.Hull.Offset));
-    insert("hf_note_store", At, Address, Builder.getInt64(Group.Hull.Bytes));
+    insert(NoteName, At, Address, Builder.getInt64(Group.Hull.Bytes));
     Group = {};
   }
 

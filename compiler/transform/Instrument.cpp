@@ -213,9 +213,8 @@ static SmallVector<Value *, 8> runtimeOf(Module &M, const EngineInfo &Engine) {
                            "fill", "alloc", "free", "lock", "unlock", "call"})
       Names.push_back(Engine.callee(Step));
   } else {
-    for (StringRef Step : {"begin", "commit"})
+    for (StringRef Step : {"begin", "commit", "note"})
       Names.push_back(Engine.callee(Step));
-    Names.push_back("hf_note_store");
   }
   if (Engine.Logs == LoggedWrites::buffered) {
     Names.push_back(LibraryOverwrite.str());

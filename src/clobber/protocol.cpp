@@ -6,7 +6,6 @@
 #include <clobber/re_execution.hpp>
 #include <open/registry.hpp>
 #include <persist/float_environment.hpp>
-#include <section/thread.hpp>
 
 #include <holdfast/abi/relocate_abi.h>
 
@@ -18,10 +17,8 @@ namespace hf::clobber {
 // Where there are sections there is their engine (open/program_engines.cpp).
 [[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
-clobber_protocol::clobber_protocol(section& in) noexcept
-    : protocol(in, row), how_(options_of(in.pool())) {}
-
-void clobber_protocol::begin(const hf_txfunc& function, const void* args) {
+template <class Medium>
+void clobber_protocol<Medium>::begin(const hf_txfunc& function, const void* args) {
     in_.begin(*this, function);
     keeping_ = how_.keep_overwritten;
     in_.start_log({.payload = args,
@@ -31,7 +28,9 @@ void clobber_protocol::begin(const hf_txfunc& function, const void* args) {
                    .sums = true});
 }
 
-void clobber_protocol::commit() {
+template <> void clobber_protocol<ordered_medium>::commit() { in_.commit(); }
+
+template <> void clobber_protocol<fenced_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     commit_marks& marks = in_.marks();
     ++persist::thread_counters().sections;
@@ -54,7 +53,8 @@ void clobber_protocol::commit() {
     in_.end();
 }
 
-void clobber_protocol::take_up(const pending_section& from, re_execution& first) {
+template <class Medium>
+void clobber_protocol<Medium>::take_up(const pending_section& from, re_execution& first) {
     HF_ASSERT(first_ == nullptr);
     first_ = &first;
     const hf_txfunc* const function =
@@ -68,7 +68,8 @@ void clobber_protocol::take_up(const pending_section& from, re_execution& first)
     in_.take_up(*this, *function, from);
 }
 
-void clobber_protocol::discard(std::span<const block> untaken) {
+template <class Medium>
+void clobber_protocol<Medium>::discard(std::span<const block> untaken) {
     HF_ASSERT(in_.dirty().empty());
     HF_ASSERT(in_.blocks().freed().empty());
     HF_ASSERT_SLOW(first_ != nullptr);
@@ -83,21 +84,24 @@ void clobber_protocol::discard(std::span<const block> untaken) {
     HF_ASSERT_SLOW(in_.idle());
 }
 
-void clobber_protocol::forsake() {
+template <class Medium>
+void clobber_protocol<Medium>::forsake() {
     HF_ASSERT_SLOW(first_ != nullptr);
     HF_ASSERT_SLOW(in_.running());
     in_.blocks().keep_freed(); // would have taken effect at commit
     in_.dirty().flush_all(in_.medium());
 }
 
-void clobber_protocol::note_store(const void* address, std::uint64_t bytes) {
+template <class Medium>
+void clobber_protocol<Medium>::note(const void* address, std::uint64_t bytes) {
     in_.note_store(address, bytes, [&](std::uint64_t offset) {
         if (keeping_) keep_overwritten(address, offset, bytes); // upholds (2)
     });
 }
 
-void clobber_protocol::keep_overwritten(const void* address, std::uint64_t offset,
-                                        std::uint64_t bytes) {
+template <class Medium>
+void clobber_protocol<Medium>::keep_overwritten(const void* address, std::uint64_t offset,
+                                                std::uint64_t bytes) {
     if (already_kept(offset, bytes)) return;
     in_.check_end(offset, bytes);
     if (in_.log().fits_kept(bytes))
@@ -111,7 +115,8 @@ void clobber_protocol::keep_overwritten(const void* address, std::uint64_t offse
     }
 }
 
-bool clobber_protocol::already_kept(std::uint64_t offset, std::uint64_t bytes) {
+template <class Medium>
+bool clobber_protocol<Medium>::already_kept(std::uint64_t offset, std::uint64_t bytes) {
     if (first_ != nullptr && first_->kept(offset, bytes)) [[unlikely]]
         return true;
     if (in_.logged().seen(in_.epoch(), offset, bytes)) return true;
@@ -120,24 +125,27 @@ bool clobber_protocol::already_kept(std::uint64_t offset, std::uint64_t bytes) {
     return overwritten_.seen_or_add(in_.epoch(), offset, bytes);
 }
 
-void* clobber_protocol::alloc(std::uint64_t bytes) {
+template <class Medium>
+void* clobber_protocol<Medium>::alloc(std::uint64_t bytes) {
     if (first_ == nullptr) [[likely]]
-        return protocol::alloc(bytes);
+        return protocol_in<Medium>::alloc(bytes);
     first_->entered();
     const heap& blocks = in_.pool().blocks.durable();
     const std::optional<block> again =
         first_->next_block(blocks.rounded(std::max<std::uint64_t>(bytes, 1)));
-    if (!again) return protocol::alloc(bytes);
+    if (!again) return protocol_in<Medium>::alloc(bytes);
     if (again->offset == 0) return nullptr;
     HF_ASSERT_SLOW(blocks.well_formed(*again)); // its record is checked
     return in_.take(*again);
 }
 
-void clobber_protocol::free(block b) {
-    if (first_ == nullptr || !first_->freed(b.offset)) protocol::free(b);
+template <class Medium>
+void clobber_protocol<Medium>::free(block b) {
+    if (first_ == nullptr || !first_->freed(b.offset)) protocol_in<Medium>::free(b);
 }
 
-const void* clobber_protocol::preserve(const void* volatile_bytes, std::uint64_t bytes) {
+template <class Medium>
+const void* clobber_protocol<Medium>::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     if (first_ != nullptr) first_->entered();
     if (in_.pool().file->relocated())
         hf_relocated_raw_load(volatile_bytes, bytes, in_.function()->where);
@@ -151,19 +159,28 @@ const void* clobber_protocol::preserve(const void* volatile_bytes, std::uint64_t
     return in_.keep(volatile_bytes, bytes);
 }
 
-void clobber_protocol::give_up() {
+template <class Medium>
+void clobber_protocol<Medium>::give_up() {
     if (first_ != nullptr) first_->give_up();
 }
 
-void clobber_protocol::entered() const noexcept { first_->entered(); }
+template <class Medium>
+void clobber_protocol<Medium>::entered() const noexcept {
+    first_->entered();
+}
 
-void clobber_protocol::stores(std::uint64_t offset, std::uint64_t bytes, bool fresh) {
+template <class Medium>
+void clobber_protocol<Medium>::stores(std::uint64_t offset, std::uint64_t bytes, bool fresh) {
     first_->stores(offset, bytes, fresh);
 }
 
-bool clobber_protocol::logged(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+template <class Medium>
+bool clobber_protocol<Medium>::logged(std::uint64_t offset, std::uint64_t bytes) const noexcept {
     return first_->logged(offset, bytes);
 }
+
+template class clobber_protocol<ordered_medium>;
+template class clobber_protocol<fenced_medium>;
 
 } // namespace hf::clobber
 
@@ -171,26 +188,20 @@ extern "C" {
 
 int hf_clobber_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     return hf::without_exceptions("hf_clobber_begin", [&] {
-        hf::section* const opened =
-            hf::open_section(hf::engine_rows::clobber, *function, packed_args);
-        if (opened == nullptr) return 0;
-        opened->of<hf::clobber::clobber_protocol>().begin(*function, packed_args);
-        return 1;
+        return int{hf::begin_section<hf::clobber::clobber_protocol>(*function, packed_args)};
     });
 }
 
 void hf_clobber_commit(void) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_clobber_commit", [] {
-        hf::current_section->as<hf::clobber::clobber_protocol>().commit();
-    });
-    hf::leave_section();
+    hf::commit_section<hf::clobber::clobber_protocol>("hf_clobber_commit");
 }
 
 void hf_clobber_log(const void* address, std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_clobber_log",
-                           [&] { hf::current_section->log_old_bytes(address, bytes); });
+    hf::log_store<hf::clobber::clobber_protocol>("hf_clobber_log", address, bytes);
+}
+
+void hf_clobber_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::clobber::clobber_protocol>("hf_clobber_note", address, bytes);
 }
 
 } // extern "C"

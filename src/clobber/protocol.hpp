@@ -13,7 +13,7 @@
 
 #include <clobber/engine.hpp>
 #include <log/logged_words.hpp>
-#include <section/section.hpp>
+#include <section/section_in.hpp>
 
 #include <span>
 
@@ -21,23 +21,39 @@ namespace hf::clobber {
 
 class re_execution;
 
-class clobber_protocol final : public protocol {
+/// What a re-execution asks of the protocol, whichever the medium.
+class taken_up {
+public:
+    /// Goes on with a pending section, whose inputs are restored; 'first', which outlives it, knows its log.
+    virtual void take_up(const pending_section& from, re_execution& first) = 0;
+    /// Ends it, durably.
+    virtual void complete() = 0;
+    /// Ends a section that was taken up and has stored nothing in place, as if it had never begun.
+    /// 'untaken': blocks of its log that it has not come to.
+    virtual void discard(std::span<const block> untaken) = 0;
+    /// What it has freed it keeps, and its stores are on their way to PM: it will be discarded.
+    virtual void forsake() = 0;
+
+protected:
+    ~taken_up() = default;
+};
+
+template <class Medium>
+class clobber_protocol final : public protocol_in<Medium>, public taken_up {
 public:
     static constexpr const engine_row& row = engine_rows::clobber;
-    explicit clobber_protocol(section& in) noexcept;
+    explicit clobber_protocol(section_in<Medium>& in) noexcept
+        : protocol_in<Medium>(in, row), how_(options_of(in.pool())) {}
 
     void begin(const hf_txfunc& function, const void* args);
     void commit();
 
-    /// Goes on with a pending section, whose inputs are restored; 'first', which outlives it, knows its log.
-    void take_up(const pending_section& from, re_execution& first);
-    /// Ends a section that was taken up and has stored nothing in place, as if it had never begun.
-    /// 'untaken': blocks of its log that it has not come to.
-    void discard(std::span<const block> untaken);
-    /// What it has freed it keeps, and its stores are on their way to PM: it will be discarded.
-    void forsake();
+    void take_up(const pending_section& from, re_execution& first) override;
+    void complete() override { in_.commit(); }
+    void discard(std::span<const block> untaken) override;
+    void forsake() override;
 
-    void note_store(const void* address, std::uint64_t bytes) override;
+    void note(const void* address, std::uint64_t bytes) override;
     void* alloc(std::uint64_t bytes) override;
     void free(block b) override;
     const void* preserve(const void* volatile_bytes, std::uint64_t bytes) override;
@@ -47,6 +63,8 @@ public:
     bool logged(std::uint64_t offset, std::uint64_t bytes) const noexcept override;
 
 private:
+    using protocol_in<Medium>::in_;
+
     void keep_overwritten(const void* address, std::uint64_t offset, std::uint64_t bytes);
     bool already_kept(std::uint64_t offset, std::uint64_t bytes);
 
@@ -56,5 +74,10 @@ private:
     kept_ranges overwritten_long_;
     re_execution* first_ = nullptr; // of a section that runs again: what its first run has logged
 };
+
+template <> void clobber_protocol<ordered_medium>::commit();
+template <> void clobber_protocol<fenced_medium>::commit();
+extern template class clobber_protocol<ordered_medium>;
+extern template class clobber_protocol<fenced_medium>;
 
 } // namespace hf::clobber

@@ -10,8 +10,18 @@
 
 namespace hf::clobber {
 
+namespace {
+
+taken_up& protocol_of(section& work) {
+    return with_section(work, []<class Medium>(section_in<Medium>& in) -> taken_up& {
+        return in.template of<clobber_protocol<Medium>>();
+    });
+}
+
+} // namespace
+
 re_execution::re_execution(section& work, pending_section& pending)
-    : work_(work), by_(work.of<clobber_protocol>()), pending_(pending) {
+    : work_(work), by_(protocol_of(work)), pending_(pending) {
     HF_ASSERT_SLOW(pending.sound);
     HF_ASSERT_SLOW(pending.args.size() == pending.begin.args_bytes);
     for (const record_view& r : pending.records) {
@@ -31,7 +41,7 @@ bool re_execution::run() {
     HF_ASSERT_SLOW(!in_place_);
     if (made_ready() && setjmp(unrun_) == 0) {
         call();
-        work_.commit();
+        by_.complete();
         HF_ASSERT_SLOW(work_.idle());
         return true;
     }

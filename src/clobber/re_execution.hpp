@@ -94,7 +94,7 @@ private:
     const pool_file& file() const noexcept { return *work_.pool().file; }
 
     section& work_;
-    clobber_protocol& by_;
+    taken_up& by_;
     pending_section& pending_;
     std::vector<block> blocks_;          // to be handed out again, in order
     std::vector<record_view> preserved_; // to be read again, in order

@@ -95,4 +95,11 @@ private:
     std::size_t shorten_at_ = shorten_at_least;
 };
 
+/// In place of a flush_set where nothing need be flushed.
+struct no_lines {
+    void add(const void*, std::uint64_t) const noexcept {}
+    bool empty() const noexcept { return true; }
+    void flush_all(const auto& /*medium*/) const noexcept {}
+};
+
 } // namespace hf

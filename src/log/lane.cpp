@@ -178,7 +178,9 @@ void copy_payload(std::uint64_t* to, const void* from, std::uint64_t bytes) noex
 
 } // namespace
 
-void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* old) noexcept {
+template <class Medium>
+void lane_writer_in<Medium>::keep(std::uint64_t offset, std::uint64_t bytes,
+                                  const void* old) noexcept {
     HF_ASSERT_SLOW(bytes > 0);
     HF_ASSERT_SLOW(fits_kept(bytes));
     HF_ASSERT_SLOW(offset >> 56 == 0);
@@ -203,7 +205,7 @@ void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* ol
     at_.kept = payload;
     at_.limit = limit_below(at_.kept);
     at_.kept_chain = check;
-    if (medium_.keeps_order()) end_kept(); // upholds (4)
+    end_kept(); // upholds (4)
     store_in_order(end - sizeof(kept_head), bytes_word);
     store_in_order(end - 2 * word_bytes, what);
     store_in_order(end - word_bytes, check);
@@ -213,12 +215,13 @@ void lane_writer::keep(std::uint64_t offset, std::uint64_t bytes, const void* ol
     HF_ASSERT_SLOW(valid());
 }
 
-void lane_writer::continue_in(std::byte* begin, std::uint64_t offset,
-                              std::uint64_t bytes) noexcept {
+template <class Medium>
+void lane_writer_in<Medium>::continue_in(std::byte* begin, std::uint64_t offset,
+                                         std::uint64_t bytes) noexcept {
     HF_ASSERT_SLOW(bytes % line_bytes == 0);
     HF_ASSERT_SLOW(bytes > sizeof(record_head) + 2 * line_bytes);
     at_.kept = begin + bytes;
-    if (medium_.keeps_order()) end_kept(); // upholds (4)
+    end_kept(); // upholds (4)
     append_before(begin, record_kind::segment, offset, bytes, nullptr, 0);
     at_.next = begin;
     at_.limit = limit_below(at_.kept);
@@ -226,9 +229,10 @@ void lane_writer::continue_in(std::byte* begin, std::uint64_t offset,
     HF_ASSERT_SLOW(fits(0));
 }
 
-void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t offset,
-                                std::uint64_t bytes, const void* payload,
-                                std::uint64_t payload_bytes) noexcept {
+template <class Medium>
+void lane_writer_in<Medium>::append_before(std::byte* next, record_kind kind, std::uint64_t offset,
+                                           std::uint64_t bytes, const void* payload,
+                                           std::uint64_t payload_bytes) noexcept {
     const std::uint64_t total = record_bytes(payload_bytes);
     HF_ASSERT_SLOW(at_.next + total <= at_.limit);
     HF_ASSERT_SLOW(offset >> 56 == 0);
@@ -239,9 +243,8 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
     head.bytes = bytes;
     head.check = record_check(head.what, bytes, payload, payload_bytes, at_.chain);
     at_.chain = head.check;
-    const bool in_order = medium_.keeps_order();
-    if (in_order) store_in_order(next, ~head.check); // upholds (4)
-    const std::uint64_t later = in_order ? sizeof head.check : 0;
+    end_records(next, head.check); // upholds (4)
+    constexpr std::uint64_t later = Medium::keeps_order() ? sizeof head.check : 0;
 
     // Small records are put together first and written as one run of words; nothing is read back.
     std::uint64_t together[32];
@@ -264,7 +267,7 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
             medium_.copy(at_.next + sizeof head + whole, &last, sizeof last);
         }
     }
-    if (in_order) store_in_order(at_.next, head.check);
+    store_check(at_.next, head.check); // upholds (4)
     at_.next += total;
     ++at_.records;
     HF_ASSERT_SLOW(kind == record_kind::segment || (valid() && at_.next == next));
@@ -278,6 +281,9 @@ void lane_writer::append_before(std::byte* next, record_kind kind, std::uint64_t
     c.pm_bytes += total;
     if (kind != record_kind::begin) ++c.log_entries;
 }
+
+template class lane_writer_in<ordered_medium>;
+template class lane_writer_in<fenced_medium>;
 
 void erase_lane(pool_file& file, std::uint32_t lane) noexcept {
     lane_header* const header = lane_at(file, lane);

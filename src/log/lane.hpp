@@ -71,7 +71,8 @@ inline bool is_ordered(const lane_header& h) noexcept {
     return h.witness != 0 && h.witness != lane_unordered;
 }
 /// Stores the mark of a section and starts its write-back.
-inline void store_mark(hf::medium pm, lane_header* header, std::uint64_t epoch) noexcept {
+template <class Medium>
+void store_mark(Medium pm, lane_header* header, std::uint64_t epoch) noexcept {
     HF_ASSERT_SLOW(header->committed <= epoch); // a lane's mark only grows
     if (is_ordered(*header))                    // upholds (4)
         pm.store_word(&header->witness, pm.keeps_order() ? witness_of(epoch) : lane_unordered);
@@ -230,30 +231,9 @@ inline std::uint64_t kept_bytes_word(const lane_position& at, std::uint64_t byte
     return at.records << kept_bytes_bits | bytes;
 }
 
-/// Appends records. Fences nothing: the section decides when its records must be durable.
+/// Where records go that are appended to a log.
 class lane_writer {
 public:
-    /// At the start of a half: what stood there is gone.
-    void start(hf::medium pm, lane_position at) noexcept {
-        HF_ASSERT_SLOW(at.records == 0);
-        HF_ASSERT_SLOW(at.kept_chain == 0);
-        HF_ASSERT_SLOW(at.kept == at.limit);
-        medium_ = pm;
-        at_ = at;
-        at_.limit = limit_below(at.kept);
-        HF_ASSERT_SLOW(valid());
-        if (!pm.keeps_order()) return;
-        store_in_order(at.next, ~at.chain); // upholds (4)
-        end_kept();
-    }
-    /// Behind records that are there already. A build that keeps nothing may have left less room
-    /// than limit_below() does, and a damaged log may say so: a segment record has room even then.
-    void go_on(hf::medium pm, lane_position at) noexcept {
-        HF_ASSERT_SLOW(at.next + sizeof(record_head) <= at.limit);
-        medium_ = pm;
-        at_ = at;
-        at_.limit = std::max(limit_below(at.kept), at.next + sizeof(record_head));
-    }
     /// Whether both kinds of records have their places: on whole words, the kept ones (5) on lines
     /// of their own, behind everything else.
     bool valid() const noexcept {
@@ -276,6 +256,49 @@ public:
     static std::uint64_t record_bytes(std::uint64_t payload_bytes) noexcept {
         return sizeof(record_head) + round_up(payload_bytes, word_bytes);
     }
+    /// The check of the last record.
+    std::uint64_t chain() const noexcept { return at_.chain; }
+    /// The same for a kept record.
+    bool fits_kept(std::uint64_t bytes) const noexcept {
+        return at_.next + sizeof(record_head) + record_bytes(bytes) + 2 * line_bytes <= at_.kept;
+    }
+
+protected:
+    /// Where the other records end: no line is theirs and that of a kept record or its end mark.
+    static std::byte* limit_below(std::byte* kept) noexcept {
+        return kept - word_bytes -
+               (reinterpret_cast<std::uintptr_t>(kept) - word_bytes) % line_bytes;
+    }
+
+    lane_position at_{};
+};
+
+/// Appends records. Fences nothing: the section decides when its records must be durable.
+template <class Medium> class lane_writer_in : public lane_writer {
+public:
+    /// In the offset of a begin record (4).
+    static constexpr std::uint64_t begin_bits = Medium::keeps_order() ? in_order_bit : 0;
+
+    explicit lane_writer_in(Medium pm) noexcept : medium_(pm) {}
+
+    /// At the start of a half: what stood there is gone.
+    void start(lane_position at) noexcept {
+        HF_ASSERT_SLOW(at.records == 0);
+        HF_ASSERT_SLOW(at.kept_chain == 0);
+        HF_ASSERT_SLOW(at.kept == at.limit);
+        at_ = at;
+        at_.limit = limit_below(at.kept);
+        HF_ASSERT_SLOW(valid());
+        end_records(at.next, at.chain);
+        end_kept();
+    }
+    /// Behind records that are there already. A build that keeps nothing may have left less room
+    /// than limit_below() does, and a damaged log may say so: a segment record has room even then.
+    void go_on(lane_position at) noexcept {
+        HF_ASSERT_SLOW(at.next + sizeof(record_head) <= at.limit);
+        at_ = at;
+        at_.limit = std::max(limit_below(at.kept), at.next + sizeof(record_head));
+    }
     /// Requires: fits(payload_bytes), but for a segment record. 'payload' may be null when there is
     /// none.
     void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes, const void* payload,
@@ -286,19 +309,15 @@ public:
                       payload_bytes);
     }
     /// Fills the line of the last record with zeros: a line that is stored whole is durable sooner. Nothing
-    /// may be appended behind.
-    void fill_line() noexcept {
+    /// may be appended behind. Where order is kept it would be of no use.
+    void fill_line() noexcept
+        requires(!Medium::keeps_order())
+    {
         const auto next = reinterpret_cast<std::uintptr_t>(at_.next);
-        if (!medium_.loses_caches() || next % line_bytes == 0) return;
+        if (next % line_bytes == 0) return;
         static constexpr std::byte zeros[line_bytes]{};
         HF_ASSERT_SLOW(at_.next + (line_bytes - next % line_bytes) <= at_.limit);
         medium_.copy(at_.next, zeros, line_bytes - next % line_bytes);
-    }
-    /// The check of the last record.
-    std::uint64_t chain() const noexcept { return at_.chain; }
-    /// The same for a kept record.
-    bool fits_kept(std::uint64_t bytes) const noexcept {
-        return at_.next + sizeof(record_head) + record_bytes(bytes) + 2 * line_bytes <= at_.kept;
     }
     /// Keeps the bytes at 'old', which stand at 'offset' (5). Requires: fits_kept(bytes), of more
     /// than 0 bytes.
@@ -310,16 +329,32 @@ private:
     /// 'next': where the record after this one will be.
     void append_before(std::byte* next, record_kind kind, std::uint64_t offset, std::uint64_t bytes,
                        const void* payload, std::uint64_t payload_bytes) noexcept;
-    /// Where the other records end: no line is theirs and that of a kept record or its end mark.
-    static std::byte* limit_below(std::byte* kept) noexcept {
-        return kept - word_bytes -
-               (reinterpret_cast<std::uintptr_t>(kept) - word_bytes) % line_bytes;
-    }
-    void end_kept() noexcept { store_in_order(at_.kept - word_bytes, ~at_.kept_chain); }
+    // Where order is kept a log ends in a mark, and a record's check is stored last (4).
+    static void end_records(std::byte* next, std::uint64_t chain) noexcept;
+    void end_kept() noexcept;
+    static void store_check(std::byte* to, std::uint64_t check) noexcept;
 
-    medium medium_;
-    lane_position at_{};
+    [[no_unique_address]] Medium medium_;
 };
+
+template <>
+inline void lane_writer_in<ordered_medium>::end_records(std::byte* next,
+                                                        std::uint64_t chain) noexcept {
+    store_in_order(next, ~chain);
+}
+template <> inline void lane_writer_in<ordered_medium>::end_kept() noexcept {
+    store_in_order(at_.kept - word_bytes, ~at_.kept_chain);
+}
+template <>
+inline void lane_writer_in<ordered_medium>::store_check(std::byte* to,
+                                                        std::uint64_t check) noexcept {
+    store_in_order(to, check);
+}
+template <>
+inline void lane_writer_in<fenced_medium>::end_records(std::byte*, std::uint64_t) noexcept {}
+template <> inline void lane_writer_in<fenced_medium>::end_kept() noexcept {}
+template <>
+inline void lane_writer_in<fenced_medium>::store_check(std::byte*, std::uint64_t) noexcept {}
 
 /// One record as read back.
 struct record_view {

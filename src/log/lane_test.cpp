@@ -39,9 +39,9 @@ protected:
         file_.reset();
         ::unlink(path_.c_str());
     }
-    lane_writer begin(std::uint64_t epoch, const std::string& args) {
-        lane_writer log;
-        log.start(medium(domain::process), lane_start(*file_, 0, epoch));
+    lane_writer_in<ordered_medium> begin(std::uint64_t epoch, const std::string& args) {
+        lane_writer_in log(ordered_medium(medium(domain::process)));
+        log.start(lane_start(*file_, 0, epoch));
         begin_payload head{epoch,          11, 22,
                            engine_clobber, 0,  static_cast<std::uint32_t>(args.size())};
         std::string payload(reinterpret_cast<const char*>(&head), sizeof head);
@@ -69,7 +69,7 @@ TEST_F(Lane, EmptyLaneHoldsNothing) {
 }
 
 TEST_F(Lane, RecordsComeBackAsWritten) {
-    lane_writer log = begin(5, "arguments");
+    auto log = begin(5, "arguments");
     log.append(record_kind::old_bytes, 4096 * 9, 3, "abc", 3);
     log.append(record_kind::alloc, 4096 * 10, 272, nullptr, 0);
     std::string large(1000, 'x');
@@ -90,9 +90,9 @@ TEST_F(Lane, RecordsComeBackAsWritten) {
 TEST_F(Lane, KeptRecordsAreNeverWrittenBack) {
     static std::vector<std::pair<const trace::event*, const std::byte*>> seen;
     seen.clear();
-    lane_writer log;
+    lane_writer_in log(fenced_medium(medium(domain::adr)));
     const lane_position start = lane_start(*file_, 0, 5);
-    log.start(medium(domain::adr), start);
+    log.start(start);
     const begin_payload head{5, 11, 22, engine_clobber, 0, 0};
     {
         const trace::listening all([](const trace::event& what, const void* at, std::size_t) {
@@ -117,7 +117,7 @@ TEST_F(Lane, KeptRecordsAreNeverWrittenBack) {
 TEST_F(Lane, KeptRecordsComeBackAmongTheOthersInOrder) {
     start_lane(*file_, 0, 4);
     const std::string large(900, 'x');
-    lane_writer log = begin(5, "arguments");
+    auto log = begin(5, "arguments");
     log.keep(4096, 8, "before..");
     log.append(record_kind::old_bytes, 4096, 8, "logged..", 8);
     log.append(record_kind::alloc, 4096 * 10, 272, nullptr, 0);
@@ -145,7 +145,7 @@ TEST_F(Lane, KeptRecordsComeBackAmongTheOthersInOrder) {
 TEST_F(Lane, KeptRecordsOfAnotherSectionDoNotPass) {
     start_lane(*file_, 0, 4);
     for (const std::uint64_t epoch : {5U, 7U}) {
-        lane_writer log = begin(epoch, "same");
+        auto log = begin(epoch, "same");
         if (epoch == 5) log.keep(4096, 8, "stale...");
     }
     ASSERT_TRUE(read());
@@ -158,7 +158,7 @@ TEST_F(Lane, BothEndsOfAHalfMeetAndTheLogGoesOn) {
     start_lane(*file_, 0, 4);
     const std::string payload(100, 'p');
     const lane_position start = lane_start(*file_, 0, 5);
-    lane_writer log = begin(5, "x");
+    auto log = begin(5, "x");
     std::size_t written = 0;
     while (log.fits(payload.size())) {
         log.append(record_kind::preserve, 0, payload.size(), payload.data(), payload.size());
@@ -189,7 +189,7 @@ TEST_F(Lane, CommittedSectionIsNotPending) {
 }
 
 TEST_F(Lane, RecordsOfAnEarlierSectionDoNotPassForThisOnes) {
-    lane_writer older = begin(5, "same");
+    auto older = begin(5, "same");
     older.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
     older.append(record_kind::old_bytes, 4096 * 9 + 8, 8, "12345678", 8);
     begin(7, "same"); // same half, same length: the older records follow directly
@@ -199,7 +199,7 @@ TEST_F(Lane, RecordsOfAnEarlierSectionDoNotPassForThisOnes) {
 }
 
 TEST_F(Lane, TheNewerOfTwoSectionsCountsAndTheOlderStaysWholeUntilThen) {
-    lane_writer older = begin(5, "older");
+    auto older = begin(5, "older");
     older.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
     begin(6, "a newer section with longer arguments");
     ASSERT_TRUE(read());
@@ -212,7 +212,7 @@ TEST_F(Lane, TheNewerOfTwoSectionsCountsAndTheOlderStaysWholeUntilThen) {
 }
 
 TEST_F(Lane, AnyDamagedByteEndsTheLogThere) {
-    lane_writer log = begin(5, "x");
+    auto log = begin(5, "x");
     log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
     log.append(record_kind::old_bytes, 4096 * 9 + 8, 8, "abcdefgh", 8);
     const auto first = lane_writer::record_bytes(sizeof(begin_payload) + 1);
@@ -230,7 +230,7 @@ TEST_F(Lane, AnyDamagedByteEndsTheLogThere) {
 TEST_F(Lane, GarbageEverywhereIsReadWithoutHarm) {
     std::uint64_t x = 88172645463325252ULL;
     for (int round = 0; round < 2000; ++round) {
-        lane_writer log = begin(5, "x");
+        auto log = begin(5, "x");
         log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
         auto* bytes = reinterpret_cast<std::uint64_t*>(lane_at(*file_, 0));
         for (int i = 0; i < 3; ++i) {
@@ -246,7 +246,7 @@ TEST_F(Lane, WrittenInOrderNoStateOfItsIsDamage) {
     EXPECT_FALSE(read());
     EXPECT_EQ(damage_.what, nullptr);
     for (std::uint64_t epoch = 5; epoch < 8; ++epoch) {
-        lane_writer log = begin(epoch, "x");
+        auto log = begin(epoch, "x");
         for (int i = 0; i < 3; ++i) {
             EXPECT_TRUE(read());
             EXPECT_EQ(damage_.what, nullptr) << epoch << " " << i;
@@ -263,7 +263,7 @@ TEST_F(Lane, WrittenInOrderNoStateOfItsIsDamage) {
 
 TEST_F(Lane, WrittenInOrderAnyFlippedBitOfItIsDamage) {
     start_lane(*file_, 0, 4);
-    lane_writer log = begin(5, "no gaps.");
+    auto log = begin(5, "no gaps.");
     log.append(record_kind::old_bytes, 4096 * 9, 8, "12345678", 8);
     log.append(record_kind::old_bytes, 4096 * 9 + 8, 8, "abcdefgh", 8);
     log.keep(4096 * 9 + 16, 8, "keptkept");

@@ -3,8 +3,16 @@
 // What makes bytes of a pool durable: code that stores to a pool is given its medium, and asks that
 // for flushes and fences. A medium is a persistence domain and the instructions it wants (persist.hpp),
 // or, in mode power, a log of lines that stands for the ADR domain (persist/line_log.hpp).
+//
+// What a failure can take says which kind of medium it is:
+//   ordered  every store that was made is there, in program order: mode process
+//   fenced   what was not flushed and fenced may be lost, in any order: mode pmem; with eADR, what was not fenced
+//   batched  everything since the last batch is lost together: mode power
+// Code that each store passes through is compiled for a kind (as_its_kind), and asks nothing when it runs. A batched
+// medium is served by the code for fenced ones.
 #pragma once
 
+#include <base/assert.hpp>
 #include <persist/line_log.hpp>
 #include <trace/trace.hpp>
 
@@ -28,6 +36,8 @@ public:
     constexpr bool keeps_order() const noexcept { return domain_ == hf::domain::process; }
     /// A line survives for certain only once it is written back, and that has been waited for.
     constexpr bool loses_caches() const noexcept { return domain_ == hf::domain::adr; }
+    /// What was fenced may still be lost, with all behind it: the batch that it belongs to.
+    constexpr bool loses_batches() const noexcept { return log_ != nullptr; }
 
     /// Starts write-back of the range's lines. Unordered.
     void flush(const void* address, std::size_t bytes) const noexcept {
@@ -93,5 +103,41 @@ private:
     hf::domain domain_;
     line_log* log_ = nullptr;
 };
+
+/// A medium that is known to keep order. It flushes nothing.
+class ordered_medium {
+public:
+    constexpr explicit ordered_medium([[maybe_unused]] hf::medium m) noexcept {
+        HF_ASSERT_SLOW(m.keeps_order());
+    }
+    static constexpr bool keeps_order() noexcept { return true; }
+
+    void fence() const noexcept {
+        ++persist::thread_counters().ordering_points;
+        std::atomic_signal_fence(std::memory_order_seq_cst);
+    }
+    void copy(void* to, const void* from, std::size_t bytes) const noexcept {
+        persist::copy(hf::domain::process, to, from, bytes);
+    }
+    void store_word(std::uint64_t* to, std::uint64_t value) const noexcept {
+        __atomic_store_n(to, value, __ATOMIC_RELEASE);
+        trace::announce(trace::store, to, sizeof value);
+    }
+};
+
+/// Any other medium.
+class fenced_medium : public medium {
+public:
+    constexpr explicit fenced_medium(hf::medium m) noexcept : medium(m) {
+        HF_ASSERT_SLOW(!m.keeps_order());
+    }
+    static constexpr bool keeps_order() noexcept { return false; }
+};
+
+/// Calls 'step' with the medium as the kind that it is.
+template <class Step> decltype(auto) as_its_kind(medium m, Step&& step) {
+    if (m.keeps_order()) return step(ordered_medium(m));
+    return step(fenced_medium(m));
+}
 
 } // namespace hf

@@ -4,7 +4,7 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 #include <base/names.hpp>
-#include <redo/deferred_section.hpp>
+#include <redo/protocol.hpp>
 #include <section/thread.hpp>
 
 #include <holdfast/abi/holdfast_abi.h>
@@ -23,7 +23,7 @@ constinit __thread std::uint64_t hf_redo_filter = 0;
 namespace hf::redo {
 namespace {
 
-/// This thread's section, which is of this engine.
+/// What waits in this thread's section, which is of this engine.
 deferred_section& mine() { return current_section->as<deferred_section>(); }
 
 constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % granule_bytes; }
@@ -99,14 +99,6 @@ void deferred_section::refuse(std::uint64_t offset) const noexcept {
           static_cast<unsigned long long>(offset));
 }
 
-void deferred_section::begin(const hf_txfunc& function) {
-    in_.begin(*this, function, false); // it stores when it knows what
-    forget();
-    refilled_ = false;
-    log_begun_ = false;
-    doomed_ = doomed_by::nothing;
-}
-
 inline std::uint64_t deferred_section::defer(const void* address, std::uint64_t bytes) {
     const std::uint64_t offset = in_.checked_offset(address, bytes);
     if (offset == section::outside || bytes == 0) return section::outside;
@@ -116,13 +108,6 @@ inline std::uint64_t deferred_section::defer(const void* address, std::uint64_t 
     }
     refilled_ = refilled_ || in_.prepared().in_filled(offset, bytes);
     return offset;
-}
-
-void deferred_section::note_store(const void* address, std::uint64_t bytes) {
-    const std::uint64_t offset = in_.checked_offset(address, bytes);
-    if (offset == section::outside || bytes == 0) return;
-    if (in_.fresh(offset)) in_.store_to_own(address, bytes);
-    else in_.note_store(address, bytes);
 }
 
 void deferred_section::overwrite(const void* address, std::uint64_t bytes) {
@@ -229,7 +214,9 @@ namespace {
 
 /// Ends the section. False: its log found no room, and it has not happened.
 bool commit_mine() noexcept {
-    const auto why = without_exceptions("hf_redo_commit", [] { return mine().commit(); });
+    const auto why = without_exceptions("hf_redo_commit", [] {
+        return with_protocol<redo_protocol>([](auto& p) { return p.commit(); });
+    });
     leave_section();
     return why != deferred_section::doomed_by::no_room;
 }
@@ -251,14 +238,10 @@ extern "C" {
 int hf_redo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     return hf::without_exceptions("hf_redo_begin", [&] {
         // Recovery needs neither function nor arguments; they are named for reports only.
-        hf::section* const opened = hf::open_section(hf::engine_rows::redo, *function, packed_args);
-        if (opened == nullptr) {
-            // A function that joins a section reads in place before its own first store.
-            HF_ASSERT(mine().is_empty());
-            return 0;
-        }
-        opened->of<hf::redo::deferred_section>().begin(*function);
-        return 1;
+        const bool begun = hf::begin_section<hf::redo::redo_protocol>(*function, packed_args);
+        // A function that joins a section reads in place before its own first store.
+        HF_ASSERT(begun || mine().is_empty());
+        return int{begun};
     });
 }
 
@@ -275,8 +258,14 @@ void hf_redo_commit_or_throw(void) {
 }
 
 void hf_redo_abort(void) noexcept {
-    hf::without_exceptions("hf_redo_abort", [] { mine().abort(); });
+    hf::without_exceptions("hf_redo_abort", [] {
+        hf::with_protocol<hf::redo::redo_protocol>([](auto& p) { p.abort(); });
+    });
     hf::leave_section();
+}
+
+void hf_redo_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::redo::redo_protocol>("hf_redo_note", address, bytes);
 }
 
 void* hf_redo_write(void* address, std::uint64_t bytes) noexcept {

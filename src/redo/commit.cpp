@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The commit of a section of engine redo: its log, then its stores; and how one is taken back. (1) to (4) stand in
-// deferred_section.hpp.
+// The commit of a section of engine redo: its log, then its stores; and how one is taken back. (1) and (2) stand in
+// protocol.hpp.
 #include <base/assert.hpp>
 #include <base/checksum.hpp>
-#include <redo/deferred_section.hpp>
+#include <redo/protocol.hpp>
 
 #include <algorithm>
 #include <atomic>
@@ -50,8 +50,38 @@ void store_word(std::byte* to, const std::byte* from) noexcept {
 
 } // namespace
 
+template <class Medium>
+void redo_protocol<Medium>::begin(const hf_txfunc& function, const void* /*args*/) {
+    in_.begin(*this, function, false); // it stores when it knows what
+    forget();
+    refilled_ = false;
+    log_begun_ = false;
+    doomed_ = doomed_by::nothing;
+}
+
+template <class Medium>
+void redo_protocol<Medium>::note(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset == section::outside || bytes == 0) return;
+    if (in_.fresh(offset)) in_.store_to_own(address, bytes);
+    else in_.note_store(address, bytes);
+}
+
+/// Other threads' logs stand for nothing that the section changes, at an ordering point or two where they did.
+template <> void redo_protocol<fenced_medium>::settle_others() {
+    const auto settle_under = [&](std::uint64_t offset, std::uint64_t bytes) {
+        in_.marks().settle_under(reinterpret_cast<std::uintptr_t>(base_) + offset, bytes);
+    };
+    for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
+        run = run_at(i, buffer_.size());
+        settle_under(buffer_[i].offset, run * granule_bytes);
+    }
+    for (block b : in_.blocks().freed()) settle_under(b.offset, b.bytes);
+}
+template <> void redo_protocol<ordered_medium>::settle_others() {} // no log does
+
 /// A block that was staged is logged as one that the section took, with what was filled in there.
-void deferred_section::log_adopted(block b, bool with_sums) {
+template <> void redo_protocol<fenced_medium>::log_adopted(block b, bool with_sums) {
     const std::span filled = in_.prepared().filled();
     const auto whole = std::ranges::find_if(
         filled, [&](const filled_bytes& f) { return f.fill(in_.pool().blocks.durable(), b); });
@@ -63,11 +93,20 @@ void deferred_section::log_adopted(block b, bool with_sums) {
             in_.append(record_kind::filled, f.offset, sizeof f.what, &f.what);
 }
 
-/// Logs that the section began, and what becomes of its blocks, with the sums of its own memory (2).
-void deferred_section::log_blocks() {
+/// Logs that the section began, and what becomes of its blocks.
+template <> void redo_protocol<ordered_medium>::log_blocks() {
     HF_ASSERT_SLOW(in_.running() && !log_begun_);
-    for (block b : in_.blocks().freed()) settle_under(b.offset, b.bytes);
-    // What the section before has left waits for the log's fence (4). It is not flushed sooner: a locked instruction,
+    in_.start_log({.staged = false});
+    log_begun_ = true;
+    for (block b : in_.blocks().taken()) in_.append(record_kind::alloc, b.offset, b.bytes);
+    for (block b : in_.blocks().adopted()) in_.append(record_kind::alloc, b.offset, b.bytes);
+    for (block b : in_.blocks().freed()) in_.append(record_kind::free, b.offset, b.bytes);
+}
+
+/// The same, with the sums of its own memory (1).
+template <> void redo_protocol<fenced_medium>::log_blocks() {
+    HF_ASSERT_SLOW(in_.running() && !log_begun_);
+    // What the section before has left waits for the log's fence (2). It is not flushed sooner: a locked instruction,
     // as when a lock is taken, waits for lines on their way.
     if (in_.marks().stores_left())
         static_cast<void>(in_.marks().left(in_.epoch() - 1).flush(in_.medium()));
@@ -75,8 +114,7 @@ void deferred_section::log_blocks() {
     log_begun_ = true;
     std::uint64_t own_bytes = 0;
     for (block b : in_.blocks().taken()) own_bytes += b.bytes;
-    const bool shares_fence = !in_.medium().keeps_order();
-    const bool sums = shares_fence && own_bytes <= summed_bytes_max && !refilled_;
+    const bool sums = own_bytes <= summed_bytes_max && !refilled_;
     for (block b : in_.blocks().taken()) {
         filled_payload whole{b.bytes, 0};
         if (sums) whole.sum = XXH3_64bits(base_ + b.offset, b.bytes);
@@ -95,20 +133,19 @@ void deferred_section::log_blocks() {
             !in_a_block_of(in_.prepared().staged(), f))
             in_.append(record_kind::filled, f.offset, sizeof f.what, &f.what);
     for (block b : in_.blocks().freed()) in_.append(record_kind::free, b.offset, b.bytes);
-    if (sums || !shares_fence || doomed_ != doomed_by::nothing) return;
-    // The memory's fence, and not the log's: that one takes the place of an older log (4).
+    if (sums || doomed_ != doomed_by::nothing) return;
+    // The memory's fence, and not the log's: that one takes the place of an older log (2).
     in_.medium().fence();
 }
 
 /// They come in several calls; 'last': the last of them.
-void deferred_section::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
+template <class Medium>
+void redo_protocol<Medium>::log_new_bytes(const void* stores, std::uint64_t bytes, bool last) {
     if (doomed_ != doomed_by::nothing)
         return; // a record that found no room: the log is never whole
     in_.append(record_kind::new_bytes, last, bytes, stores);
 }
 
-/// How many granules from that one on follow each other in the heap as they were made, and will be stored whole:
-/// what memmove leaves. At least 1, and at most so many.
 std::size_t deferred_section::run_at(std::size_t number, std::size_t most) const noexcept {
     if (buffer_[number].mask != whole_granule) return 1;
     const std::uint64_t first = buffer_[number].offset;
@@ -121,7 +158,8 @@ std::size_t deferred_section::run_at(std::size_t number, std::size_t most) const
 }
 
 /// Writes what waits as new_bytes records.
-void deferred_section::log_stores() {
+template <class Medium>
+void redo_protocol<Medium>::log_stores() {
     alignas(8) std::byte entries[512];
     std::uint64_t used = 0;
     for (std::size_t i = 0; i < buffer_.size(); ++i) {
@@ -150,7 +188,8 @@ void deferred_section::log_stores() {
 }
 
 /// So many granules from 'offset' on are about to be stored whole.
-void deferred_section::note_deferred(std::uint64_t offset, std::uint64_t granules) {
+template <class Medium>
+void redo_protocol<Medium>::note_deferred(std::uint64_t offset, std::uint64_t granules) {
     // In pieces that are listed line by line: other threads see lines.
     constexpr std::uint64_t piece = 8 * line_bytes;
     for (std::uint64_t left = granules * granule_bytes, now; left > 0; offset += now, left -= now) {
@@ -161,7 +200,8 @@ void deferred_section::note_deferred(std::uint64_t offset, std::uint64_t granule
 
 /// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it. A whole
 /// granule has been noted.
-void deferred_section::store_deferred(deferred_store where, const std::byte* granule) {
+template <class Medium>
+void redo_protocol<Medium>::store_deferred(deferred_store where, const std::byte* granule) {
     std::byte* const to = base_ + where.offset();
     if (where.mask() == 0xffff) {
         for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes)
@@ -188,7 +228,8 @@ void deferred_section::store_deferred(deferred_store where, const std::byte* gra
     }
 }
 
-void deferred_section::store_in_place() {
+template <class Medium>
+void redo_protocol<Medium>::store_in_place() {
     for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
         run = run_at(i, buffer_.size());
         if (buffer_[i].mask == whole_granule) note_deferred(buffer_[i].offset, run);
@@ -197,22 +238,34 @@ void deferred_section::store_in_place() {
     }
 }
 
-deferred_section::doomed_by deferred_section::commit() {
+template <class Medium> deferred_section::doomed_by redo_protocol<Medium>::commit() {
     settle();
     HF_ASSERT_SLOW(in_.running());
     const bool changes =
         doomed_ == doomed_by::nothing && (!buffer_.empty() || in_.blocks().change_heap());
     if (changes) {
-        for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
-            run = run_at(i, buffer_.size());
-            settle_under(buffer_[i].offset, run * granule_bytes);
-        }
+        settle_others();
         log_blocks();
         log_stores();
     }
     if (doomed_ != doomed_by::nothing) return abort(), doomed_; // there may be no room
     ++persist::thread_counters().sections;
-    if (!changes) return in_.end_unlogged(), doomed_by::nothing;
+    if (changes) make_stores();
+    else in_.end_unlogged();
+    return doomed_by::nothing;
+}
+
+template <> void redo_protocol<ordered_medium>::make_stores() {
+    in_.fence(); // before anything is stored in place: upholds deferred_section.hpp (1)
+    store_in_place();
+    in_.publish_blocks();
+    in_.make_stores_durable();
+    in_.settle_blocks();
+    in_.store_mark();
+    in_.end();
+}
+
+template <> void redo_protocol<fenced_medium>::make_stores() {
     in_.log().fill_line();
     in_.fence_log(); // before anything is stored in place: upholds deferred_section.hpp (1)
     store_in_place();
@@ -229,11 +282,10 @@ deferred_section::doomed_by deferred_section::commit() {
         in_.store_mark();
     }
     in_.end();
-    return doomed_by::nothing;
 }
 
-/// Upholds deferred_section.hpp (4).
-void deferred_section::leave_stores(std::size_t named) {
+/// Upholds (2).
+template <> void redo_protocol<fenced_medium>::leave_stores(std::size_t named) {
     commit_marks& marks = in_.marks();
     marks.no_longer_lazy();
     in_.leave_stores(named);
@@ -247,7 +299,8 @@ void deferred_section::forget() noexcept {
     hf_redo_filter = 0;
 }
 
-void deferred_section::abort() {
+template <class Medium>
+void redo_protocol<Medium>::abort() {
     forget();
     in_.blocks().take_back();
     in_.blocks().give_back_staged([&](block b) { in_.prepared().staged().push_back({b}); });
@@ -260,5 +313,8 @@ void deferred_section::abort() {
     in_.store_mark();
     in_.end();
 }
+
+template class redo_protocol<ordered_medium>;
+template class redo_protocol<fenced_medium>;
 
 } // namespace hf::redo

@@ -1,18 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// Sections of engine redo: what one stores waits for its commit, where its log comes first.
+// Sections of engine redo: what one stores waits for its commit, where its log comes first (protocol.hpp).
 //
 // (1) Nothing is stored in place, but to memory of the section's own, before the log that says what is durable, and
 //     whole. It is written at the commit, begin record and all: a section that ends without one has never been.
-// (2) Of its own memory, and of bytes filled in before, the log has sums, which say whether the fence was passed that
-//     all of them share. Where there is more memory than sums are worth, or bytes with a sum are about to change, that
-//     memory has a fence of its own.
-// (3) Until its log is whole a section can end as if it had never begun: hf::abort_section, an exception that leaves
+// (2) Until its log is whole a section can end as if it had never begun: hf::abort_section, an exception that leaves
 //     it, a log that finds no room. Its blocks go back then, and nothing else needs putting right.
-// (4) The log stands for the section's stores (section/commit_marks.hpp, 3): its lane's next log is durable under the
-//     fence that they are flushed for, by the next section, and until that next log is written over, recovery replays
-//     this one before it. Other threads know of these lines and blocks; a section that has stored to more than
-//     left_stores has room for, or in a medium that keeps order, waits for its stores itself.
 #pragma once
 
 #include <redo/write_buffer.hpp>
@@ -25,13 +18,12 @@
 namespace hf::redo {
 
 /// What a thread's section in a pool has stored.
-class deferred_section final : public protocol {
+class deferred_section : public protocol {
 public:
     static constexpr const engine_row& row = engine_rows::redo;
     explicit deferred_section(section& in) noexcept
         : protocol(in, row), base_(in.base()), max_bytes_(in.pool().file->shape().max_bytes) {}
 
-    void begin(const hf_txfunc& function);
     bool is_empty() const noexcept { return buffer_.empty() && straddling_.to == nullptr; }
     void* write(std::byte* address, std::uint64_t bytes);
     template <class Source> void put(std::byte* to, std::uint64_t bytes, Source&& source);
@@ -40,55 +32,45 @@ public:
     /// Why a section that goes on will end by abort(). A request hides that there was no room: its author wants no
     /// error of a section that was not to happen.
     enum class doomed_by : std::uint8_t { nothing, request, no_room };
-    /// Why it has ended as if it had never begun; 'nothing': it has happened.
-    doomed_by commit();
-    /// Ends it as if it had never begun (3). Ordering points only if its log has been begun.
-    void abort();
 
-    void note_store(const void* address, std::uint64_t bytes) override;
     void overwrite(const void* address, std::uint64_t bytes) override;
     void* alloc(std::uint64_t bytes) override;
     void free(block) override {} // its log says so at the commit
     void doom() override { doom(doomed_by::request); }
     void no_room_for_log() override { doom(doomed_by::no_room); }
 
-private:
+protected:
     void doom(doomed_by why) noexcept {
         if (doomed_ != doomed_by::request) doomed_ = why;
     }
     /// Drops what waits: nothing else of it is anywhere.
     void forget() noexcept;
+    void settle();
+    /// How many granules from that one on follow each other in the heap as they were made, and will be stored whole:
+    /// what memmove leaves. At least 1, and at most so many.
+    std::size_t run_at(std::size_t number, std::size_t most) const noexcept;
+
+    std::byte* const base_; // of the pool
+    write_buffer buffer_;
+    bool refilled_ = false; // a store leads to bytes that have a sum
+    doomed_by doomed_ = doomed_by::nothing;
+
+private:
     /// Offset from pool start of a store that has to wait. 'outside': it leads to volatile memory, or
     /// to memory of the section's own, and is made at once; the latter is noted.
     std::uint64_t defer(const void* address, std::uint64_t bytes);
-    /// An ordering point or two, where another thread's log stands for what is there.
-    void settle_under(std::uint64_t offset, std::uint64_t bytes) {
-        in_.marks().settle_under(reinterpret_cast<std::uintptr_t>(base_) + offset, bytes);
-    }
-    void log_blocks();
-    void log_adopted(block b, bool with_sums);
-    void log_new_bytes(const void* stores, std::uint64_t bytes, bool last);
-    void note_deferred(std::uint64_t offset, std::uint64_t granules);
-    void store_deferred(deferred_store where, const std::byte* granule);
-    void store_in_place();
-    void leave_stores(std::size_t named);
     std::uint64_t offset_of(const void* address) const noexcept {
         return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
     }
     bool in_pool(std::uint64_t offset) const noexcept { return offset < max_bytes_; }
-    void settle();
     void* write_across(std::byte* address, std::uint64_t bytes);
     buffered_granule& granule_of(std::uint64_t offset, bool in_blocks = false);
     [[noreturn]] void refuse(std::uint64_t offset) const noexcept;
-    std::size_t run_at(std::size_t number, std::size_t most) const noexcept;
     bool waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept;
     void merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept;
     std::vector<std::byte>& next_copy(std::uint64_t bytes);
-    void log_stores();
 
-    std::byte* const base_; // of the pool
     const std::uint64_t max_bytes_;
-    write_buffer buffer_;
     // A store across granules that hf_redo_write was asked for: the next call finds its bytes here.
     struct {
         std::byte* to = nullptr;
@@ -97,9 +79,6 @@ private:
     } straddling_;
     std::vector<std::byte> copies_[HF_REDO_READS + 1];
     unsigned copies_made_ = 0;
-    bool refilled_ = false;  // a store leads to bytes that have a sum (2)
-    bool log_begun_ = false; // the begin record is in the lane
-    doomed_by doomed_ = doomed_by::nothing;
 };
 
 } // namespace hf::redo

@@ -175,7 +175,7 @@ protected:
     void recover(pool::impl& pool, pending_section& pending,
                  section_recovery& state) const override {
         const bool complete = is_complete(*pool.file, pending);
-        if (pending.earlier != nullptr) { // upholds deferred_section.hpp (4)
+        if (pending.earlier != nullptr) { // upholds protocol.hpp (2)
             replay(pool, *pending.earlier);
             release_blocks(pool, *pending.earlier, true);
         }

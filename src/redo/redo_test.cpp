@@ -328,11 +328,12 @@ void leave_log(pool& p, std::uint64_t offset, std::uint64_t value, bool whole,
     std::byte store[16];
     std::memcpy(store, &where, 8);
     std::memcpy(store + 8, &value, 8);
-    lane_writer log;
-    log.start(file.medium(), lane_start(file, 0, epoch));
-    const std::uint64_t order = file.medium().keeps_order() ? in_order_bit : 0;
-    log.append(record_kind::begin, order, sizeof head, &head, sizeof head);
-    log.append(record_kind::new_bytes, whole, sizeof store - cut, store, sizeof store - cut);
+    as_its_kind(file.medium(), [&](auto pm) {
+        lane_writer_in log(pm);
+        log.start(lane_start(file, 0, epoch));
+        log.append(record_kind::begin, log.begin_bits, sizeof head, &head, sizeof head);
+        log.append(record_kind::new_bytes, whole, sizeof store - cut, store, sizeof store - cut);
+    });
     file.medium().fence();
 }
 
@@ -376,21 +377,22 @@ TEST_P(Redo, ALogThatLeadsElsewhereIsRefused) {
 }
 
 /// A log that goes on in the heap, with what 'forge' appends there.
-void leave_forged(pool& p, const std::function<void(lane_writer&, block segment)>& forge) {
+template <class Forge> void leave_forged(pool& p, Forge&& forge) {
     pool_file& file = *p.internals().file;
     const std::uint64_t epoch = p.internals().lanes[0].epoch + 1;
     start_lane(file, 0, epoch - 1);
     thread_cache cache;
     const block segment = p.internals().blocks.reserve(cache, segment_bytes_min(file));
     const begin_payload head{epoch, described.id, described.version, engine_redo, 0, 0};
-    lane_writer log;
-    log.start(file.medium(), lane_start(file, 0, epoch));
-    const std::uint64_t order = file.medium().keeps_order() ? in_order_bit : 0;
-    log.append(record_kind::begin, order, sizeof head, &head, sizeof head);
-    log.continue_in(file.base() + segment.offset, segment.offset, segment.bytes);
-    forge(log, segment);
-    const deferred_store none{};
-    log.append(record_kind::new_bytes, 1, 0, &none, 0);
+    as_its_kind(file.medium(), [&](auto pm) {
+        lane_writer_in log(pm);
+        log.start(lane_start(file, 0, epoch));
+        log.append(record_kind::begin, log.begin_bits, sizeof head, &head, sizeof head);
+        log.continue_in(file.base() + segment.offset, segment.offset, segment.bytes);
+        forge(log, segment);
+        const deferred_store none{};
+        log.append(record_kind::new_bytes, 1, 0, &none, 0);
+    });
     file.medium().fence();
 }
 
@@ -415,7 +417,7 @@ TEST_P(Redo, ARunThatLeadsElsewhereIsRefused) {
                         {64, 2, 32}}) {
         {
             pool p = open();
-            leave_forged(p, [&](lane_writer& log, block) {
+            leave_forged(p, [&](auto& log, block) {
                 std::uint64_t stores[6] = {r.offset << 16, r.granules, 1, 2, 3, 4};
                 log.append(record_kind::new_bytes, 0, 16 + r.bytes, stores, 16 + r.bytes);
             });
@@ -432,7 +434,7 @@ TEST_P(Redo, ARunThatLeadsElsewhereIsRefused) {
 TEST_P(Redo, ALogThatStoresOverItselfIsRefused) {
     {
         pool p = open();
-        leave_forged(p, [](lane_writer& log, block segment) {
+        leave_forged(p, [](auto& log, block segment) {
             const std::uint64_t store[] = {(segment.offset + 64) << 16 | 0xff, 0};
             log.append(record_kind::new_bytes, 0, sizeof store, store, sizeof store);
         });
@@ -451,7 +453,7 @@ TEST_P(Redo, ALogThatFreesABlockTwiceIsRefused) {
             auto* own = static_cast<std::uint64_t*>(hf_alloc(64));
             std::memcpy(hf_redo_write(&r->block, 8), &own, 8);
         });
-        leave_forged(p, [&](lane_writer& log, block) {
+        leave_forged(p, [&](auto& log, block) {
             for (int twice = 0; twice < 2; ++twice)
                 log.append(record_kind::free, p.offset_of(r->block), 64, nullptr, 0);
         });

@@ -107,7 +107,7 @@ void hf_abort_section(void) noexcept {
 
 void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
     if (hf::section* s = hf::current_section)
-        hf::without_exceptions("hf_note_store", [&] { s->by().note_store(address, bytes); });
+        hf::without_exceptions("hf_note_store", [&] { s->by().note(address, bytes); });
 }
 
 void hf_crash_point(const char* name) noexcept {

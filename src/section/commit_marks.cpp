@@ -29,10 +29,9 @@ bool commit_marks::settle() {
 
 void commit_marks::store(std::uint64_t epoch) {
     store_mark(medium_, &header_, epoch);
-    if (!medium_.keeps_order()) { // upholds (1); and (2) by not using it
-        medium_.fence();
-        fenced();
-    }
+    // Upholds (1); and (2) by not using it.
+    medium_.fence();
+    fenced();
     HF_ASSERT_SLOW(!due_);
     if (state_.mark_due.load(std::memory_order_relaxed) != 0)
         state_.mark_due.store(0, std::memory_order_relaxed);

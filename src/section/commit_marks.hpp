@@ -57,6 +57,11 @@ public:
     bool settle();
     /// A section's mark is durable when it returns, and nothing waits for it any more.
     void store(std::uint64_t epoch);
+    /// The same in an ordered medium, where no mark is ever left out.
+    void store_in_order(std::uint64_t epoch) {
+        store_mark(ordered_medium(medium_), &header_, epoch);
+        release_freed(); // upholds (1)
+    }
     /// Makes this lane the one whose marks may be left out, unless there are others, or another is (2).
     bool may_leave_out() noexcept;
     /// Leaves the mark out. 'stores_left': and so have been the section's stores.

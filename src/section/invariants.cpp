@@ -13,7 +13,7 @@ bool section::valid() const noexcept {
 }
 
 bool section::idle() const noexcept {
-    if (!blocks_.empty() || !dirty_.empty()) return false;
+    if (!blocks_.empty()) return false;
     // Only while a section commits is one due to others alone (commit_marks.hpp, 3).
     const std::uint64_t due = marks_.state().mark_due.load();
     if (turns_ == nullptr && !marks_.due() && due != 0) return false;

@@ -266,9 +266,9 @@ private:
         std::memcpy(payload + sizeof head, &c, sizeof c);
         const hf::lane_position at = hf::lane_start(file, 0, epoch);
         alignas(8) std::byte records[512] = {};
-        hf::lane_writer log;
+        hf::lane_writer_in log(hf::fenced_medium(hf::medium(hf::domain::adr)));
         std::byte* const end = records + sizeof records;
-        log.start(hf::medium(hf::domain::adr), {records, end, at.chain, end});
+        log.start({records, end, at.chain, end});
         log.append(hf::record_kind::begin, 0, sizeof payload, payload, sizeof payload);
         const std::uint64_t torn = hf::lane_writer::record_bytes(sizeof payload);
         log.append(hf::record_kind::old_bytes, p.internals().offset_of(&c->value), 8, &c->value, 8);

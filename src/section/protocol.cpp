@@ -1,26 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/names.hpp>
 #include <section/protocol.hpp>
-#include <section/section.hpp>
+#include <section/section_in.hpp>
 
 namespace hf {
 
-void protocol::note_store(const void* address, std::uint64_t bytes) {
-    in_.note_store(address, bytes);
-}
-
-void protocol::overwrite(const void* address, std::uint64_t bytes) {
-    in_.log_old_bytes(address, bytes);
-}
-
-void* protocol::alloc(std::uint64_t bytes) {
+template <class Medium> void* protocol_in<Medium>::alloc(std::uint64_t bytes) {
     const block b = in_.reserve(bytes);
     // That there was no room is an input of the section as well.
     in_.append(record_kind::alloc, b.offset, b.bytes);
     return b.offset == 0 ? nullptr : in_.take(b);
 }
 
-void protocol::free(block b) { in_.append(record_kind::free, b.offset, b.bytes); }
+template <class Medium> void protocol_in<Medium>::free(block b) {
+    in_.append(record_kind::free, b.offset, b.bytes);
+}
+
+template class protocol_in<ordered_medium>;
+template class protocol_in<fenced_medium>;
 
 const void* protocol::preserve(const void* volatile_bytes, std::uint64_t bytes) {
     return in_.keep(volatile_bytes, bytes);

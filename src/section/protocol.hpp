@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // What an engine makes of a section: begin, note or log, commit, take back, recover are its own. Its entry points,
-// hf_NAME_…, know its class, so that logging a store and committing take no virtual call. The calls that a program, or
-// the compiler, makes without naming the engine come here: of stores hf_note_store alone.
+// hf_NAME_…, know its classes (section_in.hpp), so that noting a store, logging it and committing take no virtual call.
+// The calls that a program makes without naming the engine come here.
 #pragma once
 
 #include <alloc/heap.hpp>
@@ -14,8 +14,7 @@ namespace hf {
 
 class section;
 
-/// One object for each engine that a thread has run sections of in a pool. What it does by default suits an engine
-/// that logs old bytes, and rolls back.
+/// One object for each engine that a thread has run sections of in a pool.
 class protocol {
 public:
     protocol(section& in, const engine_row& of) noexcept : in_(in), of_(of) {}
@@ -25,13 +24,13 @@ public:
 
     const engine_row& engine() const noexcept { return of_; }
 
-    /// hf_note_store: a store comes that needs no log.
-    virtual void note_store(const void* address, std::uint64_t bytes);
+    /// A store comes that needs no log.
+    virtual void note(const void* address, std::uint64_t bytes) = 0;
     /// A function of the C library is about to store there.
-    virtual void overwrite(const void* address, std::uint64_t bytes);
-    virtual void* alloc(std::uint64_t bytes);
+    virtual void overwrite(const void* address, std::uint64_t bytes) = 0;
+    virtual void* alloc(std::uint64_t bytes) = 0;
     /// The block is free at the commit. Requires: the section did not take it.
-    virtual void free(block b);
+    virtual void free(block b) = 0;
     /// A copy of bytes that the section reads, which may be on a stack.
     virtual const void* preserve(const void* volatile_bytes, std::uint64_t bytes);
     /// At its end the section is not to have happened. Ends the process where that cannot be.

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 // A failure-atomic section in progress on one thread: its log, its blocks, the lines it dirtied. What engines share: how
-// a section begins, commits and is recovered is the engine's (protocol.hpp, and the engine's folder).
+// a section begins, commits and is recovered is the engine's (protocol.hpp, and the engine's folder). Here stands what a
+// section is in any medium; section_in.hpp has the steps that depend on what the medium can lose.
 //
 // (1) No in-place store to PM before every record appended so far is durable; the fence is taken
 //     when such a store comes, so records that come together share one.
@@ -14,8 +15,6 @@
 #pragma once
 
 #include <base/assert.hpp>
-#include <log/flush_set.hpp>
-#include <log/lane.hpp>
 #include <log/logged_words.hpp>
 #include <open/pool_impl.hpp>
 #include <section/commit_marks.hpp>
@@ -35,87 +34,25 @@
 
 namespace hf {
 
-/// What a section's begin record says, and the records behind it.
-struct log_start {
-    const void* payload = nullptr; // behind begin_payload
-    std::uint64_t payload_bytes = 0;
-    bool arguments = false;   // the payload is the function's packed arguments
-    std::uint16_t floats = 0; // the floating-point environment in which the function may run again
-    bool staged = true;       // name the blocks that are staged
-    bool sums = false;        // and the sums of what is filled in
-};
-
 class section {
 public:
-    /// 'turns': held while a section is open, on a lane that threads share; else null.
-    section(hf::pool::impl& pool, std::uint32_t lane, thread_cache& cache,
-            std::mutex* turns = nullptr);
-    ~section();
     section(const section&) = delete;
     section& operator=(const section&) = delete;
+    virtual ~section();
 
     // What a program calls, of any engine's section.
     void free(void* given);
     void adopt(void* staged_block);
 
-    // What engines log and note.
-    /// A store comes that needs no log. 'ahead(offset)' runs first unless it goes to fresh memory.
-    template <class Ahead>
-    void note_store(const void* address, std::uint64_t bytes, Ahead&& ahead);
-    void note_store(const void* address, std::uint64_t bytes) {
-        note_store(address, bytes, [](std::uint64_t) {});
-    }
-    /// The old bytes are in the log, durable, when it returns; also notes the store.
-    void log_old_bytes(const void* address, std::uint64_t bytes);
-    /// The old bytes are in the log, and durable before the section's next store in place: one of
-    /// these bytes, each of which the section will store to. Notes nothing.
-    void log_ahead(const void* address, std::uint64_t bytes);
-
-    // The steps of an engine's protocol, in their order.
-    /// The protocol of an engine, here; made when it is first asked for. Throws std::bad_alloc.
-    template <class Protocol> Protocol& of() {
-        if (protocol_ != nullptr && &protocol_->engine() == &Protocol::row) [[likely]]
-            return static_cast<Protocol&>(*protocol_);
-        return find<Protocol>();
-    }
     /// The protocol of the section that is open. Requires: it is of that engine.
     template <class Protocol> Protocol& as() const noexcept {
         HF_ASSERT_SLOW(&engine() == &Protocol::row);
         return static_cast<Protocol&>(*protocol_);
     }
-    /// The lane's next section begins, and is open on this thread. 'as_it_goes': what it will store is not known before
-    /// it does.
-    void begin(protocol& by, const hf_txfunc& function, bool as_it_goes = true);
-    /// Its begin record is appended.
-    void start_log(const log_start& what);
-    void append(record_kind kind, std::uint64_t offset, std::uint64_t bytes,
-                const void* payload = nullptr);
-    /// The log goes on in a block of the heap. False: there is no room.
-    bool extend_if_room(std::uint64_t payload_bytes, purpose what);
-    /// Its blocks change hands (2).
-    void publish_blocks();
-    /// An ordering point, if the section has stored anything.
-    void make_stores_durable();
-    /// Whether the medium, and the lane, allow that the mark is left out.
-    bool may_leave_mark() const noexcept { return turns_ == nullptr && !medium_.keeps_order(); }
-    /// Tells the next section, and other threads, what is left to the next fence, and what the log stands for
-    /// (commit_marks.hpp, 3). 'named': so many of the lines are no allocator's.
-    void leave_stores(std::size_t named);
-    /// Tells other threads of what memory the log has sums (commit_marks.hpp, 5).
-    void leave_sums();
-    /// Those blocks it no longer needs wait for its mark.
-    void settle_blocks();
-    /// Its mark is durable when it returns, and nothing of it waits for that any more.
-    void store_mark();
     /// It is over.
     void end();
-    /// All of these, and no mark is left out.
-    void commit();
     /// Ends a section that has changed nothing but memory that it gives back: its epoch was never written.
     void end_unlogged();
-
-    /// Goes on where the log of a pending section ends, in its place; its stores are watched from here on.
-    void take_up(protocol& by, const hf_txfunc& function, const pending_section& from);
     bool watched() const noexcept { return range_bytes_ == 0; }
 
     /// A block for it, of so many bytes at least; offset 0: there is no room. Throws nothing.
@@ -130,14 +67,7 @@ public:
     static constexpr std::uint64_t outside = ~std::uint64_t{0};
     /// Ends the process where the bytes reach over the end of the pool.
     void check_end(std::uint64_t offset, std::uint64_t bytes) const;
-    void before_in_place_store() {
-        if (unfenced_) fence(); // upholds (1)
-    }
-    void fence();
-    /// A fence behind a log that may be replayed (commit_marks.hpp, 3).
-    void fence_log();
-    void will_store(const void* address, std::uint64_t bytes);
-    /// The same for memory that the section took. It is written back as a whole: no line is noted.
+    /// Counts a store to memory that the section took. It is written back as a whole: no line is noted.
     void store_to_own(const void* address, std::uint64_t bytes);
     /// Ends the process: a section that cannot report it has no room for its log. 'then': what becomes of it.
     [[noreturn]] void no_room_for_log(const char* then) const;
@@ -172,6 +102,7 @@ public:
     const engine_row& engine() const noexcept { return by().engine(); }
     const hf_txfunc* function() const noexcept { return function_; }
     hf::medium medium() const noexcept { return medium_; }
+    bool keeps_order() const noexcept { return medium_.keeps_order(); }
     std::byte* base() const noexcept { return base_; }
     std::uint64_t epoch() const noexcept { return epoch_; }
     bool on_shared_lane() const noexcept { return turns_ != nullptr; }
@@ -179,26 +110,19 @@ public:
     bool stored() const noexcept { return stored_; }
     void note_unfenced() noexcept { unfenced_ = true; }
     commit_marks& marks() noexcept { return marks_; }
-    lane_writer& log() noexcept { return log_; }
     section_blocks& blocks() noexcept { return blocks_; }
-    flush_set& dirty() noexcept { return dirty_; }
     const logged_ranges& logged() const noexcept { return logged_; }
     stored_ranges& overwritten() noexcept { return left_; }
 
-private:
-    template <class Protocol> Protocol& find() {
-        for (const auto& p : protocols_)
-            if (&p->engine() == &Protocol::row) return static_cast<Protocol&>(*p);
-        protocols_.push_back(std::make_unique<Protocol>(*this));
-        return static_cast<Protocol&>(*protocols_.back());
-    }
+protected:
+    section(hf::pool::impl& pool, std::uint32_t lane, thread_cache& cache, std::mutex* turns);
+
     /// Whether what idle and running sections have in common holds: marks, epochs, freed blocks.
     bool valid() const noexcept;
-    bool extend(std::uint64_t payload_bytes);
-    void append_prepared(std::size_t sums);
+    /// A section's volatile state is as at its begin.
+    void start(protocol& by, const hf_txfunc& function);
     void check_left() const noexcept;
     bool already_logged(std::uint64_t offset, std::uint64_t bytes);
-    void append_old_bytes(const void* address, std::uint64_t offset, std::uint64_t bytes);
     std::uint64_t far_offset(const void* address, std::uint64_t offset, std::uint64_t bytes) const;
 
     hf::pool::impl* pool_;
@@ -212,12 +136,10 @@ private:
     const hf_txfunc* function_ = nullptr;
     protocol* protocol_ = nullptr; // the section's, or the last one's
     std::vector<std::unique_ptr<protocol>> protocols_;
-    lane_writer log_;
     std::uint64_t epoch_ = 0; // of this section
     bool unfenced_ = false;   // records appended since the last fence
     bool stored_ = false;     // something was stored to PM
-    flush_set dirty_;
-    logged_ranges logged_; // as old_bytes
+    logged_ranges logged_;    // as old_bytes
     section_blocks blocks_;
     prepared_memory prepared_; // outside and inside sections
     volatile_copies copies_;
@@ -231,30 +153,6 @@ inline std::uint64_t section::checked_offset(const void* address, std::uint64_t 
     return offset < range_bytes_ ? offset : far_offset(address, offset, bytes);
 }
 
-template <class Ahead>
-inline void section::note_store(const void* address, std::uint64_t bytes, Ahead&& ahead) {
-    HF_ASSERT_SLOW(running());
-    const std::uint64_t offset = checked_offset(address, bytes);
-    if (offset == outside || bytes == 0) return;
-    if (prepared_.in_filled(offset, bytes)) [[unlikely]] // upholds (3)
-        return log_old_bytes(address, bytes);
-    if (!fresh(offset)) {
-        ahead(offset);
-        if (unfenced_ && !medium_.keeps_order()) fence(); // upholds (1)
-    }
-    will_store(address, bytes);
-}
-
-inline void section::will_store(const void* address, std::uint64_t bytes) {
-    HF_ASSERT_SLOW(bytes != 0);
-    HF_ASSERT_SLOW(pool_->contains(address));
-    stored_ = true;
-    persist::thread_counters().pm_bytes += bytes;
-    trace::announce(trace::store, address, bytes);
-    // Where nothing need be flushed, too: other threads look at lines (commit_marks.hpp, 4).
-    if (!medium_.keeps_order()) dirty_.add(address, bytes);
-}
-
 inline void section::store_to_own(const void* address, std::uint64_t bytes) {
     persist::thread_counters().pm_bytes += bytes;
     trace::announce(trace::store, address, bytes);
@@ -262,6 +160,11 @@ inline void section::store_to_own(const void* address, std::uint64_t bytes) {
 
 /// Adds 'by' to every pool pointer among packed arguments that is not null.
 void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by) noexcept;
+
+/// What a thread's sections in the pool are run by: of the pool's kind of medium. 'turns': held while a section is open,
+/// on a lane that threads share; else null.
+std::unique_ptr<section> make_section(pool::impl& pool, std::uint32_t lane, thread_cache& cache,
+                                      std::mutex* turns);
 
 /// The section open on this thread, or null.
 extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
@@ -278,7 +181,7 @@ extern constinit std::atomic<resumed_section (*)() noexcept> resumes_here;
 
 /// The section on this thread has ended: its caller may be promised what it has made durable.
 inline void leave_section() noexcept {
-    const hf::medium pm = current_section->pool().file->medium();
+    const hf::medium pm = current_section->medium();
     current_section = nullptr;
     pm.end_group();
 }

@@ -5,6 +5,7 @@
 
 #include <section/section.hpp>
 
+#include <memory>
 #include <mutex>
 #include <new>
 
@@ -14,14 +15,15 @@ struct attachment {
     /// 'turns': where several threads take turns on the lane, a section at a time; else null.
     attachment(hf::pool::impl& of, std::uint32_t lane_index, std::mutex* turns = nullptr)
         : pool(&of), instance(of.instance), lane(lane_index), shared(turns != nullptr),
-          work(of, lane_index, cache, turns) {}
+          own(make_section(of, lane_index, cache, turns)), work(*own) {}
 
     hf::pool::impl* pool;
     std::uint64_t instance;
     std::uint32_t lane;
     bool shared;
     thread_cache cache;
-    section work;
+    std::unique_ptr<section> own;
+    section& work;
 };
 
 /// This thread's attachment; takes a lane the first time: one of its own, or, when none is left,

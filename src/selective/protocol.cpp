@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <section/thread.hpp>
 
 #include <holdfast/author/selective.hpp>
 
-#include <selective/engine.hpp>
 #include <selective/protocol.hpp>
 
 #include <memory>
@@ -14,15 +12,20 @@ namespace hf::selective {
 // Where there are sections there is their engine (open/program_engines.cpp).
 [[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
-selective_protocol::selective_protocol(section& in) noexcept
-    : protocol(in, row), lazily_(options_of(in.pool()).rebuild != nullptr) {}
-
-void selective_protocol::begin(const hf_txfunc& function) {
-    in_.begin(*this, function);
-    in_.start_log({});
+void selective_protocol<ordered_medium>::note_log_free(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(in_.running());
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset == section::outside || bytes == 0) return;
+    in_.check_end(offset, bytes);
+    in_.will_store(address, bytes);
 }
 
-void selective_protocol::commit() {
+void selective_protocol<ordered_medium>::note_lazy(const void* address, std::uint64_t bytes) {
+    if (lazily_) note_log_free(address, bytes);
+    else log(address, bytes);
+}
+
+void selective_protocol<fenced_medium>::commit() {
     const std::unique_ptr<flush_set>& lazy_lines = in_.marks().state().lazy_lines;
     if (lazy_lines != nullptr && lazy_lines->listed() > lazy_lines_max)
         lazy_lines->flush_all(in_.medium()); // under a fence that comes anyway
@@ -30,26 +33,26 @@ void selective_protocol::commit() {
 }
 
 /// False: there is nothing to note.
-bool selective_protocol::may_store_unlogged(std::uint64_t offset, std::uint64_t bytes) {
+bool selective_protocol<fenced_medium>::may_store_unlogged(std::uint64_t offset,
+                                                           std::uint64_t bytes) {
     if (offset == section::outside || bytes == 0) return false;
     in_.check_end(offset, bytes);
     if (in_.marks().due() && in_.unfenced()) in_.fence(); // upholds (1)
     return true;
 }
 
-void selective_protocol::note_log_free(const void* address, std::uint64_t bytes) {
+void selective_protocol<fenced_medium>::note_log_free(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(in_.running());
     if (may_store_unlogged(in_.checked_offset(address, bytes), bytes))
         in_.will_store(address, bytes);
 }
 
-void selective_protocol::note_lazy(const void* address, std::uint64_t bytes) {
+void selective_protocol<fenced_medium>::note_lazy(const void* address, std::uint64_t bytes) {
     HF_ASSERT_SLOW(in_.running());
     if (!lazily_) return in_.log_old_bytes(address, bytes);
     const std::uint64_t offset = in_.checked_offset(address, bytes);
     if (!may_store_unlogged(offset, bytes)) return;
-    if (in_.medium().keeps_order() || in_.prepared().in_filled(offset, bytes) ||
-        in_.pool().runs_again) // upholds (2)
+    if (in_.prepared().in_filled(offset, bytes) || in_.pool().runs_again) // upholds (2)
         return in_.will_store(address, bytes);
     in_.store_to_own(address, bytes);
     std::unique_ptr<flush_set>& lazy_lines = in_.marks().state().lazy_lines;
@@ -59,11 +62,10 @@ void selective_protocol::note_lazy(const void* address, std::uint64_t bytes) {
 
 namespace {
 
-/// This thread's section, if it is of this engine.
-selective_protocol* mine() noexcept {
-    section* const s = current_section;
-    return s != nullptr && &s->engine() == &engine_rows::selective ? &s->as<selective_protocol>()
-                                                                   : nullptr;
+/// Calls 'step' with this thread's section. Of other engines none comes here: the compiler has taken the call out.
+template <class Step> void with_mine(const char* call, Step&& step) noexcept {
+    if (current_section != nullptr)
+        without_exceptions(call, [&] { with_protocol<selective_protocol>(step); });
 }
 
 } // namespace
@@ -74,36 +76,28 @@ extern "C" {
 int hf_selective_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     // Recovery needs neither function nor arguments; they are named for reports only.
     return hf::without_exceptions("hf_selective_begin", [&] {
-        hf::section* const opened =
-            hf::open_section(hf::engine_rows::selective, *function, packed_args);
-        if (opened == nullptr) return 0;
-        opened->of<hf::selective::selective_protocol>().begin(*function);
-        return 1;
+        return int{hf::begin_section<hf::selective::selective_protocol>(*function, packed_args)};
     });
 }
 
 void hf_selective_commit(void) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_selective_commit", [] {
-        hf::current_section->as<hf::selective::selective_protocol>().commit();
-    });
-    hf::leave_section();
+    hf::commit_section<hf::selective::selective_protocol>("hf_selective_commit");
 }
 
 void hf_selective_log(const void* address, std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_selective_log",
-                           [&] { hf::current_section->log_old_bytes(address, bytes); });
+    hf::log_store<hf::selective::selective_protocol>("hf_selective_log", address, bytes);
+}
+
+void hf_selective_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::selective::selective_protocol>("hf_selective_note", address, bytes);
 }
 
 void hf_log_free(const void* address, std::uint64_t bytes) noexcept {
-    if (hf::selective::selective_protocol* const s = hf::selective::mine())
-        hf::without_exceptions("hf_log_free", [&] { s->note_log_free(address, bytes); });
+    hf::selective::with_mine("hf_log_free", [&](auto& p) { p.note_log_free(address, bytes); });
 }
 
 void hf_lazy(const void* address, std::uint64_t bytes) noexcept {
-    if (hf::selective::selective_protocol* const s = hf::selective::mine())
-        hf::without_exceptions("hf_lazy", [&] { s->note_lazy(address, bytes); });
+    hf::selective::with_mine("hf_lazy", [&](auto& p) { p.note_lazy(address, bytes); });
 }
 
 } // extern "C"

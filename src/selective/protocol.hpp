@@ -10,20 +10,48 @@
 //     that another engine's section may read when recovery runs it again, before the rebuild.
 #pragma once
 
-#include <section/section.hpp>
+#include <section/section_in.hpp>
+
+#include <selective/engine.hpp>
 
 namespace hf::selective {
 
 inline constexpr std::size_t lazy_lines_max = 64; // of a lane, behind a commit
 
-class selective_protocol final : public protocol {
+template <class Medium> class selective_protocol;
+
+/// What is stored is there: a lazy store is a log-free one.
+template <> class selective_protocol<ordered_medium> final : public protocol_in<ordered_medium> {
 public:
     static constexpr const engine_row& row = engine_rows::selective;
-    explicit selective_protocol(section& in) noexcept;
+    explicit selective_protocol(section_in<ordered_medium>& in) noexcept
+        : protocol_in(in, row), lazily_(options_of(in.pool()).rebuild != nullptr) {}
 
-    void begin(const hf_txfunc& function);
+    void begin(const hf_txfunc& function, const void* /*args*/) {
+        in_.begin(*this, function);
+        in_.start_log({});
+    }
+    void commit() { in_.commit(); }
+    /// Stores come that need no log; lazy ones need not be durable at the commit either.
+    void note_log_free(const void* address, std::uint64_t bytes);
+    void note_lazy(const void* address, std::uint64_t bytes);
+
+private:
+    bool lazily_; // as below
+};
+
+template <> class selective_protocol<fenced_medium> final : public protocol_in<fenced_medium> {
+public:
+    static constexpr const engine_row& row = engine_rows::selective;
+    explicit selective_protocol(section_in<fenced_medium>& in) noexcept
+        : protocol_in(in, row), lazily_(options_of(in.pool()).rebuild != nullptr) {}
+
+    void begin(const hf_txfunc& function, const void* /*args*/) {
+        in_.begin(*this, function);
+        in_.start_log({});
+    }
     void commit();
-    /// Stores come that need no log (1); lazy ones need not be durable at the commit either.
+    /// The same (1) (2).
     void note_log_free(const void* address, std::uint64_t bytes);
     void note_lazy(const void* address, std::uint64_t bytes);
 

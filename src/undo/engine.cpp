@@ -13,7 +13,6 @@
 #include <section/section.hpp>
 #include <undo/engine.hpp>
 
-
 #include <fmt/format.h>
 
 #include <cstring>

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
-#include <section/thread.hpp>
-#include <undo/engine.hpp>
 #include <undo/protocol.hpp>
 
 namespace hf::undo {
@@ -13,11 +11,7 @@ namespace {
 constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its own (4)
 }
 
-undo_protocol::undo_protocol(section& in) noexcept
-    : protocol(in, row),
-      asks_to_leave_(options_of(in.pool()).durable == durability::by_next_section) {}
-
-void undo_protocol::begin(const hf_txfunc& function) {
+void undo_protocol<fenced_medium>::begin(const hf_txfunc& function, const void* /*args*/) {
     in_.begin(*this, function);
     may_leave_ = asks_to_leave_ && may_leave_any();
     if (may_leave_) in_.overwritten().want();
@@ -27,15 +21,15 @@ void undo_protocol::begin(const hf_txfunc& function) {
     in_.start_log({.payload = &left_, .payload_bytes = sizeof left_});
 }
 
-bool undo_protocol::may_leave_any() const {
+bool undo_protocol<fenced_medium>::may_leave_any() const {
     const pool_file& file = *in_.pool().file;
     return in_.medium().loses_caches() &&
-           file.mode() != mode::power && // a kill loses that log's end
+           !in_.medium().loses_batches() && // a kill loses that log's end
            !file.relocated() && !in_.on_shared_lane() && in_.prepared().staged().empty();
 }
 
-void* undo_protocol::alloc(std::uint64_t bytes) {
-    void* const taken = protocol::alloc(bytes);
+void* undo_protocol<fenced_medium>::alloc(std::uint64_t bytes) {
+    void* const taken = protocol_in::alloc(bytes);
     if (may_leave_ && taken != nullptr) {
         const block b = in_.blocks().newest();
         in_.overwritten().add(b.offset, b.bytes);
@@ -43,7 +37,7 @@ void* undo_protocol::alloc(std::uint64_t bytes) {
     return taken;
 }
 
-void undo_protocol::commit() {
+void undo_protocol<fenced_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     commit_marks& marks = in_.marks();
     // What the section before has left is durable before this one's mark can be (3).
@@ -71,7 +65,7 @@ void undo_protocol::commit() {
 }
 
 /// Whether (4) holds.
-bool undo_protocol::may_leave_stores() {
+bool undo_protocol<fenced_medium>::may_leave_stores() {
     const section_blocks& blocks = in_.blocks();
     HF_ASSERT_SLOW(blocks.adopted().empty());
     if (blocks.gives_up() || !blocks.segments().empty()) return false;
@@ -84,7 +78,7 @@ bool undo_protocol::may_leave_stores() {
     return in_.dirty().is_short(left_stores::lines_max);
 }
 
-void undo_protocol::leave_stores(std::size_t named) {
+void undo_protocol<fenced_medium>::leave_stores(std::size_t named) {
     commit_marks& marks = in_.marks();
     in_.leave_stores(named);
     const auto base = reinterpret_cast<std::uintptr_t>(in_.base());
@@ -102,24 +96,20 @@ extern "C" {
 int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     // Recovery needs neither function nor arguments; they are named for reports only.
     return hf::without_exceptions("hf_undo_begin", [&] {
-        hf::section* const opened = hf::open_section(hf::engine_rows::undo, *function, packed_args);
-        if (opened == nullptr) return 0;
-        opened->of<hf::undo::undo_protocol>().begin(*function);
-        return 1;
+        return int{hf::begin_section<hf::undo::undo_protocol>(*function, packed_args)};
     });
 }
 
 void hf_undo_commit(void) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_undo_commit",
-                           [] { hf::current_section->as<hf::undo::undo_protocol>().commit(); });
-    hf::leave_section();
+    hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
 }
 
 void hf_undo_log(const void* address, std::uint64_t bytes) noexcept {
-    HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_undo_log",
-                           [&] { hf::current_section->log_old_bytes(address, bytes); });
+    hf::log_store<hf::undo::undo_protocol>("hf_undo_log", address, bytes);
+}
+
+void hf_undo_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::undo::undo_protocol>("hf_undo_note", address, bytes);
 }
 
 } // extern "C"

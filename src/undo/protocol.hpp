@@ -13,16 +13,35 @@
 //     small: the sum of that costs less than the fence. It has used nothing that was made before it.
 #pragma once
 
-#include <section/section.hpp>
+#include <section/section_in.hpp>
+#include <undo/engine.hpp>
 
 namespace hf::undo {
 
-class undo_protocol final : public protocol {
+template <class Medium> class undo_protocol;
+
+/// Each mark is stored (2).
+template <> class undo_protocol<ordered_medium> final : public protocol_in<ordered_medium> {
 public:
     static constexpr const engine_row& row = engine_rows::undo;
-    explicit undo_protocol(section& in) noexcept;
+    explicit undo_protocol(section_in<ordered_medium>& in) noexcept : protocol_in(in, row) {}
 
-    void begin(const hf_txfunc& function);
+    void begin(const hf_txfunc& function, const void* /*args*/) {
+        in_.begin(*this, function);
+        in_.start_log({});
+    }
+    void commit() { in_.commit(); }
+};
+
+/// Each mark is stored here, too, unless (3) saves its fences.
+template <> class undo_protocol<fenced_medium> final : public protocol_in<fenced_medium> {
+public:
+    static constexpr const engine_row& row = engine_rows::undo;
+    explicit undo_protocol(section_in<fenced_medium>& in) noexcept
+        : protocol_in(in, row),
+          asks_to_leave_(options_of(in.pool()).durable == durability::by_next_section) {}
+
+    void begin(const hf_txfunc& function, const void* args);
     void commit();
     void* alloc(std::uint64_t bytes) override;
 

@@ -353,10 +353,12 @@ TEST_F(Examine, NewBytesThatWouldBeStoredElsewhereAreFound) {
                                        (odd ? mask : 0xffff)};
             const std::uint64_t stores[] = {where.where, 7, 8};
             const std::uint64_t bytes = sizeof stores - (odd ? cut : 0);
-            lane_writer log;
-            log.start(file.medium(), lane_start(file, 0, e));
-            log.append(record_kind::begin, 0, sizeof begin, &begin, sizeof begin);
-            log.append(record_kind::new_bytes, 1, bytes, stores, bytes);
+            as_its_kind(file.medium(), [&](auto pm) {
+                lane_writer_in log(pm);
+                log.start(lane_start(file, 0, e));
+                log.append(record_kind::begin, 0, sizeof begin, &begin, sizeof begin);
+                log.append(record_kind::new_bytes, 1, bytes, stores, bytes);
+            });
         }
         pool::impl::abandon(std::move(p));
         const auto report = examine(read_all(path), depth::deep);

@@ -99,7 +99,8 @@ void look_at_some(structures::hash_table& table, std::uint64_t count, Look look)
 
 } // namespace
 
-staged section_store::stage(std::size_t key_bytes, std::size_t value_bytes, thread_counts& counted) {
+staged section_store::stage(std::size_t key_bytes, std::size_t value_bytes,
+                            thread_counts& counted) {
     const std::size_t bytes = item_bytes(key_bytes, value_bytes);
     for (unsigned attempt = 0;; ++attempt) {
         auto block = hf::staged::in(pool_, bytes);

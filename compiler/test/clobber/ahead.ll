@@ -10,7 +10,7 @@ target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:
 define void @adjacent(ptr %p) #0 {
 ; CHECK-LABEL: define internal void @adjacent.hf_body(
 ; ON: call void @hf_log_ahead(ptr %p, i64 16)
-; ON: call void @hf_note_store(ptr %p, i64 16)
+; ON: call void @hf_clobber_note(ptr %p, i64 16)
 ; ON-NOT: call
 ; OFF: call void @hf_clobber_log(ptr %p, i64 8)
 ; OFF: call void @hf_clobber_log(ptr %q, i64 8)
@@ -33,7 +33,7 @@ define void @gap(ptr %p) #0 {
 ; ON: call void @hf_log_ahead(ptr %{{.*}}, i64 8)
 ; ON-NEXT: call void @hf_clobber_log(ptr %p, i64 8)
 ; ON-NEXT: store i64 7, ptr %p
-; ON: call void @hf_note_store(ptr %q, i64 8)
+; ON: call void @hf_clobber_note(ptr %q, i64 8)
 ; ON-NEXT: store i64 8, ptr %q
 ; CHECK: ret void
   %q = getelementptr i8, ptr %p, i64 16
@@ -99,7 +99,7 @@ define void @joined(ptr %p, ptr %q, ptr %r, i1 %c) #0 {
 ; ON: then:
 ; ON-NEXT: call void @hf_clobber_log(ptr %r, i64 8)
 ; ON: done:
-; ON-NEXT: call void @hf_note_store(ptr %q, i64 8)
+; ON-NEXT: call void @hf_clobber_note(ptr %q, i64 8)
 ; CHECK: ret void
   %x = load i64, ptr %p
   %y = load i64, ptr %q
@@ -133,7 +133,7 @@ define void @range(ptr %p, i64 %n) #0 {
 ; ON: %[[WAY:.*]] = shl i64 %n, 3
 ; ON-NEXT: call void @hf_log_ahead(ptr %p, i64 %[[WAY]])
 ; ON-NEXT: br label %loop
-; ON: call void @hf_note_store(ptr %to, i64 8)
+; ON: call void @hf_clobber_note(ptr %to, i64 8)
 ; ON-NOT: hf_clobber_log
 ; CHECK: ret void
 entry:
@@ -159,7 +159,7 @@ define void @no_block_before(ptr %p, i64 %n) #0 {
 ; CHECK-LABEL: define internal void @no_block_before.hf_body(
 ; ON: call void @hf_log_ahead(ptr %p, i64 %{{.*}})
 ; ON-NEXT: br label %loop
-; ON: call void @hf_note_store(ptr %to, i64 8)
+; ON: call void @hf_clobber_note(ptr %to, i64 8)
 ; ON-NOT: hf_clobber_log
 ; CHECK: ret void
 entry:

@@ -7,7 +7,7 @@ target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:
 ; Nothing was read.
 define void @output_only(ptr %p) #0 {
 ; CHECK-LABEL: define internal void @output_only.hf_body(
-; CHECK-NEXT: call void @hf_note_store(ptr %p, i64 8)
+; CHECK-NEXT: call void @hf_clobber_note(ptr %p, i64 8)
 ; CHECK-NEXT: store i64 7, ptr %p
 ; CHECK-NEXT: ret void
   store i64 7, ptr %p
@@ -49,9 +49,9 @@ define i64 @write_first(ptr %p, ptr %q) #0 {
 ; Fresh memory holds no inputs, and one note does for neighbouring stores.
 define void @fresh(ptr %head, i64 %v) #0 {
 ; CHECK-LABEL: define internal void @fresh.hf_body(
-; CHECK: call void @hf_note_store(ptr %n, i64 16)
+; CHECK: call void @hf_clobber_note(ptr %n, i64 16)
 ; CHECK-NEXT: store ptr %old, ptr %n
-; CHECK-NOT: call void @hf_note_store
+; CHECK-NOT: call void @hf_clobber_note
 ; CHECK: call void @hf_clobber_log(ptr %head, i64 8)
 ; CHECK-NEXT: store ptr %n, ptr %head
 ; CHECK-NOT: call
@@ -67,7 +67,7 @@ define void @fresh(ptr %head, i64 %v) #0 {
 ; ... also when a helper allocates.
 define void @fresh_by_helper(ptr %head) #0 {
 ; CHECK-LABEL: define internal void @fresh_by_helper.hf_body(
-; CHECK: call void @hf_note_store(ptr %n, i64 8)
+; CHECK: call void @hf_clobber_note(ptr %n, i64 8)
 ; CHECK-NOT: hf_clobber_log(ptr %n
   %old = load ptr, ptr %head
   %n = call ptr @make()

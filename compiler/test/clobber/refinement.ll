@@ -9,7 +9,7 @@ target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:
 ; Unexposed: the read may see *p, but then the section wrote that itself.
 define void @unexposed(ptr %p, ptr %q) #0 {
 ; CHECK-LABEL: define internal void @unexposed.hf_body(
-; CHECK: call void @hf_note_store(ptr %p, i64 8)
+; CHECK: call void @hf_clobber_note(ptr %p, i64 8)
 ; CHECK-NEXT: store i64 1, ptr %p
 ; ON-NOT: hf_clobber_log
 ; OFF: call void @hf_clobber_log(ptr %p, i64 8)
@@ -43,7 +43,7 @@ done:
 define void @unexposed_on_the_path(ptr %p, ptr %q, i1 %c) #0 {
 ; CHECK-LABEL: define internal void @unexposed_on_the_path.hf_body(
 ; CHECK: join:
-; ON-NEXT: call void @hf_note_store(ptr %p, i64 8)
+; ON-NEXT: call void @hf_clobber_note(ptr %p, i64 8)
 ; OFF-NEXT: call void @hf_clobber_log(ptr %p, i64 8)
 ; CHECK-NEXT: store i64 3, ptr %p
   br i1 %c, label %reads, label %join
@@ -62,7 +62,7 @@ define void @shadowed(ptr %p) #0 {
 ; CHECK-LABEL: define internal void @shadowed.hf_body(
 ; CHECK: call void @hf_clobber_log(ptr %p, i64 8)
 ; CHECK-NEXT: store i64 1, ptr %p
-; ON: call void @hf_note_store(ptr %half, i64 4)
+; ON: call void @hf_clobber_note(ptr %half, i64 4)
 ; OFF: call void @hf_clobber_log(ptr %half, i64 4)
 ; CHECK-NEXT: store i32 2, ptr %half
   %x = load i64, ptr %p
@@ -77,7 +77,7 @@ define void @shadowed_by_the_reads_own_clobber(ptr %p, ptr %q) #0 {
 ; CHECK-LABEL: define internal void @shadowed_by_the_reads_own_clobber.hf_body(
 ; CHECK: call void @hf_clobber_log(ptr %p, i64 8)
 ; CHECK-NEXT: store i64 %y, ptr %p
-; ON: call void @hf_note_store(ptr %q, i64 8)
+; ON: call void @hf_clobber_note(ptr %q, i64 8)
 ; OFF: call void @hf_clobber_log(ptr %q, i64 8)
 ; CHECK-NEXT: store i64 2, ptr %q
   %x = load i64, ptr %p

@@ -20,7 +20,7 @@ define void @plain(ptr %p) #0 {
 define void @said(ptr %p, ptr %q) #0 {
 ; CHECK-LABEL: define internal void @said.hf_body(
 ; CHECK-NOT: hf_selective_log
-; CHECK-NOT: hf_note_store
+; CHECK-NOT: hf_selective_note
 ; CHECK: call void @hf_log_free(ptr %p, i64 8)
 ; CHECK-NEXT: store i64 7, ptr %p
 ; CHECK-NEXT: call void @hf_lazy(ptr %q, i64 8)

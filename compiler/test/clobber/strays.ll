@@ -106,7 +106,7 @@ define void @inside(ptr %list, i64 %i, i8 %j) #0 {
 define void @not_known_yet(ptr %list, i64 %i, i64 %bytes) #0 {
 ; CHECK-LABEL: define internal void @not_known_yet.hf_body(
 ; CHECK-NOT: hf_clobber_log
-; CHECK: call void @hf_note_store(ptr %a, i64 8)
+; CHECK: call void @hf_clobber_note(ptr %a, i64 8)
 ; CHECK-NEXT: store i64 1, ptr %a
 ; CHECK-NOT: hf_clobber_log
 ; CHECK: call void @hf_clobber_log(ptr %list, i64 8)

@@ -28,7 +28,7 @@ define void @twice(ptr %p) #0 {
 define void @fresh() #0 {
 ; CHECK-LABEL: define internal void @fresh.hf_body(
 ; CHECK-NOT: hf_undo_log
-; CHECK: call void @hf_note_store(ptr %n, i64 8)
+; CHECK: call void @hf_undo_note(ptr %n, i64 8)
   %n = call ptr @hf_alloc(i64 16)
   store i64 7, ptr %n
   ret void

@@ -21,7 +21,7 @@ extern "C" void hf_c_overwrite(const void* address, std::uint64_t bytes) noexcep
         std::printf("FAIL hf_c_overwrite: %zu bytes in place\n", std::size_t(bytes));
         std::exit(1);
     }
-    hf_note_store(address, bytes);
+    hf_redo_note(address, bytes);
 }
 
 namespace {

@@ -564,9 +564,15 @@ const void* hf_redo_read_string(const void* address) noexcept {
 void hf_log_ahead(const void* address, std::uint64_t bytes) noexcept {
     log_ahead(address, bytes);
 }
-void hf_note_store(const void* address, std::uint64_t bytes) noexcept {
+void hf_clobber_note(const void* address, std::uint64_t bytes) noexcept {
     event();
     note(address, bytes);
+}
+void hf_undo_note(const void* address, std::uint64_t bytes) noexcept {
+    hf_clobber_note(address, bytes);
+}
+void hf_redo_note(const void* address, std::uint64_t bytes) noexcept {
+    hf_clobber_note(address, bytes);
 }
 void* hf_alloc(std::size_t bytes) noexcept {
     event();

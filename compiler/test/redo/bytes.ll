@@ -26,7 +26,7 @@ define void @copies(ptr %p, ptr %q, i64 %n, i32 %m) #0 {
 define void @fresh(ptr %p) #0 {
 ; CHECK-LABEL: define internal void @fresh.hf_body(
 ; CHECK: %[[R:.*]] = call ptr @hf_redo_read(ptr %p, i64 64)
-; CHECK: call void @hf_note_store(ptr %f, i64 64)
+; CHECK: call void @hf_redo_note(ptr %f, i64 64)
 ; CHECK-NEXT: call void @llvm.memcpy.p0.p0.i64(ptr %f, ptr align 1 %[[R]], i64 64, i1 false)
 ; CHECK: call void @hf_redo_copy(ptr %p, ptr %f, i64 64)
   %f = call ptr @hf_alloc(i64 64)

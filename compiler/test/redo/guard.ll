@@ -3,7 +3,7 @@
 ; RUN: %hf_opt -passes=holdfast-defer -holdfast-engine=redo %s | FileCheck %s
 ; CHECK: call void (...) @holdfast_error_link_with_load_pass_plugin(
 ; CHECK-SAME: @hf_redo_begin
-; CHECK-SAME: @hf_note_store
+; CHECK-SAME: @hf_redo_note
 ; CHECK-SAME: @hf_c_overwrite
 ; CHECK-SAME: @hf_redo_write
 ; CHECK-SAME: @hf_redo_put

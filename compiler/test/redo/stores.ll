@@ -68,7 +68,7 @@ define void @elsewhere() #0 {
 ; CHECK-NOT: hf_redo
 ; CHECK: store i64 1, ptr %local
 ; CHECK-NOT: hf_redo
-; CHECK: call void @hf_note_store(ptr %fresh, i64 16)
+; CHECK: call void @hf_redo_note(ptr %fresh, i64 16)
 ; CHECK-NEXT: store i64 %x, ptr %fresh
 ; CHECK-NEXT: store i64 3, ptr %next
 ; CHECK-NEXT: ret void
@@ -86,10 +86,10 @@ define void @elsewhere() #0 {
 define void @note_and_load(ptr %p) #0 {
 ; CHECK-LABEL: define internal void @note_and_load.hf_body(
 ; CHECK: call ptr @hf_redo_write(
-; CHECK: call void @hf_note_store(ptr %fresh, i64 8)
+; CHECK: call void @hf_redo_note(ptr %fresh, i64 8)
 ; CHECK-NEXT: store i64 2, ptr %fresh
 ; CHECK: call ptr @hf_redo_read(ptr %p, i64 8)
-; CHECK: call void @hf_note_store(ptr %next, i64 8)
+; CHECK: call void @hf_redo_note(ptr %next, i64 8)
 ; CHECK-NEXT: store i64 %x, ptr %next
   %fresh = call ptr @hf_alloc(i64 16)
   %next = getelementptr i8, ptr %fresh, i64 8

@@ -11,6 +11,6 @@ HF_TXFUNC void link(list *in, list *fresh) noexcept { in->next = fresh; }
 
 // CHECK: hf_clobber = {{.*}} { i32 -2147483391, i32 16,
 // PLAIN: hf_clobber = {{.*}} { i32 257, i32 16,
-// CHECK: call void @hf_note_store(ptr %[[IN:.*]], i64 8)
+// CHECK: call void @hf_clobber_note(ptr %[[IN:.*]], i64 8)
 // CHECK: call ptr @hf_relocated_store(ptr %[[IN]],
 // PLAIN-NOT: hf_relocated

@@ -63,19 +63,23 @@ int hf_clobber_begin(const struct hf_txfunc* function, const void* packed_args) 
 void hf_clobber_commit(void) HF_NOEXCEPT;
 // Before a clobber write: the old bytes are in the log when it returns. Also notes the store.
 void hf_clobber_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
+// Before any other store that may reach PM: an output, or fresh memory. Every engine has its own.
+void hf_clobber_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // Engine undo: the same shape, every store logged.
 int hf_undo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_undo_commit(void) HF_NOEXCEPT;
 void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
+void hf_undo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // Engine selective: as undo, but of stores to bytes that one of these was called for in the section
 // before. Each also notes the stores. log_free: the old bytes need no log. lazy: the new ones need not
 // be durable at the commit, either; if the pool was opened without hf::selective::options::rebuild the old bytes
-// are in the log when it returns. Both do nothing outside of sections, and in those of other engines.
+// are in the log when it returns. Both do nothing outside of sections, and are left out of those of other engines.
 int hf_selective_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
 void hf_selective_commit(void) HF_NOEXCEPT;
 void hf_selective_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
+void hf_selective_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_log_free(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_lazy(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
@@ -83,6 +87,7 @@ void hf_lazy(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // that may reach PM. The address itself is where they lead when it is volatile memory, or was allocated by
 // the section.
 int hf_redo_begin(const struct hf_txfunc* function, const void* packed_args) HF_NOEXCEPT;
+void hf_redo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 // A section that is doomed (hf_abort_section) ends here as if it had never begun. So does one whose log
 // finds no room in the pool: commit ends the process then; commit_or_throw, for functions that may be left by an
 // exception, throws std::bad_alloc. abort: an exception leaves the section.
@@ -121,7 +126,8 @@ extern __thread uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")
 // Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which the section
 // will store to, are in the log, and durable when the next of those two has returned. Notes no store.
 void hf_log_ahead(const void* address, uint64_t bytes) HF_NOEXCEPT;
-// Before any other store that may reach PM (outputs, fresh memory), whichever the engine.
+// The note of the engine whose section is open; outside of sections it does nothing. For code that is instrumented
+// by hand: the compiler names the engine.
 void hf_note_store(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
 // The runtime calls that a section may make; the plugin knows them by name and treats them as

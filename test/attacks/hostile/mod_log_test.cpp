@@ -52,14 +52,14 @@ protected:
             const std::uint64_t epoch = p->internals().lanes[1].epoch + 1;
             start_lane(file, 1, epoch - 1);
             const begin_payload begin{epoch, 1, 1, engine_undo, 0, 0};
-            lane_writer log;
-            log.start(file.medium(), lane_start(file, 1, epoch));
+            lane_writer_in log(ordered_medium(file.medium()));
+            log.start(lane_start(file, 1, epoch));
             log.append(record_kind::begin, in_order_bit, sizeof begin, &begin, sizeof begin);
-            forge(*reinterpret_cast<mod::superblock*>(file.base() +
-                                                      file.roots()->anchor(engine_mod)),
-                  [&](void* at, const void* bytes, std::uint64_t count) {
-                      log.append(record_kind::old_bytes, p->offset_of(at), count, bytes, count);
-                  });
+            forge(
+                *reinterpret_cast<mod::superblock*>(file.base() + file.roots()->anchor(engine_mod)),
+                [&](void* at, const void* bytes, std::uint64_t count) {
+                    log.append(record_kind::old_bytes, p->offset_of(at), count, bytes, count);
+                });
             ::kill(::getpid(), SIGKILL);
         }
         int how = 0;

@@ -142,12 +142,8 @@ open_options options_for(const char* mode_name) {
     o.max_bytes = 8_MiB;
     o.max_threads = 8;
     o.mode = mode_name == std::string("pmem") ? mode::pmem : mode::process;
-    o.engines = {clobber::engine({.recovery_ms_max = 20}),
-                 undo::engine(),
-                 redo::engine(),
-                 justdo::engine({.recovery_ms_max = 20}),
-                 mod::engine(),
-                 simpo::engine()};
+    o.engines = {clobber::engine({.recovery_ms_max = 20}), undo::engine(), redo::engine(),
+                 justdo::engine({.recovery_ms_max = 20}),  mod::engine(),  simpo::engine()};
     o.expert.seal = false;
     return o;
 }
@@ -430,9 +426,8 @@ using rooted = std::array<std::uint64_t, 64>;
 // What is of another moment than the chunk that it lies in: blocks would be handed out over it.
 TEST(TornAnchor, AmongOtherBlocksIsGivenUpForGood) {
     for (const std::uint64_t place :
-         {std::uint64_t{offsetof(root_words, root_offset)},
-          root_words::place_of_anchor(engine_mod), root_words::place_of_anchor(engine_justdo),
-          root_words::place_of_anchor(engine_simpo)}) {
+         {std::uint64_t{offsetof(root_words, root_offset)}, root_words::place_of_anchor(engine_mod),
+          root_words::place_of_anchor(engine_justdo), root_words::place_of_anchor(engine_simpo)}) {
         std::string path = "/dev/shm/hf_torn_anchor.XXXXXX";
         const int fd = ::mkstemp(path.data());
         ASSERT_GE(fd, 0);

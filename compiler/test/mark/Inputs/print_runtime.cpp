@@ -23,7 +23,7 @@ void hf_clobber_commit() noexcept {
 void hf_clobber_log(const void*, uint64_t bytes) noexcept {
     std::printf("log %d\n", static_cast<int>(bytes));
 }
-void hf_note_store(const void*, uint64_t bytes) noexcept {
+void hf_clobber_note(const void*, uint64_t bytes) noexcept {
     std::printf("note %d\n", static_cast<int>(bytes));
 }
 void hf_section_in(const void*) noexcept {}

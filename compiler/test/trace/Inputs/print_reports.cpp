@@ -30,7 +30,7 @@ int hf_clobber_begin(const hf_txfunc*, const void*) noexcept {
 }
 void hf_clobber_commit() noexcept { std::puts("commit"); }
 void hf_clobber_log(const void* address, uint64_t bytes) noexcept { say("log", address, bytes); }
-void hf_note_store(const void* address, uint64_t bytes) noexcept { say("note", address, bytes); }
+void hf_clobber_note(const void* address, uint64_t bytes) noexcept { say("note", address, bytes); }
 }
 
 void watch(void* begin, unsigned long bytes) {

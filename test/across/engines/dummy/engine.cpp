@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// An engine as a newcomer would add it: its row of the table, its recovery, the three calls that the
+// An engine as a newcomer would add it: its row of the table, its recovery, the four calls that the
 // compiler makes. It logs as undo does, and counts what it does.
 #include "engine.hpp"
 
 #include <section/recovery.hpp>
 #include <section/roll_back.hpp>
-#include <section/section.hpp>
-#include <section/thread.hpp>
+#include <section/section_in.hpp>
 
 namespace hf::dummy {
 namespace {
@@ -36,15 +35,16 @@ int begun = 0;
 
 namespace {
 
-/// What protocol does by default is enough.
-class dummy_protocol final : public protocol {
+/// What protocol_in does is enough.
+template <class Medium> class dummy_protocol final : public protocol_in<Medium> {
 public:
     static constexpr const engine_row& row = engine_rows::dummy;
-    explicit dummy_protocol(section& in) noexcept : protocol(in, row) {}
-    void begin(const hf_txfunc& function) {
-        in_.begin(*this, function);
-        in_.start_log({});
+    explicit dummy_protocol(section_in<Medium>& in) noexcept : protocol_in<Medium>(in, row) {}
+    void begin(const hf_txfunc& function, const void*) {
+        this->in_.begin(*this, function);
+        this->in_.start_log({});
     }
+    void commit() { this->in_.commit(); }
 };
 
 } // namespace
@@ -54,19 +54,19 @@ extern "C" {
 
 int hf_dummy_begin(const hf_txfunc* function, const void* packed_args) noexcept {
     ++hf::dummy::begun;
-    hf::section* const opened = hf::open_section(hf::engine_rows::dummy, *function, packed_args);
-    if (opened == nullptr) return 0;
-    opened->of<hf::dummy::dummy_protocol>().begin(*function);
-    return 1;
+    return int{hf::begin_section<hf::dummy::dummy_protocol>(*function, packed_args)};
 }
 
 void hf_dummy_log(const void* address, std::uint64_t bytes) noexcept {
-    hf::current_section->log_old_bytes(address, bytes);
+    hf::log_store<hf::dummy::dummy_protocol>("hf_dummy_log", address, bytes);
+}
+
+void hf_dummy_note(const void* address, std::uint64_t bytes) noexcept {
+    hf::note_store<hf::dummy::dummy_protocol>("hf_dummy_note", address, bytes);
 }
 
 void hf_dummy_commit(void) noexcept {
-    hf::current_section->commit();
-    hf::current_section = nullptr;
+    hf::commit_section<hf::dummy::dummy_protocol>("hf_dummy_commit");
 }
 
 } // extern "C"

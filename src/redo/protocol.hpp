@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The commit of a section of engine redo: its log, a fence, its stores. deferred_section.hpp has what waits for it.
+//
+// In a medium that keeps order the section waits for its stores, and its mark is stored. In any other
+// (1) of the section's own memory, and of bytes filled in before, the log has sums, which say whether the fence was
+//     passed that all of them share. Where there is more memory than sums are worth, or bytes with a sum are about to
+//     change, that memory has a fence of its own.
+// (2) The log stands for the section's stores (section/commit_marks.hpp, 3): its lane's next log is durable under the
+//     fence that they are flushed for, by the next section, and until that next log is written over, recovery replays
+//     this one before it. Other threads know of these lines and blocks; a section that has stored to more than
+//     left_stores has room for waits for its stores itself.
+#pragma once
+
+#include <redo/deferred_section.hpp>
+#include <section/section_in.hpp>
+
+namespace hf::redo {
+
+template <class Medium> class redo_protocol final : public deferred_section {
+public:
+    explicit redo_protocol(section_in<Medium>& in) noexcept : deferred_section(in), in_(in) {}
+
+    void begin(const hf_txfunc& function, const void* args);
+    /// Why it has ended as if it had never begun; 'nothing': it has happened.
+    doomed_by commit();
+    /// Ends it as if it had never begun (deferred_section.hpp, 2). Ordering points only if its log has been begun.
+    void abort();
+    void note(const void* address, std::uint64_t bytes) override;
+
+private:
+    void settle_others();
+    void log_blocks();
+    void log_adopted(block b, bool with_sums);
+    void log_new_bytes(const void* stores, std::uint64_t bytes, bool last);
+    void log_stores();
+    /// Its log is whole: its stores are made, and it ends.
+    void make_stores();
+    void note_deferred(std::uint64_t offset, std::uint64_t granules);
+    void store_deferred(deferred_store where, const std::byte* granule);
+    void store_in_place();
+    void leave_stores(std::size_t named);
+
+    section_in<Medium>& in_;
+    bool log_begun_ = false; // the begin record is in the lane
+};
+
+template <> void redo_protocol<ordered_medium>::settle_others();
+template <> void redo_protocol<ordered_medium>::log_blocks();
+template <> void redo_protocol<ordered_medium>::make_stores();
+template <> void redo_protocol<fenced_medium>::settle_others();
+template <> void redo_protocol<fenced_medium>::log_adopted(block b, bool with_sums);
+template <> void redo_protocol<fenced_medium>::log_blocks();
+template <> void redo_protocol<fenced_medium>::leave_stores(std::size_t named);
+template <> void redo_protocol<fenced_medium>::make_stores();
+extern template class redo_protocol<ordered_medium>;
+extern template class redo_protocol<fenced_medium>;
+
+} // namespace hf::redo
