@@ -100,7 +100,7 @@ protected:
 
     /// Words of the header, of the other section's begin record and of the pending log.
     void find_places() {
-        auto file = pool_file::open(path_, options_, engine_clobber);
+        auto file = pool_file::open(path_, file_options_of(options_));
         ASSERT_TRUE(file) << file.error().what();
         heap blocks(**file);
         const auto add = [&](const std::byte* at, std::uint64_t bytes) {
@@ -279,7 +279,7 @@ void add_one_in_an_older_build(pool& p, bool committed) {
     std::byte payload[sizeof head + sizeof number];
     std::memcpy(payload, &head, sizeof head);
     std::memcpy(payload + sizeof head, &number, sizeof number);
-    lane_writer_in log(fenced_medium(medium(domain::eadr)));
+    lane_writer_in log{fenced_medium(medium(domain::eadr))};
     log.start(lane_start(file, 0, epoch));
     log.append(record_kind::begin, 0, sizeof payload, payload, sizeof payload);
     log.append(record_kind::old_bytes, p.internals().offset_of(number), 8, number, 8);

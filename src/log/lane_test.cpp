@@ -40,7 +40,7 @@ protected:
         ::unlink(path_.c_str());
     }
     lane_writer_in<ordered_medium> begin(std::uint64_t epoch, const std::string& args) {
-        lane_writer_in log(ordered_medium(medium(domain::process)));
+        lane_writer_in log{ordered_medium(medium(domain::process))};
         log.start(lane_start(*file_, 0, epoch));
         begin_payload head{epoch,          11, 22,
                            engine_clobber, 0,  static_cast<std::uint32_t>(args.size())};
@@ -90,7 +90,7 @@ TEST_F(Lane, RecordsComeBackAsWritten) {
 TEST_F(Lane, KeptRecordsAreNeverWrittenBack) {
     static std::vector<std::pair<const trace::event*, const std::byte*>> seen;
     seen.clear();
-    lane_writer_in log(fenced_medium(medium(domain::adr)));
+    lane_writer_in log{fenced_medium(medium(domain::adr))};
     const lane_position start = lane_start(*file_, 0, 5);
     log.start(start);
     const begin_payload head{5, 11, 22, engine_clobber, 0, 0};

@@ -68,7 +68,7 @@ protected:
     /// What the file says, looked at by nobody who would change it.
     std::vector<std::string> pending() {
         std::vector<std::string> out;
-        auto file = pool_file::open(path_, options_, engine_clobber | engine_undo);
+        auto file = pool_file::open(path_, file_options_of(options_));
         if (!file) return {file.error().what()};
         if (!(*file)->was_clean()) out.emplace_back("left open");
         heap blocks(**file);
@@ -104,7 +104,7 @@ protected:
             pool p = opened();
             push_to(p, 2);
         }
-        auto file = pool_file::open(path_, options_, engine_clobber | engine_undo);
+        auto file = pool_file::open(path_, file_options_of(options_));
         ASSERT_TRUE(file) << file.error().what();
         lane_at(**file, 0)->committed -= 1;
         pool_file::abandon(std::move(*file));

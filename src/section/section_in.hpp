@@ -2,8 +2,8 @@
 //
 // The steps of which engines make a section's protocol, compiled for each kind of medium (pool/medium.hpp). The few that
 // differ are written twice, below: a section in an ordered medium notes no lines, flushes nothing and leaves no mark out.
-// An engine whose protocol differs as well writes that class twice, too. Which is used is chosen where a section begins
-// (begin_section), and nothing behind it asks.
+// An engine whose protocol differs as well writes that class twice, too. A call of the compiler's chooses once, where it
+// enters (with_protocol), and nothing behind it asks.
 #pragma once
 
 #include <log/flush_set.hpp>

@@ -33,7 +33,7 @@ protected:
             const auto p = pool::open(path_, options_);
             ASSERT_TRUE(p) << p.error().what();
         }
-        auto file = pool_file::open(path_, options_, engine_clobber | engine_undo);
+        auto file = pool_file::open(path_, file_options_of(options_));
         ASSERT_TRUE(file) << file.error().what();
         file_ = std::move(*file);
         ASSERT_TRUE(file_->mark_open().ok()); // closed, it would have nothing pending

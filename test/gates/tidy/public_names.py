@@ -8,7 +8,7 @@ usage: public_names.py ROOT            a line for each tier, and one for each he
 A name is what a header declares for others at namespace scope, or publicly in a class: a type, a function (its overloads are
 one name), a variable, a member, an enumerator, a macro. What stands in a namespace called detail, in the folders detail/
 and abi/, is nobody's business, and neither are constructors and destructors, friends, and names that end in '_'.
-Read as text, without a compiler: each header is counted by itself.
+Read as text, without a compiler: each header is counted by itself. The limits are TIERS in tidy.py.
 """
 import pathlib
 import re
