@@ -266,7 +266,7 @@ private:
         std::memcpy(payload + sizeof head, &c, sizeof c);
         const hf::lane_position at = hf::lane_start(file, 0, epoch);
         alignas(8) std::byte records[512] = {};
-        hf::lane_writer_in log(hf::fenced_medium(hf::medium(hf::domain::adr)));
+        hf::lane_writer_in log{hf::fenced_medium(hf::medium(hf::domain::adr))};
         std::byte* const end = records + sizeof records;
         log.start({records, end, at.chain, end});
         log.append(hf::record_kind::begin, 0, sizeof payload, payload, sizeof payload);

@@ -23,7 +23,7 @@ class pool;
 /// back, too: nothing leaks.
 ///
 /// Requires: one thread stages a block, adopts it and gives it back, with at most 16 at a time; no section is open on it
-///           but for adopt(). A block that a section has adopted is released before its owner ends, and one that is
+///           except for adopt(). A block that a section has adopted is released before its owner ends, and one that is
 ///           not released is given back before the pool is closed.
 class staged {
 public:

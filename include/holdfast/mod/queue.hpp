@@ -58,8 +58,8 @@ struct queue_node {
 };
 static_assert(sizeof(queue_header) == 8 && sizeof(queue_node) == 64);
 
-/// Contexts say which part of a queue a node is, and how many elements (the header) or chunks (a level with all
-/// that is deeper, a group) it holds at least.
+/// Contexts say which part of a queue a node is, and how many elements (the header) or chunks (a
+/// level with all that is deeper, a group) it holds at least.
 namespace queue_context {
 inline constexpr unsigned part_shift = 26;
 inline constexpr std::uint32_t holds_max = (1U << part_shift) - 1; // this many, or more
@@ -93,8 +93,8 @@ constexpr std::uint32_t queue_chunks(std::uint32_t count, std::uint32_t in_heade
 inline std::uint32_t queue_used(const queue_node& in) noexcept {
     return std::min(in.used, queue_fan);
 }
-/// The chunk that is 'back' before the newest one; 0 when there is none, in a damaged queue. Requires: it is
-/// alive.
+/// The chunk that is 'back' before the newest one; 0 when there is none, in a damaged queue.
+/// Requires: it is alive.
 inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noexcept {
     const auto* node = node_at<queue_node>(base, level);
     std::uint32_t unit = 1; // chunks that a ref stands for
@@ -114,8 +114,8 @@ inline ref queue_chunk(const std::byte* base, ref level, std::uint32_t back) noe
 }
 /// Level 1 with a chunk more. alive: how many chunks were. 0: no room, nothing is changed.
 ref queue_append(shadow& to, ref level, ref chunk, std::uint32_t alive);
-/// The header, or a copy, when the chunk that is 'back' before the newest has died: without the groups (of this
-/// height or more) that died with it. 0: no room, nothing is changed.
+/// The header, or a copy, when the chunk that is 'back' before the newest has died: without the
+/// groups (of this height or more) that died with it. 0: no room, nothing is changed.
 ref queue_drop(shadow& to, ref header, std::size_t header_bytes, std::uint32_t back,
                std::uint32_t height_min);
 

@@ -451,7 +451,8 @@ public:
     status drop(size_type count) {
         return update([&](batch& to) { to.drop(count); });
     }
-    /// Keeps the elements from 'first' to before 'last', as far as there are such. Otherwise as set.
+    /// Keeps the elements from 'first' to before 'last', as far as there are such. Otherwise as
+    /// set.
     status slice(size_type first, size_type last) {
         return update([&](batch& to) { to.slice(first, last); });
     }
@@ -538,7 +539,8 @@ public:
 
 private:
     static constexpr size_type no_element = ~size_type{0};
-    /// Whether an element is stored whole or not at all, so that a version's may be stored in place.
+    /// Whether an element is stored whole or not at all, so that a version's may be stored in
+    /// place.
     static constexpr bool one_store =
         !std::is_same_v<T, std::string> && sizeof(T) <= 8 && (sizeof(T) & (sizeof(T) - 1)) == 0;
     using handle::handle;
