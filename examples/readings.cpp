@@ -3,6 +3,7 @@
 // Readings in a file, with engine selective: one store of three is logged.
 #include <holdfast/author/selective.hpp>
 #include <holdfast/pool.hpp>
+#include <holdfast/selective.hpp>
 #include <holdfast/txfunc.hpp>
 
 #include <cstdio>

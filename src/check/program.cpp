@@ -26,7 +26,7 @@ using namespace hf::check;
 
 domain domain_of(const open_options& o) {
     if (o.mode == mode::process) return domain::process;
-    return o.eadr ? domain::eadr : domain::adr;
+    return o.expert.eadr ? domain::eadr : domain::adr;
 }
 
 class checking {

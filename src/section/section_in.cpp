@@ -173,7 +173,7 @@ void section_in<Medium>::append_old_bytes(const void* address, std::uint64_t off
 template <class Medium>
 void section_in<Medium>::publish_blocks() {
     if (!blocks_.change_heap()) return;
-    before_in_place_store(); // upholds (2)
+    before_in_place_store(); // upholds section.hpp (2)
     blocks_.publish(pool_->blocks.durable(), *cache_,
                     [&](const void* word) { will_store(word, word_bytes); });
     stored_ = true;

@@ -69,7 +69,7 @@ public:
         if (unfenced_) fence(); // upholds section.hpp (1)
     }
     void fence();
-    /// Its blocks change hands (2).
+    /// Its blocks change hands (section.hpp, 2).
     void publish_blocks();
     /// An ordering point, if the section has stored anything.
     void make_stores_durable();

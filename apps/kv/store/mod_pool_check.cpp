@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool_check.hpp"
 
-#include <holdfast/alloc.hpp>
-#include <holdfast/mod/store.hpp>
+#include <holdfast/author/blocks.hpp>
+#include <holdfast/author/mod/store.hpp>
 
 #include <cstddef>
 #include <unordered_set>

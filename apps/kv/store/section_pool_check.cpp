@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "pool_check.hpp"
 
-#include <holdfast/alloc.hpp>
+#include <holdfast/author/blocks.hpp>
 
 #include <cstddef>
 #include <unordered_set>
