@@ -98,8 +98,7 @@ inline std::string fingerprint(const std::string& path) {
 }
 
 /// Opens what must be refused with 'code' and left exactly as it was; returns what open said.
-inline std::string expect_refused(const std::string& path, const file_options& options,
-                                  errc code) {
+inline std::string expect_refused(const std::string& path, const file_options& options, errc code) {
     const std::string before = fingerprint(path);
     std::string said;
     {
