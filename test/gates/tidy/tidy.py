@@ -39,10 +39,14 @@ PUBLIC = {"result": "base", "log": "base", "statistics": "open", "copy": "pool",
 TIERS = {"application": (42, 564), "application in C": (2, 215), "author": (11, 245)}
 
 
-def public_module(header):
-    """By its whole name, or by its first word: a folder is its module's, mod/map.hpp. In author/ it is the same."""
+def public_name(header):
+    """As PUBLIC has it: its whole name, or its first word, since a folder is its module's, mod/map.hpp. In author/ it is the same."""
     header = header.removeprefix("author/")
-    return PUBLIC.get(header) or PUBLIC.get(re.split("[./]", header)[0])
+    return header if header in PUBLIC else re.split("[./]", header)[0]
+
+
+def public_module(header):
+    return PUBLIC.get(public_name(header))
 
 
 def module_of(path):
@@ -120,20 +124,18 @@ def levels(tree):
 
 
 def implementers(tree):
-    """A public header that modules include is of one that includes it, by itself or by another header of its own; or it
-    builds on a header of that one: a template."""
+    """Public headers that modules include are of one that includes any of the name, if by another header of its own."""
     includers = {}
     for path, text in tree.items():
         own = module_of(path)
         for name in re.findall(r'^#include <holdfast/([^>]+)>', text, re.M) if own else ():
             if path.startswith("src/") or own == public_module(name):
-                includers.setdefault(name, set()).add(own)
+                includers.setdefault(public_name(name), set()).add(own)
     folders = {path.split("/")[1] for path in tree if path.startswith("src/")}
     for path in tree:
         name = path.removeprefix("include/holdfast/")
         module = public_module(name) if name != path and not name.startswith("abi/") else None
-        built_on = {public_module(used) for used in re.findall(r"^#include <holdfast/([^>]+)>", tree[path], re.M)}
-        if module in folders and module not in includers.get(name, {module}) | built_on:
+        if module in folders and module not in includers.get(public_name(name), {module}):
             yield f"{path}:1: {module} does not include it, which tidy.py says implements it"
 
 
