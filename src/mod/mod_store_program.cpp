@@ -7,6 +7,7 @@
 #include "mod_program.hpp"
 #include <mod/block_list.hpp>
 
+#include <holdfast/alloc.hpp>
 #include <holdfast/author/blocks.hpp>
 
 #include <algorithm>
