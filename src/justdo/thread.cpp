@@ -3,6 +3,8 @@
 #include <justdo/step.hpp>
 #include <section/section.hpp>
 
+#include <holdfast/lock.hpp>
+
 #include <algorithm>
 #include <atomic>
 #include <cstring>
@@ -278,8 +280,11 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
     const bool real = kind != HF_JUSTDO_NO_LOCK;
     const std::uint64_t word =
         lock_word(kind, real ? in_pool(lock, calls->bytes, "hf_justdo_lock") : 0);
-    if (party_ != nullptr && real) [[unlikely]]
+    if (party_ != nullptr && real) [[unlikely]] { // by arguments that may be damaged
+        if (kind < HF_JUSTDO_KINDS && lock_offset(word) % alignof(shared_mutex) != 0)
+            fatal("hf_justdo_lock(%p): no mutex can stand there", lock);
         goes_on(lock_offset(word), calls->bytes);
+    }
     if (real && open_ && place_of(word) != no_place)
         fatal("hf_justdo_lock(%p): the section holds this lock already", lock);
     const unsigned at = open_ ? free_place() : last_place_;

@@ -20,7 +20,7 @@ void trie_way::open(shadow& to) {
         const ref old = inner_[level];
         const ref copy = to.make(sizeof(inner));
         if (copy == 0) return;
-        std::memcpy(to.at<inner>(copy), to.at<inner>(old), sizeof(inner));
+        std::memmove(to.at<inner>(copy), to.at<inner>(old), sizeof(inner));
         to.replaced(old, level);
         if (level > opened_) to.at<inner>(inner_[level - 1])->child[digit(level - 1)] = copy;
         inner_[level] = copy;

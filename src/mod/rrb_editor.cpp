@@ -179,9 +179,10 @@ private:
         if (copy == 0) return 0;
         std::byte* to = to_.at<std::byte>(copy);
         const std::byte* from = node_at<std::byte>(tree_.base, node.at, bytes);
-        if (bytes == sizeof(inner_node)) std::memcpy(to, from, sizeof(inner_node));
-        else if (bytes == sizeof(relaxed_node)) std::memcpy(to, from, sizeof(relaxed_node));
-        else std::memcpy(to, from, bytes);
+        // A damaged node may reach into its copy.
+        if (bytes == sizeof(inner_node)) std::memmove(to, from, sizeof(inner_node));
+        else if (bytes == sizeof(relaxed_node)) std::memmove(to, from, sizeof(relaxed_node));
+        else std::memmove(to, from, bytes);
         to_.replaced(node.at & ref_max, context(node, height));
         return copy | (node.at & relaxed_bit);
     }
@@ -224,7 +225,7 @@ private:
         HF_ASSERT(std::max(count, room) <= leaf_.capacity());
         const ref made = to_.make(leaf_.bytes(std::max(count, room)));
         if (made == 0) return {};
-        std::memcpy(elements(made), from, leaf_.bytes_of(count));
+        std::memmove(elements(made), from, leaf_.bytes_of(count));
         return {made, count};
     }
 
@@ -276,7 +277,7 @@ private:
             if (own) roomy_ = made.at;
         }
         if (!fits(*named, leaf_.bytes_of(count))) return in;
-        std::memcpy(elements(*named) + old_bytes, from, leaf_.bytes_of(added));
+        std::memmove(elements(*named) + old_bytes, from, leaf_.bytes_of(added));
         return word_of({top, top_of(in).count + added});
     }
     word append_child(word in, way& edge, unsigned height, branch added) {
@@ -472,8 +473,8 @@ private:
         if (made == 0) return {};
         for (std::uint32_t has = 0; has < wanted;) {
             const std::uint32_t moved = std::min(wanted - has, nodes->count - skip);
-            std::memcpy(elements(made) + leaf_.bytes_of(has),
-                        elements(*nodes) + leaf_.bytes_of(skip), leaf_.bytes_of(moved));
+            std::memmove(elements(made) + leaf_.bytes_of(has),
+                         elements(*nodes) + leaf_.bytes_of(skip), leaf_.bytes_of(moved));
             has += moved;
             used(nodes, skip, moved, nodes->count, 0);
         }

@@ -392,7 +392,8 @@ void trie<Key, Value, Hash, Equal>::assign(shadow& to, std::uint64_t& word, trie
     if (to.failed()) return;
     const ref made = to.make(layout.bytes(count));
     if (made == 0) return;
-    std::memcpy(to.at<std::byte>(made), leaf_at(to.base(), old), layout.bytes(count));
+    // A damaged leaf may reach into its copy.
+    std::memmove(to.at<std::byte>(made), leaf_at(to.base(), old), layout.bytes(count));
     to.replaced(old, leaf_context | way.depth());
     rewrite(to, to.at<std::byte>(made), count, index, value);
     if (to.failed()) return;

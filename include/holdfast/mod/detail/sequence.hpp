@@ -61,7 +61,8 @@ inline ref edited(shadow& to, ref node, std::size_t bytes, std::uint32_t context
     if (to.fresh(node)) return node;
     const ref copy = to.make(bytes);
     if (copy == 0) return 0;
-    std::memcpy(to.at<std::byte>(copy), node_at<std::byte>(to.base(), node, bytes), bytes);
+    // A damaged node may reach into its copy.
+    std::memmove(to.at<std::byte>(copy), node_at<std::byte>(to.base(), node, bytes), bytes);
     to.replaced(node, context);
     return copy;
 }
