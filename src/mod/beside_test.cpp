@@ -541,7 +541,7 @@ TEST_P(ModBeside, ForgedNumbersAreRefused) {
          {~std::uint64_t{0}, ~std::uint64_t{0} - 1, std::uint64_t{1} << 63, std::uint64_t{1} << 62,
           (std::uint64_t{1} << 62) - 3}) {
         std::fstream file(in.path(), std::ios::in | std::ios::out | std::ios::binary);
-        file.seekp(8192 + 128);
+        file.seekp(reader_words_offset);
         file.write(reinterpret_cast<const char*>(&forged), sizeof forged);
         file.close();
         for (const bool reads : {true, false}) {

@@ -34,7 +34,7 @@ define void @out_of_fresh(ptr %q, ptr %out) #0 {
 ; Of a local, too: such a store is not even noted otherwise.
 define void @out_of_local(ptr %q) #0 {
 ; CHECK-LABEL: define internal void @out_of_local.hf_body(
-; CHECK: call void @hf_{{note_store|clobber_log}}(ptr %there, i64 8)
+; CHECK: call void @hf_{{clobber_note|clobber_log}}(ptr %there, i64 8)
 ; UNDO-LABEL: define internal void @out_of_local.hf_body(
 ; UNDO: call void @hf_undo_log(ptr %there, i64 8)
   %here = alloca i64
@@ -55,7 +55,7 @@ define internal void @aim(ptr %here, ptr %q) noinline {
 ; It may also walk away, step by step.
 define void @walks_out(ptr %list, i64 %n) #0 {
 ; CHECK-LABEL: define internal void @walks_out.hf_body(
-; CHECK: call void @hf_{{note_store|clobber_log}}(ptr %at, i64 8)
+; CHECK: call void @hf_{{clobber_note|clobber_log}}(ptr %at, i64 8)
 ; UNDO-LABEL: define internal void @walks_out.hf_body(
 ; UNDO: call void @hf_undo_log(ptr %at, i64 8)
 entry:

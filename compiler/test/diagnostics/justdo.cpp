@@ -12,6 +12,7 @@
 // RUN: not %hf_clangxx -O1 -mllvm -holdfast-engine=justdo -mllvm -holdfast-relocatable -c %s -o %t.o 2>&1 | FileCheck %s --check-prefix=RELOCATE
 // RELOCATE: error: -holdfast-relocatable does not work with sections of engine justdo
 #include <holdfast/alloc.hpp>
+#include <holdfast/author/staged.hpp>
 #include <holdfast/lock.hpp>
 #include <holdfast/txfunc.hpp>
 
