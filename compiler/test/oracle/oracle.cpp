@@ -568,6 +568,9 @@ void hf_clobber_note(const void* address, std::uint64_t bytes) noexcept {
     event();
     note(address, bytes);
 }
+void hf_note_store(const void* address, std::uint64_t bytes) noexcept { // of C's library
+    hf_clobber_note(address, bytes);
+}
 void hf_undo_note(const void* address, std::uint64_t bytes) noexcept {
     hf_clobber_note(address, bytes);
 }

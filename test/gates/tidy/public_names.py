@@ -14,7 +14,7 @@ import pathlib
 import re
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 import source_text  # noqa: E402
 
 HEADERS = "include/holdfast/"
