@@ -21,7 +21,7 @@ namespace hf {
 /// For programs that open any pool. Throws std::bad_alloc.
 std::vector<engine_ptr> all_engines();
 
-/// Of each engine that has options. Those of an engine that is not asked for count for nothing.
+/// The options of each engine that has any. Those of an engine that is not asked for count for nothing.
 struct engine_options {
     hf::clobber::options clobber = {};
     hf::undo::options undo = {};

@@ -24,7 +24,7 @@ enum engine_bit : std::uint32_t {
 #undef HF_ENGINE_ROW
 };
 
-/// As many engines as a pool can tell apart: a begin record has 16 bits for its engine's.
+/// The most engines that a pool can have: a begin record has 16 bits for them.
 inline constexpr unsigned engines_max = 16;
 /// An engine's place wherever a pool has one for each.
 constexpr unsigned engine_slot(engine_bit of) noexcept {

@@ -48,7 +48,7 @@ inline constexpr std::uint64_t known_required_features =
 /// Two marks of each engine, by its bit, among the required features. A pool has them that was left open, and only of
 /// the engines that its header names.
 struct engine_marks {
-    /// Of what is pending of the engine, log records may be missing that rolling back needs (kinds 11 and 12).
+    /// Rolling back may need log records that the engine has not kept (kinds 11 and 12).
     std::uint32_t drop_bytes = 0;
     /// What it let sections store is computed again by the next open (engine::rebuild).
     std::uint32_t rebuild = 0;

@@ -105,7 +105,7 @@ status pool_file::mark_open(std::span<const extent> spare) {
     if (growth_.sparse) h.optional_features |= feature_holes;
     h.required_features &= ~feature_caches_persist;
     if (domain() == hf::domain::eadr) h.required_features |= feature_caches_persist;
-    // What was lost stays lost, whoever looks next.
+    // What was lost stays lost for the next open, too.
     note_marks(!now_.migrates || migrating(), dropped_so_far());
     note_place(left_.clean ? reinterpret_cast<std::uint64_t>(base_) : left_.logged_base);
     note_boot(h, **boot);
@@ -126,7 +126,7 @@ std::uint32_t pool_file::dropped_so_far() const noexcept {
     return left_.in_doubt ? asked_.engines : left_.dropped_bytes;
 }
 
-/// Marks the engines that ask for it, and those of which old bytes are missing already.
+/// Marks the engines that ask for it, and those whose old bytes are missing already.
 void pool_file::note_marks(bool rebuild, std::uint32_t dropped) noexcept {
     set_marks(*header_, {asked_.drop_bytes | dropped, rebuild ? asked_.rebuild : 0});
 }

@@ -28,7 +28,7 @@ namespace hf::test {
 
 inline constexpr std::uint32_t both_engines = engine_clobber | engine_undo;
 
-/// Where a pool may be, in a folder of the test's own, and what it is to be opened with.
+/// A place for a pool, in a folder of the test's own, and the options to open it with.
 template <class Options> class PoolPath : public ::testing::Test {
 protected:
     void SetUp() override {

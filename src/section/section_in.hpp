@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The steps of which engines make a section's protocol, compiled for each kind of medium (pool/medium.hpp). The few that
+// Engines make a section's protocol of these steps, compiled for each kind of medium (pool/medium.hpp). The few that
 // differ are written twice, below: a section in an ordered medium notes no lines, flushes nothing and leaves no mark out.
 // An engine whose protocol differs as well writes that class twice, too. A call of the compiler's chooses once, where it
 // enters (with_protocol), and nothing behind it asks.
