@@ -33,7 +33,7 @@ PYTHONS ?= python3.9 python3.10 python3.11 python3.12 python3.13
 PYTHON  ?= /usr/bin/python3
 
 .DEFAULT_GOAL := help
-.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz bench slpmt simpo packages wheels site gcc format lint clean
+.PHONY: help install build debug checked asan tsan test verify quick demo soak hostile soundness mutants stepping fuzz crash-report bench slpmt simpo packages wheels site gcc format lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z][a-z-]*\):.*## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22

@@ -20,7 +20,7 @@
 # holdfast_relocatable(<target>)
 #
 # Builds <target> so that it can work on a pool mapped at another address than its canonical one
-# (open_options::relocate); defines HF_RELOCATABLE. Before or after holdfast_instrument, or alone.
+# (open_options::expert.relocate); defines HF_RELOCATABLE. Before or after holdfast_instrument, or alone.
 # All code of a program that touches a relocated pool, or shares inline functions with such code, is
 # to be built like this.
 #

@@ -79,7 +79,7 @@ struct open_options {
 class pool {
 public:
     /// Opens, or creates, the pool at 'path'; on return every section that a crash cut short is
-    /// completed (clobber) or rolled back (undo).
+    /// completed (redo, clobber, justdo), rolled back (undo, selective), or has never been.
     ///
     /// Cost:     O(lanes + pending sections), whatever the pool's size.
     /// Crash:    a crash while opening or recovering is cured by opening again.
@@ -113,7 +113,7 @@ public:
     /// Copies the pool to a new file: all that is committed, as it stands at one moment, while other threads work
     /// on. Sections that are under way in that moment are in the copy as a crash would leave them, and its
     /// first open recovers them. The copy is on the disk when this returns, and may be copied, moved and
-    /// opened by any tool that opens pools; beside this one it opens with expert_options::relocate.
+    /// opened by any tool that opens pools; beside this one it opens with open_options::expert.relocate.
     ///
     /// Cost:     reads the pool twice; every thread of this process stops while the pool is compared with
     ///           the copy, copy_report::pause_ms.

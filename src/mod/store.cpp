@@ -403,7 +403,9 @@ store& store::in(const pool& in) {
     if (status here = in.internals().usable(); !here.ok()) fatal("%s", here.what().c_str());
     engine_state* state = in.internals().state_of(engine_mod);
     if (state == nullptr)
-        fatal("%s: mod::store::in: the pool was opened without mod::engine()", in.path().c_str());
+        fatal("%s: mod::store::in: the pool was opened without mod::engine(): give "
+              "open_options::engines hf::mod::engine() as well",
+              in.path().c_str());
     return static_cast<mod_state*>(state)->face;
 }
 

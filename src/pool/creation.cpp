@@ -72,7 +72,8 @@ status check_options(const std::string& path, const file_options& o) {
                                o.layout.size()));
     if (path.find('\0') != std::string::npos) return bad("path: contains a zero byte");
     if (o.mode != mode::process && o.mode != mode::pmem && o.mode != mode::power)
-        return bad("mode: unknown");
+        return bad(fmt::format("mode: expected process, pmem or power, found {}",
+                               static_cast<unsigned>(o.mode)));
     if (o.read_only && o.creation == create::always_new)
         return bad("read_only: there is nothing to read in a new pool");
     if (o.shared && o.read_only && o.salvage)

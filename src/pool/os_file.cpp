@@ -95,7 +95,9 @@ errc code_of(int error) noexcept {
 const char* kind_of(mode_t mode) noexcept {
     if (S_ISDIR(mode)) return "a directory";
     if (S_ISFIFO(mode)) return "a FIFO";
-    if (S_ISLNK(mode)) return "a symbolic link, which is not followed by default";
+    if (S_ISLNK(mode))
+        return "a symbolic link, which is not followed by default: open what it leads to, or set "
+               "open_options::expert.follow_symlinks";
     if (S_ISSOCK(mode)) return "a socket";
     return "a device";
 }

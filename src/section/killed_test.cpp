@@ -211,6 +211,13 @@ TEST(SectionContracts, AStagedBlockIsGivenBackWithItsOwnerUnlessASectionHasIt) {
             hf_clobber_commit();
         },
         "call release\\(\\) when a section has adopted it");
+    EXPECT_DEATH(
+        {
+            auto p = open_pool(path, {true, hf::mode::pmem, false});
+            const staged block = std::move(*staged::in(*p, 100));
+            staged::copy_words(block.get(), "1234567", 7);
+        },
+        "bytes % word_bytes == 0");
     ::unlink(path.c_str());
 }
 

@@ -72,7 +72,9 @@ result<staged> staged::in(pool& where, std::size_t bytes) try {
         return status{errc::permission, where.path() + ": permission: the pool is open read-only"};
     attachment& mine = attach(pool);
     if (mine.work.prepared().staged().size() == staged_max)
-        return status{errc::limit_reached, "a thread stages at most 16 blocks at a time"};
+        return status{errc::limit_reached,
+                      where.path() + ": limit_reached: a thread stages at most 16 blocks at a "
+                                     "time: adopt one, or give one back"};
     if (void* block = stage_in(pool, mine, bytes)) return staged(block);
     return pool.blocks.full(std::to_string(bytes) + " bytes");
 } catch (const std::bad_alloc&) {
@@ -137,8 +139,8 @@ void staged::persist(pool& where, const void* bytes, std::size_t count) noexcept
 void staged::copy_words(void* to, const void* from, std::size_t bytes) noexcept {
     HF_ASSERT(current_section == nullptr);
     pool::impl& pool = pool_around(to, "hf::staged::copy_words");
-    HF_ASSERT_SLOW(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
-    HF_ASSERT_SLOW(bytes % word_bytes == 0);
+    HF_ASSERT(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
+    HF_ASSERT(bytes % word_bytes == 0);
     const hf::medium pm = pool.file->medium();
     if (pool.file->relocated()) hf_relocated_raw_store(to, from, bytes, "hf::staged::copy_words");
     without_exceptions("staged::copy_words", [&] {
