@@ -183,10 +183,7 @@ bool clobber_engine::end_otherwise(pool::impl& pool, const pending_section& sect
 
 } // namespace
 
-engine_ptr engine() noexcept {
-    static const auto& only = *new clobber_engine(options{});
-    return lasting(only);
-}
+engine_ptr engine() noexcept { return lasting_with<clobber_engine>(options{}); }
 
 engine_ptr engine(const options& how) { return std::make_shared<const clobber_engine>(how); }
 

@@ -114,10 +114,7 @@ result<std::unique_ptr<engine_state>> justdo_engine::attach(pool::impl& in) cons
 
 } // namespace
 
-engine_ptr engine() noexcept {
-    static const auto& only = *new justdo_engine(options{});
-    return lasting(only);
-}
+engine_ptr engine() noexcept { return lasting_with<justdo_engine>(options{}); }
 
 engine_ptr engine(const options& how) { return std::make_shared<const justdo_engine>(how); }
 

@@ -15,6 +15,7 @@
 
 #include <functional>
 #include <memory>
+#include <new>
 #include <span>
 #include <vector>
 
@@ -94,5 +95,11 @@ protected:
 
 /// One that nobody destroys: pools may outlive static destructors.
 inline engine_ptr lasting(const engine& one) noexcept { return {engine_ptr(), &one}; }
+/// Such a one, made of options. Takes no memory of the heap.
+template <class Engine, class Options> engine_ptr lasting_with(const Options& how) noexcept {
+    alignas(Engine) static std::byte place[sizeof(Engine)];
+    static const Engine& only = *::new (place) Engine(how);
+    return lasting(only);
+}
 
 } // namespace hf

@@ -48,10 +48,7 @@ private:
 
 } // namespace
 
-engine_ptr engine() noexcept {
-    static const auto& only = *new selective_engine(options{});
-    return lasting(only);
-}
+engine_ptr engine() noexcept { return lasting_with<selective_engine>(options{}); }
 
 engine_ptr engine(const options& how) { return std::make_shared<const selective_engine>(how); }
 

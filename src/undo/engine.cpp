@@ -104,10 +104,7 @@ private:
 
 } // namespace
 
-engine_ptr engine() noexcept {
-    static const auto& only = *new undo_engine(options{});
-    return lasting(only);
-}
+engine_ptr engine() noexcept { return lasting_with<undo_engine>(options{}); }
 
 engine_ptr engine(const options& how) { return std::make_shared<const undo_engine>(how); }
 
