@@ -55,7 +55,7 @@ public:
                                : first == context;
         if (!alike || by->kind != cell_->kind || by->shape != cell_->shape)
             return fail(at, "in two ways that one node cannot serve");
-        if (first != context && what_ != nullptr) look_again(at, context);
+        if (first != context && what_ != nullptr) look_again(at, first, context);
     }
     void elements(std::uint64_t count) override { elements_ += count; }
 
@@ -118,35 +118,53 @@ private:
                                                    in_.pool_->file->path(), root_,
                                                    std::uint64_t{at} * granule_bytes, how)};
     }
-    /// A node that was met before, in another way: what it leads to in this one must be nodes, too.
-    void look_again(ref at, std::uint32_t context) {
+    /// A node that was met before, in another way. Reclamation counts what a node leads to by the way
+    /// in which it gives it up: in both it must lead to the same nodes, all the way down.
+    void look_again(ref at, std::uint32_t first, std::uint32_t context) {
         class ways final : public visitor {
         public:
             explicit ways(walk& of) : of_(of) {}
             void node(ref child, std::size_t bytes, std::uint32_t as) override {
                 const arena* a = of_.in_.space_.find(child & ref_max);
-                if (a == nullptr || a->slot_bytes < bytes) bad = child;
-                else if (seen_.insert(std::uint64_t{as} << 32 | (child & ref_max)).second)
-                    left.push_back({child & ref_max, as});
+                sound = sound && a != nullptr && a->slot_bytes >= bytes;
+                children.push_back({child & ref_max, as});
             }
-            std::vector<found> left;
-            ref bad = 0;
+            void look(const found& from) {
+                children.clear();
+                of_.what_->children(*this, of_.in_.node_at<std::byte>(from.node),
+                                    of_.in_.space_.bytes_of(from.node), from.context,
+                                    of_.cell_->shape);
+            }
+            std::vector<found> children;
+            bool sound = true;
 
         private:
             walk& of_;
-            std::unordered_set<std::uint64_t> seen_;
         };
-        ways more(*this);
-        more.left.push_back({at, context});
-        while (!more.left.empty() && more.bad == 0 && !in_.stop_trace_) {
-            const found next = more.left.back();
-            more.left.pop_back();
-            const auto known = contexts_->find(next.node);
-            if (known != contexts_->end() && known->second.context == next.context) continue;
-            what_->children(more, in_.node_at<std::byte>(next.node), in_.space_.bytes_of(next.node),
-                            next.context, cell_->shape);
+        struct two_ways {
+            ref node;
+            std::uint32_t one, other;
+        };
+        ways one(*this), other(*this);
+        std::vector<two_ways> left{{at, first, context}};
+        std::unordered_set<std::uint64_t> seen;
+        while (!left.empty() && !in_.stop_trace_) {
+            const two_ways next = left.back();
+            left.pop_back();
+            one.look({next.node, next.one});
+            other.look({next.node, next.other});
+            if (!one.sound || !other.sound) return fail(at, "in a way that does not go on");
+            if (!std::ranges::equal(one.children, other.children, {}, &found::node, &found::node))
+                return fail(at, "in two ways that lead to different nodes");
+            for (std::size_t i = 0; i < one.children.size(); ++i) {
+                const auto [child, as] = other.children[i];
+                if (one.children[i].context == as) continue;
+                const auto known = contexts_->find(child);
+                if (known != contexts_->end() && known->second.context == as) continue;
+                if (seen.insert(std::uint64_t{as} << 32 | child).second)
+                    left.push_back({child, one.children[i].context, as});
+            }
         }
-        if (more.bad != 0) fail(at, "in a way that does not go on");
     }
     bool mark(arena& a, std::uint32_t slot) {
         HF_ASSERT(slot < a.slots);

@@ -107,7 +107,8 @@ void visit_children(visitor& to, const std::byte* node, std::size_t bytes, std::
     }
 }
 
-/// Parts of a vector may be shared at any count, but at one height.
+/// Parts of a vector may be shared at any count, but at one height. Leaves of strings have one
+/// count: there another one leads to other nodes, which verification finds.
 bool alike(const std::byte* node, std::uint32_t a, std::uint32_t b) {
     if (a == blob_context || b == blob_context) return a == b;
     const auto height_of = [&](node_context c) -> unsigned {

@@ -196,6 +196,37 @@ TYPED_TEST(SharingTest, doubles_itself_and_shares_its_nodes) {
     EXPECT_EQ(this->in.store().account().shared_nodes, 0U);
 }
 
+// Verification compares what a node leads to from each of its parents, which may count differently.
+TYPED_TEST(SharingTest, is_verified_after_every_change_of_what_two_share) {
+    this->in.make_new(hf::mode::process);
+    auto a = this->in.template get<typename TypeParam::container>({"a"});
+    auto b = this->in.template get<typename TypeParam::container>({"b"});
+    std::mt19937_64 random(31);
+    typename TypeParam::model ma;
+    typename TypeParam::model mb;
+    for (int i = 0; i < 300; ++i) ma.push_back(TypeParam::value(random()));
+    ASSERT_TRUE(a.assign(ma).ok());
+    for (int step = 0; step < 400; ++step) {
+        if (step % 40 == 0) { // all of it, or on top of what is there
+            if (mb.size() > 2000) ASSERT_TRUE(b.clear().ok()), mb.clear();
+            ASSERT_TRUE(b.append(a.snapshot()).ok());
+            mb.insert(mb.end(), ma.begin(), ma.end());
+        }
+        const auto cut = random() % 4;
+        for (auto* of : {&a, &b}) {
+            auto& m = of == &a ? ma : mb;
+            const auto done = of->update([&](auto& batch) {
+                for (auto n = cut; n-- > 0 && !m.empty(); m.pop_back()) batch.pop_back();
+                if (cut % 2 != 0 || of == &b) TypeParam::step(random, 0, batch, m);
+            });
+            ASSERT_TRUE(done.ok());
+        }
+        ASSERT_EQ(this->in.store().verify().what(), std::string_view()) << "step " << step;
+    }
+    EXPECT_TRUE(same(a, ma));
+    EXPECT_TRUE(same(b, mb));
+}
+
 class VectorTest : public testing::Test {
 protected:
     /// What is in use is what these reach.

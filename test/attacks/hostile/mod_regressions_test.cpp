@@ -275,6 +275,36 @@ TEST_F(ModRegressions, SharedNodesAreLookedAtFromEveryParent) {
         << store().verify().what();
 }
 
+// Another count of a leaf of strings was another number of strings with this parent: reclamation
+// knew of fewer parents than there were, and gave a string to somebody else.
+TEST_F(ModRegressions, LeavesOfStringsHaveOneCount) {
+    using vector = mod::vector<std::string>;
+    for (const std::uint32_t count : {16U, 40U}) { // a leaf, and below an inner node
+        const std::string names[] = {"one " + std::to_string(count),
+                                     "two " + std::to_string(count)};
+        auto one = *vector::open(*pool_, {names[0]});
+        for (std::uint32_t n = 0; n < count; ++n)
+            ASSERT_TRUE(one.push_back(std::to_string(n)).ok());
+        auto two = *vector::open(*pool_, {names[1]});
+        ASSERT_TRUE(two.commit(two.snapshot().append(one.snapshot())).ok());
+        ASSERT_TRUE(store().verify().ok());
+        close();
+        const std::uint64_t cell = count == 16 ? 0 : 2;
+        for (const std::uint64_t which : {cell, cell + 1}) { // the first one met, and the other
+            put(cell_at(which) + 4, count - 4);
+            ASSERT_TRUE(opens());
+            EXPECT_NE(
+                std::string(store().verify().what()).find("in two ways that lead to different"),
+                std::string::npos)
+                << store().verify().what();
+            close();
+            put(cell_at(which) + 4, count);
+        }
+        ASSERT_TRUE(opens());
+        EXPECT_TRUE(store().verify().ok()) << store().verify().what();
+    }
+}
+
 TEST_F(ModRegressions, TwoRootsOfOneVersionAreFound) {
     fill<numbers>("numbers");
     fill<numbers>("others");

@@ -74,7 +74,8 @@ struct kind {
     void (*children)(visitor& to, const std::byte* node, std::size_t bytes, std::uint32_t context,
                      std::uint64_t shape);
     /// Whether a node with several parents may be reached with either context. Null: equal ones
-    /// only. In a circle a node lies below itself, with another.
+    /// only. In a circle a node lies below itself, with another. With both, 'children' names the
+    /// same nodes in the same order: verification compares them.
     bool (*alike)(const std::byte* node, std::uint32_t a, std::uint32_t b) = nullptr;
     /// 'children' tells the elements of every node: verification compares their number with that in
     /// the upper half of the root's word.
