@@ -164,7 +164,8 @@ void thread::move(std::uint64_t to, move_rest rest, std::uint32_t place) {
         to = rest.backwards() ? to - n : to + before;
         rest = {n << 48 | from, (rest.extra & move_rest::from_end) | (rest.left_bytes() - n)};
         const unsigned stage = active_ ^ 1; // the other one is the active entry's, perhaps
-        std::memcpy(block_->stages[stage], pool_->at(from), n);
+        // A damaged log may lead into the stages themselves.
+        std::memmove(block_->stages[stage], pool_->at(from), n);
         dirty(block_->stages[stage], n);
         const log_entry entry{log_entry::where_of(action::move, stage, to), rest.value, rest.extra};
         step(entry, place);
