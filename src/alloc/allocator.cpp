@@ -116,7 +116,7 @@ bool allocator::has_slab(std::uint64_t offset, std::uint64_t chunks) const noexc
 std::atomic<slab_state*>& allocator::slab_place(std::uint64_t offset) const noexcept {
     const unsigned i = heap_.extent_of(offset);
     HF_ASSERT(i < extents_known_.load(std::memory_order_acquire));
-    return extents_[i].slabs[(offset - heap_.extent_at(i).data_offset) / heap_.chunk_bytes()];
+    return extents_[i].slabs[heap_.chunk_number(heap_.extent_at(i), offset)];
 }
 
 /// True when the cursor has passed the chunk. Requires: chunks_ held, or the constructor.
@@ -200,6 +200,7 @@ void allocator::release(thread_cache& cache, block b) noexcept try {
     const unsigned size_class = heap_.classes().class_of(b.bytes);
     auto& at_hand = cache.blocks[size_class];
     at_hand.push_back(b.offset);
+    if (at_hand.size() <= 2 && !is_full()) return; // the fewest that may stay
     const std::uint64_t keep = refill_count(b.bytes), most = is_full() ? 0 : 2 * keep; // (6)
     if (at_hand.size() <= most) return;
     const std::uint64_t count = most == 0 ? at_hand.size() : keep; // the oldest
@@ -479,9 +480,9 @@ block allocator::find(std::uint64_t offset) {
     const block b = heap_.allocated_at(offset);
     if (b.bytes == 0) return b;
     if (heap_.is_slab(b.bytes)) {
+        if (slab_place(offset).load(std::memory_order_acquire) != nullptr) return b;
         const unsigned size_class = heap_.classes().class_of(b.bytes);
         const heap_extent& e = heap_.extent_at(heap_.extent_of(offset));
-        if (slab_place(offset).load(std::memory_order_acquire) != nullptr) return b;
         std::scoped_lock held{slabs_[size_class].lock};
         examine(e.data_offset + round_down(offset - e.data_offset, heap_.chunk_bytes()),
                 size_class);

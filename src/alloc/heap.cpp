@@ -9,6 +9,7 @@ namespace hf {
 
 heap::heap(pool_file& file)
     : file_(&file), chunk_bytes_(file.shape().chunk_bytes),
+      chunk_shift_(static_cast<unsigned>(std::countr_zero(chunk_bytes_))),
       classes_(size_classes::for_chunks_of(chunk_bytes_)) {
     refresh();
 }
@@ -51,14 +52,6 @@ bool heap::valid() const noexcept {
         end = e.data_offset + e.chunks * chunk_bytes_;
     }
     return end <= file_->shape().max_bytes;
-}
-
-unsigned heap::extent_of(std::uint64_t offset) const noexcept {
-    const unsigned n = extent_count();
-    for (unsigned i = n; i-- > 0;) // the newest extent is the largest and the busiest
-        if (offset >= extents_[i].data_offset)
-            return offset - extents_[i].data_offset < extents_[i].chunks * chunk_bytes_ ? i : n;
-    return n;
 }
 
 std::uint64_t heap::rounded(std::uint64_t bytes) const noexcept {
@@ -121,21 +114,24 @@ bool heap::well_formed(block b) const noexcept {
     const unsigned i = extent_of(b.offset);
     if (i == extent_count() || b.bytes == 0 || b.bytes != rounded(b.bytes)) return false;
     const heap_extent& e = extents_[i];
-    const std::uint64_t within = (b.offset - e.data_offset) % chunk_bytes_;
-    if (is_slab(b.bytes)) return within % b.bytes == 0 && within + b.bytes <= chunk_bytes_;
+    const std::uint64_t within = in_chunk(e, b.offset);
+    if (is_slab(b.bytes)) return classes_.is_slot(within, classes_.class_of(b.bytes));
     return within == 0 && b.bytes <= e.chunks * chunk_bytes_ - (b.offset - e.data_offset);
 }
 
 block heap::allocated_at(std::uint64_t offset) const noexcept {
     const unsigned i = extent_of(offset);
-    if (i == extent_count() || offset % granule_bytes != 0 || !bit(offset)) return {offset, 0};
+    if (i == extent_count() || offset % granule_bytes != 0) return {offset, 0};
     const heap_extent& e = extents_[i];
-    const chunk_entry what = entry(e, (offset - e.data_offset) / chunk_bytes_);
-    std::uint64_t bytes = 0;
-    if (what.kind() == chunk_kind::large) bytes = what.run_chunks() * chunk_bytes_;
-    else if (what.kind() == chunk_kind::slab && what.size_class() < classes_.count())
-        bytes = classes_.block_bytes(what.size_class());
-    return well_formed({offset, bytes}) ? block{offset, bytes} : block{offset, 0};
+    const std::uint64_t g = (offset - e.data_offset) / granule_bytes;
+    if ((std::atomic_ref(e.bits[g / 64]).load(std::memory_order_acquire) >> g % 64 & 1) == 0)
+        return {offset, 0};
+    const chunk_entry what = entry(e, chunk_number(e, offset));
+    if (what.kind() == chunk_kind::slab && what.size_class() < classes_.count() &&
+        classes_.is_slot(in_chunk(e, offset), what.size_class()))
+        return {offset, classes_.block_bytes(what.size_class())};
+    const block large{offset, what.run_chunks() * chunk_bytes_};
+    return {offset, what.kind() == chunk_kind::large && well_formed(large) ? large.bytes : 0};
 }
 
 } // namespace hf

@@ -70,7 +70,22 @@ public:
         return extents_[i];
     }
     /// Index of the extent whose chunks cover 'offset'; extent_count() when none does.
-    unsigned extent_of(std::uint64_t offset) const noexcept;
+    unsigned extent_of(std::uint64_t offset) const noexcept {
+        const unsigned n = extent_count();
+        for (unsigned i = n; i-- > 0;) // the newest extent is the largest and the busiest
+            if (offset >= extents_[i].data_offset)
+                return offset - extents_[i].data_offset < extents_[i].chunks << chunk_shift_ ? i
+                                                                                             : n;
+        return n;
+    }
+    /// Counts the extent's chunks before the one around 'offset'. Requires: the extent covers that.
+    std::uint64_t chunk_number(const heap_extent& e, std::uint64_t offset) const noexcept {
+        return (offset - e.data_offset) >> chunk_shift_;
+    }
+    /// How far into its chunk 'offset' is. Requires: the same.
+    std::uint64_t in_chunk(const heap_extent& e, std::uint64_t offset) const noexcept {
+        return (offset - e.data_offset) & (chunk_bytes_ - 1);
+    }
 
     const size_classes& classes() const noexcept { return classes_; }
     std::uint64_t chunk_bytes() const noexcept { return chunk_bytes_; }
@@ -93,13 +108,13 @@ public:
     std::uint64_t chunk_of(block b) const noexcept {
         HF_ASSERT_SLOW(covers(b.offset, b.bytes));
         const heap_extent& e = extents_[extent_of(b.offset)];
-        return b.offset - (b.offset - e.data_offset) % chunk_bytes_;
+        return b.offset - in_chunk(e, b.offset);
     }
     bool bit(std::uint64_t offset) const noexcept;
     /// Whether the chunk that the slot is in is one of slots of its size. Requires: a slot of the heap.
     bool allocates_here(block slot) const noexcept {
         const heap_extent& e = extents_[extent_of(slot.offset)];
-        return entry(e, (slot.offset - e.data_offset) / chunk_bytes_).word ==
+        return entry(e, chunk_number(e, slot.offset)).word ==
                chunk_entry::slab(classes_.class_of(slot.bytes)).word;
     }
     /// Chunks that no block is in, as ranges of the file, in order. Throws std::bad_alloc.
@@ -122,7 +137,7 @@ public:
     template <class Dirty> void name_chunk(block b, Dirty&& dirty) {
         HF_ASSERT_SLOW(well_formed(b));
         const heap_extent& e = extents_[extent_of(b.offset)];
-        const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
+        const std::uint64_t chunk = chunk_number(e, b.offset);
         const chunk_entry wanted = is_slab(b.bytes) ? chunk_entry::slab(classes_.class_of(b.bytes))
                                                     : chunk_entry::large(b.bytes / chunk_bytes_);
         if (entry(e, chunk).word != wanted.word)
@@ -145,7 +160,7 @@ public:
         clear_bit(b, dirty);
         if (is_slab(b.bytes)) return;
         const heap_extent& e = extents_[extent_of(b.offset)];
-        const std::uint64_t chunk = (b.offset - e.data_offset) / chunk_bytes_;
+        const std::uint64_t chunk = chunk_number(e, b.offset);
         std::atomic_ref(e.entries[chunk]).store(0, std::memory_order_release);
         dirty(&e.entries[chunk]);
     }
@@ -177,7 +192,7 @@ public:
         HF_ASSERT_SLOW((offset - e.data_offset) % chunk_bytes_ == 0);
         HF_ASSERT_SLOW(size % granule_bytes == 0);
         const std::uint64_t words = chunk_bytes_ / granule_bytes / 64;
-        const std::uint64_t first = (offset - e.data_offset) / chunk_bytes_ * words;
+        const std::uint64_t first = chunk_number(e, offset) * words;
         for (std::uint64_t w = 0; w < words; ++w) {
             const std::atomic_ref word(e.bits[first + w]);
             // Bits off slot starts, or past the last slot, mean nothing.
@@ -223,6 +238,7 @@ private:
 
     pool_file* file_;
     std::uint64_t chunk_bytes_;
+    unsigned chunk_shift_; // its logarithm
     const size_classes& classes_;
     std::array<heap_extent, extents_max> extents_;
     std::atomic<unsigned> count_{0};

@@ -15,6 +15,10 @@ size_classes::size_classes(std::uint64_t chunk_bytes) {
     HF_ASSERT(sizes_.size() <= 256);
     for (std::uint32_t size : sizes_)
         slots_.push_back(static_cast<std::uint32_t>(chunk_bytes / size));
+    for (std::uint32_t size : sizes_) {
+        const std::uint64_t granules = size / granule_bytes;
+        inverses_.push_back(((std::uint64_t{1} << 32) + granules - 1) / granules);
+    }
     by_granules_.resize(sizes_.back() / granule_bytes + 1);
     unsigned size_class = 0;
     for (std::uint64_t g = 0; g < by_granules_.size(); ++g) {
@@ -30,6 +34,9 @@ bool size_classes::valid(std::uint64_t chunk_bytes) const noexcept {
         const std::uint64_t size = sizes_[c];
         if (size <= below || size % granule_bytes != 0) return false;
         if (slots_[c] < 2 || slots_[c] * size > chunk_bytes) return false;
+        for (std::uint64_t within = 0; within < chunk_bytes; within += granule_bytes)
+            if (is_slot(within, c) != (within % size == 0 && within + size <= chunk_bytes))
+                return false;
         if (class_of(size) != c || class_of(below + 1) != c) return false;
         below = size;
     }

@@ -34,6 +34,13 @@ public:
         HF_ASSERT_SLOW(size_class < count());
         return slots_[size_class];
     }
+    /// Whether a block of that class can start so many bytes into a chunk.
+    bool is_slot(std::uint64_t within, unsigned size_class) const noexcept {
+        HF_ASSERT_SLOW(within % granule_bytes == 0 && within < (1u << 16) * granule_bytes);
+        // A product in place of a quotient: exact for 16 bits.
+        const std::uint64_t slot = within / granule_bytes * inverses_[size_class] >> 32;
+        return slot * sizes_[size_class] == within && slot < slots_[size_class];
+    }
     unsigned count() const noexcept { return static_cast<unsigned>(sizes_.size()); }
 
 private:
@@ -43,6 +50,7 @@ private:
 
     std::vector<std::uint32_t> sizes_;      // ascending, multiples of granule_bytes
     std::vector<std::uint32_t> slots_;      // blocks per chunk
+    std::vector<std::uint64_t> inverses_;   // 2^32 over the granules of a block, rounded up
     std::vector<std::uint8_t> by_granules_; // granules needed -> class
 };
 
