@@ -22,6 +22,7 @@ struct asked {
     std::string replay;
     bool json = false, list = false;
     unsigned first = 0; // of first_names
+    unsigned mode = 0;  // of mode_names
     check_options options;
 };
 
@@ -31,6 +32,8 @@ enum outcome : int { no_violation = 0, violated = 1, wrong_usage = 2, not_comple
 using failure = hf::check::explore_options::failure;
 const std::vector<std::string> first_names{"any", "power", "kill"}; // as the enumeration has them
 static_assert(static_cast<int>(failure::power) == 1 && static_cast<int>(failure::kill) == 2);
+
+const std::vector<std::string> mode_names{"its-own", "process", "pmem"};
 
 void add_options(const hf::cli::command& app, asked& a) {
     check_options& o = a.options;
@@ -44,6 +47,8 @@ void add_options(const hf::cli::command& app, asked& a) {
              "do not rely on checksums to tell torn records");
     app.choice("--first", a.first, first_names, "of several failures in a row: any, power, kill")
         .type_name("FAILURE");
+    app.choice("--mode", a.mode, mode_names, "of every program's pool: its-own, process, pmem")
+        .type_name("MODE");
     o.closes = true;
     app.flag("!--no-close", o.closes,
              "do not close recovered pools as well, and let the power fail after that");
@@ -66,6 +71,7 @@ std::string replay_command(const char* self, const std::string& name, const prog
     if (o.explore.every_combination) out += " --every-combination";
     if (o.explore.first != failure::any)
         out += " --first " + first_names[static_cast<std::size_t>(o.explore.first)];
+    if (o.mode) out += *o.mode == hf::mode::process ? " --mode process" : " --mode pmem";
     if (!o.closes) out += " --no-close";
     if (given.threads() > 1) out += fmt::format(" --preemptions {}", o.preemptions);
     if (o.schedules_random > 0)
@@ -93,6 +99,7 @@ int main(int argc, char** argv) {
     add_options(app, a);
     if (const auto status = app.read_or_say(argc, argv)) return *status;
     a.options.explore.first = static_cast<failure>(a.first);
+    if (a.mode != 0) a.options.mode = a.mode == 1 ? hf::mode::process : hf::mode::pmem;
     if (a.list) {
         // Which `holdfast crash` asks for before it believes that this is a crash program.
         if (std::getenv("HOLDFAST_CRASH_PROGRAM") != nullptr)

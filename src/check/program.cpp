@@ -24,6 +24,13 @@ namespace {
 
 using namespace hf::check;
 
+/// The program's, in the mode that was asked for.
+open_options options_of(const program& given, const check_options& asked) {
+    open_options o = given.options();
+    o.mode = asked.mode.value_or(o.mode);
+    return o;
+}
+
 domain domain_of(const open_options& o) {
     if (o.mode == mode::process) return domain::process;
     return o.expert.eadr ? domain::eadr : domain::adr;
@@ -37,7 +44,7 @@ public:
     }
 
     checked_program run() {
-        auto image = pool_image::make(given_.options(), given_.made_with(),
+        auto image = pool_image::make(options_of(given_, options_), given_.made_with(),
                                       [&](pool& p) { given_.setup(p); });
         if (!image) {
             out_.trouble.push_back(image.error().what());
@@ -161,7 +168,7 @@ bool checking::reference_runs() {
 event_record checking::recorded_run(const schedule& by, std::vector<legal_set>& legal,
                                     std::size_t& points) {
     image_->reset();
-    recorder record(image_->memory(), domain_of(given_.options()));
+    recorder record(image_->memory(), domain_of(options_of(given_, options_)));
     const watch watching(image_->memory().data(), image_->memory().size(), record);
     history past(states_);
     legal = {past.legal()};
@@ -286,7 +293,7 @@ std::string checking::run_after(pool& p, unsigned operation) {
 }
 
 void checking::count_redundant(const event_record& run) {
-    persistent_memory memory(domain_of(given_.options()), image_->initial());
+    persistent_memory memory(domain_of(options_of(given_, options_)), image_->initial());
     std::vector<bool> covered(memory.lines()); // flushed since its last store
     bool waiting = false;                      // something for a fence to wait for
     for (const trace_event& e : run.events) {
@@ -331,7 +338,7 @@ std::size_t checking::explore_schedule(explorer& explore, const schedule& by) {
     if (threads_ != nullptr && threads_->choices() > 1) out_.choices_left_out = true;
     if (!runs_.insert(digest_of(run)).second && options_.replay.empty()) return points;
     if (++out_.schedules == 1 && out_.depth_complete == 0 &&
-        domain_of(given_.options()) == domain::adr)
+        domain_of(options_of(given_, options_)) == domain::adr)
         count_redundant(run);
     if (options_.replay.empty()) explore.explore(image_->initial(), run, legal);
     else
@@ -437,7 +444,7 @@ void checking::explore_all() {
         pass.states_max -= std::min(pass.states_max, out_.found.states);
         pass.seconds_max -= elapsed();
         pass.goes_on = given_.operations_after() > 0;
-        pass.seals = given_.options().expert.seal;
+        pass.seals = options_of(given_, options_).expert.seal;
         pass.close_one_in = close_one_in(depth);
         pass.kills_every_way = depth < options_.explore.depth;
         explore_depth(pass);
@@ -449,7 +456,8 @@ void checking::explore_all() {
 
 void checking::explore_depth(const explore_options& options) {
     explorer explore(
-        image_->memory(), domain_of(given_.options()), [&] { return recover(); }, options);
+        image_->memory(), domain_of(options_of(given_, options_)), [&] { return recover(); },
+        options);
     explorer_ = &explore;
     image_->reset();
     if (auto p = image_->open()) {

@@ -19,6 +19,7 @@
 #include <holdfast/author/crash.hpp>
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -39,6 +40,7 @@ struct checked_program {
 
 struct check_options {
     hf::check::explore_options explore;
+    std::optional<hf::mode> mode;  // in place of each program's own
     unsigned preemptions = 2;      // of a thread that could have gone on, at most
     unsigned schedules_random = 0; // further schedules, by random priorities
     std::uint64_t seed = 1;
