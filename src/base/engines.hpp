@@ -65,6 +65,11 @@ namespace engine_rows {
 #undef HF_ENGINE_ROW
 } // namespace engine_rows
 
+/// Whether recovery runs a pending section again, with the arguments of its first run.
+constexpr bool runs_again(const engine_row& of) noexcept {
+    return of.verb == recovery_verb::re_execute;
+}
+
 std::span<const engine_row* const> engine_table() noexcept;
 /// The row of one bit; null: this build knows no such engine.
 const engine_row* engine_of(std::uint32_t bit) noexcept;

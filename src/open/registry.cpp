@@ -65,7 +65,14 @@ std::mutex& txfuncs_lock() {
 }
 constinit std::array<std::atomic<int>, 16> functions_of{}; // by the number of their engine's bit
 
+void note_only_pool() noexcept {
+    const pool::impl* const only = only_pool();
+    detail::only_instance = only == nullptr ? 0 : only->instance;
+}
+
 } // namespace
+
+constinit std::atomic<std::uint64_t> detail::only_instance{0};
 
 std::mutex& guard() noexcept {
     static std::mutex lock;
@@ -82,6 +89,7 @@ void add(pool::impl* pool) {
         pools[i].impl = pool;
         pools[i].bytes = pool->file->shape().max_bytes; // makes the place visible
         if (i >= places_used.load()) places_used = i + 1;
+        note_only_pool();
         HF_ASSERT_SLOW(valid());
         return;
     }
@@ -95,6 +103,7 @@ void remove(pool::impl* pool) {
             place.bytes = 0;
             place.impl = nullptr;
         }
+    note_only_pool();
     HF_ASSERT_SLOW(valid());
 }
 
@@ -166,6 +175,7 @@ void in_child() noexcept {
         place.bytes = 0;
         place.impl = nullptr;
     }
+    note_only_pool();
     after_fork();
 }
 

@@ -6,6 +6,7 @@
 #include <holdfast/abi/holdfast_abi.h>
 #include <holdfast/pool.hpp>
 
+#include <atomic>
 #include <mutex>
 
 namespace hf::registry {
@@ -16,6 +17,8 @@ void remove(pool::impl* pool);
 pool::impl* pool_of(const void* address) noexcept;
 /// The process's only open pool; null when there is none or more than one.
 pool::impl* only_pool() noexcept;
+/// Its instance number; 0: there is no such pool.
+std::uint64_t only_instance() noexcept;
 /// Ends the process when 'address' was in a pool that the parent of this process has open; null
 /// stands for any address of such a pool.
 void refuse_parents(const void* address, const char* what) noexcept;
@@ -35,5 +38,12 @@ const hf_txfunc* find_txfunc(std::uint64_t id, std::uint64_t version) noexcept;
 std::uint32_t engines_of_functions() noexcept;
 /// One function more, or less, of this engine.
 void count_function(std::uint32_t engine, int change) noexcept;
+
+namespace detail {
+extern constinit std::atomic<std::uint64_t> only_instance;
+}
+inline std::uint64_t only_instance() noexcept {
+    return detail::only_instance.load(std::memory_order_relaxed);
+}
 
 } // namespace hf::registry
