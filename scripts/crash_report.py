@@ -61,7 +61,8 @@ def explore(binary, program, budget, options):
     depth, preemptions = budget
     seconds = min(options.seconds, max(options.deadline - time.monotonic(), 1))
     found = run_json([binary, program["name"], "--json", "--depth", depth, "--preemptions", preemptions,
-                      "--seconds", seconds, "--first", options.first])
+                      "--seconds", seconds, "--first", options.first,
+                      "--mode", options.mode])
     if found is None:
         found = {"name": program["name"], "passed": False, "complete": False, "states": 0, "seconds": 0,
                  "violations": [{"what": "the program died"}]}
@@ -232,6 +233,7 @@ def options_given():
     parser.add_argument("--depth", type=int, default=2, help="failures in a row, one thread")
     parser.add_argument("--two-threads", default=TWO_THREADS,
                         help="DEPTH:PREEMPTIONS, … of programs with two threads; default %(default)s")
+    parser.add_argument("--mode", default="its-own", help="of every program's pool: its-own, process, pmem; default %(default)s")
     parser.add_argument("--first", default="any", help="failure of two in a row: any, power, kill; default %(default)s")
     parser.add_argument("--brief", action="store_true",
                         help="more than one failure and no preemption for small programs alone, those to the end")

@@ -11,8 +11,9 @@
 
 namespace hf::crash {
 
-/// Recovers 'p', which goes on as if it had been opened anew.
-inline void take_over(pool& p, const open_options& options) {
+/// Recovers 'p', which goes on as if it had been opened anew, in its mode.
+inline void take_over(pool& p, open_options options) {
+    options.mode = p.mode();
     current_section = nullptr;
     static memory_image image; // as long as the pool, which is closed after this
     image = {p.internals().file->base(), p.max_bytes(), p.max_bytes(), false};

@@ -2,7 +2,7 @@
 #include <base/assert.hpp>
 #include <base/engines.hpp>
 #include <base/words.hpp>
-#include <log/lane.hpp>
+#include <log/word_log.hpp>
 #include <pool/believed.hpp>
 
 #include <algorithm>
@@ -292,6 +292,7 @@ void erase_lane(pool_file& file, std::uint32_t lane) noexcept {
         const lane_position at = lane_start(file, lane, half);
         pm.store_word(reinterpret_cast<std::uint64_t*>(at.next), ~at.chain);
     }
+    end_word_log(pm, header);
     pm.fence();
     pm.store_word(&header->witness, lane_unordered);
     pm.store_word(&header->committed, 0);
@@ -303,6 +304,7 @@ void start_lane(pool_file& file, std::uint32_t lane, std::uint64_t epoch) noexce
     HF_ASSERT_SLOW(header->committed <= epoch); // or sections that are done would be pending again
     const hf::medium pm = file.medium();
     const bool in_order = pm.keeps_order();
+    end_word_log(pm, header);
     if (header->committed == epoch && is_ordered(*header) == in_order) return;
     if (is_ordered(*header)) pm.store_word(&header->witness, lane_unordered);
     for (std::uint64_t half = 0; half < 2 && in_order; ++half) {
@@ -357,6 +359,13 @@ bool read_lane(pool_file& file, const heap& blocks, std::uint32_t lane, pending_
     if (in_order && header->witness != witness_of(header->committed) &&
         header->witness != witness_of(header->committed + 1))
         damage = {"mark", offset_of(header), witness_of(header->committed), header->witness};
+    if (header->logged != 0) {
+        const bool both = newest_epoch != header->committed;
+        newest_epoch = std::max(newest_epoch, header->committed + 1);
+        read_word_log(file, blocks, lane, found, damage);
+        if (both) damage = {"end of a log of words", offset_of(&header->logged), 0, header->logged};
+        return true;
+    }
     if (newest_epoch == header->committed) {
         if (in_order && lost.what != nullptr) damage = lost;
         return false;

@@ -60,7 +60,12 @@ struct lane_header {
     std::uint64_t at_once;   // block that changed hands outside of sections last; 0: none (6)
     std::uint64_t
         returned; // sum of what the lane's newest section stored (7); of another, or 0: no such
-    std::uint64_t reserved[4]; // zero
+    // A word log (word_log.hpp): its end, from pool start, 0: nothing is pending in it; the section's engine_bit, and
+    // its function.
+    std::uint64_t logged;
+    std::uint64_t logged_engine;
+    std::uint64_t logged_function;
+    std::uint64_t reserved; // zero
 };
 // In place of a witness, where the lane is not written in order (any more); 0: it never was.
 inline constexpr std::uint64_t lane_unordered = 0x756e6f726465726bULL;

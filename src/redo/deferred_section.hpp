@@ -33,6 +33,7 @@ public:
     /// error of a section that was not to happen.
     enum class doomed_by : std::uint8_t { nothing, request, no_room };
 
+    void log_ahead(const void*, std::uint64_t) override {} // it logs nothing before its commit
     void overwrite(const void* address, std::uint64_t bytes) override;
     void* alloc(std::uint64_t bytes) override;
     void free(block) override {} // its log says so at the commit

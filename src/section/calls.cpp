@@ -57,7 +57,8 @@ section* open_section(const engine_row& engine, const hf_txfunc& function, const
                   "behind the last unlock",
                   readable_name(function.name), function.where, engine.name, other.engine->name,
                   readable_name(other.function));
-    section& opened = section_for(engine, function, args);
+    section* const at_hand = runs_again(engine) ? nullptr : section_at_hand();
+    section& opened = at_hand != nullptr ? *at_hand : section_for(engine, function, args);
     pool::impl& pool = opened.pool();
     if ((pool.engine_bits & engine.bit) == 0) refuse_engine(pool, engine, function);
     pool.file->medium().begin_group();

@@ -26,6 +26,8 @@ public:
 
     /// A store comes that needs no log.
     virtual void note(const void* address, std::uint64_t bytes) = 0;
+    /// The section will store to all of these bytes: those that it logs are in the log before it does.
+    virtual void log_ahead(const void* address, std::uint64_t bytes) = 0;
     /// A function of the C library is about to store there.
     virtual void overwrite(const void* address, std::uint64_t bytes) = 0;
     virtual void* alloc(std::uint64_t bytes) = 0;

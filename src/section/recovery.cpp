@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/names.hpp>
+#include <log/word_log.hpp>
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 #include <persist/float_environment.hpp>
@@ -93,7 +94,9 @@ void section_engine::give_up(pool::impl& pool, const pending_section& section, c
         "{}: salvaged: the section of lane {} is {}: {}", pool.file->path(), section.lane,
         ended ? "rolled back" : "given up, and stays as far done as it is", why.what()));
     if (ended) return;
-    store_mark(pool.file->medium(), lane_at(*pool.file, section.lane), section.begin.epoch);
+    lane_header* const lane = lane_at(*pool.file, section.lane);
+    end_word_log(pool.file->medium(), lane);
+    store_mark(pool.file->medium(), lane, section.begin.epoch);
     pool.file->medium().fence();
     ++state.count[recovery_verb::discard];
 }

@@ -34,6 +34,10 @@
 
 namespace hf {
 
+class section;
+/// The section open on this thread, or null.
+extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
+
 class section {
 public:
     section(const section&) = delete;
@@ -48,6 +52,21 @@ public:
     template <class Protocol> Protocol& as() const noexcept {
         HF_ASSERT_SLOW(&engine() == &Protocol::row);
         return static_cast<Protocol&>(*protocol_);
+    }
+    /// The thread's next section begins, of the engine that its last one in the pool was of. Requires: a medium that keeps
+    /// order, and a lane of its own. Where order is kept the sections before leave nothing to be done.
+    void begin_again(const hf_txfunc& function) noexcept {
+        HF_ASSERT_SLOW(keeps_order() && turns_ == nullptr && idle());
+        copies_.clear();
+        function_ = &function;
+        current_section = this;
+        epoch_ = ++marks_.state().epoch;
+    }
+    /// It is over, has left no mark, and has had to do with no block.
+    void end_again() noexcept {
+        HF_ASSERT_SLOW(!blocks_.touched());
+        epoch_ = --marks_.state().epoch;
+        current_section = nullptr;
     }
     /// It is over.
     void end();
@@ -93,6 +112,11 @@ public:
     bool idle() const noexcept;
     /// Whether a section is under way.
     bool running() const noexcept;
+    /// Whether the thread's next section can begin_again(), if it is of that engine.
+    bool is_again(const engine_row& of) const noexcept {
+        return protocol_ != nullptr && &protocol_->engine() == &of && keeps_order() &&
+               turns_ == nullptr;
+    }
 
     hf::pool::impl& pool() const noexcept { return *pool_; }
     protocol& by() const noexcept {
@@ -165,9 +189,6 @@ void shift_pointers(const hf_txfunc& function, std::byte* args, std::uint64_t by
 /// on a lane that threads share; else null.
 std::unique_ptr<section> make_section(pool::impl& pool, std::uint32_t lane, thread_cache& cache,
                                       std::mutex* turns);
-
-/// The section open on this thread, or null.
-extern constinit thread_local section* current_section __attribute__((tls_model("initial-exec")));
 
 /// The engine and the function of a section that is in no lane, and resumes. Null: no such section.
 struct resumed_section {

@@ -36,15 +36,26 @@ public:
     bool empty() const noexcept {
         return !change_heap() && !gives_up() && unadopted_.empty() && segments_.empty();
     }
+    /// Whether the section has had to do with any block.
+    bool touched() const noexcept { return touched_; }
     /// Whether it took blocks that it has freed again.
     bool gives_up() const noexcept { return !unused_.empty(); }
 
     /// What can fail of the next take(). Throws std::bad_alloc.
     void make_room() { taken_.make_room(); }
-    void take(block b) { taken_.add(b); }
-    void adopt(block b) { adopted_.push_back(b); }
+    void take(block b) {
+        touched_ = true;
+        taken_.add(b);
+    }
+    void adopt(block b) {
+        touched_ = true;
+        adopted_.push_back(b);
+    }
     /// Takes effect at the commit. Requires: the section has not taken it.
-    void free(block b) { freed_.add(b); }
+    void free(block b) {
+        touched_ = true;
+        freed_.add(b);
+    }
     /// Frees a block of the section's own, which never becomes allocated. False: it has none there.
     bool free_own(std::uint64_t offset) {
         if (const block own = taken_.remove(offset); own.bytes != 0)
@@ -59,7 +70,10 @@ public:
     void make_room_for_segment() {
         if (segments_.size() == segments_.capacity()) segments_.reserve(2 * segments_.size() + 4);
     }
-    void add_segment(block b) { segments_.push_back(b); }
+    void add_segment(block b) {
+        touched_ = true;
+        segments_.push_back(b);
+    }
 
     /// Stores the owner of each block; calls 'dirty' with each word. Requires: the records that name the blocks are
     /// durable.
@@ -84,6 +98,7 @@ public:
         move_to(waiting, segments_);
         taken_.clear();
         adopted_.clear();
+        touched_ = false;
     }
 
     /// The section ends as if it had never begun: it frees nothing, and has no use for what it took.
@@ -119,6 +134,7 @@ private:
         done.clear();
     }
 
+    bool touched_ = false;
     block_set taken_;
     std::vector<block> adopted_;   // allocated at commit
     block_set freed_;              // retracted at commit

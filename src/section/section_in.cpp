@@ -113,8 +113,7 @@ void section_in<Medium>::append(record_kind kind, std::uint64_t offset, std::uin
     unfenced_ = true;
 }
 
-/// Continues the log in a block of the heap. The block is only ever reserved: the log that lives in
-/// it names it, so nothing leaks whenever a crash comes. False: there is no room, and the section is doomed.
+/// Continues the log in a block of the heap. False: there is no room, and the section is doomed.
 template <class Medium>
 bool section_in<Medium>::extend(std::uint64_t payload_bytes) {
     if (extend_if_room(payload_bytes, purpose::log)) return true;
@@ -123,16 +122,22 @@ bool section_in<Medium>::extend(std::uint64_t payload_bytes) {
 }
 
 template <class Medium>
-bool section_in<Medium>::extend_if_room(std::uint64_t payload_bytes, purpose what) {
-    const std::uint64_t wanted =
-        std::max(segment_bytes_min(*pool_->file),
-                 lane_writer::record_bytes(payload_bytes) + sizeof(record_head) + 2 * line_bytes);
+block section_in<Medium>::reserve_segment(std::uint64_t bytes, purpose what) {
     // What can fail comes before the block is taken.
     blocks_.make_room_for_segment();
-    const block b = pool_->blocks.reserve(*cache_, wanted, what);
-    if (b.offset == 0) return false;
+    const block b =
+        pool_->blocks.reserve(*cache_, std::max(segment_bytes_min(*pool_->file), bytes), what);
+    if (b.offset == 0) return b;
     HF_ASSERT_SLOW(b.bytes >= segment_bytes_min(*pool_->file)); // or recovery refuses it
     blocks_.add_segment(b);
+    return b;
+}
+
+template <class Medium>
+bool section_in<Medium>::extend_if_room(std::uint64_t payload_bytes, purpose what) {
+    const block b = reserve_segment(
+        lane_writer::record_bytes(payload_bytes) + sizeof(record_head) + 2 * line_bytes, what);
+    if (b.offset == 0) return false;
     log_.continue_in(base_ + b.offset, b.offset, b.bytes);
     HF_ASSERT_SLOW(log_.fits(payload_bytes));
     HF_ASSERT_SLOW(log_.fits_kept(payload_bytes));
@@ -275,7 +280,6 @@ std::unique_ptr<section> make_section(pool::impl& pool, std::uint32_t lane, thre
 
 extern "C" void hf_log_ahead(const void* address, std::uint64_t bytes) noexcept {
     HF_ASSERT_SLOW(hf::current_section != nullptr);
-    hf::without_exceptions("hf_log_ahead", [&] {
-        hf::with_section(*hf::current_section, [&](auto& open) { open.log_ahead(address, bytes); });
-    });
+    hf::without_exceptions("hf_log_ahead",
+                           [&] { hf::current_section->by().log_ahead(address, bytes); });
 }

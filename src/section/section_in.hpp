@@ -65,6 +65,9 @@ public:
                 const void* payload = nullptr);
     /// The log goes on in a block of the heap. False: there is no room.
     bool extend_if_room(std::uint64_t payload_bytes, purpose what);
+    /// A block for so many bytes of a log; offset 0: there is no room. The block is only ever reserved: the log that
+    /// lives in it names it, so nothing leaks whenever a crash comes.
+    block reserve_segment(std::uint64_t bytes, purpose what = purpose::log);
     void before_in_place_store() {
         if (unfenced_) fence(); // upholds section.hpp (1)
     }
@@ -207,6 +210,9 @@ public:
     void note(const void* address, std::uint64_t bytes) override { in_.note_store(address, bytes); }
     /// The old bytes are in the log, durably, when it returns.
     void log(const void* address, std::uint64_t bytes) { in_.log_old_bytes(address, bytes); }
+    void log_ahead(const void* address, std::uint64_t bytes) override {
+        in_.log_ahead(address, bytes);
+    }
     void overwrite(const void* address, std::uint64_t bytes) override { log(address, bytes); }
     void* alloc(std::uint64_t bytes) override;
     void free(block b) override;

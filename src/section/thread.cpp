@@ -12,6 +12,9 @@
 #include <utility>
 
 namespace hf {
+
+constinit thread_local attachment* last_attachment = nullptr;
+
 namespace {
 
 /// A thread's attachments; given back when it ends, to those pools that are still open.
@@ -27,13 +30,10 @@ struct thread_attachments {
         if (!a.shared) a.pool->lanes[a.lane].taken = false;
     }
 };
-// The attachment used last: nearly always the one wanted.
-constinit thread_local attachment* last = nullptr;
-
 thread_attachments& mine() { return of_thread<thread_attachments>::get(); }
 
 thread_attachments::~thread_attachments() {
-    last = nullptr;
+    last_attachment = nullptr;
     std::scoped_lock held{registry::guard()};
     for (auto& a : all) {
         // A section that its thread does not end keeps its lane, and what its log names: the pool
@@ -85,20 +85,21 @@ pool::impl& sole_pool(const char* what) {
 } // namespace
 
 attachment& attach(pool::impl& pool) {
-    if (last != nullptr && last->instance == pool.instance) return *last;
+    if (last_attachment != nullptr && last_attachment->instance == pool.instance)
+        return *last_attachment;
     if (pool.file->is_parents()) registry::refuse_parents(nullptr, pool.file->path().c_str());
     for (auto& a : mine().all)
-        if (a->instance == pool.instance) return *(last = a.get());
-    last = nullptr;
-    last = &attach_new(pool);
-    HF_ASSERT_SLOW(last->instance == pool.instance);
-    HF_ASSERT_SLOW(last->pool == &pool);
-    return *last;
+        if (a->instance == pool.instance) return *(last_attachment = a.get());
+    last_attachment = nullptr;
+    last_attachment = &attach_new(pool);
+    HF_ASSERT_SLOW(last_attachment->instance == pool.instance);
+    HF_ASSERT_SLOW(last_attachment->pool == &pool);
+    return *last_attachment;
 }
 
 /// In a child of fork() the next attach() looks anew: the parent's pools are not this process's.
 [[maybe_unused]] static const int watching =
-    pthread_atfork(nullptr, nullptr, [] { last = nullptr; });
+    pthread_atfork(nullptr, nullptr, [] { last_attachment = nullptr; });
 
 void no_memory_for(const char* call) noexcept {
     fault_guard::fatal_means(errc::io_error);
@@ -128,8 +129,7 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
         std::memcpy(&pointer, static_cast<const std::byte*>(args) + function.args[i].offset_bytes,
                     sizeof pointer);
         if (pointer == nullptr || (pool != nullptr && pool->contains(pointer))) continue;
-        if (pool != nullptr && engine.sections == engine_sections::buffered &&
-            registry::pool_of(pointer) == nullptr)
+        if (pool != nullptr && !runs_again(engine) && registry::pool_of(pointer) == nullptr)
             continue;
         if (pool != nullptr)
             fatal("%s (%s): %s (%p) points outside the pool of those before it: a section works on "
@@ -139,8 +139,8 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
                   pointer);
         pool = registry::pool_of(pointer);
         if (pool == nullptr) registry::refuse_parents(pointer, function.name);
-        // A section that is never re-executed may be given what dies with the process.
-        if (pool == nullptr && engine.sections == engine_sections::buffered) continue;
+        // It may be given what dies with the process.
+        if (pool == nullptr && !runs_again(engine)) continue;
         if (pool == nullptr)
             fatal("%s (%s): %s (%p) points to volatile memory, or into a pool that is closed, "
                   "which a "

@@ -28,7 +28,8 @@ public:
     }
     void clear() noexcept {
         used_ = 0;
-        long_.clear();
+        if (!long_.empty()) [[unlikely]]
+            long_.clear();
     }
 
 private:

@@ -6,6 +6,7 @@
 // are not, that section's old bytes are put back, and then its own.
 #include <base/assert.hpp>
 #include <log/restore.hpp>
+#include <log/word_log.hpp>
 #include <pool/believed.hpp>
 #include <pool/file_checks.hpp>
 #include <section/recovery.hpp>
@@ -91,6 +92,7 @@ protected:
         }
         if (earlier_returned && earlier != nullptr) complete(pool, *earlier);
         if (returned) complete(pool, pending); // it may have freed what that one took
+        end_word_log(file.medium(), header);
         store_mark(file.medium(), header, pending.begin.epoch);
         file.medium().fence();
         release_blocks(pool, pending, returned);

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include <base/assert.hpp>
+#include <log/restore.hpp>
 #include <undo/protocol.hpp>
+
+#include <utility>
 
 namespace hf::undo {
 
@@ -8,7 +11,122 @@ namespace hf::undo {
 [[gnu::used]] static constexpr engine_ptr (*linked)() noexcept = &engine;
 
 namespace {
-constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its own (4)
+constexpr std::uint64_t left_bytes_max = 16 * line_bytes; // of memory of its own (7)
+}
+
+void undo_protocol<ordered_medium>::begin(const hf_txfunc& function, const void* /*args*/) {
+    in_.begin(*this, function);
+    log_.start(*in_.pool().file, in_.marks().lane(), row.bit, function.id);
+    ++serial_;
+}
+
+inline bool undo_protocol<ordered_medium>::begin_again(const hf_txfunc& function) noexcept {
+    section* const mine = section_at_hand();
+    if (current_section != nullptr || mine == nullptr || !mine->is_again(row)) return false;
+    if (resumes_here.load(std::memory_order_relaxed) != nullptr) return false; // it is asked first
+    auto& self = mine->as<undo_protocol>();
+    mine->begin_again(function);
+    self.log_.start_again(function.id);
+    ++self.serial_;
+    return true;
+}
+
+inline bool undo_protocol<ordered_medium>::commit_words() noexcept {
+    section& mine = *current_section;
+    if (!mine.keeps_order() || mine.on_shared_lane() || mine.blocks().touched()) return false;
+    auto& self = mine.as<undo_protocol>();
+    if (self.doomed_) return false;
+    ++persist::thread_counters().sections;
+    self.log_.end();
+    mine.end_again();
+    return true;
+}
+
+void undo_protocol<ordered_medium>::log(const void* address, std::uint64_t bytes) {
+    HF_ASSERT_SLOW(in_.running());
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset == section::outside || bytes == 0) return;
+    if (!in_.fresh(offset)) log_old_bytes(offset, address, bytes);
+    in_.will_store(address, bytes);
+}
+
+void undo_protocol<ordered_medium>::log_ahead(const void* address, std::uint64_t bytes) {
+    const auto offset =
+        static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - in_.base());
+    // What is wrong with the address, the store itself will say.
+    if (in_.pool().contains(address) && bytes != 0 && !in_.fresh(offset))
+        log_old_bytes(offset, address, bytes);
+}
+
+void undo_protocol<ordered_medium>::note(const void* address, std::uint64_t bytes) {
+    const std::uint64_t offset = in_.checked_offset(address, bytes);
+    if (offset != section::outside && bytes != 0) in_.will_store(address, bytes);
+}
+
+void undo_protocol<ordered_medium>::log_old_bytes(std::uint64_t offset, const void* address,
+                                                  std::uint64_t bytes) {
+    if (logged_.seen_or_add(serial_, offset, bytes)) return;
+    in_.check_end(offset, bytes);
+    make_room(word_log::entry_bytes(bytes));
+    log_.add_old_bytes(offset, address, bytes);
+}
+
+/// Behind it an entry that takes so many bytes has room. Ends the process where the pool has none.
+void undo_protocol<ordered_medium>::make_room(std::uint64_t entry_bytes) {
+    if (log_.fits(entry_bytes)) [[likely]]
+        return;
+    const block b = in_.reserve_segment(entry_bytes + 2 * word_entry_bytes);
+    if (b.offset == 0) no_room_for_log();
+    log_.continue_in(b);
+}
+
+void* undo_protocol<ordered_medium>::alloc(std::uint64_t bytes) {
+    const block b = in_.reserve(bytes);
+    return b.offset == 0 ? nullptr : in_.take(b);
+}
+
+void undo_protocol<ordered_medium>::log_block(record_kind kind, block b) {
+    make_room(word_entry_bytes);
+    log_.add_block(kind, b);
+}
+
+void undo_protocol<ordered_medium>::log_blocks() {
+    for (block b : in_.blocks().taken()) log_block(record_kind::alloc, b);
+    for (block b : in_.blocks().adopted()) log_block(record_kind::staged, b);
+    for (block b : in_.blocks().freed()) log_block(record_kind::free, b);
+}
+
+void undo_protocol<ordered_medium>::commit() {
+    HF_ASSERT_SLOW(in_.running());
+    ++persist::thread_counters().sections;
+    if (std::exchange(doomed_, false)) return take_back();
+    if (in_.blocks().change_heap()) {
+        log_blocks(); // upholds (2)
+        in_.publish_blocks();
+    }
+    end();
+}
+
+/// Everything that it has stored is put back, newest first; its blocks go back.
+void undo_protocol<ordered_medium>::take_back() {
+    pool_file& file = *in_.pool().file;
+    if (!log_.is_empty()) {
+        pending_section mine{};
+        lane_damage damage;
+        read_word_log(file, in_.pool().blocks.durable(), in_.marks().lane(), mine, damage);
+        HF_ASSERT(damage.what == nullptr && mine.sound);
+        restore_old_bytes(file, mine, restored::everything);
+    }
+    in_.blocks().take_back();
+    in_.blocks().give_back_staged([&](block b) { in_.prepared().staged().push_back({b}); });
+    end();
+}
+
+void undo_protocol<ordered_medium>::end() {
+    log_.end();
+    in_.settle_blocks();
+    in_.marks().release_freed();
+    in_.end_unlogged();
 }
 
 void undo_protocol<fenced_medium>::begin(const hf_txfunc& function, const void* /*args*/) {
@@ -16,7 +134,7 @@ void undo_protocol<fenced_medium>::begin(const hf_txfunc& function, const void* 
     may_leave_ = asks_to_leave_ && may_leave_any();
     if (may_leave_) in_.overwritten().want();
     if (!in_.marks().stores_left()) return in_.start_log({});
-    // Its first fence waits for what the section before has left (3).
+    // Its first fence waits for what the section before has left (6).
     static_cast<void>(in_.marks().left(in_.epoch() - 1).flush(in_.medium()));
     in_.start_log({.payload = &left_, .payload_bytes = sizeof left_});
 }
@@ -40,7 +158,7 @@ void* undo_protocol<fenced_medium>::alloc(std::uint64_t bytes) {
 void undo_protocol<fenced_medium>::commit() {
     HF_ASSERT_SLOW(in_.running());
     commit_marks& marks = in_.marks();
-    // What the section before has left is durable before this one's mark can be (3).
+    // What the section before has left is durable before this one's mark can be (6).
     if (marks.stores_left()) in_.fence();
     if (!may_leave_) return in_.commit();
     ++persist::thread_counters().sections;
@@ -64,7 +182,7 @@ void undo_protocol<fenced_medium>::commit() {
     in_.end();
 }
 
-/// Whether (4) holds.
+/// Whether (7) holds.
 bool undo_protocol<fenced_medium>::may_leave_stores() {
     const section_blocks& blocks = in_.blocks();
     HF_ASSERT_SLOW(blocks.adopted().empty());
@@ -91,16 +209,25 @@ void undo_protocol<fenced_medium>::leave_stores(std::size_t named) {
 
 } // namespace hf::undo
 
-extern "C" {
-
-int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+/// Apart, so that what is nearly always enough saves no registers.
+[[gnu::noinline]] static int begin_otherwise(const hf_txfunc& function,
+                                             const void* packed_args) noexcept {
     // Recovery needs neither function nor arguments; they are named for reports only.
     return hf::without_exceptions("hf_undo_begin", [&] {
-        return int{hf::begin_section<hf::undo::undo_protocol>(*function, packed_args)};
+        return int{hf::begin_section<hf::undo::undo_protocol>(function, packed_args)};
     });
 }
 
+extern "C" {
+
+int hf_undo_begin(const hf_txfunc* function, const void* packed_args) noexcept {
+    if (hf::undo::undo_protocol<hf::ordered_medium>::begin_again(*function)) [[likely]]
+        return 1;
+    return begin_otherwise(*function, packed_args);
+}
+
 void hf_undo_commit(void) noexcept {
+    if (hf::undo::undo_protocol<hf::ordered_medium>::commit_words()) return;
     hf::commit_section<hf::undo::undo_protocol>("hf_undo_commit");
 }
 

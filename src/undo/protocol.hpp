@@ -2,17 +2,26 @@
 //
 // Sections of engine undo: every byte that one overwrites is logged first, and recovery puts them back.
 //
-// (1) A word's old bytes are in the log, durably, before it is stored to: the compiler calls hf_undo_log.
-// (2) The mark is stored when the section's stores are durable, and is durable before it returns. Or
-// (3) the section leaves its stores to the first fence of its thread's next section (options::durable), while
+// In a medium that keeps order:
+// (1) A byte that the section did not take is in the log (log/word_log.hpp) before it is stored to. The log is plain words: the
+//     section leaves nothing else, neither a begin record nor a mark, and nothing at all where it stores nothing.
+// (2) What it has taken and freed is logged at the commit, before the allocator's bits change. Then the log ends, and the
+//     section has happened. Blocks that it freed go to others only behind that.
+// (3) It can be taken back while it runs: the log says how.
+//
+// In any other:
+// (4) A word's old bytes are in the log, durably, before it is stored to: the compiler calls hf_undo_log.
+// (5) The mark is stored when the section's stores are durable, and is durable before it returns. Or
+// (6) the section leaves its stores to the first fence of its thread's next section (options::durable), while
 //     marks may be left out (section/commit_marks.hpp, 2 and 3). Without that fence it is rolled back, behind the next
 //     one, and a power failure has taken what had returned. Whether the fence was passed the stores themselves say:
 //     their sum is in the next section's begin record (log/lane.hpp, 7). So of two sections that may be rolled back
 //     neither is another thread's.
-// (4) A section that leaves its stores has logged all that it has stored to, in the lane alone, and what it took is
+// (7) A section that leaves its stores has logged all that it has stored to, in the lane alone, and what it took is
 //     small: the sum of that costs less than the fence. It has used nothing that was made before it.
 #pragma once
 
+#include <log/word_log.hpp>
 #include <section/section_in.hpp>
 #include <undo/engine.hpp>
 
@@ -20,20 +29,42 @@ namespace hf::undo {
 
 template <class Medium> class undo_protocol;
 
-/// Each mark is stored (2).
-template <> class undo_protocol<ordered_medium> final : public protocol_in<ordered_medium> {
+/// Old words in a log without checks, marks and begin records (1).
+template <> class undo_protocol<ordered_medium> final : public protocol {
 public:
     static constexpr const engine_row& row = engine_rows::undo;
-    explicit undo_protocol(section_in<ordered_medium>& in) noexcept : protocol_in(in, row) {}
+    explicit undo_protocol(section_in<ordered_medium>& in) noexcept : protocol(in, row), in_(in) {}
 
-    void begin(const hf_txfunc& function, const void* /*args*/) {
-        in_.begin(*this, function);
-        in_.start_log({});
-    }
-    void commit() { in_.commit(); }
+    void begin(const hf_txfunc& function, const void* args);
+    /// The same where the thread's last section was one of these, in the pool that is the only one. False: it was not.
+    static bool begin_again(const hf_txfunc& function) noexcept;
+    void commit();
+    /// The same where it has had to do with no block, and is not taken back. False: it has, or is.
+    static bool commit_words() noexcept;
+    void log(const void* address, std::uint64_t bytes);
+    void log_ahead(const void* address, std::uint64_t bytes) override;
+    void note(const void* address, std::uint64_t bytes) override;
+    void overwrite(const void* address, std::uint64_t bytes) override { log(address, bytes); }
+    void* alloc(std::uint64_t bytes) override;
+    void free(block) override {} // (2)
+    void doom() override { doomed_ = true; }
+
+private:
+    void log_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes);
+    void log_block(record_kind kind, block b);
+    void log_blocks();
+    void make_room(std::uint64_t entry_bytes);
+    void take_back();
+    void end();
+
+    section_in<ordered_medium>& in_;
+    word_log log_;
+    logged_ranges logged_; // by serial_
+    std::uint64_t serial_ = 0;
+    bool doomed_ = false; // at its end it is taken back (3)
 };
 
-/// Each mark is stored here, too, unless (3) saves its fences.
+/// Each mark is stored here, too, unless (6) saves its fences.
 template <> class undo_protocol<fenced_medium> final : public protocol_in<fenced_medium> {
 public:
     static constexpr const engine_row& row = engine_rows::undo;
@@ -51,8 +82,8 @@ private:
     void leave_stores(std::size_t named);
 
     bool asks_to_leave_;     // options::durable
-    bool may_leave_ = false; // its stores, if it stays small (4)
-    left_payload left_{};    // of the section before, if its stores are left (3)
+    bool may_leave_ = false; // its stores, if it stays small (7)
+    left_payload left_{};    // of the section before, if its stores are left (6)
 };
 
 } // namespace hf::undo

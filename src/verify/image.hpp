@@ -9,7 +9,7 @@
 #pragma once
 
 #include <alloc/pool_image.hpp>
-#include <log/lane.hpp>
+#include <log/word_log.hpp>
 #include <pool/file_checks.hpp>
 #include <pool/seal.hpp>
 

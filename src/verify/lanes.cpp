@@ -133,6 +133,61 @@ void read_earlier(const pool_image& pool, cursor at, const begin_payload& begin,
         found.earlier = std::move(records);
 }
 
+/// The log of a section in a medium that keeps order (log/word_log.hpp). Returns the place of the first entry that has no known
+/// form; 0: all have one.
+std::uint64_t read_words(const pool_image& pool, cursor at, std::uint64_t end,
+                         std::uint64_t& budget_bytes, std::vector<lane_record>& records) {
+    while (at.next != end) {
+        const std::uint64_t here = at.next;
+        if (at.limit - here < word_entry_bytes || !pool.has(here, at.limit - here)) return here;
+        const std::uint64_t what = pool.word(here);
+        const std::uint64_t word = pool.word(here + word_bytes);
+        lane_record entry{static_cast<record_kind>(what >> 56), here, what & offset_mask, word, {}};
+        const std::uint64_t room = at.limit - here - word_entry_bytes;
+        at.next += word_entry_bytes;
+        if (what >> 56 > old_word_kind && what >> 56 <= old_word_kind + word_bytes) {
+            entry.kind = record_kind::old_bytes;
+            entry.bytes = (what >> 56) - old_word_kind;
+            entry.payload = pool.file().subspan(here + word_bytes, entry.bytes);
+        } else if (entry.kind == record_kind::old_bytes) {
+            if (word <= word_bytes || word > room || round_up(word, word_entry_bytes) > room)
+                return here;
+            entry.payload = pool.file().subspan(at.next, word);
+            at.next += round_up(word, word_entry_bytes);
+        } else if (!names_block(entry.kind) || word == 0) {
+            return here;
+        }
+        const std::uint64_t taken = at.next - here;
+        if (taken > budget_bytes) return 0;
+        budget_bytes -= taken;
+        records.push_back(entry);
+        if (entry.kind != record_kind::segment) continue;
+        if (!pool.well_formed({entry.offset, entry.bytes})) return 0; // record_fault() says so
+        at.next = entry.offset;
+        at.limit = entry.offset + entry.bytes;
+    }
+    return 0;
+}
+
+/// The section whose word log that is. Returns what read_words() does.
+std::uint64_t read_pending_words(const pool_image& pool, std::uint64_t half_bytes,
+                                 std::uint64_t end, std::uint64_t& budget_bytes, lane_image& out) {
+    const auto header_word = [&](std::size_t at) { return pool.word(out.offset + at); };
+    out.pending = true;
+    out.begin = {out.committed + 1,
+                 header_word(offsetof(lane_header, logged_function)),
+                 0,
+                 static_cast<std::uint16_t>(header_word(offsetof(lane_header, logged_engine))),
+                 0,
+                 0};
+    out.announced = 0;
+    out.args = {};
+    out.records.clear();
+    const std::uint64_t first = out.offset + sizeof(lane_header);
+    return read_words(pool, {first + line_bytes, first + half_bytes, 0, 0}, end, budget_bytes,
+                      out.records);
+}
+
 bool in_heap(const pool_image& pool, std::uint64_t offset, std::uint64_t bytes) noexcept {
     const extent_image* e = pool.extent_of(offset);
     return e != nullptr && bytes <= e->data_offset + e->chunks * pool.chunk_bytes() - offset;
@@ -203,16 +258,24 @@ lane_image read_lane(const pool_image& pool, std::uint32_t lane, std::uint64_t& 
         out.args = record.payload.subspan(sizeof begin);
         out.pending = true;
     }
-    const bool with_kept = h.open != 0 && marks_of(h).drop_bytes == 0;
-    const bool log_ends =
-        !out.pending || read_records(pool, at, with_kept, budget_bytes, out.records);
-    const std::uint64_t before = 1 - out.newest % 2;
-    if (out.pending) read_earlier(pool, behind[before], begins[before], budget_bytes, out);
     const auto damaged = [&](const char* what, std::uint64_t where) {
         if (*out.damage != 0) return;
         out.damage = what;
         out.damaged_at = where;
     };
+    if (const std::uint64_t logged = pool.word(out.offset + offsetof(lane_header, logged));
+        logged != 0) {
+        if (out.pending) damaged("no log of words beside a log of records", out.offset);
+        if (const std::uint64_t at =
+                read_pending_words(pool, half_bytes, logged, budget_bytes, out))
+            damaged("an entry of a log of words", at);
+        return out;
+    }
+    const bool with_kept = h.open != 0 && marks_of(h).drop_bytes == 0;
+    const bool log_ends =
+        !out.pending || read_records(pool, at, with_kept, budget_bytes, out.records);
+    const std::uint64_t before = 1 - out.newest % 2;
+    if (out.pending) read_earlier(pool, behind[before], begins[before], budget_bytes, out);
     if (out.pending && (newest_flags & in_order_bit) != 0 && witness == 0)
         damaged("a mark with its witness", out.offset);
     // A build that knows no order has used the lane since, and left the witness as it was.

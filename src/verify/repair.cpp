@@ -188,6 +188,9 @@ void planning::lanes() {
         if (changed)
             done(fmt::format("lane {}: 'committed' put back to {:#x}, from {}", l, wanted,
                              sealed ? "the seal" : "its newest begin record"));
+        if (put_word(image.offset + offsetof(lane_header, logged), 0))
+            done(fmt::format("lane {}: the end of a log of words that nothing wrote is taken out",
+                             l));
         // It would be pending. The mark of none takes its place.
         for (const half_image& half : image.halves)
             if (half.epoch > wanted) {

@@ -72,6 +72,18 @@ void hf_undo_commit(void) HF_NOEXCEPT;
 void hf_undo_log(const void* address, uint64_t bytes) HF_NOEXCEPT;
 void hf_undo_note(const void* address, uint64_t bytes) HF_NOEXCEPT;
 
+// Where the section's old words go, in a medium that keeps order (src/log/word_log.hpp): the next entry, the end of the
+// room for entries, the word that says how far the log counts, the pool's first byte, and the offset below which a
+// whole word lies in it. Elsewhere, and outside of sections of engine undo, there is no room: next is limit.
+struct hf_word_log {
+    char* next;
+    char* limit;
+    uint64_t* logged;
+    char* base;
+    uint64_t words_end;
+};
+extern __thread struct hf_word_log hf_words __attribute__((tls_model("initial-exec")));
+
 // Engine selective: as undo, but of stores to bytes that one of these was called for in the section
 // before. Each also notes the stores. log_free: the old bytes need no log. lazy: the new ones need not
 // be durable at the commit, either; if the pool was opened without hf::selective::options::rebuild the old bytes

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+#include <base/assert.hpp>
+#include <base/words.hpp>
+#include <log/word_log.hpp>
+
+#include <atomic>
+#include <cstring>
+
+constinit __thread hf_word_log hf_words{};
+
+namespace hf {
+namespace {
+
+constexpr std::uint64_t offset_mask = (std::uint64_t{1} << 56) - 1;
+constexpr std::uint64_t what_of(unsigned kind, std::uint64_t offset) noexcept {
+    return std::uint64_t{kind} << 56 | offset;
+}
+constexpr std::uint64_t what_of(record_kind kind, std::uint64_t offset) noexcept {
+    return what_of(static_cast<unsigned>(kind), offset);
+}
+
+void store(void* to, std::uint64_t word) noexcept {
+    std::atomic_ref(*static_cast<std::uint64_t*>(to)).store(word, std::memory_order_relaxed);
+}
+
+/// Reads the entry at 'at' and moves on. False: none can have been written there.
+bool read_entry(lane_position& at, record_view& out) noexcept {
+    const auto room = static_cast<std::uint64_t>(at.limit - at.next);
+    if (room < word_entry_bytes) return false;
+    std::uint64_t what = 0;
+    std::memcpy(&what, at.next, sizeof what);
+    std::byte* const word = at.next + sizeof what;
+    const auto kind = static_cast<unsigned>(what >> 56);
+    out = {record_kind::old_bytes, what & offset_mask, kind - old_word_kind, word};
+    std::uint64_t taken = word_entry_bytes;
+    if (kind < old_word_kind) {
+        out.kind = static_cast<record_kind>(kind);
+        std::memcpy(&out.bytes, word, sizeof out.bytes);
+        out.payload = at.next + word_entry_bytes;
+        const bool names_block = out.kind == record_kind::alloc || out.kind == record_kind::free ||
+                                 out.kind == record_kind::staged ||
+                                 out.kind == record_kind::segment;
+        if (!names_block && out.kind != record_kind::old_bytes) return false;
+        if (out.bytes == 0) return false;
+        if (!names_block) {
+            if (out.bytes > room) return false;
+            taken = word_log::entry_bytes(out.bytes);
+            if (out.bytes <= word_bytes || taken > room) return false;
+        }
+    } else if (out.bytes == 0 || out.bytes > word_bytes) {
+        return false;
+    }
+    at.next += taken;
+    return true;
+}
+
+} // namespace
+
+lane_position word_log_room(pool_file& file, std::uint32_t lane) noexcept {
+    lane_position half = lane_start(file, lane, 0);
+    half.next +=
+        line_bytes; // the half itself begins with an end mark, and so no section of the other kind
+    return half;
+}
+
+void word_log::start(pool_file& file, std::uint32_t lane, std::uint32_t engine,
+                     std::uint64_t function) noexcept {
+    base_ = file.base();
+    header_ = lane_at(file, lane);
+    HF_ASSERT_SLOW(header_->logged == 0);
+    const lane_position half = lane_start(file, lane, 0);
+    std::uint64_t first = 0;
+    std::memcpy(&first, half.next, sizeof first);
+    if (first != ~half.chain) [[unlikely]] // upholds lane.hpp (4): what follows is no record
+        lane_writer::store_in_order(half.next, ~half.chain);
+    const lane_position room = word_log_room(file, lane);
+    first_ = reinterpret_cast<char*>(room.next);
+    limit_ = reinterpret_cast<char*>(room.limit - word_entry_bytes);
+    hf_words = {first_, limit_, &header_->logged, reinterpret_cast<char*>(base_),
+                file.shape().max_bytes - (word_bytes - 1)};
+    store(&header_->logged_engine, engine);
+    store(&header_->logged_function, function);
+}
+
+void word_log::append(std::uint64_t what, std::uint64_t word, std::uint64_t bytes) noexcept {
+    store(hf_words.next, what);
+    store(hf_words.next + sizeof what, word);
+    hf_words.next += bytes;
+    // Upholds (1).
+    lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
+                                static_cast<std::uint64_t>(hf_words.next - hf_words.base));
+    persist::counters& c = persist::thread_counters();
+    c.log_bytes += bytes;
+    c.pm_bytes += bytes;
+    ++c.log_entries;
+}
+
+void word_log::add_old_bytes(std::uint64_t offset, const void* address,
+                             std::uint64_t bytes) noexcept {
+    HF_ASSERT_SLOW(bytes > 0);
+    HF_ASSERT_SLOW(fits(entry_bytes(bytes)));
+    if (bytes > word_bytes) {
+        std::memcpy(hf_words.next + word_entry_bytes, address, bytes);
+        return append(what_of(record_kind::old_bytes, offset), bytes, entry_bytes(bytes));
+    }
+    std::uint64_t word = 0;
+    if (bytes == word_bytes) std::memcpy(&word, address, word_bytes);
+    else std::memcpy(&word, address, bytes);
+    append(what_of(old_word_kind + static_cast<unsigned>(bytes), offset), word, word_entry_bytes);
+}
+
+void word_log::add_block(record_kind kind, block b) noexcept {
+    HF_ASSERT_SLOW(fits(word_entry_bytes));
+    append(what_of(kind, b.offset), b.bytes, word_entry_bytes);
+}
+
+void word_log::continue_in(block b) noexcept {
+    HF_ASSERT_SLOW(b.bytes > 4 * word_entry_bytes);
+    store(hf_words.next, what_of(record_kind::segment, b.offset));
+    store(hf_words.next + word_bytes, b.bytes);
+    char* const begin = hf_words.base + b.offset;
+    hf_words.next = begin;
+    hf_words.limit = begin + b.bytes - word_entry_bytes;
+    lane_writer::store_in_order(reinterpret_cast<std::byte*>(hf_words.logged),
+                                b.offset); // upholds (1)
+}
+
+void read_word_log(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
+                   lane_damage& damage) {
+    const lane_header& header = *lane_at(file, lane);
+    const auto offset_of = [&](const void* at) {
+        return static_cast<std::uint64_t>(static_cast<const std::byte*>(at) - file.base());
+    };
+    found.lane = lane;
+    found.begin = {header.committed + 1,
+                   header.logged_function,
+                   0,
+                   static_cast<std::uint16_t>(header.logged_engine),
+                   0,
+                   0};
+    found.announced = 0;
+    found.args.clear();
+    found.records.clear();
+    if (file.stores_in_doubt()) { // upholds (4)
+        damage = {"a log without checks of a pool that may be torn", offset_of(&header.logged), 0,
+                  header.logged};
+        return;
+    }
+    lane_position at = word_log_room(file, lane);
+    std::uint64_t segments_bytes = 0;
+    record_view entry;
+    while (offset_of(at.next) != header.logged) {
+        const std::byte* const here = at.next;
+        if (!read_entry(at, entry)) {
+            std::uint64_t word = 0;
+            if (at.limit - here >= static_cast<std::ptrdiff_t>(sizeof word))
+                std::memcpy(&word, here, sizeof word);
+            damage = {"an entry of the log that ends there", offset_of(here), header.logged, word};
+            return;
+        }
+        found.records.push_back(entry);
+        if (entry.kind != record_kind::segment) continue;
+        segments_bytes += entry.bytes;
+        found.sound = blocks.well_formed({entry.offset, entry.bytes}) &&
+                      entry.bytes >= segment_bytes_min(file) && segments_bytes <= file.size_bytes();
+        if (!found.sound) return;
+        at.next = file.base() + entry.offset;
+        at.limit = at.next + entry.bytes;
+    }
+}
+
+} // namespace hf

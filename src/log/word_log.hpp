@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+// The log of a section in a medium that keeps order: what stood where it has stored.  docs/format/log.md
+//
+//   log   = entry*            from word_log_room() on; it goes on in segments, blocks of the heap
+//   entry = what:u64 word:u64                        old bytes, at most eight
+//         | what:u64 bytes:u64 payload               longer ones; padded to 16 bytes
+//         | what:u64 bytes:u64                       a block
+//   what  = [kind:8][offset from pool start:56]
+//
+// Entries carry no checks, and there is neither a begin record nor a mark. All that recovery needs is order:
+// (1) 'logged' in the lane's header says where the log ends; 0: nothing is pending. It is stored behind the entry that it
+//     counts, and before what that entry is for.
+// (2) A process that was killed has made a prefix of its stores, in the order of its instructions: it ends between two of
+//     them, and the kernel sees what it has stored in caches that outlive it. So only the compiler can break (1), on
+//     every processor that stops at an instruction: store_in_order() keeps it from that.
+// (3) A commit stores 0 once the section's stores and its blocks' bits are made. Blocks are logged just before their
+//     bits change; what the section has taken until then no table knows.
+// (4) After a failure of the machine nothing of it is believed.
+#pragma once
+
+#include <log/lane.hpp>
+
+#include <holdfast/abi/holdfast_abi.h>
+
+namespace hf {
+
+inline constexpr std::uint64_t word_entry_bytes = 16;
+// Kinds of entries are those of records. Old bytes that fit a word have this one, and how many they are.
+inline constexpr unsigned old_word_kind = 0x80;
+
+/// Writes the log of the section that runs on this thread.
+class word_log {
+public:
+    /// Nothing is logged. From here on entries are those of a section of 'engine', for 'function'.
+    void start(pool_file& file, std::uint32_t lane, std::uint32_t engine,
+               std::uint64_t function) noexcept;
+    /// The same where the lane has had no other log since the last one, of this engine.
+    void start_again(std::uint64_t function) noexcept {
+        HF_ASSERT_SLOW(header_ != nullptr && is_empty());
+        hf_words.next = first_;
+        hf_words.limit = limit_;
+        std::atomic_ref(header_->logged_function).store(function, std::memory_order_relaxed);
+    }
+    bool is_empty() const noexcept { return header_->logged == 0; }
+    /// Whether an entry that takes so many bytes has room, and one for a segment behind it.
+    bool fits(std::uint64_t entry_bytes) const noexcept {
+        return entry_bytes <= static_cast<std::uint64_t>(hf_words.limit - hf_words.next);
+    }
+    static std::uint64_t entry_bytes(std::uint64_t old_bytes) noexcept {
+        return old_bytes <= word_bytes ? word_entry_bytes
+                                       : word_entry_bytes + round_up(old_bytes, word_entry_bytes);
+    }
+    /// Logs the bytes that stand there now. Requires: fits(entry_bytes(bytes)), and at least one byte.
+    void add_old_bytes(std::uint64_t offset, const void* address, std::uint64_t bytes) noexcept;
+    /// Logs a block. Requires: fits(word_entry_bytes).
+    void add_block(record_kind kind, block b) noexcept;
+    /// Goes on in that block.
+    void continue_in(block b) noexcept;
+    /// The section is over, and the log with it (3).
+    void end() noexcept {
+        if (hf_words.next != first_) // a section that stores nothing leaves no trace
+            lane_writer::store_in_order(reinterpret_cast<std::byte*>(&header_->logged), 0);
+        hf_words.next = hf_words.limit;
+    }
+
+private:
+    void append(std::uint64_t what, std::uint64_t word, std::uint64_t bytes) noexcept;
+
+    std::byte* base_ = nullptr;
+    lane_header* header_ = nullptr;
+    char* first_ = nullptr; // the lane's own room
+    char* limit_ = nullptr;
+};
+
+/// Where a lane's log starts, and ends.
+lane_position word_log_room(pool_file& file, std::uint32_t lane) noexcept;
+
+/// Reads the log that the lane's header says is pending. Never reads outside the lane and the segments that it names.
+void read_word_log(pool_file& file, const heap& blocks, std::uint32_t lane, pending_section& found,
+                   lane_damage& damage);
+
+/// Nothing is pending in the lane's word log, durably with the next fence.
+inline void end_word_log(hf::medium pm, lane_header* header) noexcept {
+    if (header->logged != 0) pm.store_word(&header->logged, 0);
+}
+
+} // namespace hf
