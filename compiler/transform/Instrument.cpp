@@ -35,6 +35,7 @@
 #include "transform/MarkFunctions.h"
 #include "transform/ResolveCalls.h"
 #include "transform/SplitCopies.h"
+#include "transform/WordsInline.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Statistic.h"
@@ -76,6 +77,9 @@ static void logWrites(const Sections &All, const FreshFunctions &Fresh,
   }
   for (auto [F, Writes, Sooner] : zip(All.Functions, Decisions, Ahead)) {
     insertCalls(*F->Instance, Writes, Sooner, Engine);
+    if (Engine.Logs == LoggedWrites::writes &&
+        !isRelocatable(*F->Instance->getParent()))
+      putWordsInLine(*F->Instance, Engine);
     dropMemoryPromises(*F->Instance);
   }
 }

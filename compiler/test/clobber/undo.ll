@@ -9,7 +9,7 @@ define void @output_only(ptr %p) #0 {
 ; CHECK: call void @hf_undo_commit()
 ; CHECK-LABEL: define internal void @output_only.hf_body(
 ; CHECK: call void @hf_undo_log(ptr %p, i64 8)
-; CHECK-NEXT: store i64 7, ptr %p
+; CHECK: store i64 7, ptr %p
   store i64 7, ptr %p
   ret void
 }

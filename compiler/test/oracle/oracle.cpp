@@ -17,6 +17,8 @@
 #include <utility>
 #include <vector>
 
+__thread hf_word_log hf_words __attribute__((tls_model("initial-exec")));
+
 namespace oracle {
 namespace {
 
@@ -29,6 +31,7 @@ using image = std::vector<std::byte>;
 struct log_entry {
     std::size_t offset, bytes;
     std::size_t at; // in old_bytes
+    std::size_t words; // entries that the section had made in line before
 };
 
 enum class logging { clobber, undo, redo };
@@ -141,8 +144,27 @@ void note(const void* address, std::uint64_t bytes) {
     }
 }
 
+/// Entries that a section of engine undo makes in line, where the medium keeps order (hf_words).
+struct line_entry {
+    std::uint64_t what, old;
+};
+std::array<line_entry, 64> in_line;
+std::uint64_t in_line_end; // as an address, less the pool's
+bool orders = false;       // whether it does
+
+void give_room(bool some) {
+    auto* const first = reinterpret_cast<char*>(in_line.data());
+    hf_words = {first, some ? first + sizeof in_line : first, &in_line_end,
+                reinterpret_cast<char*>(storage), pool_bytes - (word_bytes - 1)};
+    in_line_end = static_cast<std::uint64_t>(first - hf_words.base);
+}
+std::size_t made_in_line() {
+    const char* const end = hf_words.base + in_line_end;
+    return static_cast<std::size_t>(reinterpret_cast<const line_entry*>(end) - in_line.data());
+}
+
 void append(std::size_t offset, std::size_t bytes) {
-    entries.push_back({offset, bytes, old_bytes.size()});
+    entries.push_back({offset, bytes, old_bytes.size(), made_in_line()});
     old_bytes.insert(old_bytes.end(), storage + offset, storage + offset + bytes);
     ++seen.logged;
 }
@@ -242,6 +264,7 @@ int begin(const hf_txfunc* function, const void* packed, logging kind) {
     section.depth = 1;
     section.function = function;
     section.kind = kind;
+    give_room(orders && kind == logging::undo);
     buffer.begin(storage, heap_bytes + heap_kept);
     const auto* from = static_cast<const std::byte*>(packed);
     section.arguments.assign(from, from + function->args_bytes);
@@ -306,6 +329,7 @@ void reset() {
     heap_used = heap_kept;
     taken.clear();
     events = 0;
+    give_room(false);
 }
 
 /// Runs 'action' until it ends or crashes at 'event_number'; whether it ended.
@@ -327,9 +351,19 @@ template <class Action> bool attempt(int event_number, Action action) {
 }
 
 void restore_log() {
-    for (std::size_t i = entries.size(); i-- > 0;)
+    std::size_t words = made_in_line();
+    const auto restore_words = [&](std::size_t first) {
+        while (words > first) {
+            const line_entry& e = in_line.at(--words);
+            std::memcpy(storage + (e.what << 8 >> 8), &e.old, (e.what >> 56) - 0x80);
+        }
+    };
+    for (std::size_t i = entries.size(); i-- > 0;) {
+        restore_words(entries[i].words);
         std::memcpy(storage + entries[i].offset, old_bytes.data() + entries[i].at,
                     entries[i].bytes);
+    }
+    restore_words(0);
 }
 
 void re_execute() {
@@ -431,6 +465,19 @@ account judge(const scenario& s) {
     return seen;
 }
 
+/// The same section where what was stored is there, in order, and entries are made in line.
+void explore_in_order(const scenario& s, const image& start) {
+    orders = true;
+    for (int at = 1;; ++at) {
+        restore(start);
+        reset();
+        if (attempt(at, s.run)) break;
+        check_undo(s, start, at);
+    }
+    orders = false;
+    give_room(false);
+}
+
 void explore(const scenario& s) {
     std::memset(storage, 0, pool_bytes);
     heap_used = 0;
@@ -465,6 +512,7 @@ void explore(const scenario& s) {
             else
                 check_clobber(s, start, end, at, random);
         }
+    if (section.kind == logging::undo) explore_in_order(s, start);
     std::printf("%-28s %3d events %3ld logged %3ld clobbers %4ld inputs%s\n", s.name, length,
                 whole.logged, whole.clobbers, whole.inputs, whole.left ? " left" : "");
 }

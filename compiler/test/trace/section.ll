@@ -6,14 +6,14 @@
 ; CHECK-LABEL: define internal void @section.hf_body(
 ; CHECK: call void @bump.hf
 ; CHECK: call void @hf_{{clobber|undo}}_log(ptr %q, i64 8)
-; CHECK-NEXT: store i64 3, ptr %q
+; CHECK: store i64 3, ptr %q
 ; CHECK: call void @hf_trace_store(ptr %q, i64 8)
 
 ; CHECK-LABEL: define internal void @bump.hf
 ; CHECK: call void @hf_trace_load(ptr %p, i64 8)
 ; CHECK: %x = load i64, ptr %p
 ; CHECK: call void @hf_{{clobber|undo}}_log(ptr %p, i64 8)
-; CHECK-NEXT: store i64 %y, ptr %p
+; CHECK: store i64 %y, ptr %p
 ; CHECK: call void @hf_trace_store(ptr %p, i64 8)
 
 define void @bump(ptr %p) {
