@@ -2,6 +2,7 @@
 #include "plain.hpp"
 
 #include "../child.hpp"
+#include "../median.hpp"
 #include "../run.hpp"
 #include "../temporary_file.hpp"
 #include "run.hpp"
@@ -38,11 +39,6 @@ struct table_row {
     std::map<std::string, cell> by_engine;
 };
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 double per_section(const row& of, std::uint64_t events) {
     return static_cast<double>(events) / static_cast<double>(of.sections);
 }
