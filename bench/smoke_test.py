@@ -113,6 +113,13 @@ class Benchmarks(unittest.TestCase):
                                  {name: each * count for name, count in fences.items()})
         self.assertIn("no such engine for sections in mode process", bench("section", "--engines", "by-hand-1f")[2])
 
+    def test_plain_code_has_the_floor_of_its_mode(self):
+        small = ["--only", "search", "--ops", 100, "--records", 100, "--rounds", 1]
+        code, out, err = bench("plain", *small, "--mode", "process", "--json")
+        self.assertEqual(code, 0, err)
+        self.assertGreater(json.loads(out)["rows"][0]["by-hand"]["ops_per_second"], 0)
+        self.assertIn("no such build in mode pmem", bench("plain", *small, "--engines", "by-hand")[2])
+
     def test_persistent_objects_wait_as_often_as_they_commit(self):
         for name in ("allinc", "rowinc"):
             for threads in (1, 2):

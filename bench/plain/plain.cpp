@@ -25,7 +25,7 @@ struct plain_options {
     std::string mode = "pmem";
     std::string only; // rows of structures whose name has it
     unsigned rounds = 5;
-    std::vector<std::string> engines = builds();
+    std::vector<std::string> engines; // empty: all that the mode has
     bool json = false;
 };
 
@@ -159,8 +159,7 @@ void add_plain(CLI::App& bench, char** arguments) {
         bench.add_subcommand("plain", "other people's structures, as they stand, in sections");
     command->add_option("--engines", options->engines)
         ->delimiter(',')
-        ->check(CLI::IsMember(builds()))
-        ->capture_default_str();
+        ->check(CLI::IsMember(builds(hf::mode::process)));
     command->add_option("--only", options->only, "structures whose name has this");
     command->add_option("--mode", options->mode, "durability: process or pmem")
         ->check(CLI::IsMember({"process", "pmem"}))
@@ -181,7 +180,12 @@ void add_plain(CLI::App& bench, char** arguments) {
         peers.engine = "pmdk";
         peers.mode = options->mode;
         become_with(environment_for(peers), arguments);
-        options->run.mode = options->mode == "pmem" ? hf::mode::pmem : hf::mode::process;
+        options->run.mode = mode_named(options->mode);
+        const std::vector<std::string> there = builds(options->run.mode);
+        if (options->engines.empty()) options->engines = there;
+        for (const std::string& engine : options->engines)
+            if (std::ranges::find(there, engine) == there.end())
+                give_up(engine + ": no such build in mode " + options->mode);
         const std::vector<table_row> rows = measure_all(*options);
         fmt::print("{}\n",
                    options->json ? json_of(rows, *options).dump() : table_of(rows, *options));
