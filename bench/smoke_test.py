@@ -113,6 +113,15 @@ class Benchmarks(unittest.TestCase):
                                  {name: each * count for name, count in fences.items()})
         self.assertIn("no such engine for sections in mode process", bench("section", "--engines", "by-hand-1f")[2])
 
+    def test_instructions_of_sections_are_counted_one_by_one(self):
+        found = self.sections("process", "--engines", "by-hand,none,redo", "--instructions")
+        for name in ("one store", "four stores", "64 stores"):
+            none, by_hand, redo = (found[engine][name]["instructions"] for engine in ("none", "by-hand", "redo"))
+            self.assertLess(0, none)
+            self.assertLess(none, by_hand)
+            self.assertLess(by_hand, redo)
+        self.assertIsNone(found["redo"]["one, 2 threads"]["instructions"])
+
     def test_plain_code_has_the_floor_of_its_mode(self):
         small = ["--only", "search", "--ops", 100, "--records", 100, "--rounds", 1]
         code, out, err = bench("plain", *small, "--mode", "process", "--json")

@@ -46,6 +46,7 @@ ordered_json in_child(const section_options& each) {
                                        each.directory,
                                        "--ops",
                                        std::to_string(each.ops)};
+    if (each.instructions) arguments.emplace_back("--instructions");
     if (!each.prefault) arguments.emplace_back("--no-prefault");
     return ordered_json::parse(output_of_self(arguments, environment_for(each)))["rows"][0];
 }
@@ -80,6 +81,7 @@ ordered_json measure(const command_options& options) {
         for (std::size_t i = 0; i < options.engines.size(); ++i) {
             section_options each = options.each;
             each.engine = options.engines[i];
+            each.instructions = each.instructions && round + 1 == options.rounds; // always the same
             rounds[i].push_back(alone ? row_of(each) : in_child(each));
         }
     ordered_json out;
@@ -97,7 +99,16 @@ ordered_json measure(const command_options& options) {
     return out;
 }
 
-std::string table_of(const ordered_json& measured) {
+template <class Text>
+void add_rows(std::string& out, const ordered_json& measured, const Text& text_of) {
+    for (const ordered_json& row : measured["rows"]) {
+        out += fmt::format("\n{:<12}", row["engine"].get<std::string>());
+        for (const std::string& name : section_cases())
+            out += fmt::format("{:>17}", text_of(row["cases"][name]));
+    }
+}
+
+std::string table_of(const ordered_json& measured, bool instructions) {
     std::string out = fmt::format(
         "what a section costs: mode {}, {} calls a case and round, {}\n{}; processor ns a call "
         "and, in brackets, over "
@@ -107,14 +118,16 @@ std::string table_of(const ordered_json& measured) {
         measured["rows"][0]["engine"].get<std::string>(), measured["rounds"].get<unsigned>(),
         "engine");
     for (const std::string& name : section_cases()) out += fmt::format("{:>17}", name);
-    for (const ordered_json& row : measured["rows"]) {
-        out += fmt::format("\n{:<12}", row["engine"].get<std::string>());
-        for (const std::string& name : section_cases()) {
-            const ordered_json& one = row["cases"][name];
-            out += fmt::format("{:>9.1f} {:>7}", one["ns"].get<double>(),
-                               fmt::format("({:.1f})", one["ratio_to_first"].get<double>()));
-        }
-    }
+    add_rows(out, measured, [](const ordered_json& one) {
+        return fmt::format("{:>9.1f} {:>7}", one["ns"].get<double>(),
+                           fmt::format("({:.1f})", one["ratio_to_first"].get<double>()));
+    });
+    if (!instructions) return out;
+    out += "\n\ninstructions";
+    add_rows(out, measured, [](const ordered_json& one) {
+        const ordered_json& count = one["instructions"];
+        return count.is_null() ? std::string("-") : fmt::format("{:.1f}", count.get<double>());
+    });
     return out;
 }
 
@@ -138,6 +151,7 @@ void add_section(CLI::App& bench, char** arguments) {
         ->capture_default_str();
     command->add_option("--dir", each.directory, "where pool files go")->capture_default_str();
     command->add_flag("!--no-prefault", each.prefault, "do not touch the files' pages first");
+    command->add_flag("--instructions", each.instructions, "count each case's instructions, too");
     command->add_flag("--json", options->json, "print one JSON object instead of a table");
     command->callback([options, arguments] {
         if (options->engines.empty())
@@ -147,7 +161,8 @@ void add_section(CLI::App& bench, char** arguments) {
             become_with(environment_for(options->each), arguments);
         }
         const ordered_json result = measure(*options);
-        fmt::print("{}\n", options->json ? result.dump() : table_of(result));
+        fmt::print("{}\n",
+                   options->json ? result.dump() : table_of(result, options->each.instructions));
     });
 }
 

@@ -4,6 +4,7 @@
 #include "../measured.hpp"
 #include "../run.hpp"
 #include "../temporary_file.hpp"
+#include "instructions.hpp"
 #include "plain_sections.hpp"
 
 #include <algorithm>
@@ -11,6 +12,8 @@
 
 namespace hf::bench {
 namespace {
+
+using nlohmann::ordered_json;
 
 struct measured_case {
     const char* name;
@@ -28,6 +31,8 @@ constexpr measured_case cases[] = {
     {"a node", &section_calls::node, nullptr, 1},
     {"one, 2 threads", &section_calls::one, plain_sections::one, 1, section_threads},
 };
+
+constexpr std::uint64_t stepped_calls = 2; // where instructions are counted
 
 measured call(sections_under_test& on, section_call* section, std::uint64_t times,
               unsigned threads) {
@@ -53,7 +58,7 @@ std::vector<std::string> section_cases() {
     return names;
 }
 
-nlohmann::ordered_json run_sections(const section_options& options) {
+ordered_json run_sections(const section_options& options) {
     map_options file;
     file.directory = options.directory;
     file.mode = mode_named(options.mode);
@@ -63,22 +68,27 @@ nlohmann::ordered_json run_sections(const section_options& options) {
     if (on == nullptr)
         give_up(options.engine + ": no such engine for sections in mode " + options.mode);
     const auto expected = std::make_unique<section_root>();
-    nlohmann::ordered_json out;
+    ordered_json out;
     for (const measured_case& one : cases) {
         section_call* const section = on->calls.*one.call;
         const std::uint64_t times = std::max<std::uint64_t>(1, options.ops / one.share);
         const std::uint64_t before = (times + 9) / 10; // the clock starts
         call(*on, section, before, one.threads);
         const measured result = call(*on, section, times, one.threads);
-        call_plain(*expected, one, before + times);
+        const std::uint64_t stepped = options.instructions && one.threads == 1 ? stepped_calls : 0;
+        ordered_json& to = out[one.name];
+        to["ns"] = 1e9 * result.cpu_seconds / static_cast<double>(times * one.threads);
+        to["fences"] = nullptr;
+        if (on->facts().counts_events)
+            to["fences"] = static_cast<double>(result.events.fences) /
+                           static_cast<double>(times * one.threads);
+        to["instructions"] = nullptr;
+        if (stepped != 0)
+            to["instructions"] = instructions_of(section, &on->root()->of_thread[0], stepped);
+        call_plain(*expected, one, before + times + stepped);
         if (std::memcmp(on->root(), expected.get(), sizeof *expected) != 0)
             give_up(options.engine + ", " + one.name +
                     ": the memory is not what plain code makes of it");
-        const auto calls = static_cast<double>(times * one.threads);
-        out[one.name]["ns"] = 1e9 * result.cpu_seconds / calls;
-        out[one.name]["fences"] = nullptr;
-        if (on->facts().counts_events)
-            out[one.name]["fences"] = static_cast<double>(result.events.fences) / calls;
     }
     return out;
 }

@@ -18,13 +18,15 @@ struct section_options {
     std::string directory = "/dev/shm";
     std::uint64_t ops = 200000; // calls of each case, but where they are long
     bool prefault = true;
+    bool instructions = false; // count them as well
 };
 
 /// The names of the measured cases, in the order of tables.
 std::vector<std::string> section_cases();
 
-/// For each case "ns", the processor's time of a call, and "fences", a call's where they are counted. Ends the process
-/// when the memory is not what plain code makes of it.
+/// For each case "ns", the processor's time of a call; "fences", a call's where they are counted; "instructions", a
+/// call's if the options ask for them and one thread calls. Ends the process when the memory is not what plain code
+/// makes of it.
 nlohmann::ordered_json run_sections(const section_options& options);
 
 } // namespace hf::bench
