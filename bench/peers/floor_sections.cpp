@@ -7,7 +7,8 @@
 //                     undo what a section had begun
 //   by-hand, pmem     as floor-2f: the old words, in lines that are stored non-temporally and fenced; then the words
 //                     that change, flushed and fenced. No check shows a recovery that a line is torn
-//   by-hand-1f        as floor-1f: the next section's fence stands for the second one. A log of new words costs as
+//   by-hand-1f        the log's lines, fenced, then the words; the next section flushes those ahead of its own fence, and so
+//                     has them in the cache still, which a flush may empty. A log of new words costs as
 //                     much, and its section is durable on return
 #include "../section/sections_under_test.hpp"
 #include "mapped_file.hpp"
@@ -15,6 +16,7 @@
 
 #include <holdfast/author/persist.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 
@@ -131,15 +133,20 @@ struct alignas(line_bytes) log_line {
     std::uint64_t used;    // of the entries
     entry entries[entries_of_line];
 };
+// In turns, so that the section before has its lines still: until the next fence it may need them.
+constexpr std::uint64_t log_lines = 64;
 struct undo_log {
     std::uint64_t sections;
-    log_line lines[section_lines / entries_of_line + 1];
+    std::uint64_t next; // line
+    log_line lines[log_lines];
 };
 constinit thread_local undo_log* own __attribute__((tls_model("initial-exec"))) = nullptr;
 
-/// Before the words change.
-template <std::size_t Count> void keep(std::uint64_t* const (&words)[Count]) {
-    log_line lines[(Count + entries_of_line - 1) / entries_of_line] = {};
+/// Old words, so that the next fence makes them durable.
+template <std::size_t Count> void log(std::uint64_t* const (&words)[Count]) {
+    constexpr std::uint64_t count = (Count + entries_of_line - 1) / entries_of_line;
+    static_assert(count <= log_lines / 2);
+    log_line lines[count] = {};
     ++own->sections;
     for (std::size_t i = 0; i < Count; ++i) {
         log_line& in = lines[i / entries_of_line];
@@ -147,67 +154,95 @@ template <std::size_t Count> void keep(std::uint64_t* const (&words)[Count]) {
         in.used = i % entries_of_line + 1;
         in.entries[i % entries_of_line] = {words[i], *words[i]};
     }
-    persist::copy(domain::adr, own->lines, lines, sizeof lines);
-    persist::fence(domain::adr);
+    if (own->next + count > log_lines) own->next = 0;
+    persist::copy(domain::adr, own->lines + own->next, lines, sizeof lines);
+    own->next += count;
 }
-void flush(const std::uint64_t* word) { persist::flush(domain::adr, word, sizeof *word); }
 
-template <unsigned Fences> struct sections {
-    static void commit() {
-        if constexpr (Fences == 2) persist::fence(domain::adr);
+template <std::size_t Count> void flush(std::uint64_t* const (&words)[Count]) {
+    for (const std::uint64_t* word : words) persist::flush(domain::adr, word, sizeof *word);
+}
+
+struct two_fences {
+    template <std::size_t Count> static void keep(std::uint64_t* const (&words)[Count]) {
+        log(words);
+        persist::fence(domain::adr);
     }
+    template <std::size_t Count> static void commit(std::uint64_t* const (&words)[Count]) {
+        flush(words);
+        persist::fence(domain::adr);
+    }
+};
+
+struct one_fence {
+    template <std::size_t Count> static void keep(std::uint64_t* const (&words)[Count]) {
+        log(words);
+        for (; changed_count != 0; --changed_count)
+            persist::flush(domain::adr, changed[changed_count - 1], sizeof(std::uint64_t));
+        persist::fence(domain::adr);
+    }
+    template <std::size_t Count> static void commit(std::uint64_t* const (&words)[Count]) {
+        std::copy(words, words + Count, changed);
+        changed_count = Count;
+    }
+    // By the section before.
+    static constinit thread_local inline std::uint64_t* changed[section_lines]
+        __attribute__((tls_model("initial-exec"))) = {};
+    static constinit thread_local inline std::uint64_t changed_count
+        __attribute__((tls_model("initial-exec"))) = 0;
+};
+
+/// Fences: when a section waits. A section logs its words, changes them and commits them.
+template <class Fences> struct sections {
     static void nothing(section_object* o) {
         if (o->lines[0].word != ~std::uint64_t{0}) return;
-        keep({word_at(o, 1)});
+        std::uint64_t* const words[] = {word_at(o, 1)};
+        Fences::keep(words);
         o->lines[1].word = 1;
-        flush(word_at(o, 1));
-        commit();
+        Fences::commit(words);
     }
     static void one(section_object* o) {
-        keep({word_at(o, 0)});
+        std::uint64_t* const words[] = {word_at(o, 0)};
+        Fences::keep(words);
         o->lines[0].word += 1;
-        flush(word_at(o, 0));
-        commit();
+        Fences::commit(words);
     }
     static void four(section_object* o) {
-        keep({word_at(o, 0), word_at(o, 1), word_at(o, 2), word_at(o, 3)});
+        std::uint64_t* const words[] = {word_at(o, 0), word_at(o, 1), word_at(o, 2), word_at(o, 3)};
+        Fences::keep(words);
         o->lines[0].word += 1;
         o->lines[1].word += o->lines[0].word;
         o->lines[2].word ^= o->lines[1].word;
         o->lines[3].word += 3;
-        for (std::uint64_t i = 0; i < 4; ++i) flush(word_at(o, i));
-        commit();
+        Fences::commit(words);
     }
     static void many(section_object* o) {
         std::uint64_t* words[section_lines];
         for (std::uint64_t i = 0; i < section_lines; ++i) words[i] = word_at(o, i);
-        keep(words);
-        for (std::uint64_t i = 0; i < section_lines; ++i) {
-            *words[i] += i + 1;
-            flush(words[i]);
-        }
-        commit();
+        Fences::keep(words);
+        for (std::uint64_t i = 0; i < section_lines; ++i) *words[i] += i + 1;
+        Fences::commit(words);
     }
     static void loop(section_object* o) {
-        keep({word_at(o, o->places[0])});
+        std::uint64_t* const words[] = {word_at(o, o->places[0])};
+        Fences::keep(words);
         for (std::uint64_t i = 0; i < section_lines; ++i) o->lines[o->places[i]].word += i + 1;
-        flush(word_at(o, o->places[0]));
-        commit();
+        Fences::commit(words);
     }
     [[gnu::noinline]] static void link(section_object* o) {
         section_node* const fresh = made(o->first);
         persist::flush(domain::adr, fresh, sizeof *fresh); // the log's fence waits for it as well
-        keep({first_of(o)});
+        std::uint64_t* const words[] = {first_of(o)};
+        Fences::keep(words);
         o->first = fresh;
-        flush(first_of(o));
-        commit();
+        Fences::commit(words);
     }
     [[gnu::noinline]] static void unlink(section_object* o) {
         section_node* const gone = o->first;
-        keep({first_of(o)});
+        std::uint64_t* const words[] = {first_of(o)};
+        Fences::keep(words);
         o->first = gone->next;
-        flush(first_of(o));
-        commit();
+        Fences::commit(words);
         std::free(gone);
     }
     static void node(section_object* o) {
@@ -250,10 +285,11 @@ private:
 
 std::unique_ptr<sections_under_test> make_sections_by_hand(const map_options& given) {
     return std::make_unique<floor_sections>(
-        given, given.mode == hf::mode::process ? in_order::calls() : fenced::sections<2>::calls());
+        given, given.mode == hf::mode::process ? in_order::calls()
+                                               : fenced::sections<fenced::two_fences>::calls());
 }
 std::unique_ptr<sections_under_test> make_sections_by_hand_1f(const map_options& given) {
-    return std::make_unique<floor_sections>(given, fenced::sections<1>::calls());
+    return std::make_unique<floor_sections>(given, fenced::sections<fenced::one_fence>::calls());
 }
 
 } // namespace hf::bench
