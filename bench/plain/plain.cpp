@@ -157,7 +157,7 @@ void add_plain(CLI::App& bench, char** arguments) {
     auto options = std::make_shared<plain_options>();
     CLI::App* command =
         bench.add_subcommand("plain", "other people's structures, as they stand, in sections");
-    command->add_option("--engines", options->engines)
+    command->add_option("--engines", options->engines, "comma-separated, else all of the mode")
         ->delimiter(',')
         ->check(CLI::IsMember(builds(hf::mode::process)));
     command->add_option("--only", options->only, "structures whose name has this");

@@ -137,7 +137,9 @@ void add_section(CLI::App& bench, char** arguments) {
     auto options = std::make_shared<command_options>();
     section_options& each = options->each;
     CLI::App* command = bench.add_subcommand("section", "what a section costs, beside one by hand");
-    command->add_option("--engines", options->engines, "comma-separated; ratios are to the first")
+    command
+        ->add_option("--engines", options->engines,
+                     "comma-separated, else all of the mode; ratios are to the first")
         ->delimiter(',')
         ->check(CLI::IsMember(engines_for_sections(hf::mode::pmem)));
     command->add_option("--mode", each.mode, "durability: process or pmem")
