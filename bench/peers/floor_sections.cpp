@@ -10,23 +10,18 @@
 //   by-hand-1f        the log's lines, fenced, then the words; the next section flushes those ahead of its own fence, and so
 //                     has them in the cache still, which a flush may empty. A log of new words costs as
 //                     much, and its section is durable on return
-#include "../section/sections_under_test.hpp"
+#include "floor_sections.hpp"
+
 #include "mapped_file.hpp"
 #include <base/line.hpp>
 
 #include <holdfast/author/persist.hpp>
 
 #include <algorithm>
-#include <atomic>
 #include <cstdlib>
 
 namespace hf::bench {
 namespace {
-
-struct entry {
-    std::uint64_t* where;
-    std::uint64_t old;
-};
 
 std::uint64_t* word_at(section_object* o, std::uint64_t line) { return &o->lines[line].word; }
 std::uint64_t* first_of(section_object* o) { return reinterpret_cast<std::uint64_t*>(&o->first); }
@@ -38,29 +33,13 @@ section_node* made(section_node* next) {
     return fresh;
 }
 
+} // namespace
+
 namespace in_order {
 
-struct undo_log {
-    std::atomic<std::uint64_t> used; // entries that count
-    entry entries[section_lines];
-};
 constinit thread_local undo_log* own __attribute__((tls_model("initial-exec"))) = nullptr;
 
-/// The calling thread's; one at a time.
-class section {
-public:
-    /// Before the word changes. x86 keeps the order of stores, and the compiler is held to it.
-    void keep(std::uint64_t* word) {
-        log_.entries[used_] = {word, *word};
-        log_.used.store(++used_, std::memory_order_release);
-        std::atomic_signal_fence(std::memory_order_seq_cst);
-    }
-    void commit() { log_.used.store(0, std::memory_order_release); }
-
-private:
-    undo_log& log_ = *own;
-    std::uint64_t used_ = 0;
-};
+namespace {
 
 void nothing(section_object* o) {
     if (o->lines[0].word != ~std::uint64_t{0}) return;
@@ -123,15 +102,17 @@ void node(section_object* o) {
 
 section_calls calls() { return {nothing, one, four, many, loop, node}; }
 
+} // namespace
 } // namespace in_order
 
+namespace {
 namespace fenced {
 
 constexpr std::uint64_t entries_of_line = 3;
 struct alignas(line_bytes) log_line {
     std::uint64_t section; // its number
     std::uint64_t used;    // of the entries
-    entry entries[entries_of_line];
+    in_order::old_word entries[entries_of_line];
 };
 // In turns, so that the section before has its lines still: until the next fence it may need them.
 constexpr std::uint64_t log_lines = 64;

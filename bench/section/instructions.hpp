@@ -8,6 +8,10 @@
 
 namespace hf::bench {
 
+/// Calls 'at_each' behind every instruction of a call, and of some around it; returns how many those were. At most one
+/// thread at a time; 'at_each' runs in a signal's handler.
+std::uint64_t step(section_call* section, section_object* of, void (*at_each)());
+
 /// The instructions of a call, its return among them: the mean of so many calls.
 double instructions_of(section_call* section, section_object* of, std::uint64_t calls);
 
