@@ -9,6 +9,7 @@
 #include "plain/plain.hpp"
 #include "restart.hpp"
 #include "run.hpp"
+#include "section/section.hpp"
 #include "simpo/many.hpp"
 #include "simpo/simpo.hpp"
 
@@ -264,6 +265,7 @@ void add_command(CLI::App& app, char** arguments) {
     add_compare(*bench);
     add_restart(*bench, arguments);
     plain::add_plain(*bench, arguments);
+    add_section(*bench, arguments);
 }
 
 } // namespace hf::bench

@@ -4,6 +4,7 @@
 #include "child.hpp"
 #include "containers/sequence_under_test.hpp"
 #include "lock_based/lock_based_under_test.hpp"
+#include "median.hpp"
 
 #include <fmt/format.h>
 
@@ -56,12 +57,6 @@ std::vector<std::string> arguments_for(const run_options& run,
     if (!run.latency.empty()) add("--latency", run.latency);
     if (!run.map.reserve) arguments.emplace_back("--grow");
     return arguments;
-}
-
-double median(std::vector<double> values) {
-    std::sort(values.begin(), values.end());
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
 }
 
 } // namespace

@@ -91,13 +91,6 @@ std::uint64_t buckets_per_instance(std::uint64_t keys) {
     return std::bit_ceil(nodes / structures::hash_table::nodes_per_bucket + 1);
 }
 
-std::uint64_t pool_bytes(const map_options& given) {
-    const std::uint64_t links = ordered(given.which) ? 192 : 64; // and room in nodes half full
-    const std::uint64_t per_key = (given.value_bytes + links) * 3 / 2 + 64;
-    const std::uint64_t bytes = given.keys * per_key + (std::uint64_t{64} << 20);
-    return bytes / 4096 * 4096;
-}
-
 std::unique_ptr<map_under_test> make_map(std::string_view engine, const map_options& options) {
     for (const engine_entry& each : entries)
         if (each.name == engine && each.has(options.which)) return each.make(options);

@@ -101,7 +101,12 @@ constexpr std::size_t lock_count = 256; // instances of every chained map
 /// Buckets per instance that our map has at its full size, a power of two.
 std::uint64_t buckets_per_instance(std::uint64_t keys);
 /// Bytes a pool file needs for the keys, with room to spare.
-std::uint64_t pool_bytes(const map_options& options);
+constexpr std::uint64_t pool_bytes(const map_options& given) {
+    const std::uint64_t links = ordered(given.which) ? 192 : 64; // and room in nodes half full
+    const std::uint64_t per_key = (given.value_bytes + links) * 3 / 2 + 64;
+    const std::uint64_t bytes = given.keys * per_key + (std::uint64_t{64} << 20);
+    return bytes / 4096 * 4096;
+}
 
 /// Engines and peers by name; aborts with a message when a file cannot be made, returns null when
 /// there is none of this name for the structure.

@@ -23,6 +23,7 @@ CONTAINERS = {"map": ["mod", "pmdk", "pmdk-actions", "lmdb", "lmdb-writemap-nosy
               "stack": ["mod", "pmdk", "pmdk-actions", "floor-1f", "floor-2f", "volatile"]}
 CONTAINERS |= {"set": CONTAINERS["map"], "queue": CONTAINERS["stack"], "vector": CONTAINERS["stack"],
                "vecswap": CONTAINERS["stack"]}
+SECTIONS = ["by-hand", "none", "redo", "undo", "clobber", "selective", "justdo", "ido", "pmdk"]
 LOCK_BASED = ["jd-queue", "jd-stack", "jd-priority", "jd-map", "jd-vector"]
 LOCKING = ["none", "undo", "redo", "justdo", "ido"]
 COUNTS = ["fences_per_op", "flushes_per_op", "ordering_points_per_op", "log_entries_per_op",
@@ -86,6 +87,47 @@ class Benchmarks(unittest.TestCase):
                         self.assertEqual(found["records"], 100)
         for size in (1, 1000):
             self.assertEqual(run("jd-map", "justdo", "--records", 100, "--value-bytes", size)["value_bytes"], size)
+
+    def sections(self, mode, *more):
+        code, out, err = bench("section", "--mode", mode, "--ops", OPS, "--rounds", 1, "--no-prefault", "--json", *more)
+        self.assertEqual(code, 0, err)
+        return {row["engine"]: row["cases"] for row in json.loads(out)["rows"]}
+
+    def test_every_engine_s_sections_make_what_plain_code_makes(self):  # or the command fails
+        for mode, engines in (("process", SECTIONS), ("pmem", ["by-hand", "by-hand-1f", *SECTIONS[1:]])):
+            with self.subTest(mode=mode):
+                found = self.sections(mode)
+                self.assertEqual(list(found), engines)
+                for name, each in found["by-hand"].items():
+                    self.assertEqual(each["ratio_to_first"], 1, name)
+                    for engine in engines:
+                        self.assertGreater(found[engine][name]["ns"], 0, (engine, name))
+
+    def test_sections_by_hand_fence_as_often_as_their_mode_needs(self):
+        fences = {"nothing stored": 0, "one store": 1, "four stores": 1, "64 stores": 1, "64 to one word": 1, "a node": 2,
+                  "one, 2 threads": 1}
+        for mode, engine, each in (("process", "by-hand", 0), ("pmem", "by-hand", 2), ("pmem", "by-hand-1f", 1)):
+            with self.subTest(mode=mode, engine=engine):
+                found = self.sections(mode, "--engines", engine)[engine]
+                self.assertEqual({name: case["fences"] for name, case in found.items()},
+                                 {name: each * count for name, count in fences.items()})
+        self.assertIn("no such engine for sections in mode process", bench("section", "--engines", "by-hand-1f")[2])
+
+    def test_instructions_of_sections_are_counted_one_by_one(self):
+        found = self.sections("process", "--engines", "by-hand,none,redo", "--instructions")
+        for name in ("one store", "four stores", "64 stores"):
+            none, by_hand, redo = (found[engine][name]["instructions"] for engine in ("none", "by-hand", "redo"))
+            self.assertLess(0, none)
+            self.assertLess(none, by_hand)
+            self.assertLess(by_hand, redo)
+        self.assertIsNone(found["redo"]["one, 2 threads"]["instructions"])
+
+    def test_plain_code_has_the_floor_of_its_mode(self):
+        small = ["--only", "search", "--ops", 100, "--records", 100, "--rounds", 1]
+        code, out, err = bench("plain", *small, "--mode", "process", "--json")
+        self.assertEqual(code, 0, err)
+        self.assertGreater(json.loads(out)["rows"][0]["by-hand"]["ops_per_second"], 0)
+        self.assertIn("no such build in mode pmem", bench("plain", *small, "--engines", "by-hand")[2])
 
     def test_persistent_objects_wait_as_often_as_they_commit(self):
         for name in ("allinc", "rowinc"):

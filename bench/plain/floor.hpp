@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
-// The least that a section can cost: its code, a note of the lines it dirties, and ordering points. No log,
-// nothing recovers: a floor to compare with.
+// The least that a section can cost: floors to compare with.
 //
-// The build 'floor' is compiled as engine undo is, so that each store is announced, and what undo's
+// Where caches are lost: its code, a note of the lines it dirties, and ordering points. No log, nothing recovers.
+// Where they are not: its code, and a log of old bytes, as one would write it by hand. Plain stores put a word and its
+// address there, or a range and its length, and one store makes them count: all that a killed process leaves is in
+// program order. What the section has freed is given back at its end. The arena's own lists are no part of it.
+//
+// The builds 'floor' and 'by_hand' are compiled as engine undo is, so that each store is announced, and what undo's
 // runtime is called there is this one (CMakeLists.txt).
 #pragma once
 
@@ -35,6 +39,8 @@ public:
     void give(void* block) noexcept;
     /// Makes what a section dirtied durable.
     void commit() noexcept;
+    /// Undoes what the open section of build 'by_hand' has done, by the log alone: as a recovery would.
+    void roll_back() noexcept;
 
 private:
     // A block's size stands before it, in a granule of its own.
@@ -54,3 +60,13 @@ private:
 };
 
 } // namespace hf::bench::plain
+
+struct hf_txfunc;
+extern "C" {
+// What the build 'by_hand' calls in place of undo's runtime.
+int hf_by_hand_begin(const hf_txfunc* function, const void* arguments) noexcept;
+void hf_by_hand_commit() noexcept;
+void hf_by_hand_free(void* block) noexcept;
+void hf_by_hand_log(const void* address, std::uint64_t bytes) noexcept;
+void hf_by_hand_note(const void* address, std::uint64_t bytes) noexcept;
+}

@@ -2,6 +2,7 @@
 #include "plain.hpp"
 
 #include "../child.hpp"
+#include "../median.hpp"
 #include "../run.hpp"
 #include "../temporary_file.hpp"
 #include "run.hpp"
@@ -24,7 +25,7 @@ struct plain_options {
     std::string mode = "pmem";
     std::string only; // rows of structures whose name has it
     unsigned rounds = 5;
-    std::vector<std::string> engines = builds();
+    std::vector<std::string> engines; // empty: all that the mode has
     bool json = false;
 };
 
@@ -38,11 +39,6 @@ struct table_row {
     std::map<std::string, cell> by_engine;
 };
 
-double median(std::vector<double> values) {
-    std::ranges::sort(values);
-    const std::size_t middle = values.size() / 2;
-    return values.size() % 2 != 0 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 double per_section(const row& of, std::uint64_t events) {
     return static_cast<double>(events) / static_cast<double>(of.sections);
 }
@@ -161,10 +157,9 @@ void add_plain(CLI::App& bench, char** arguments) {
     auto options = std::make_shared<plain_options>();
     CLI::App* command =
         bench.add_subcommand("plain", "other people's structures, as they stand, in sections");
-    command->add_option("--engines", options->engines)
+    command->add_option("--engines", options->engines, "comma-separated, else all of the mode")
         ->delimiter(',')
-        ->check(CLI::IsMember(builds()))
-        ->capture_default_str();
+        ->check(CLI::IsMember(builds(hf::mode::process)));
     command->add_option("--only", options->only, "structures whose name has this");
     command->add_option("--mode", options->mode, "durability: process or pmem")
         ->check(CLI::IsMember({"process", "pmem"}))
@@ -185,7 +180,12 @@ void add_plain(CLI::App& bench, char** arguments) {
         peers.engine = "pmdk";
         peers.mode = options->mode;
         become_with(environment_for(peers), arguments);
-        options->run.mode = options->mode == "pmem" ? hf::mode::pmem : hf::mode::process;
+        options->run.mode = mode_named(options->mode);
+        const std::vector<std::string> there = builds(options->run.mode);
+        if (options->engines.empty()) options->engines = there;
+        for (const std::string& engine : options->engines)
+            if (std::ranges::find(there, engine) == there.end())
+                give_up(engine + ": no such build in mode " + options->mode);
         const std::vector<table_row> rows = measure_all(*options);
         fmt::print("{}\n",
                    options->json ? json_of(rows, *options).dump() : table_of(rows, *options));

@@ -34,6 +34,7 @@ hf::engine_ptr undo_next() {
 }
 const build every[] = {
     {"none", hf_bench_plain_none, memory_of::arena},
+    {"by-hand", hf_bench_plain_by_hand, memory_of::arena},
     {"floor-1f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::one},
     {"floor-2f", hf_bench_plain_floor, memory_of::arena, nullptr, floor_fences::two},
     {"pmdk", of_pmdk, memory_of::pmdk},
@@ -110,12 +111,11 @@ ran run_at(void* root, const subject& of, const run_options& options) {
 
 } // namespace
 
-const std::vector<std::string>& builds() {
-    static const std::vector<std::string> names = [] {
-        std::vector<std::string> all;
-        for (const build& each : every) all.emplace_back(each.name);
-        return all;
-    }();
+std::vector<std::string> builds(hf::mode mode) {
+    std::vector<std::string> names;
+    for (const build& each : every)
+        if (mode == hf::mode::process || each.all != hf_bench_plain_by_hand)
+            names.emplace_back(each.name);
     return names;
 }
 
