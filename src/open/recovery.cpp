@@ -88,6 +88,8 @@ status pool::impl::check_and_recover(const recovery_order& order,
             for (const engine_ptr& e : engines)
                 if (s.ok())
                     if (status its = e->inspect(*this); !salvages(*this, its)) s = std::move(its);
+            if (s.ok())
+                if (status its = check_anchors(*this); !salvages(*this, its)) s = std::move(its);
             // Marked open, the pool would seem to have left pending what says so.
             const bool belied = file->was_clean() && salvage;
             if (s.ok() && belied) start_anew(*this, found);
