@@ -22,7 +22,7 @@ PROGRAMS = ",".join([
     *(f"crash_{part}_{engine}" for part in ("plain", "containers") for engine in ENGINES[:3]),
     *(f"crash_{part}_{engine}" for part in ("compiled", "locked") for engine in ("justdo", "ido")),
     "crash_locked_undo", "crash_plain_justdo", "crash_kernels", "crash_sections", "crash_migration", "crash_justdo",
-    "crash_routines", "crash_mod_store", "crash_mod_structures", "crash_simpo", "crash_trimmed"])
+    "crash_routines", "crash_mod_store", "crash_mod_structures", "crash_simpo", "crash_trimmed", "crash_salvage"])
 # Of programs with several threads: failures in a row, preemptions of a schedule. One that locks is
 # explored with each pair.
 TWO_THREADS = "1:2,2:1"

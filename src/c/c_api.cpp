@@ -58,11 +58,20 @@ hf::open_options options_from(const hf_open_options* given) {
     return o;
 }
 
-/// Numbers from C that are none of an enumeration's.
-bool in_range(const hf_open_options& o) {
-    return o.creation >= HF_CREATE_IF_MISSING && o.creation <= HF_CREATE_ALWAYS_NEW &&
-           o.mode >= HF_MODE_PROCESS && o.mode <= HF_MODE_POWER &&
-           o.recovery >= HF_RECOVERY_COMPLETE && o.recovery <= HF_RECOVERY_ROLL_BACK;
+/// What is wrong with a number from C that no value of its enumeration has; empty: nothing.
+std::string out_of_range(const hf_open_options& o) {
+    const struct {
+        const char* option;
+        int found, last;
+    } all[] = {{"creation", o.creation, HF_CREATE_ALWAYS_NEW},
+               {"mode", o.mode, HF_MODE_POWER},
+               {"recovery", o.recovery, HF_RECOVERY_ROLL_BACK}};
+    for (const auto& one : all)
+        if (one.found < 0 || one.found > one.last)
+            return std::string("bad_argument: hf_open_options: ") + one.option +
+                   ": expected 0 to " + std::to_string(one.last) + ", found " +
+                   std::to_string(one.found);
+    return {};
 }
 
 } // namespace
@@ -82,9 +91,9 @@ hf_status hf_pool_open(const char* path, const hf_open_options* options, hf_pool
     try {
     *pool = nullptr;
     if (path == nullptr) return fail(hf::errc::bad_argument, "bad_argument: path: null");
-    if (options != nullptr && !in_range(*options))
-        return fail(hf::errc::bad_argument,
-                    "bad_argument: hf_open_options: no such creation, mode or recovery");
+    if (options != nullptr)
+        if (std::string wrong = out_of_range(*options); !wrong.empty())
+            return fail(hf::errc::bad_argument, std::move(wrong));
     auto opened = hf::pool::open(path, options_from(options));
     if (!opened) return fail(opened.error().code(), opened.error().what());
     *pool = new hf_pool(std::move(*opened));

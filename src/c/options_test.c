@@ -92,6 +92,7 @@ static void recovery_rolls_back_or_completes(void) {
         hf_pool_close(pool);
     }
     CHECK(refused(path, (struct hf_open_options){.recovery = 2}) == HF_BAD_ARGUMENT);
+    CHECK(strstr(hf_error_text(), "recovery: expected 0 to 1, found 2") != NULL);
 }
 
 /* A section of engine redo, killed when its log was whole and its store was not made yet. */

@@ -95,6 +95,32 @@ TEST_F(EngineFacts, AForgedAnchorIsRefusedWhoseverItIs) {
     }
 }
 
+TEST_F(EngineFacts, ANumberThatIsNoneOfAnEnumerationIsRefusedByTheOpen) {
+    const auto refused = [&](const open_options& o, const std::string& why) {
+        const auto opened = pool::open(path_of(undo::engine(), mode::process), o);
+        ASSERT_FALSE(opened) << why;
+        EXPECT_EQ(opened.error().code(), errc::bad_argument) << why;
+        EXPECT_NE(opened.error().what().find(why), std::string::npos) << opened.error().what();
+    };
+    open_options o;
+    o.layout = "facts/1";
+    o.create_bytes = 1 << 20;
+    o.engines = {undo::engine({.durable = durability(7)})};
+    refused(o, "undo::options::durable: expected by_next_section or on_return, found 7");
+    o.engines = {undo::engine()};
+    o.recovery = recovery_policy(2);
+    refused(o, "recovery: expected complete or roll_back, found 2");
+    o.recovery = recovery_policy::complete;
+    o.expert.relocate = relocation(9);
+    refused(o, "expert.relocate: expected never, if_taken or always, found 9");
+    o.expert.relocate = relocation::never;
+    o.creation = create(3);
+    refused(o, "creation: expected if_missing, never or always_new, found 3");
+    o.creation = create::if_missing;
+    o.mode = mode(3);
+    refused(o, "mode: expected process, pmem or power, found 3");
+}
+
 TEST_F(EngineFacts, WhatRunsAFunctionOnNeedsItsBuild) {
     for (const engine_row* row : engine_table())
         if (row->verb == recovery_verb::re_execute || row->verb == recovery_verb::resume)

@@ -172,13 +172,14 @@ class JustdoRoom : public ::testing::TestWithParam<mode> {
 protected:
     JustdoRoom() { ::unlink(path_.c_str()); }
     ~JustdoRoom() override { ::unlink(path_.c_str()); }
-    result<pool> try_open() {
+    result<pool> try_open(bool salvage = false) {
         open_options o;
         o.layout = "room_test/1";
         o.create_bytes = create_bytes;
         o.max_bytes = max_bytes;
         o.mode = GetParam();
         o.engines = {justdo::engine()};
+        o.salvage = salvage;
         return pool::open(path_, o);
     }
     pool open() {
@@ -285,6 +286,40 @@ TEST_P(JustdoRoom, LocksThatDoNotFreeThemselvesAreResetHoweverMany) {
         EXPECT_EQ(p.root<hall>()->ended, ++ended);
         expect_free(p);
     }
+}
+
+/// Its log leads to the block, which is sound; that the heap has others there nobody knows before blocks are settled.
+TEST_P(JustdoRoom, SalvageGivesUpWhatALogHasGrownByAmongOtherBlocks) {
+    pool p = open();
+    ASSERT_TRUE(dies_at<holds>(p, 250, {p.root<hall>(), 0, 400, 400}));
+    heap& blocks = p.internals().blocks.durable();
+    block grown{0, 0};
+    blocks.for_each([&](block b) {
+        const auto* const head = static_cast<const justdo::more_head*>(p.internals().at(b.offset));
+        if (head->magic == justdo::more_locks_magic) grown = b;
+    });
+    ASSERT_NE(grown.offset, 0U);
+    const auto stored = [](const void*) {};
+    blocks.retract(grown, stored);
+    for (const std::uint64_t behind : {1024U, 2048U})
+        blocks.publish({grown.offset + behind, 64}, stored);
+    pool::impl::abandon(std::move(p));
+    const auto refused = try_open();
+    ASSERT_FALSE(refused);
+    EXPECT_EQ(refused.error().code(), errc::corrupt);
+    EXPECT_NE(refused.error().what().find("a block that a thread's has grown by"),
+              std::string::npos)
+        << refused.error().what();
+    {
+        auto salvaged = try_open(true);
+        ASSERT_TRUE(salvaged) << salvaged.error().what();
+        EXPECT_EQ(salvaged->recovered().resumed, 0U);
+        EXPECT_EQ(salvaged->root<hall>()->ended, 0U) << "the section stays half done";
+    }
+    p = open();
+    expect_free(p);
+    made(p).call<holds>({p.root<hall>(), 0, 400, 400}); // grows again
+    EXPECT_EQ(p.root<hall>()->ended, 1U);
 }
 
 /// Each has many locks when it dies, and the first one goes on to those that the second one has.

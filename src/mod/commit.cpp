@@ -18,7 +18,7 @@ namespace hf::mod {
 /// To readers in other processes a commit is only told when its word is where they look: (1) of reader.cpp.
 bool store::impl::durable_on_return(std::span<const change> changes) const noexcept {
     return words_ != nullptr || std::ranges::any_of(changes, [](const change& c) {
-               return c.to->face->when_durable() == durability::on_return;
+               return c.to->face->when_durable() != durability::by_next_section;
            });
 }
 

@@ -158,7 +158,7 @@ bool store::impl::overwrite(root::volatile_part& to, std::byte* at, const void* 
     __builtin_prefetch(at, 1); // comes while the fence waits
     before_fence(owner);
     const others around = before_reclaim(&owner);
-    const bool durable = to.face->when_durable() == durability::on_return;
+    const bool durable = to.face->when_durable() != durability::by_next_section;
     if (durable) pm.order(); // what this thread committed before is durable
     else pm.fence();
     if (after_fence(&owner, around) != ~std::uint64_t{0}) return false; // (3)

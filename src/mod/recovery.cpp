@@ -87,7 +87,21 @@ bool valid(const exchange_record& r) noexcept {
     return r.check == exchange_check(r);
 }
 
-status check_exchange(const pool::impl& in, const exchange_record& r, std::uint64_t cell_count) {
+/// Whether the bytes lie in one of MOD's arenas; or the list of those is damaged, which the trace reports.
+bool may_be_node(const pool::impl& in, const superblock& super, std::uint64_t at,
+                 std::uint64_t bytes) {
+    bool found = false;
+    const status listed = visit_list(in, super, [&](std::uint64_t arena, const arena_head& head) {
+        const std::uint64_t before = at - arena;
+        return found = at >= arena && before >= sizeof head && before < head.bytes &&
+                       head.bytes - before >= bytes;
+    });
+    return found || !listed.ok();
+}
+
+/// A record that has yet to be applied stores to bytes of MOD's nodes alone.
+status check_exchange(const pool::impl& in, const superblock& super, const exchange_record& r) {
+    const std::uint64_t cell_count = super.cell_count;
     if (r.number > commits_max || r.cell >= cell_count || r.bytes > word_bytes ||
         !std::has_single_bit(r.bytes))
         return corrupt(*in.file, fmt::format("exchange record {} names {} bytes of root {} of {}",
@@ -98,6 +112,12 @@ status check_exchange(const pool::impl& in, const exchange_record& r, std::uint6
         if (e.at % r.bytes != 0 || !in.blocks.durable().covers(e.at, r.bytes) ||
             (e.at >= super_at && e.at < super_end)) // inspect() has found it sound
             return corrupt(*in.file, fmt::format("exchange record {} names {:#x}, no element",
+                                                 r.number, e.at));
+    const auto* const cells = reinterpret_cast<const cell*>(&super + 1);
+    if (cells[r.cell].stamp >= r.number) return {};
+    for (const exchange_record::element& e : r.elements)
+        if (!may_be_node(in, super, e.at, r.bytes))
+            return corrupt(*in.file, fmt::format("exchange record {} names {:#x}, in no arena",
                                                  r.number, e.at));
     return {};
 }
@@ -134,7 +154,7 @@ status store::impl::inspect(const pool::impl& in) {
                                                  r.entries[i].cell, super.cell_count));
     for (const exchange_record& e : super.exchanges)
         if (valid(e))
-            if (status s = check_exchange(in, e, super.cell_count); !s.ok()) return s;
+            if (status s = check_exchange(in, super, e); !s.ok()) return s;
     return {};
 }
 

@@ -58,6 +58,8 @@ public:
                                const recovery_order& order, engine_recovery& done) const;
 
     // What open asks of an engine, as it was given:
+    /// Whether its options are such as it takes. Errors: bad_argument.
+    virtual status check_options(const std::string& /*path*/) const { return {}; }
     /// What other processes may read of what it keeps while this one writes (open_options::shared), for people. Null:
     /// its data change under them.
     virtual const char* read_beside() const noexcept { return nullptr; }

@@ -94,6 +94,24 @@ status read_lanes(pool::impl& pool, lanes_found& out) {
     return {};
 }
 
+/// Starts write-back of what a killed process may only have stored: marks of lanes, and whose a block is.
+static void flush_marks(pool::impl& pool) noexcept {
+    const hf::medium pm = pool.file->medium();
+    const heap& blocks = pool.blocks.durable();
+    for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
+        const lane_header* const lane = lane_at(*pool.file, l);
+        pm.flush(lane, sizeof *lane);
+        if (blocks.covers(lane->at_once, granule_bytes))
+            pm.flush(blocks.word_of(lane->at_once), word_bytes);
+    }
+}
+
+void start_anew_durably(pool::impl& pool, const lanes_found& found) noexcept {
+    start_anew(pool, found);
+    flush_marks(pool);
+    pool.file->medium().fence();
+}
+
 void start_anew(pool::impl& pool, const lanes_found& found) noexcept {
     for (std::uint32_t l : found.disbelieved) {
         HF_ASSERT_SLOW(std::ranges::count(found.pending, l, &pending_section::lane) == 0);
@@ -292,12 +310,7 @@ status put_blocks_back(pool::impl& pool, lanes_found& found) {
     // that names a root, or says whose a block is. What the process left finished must not be
     // pending again, nor what is reached be lost, once anything else has changed.
     if (!pool.file->was_clean()) {
-        for (std::uint32_t l = 0; l < pool.lanes.size(); ++l) {
-            const lane_header* const lane = lane_at(*pool.file, l);
-            pm.flush(lane, sizeof *lane);
-            if (blocks.covers(lane->at_once, granule_bytes))
-                pm.flush(blocks.word_of(lane->at_once), word_bytes);
-        }
+        flush_marks(pool);
         pm.flush(pool.file->roots(), sizeof(root_words));
         if (const migration_record* const record = migration_of(pool))
             pm.flush(record, sizeof *record);

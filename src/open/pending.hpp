@@ -30,6 +30,9 @@ status read_lanes(pool::impl& pool, lanes_found& out);
 /// Starts the disbelieved lanes anew, which no thread may take for long: else the open after the next
 /// kill, whatever that cuts short, would refuse the pool, or recover what this one has disbelieved.
 void start_anew(pool::impl& pool, const lanes_found& found) noexcept;
+/// The same before the pool is marked open. When it returns, that is durable, and what a killed open had started anew:
+/// a failure that took it back would leave those sections pending in a pool that is marked open.
+void start_anew_durably(pool::impl& pool, const lanes_found& found) noexcept;
 
 /// Can the pool's engines recover these? Those that they cannot, salvage gives up. Reads only.
 /// Errors:   missing_engine, corrupt, and what the engines say.

@@ -73,6 +73,7 @@ status check_given(const std::string& path, const std::vector<engine_ptr>& engin
             return refusal(path, errc::bad_argument,
                            fmt::format("open_options::engines names {} twice", e->name()));
         seen |= e->bit();
+        if (status s = e->check_options(path); !s.ok()) return s;
     }
     return {};
 }
@@ -127,6 +128,10 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
 
 result<pool> pool::impl::open_with(const std::string& path, const open_options& options) try {
     const auto start = std::chrono::steady_clock::now();
+    if (options.recovery > recovery_policy::roll_back)
+        return refusal(path, errc::bad_argument,
+                       no_such_value("recovery", "complete or roll_back",
+                                     static_cast<unsigned>(options.recovery)));
     if (status s = check_shared(path, options); !s.ok()) return s;
     auto file = pool_file::open(path, file_options_of(options));
     if (!file) return file.error();

@@ -139,6 +139,8 @@ std::uint32_t engine_bits_of(const std::vector<engine_ptr>& engines,
 status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset, std::uint64_t bytes);
 /// The same for the blocks that the pool's root words name.
 status settle_anchors(pool::impl& pool);
+/// What of that is known before anything is stored. Reads only.
+status check_anchors(const pool::impl& pool);
 /// Makes an anchor free that is not wholly allocated (engine::withdraw): settle_anchor() makes it
 /// whole. What is no block is left alone.
 void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes) noexcept;

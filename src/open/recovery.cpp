@@ -88,9 +88,11 @@ status pool::impl::check_and_recover(const recovery_order& order,
             for (const engine_ptr& e : engines)
                 if (s.ok())
                     if (status its = e->inspect(*this); !salvages(*this, its)) s = std::move(its);
+            if (s.ok())
+                if (status its = check_anchors(*this); !salvages(*this, its)) s = std::move(its);
             // Marked open, the pool would seem to have left pending what says so.
             const bool belied = file->was_clean() && salvage;
-            if (s.ok() && belied) start_anew(*this, found);
+            if (s.ok() && belied) start_anew_durably(*this, found);
             std::vector<extent> spare;
             if (s.ok() && file->may_have_holes()) spare = blocks.durable().spare();
             if (s.ok()) s = file->mark_open(spare);

@@ -143,13 +143,18 @@ bool is_open(std::uint64_t instance) noexcept {
     return false;
 }
 
-void refuse_parents(const void* address, const char* what) noexcept {
+bool is_parents(const void* address) noexcept {
     const auto at = reinterpret_cast<std::uintptr_t>(address);
-    for (const parents_pool& p : parents)
-        if (p.bytes != 0 && (address == nullptr || at - p.base < p.bytes))
-            fatal("%s: this is a child of the process that has opened the pool, and has no part in "
-                  "it: it must open a pool of its own",
-                  readable_name(what));
+    return std::ranges::any_of(parents, [&](const parents_pool& p) {
+        return p.bytes != 0 && (address == nullptr || at - p.base < p.bytes);
+    });
+}
+
+void refuse_parents(const void* address, const char* what) noexcept {
+    if (is_parents(address))
+        fatal("%s: this is a child of the process that has opened the pool, and has no part in "
+              "it: it must open a pool of its own",
+              readable_name(what));
 }
 
 namespace {

@@ -19,8 +19,9 @@ pool::impl* pool_of(const void* address) noexcept;
 pool::impl* only_pool() noexcept;
 /// Its instance number; 0: there is no such pool.
 std::uint64_t only_instance() noexcept;
-/// Ends the process when 'address' was in a pool that the parent of this process has open; null
-/// stands for any address of such a pool.
+/// Whether 'address' was in a pool that the parent of this process has open; null stands for any address of such a pool.
+bool is_parents(const void* address) noexcept;
+/// Ends the process where it was.
 void refuse_parents(const void* address, const char* what) noexcept;
 /// True when a pool with this instance number is open. Requires: guard() held.
 bool is_open(std::uint64_t instance) noexcept;

@@ -16,22 +16,88 @@
 
 namespace hf {
 
+namespace {
+
+struct anchor {
+    const char* what; // null: the superblock of an engine
+    std::uint64_t offset, bytes;
+    std::uint64_t* word;      // that names it, or the record that does
+    std::uint32_t engine = 0; // its bit
+    bool of_record = false;
+
+    std::string name() const {
+        return what != nullptr ? what : "the superblock of engine " + engine_names(engine);
+    }
+    std::string with_all() const { // what goes with the word
+        if (of_record) return "the record of a migration";
+        return what != nullptr ? what : "all that engine " + engine_names(engine) + " keeps";
+    }
+};
+/// The record of a migration comes first: others may be named by it.
+std::array<anchor, 4 + engines_max> anchors(const pool::impl& pool) noexcept {
+    root_words* const words = pool.file->roots();
+    const named_object root = root_of(pool), next = next_root_of(pool), old = old_root_of(pool);
+    std::uint64_t* const record = &words->migration_offset;
+    const bool moved = root.offset != words->root_offset;
+    std::array<anchor, 4 + engines_max> all{
+        {{"the record of a migration", *record, sizeof(migration_record), record, 0, true},
+         {"the root object", root.offset, root.bytes, moved ? record : &words->root_offset, 0,
+          moved},
+         {"the new root object", next.offset, next.bytes, record, 0, true},
+         {"the old root object", old.offset, old.bytes, record, 0,
+          true}}}; // freed again, for certain
+    for (unsigned e = 0; e < engines_max; ++e)
+        all[4 + e] = {nullptr, words->anchors[e], pool.file->shape().chunk_bytes,
+                      &words->anchors[e], 1U << e};
+    return all;
+}
+
+status no_block(const pool::impl& pool, const std::string& what, std::uint64_t offset,
+                std::uint64_t bytes) {
+    return {errc::corrupt,
+            fmt::format("{}: corrupt: {} at offset {:#x}, {} bytes, is no block of the heap",
+                        pool.file->path(), what, offset, bytes)};
+}
+status among_others(const pool::impl& pool, const std::string& what, std::uint64_t offset) {
+    return {errc::corrupt,
+            fmt::format("{}: corrupt: {} at offset {:#x} lies in a chunk of other blocks",
+                        pool.file->path(), what, offset)};
+}
+
+void give_up(pool::impl& pool, std::uint64_t& word, const std::string& what, const status& why) {
+    const hf::medium pm = pool.file->medium();
+    pm.store_word(&word, 0);
+    pm.fence();
+    pool.file->warn(
+        fmt::format("{}: salvaged: {} is given up: {}", pool.file->path(), what, why.what()));
+}
+
+} // namespace
+
+status check_anchors(const pool::impl& pool) {
+    const heap& blocks = pool.blocks.durable();
+    for (const anchor& a : anchors(pool)) {
+        if (a.offset == 0) continue;
+        const block b{a.offset, blocks.rounded(a.bytes)};
+        if (!blocks.well_formed(b)) return no_block(pool, a.name(), a.offset, a.bytes);
+        // A clean close leaves nothing half allocated, if no migration does.
+        if (pool.file->was_clean() && !a.of_record &&
+            blocks.allocated_at(b.offset).bytes != b.bytes)
+            return among_others(pool, a.name(), a.offset);
+    }
+    return {};
+}
+
 status settle_anchor(pool::impl& pool, const char* what, std::uint64_t offset,
                      std::uint64_t bytes) {
     if (offset == 0) return {};
     heap& blocks = pool.blocks.durable();
     const block b{offset, blocks.rounded(bytes)};
-    if (!blocks.well_formed(b))
-        return {errc::corrupt,
-                fmt::format("{}: corrupt: {} at offset {:#x}, {} bytes, is no block of the heap",
-                            pool.file->path(), what, offset, bytes)};
+    if (!blocks.well_formed(b)) return no_block(pool, what, offset, bytes);
     if (blocks.allocated_at(b.offset).bytes == b.bytes) return {};
     const hf::medium pm = pool.file->medium();
     const auto dirty = [&](const void* word) { pm.flush(word, word_bytes); };
-    if (!pool.blocks.claim(b))
-        return {errc::corrupt,
-                fmt::format("{}: corrupt: {} at offset {:#x} lies in a chunk of other blocks",
-                            pool.file->path(), what, offset)};
+    if (!pool.blocks.claim(b)) return among_others(pool, what, offset);
     blocks.publish(b, dirty);
     pm.fence();
     HF_ASSERT_SLOW(blocks.allocated_at(b.offset).bytes == b.bytes);
@@ -48,73 +114,36 @@ void withdraw_anchor(pool::impl& pool, std::uint64_t offset, std::uint64_t bytes
     blocks.retract(b, [&](const void* word) { pm.flush(word, word_bytes); });
 }
 
-namespace {
-
-struct anchor {
-    const char* what; // null: the superblock of an engine
-    std::uint64_t offset, bytes;
-    std::uint32_t engine = 0; // its bit
-
-    std::string name() const {
-        return what != nullptr ? what : "the superblock of engine " + engine_names(engine);
-    }
-};
-std::array<anchor, 4 + engines_max> anchors(const pool::impl& pool) noexcept {
-    const root_words* const words = pool.file->roots();
-    const named_object root = root_of(pool), next = next_root_of(pool), old = old_root_of(pool);
-    std::array<anchor, 4 + engines_max> all{
-        {{"root object", root.offset, root.bytes},
-         {"the record of a migration", words->migration_offset, sizeof(migration_record)},
-         {"the new root object", next.offset, next.bytes},
-         {"the old root object", old.offset, old.bytes}}}; // freed again, for certain
-    for (unsigned e = 0; e < engines_max; ++e)
-        all[4 + e] = {nullptr, words->anchors[e], pool.file->shape().chunk_bytes, 1U << e};
-    return all;
-}
-
-} // namespace
-
 void withdraw_anchors(pool::impl& pool) noexcept {
     for (const anchor& a : anchors(pool)) withdraw_anchor(pool, a.offset, a.bytes);
 }
 
-/// Under salvage: gives up a root object outside the heap's blocks. One in a chunk of other blocks is shown as it stands.
-/// Where the pool may be stored to, such a root object is given up, too, and a superblock with all that it names: the
-/// chunk's blocks would be handed out over it, and the next open would refuse what it found.
-static void salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
-    if (!pool.file->read_only())
-        for (const engine_ptr& e : pool.engines)
-            if (e->bit() == a.engine) return forget_state(pool, *e, why);
-    root_words& words = *pool.file->roots();
-    const hf::medium pm = pool.file->medium();
+/// Under salvage: gives up what is no block of its own, with all that it names: the chunk's blocks would be handed out
+/// over it, and the next open would refuse what it found. What lies in a chunk of other blocks is shown as it stands
+/// where the pool is not stored to. False: then.
+static bool salvage_anchor(pool::impl& pool, const anchor& a, const status& why) {
     const heap& blocks = pool.blocks.durable();
-    const char* what_becomes = "";
-    if (a.offset == words.root_offset &&
-        (!pool.file->read_only() || !blocks.well_formed({a.offset, blocks.rounded(a.bytes)}))) {
-        pm.store_word(&words.root_offset, 0);
-        pm.fence();
-        what_becomes = "the root object is given up: ";
+    if (pool.file->read_only() && blocks.well_formed({a.offset, blocks.rounded(a.bytes)})) {
+        pool.file->warn(fmt::format("{}: salvaged: {}", pool.file->path(), why.what()));
+        return false;
     }
-    pool.file->warn(fmt::format("{}: salvaged: {}{}", pool.file->path(), what_becomes, why.what()));
+    give_up(pool, *a.word, a.with_all(), why);
+    return true;
 }
 
 void forget_state(pool::impl& pool, const engine& whose, const status& why) {
     std::uint64_t& word = pool.file->roots()->anchor(whose.bit());
     if (word == 0) return;
-    const hf::medium pm = pool.file->medium();
-    pm.store_word(&word, 0);
-    pm.fence();
-    pool.file->warn(fmt::format("{}: salvaged: all that engine {} keeps is given up: {}",
-                                pool.file->path(), whose.name(), why.what()));
+    give_up(pool, word, fmt::format("all that engine {} keeps", whose.name()), why);
 }
 
 status settle_anchors(pool::impl& pool) {
-    for (const anchor& a : anchors(pool)) {
-        if (a.offset == 0) continue;
+    for (std::size_t i = 0; i < anchors(pool).size();) {
+        const anchor a = anchors(pool)[i++];
         status s = settle_anchor(pool, a.name().c_str(), a.offset, a.bytes);
         if (s.ok()) continue;
         if (!pool.salvage) return s;
-        salvage_anchor(pool, a, s);
+        if (salvage_anchor(pool, a, s)) i = 0; // the root is another one without the record
     }
     return {};
 }

@@ -71,9 +71,14 @@ status check_options(const std::string& path, const file_options& o) {
         return bad(fmt::format("layout: expected at most {} bytes of text, found {}", layout_max,
                                o.layout.size()));
     if (path.find('\0') != std::string::npos) return bad("path: contains a zero byte");
-    if (o.mode != mode::process && o.mode != mode::pmem && o.mode != mode::power)
-        return bad(fmt::format("mode: expected process, pmem or power, found {}",
-                               static_cast<unsigned>(o.mode)));
+    if (o.mode > mode::power)
+        return bad(no_such_value("mode", "process, pmem or power", static_cast<unsigned>(o.mode)));
+    if (o.creation > create::always_new)
+        return bad(no_such_value("creation", "if_missing, never or always_new",
+                                 static_cast<unsigned>(o.creation)));
+    if (o.relocate > relocation::always)
+        return bad(no_such_value("expert.relocate", "never, if_taken or always",
+                                 static_cast<unsigned>(o.relocate)));
     if (o.read_only && o.creation == create::always_new)
         return bad("read_only: there is nothing to read in a new pool");
     if (o.shared && o.read_only && o.salvage)

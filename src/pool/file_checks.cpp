@@ -147,6 +147,10 @@ status refusal(const std::string& path, errc code, const std::string& text) {
     return {code, fmt::format("{}: {}: {}", path, name(code), text)};
 }
 
+std::string no_such_value(std::string_view option, std::string_view expected, unsigned found) {
+    return fmt::format("{}: expected {}, found {}", option, expected, found);
+}
+
 std::string text_of(const status& refused, std::string_view path) {
     const std::string head = fmt::format("{}: {}: ", path, name(refused.code()));
     return refused.what().starts_with(head) ? refused.what().substr(head.size()) : refused.what();

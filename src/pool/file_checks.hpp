@@ -54,6 +54,8 @@ struct header_chosen {
 
 /// Shapes the one line that a refusal carries: "PATH: CODE: TEXT".
 status refusal(const std::string& path, errc code, const std::string& text);
+/// "OPTION: expected A or B, found 9": no value of its enumeration has that number.
+std::string no_such_value(std::string_view option, std::string_view expected, unsigned found);
 /// What a refusal says behind path and code.
 std::string text_of(const status& refused, std::string_view path);
 /// "path: io_error: out of memory"; without the path when there is no memory for that either.

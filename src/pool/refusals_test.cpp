@@ -404,6 +404,9 @@ TEST_F(PoolFile, BadOptionsAreRefusedAndCreateNothing) {
     refused([](file_options& o) { o.max_bytes = ~0ULL; });
     refused([](file_options& o) { o.max_threads = 0; });
     refused([](file_options& o) { o.max_threads = 1u << 30; });
+    refused([](file_options& o) { o.mode = hf::mode(3); });
+    refused([](file_options& o) { o.creation = create(3); });
+    refused([](file_options& o) { o.relocate = relocation(9); });
     EXPECT_EQ(fingerprint(path), "missing");
 }
 

@@ -15,7 +15,9 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstring>
 #include <new>
+#include <optional>
 #include <spawn.h>
 #include <thread>
 
@@ -88,6 +90,18 @@ TEST_F(Fork, CallsOfTheLibraryAreRefused) {
     };
     for (const auto& call : calls) EXPECT_EQ(dies_of(call), SIGABRT) << &call - calls;
     hf_free(block);
+}
+
+TEST_F(Fork, AStagedBlockIsTheParentsWhateverBecomesOfItsOwnerInTheChild) {
+    pool p = open_at(path);
+    std::optional<staged> owner = std::move(*staged::in(p, 64));
+    void* const block = owner->get();
+    EXPECT_EQ(dies_of([&] { owner->reset(); }), 0);
+    EXPECT_EQ(dies_of([&] { owner.reset(); }), 0);
+    EXPECT_EQ(dies_of([&] { *owner = staged(); }), 0);
+    std::memset(block, 1, 64);
+    owner.reset();
+    EXPECT_EQ(staged::in(p, 64)->get(), block) << "the parent has not given it back";
 }
 
 TEST_F(Fork, ClosingLeavesTheFileAloneHoweverTheChildEnds) {

@@ -18,7 +18,10 @@
 
 #include <array>
 #include <csignal>
+#include <cstdio>
+#include <fstream>
 #include <functional>
+#include <sstream>
 #include <string>
 #include <sys/wait.h>
 #include <thread>
@@ -295,6 +298,46 @@ TEST_F(Settle, SectionsOfAGroupThatGoesOnAreThereAfterAKill) {
     });
     pool p = open();
     EXPECT_EQ(p.root<ring>()->put, 1U);
+}
+
+/// They take effect at once, and its log would know nothing of it.
+TEST_F(Settle, CallsThatAreForNoSectionEndTheProcessInOneWithItsName) {
+    using one_call = void (*)(pool&, ring*, staged&);
+    constexpr one_call calls[] = {
+        [](pool&, ring*, staged& owner) { owner.reset(); },
+        [](pool& p, ring*, staged&) { static_cast<void>(staged::in(p, 64)); },
+        [](pool&, ring* r, staged&) { static_cast<void>(staged::near(r, 64)); },
+        [](pool& p, ring*, staged& owner) { staged::copy(p, owner.get(), "12345678", 8); },
+        [](pool&, ring*, staged& owner) { staged::copy_words(owner.get(), "12345678", 8); },
+        [](pool&, ring*, staged& owner) { staged::note_written(owner.get(), 8); },
+        [](pool& p, ring*, staged&) { settle(p); },
+        [](pool& p, ring*, staged&) { return_spare_blocks(p); },
+    };
+    const std::string said = path + ".said";
+    for (const one_call& one : calls) {
+        const pid_t child = ::fork();
+        if (child == 0) {
+            pool p = open();
+            (void)!::freopen(said.c_str(), "w", stderr);
+            ::setvbuf(stderr, nullptr, _IONBF, 0);
+            ring* const r = p.root<ring>();
+            staged owner = std::move(*staged::in(p, 64));
+            const call args{r, &r->put};
+            hf_undo_begin(&function, &args);
+            one(p, r, owner);
+            ::_exit(0);
+        }
+        int how = 0;
+        ASSERT_EQ(::waitpid(child, &how, 0), child);
+        EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGABRT) << &one - calls;
+        std::ostringstream words;
+        words << std::ifstream(said).rdbuf();
+        EXPECT_NE(words.str().find("expected no open section, found count (here)"),
+                  std::string::npos)
+            << &one - calls << ": " << words.str();
+        EXPECT_EQ(open().root<ring>()->put, 0U) << "rolled back";
+    }
+    ::unlink(said.c_str());
 }
 
 } // namespace

@@ -40,6 +40,22 @@ pool::impl& pool_around(const void* address, const char* call) noexcept {
     return *pool;
 }
 
+/// Ends the process in a section: what 'call' does takes effect at once, and the section's log knows nothing of it.
+void refuse_in_section(const char* call) noexcept {
+    const char *function = nullptr, *where = nullptr;
+    if (const section* open = current_section) {
+        function = open->function()->name;
+        where = open->function()->where;
+    } else if (const auto asks = resumes_here.load(std::memory_order_relaxed); asks != nullptr) {
+        function = asks().function;
+        where = "which would be resumed";
+    }
+    if (function != nullptr)
+        fatal("%s: expected no open section, found %s (%s): its log would know nothing of the "
+              "call; call it before the section, or behind it",
+              call, readable_name(function), where);
+}
+
 /// The caller is about to store to these bytes outside of sections: no log, of any lane, needs them when this returns.
 /// Requires: the medium does not keep order; where it does no mark is ever due.
 section& settled_for_store(pool::impl& pool, const void* to, std::size_t bytes) {
@@ -65,7 +81,7 @@ void section::adopt(void* staged_block) {
 }
 
 result<staged> staged::in(pool& where, std::size_t bytes) try {
-    HF_ASSERT(current_section == nullptr);
+    refuse_in_section("hf::staged::in");
     pool::impl& pool = where.internals();
     if (status here = pool.usable(); !here.ok()) return here;
     if (pool.file->read_only())
@@ -82,7 +98,7 @@ result<staged> staged::in(pool& where, std::size_t bytes) try {
 }
 
 staged staged::near(const void* in_pool, std::size_t bytes) noexcept try {
-    HF_ASSERT(current_section == nullptr);
+    refuse_in_section("hf::staged::near");
     pool::impl& pool = pool_around(in_pool, "hf::staged::near");
     if (pool.file->read_only()) return {};
     attachment& mine = attach(pool);
@@ -93,6 +109,8 @@ staged staged::near(const void* in_pool, std::size_t bytes) noexcept try {
 }
 
 void staged::give_back(void* staged_block) noexcept {
+    if (registry::is_parents(staged_block)) return; // the parent's, which gives it back
+    refuse_in_section("hf::staged::reset");
     pool::impl& pool = pool_around(staged_block, "hf::staged::reset");
     attachment& mine = attach(pool);
     prepared_memory& prepared = mine.work.prepared();
@@ -112,6 +130,7 @@ void staged::give_back(void* staged_block) noexcept {
 }
 
 void staged::copy(pool& where, void* to, const void* from, std::size_t bytes) noexcept {
+    refuse_in_section("hf::staged::copy");
     const hf::medium pm = where.internals().file->medium();
     if (where.relocated()) hf_relocated_raw_store(to, from, bytes, "hf::staged::copy");
     HF_ASSERT_SLOW(where.contains(to));
@@ -137,7 +156,7 @@ void staged::persist(pool& where, const void* bytes, std::size_t count) noexcept
 }
 
 void staged::copy_words(void* to, const void* from, std::size_t bytes) noexcept {
-    HF_ASSERT(current_section == nullptr);
+    refuse_in_section("hf::staged::copy_words");
     pool::impl& pool = pool_around(to, "hf::staged::copy_words");
     HF_ASSERT(reinterpret_cast<std::uintptr_t>(to) % word_bytes == 0);
     HF_ASSERT(bytes % word_bytes == 0);
@@ -154,7 +173,7 @@ void staged::copy_words(void* to, const void* from, std::size_t bytes) noexcept 
 }
 
 void staged::note_written(const void* at, std::size_t bytes) noexcept {
-    HF_ASSERT(current_section == nullptr);
+    refuse_in_section("hf::staged::note_written");
     pool::impl& pool = pool_around(at, "hf::staged::note_written");
     const hf::medium pm = pool.file->medium();
     without_exceptions("staged::note_written", [&] {
@@ -172,14 +191,14 @@ void staged::note_written(const void* at, std::size_t bytes) noexcept {
 }
 
 void settle(pool& in) noexcept {
-    HF_ASSERT(current_section == nullptr);
+    refuse_in_section("hf::settle");
     pool::impl& pool = in.internals();
     if (pool.file->is_parents()) registry::refuse_parents(nullptr, "hf::settle");
     pool.settle();
 }
 
 void return_spare_blocks(pool& in) noexcept try {
-    HF_ASSERT(current_section == nullptr);
+    refuse_in_section("hf::return_spare_blocks");
     pool::impl& pool = in.internals();
     attachment& mine = attach(pool);
     mine.work.settle_mark(); // blocks freed by the last section are at hand only then

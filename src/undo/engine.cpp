@@ -62,6 +62,12 @@ public:
     explicit undo_engine(const options& how) : how_(how) {}
     const options& how() const noexcept { return how_; }
     const engine_row& row() const noexcept override { return engine_rows::undo; }
+    status check_options(const std::string& path) const override {
+        if (how_.durable <= durability::on_return) return {};
+        return refusal(path, errc::bad_argument,
+                       no_such_value("undo::options::durable", "by_next_section or on_return",
+                                     static_cast<unsigned>(how_.durable)));
+    }
     /// Rolling back needs no function of this build.
     status check(const pool::impl& pool, const pending_section& section) const override {
         if (section.args.empty() || section.args.size() == sizeof(left_payload)) return {};

@@ -24,7 +24,9 @@ class pool;
 ///
 /// Requires: one thread stages a block, adopts it and gives it back, with at most 16 at a time; no section is open on it
 ///           except for adopt(). A block that a section has adopted is released before its owner ends, and one that is
-///           not released is given back before the pool is closed.
+///           not released is given back before the pool is closed. A call in an open section ends the process with a
+///           message.
+/// Forks:    in a child of fork() the block is its parent's: to end an owner, or to reset it, does nothing there.
 class staged {
 public:
     /// Reserves a block.

@@ -8,6 +8,7 @@
 #include <open/pool_impl.hpp>
 #include <open/registry.hpp>
 
+#include <holdfast/alloc.hpp>
 #include <holdfast/mod/map.hpp>
 #include <holdfast/pool.hpp>
 #include <holdfast/undo.hpp>
@@ -136,6 +137,21 @@ TEST_F(ModLog, ThatExchangesPartsOfTheSuperblockIsRefused) {
         r.number = 1000;
         r.bytes = 8;
         for (auto& e : r.elements) e.at = super_at + offsetof(mod::superblock, cell_count);
+        r.check = mod::exchange_check(r);
+        to(&super.exchanges[0], &r, sizeof r);
+    });
+    expect_refused();
+}
+
+/// A block of the application's is no node.
+TEST_F(ModLog, ThatExchangesBytesOfAnotherStructureIsRefused) {
+    leave([](mod::superblock& super, const put& to) {
+        const std::uint64_t others = registry::pool_of(&super)->offset_of(hf_alloc(64));
+        mod::exchange_record r{};
+        r.number = 1000;
+        r.bytes = 8;
+        r.elements[0] = {others, 0x4141414141414141};
+        r.elements[1] = {others + 8, 0x4141414141414141};
         r.check = mod::exchange_check(r);
         to(&super.exchanges[0], &r, sizeof r);
     });
