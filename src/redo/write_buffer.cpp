@@ -98,7 +98,7 @@ void write_buffer::clear() noexcept {
         for (std::size_t i = size_; i-- > 0;) slot_of((*this)[i].is->offset) = 0;
     }
     size_ = 0;
-    last_offset_ = no_offset;
+    recent_offsets_.fill(no_offset);
     if (parts_.size() > kept_parts) {
         parts_.resize(kept_parts);
         std::vector<std::uint32_t>().swap(slots_);

@@ -8,6 +8,7 @@
 #include <base/assert.hpp>
 #include <base/line.hpp>
 
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -50,19 +51,21 @@ struct buffered_run {
 
 class write_buffer {
 public:
-    write_buffer() noexcept = default;
+    write_buffer() noexcept { recent_offsets_.fill(no_offset); }
     write_buffer(const write_buffer&) = delete;
     write_buffer& operator=(const write_buffer&) = delete;
 
     /// The line at 'offset', if some of it waits here.
     buffered_line find(std::uint64_t offset) noexcept {
         HF_ASSERT_SLOW(offset % line_bytes == 0);
-        return last_offset_ == offset ? last_ : look_up(offset);
+        const std::size_t i = offset / line_bytes % recent_count;
+        return recent_offsets_[i] == offset ? recent_[i] : look_up(offset);
     }
     /// Made empty when there is none. It stays where it is until clear(). Throws std::bad_alloc.
     buffered_line at(std::uint64_t offset) {
         HF_ASSERT_SLOW(offset % line_bytes == 0);
-        return last_offset_ == offset ? last_ : look_up_or_add(offset);
+        const std::size_t i = offset / line_bytes % recent_count;
+        return recent_offsets_[i] == offset ? recent_[i] : look_up_or_add(offset);
     }
     struct made_lines {
         std::byte* bytes; // of the first; those of the others follow
@@ -95,6 +98,7 @@ public:
 private:
     static constexpr std::size_t few = 4; // are looked at one by one, and are in no table
     static constexpr std::size_t part_lines = 64;
+    static constexpr std::size_t recent_count = 8;
     static constexpr std::size_t kept_parts = 64; // after a long section
     // Lines that were made one after the other. Their bytes are a run where they follow each other in the heap.
     struct part {
@@ -107,8 +111,9 @@ private:
     buffered_line look_up(std::uint64_t offset) noexcept;
     buffered_line look_up_or_add(std::uint64_t offset);
     buffered_line remember(buffered_line line) noexcept {
-        last_offset_ = line.is->offset;
-        return last_ = line;
+        const std::size_t i = line.is->offset / line_bytes % recent_count;
+        recent_offsets_[i] = line.is->offset;
+        return recent_[i] = line;
     }
     std::uint32_t& slot_of(std::uint64_t offset) noexcept;
     void make_room(std::size_t lines);
@@ -120,8 +125,9 @@ private:
     whole_granules run_from(std::size_t line, std::uint64_t rest, std::uint64_t at) const noexcept;
     void index_all() noexcept;
 
-    std::uint64_t last_offset_ = no_offset; // of the line that was asked for last
-    buffered_line last_;
+    // The line that was asked for last, of each class of lines.
+    std::array<std::uint64_t, recent_count> recent_offsets_;
+    std::array<buffered_line, recent_count> recent_;
     std::size_t size_ = 0;
     std::vector<std::unique_ptr<part>> parts_;
     // Open addressing, as many as a power of two, at most half in use: 1 + a line's number; 0: free. All are free while
