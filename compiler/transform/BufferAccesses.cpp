@@ -5,9 +5,10 @@
 // 1. A store asks where to store. One that is wider than the buffer's grains, or
 //    may lie in two of them, puts its bytes there from a local variable.
 // 2. A load asks where to read, directly before it: what it is told holds until
-//    the next store. Small and aligned ones do so if the filter says that
-//    something of their line is in the buffer. What is said of its address (alignment, aliases,
-//    invariance) is not said of that place.
+//    the next store. Those of at most 16 bytes do so if the filter says that
+//    something of them may be in the buffer. The function loads once where the
+//    filter is. What is said of an address (alignment, aliases, invariance) is
+//    not said of that place.
 // 3. Copies and fills are calls of the runtime; where only the source may be PM,
 //    they stay and read from the place that holds it.
 // 4. Aggregates that a call copies for its callee are copied before the call,
@@ -39,9 +40,6 @@ namespace holdfast {
 
 namespace {
 
-/// Wider loads are rare, and the filter's code is not short.
-constexpr uint64_t InLineBytesMax = 16;
-
 class Rewriter {
 public:
   Rewriter(const BufferedAccesses &Found, const EngineInfo &Engine)
@@ -62,6 +60,7 @@ public:
 private:
   const BufferedAccesses &Found;
   const EngineInfo &Engine;
+  Value *Filter = nullptr; ///< loaded by the function's first look
 
   void rewriteLoad(LoadInst &Load) {
     if (!Found.Reads.contains(
@@ -71,11 +70,15 @@ private:
     BufferBuilder Builder(Engine, Load, Load);
     uint64_t Bytes =
         Load.getDataLayout().getTypeStoreSize(Load.getType()).getFixedValue();
-    bool InLine = isPowerOf2_64(Bytes) && Bytes <= InLineBytesMax &&
-                  Load.getAlign().value() >= Bytes;
     Value *Address = Load.getPointerOperand();
-    Load.setOperand(0, InLine ? Builder.readInLine(Address, Builder.word(Bytes))
-                              : Builder.read(Address, Builder.word(Bytes)));
+    if (Bytes > BufferBuilder::ReadInLineMax) {
+      Load.setOperand(0, Builder.read(Address, Builder.word(Bytes)));
+    } else {
+      if (!Filter)
+        Filter = Builder.filter();
+      Load.setOperand(0,
+                      Builder.readInLine(Filter, Address, Builder.word(Bytes)));
+    }
     Load.setAlignment(Align(1));
     Load.dropUnknownNonDebugMetadata();
   }

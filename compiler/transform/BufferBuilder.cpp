@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 #include "transform/BufferBuilder.h"
 
+#include "holdfast/abi/holdfast_abi.h"
+
 #include "llvm/Support/MathExtras.h"
 
 using namespace llvm;
@@ -9,8 +11,9 @@ namespace holdfast {
 
 /// What hf_NAME_write takes at most, and what it cuts memory into.
 static constexpr uint64_t WriteBytesMax = 16;
-/// The filter is about lines of 64 bytes.
-static constexpr unsigned LineShift = 6;
+/// The filter has a bit for each granule of 16 bytes, and words of 64 bits.
+static constexpr unsigned GranuleShift = 4;
+static constexpr unsigned WordShift = GranuleShift + 6;
 
 BufferBuilder::BufferBuilder(const EngineInfo &Engine, Instruction &Point,
                              const Instruction &Access)
@@ -34,17 +37,27 @@ Value *BufferBuilder::read(Value *Address, Value *Bytes) {
   return call("read", getPtrTy(), {Address, Bytes});
 }
 
-Value *BufferBuilder::readInLine(Value *Address, Value *Bytes) {
+Value *BufferBuilder::filter() {
+  Constant *Filter =
+      M.getOrInsertGlobal(Engine.callee("filter"), getPtrTy(), [&] {
+        return new GlobalVariable(M, getPtrTy(), /*isConstant=*/false,
+                                  GlobalValue::ExternalLinkage, nullptr,
+                                  Engine.callee("filter"), nullptr,
+                                  GlobalValue::InitialExecTLSModel);
+      });
+  BasicBlock &Block = F.getEntryBlock();
+  IRBuilder<> Entry(&Block, Block.getFirstNonPHIOrDbgOrAlloca());
+  return Entry.CreateLoad(getPtrTy(), Entry.CreateThreadLocalAddress(Filter));
+}
+
+Value *BufferBuilder::readInLine(Value *Filter, Value *Address, Value *Bytes) {
   Type *Word = getInt64Ty();
-  Constant *Filter = M.getOrInsertGlobal(Engine.callee("filter"), Word, [&] {
-    return new GlobalVariable(
-        M, Word, /*isConstant=*/false, GlobalValue::ExternalLinkage, nullptr,
-        Engine.callee("filter"), nullptr, GlobalValue::InitialExecTLSModel);
-  });
-  Value *Line =
-      CreateAnd(CreateLShr(CreatePtrToInt(Address, Word), LineShift), 63);
-  Value *Bits = CreateLoad(Word, CreateThreadLocalAddress(Filter));
-  Value *IsThere = CreateTrunc(CreateLShr(Bits, Line), getInt1Ty());
+  Value *Number = CreatePtrToInt(Address, Word);
+  Value *Index =
+      CreateAnd(CreateLShr(Number, WordShift), HF_REDO_FILTER_WORDS - 1);
+  Value *Bits = CreateLoad(Word, CreateGEP(Word, Filter, Index));
+  Value *Granule = CreateAnd(CreateLShr(Number, GranuleShift), 63);
+  Value *IsThere = CreateTrunc(CreateLShr(Bits, Granule), getInt1Ty());
 
   BasicBlock *Head = Point.getParent();
   Instruction *Then = enterIf(IsThere, Point);

@@ -19,9 +19,13 @@ public:
   /// Returns where 'Bytes' bytes can be read: until the section stores, and a
   /// few more such calls have been made. So it must stand before its use.
   llvm::Value *read(llvm::Value *Address, llvm::Value *Bytes);
-  /// The same for bytes that lie in one line: looks into the buffer if the
+  /// The same for at most ReadInLineMax bytes: looks into the buffer if the
   /// filter says so.
-  llvm::Value *readInLine(llvm::Value *Address, llvm::Value *Bytes);
+  llvm::Value *readInLine(llvm::Value *Filter, llvm::Value *Address,
+                          llvm::Value *Bytes);
+  static constexpr uint64_t ReadInLineMax = 16;
+  /// Loads where the section's filter is, once for all of the function.
+  llvm::Value *filter();
   llvm::Value *readString(llvm::Value *Address);
   /// Stores 'V' at 'Address', element by element where 'V' has padding.
   void store(llvm::Value *V, llvm::Value *Address, llvm::Align Known);

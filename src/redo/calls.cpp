@@ -16,8 +16,15 @@
 #include <utility>
 #include <vector>
 
+namespace hf::redo {
+namespace {
+/// The filter of a thread that is in no section.
+constinit const std::uint64_t nothing_stored[store_filter::word_count] = {};
+} // namespace
+} // namespace hf::redo
+
 extern "C" {
-constinit __thread std::uint64_t hf_redo_filter = 0;
+constinit __thread const std::uint64_t* hf_redo_filter = hf::redo::nothing_stored;
 }
 
 namespace hf::redo {
@@ -26,36 +33,17 @@ namespace {
 /// What waits in this thread's section, which is of this engine.
 deferred_section& mine() { return current_section->as<deferred_section>(); }
 
-constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % granule_bytes; }
+constexpr std::uint64_t within(std::uint64_t offset) noexcept { return offset % line_bytes; }
 
-/// Calls 'visit(granule's offset, first byte in it, bytes)' for each granule of a range.
+/// Calls 'visit(line's offset, first byte in it, bytes)' for each line of a range.
 template <class Visit>
-void for_each_granule(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) {
+void for_each_line(std::uint64_t offset, std::uint64_t bytes, Visit&& visit) {
     for (const std::uint64_t end = offset + bytes; offset < end;) {
         const std::uint64_t first = within(offset);
-        const std::uint64_t here = std::min(granule_bytes - first, end - offset);
+        const std::uint64_t here = std::min(line_bytes - first, end - offset);
         visit(offset - first, first, here);
         offset += here;
     }
-}
-
-/// The line of the granule, and the one before it, where a load that is not aligned may begin.
-void note_in_filter(const std::byte* granule) noexcept {
-    const std::uint64_t line = reinterpret_cast<std::uintptr_t>(granule) / line_bytes;
-    hf_redo_filter |= std::uint64_t{1} << line % 64;
-    if (reinterpret_cast<std::uintptr_t>(granule) % line_bytes == 0)
-        hf_redo_filter |= std::uint64_t{1} << (line - 1) % 64;
-}
-
-/// Whether the filter says that some of these bytes may wait: in the buffer, or because they were stored across
-/// granules. Requires: there are some.
-inline bool may_wait(const void* address, std::uint64_t bytes) noexcept {
-    constexpr std::uint64_t looked_at = 4 * line_bytes; // of more the filter knows little
-    if (bytes > looked_at) return true;
-    const auto first = reinterpret_cast<std::uintptr_t>(address);
-    for (auto line = first / line_bytes; line <= (first + bytes - 1) / line_bytes; ++line)
-        if ((hf_redo_filter >> line % 64 & 1) != 0) return true;
-    return false;
 }
 
 } // namespace
@@ -73,22 +61,32 @@ void deferred_section::settle() {
 /// The compiler believes a pointer's type. Code that does not keep to it runs on this processor all the
 /// same, and so it does here.
 void* deferred_section::write_across(std::byte* address, std::uint64_t bytes) {
+    const std::uint64_t offset = offset_of(address);
+    line_of(offset); // each is there from now on, and in the filter
+    line_of(offset + bytes - 1);
     straddling_.to = address;
     straddling_.bytes = bytes;
-    note_in_filter(address - within(offset_of(address)));
-    note_in_filter(address + bytes);
     return straddling_.stored;
 }
 
-/// 'in_blocks': it is known to be.
-inline buffered_granule& deferred_section::granule_of(std::uint64_t offset, bool in_blocks) {
-    buffered_granule& g = buffer_.at(offset);
-    if (g.mask != 0) return g;
-    // A damaged pointer must not lead to headers, lanes or the allocator's tables.
-    if (!in_blocks && !in_.pool().blocks.durable().covers(offset, granule_bytes)) [[unlikely]]
+/// The line of a byte that is about to be stored, whose granule is in the filter.
+inline buffered_line deferred_section::line_of(std::uint64_t offset) {
+    const buffered_line line = buffer_.at(offset - within(offset));
+    const std::uint64_t granule = within(round_down(offset, granule_bytes));
+    if (static_cast<std::uint16_t>(line.is->mask >> granule) == 0) begin_granule(*line.is, granule);
+    return line;
+}
+
+/// Nothing of the line's granule has been stored yet.
+void deferred_section::begin_granule(const buffered_line::head& line, std::uint64_t granule) {
+    if (line.mask == 0) check_in_blocks(line.offset, line_bytes);
+    filter_.note_granule(base_ + line.offset + granule);
+}
+
+/// A damaged pointer must not lead to headers, lanes or the allocator's tables. Blocks are in chunks, which are whole lines.
+void deferred_section::check_in_blocks(std::uint64_t offset, std::uint64_t bytes) const noexcept {
+    if (!in_.pool().blocks.durable().covers(offset, bytes)) [[unlikely]]
         refuse(offset);
-    note_in_filter(base_ + offset);
-    return g;
 }
 
 void deferred_section::refuse(std::uint64_t offset) const noexcept {
@@ -127,12 +125,11 @@ void* deferred_section::write(std::byte* address, std::uint64_t bytes) {
     settle();
     const std::uint64_t offset = defer(address, bytes);
     if (offset == section::outside) return address;
-    const std::uint64_t first = within(offset);
-    if (first + bytes > granule_bytes) [[unlikely]]
+    if (offset % granule_bytes + bytes > granule_bytes) [[unlikely]]
         return write_across(address, bytes);
-    buffered_granule& g = granule_of(offset - first);
-    g.mask |= mask_of(first, bytes);
-    return g.bytes + first;
+    const buffered_line line = line_of(offset);
+    line.is->mask |= mask_of(within(offset), bytes);
+    return line.bytes + within(offset);
 }
 
 /// 'source(to, at, bytes)' stores the bytes that begin 'at' bytes behind the first.
@@ -142,39 +139,54 @@ void deferred_section::put(std::byte* to, std::uint64_t bytes, Source&& source) 
     settle();
     const std::uint64_t offset = defer(to, bytes);
     if (offset == section::outside) return source(to, 0, bytes);
-    const std::uint64_t first_granule = offset - within(offset);
-    const bool in_blocks = in_.pool().blocks.durable().covers(
-        first_granule, round_up(offset + bytes, granule_bytes) - first_granule);
-    for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
-        buffered_granule& g = granule_of(at, in_blocks);
-        source(g.bytes + first, at + first - offset, here);
-        g.mask |= mask_of(first, here);
-    });
+    check_in_blocks(offset, bytes);
+    const bool new_here = !store_filter::may_wait(filter_.words(), to, bytes);
+    filter_.note(to, bytes);
+    for (std::uint64_t at = offset; at < offset + bytes;) {
+        const std::uint64_t first = within(at), left = offset + bytes - at;
+        if (new_here && first == 0 && left >= line_bytes) {
+            const auto made = buffer_.add_whole(at, left / line_bytes);
+            source(made.bytes, at - offset, made.lines * line_bytes);
+            at += made.lines * line_bytes;
+            continue;
+        }
+        const std::uint64_t here = std::min(line_bytes - first, left);
+        const buffered_line line = buffer_.at(at - first);
+        source(line.bytes + first, at - offset, here);
+        line.is->mask |= mask_of(first, here);
+        at += here;
+    }
 }
 
 /// Whether any of these bytes has been stored.
 bool deferred_section::waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept {
-    if (bytes / granule_bytes > buffer_.size()) {
+    if (bytes / line_bytes > buffer_.size()) {
         for (std::size_t i = 0; i < buffer_.size(); ++i)
-            if (buffer_[i].offset < offset + bytes && offset < buffer_[i].offset + granule_bytes)
+            if (const std::uint64_t at = buffer_[i].is->offset;
+                at < offset + bytes && offset < at + line_bytes)
                 return true;
         return false;
     }
     bool any = false;
-    for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
-        const buffered_granule* g = buffer_.find(at);
-        any = any || (g != nullptr && (g->mask & mask_of(first, here)) != 0);
+    for_each_line(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
+        const buffered_line line = buffer_.find(at);
+        any = any || (line.is != nullptr && (line.is->mask & mask_of(first, here)) != 0);
     });
     return any;
 }
 
 /// Puts those bytes of a range that have been stored over a copy of what is in place.
 void deferred_section::merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept {
-    for_each_granule(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
-        const buffered_granule* g = buffer_.find(at);
-        if (g == nullptr) return;
-        for (std::uint64_t i = first; i < first + here; ++i)
-            if ((g->mask >> i & 1) != 0) into[at + i - offset] = g->bytes[i];
+    for_each_line(offset, bytes, [&](std::uint64_t at, std::uint64_t first, std::uint64_t here) {
+        const buffered_line line = buffer_.find(at);
+        if (line.is == nullptr) return;
+        std::byte* const to = into + (at + first - offset);
+        if ((line.is->mask & mask_of(first, here)) == mask_of(first, here)) {
+            std::memcpy(to, line.bytes + first, here);
+            return;
+        }
+        for (std::uint64_t i = 0; i < here; ++i)
+            if ((line.is->mask >> (first + i) & 1) != 0) to[i] = line.bytes[first + i];
     });
 }
 
@@ -189,10 +201,11 @@ const std::byte* deferred_section::read(const std::byte* address, std::uint64_t 
     if (buffer_.empty()) return address;
     const std::uint64_t offset = offset_of(address);
     if (!in_pool(offset) || bytes == 0) return address;
-    if (const std::uint64_t first = within(offset); first + bytes <= granule_bytes) {
-        const buffered_granule* g = buffer_.find(offset - first);
-        if (g == nullptr || (g->mask & mask_of(first, bytes)) == 0) return address;
-        if ((g->mask & mask_of(first, bytes)) == mask_of(first, bytes)) return g->bytes + first;
+    if (const std::uint64_t first = within(offset); first + bytes <= line_bytes) {
+        const buffered_line line = buffer_.find(offset - first);
+        if (line.is == nullptr || (line.is->mask & mask_of(first, bytes)) == 0) return address;
+        if ((line.is->mask & mask_of(first, bytes)) == mask_of(first, bytes))
+            return line.bytes + first;
     } else if (!waits_in(offset, bytes)) {
         return address;
     }
@@ -212,12 +225,18 @@ const std::byte* deferred_section::read_string(const std::byte* address) {
 
 namespace {
 
+/// Loads look at nothing any more.
+void leave() noexcept {
+    hf_redo_filter = nothing_stored;
+    leave_section();
+}
+
 /// Ends the section. False: its log found no room, and it has not happened.
 bool commit_mine() noexcept {
     const auto why = without_exceptions("hf_redo_commit", [] {
         return with_protocol<redo_protocol>([](auto& p) { return p.commit(); });
     });
-    leave_section();
+    leave();
     return why != deferred_section::doomed_by::no_room;
 }
 
@@ -261,7 +280,7 @@ void hf_redo_abort(void) noexcept {
     hf::without_exceptions("hf_redo_abort", [] {
         hf::with_protocol<hf::redo::redo_protocol>([](auto& p) { p.abort(); });
     });
-    hf::leave_section();
+    hf::redo::leave();
 }
 
 void hf_redo_note(const void* address, std::uint64_t bytes) noexcept {
@@ -277,16 +296,14 @@ void hf_redo_put(void* to, const void* from, std::uint64_t bytes) noexcept {
     hf::without_exceptions("hf_redo_put", [&] {
         mine().put(bytes_at(to), bytes,
                    [&](std::byte* part, std::uint64_t at, std::uint64_t count) {
-                       if (count == hf::granule_bytes)
-                           std::memmove(part, bytes_at(from) + at, hf::granule_bytes);
-                       else std::memmove(part, bytes_at(from) + at, count);
+                       std::memmove(part, bytes_at(from) + at, count);
                    });
     });
 }
 
 void hf_redo_copy(void* to, const void* from, std::uint64_t bytes) noexcept {
     const void* source = hf_redo_read(from, bytes);
-    std::byte together[hf::granule_bytes];
+    std::byte together[hf::line_bytes];
     if (bytes <= sizeof together) { // it may be in the buffer, where it is about to change
         std::memcpy(together, source, bytes);
         source = together;
@@ -303,9 +320,10 @@ void hf_redo_fill(void* to, int byte, std::uint64_t bytes) noexcept {
 }
 
 const void* hf_redo_read(const void* address, std::uint64_t bytes) noexcept {
-    if (hf_redo_filter == 0) return address; // nothing has been stored yet: as in most of a search
-    // Most words have asked the filter before they came.
-    if (bytes > hf::word_bytes && !hf::redo::may_wait(address, bytes)) return address;
+    // Most loads of so few bytes have asked the filter before they came.
+    if (bytes > hf::granule_bytes &&
+        !hf::redo::store_filter::may_wait(hf_redo_filter, address, bytes))
+        return address;
     return hf::without_exceptions("hf_redo_read",
                                   [&] { return mine().read(bytes_at(address), bytes); });
 }

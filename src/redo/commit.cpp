@@ -28,7 +28,7 @@ static_assert(bytes_of(0x81) == 0xff000000000000ff && bytes_of(0x40) == 0x00ff00
 
 /// Writes those words of the granule behind each other that have bytes to be stored; 0 for bytes that are not,
 /// never what was here before. Returns how many bytes. Without a jump: which word it is nobody can foretell.
-std::uint64_t put_words(std::byte* to, const buffered_granule& g) noexcept {
+std::uint64_t put_words(std::byte* to, const buffered_run& g) noexcept {
     std::uint64_t used = 0;
     for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
         const unsigned mask = g.mask >> w & 0xff;
@@ -54,6 +54,7 @@ template <class Medium>
 void redo_protocol<Medium>::begin(const hf_txfunc& function, const void* /*args*/) {
     in_.begin(*this, function, false); // it stores when it knows what
     forget();
+    hf_redo_filter = filter_.words();
     refilled_ = false;
     log_begun_ = false;
     doomed_ = doomed_by::nothing;
@@ -72,10 +73,8 @@ template <> void redo_protocol<fenced_medium>::settle_others() {
     const auto settle_under = [&](std::uint64_t offset, std::uint64_t bytes) {
         in_.marks().settle_under(reinterpret_cast<std::uintptr_t>(base_) + offset, bytes);
     };
-    for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
-        run = run_at(i, buffer_.size());
-        settle_under(buffer_[i].offset, run * granule_bytes);
-    }
+    write_buffer::runs all(buffer_);
+    for (buffered_run r; all.next(r);) settle_under(r.offset, r.granules * granule_bytes);
     for (block b : in_.blocks().freed()) settle_under(b.offset, b.bytes);
 }
 template <> void redo_protocol<ordered_medium>::settle_others() {} // no log does
@@ -146,43 +145,36 @@ void redo_protocol<Medium>::log_new_bytes(const void* stores, std::uint64_t byte
     in_.append(record_kind::new_bytes, last, bytes, stores);
 }
 
-std::size_t deferred_section::run_at(std::size_t number, std::size_t most) const noexcept {
-    if (buffer_[number].mask != whole_granule) return 1;
-    const std::uint64_t first = buffer_[number].offset;
-    std::size_t count = 1;
-    while (count < most && number + count < buffer_.size() &&
-           buffer_[number + count].mask == whole_granule &&
-           buffer_[number + count].offset == first + count * granule_bytes)
-        ++count;
-    return count;
-}
-
 /// Writes what waits as new_bytes records.
 template <class Medium>
 void redo_protocol<Medium>::log_stores() {
     alignas(8) std::byte entries[512];
     std::uint64_t used = 0;
-    for (std::size_t i = 0; i < buffer_.size(); ++i) {
-        const buffered_granule& g = buffer_[i];
-        if (used + 2 * sizeof(deferred_store) + granule_bytes > sizeof entries) {
-            log_new_bytes(entries, used, false);
-            used = 0;
-        }
-        const std::size_t room = (sizeof entries - used - sizeof(deferred_run)) / granule_bytes;
-        const std::size_t run = run_at(i, room);
-        if (run >= granules_in_run_min) {
-            const deferred_run head{{g.offset << 16}, run};
-            std::memcpy(entries + used, &head, sizeof head);
-            used += sizeof head;
-            for (const std::size_t end = i + run; i < end; ++i, used += granule_bytes)
-                std::memcpy(entries + used, buffer_[i].bytes, granule_bytes);
-            --i;
-            continue;
-        }
-        const deferred_store head{g.offset << 16 | g.mask};
+    const auto make_room = [&](std::uint64_t bytes) {
+        if (used + bytes <= sizeof entries) return;
+        log_new_bytes(entries, used, false);
+        used = 0;
+    };
+    const auto put_head = [&](const auto& head) {
         std::memcpy(entries + used, &head, sizeof head);
         used += sizeof head;
-        used += put_words(entries + used, g);
+    };
+    write_buffer::runs all(buffer_);
+    for (buffered_run r; all.next(r);) {
+        while (r.granules >= granules_in_run_min) {
+            make_room(sizeof(deferred_run) + granules_in_run_min * granule_bytes);
+            const std::uint64_t here = std::min(
+                r.granules, (sizeof entries - used - sizeof(deferred_run)) / granule_bytes);
+            put_head(deferred_run{{r.offset << 16}, here});
+            std::memcpy(entries + used, r.bytes, here * granule_bytes);
+            used += here * granule_bytes;
+            r.drop_first(here);
+        }
+        for (; r.granules > 0; r.drop_first(1)) {
+            make_room(sizeof(deferred_store) + granule_bytes);
+            put_head(deferred_store{r.offset << 16 | r.mask});
+            used += put_words(entries + used, r);
+        }
     }
     log_new_bytes(entries, used, true);
 }
@@ -190,52 +182,53 @@ void redo_protocol<Medium>::log_stores() {
 /// So many granules from 'offset' on are about to be stored whole.
 template <class Medium>
 void redo_protocol<Medium>::note_deferred(std::uint64_t offset, std::uint64_t granules) {
-    // In pieces that are listed line by line: other threads see lines.
+    // In pieces that are listed line by line: other threads see lines. A section with more of them leaves none.
     constexpr std::uint64_t piece = 8 * line_bytes;
+    if (granules * granule_bytes > left_stores::lines_max * line_bytes)
+        return in_.will_store(base_ + offset, granules * granule_bytes);
     for (std::uint64_t left = granules * granule_bytes, now; left > 0; offset += now, left -= now) {
         now = std::min(left, piece);
         in_.will_store(base_ + offset, now);
     }
 }
 
-/// Makes a deferred store: of the granule at 'offset' the bytes in 'mask'. The commit flushes it. A whole
-/// granule has been noted.
+/// Stores what has waited; the commit flushes it. Bytes that were not stored may be another thread's: they are left alone.
 template <class Medium>
-void redo_protocol<Medium>::store_deferred(deferred_store where, const std::byte* granule) {
-    std::byte* const to = base_ + where.offset();
-    if (where.mask() == 0xffff) {
-        for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes)
-            store_word(to + w, granule + w);
+void redo_protocol<Medium>::store_deferred(const buffered_run& r) {
+    std::byte* const to = base_ + r.offset;
+    if (r.mask == whole_granule) {
+        note_deferred(r.offset, r.granules);
+        const std::byte* const from = r.bytes;
+        const std::uint64_t end = r.granules * granule_bytes;
+        for (std::uint64_t g = 0; g < end; g += granule_bytes)
+            for (std::uint64_t w = g; w < g + granule_bytes; w += word_bytes)
+                store_word(to + w, from + w);
         return;
     }
-    if (where.mask() == 0xff || where.mask() == 0xff00) { // which of them nobody can foretell
-        const std::uint64_t w = where.mask() & 1 ? 0 : word_bytes;
+    if (r.mask == 0xff || r.mask == 0xff00) { // which of them nobody can foretell
+        const std::uint64_t w = r.mask & 1 ? 0 : word_bytes;
         in_.will_store(to + w, word_bytes);
-        return store_word(to + w, granule + w);
+        return store_word(to + w, r.bytes + w);
     }
     for (std::uint64_t w = 0; w < granule_bytes; w += word_bytes) {
-        const unsigned bytes = where.mask() >> w & 0xff;
+        const unsigned bytes = r.mask >> w & 0xff;
         if (bytes == 0xff) {
             in_.will_store(to + w, word_bytes);
-            store_word(to + w, granule + w);
+            store_word(to + w, r.bytes + w);
             continue;
         }
         for (std::uint64_t i = 0; i < word_bytes; ++i) {
             if ((bytes >> i & 1) == 0) continue;
             in_.will_store(to + w + i, 1);
-            to[w + i] = granule[w + i];
+            to[w + i] = r.bytes[w + i];
         }
     }
 }
 
 template <class Medium>
 void redo_protocol<Medium>::store_in_place() {
-    for (std::size_t i = 0, run; i < buffer_.size(); i += run) {
-        run = run_at(i, buffer_.size());
-        if (buffer_[i].mask == whole_granule) note_deferred(buffer_[i].offset, run);
-        for (std::size_t n = i; n < i + run; ++n)
-            store_deferred({buffer_[n].offset << 16 | buffer_[n].mask}, buffer_[n].bytes);
-    }
+    write_buffer::runs all(buffer_);
+    for (buffered_run r; all.next(r);) store_deferred(r);
 }
 
 template <class Medium> deferred_section::doomed_by redo_protocol<Medium>::commit() {
@@ -294,9 +287,12 @@ template <> void redo_protocol<fenced_medium>::leave_stores(std::size_t named) {
 }
 
 void deferred_section::forget() noexcept {
+    if (buffer_.size() > store_filter::word_count / 2) filter_.forget_all();
+    else
+        for (std::size_t i = 0; i < buffer_.size(); ++i)
+            filter_.forget_line(base_ + buffer_[i].is->offset);
     buffer_.clear();
     straddling_.to = nullptr;
-    hf_redo_filter = 0;
 }
 
 template <class Medium>

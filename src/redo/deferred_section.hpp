@@ -8,6 +8,7 @@
 //     it, a log that finds no room. Its blocks go back then, and nothing else needs putting right.
 #pragma once
 
+#include <redo/store_filter.hpp>
 #include <redo/write_buffer.hpp>
 #include <section/section.hpp>
 
@@ -47,12 +48,10 @@ protected:
     /// Drops what waits: nothing else of it is anywhere.
     void forget() noexcept;
     void settle();
-    /// How many granules from that one on follow each other in the heap as they were made, and will be stored whole:
-    /// what memmove leaves. At least 1, and at most so many.
-    std::size_t run_at(std::size_t number, std::size_t most) const noexcept;
 
     std::byte* const base_; // of the pool
     write_buffer buffer_;
+    store_filter filter_;   // of the buffer's bytes, and of those that were stored across granules
     bool refilled_ = false; // a store leads to bytes that have a sum
     doomed_by doomed_ = doomed_by::nothing;
 
@@ -65,7 +64,9 @@ private:
     }
     bool in_pool(std::uint64_t offset) const noexcept { return offset < max_bytes_; }
     void* write_across(std::byte* address, std::uint64_t bytes);
-    buffered_granule& granule_of(std::uint64_t offset, bool in_blocks = false);
+    buffered_line line_of(std::uint64_t offset);
+    void begin_granule(const buffered_line::head& line, std::uint64_t granule);
+    void check_in_blocks(std::uint64_t offset, std::uint64_t bytes) const noexcept;
     [[noreturn]] void refuse(std::uint64_t offset) const noexcept;
     bool waits_in(std::uint64_t offset, std::uint64_t bytes) noexcept;
     void merge(std::byte* into, std::uint64_t offset, std::uint64_t bytes) noexcept;

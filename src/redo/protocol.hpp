@@ -37,7 +37,7 @@ private:
     /// Its log is whole: its stores are made, and it ends.
     void make_stores();
     void note_deferred(std::uint64_t offset, std::uint64_t granules);
-    void store_deferred(deferred_store where, const std::byte* granule);
+    void store_deferred(const buffered_run& r);
     void store_in_place();
     void leave_stores(std::size_t named);
 

@@ -18,7 +18,7 @@ class replaced final : public redo_program {
     void run(hf::pool& p, unsigned, unsigned i) override { replace(p.root<root>(), i % 2); }
 };
 
-/// The last word first: granule by granule, and no run.
+/// The last word first: line by line, and no run goes on in the next line.
 void add_to_many(root* r) {
     for (std::size_t w = many_words; w-- > 0;) store(&r->many[w], load(&r->many[w]) + 1);
 }
@@ -61,6 +61,42 @@ class moved final : public redo_program {
         reach_all(p, s);
     }
     static constexpr std::size_t moving = 32; // lines that are within a run alone
+};
+
+/// More lines than a section leaves to the next: they are stored as a run, and a copy reads the last of them. No end is a
+/// line's.
+class moved_far final : public redo_program {
+    static constexpr std::size_t put = 368, copied = 24, words = put + copied + 2;
+    void setup(hf::pool& p) override {
+        redo_program::setup(p);
+        root* const r = p.root<root>();
+        section([&] {
+            auto* const far = static_cast<std::uint64_t*>(hf_alloc(words * 8));
+            hf_note_store(far, words * 8);
+            for (std::size_t w = 0; w < words; ++w) far[w] = 0;
+            store(&r->loose, reinterpret_cast<cell*>(far));
+        });
+    }
+    unsigned operations(unsigned) const override { return 2; }
+    void run(hf::pool& p, unsigned, unsigned) override {
+        root* const r = p.root<root>();
+        section([&] {
+            auto* const far = reinterpret_cast<std::uint64_t*>(load(&r->loose));
+            std::uint64_t next[put];
+            for (std::uint64_t& word : next) word = far[1] + 1;
+            hf_redo_put(far + 1, next, sizeof next);
+            hf_redo_copy(far + 1 + put, far + 1 + put - copied, copied * 8);
+        });
+    }
+    void describe(hf::pool& p, hf::crash::state& s) override {
+        redo_program::describe(p, s);
+        const auto* const far = reinterpret_cast<const std::uint64_t*>(p.root<root>()->loose);
+        s.object(far);
+        s.add(far[1]);
+        for (std::size_t w = 1; w + 1 < words; ++w)
+            s.expect(far[w] == far[1], "what moved far is whole");
+        s.expect(far[0] == 0 && far[words - 1] == 0, "and nothing beside it");
+    }
 };
 
 /// A staged block that holds 'value'.
@@ -438,6 +474,7 @@ class no_room_for_log final : public redo_program {
     hf::crash::add("redo/replaced", std::make_unique<replaced>());
     hf::crash::add("redo/many stores", std::make_unique<many_stores>());
     hf::crash::add("redo/moved", std::make_unique<moved>());
+    hf::crash::add("redo/moved far", std::make_unique<moved_far>());
     hf::crash::add("redo/adopted", std::make_unique<adopted>());
     hf::crash::add("redo/changed between", std::make_unique<changed_between>());
     hf::crash::add("redo/staged, locked", std::make_unique<staged_locked>());

@@ -27,7 +27,7 @@ struct cell {
 };
 // More than a lane holds. With 'count' behind them they are four full records of new bytes and a small one,
 // which would still fit where the fourth does not.
-constexpr std::size_t many_words = 168;
+constexpr std::size_t many_words = 200;
 struct root {
     cell* slots[2];
     std::uint64_t count, even;

@@ -582,7 +582,7 @@ void hf_undo_log(const void* address, std::uint64_t bytes) noexcept { log(addres
 int hf_redo_begin(const hf_txfunc* f, const void* packed) noexcept {
     return begin(f, packed, logging::redo);
 }
-__thread std::uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));
+__thread const std::uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 void hf_redo_commit() noexcept { commit_redo(); }
 void hf_redo_commit_or_throw() { commit_redo(); } // there is room
 void hf_redo_abort() noexcept { abort_redo(); }

@@ -5,7 +5,7 @@
 //
 // 1. Every byte of the pool that is not fresh is read from a copy, stored or not. The copy is at an
 //    odd address, and spoilt as soon as it may be.
-// 2. The filter says of every other line that it may be in the buffer, whether it is or not.
+// 2. The filter says of every other granule that it may be in the buffer, whether it is or not.
 // 3. Where a store goes is spoilt, and is looked at when the next call comes.
 #pragma once
 
@@ -24,20 +24,19 @@
 namespace oracle {
 
 class redo_model {
-public:
+  public:
     /// 'buffered' bytes from 'base' on are kept out of place.
     void begin(std::byte* base, std::size_t buffered) {
         *this = {};
         base_ = base;
-        hf_redo_filter = 0x5555555555555555;
+        filter_.fill(0x5555555555555555);
+        hf_redo_filter = filter_.data();
         stored_.assign(buffered, false);
         values_.assign(buffered, {});
     }
 
     /// Whether the section has stored to the byte.
-    bool stored(std::size_t offset) const {
-        return offset < stored_.size() && stored_[offset];
-    }
+    bool stored(std::size_t offset) const { return offset < stored_.size() && stored_[offset]; }
     bool buffers(const void* address) const {
         const auto* at = static_cast<const std::byte*>(address);
         return at >= base_ && at < base_ + stored_.size();
@@ -96,8 +95,8 @@ public:
             if (stored_[i]) base_[i] = values_[i];
     }
 
-private:
-    static constexpr std::size_t write_bytes_max = 16;
+  private:
+    static constexpr std::size_t write_bytes_max = 16, load_bytes_max = 16;
     static constexpr std::byte spoilt{0xa5};
 
     struct pending_store {
@@ -112,6 +111,7 @@ private:
     alignas(write_bytes_max) std::array<std::byte, write_bytes_max> place_{};
     std::array<std::vector<std::byte>, HF_REDO_READS> places_;
     std::size_t next_ = 0;
+    std::array<std::uint64_t, HF_REDO_FILTER_WORDS> filter_{};
 
     std::size_t offset_of(const void* address) const {
         return static_cast<std::size_t>(static_cast<const std::byte*>(address) - base_);
@@ -121,7 +121,10 @@ private:
     }
     void mark(const std::byte* at) {
         stored_[offset_of(at)] = true;
-        hf_redo_filter |= std::uint64_t{1} << (reinterpret_cast<std::uintptr_t>(at) / 64 % 64);
+        // Where a load may begin that meets the byte.
+        for (auto from = reinterpret_cast<std::uintptr_t>(at) - load_bytes_max + 1;
+             from <= reinterpret_cast<std::uintptr_t>(at); ++from)
+            filter_[from / 1024 % filter_.size()] |= std::uint64_t{1} << from / 16 % 64;
     }
     /// Takes what was stored since write() said where.
     void settle() {

@@ -1,6 +1,6 @@
 ; SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 ; Loads that may come after a store look into the write buffer, directly before they are made.
-; Small and aligned ones do if the filter says so.
+; Those of at most 16 bytes do if the filter says so; where it is the function loads once.
 ; RUN: %hf_opt -passes=holdfast-instrument -holdfast-engine=redo %s | FileCheck %s
 
 target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:128-n8:16:32:64-S128"
@@ -8,14 +8,18 @@ target datalayout = "e-m:e-p270:32:32-p271:32:32-p272:64:64-i64:64-i128:128-f80:
 ; What is said of the address is not said of the place where its bytes are.
 define i64 @scalar(ptr %p, ptr %q) #0 {
 ; CHECK-LABEL: define internal i64 @scalar.hf_body(
+; CHECK-NEXT: %[[OWN:.*]] = call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@hf_redo_filter)
+; CHECK-NEXT: %[[FILTER:.*]] = load ptr, ptr %[[OWN]]
 ; CHECK-NEXT: %a = load i64, ptr %q, align 8
 ; CHECK: call ptr @hf_redo_write(
 ; CHECK-NEXT: store i64 %a
 ; CHECK-NEXT: %[[NUMBER:.*]] = ptrtoint ptr %q to i64
-; CHECK-NEXT: %[[LINE:.*]] = lshr i64 %[[NUMBER]], 6
-; CHECK-NEXT: %[[CLASS:.*]] = and i64 %[[LINE]], 63
-; CHECK-NEXT: %[[AT:.*]] = call {{.*}}ptr @llvm.threadlocal.address.p0(ptr {{.*}}@hf_redo_filter)
+; CHECK-NEXT: %[[KIB:.*]] = lshr i64 %[[NUMBER]], 10
+; CHECK-NEXT: %[[INDEX:.*]] = and i64 %[[KIB]], 511
+; CHECK-NEXT: %[[AT:.*]] = getelementptr i64, ptr %[[FILTER]], i64 %[[INDEX]]
 ; CHECK-NEXT: %[[BITS:.*]] = load i64, ptr %[[AT]]
+; CHECK-NEXT: %[[GRANULE:.*]] = lshr i64 %[[NUMBER]], 4
+; CHECK-NEXT: %[[CLASS:.*]] = and i64 %[[GRANULE]], 63
 ; CHECK-NEXT: %[[BIT:.*]] = lshr i64 %[[BITS]], %[[CLASS]]
 ; CHECK-NEXT: %[[SET:.*]] = trunc i64 %[[BIT]] to i1
 ; CHECK-NEXT: br i1 %[[SET]], label %[[LOOK:.*]], label %[[DONE:.*]], !prof
@@ -31,14 +35,21 @@ define i64 @scalar(ptr %p, ptr %q) #0 {
   ret i64 %b
 }
 
+; A load of at most 16 bytes asks the filter wherever it begins: stores are noted for the granule before theirs, too.
 define <4 x i64> @wide(ptr %p) #0 {
 ; CHECK-LABEL: define internal <4 x i64> @wide.hf_body(
+; CHECK-COUNT-1: load ptr, ptr %{{.*}}
 ; CHECK: %[[R:.*]] = call ptr @hf_redo_read(ptr %p, i64 32)
 ; CHECK-NEXT: %v = load <4 x i64>, ptr %[[R]], align 1
+; CHECK: br i1
 ; CHECK: %[[S:.*]] = call ptr @hf_redo_read(ptr %p, i64 10)
-; CHECK-NEXT: load x86_fp80, ptr %[[S]], align 1
-; CHECK-NEXT: %[[T:.*]] = call ptr @hf_redo_read(ptr %p, i64 8)
-; CHECK-NEXT: load i64, ptr %[[T]], align 1
+; CHECK: %[[LONG:.*]] = phi ptr [ %p, %{{.*}} ], [ %[[S]], %{{.*}} ]
+; CHECK-NEXT: load x86_fp80, ptr %[[LONG]], align 1
+; CHECK-NOT: load ptr
+; CHECK: br i1
+; CHECK: %[[T:.*]] = call ptr @hf_redo_read(ptr %p, i64 8)
+; CHECK: %[[CROOKED:.*]] = phi ptr [ %p, %{{.*}} ], [ %[[T]], %{{.*}} ]
+; CHECK-NEXT: load i64, ptr %[[CROOKED]], align 1
   store i64 1, ptr %p
   %v = load <4 x i64>, ptr %p, align 32
   %long = load x86_fp80, ptr %p, align 16

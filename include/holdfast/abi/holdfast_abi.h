@@ -131,9 +131,11 @@ struct hf_redo_callees_row {
 };
 void hf_redo_register_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
 void hf_redo_forget_callees(const struct hf_redo_callees_row* rows, uint64_t count) HF_NOEXCEPT;
-// Whether 'address' may be in the buffer: bit (address / 64) % 64. 0: the bytes of its line are read
-// where they are.
-extern __thread uint64_t hf_redo_filter __attribute__((tls_model("initial-exec")));
+// Says of each granule of 16 bytes whether a load of at most 16 that begins there may meet bytes in the buffer: bit
+// (address / 16) % 64 of word (address / 1024) % HF_REDO_FILTER_WORDS. 0: the bytes are read where they are. The thread's open
+// section has the words; they stay where they are until it ends.
+#define HF_REDO_FILTER_WORDS 512
+extern __thread const uint64_t* hf_redo_filter __attribute__((tls_model("initial-exec")));
 
 // Ahead of hf_clobber_log or hf_undo_log, or of a note that does for it: the bytes, all of which the section
 // will store to, are in the log, and durable when the next of those two has returned. Notes no store.
