@@ -101,9 +101,8 @@ nlohmann::ordered_json compare(const compare_options& options, bool progress) {
 std::string table_of(const nlohmann::ordered_json& compared) {
     const auto& first = compared["runs"][0];
     std::string out =
-        fmt::format("{} ({}): mode {}, {} thread(s), {} ops, {}-byte values, {} % reads, {}{}\n{}; "
-                    "median of {} rounds, "
-                    "each in a fresh process on a fresh pool\n\n",
+        fmt::format("{} ({}): mode {}, {} thread(s), {} ops, {}-byte values, {} % reads, "
+                    "{}{}\n{}; median of {} rounds, each in a fresh process on a fresh pool\n\n",
                     first["name"].get<std::string>(), first["structure"].get<std::string>(),
                     first["mode"].get<std::string>(), first["threads"].get<unsigned>(),
                     first["ops"].get<std::uint64_t>(), first["value_bytes"].get<unsigned>(),

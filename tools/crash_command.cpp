@@ -90,8 +90,8 @@ void require_crash_program(const std::string& program) {
     int status = 0;
     ::waitpid(child, &status, 0);
     if (!said || !WIFEXITED(status) || WEXITSTATUS(status) != 0)
-        refuse(fmt::format("'{}' is not a crash program: it does not answer --list. Build one with "
-                           "holdfast_crash_program() (docs/guide/crash-checking.md)",
+        refuse(fmt::format("'{}' is not a crash program: it does not answer --list. Build one "
+                           "with holdfast_crash_program() (docs/guide/crash-checking.md)",
                            program));
 }
 

@@ -304,20 +304,18 @@ void add_pool_commands(const cli::command& app, char**) {
     command = add(app, "copy", "the pool as it is now, while a process works on it", a, copy);
     command.value("TO", a->to, "the copy: a new file").required();
     command.footer("A process that has the pool open stands still for as long as the pool is "
-                   "compared with its copy. "
-                   "What it was in the middle of, the copy's first open recovers.");
+                   "compared with its copy. What it was in the middle of, the copy's first open "
+                   "recovers.");
     command =
         add(app, "compact", "a pool of MOD containers, made as small as what is in it", a, compact);
     const cli::command trimming =
         add(app, "trim", "gives the disk space of what is free back", a, trim);
     trimming.footer("For a pool that nobody has open: it is opened, which recovers it, and "
-                    "closed. The file keeps "
-                    "its length, and takes its space again as it is needed.");
+                    "closed. The file keeps its length, and takes its space again as it is "
+                    "needed.");
     command.footer("For a pool that nobody has open and that holds nothing else. A small pool is "
-                   "made beside it, "
-                   "examined, and put in its place: killed at any moment, the old one stands or "
-                   "the new one. It "
-                   "needs room for both.");
+                   "made beside it, examined, and put in its place: killed at any moment, the old "
+                   "one stands or the new one. It needs room for both.");
     command =
         add(app, "repair", "put right what can be known; objects are never changed", a, repair);
     const cli::option output =
@@ -328,8 +326,8 @@ void add_pool_commands(const cli::command& app, char**) {
         .excludes(output);
     const cli::option back =
         command.flag("--roll-back", a->roll_back,
-                     "undo what a crash cut short, in the pool itself: for a pool "
-                     "that no program can open");
+                     "undo what a crash cut short, in the pool itself: for a pool that no program "
+                     "can open");
     back.excludes(output);
     command
         .flag("--force", a->force,

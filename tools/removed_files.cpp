@@ -65,8 +65,8 @@ std::string working_on_removed(const std::string& path) {
                          : folder_of(f->path()) != fs::canonical(folder, hidden))
                 continue;
             return fmt::format(
-                "process {} ({}) works on a pool with layout \"{}\" whose file was "
-                "removed: what is in it goes with that process",
+                "process {} ({}) works on a pool with layout \"{}\" whose file was removed: what "
+                "is in it goes with that process",
                 p->path().filename().string(), name_of(p->path()),
                 std::string(then.layout, ::strnlen(then.layout, sizeof then.layout)));
         }

@@ -172,8 +172,7 @@ void add_top_command(const cli::command& app, char**) {
         .between(std::int64_t{0}, std::numeric_limits<std::int64_t>::max());
     command.flag("--json", a->json, "print one JSON object a line");
     command.footer("Sections that have ended are counted, in engines that have log lanes: not "
-                   "MOD's updates, nor "
-                   "justdo's. Nobody waits for it.");
+                   "MOD's updates, nor justdo's. Nobody waits for it.");
     command.callback([a] { top(*a); });
 }
 

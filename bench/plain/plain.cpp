@@ -134,8 +134,9 @@ std::string line_of(const table_row& row, const std::vector<std::string>& engine
 }
 
 std::string table_of(const std::vector<table_row>& rows, const plain_options& options) {
-    std::string out = fmt::format("plain code in sections: mode {}, {} operations a row and round, "
-                                  "{} elements before, {}; medians of {} interleaved rounds\n\n",
+    std::string out = fmt::format("plain code in sections: mode {}, {} operations a row and "
+                                  "round, {} elements before, {}; medians of {} interleaved "
+                                  "rounds\n\n",
                                   options.mode, options.run.ops, options.run.records,
                                   options.run.directory, options.rounds);
     out += fmt::format("{:<36}", "1000 operations/s");
@@ -147,8 +148,7 @@ std::string table_of(const std::vector<table_row>& rows, const plain_options& op
     out += "\n";
     for (const table_row& each : rows) out += line_of(each, options.engines);
     return out + "\nfences, log entries: per section, of undo, undo-next, clobber and redo as far "
-                 "as they ran; "
-                 "/X: redo's speed over X's\n";
+                 "as they ran; /X: redo's speed over X's\n";
 }
 
 } // namespace

@@ -111,8 +111,8 @@ void add_rows(std::string& out, const ordered_json& measured, const Text& text_o
 std::string table_of(const ordered_json& measured, bool instructions) {
     std::string out = fmt::format(
         "what a section costs: mode {}, {} calls a case and round, {}\n{}; processor ns a call "
-        "and, in brackets, over "
-        "{}; medians of {} interleaved rounds, each in a fresh process on a fresh file\n\n{:<12}",
+        "and, in brackets, over {}; medians of {} interleaved rounds, each in a fresh process on "
+        "a fresh file\n\n{:<12}",
         measured["mode"].get<std::string>(), measured["ops"].get<std::uint64_t>(),
         measured["directory"].get<std::string>(), measured["cpu"].get<std::string>(),
         measured["rows"][0]["engine"].get<std::string>(), measured["rounds"].get<unsigned>(),

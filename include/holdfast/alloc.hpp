@@ -32,8 +32,8 @@ class pool;
 template <class T, class... Args> T* make(Args&&... args) noexcept {
     static_assert(
         !std::is_polymorphic_v<T>,
-        "an object with virtual functions holds the address of its table, which is another "
-        "in every process: keep alternatives in a std::variant");
+        "an object with virtual functions holds the address of its table, which is another in "
+        "every process: keep alternatives in a std::variant");
     static_assert(std::is_nothrow_constructible_v<T, Args...> || std::is_aggregate_v<T>,
                   "the constructor may throw, which no caller could be told: let it be noexcept, "
                   "construct the object in a block of hf_alloc, or, where it never does throw, in "

@@ -443,15 +443,14 @@ private:
         static_assert(traits::is_noexcept,
                       "a logged function is noexcept: recovery calls it again, and nobody catches");
         static_assert(traits::by_value,
-                      "a logged function takes values: what it does to an argument "
-                      "of the caller's would not happen in recovery");
+                      "a logged function takes values: what it does to an argument of the "
+                      "caller's would not happen in recovery");
         static_assert(
             traits::arguments::copyable,
             "an argument of a logged function is kept as bytes: a trivially copyable type");
         static_assert(
             traits::arguments::no_address,
-            "an argument of a logged function is no address: it means nothing to the next "
-            "process");
+            "an argument of a logged function is no address: it means nothing to the next process");
         static_assert(traits::arguments::no_array,
                       "an argument of a logged function is no array: take a std::array");
         static_assert(traits::arguments::fits,

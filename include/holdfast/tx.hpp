@@ -62,8 +62,8 @@ run_in(const Pool& in, const F& section) noexcept(std::is_nothrow_invocable_v<F&
     static_assert(std::is_void_v<result> || std::is_trivially_copyable_v<result>,
                   "hf::tx: the result must be void or trivially copyable");
     static_assert(sizeof(void*) + sizeof(recorded<F>) <= HF_ARGS_BYTES_MAX,
-                  "hf::tx: the closure is too large for a section's record: capture a pointer into "
-                  "the pool, or use hf::vlog_preserve");
+                  "hf::tx: the closure is too large for a section's record: capture a pointer "
+                  "into the pool, or use hf::vlog_preserve");
     if constexpr (sizeof(F) <= 16) return run<F>(base_of(in), {section, {}});
     else return run<F>(base_of(in), {section});
 }

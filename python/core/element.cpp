@@ -144,8 +144,8 @@ half_decoded::half_decoded(hf_bytes stored) {
     else if (tag == tag_bytes || value_) made = PyBytes_FromStringAndSize(data, bytes);
     else
         raise("corrupt",
-              "corrupt: an element is neither str, bytes nor a value of version 1; was it "
-              "written by Python, and not by a later version?");
+              "corrupt: an element is neither str, bytes nor a value of version 1; was it written "
+              "by Python, and not by a later version?");
     if (made == nullptr) throw nb::python_error();
     made_ = nb::steal(made);
 }

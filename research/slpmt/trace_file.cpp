@@ -244,8 +244,8 @@ result<recorded> read_trace(const std::string& path) {
         return status{
             errc::corrupt,
             fmt::format(
-                "{}: corrupt: expected at most {} bytes of memory, more than its log, found "
-                "{} and a log of {} lines",
+                "{}: corrupt: expected at most {} bytes of memory, more than its log, found {} "
+                "and a log of {} lines",
                 path, memory_bytes_max, head.memory_bytes, head.log_lines)};
     if (std::string wrong = reader(got.where, events).read_all(got); !wrong.empty())
         return status{errc::corrupt, fmt::format("{}: corrupt: {}", path, wrong)};

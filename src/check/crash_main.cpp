@@ -60,8 +60,8 @@ void add_options(const hf::cli::command& app, asked& a) {
     app.value("--schedules", o.schedules_random, "further schedules, at random");
     app.value("--seed", o.seed, "of random schedules").show_default();
     app.value("--replay", a.replay, "run one failure again, as a report names it");
-    app.footer("Exit status: 0 no violation, 1 violation, 2 wrong usage, 3 no violation found, but "
-               "not everything was explored.\nGuide: docs/guide/crash-checking.md");
+    app.footer("Exit status: 0 no violation, 1 violation, 2 wrong usage, 3 no violation found, "
+               "but not everything was explored.\nGuide: docs/guide/crash-checking.md");
 }
 
 /// What of the options decides which failure a replay means.

@@ -320,8 +320,8 @@ bool explorer::leaf(frame& f, const legal_set& legal) {
     const verdict v = ended_;
     if (twice && (newest.recovered != v.recovered || newest.state != v.state)) {
         report(f,
-               fmt::format("memory is read unseen, by code that is not built in trace mode or in a "
-                           "way that trace mode does not know: where lines that nobody was seen "
+               fmt::format("memory is read unseen, by code that is not built in trace mode or in "
+                           "a way that trace mode does not know: where lines that nobody was seen "
                            "to read have their newest contents, there is {}; with the oldest, {}",
                            newest.text, v.text));
         return false;

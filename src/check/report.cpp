@@ -31,8 +31,8 @@ blame::store lost_store(const missing_line& m, bool seen) {
     } else {
         out.fault = "was lost: nothing had flushed its line since";
         out.mend =
-            "flush its line and fence, before the operation returns or stores what relies on "
-            "it; or store it in a failure-atomic function";
+            "flush its line and fence, before the operation returns or stores what relies on it; "
+            "or store it in a failure-atomic function";
     }
     return out;
 }
@@ -41,8 +41,8 @@ blame::store lost_store(const missing_line& m, bool seen) {
 blame::store early_store(const trace_event& e) {
     return {e.place, e.offset, e.bytes,
             "survived the failure, and recovery neither finishes nor takes back what it is part of",
-            "log it before it is stored (in a failure-atomic function with the other stores of its "
-            "operation), or store it last, when what it relies on is durable"};
+            "log it before it is stored (in a failure-atomic function with the other stores of "
+            "its operation), or store it last, when what it relies on is durable"};
 }
 
 std::vector<code_place> places_of(const blame& b) {
@@ -144,8 +144,8 @@ std::string violation_text(const violation& v, const event_record& run) {
     for (const blame::store& s : found.guilty) out += guilty_text(s);
     if (found.guilty.empty() && found.in_recovery)
         out += wrapped("  guilty: ",
-                       "recovery. It was cut short, nothing that it had stored was lost, "
-                       "and run again it arrives elsewhere") +
+                       "recovery. It was cut short, nothing that it had stored was lost, and run "
+                       "again it arrives elsewhere") +
                wrapped("  mend: ", "let recovery store nothing that it reads when it is run again");
     return out;
 }
@@ -339,8 +339,8 @@ std::string for_people(const checked_program& checked, const event_record& run,
                        const std::string& replay_command) {
     const exploration& e = checked.found;
     std::string out = fmt::format(
-        "{}: {}, {} states ({} equal to one of them), {} failures at {} events, {} closes, "
-        "{} schedule{}, {:.2f} s, {:.0f} states/s{}\n",
+        "{}: {}, {} states ({} equal to one of them), {} failures at {} events, {} closes, {} "
+        "schedule{}, {:.2f} s, {:.0f} states/s{}\n",
         checked.name, checked.passed() ? "no violation" : "VIOLATION", e.states, e.merged,
         e.failures, e.events, e.closes, checked.schedules, checked.schedules == 1 ? "" : "s",
         e.seconds, e.seconds > 0 ? static_cast<double>(e.states) / e.seconds : 0.0,

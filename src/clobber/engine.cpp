@@ -95,17 +95,16 @@ status clobber_engine::check(const pool::impl& pool, const pending_section& sect
     const begin_payload& begin = section.begin;
     const hf_txfunc* function = registry::find_txfunc(begin.function_id, begin.function_version);
     if (function == nullptr)
-        return {
-            errc::function_changed,
-            fmt::format(
-                "{}: function_changed: lane {} holds a pending section of txfunc {:#x}, which this "
-                "program does not have; open it with the build that made it{}",
-                file.path(), section.lane, begin.function_id, ways_out(file))};
+        return {errc::function_changed,
+                fmt::format(
+                    "{}: function_changed: lane {} holds a pending section of txfunc {:#x}, which "
+                    "this program does not have; open it with the build that made it{}",
+                    file.path(), section.lane, begin.function_id, ways_out(file))};
     if (function->version != begin.function_version || function->args_bytes != begin.args_bytes)
         return {errc::function_changed,
                 fmt::format("{}: function_changed: lane {} holds a pending section of {} ({}): "
-                            "expected version "
-                            "{:#x}, found {:#x}; open it with the build that made it{}",
+                            "expected version {:#x}, found {:#x}; open it with the build that "
+                            "made it{}",
                             file.path(), section.lane, readable_name(function->name),
                             function->where, function->version, begin.function_version,
                             ways_out(file))};

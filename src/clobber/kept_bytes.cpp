@@ -12,8 +12,8 @@ status can_roll_back(const pool::impl& pool, const pending_section& pending) {
     if (pool.salvage) return {};
     const auto refuse = [&](const char* why) {
         return status{errc::torn,
-                      fmt::format("{}: torn: lane {}: its section cannot be rolled back "
-                                  "for certain: {}; complete it with recovery_policy::complete{}",
+                      fmt::format("{}: torn: lane {}: its section cannot be rolled back for "
+                                  "certain: {}; complete it with recovery_policy::complete{}",
                                   file.path(), pending.lane, why, last_way_out(file))};
     };
     if ((file.dropped_bytes() & engine_clobber) != 0)

@@ -127,8 +127,7 @@ std::optional<block> re_execution::next_block(std::uint64_t bytes) {
     if (again.bytes != bytes) // upholds (1)
         fatal("%s (%s) diverged when it was re-executed: it allocated %llu bytes, now it asks for "
               "%llu: it is not deterministic (a clock, a random number, volatile memory?); engine "
-              "redo "
-              "allows that",
+              "redo allows that",
               readable_name(work_.function()->name), work_.function()->where,
               static_cast<unsigned long long>(again.bytes), static_cast<unsigned long long>(bytes));
     return again;

@@ -85,8 +85,8 @@ status justdo_engine::settle(pool::impl& in) const {
         if (!given_up && !salvaged) continue;
         its.give_up();
         in.file->warn(
-            fmt::format("{}: salvaged: engine justdo: the section of the thread at {:#x} is "
-                        "given up and stays half done",
+            fmt::format("{}: salvaged: engine justdo: the section of the thread at {:#x} is given "
+                        "up and stays half done",
                         in.file->path(), offset));
     }
     pm.fence();

@@ -112,8 +112,8 @@ public:
         const program_counter pc{block_.log.counter};
         if (!pc.open()) return {};
         if (in_.file->was_clean() && !in_.salvage)
-            return corrupt(fmt::format("an open section, program counter {:#x}, in a pool that was "
-                                       "closed cleanly; salvage believes the close",
+            return corrupt(fmt::format("an open section, program counter {:#x}, in a pool that "
+                                       "was closed cleanly; salvage believes the close",
                                        pc.word));
         // What is given up is read no further.
         if (in_.file->was_clean() || in_.recovery == recovery_policy::roll_back) return given_up();
@@ -187,9 +187,9 @@ private:
                 // What nothing resumes salvage forgets: it may be damaged.
                 in_.salvage && !program_counter{block_.log.counter}.open() ? errc::corrupt
                                                                            : errc::function_changed,
-                fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, "
-                            "which this program has not registered; open the pool with the build "
-                            "that did{}",
+                fmt::format("engine justdo: the thread at {:#x} holds a lock of kind {}, which "
+                            "this program has not registered; open the pool with the build that "
+                            "did{}",
                             at_, kind, program_counter{block_.log.counter}.open() ? out() : ""));
         const bool real = kind != HF_JUSTDO_NO_LOCK;
         const std::uint64_t bytes = calls == nullptr ? 1 : calls->bytes;
@@ -250,9 +250,8 @@ private:
         if (function->version != head.function_version)
             return refusal(
                 path, errc::function_changed,
-                fmt::format("engine justdo: a section was cut short in {} ({}): expected "
-                            "version {:#x}, found {:#x}; open the pool with the build that "
-                            "made it{}",
+                fmt::format("engine justdo: a section was cut short in {} ({}): expected version "
+                            "{:#x}, found {:#x}; open the pool with the build that made it{}",
                             function->name, function->where, function->version,
                             head.function_version, out()));
         if (layout_of(*function) != head.constants)
@@ -260,16 +259,16 @@ private:
                 path, errc::function_changed,
                 fmt::format(
                     "engine justdo: a section was cut short in {} ({}), whose constants lie "
-                    "elsewhere in this program: expected layout {:#x}, found {:#x}; open "
-                    "the pool with the build that made it{}",
+                    "elsewhere in this program: expected layout {:#x}, found {:#x}; open the pool "
+                    "with the build that made it{}",
                     function->name, function->where, layout_of(*function), head.constants, out()));
         // Frames hold addresses, and nobody knows which words of theirs do.
         const auto here = reinterpret_cast<std::uint64_t>(in_.file->base());
         if (in_.file->relocated() || here != in_.file->logged_base())
             return refusal(
                 path, errc::address_taken,
-                fmt::format("engine justdo: a section was cut short in {} ({}), and resumes "
-                            "only where the pool was mapped then, at {:#x}{}",
+                fmt::format("engine justdo: a section was cut short in {} ({}), and resumes only "
+                            "where the pool was mapped then, at {:#x}{}",
                             function->name, function->where, in_.file->logged_base(), out()));
         return {};
     }
@@ -403,8 +402,8 @@ status inspect(const pool::impl& in) {
         if (offset >= in.file->shape().max_bytes || !in.blocks.durable().well_formed(b))
             return refusal(
                 in.file->path(), errc::corrupt,
-                fmt::format("engine justdo: a thread's block at {:#x}, {} bytes, is no block "
-                            "of the heap",
+                fmt::format("engine justdo: a thread's block at {:#x}, {} bytes, is no block of "
+                            "the heap",
                             offset, b.bytes));
         blocks.push_back(b);
     }

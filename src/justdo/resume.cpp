@@ -276,8 +276,8 @@ status resume_all(pool::impl& in, std::span<thread* const> sections) {
     const bool not_its_fault = with.code == errc::truncated || with.code == errc::io_error;
     return refusal(
         in.file->path(), with.code,
-        fmt::format("engine justdo: resuming {}; the pool stays marked open, for a build that "
-                    "can resume its sections{}",
+        fmt::format("engine justdo: resuming {}; the pool stays marked open, for a build that can "
+                    "resume its sections{}",
                     with.why, not_its_fault ? "" : last_way_out(*in.file)));
 }
 

@@ -380,8 +380,8 @@ TEST_P(JustdoRoom, WithoutAnyRoomASectionSaysSoAndGoesOnInAPoolThatMayGrow) {
         jd.call<holds>({p.root<hall>(), 0, 200, 200});
     };
     EXPECT_DEATH(in_child(), "pool_full.*holds .*takes lock .*number 65 of its section.*goes on "
-                             "when the pool is opened and has "
-                             "room.*holdfast repair --roll-back --force /dev/shm");
+                             "when the pool is opened and has room.*holdfast repair --roll-back "
+                             "--force /dev/shm");
     const auto refused = try_open();
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().code(), errc::pool_full);

@@ -88,9 +88,9 @@ void* thread::enter(const hf_justdo_function& function, std::uint32_t& resumed) 
 void thread::check_argument(const void* pointer, std::uint32_t number) const noexcept {
     if (pointer == nullptr || pool_->contains(pointer)) [[likely]]
         return;
-    fatal("%s (%s): argument %u (%p) does not lead into pool %s: memory that dies with the process "
-          "is not there "
-          "when the section is resumed: read it through hf::vlog_preserve only",
+    fatal("%s (%s): argument %u (%p) does not lead into pool %s: memory that dies with the "
+          "process is not there when the section is resumed: read it through hf::vlog_preserve "
+          "only",
           function()->name, function()->where, number, pointer, pool_->file->path().c_str());
 }
 
@@ -273,11 +273,10 @@ bool thread::lock(void* lock, std::uint32_t kind, std::uint32_t place, bool wait
     if (calls == nullptr) fatal("hf_justdo_lock: kind %u is not registered", kind);
     if (frames_.empty()) fatal("hf_justdo_lock(%p) outside of a function that enters", lock);
     if (!open_ && current_section != nullptr) // whose re-execution would make this one again
-        fatal(
-            "%s (%s) begins a section of engine justdo in a section of engine %s, %s (%s): call it "
-            "behind that one",
-            function()->name, function()->where, current_section->engine().name,
-            current_section->function()->name, current_section->function()->where);
+        fatal("%s (%s) begins a section of engine justdo in a section of engine %s, %s (%s): call "
+              "it behind that one",
+              function()->name, function()->where, current_section->engine().name,
+              current_section->function()->name, current_section->function()->where);
     const bool real = kind != HF_JUSTDO_NO_LOCK;
     const std::uint64_t word =
         lock_word(kind, real ? in_pool(lock, calls->bytes, "hf_justdo_lock") : 0);

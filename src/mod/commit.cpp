@@ -202,8 +202,7 @@ status store::impl::commit_unrelated(std::span<const change> changes, node_cache
     }
     if (swings.size() > redo_updates_max)
         return {errc::limit_reached,
-                fmt::format("{}: limit_reached: {} unrelated roots in a "
-                            "commit, at most {}",
+                fmt::format("{}: limit_reached: {} unrelated roots in a commit, at most {}",
                             pool_->file->path(), swings.size(), redo_updates_max)};
     for (swing& s : swings) {
         s.old = s.owner->word.load(std::memory_order_relaxed);

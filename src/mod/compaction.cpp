@@ -165,9 +165,9 @@ status compaction::check() {
     return refusal(
         file_.path(), errc::conflict,
         fmt::format(
-            "{} blocks of {} bytes are not MOD's, and what points to them stands in objects "
-            "that are their program's alone: they cannot be moved; pool.trim() gives free "
-            "space back where it is",
+            "{} blocks of {} bytes are not MOD's, and what points to them stands in objects that "
+            "are their program's alone: they cannot be moved; pool.trim() gives free space back "
+            "where it is",
             others, bytes));
 }
 
@@ -494,8 +494,8 @@ result<compact_report> compact_pool(const std::string& path, const open_options&
     if (done.ok()) done = made->replace(); // upholds (2)
     if (!done.ok()) return done;
     if (status s = made->sync_directory(); !s.ok())
-        return status{s.code(), s.what() + ": the compacted pool is in place, but a failure of the "
-                                           "machine may bring the old one back"};
+        return status{s.code(), s.what() + ": the compacted pool is in place, but a failure of "
+                                           "the machine may bring the old one back"};
     return all.report();
 } catch (const std::bad_alloc&) {
     return out_of_memory(path);

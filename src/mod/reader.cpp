@@ -120,8 +120,7 @@ std::string store::impl::held_back() const {
     const std::uint64_t oldest = pool_->file->own_file()->oldest_announced();
     if (oldest >= sequence_.load()) return {};
     return fmt::format("; a process that reads beside this one keeps a version that is {} commits "
-                       "old, and all that "
-                       "was replaced since",
+                       "old, and all that was replaced since",
                        sequence_.load() - oldest);
 }
 

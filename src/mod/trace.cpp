@@ -34,8 +34,8 @@ public:
             if (outcome_.ok())
                 outcome_ = {
                     errc::corrupt,
-                    fmt::format("{}: corrupt: root \"{}\" leads from {:#x} to {:#x}, which is "
-                                "no node of {} bytes",
+                    fmt::format("{}: corrupt: root \"{}\" leads from {:#x} to {:#x}, which is no "
+                                "node of {} bytes",
                                 in_.pool_->file->path(), root_, from_,
                                 std::uint64_t{at} * granule_bytes, bytes)};
             return;

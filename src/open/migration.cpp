@@ -135,8 +135,8 @@ result<void*> migration::new_root_bytes(std::size_t bytes) try {
                              &record.next_bytes);
     if (record.next_bytes == bytes) return pool.at(record.next_offset);
     return refusal(pool.file->path(), errc::wrong_layout,
-                   fmt::format("the new root object: expected {} bytes, found {} of an earlier try "
-                               "of this migration",
+                   fmt::format("the new root object: expected {} bytes, found {} of an earlier "
+                               "try of this migration",
                                bytes, record.next_bytes));
 } catch (const std::bad_alloc&) { // thrown before anything was stored
     return out_of_memory(in_.path());

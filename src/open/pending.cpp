@@ -82,8 +82,8 @@ status read_lanes(pool::impl& pool, lanes_found& out) {
             continue;
         }
         if (is_pending && file.was_clean())
-            file.warn(fmt::format("{}: salvaged: lane {}: a section that says it is pending counts "
-                                  "as committed: the pool was closed cleanly",
+            file.warn(fmt::format("{}: salvaged: lane {}: a section that says it is pending "
+                                  "counts as committed: the pool was closed cleanly",
                                   file.path(), l));
         if (is_pending && !file.was_clean()) out.pending.push_back(std::move(found));
         else if (is_pending || damage.what != nullptr) out.disbelieved.push_back(l);
@@ -256,8 +256,8 @@ refused_lane check_chunks(const pool::impl& pool, std::span<const pending_sectio
             if (others)
                 out = {section.lane,
                        refusal(pool.file->path(), errc::corrupt,
-                               fmt::format("lane {} names a block at {:#x} of {} bytes, in a chunk "
-                                           "of other blocks",
+                               fmt::format("lane {} names a block at {:#x} of {} bytes, in a "
+                                           "chunk of other blocks",
                                            section.lane, b.offset, b.bytes))};
         }
     });
@@ -345,8 +345,8 @@ status put_blocks_back(pool::impl& pool, lanes_found& found) {
             foreign.push_back(
                 {section.lane,
                  refusal(pool.file->path(), errc::corrupt,
-                         fmt::format("lane {} names a block at {:#x} of {} bytes that "
-                                     "is not its own, or lies in a chunk of other blocks",
+                         fmt::format("lane {} names a block at {:#x} of {} bytes that is not its "
+                                     "own, or lies in a chunk of other blocks",
                                      section.lane, r.offset, r.bytes))});
         }
     });

@@ -111,10 +111,11 @@ result<pool> pool::open(const std::string& path, const open_options& options) tr
     if ((options.engines.empty() || bits_with_sections(given) != 0) &&
         __start_hf_uninstrumented != nullptr)
         return status{errc::not_instrumented,
-                      fmt::format("{}: not_instrumented: this program has failure-atomic functions "
-                                  "(HF_TXFUNC) compiled without Holdfast's plugin, which no crash "
-                                  "would spare: build them with holdfast_instrument or "
-                                  "holdfast-clang++, or define HOLDFAST_UNINSTRUMENTED",
+                      fmt::format("{}: not_instrumented: this program has failure-atomic "
+                                  "functions (HF_TXFUNC) compiled without Holdfast's plugin, "
+                                  "which no crash would spare: build them with "
+                                  "holdfast_instrument or holdfast-clang++, or define "
+                                  "HOLDFAST_UNINSTRUMENTED",
                                   path)};
     if (!options.read_only)
         if (status s = check_program(path, given); !s.ok()) return s;
@@ -196,8 +197,8 @@ result<pool> pool::impl::open(std::unique_ptr<pool_file> file, const open_option
 
 void pool::impl::say_opened() const noexcept try {
     say(severity::note,
-        fmt::format("{}: opened in {:.1f} ms: {} sections were pending, {} completed, {} "
-                    "rolled back, {} discarded",
+        fmt::format("{}: opened in {:.1f} ms: {} sections were pending, {} completed, {} rolled "
+                    "back, {} discarded",
                     file->path(), report.open_ms, report.sections_pending,
                     report.re_executed + report.replayed + report.resumed, report.rolled_back,
                     report.discarded)

@@ -157,8 +157,8 @@ inline std::string ways_out(const pool_file& file) {
     return "; to give up what was cut short, as if it had never begun, run `holdfast repair "
            "--roll-back " +
            file.path() +
-           "`, or open the pool with recovery_policy::roll_back; open_options::read_only shows the "
-           "pool as it would be then";
+           "`, or open the pool with recovery_policy::roll_back; open_options::read_only shows "
+           "the pool as it would be then";
 }
 /// The same of one that cannot be rolled back for certain.
 inline std::string last_way_out(const pool_file& file) {

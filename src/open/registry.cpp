@@ -225,8 +225,7 @@ extern "C" void hf_txfunc_register(const hf_txfunc* function) noexcept {
     if (const std::uint32_t its = function->abi_version & HF_ABI_VERSION_MASK;
         its != HF_ABI_VERSION)
         hf::fatal("%s (%s) was instrumented for ABI %u, this library has %u: build it again with "
-                  "the plugin "
-                  "that came with the library",
+                  "the plugin that came with the library",
                   hf::readable_name(function->name), function->where, its, HF_ABI_VERSION);
     std::scoped_lock held{txfuncs_lock()};
     // Several files of one library may tell of one inline function.

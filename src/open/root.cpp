@@ -150,9 +150,9 @@ status settle_anchors(pool::impl& pool) {
 
 static std::string root_differs(std::uint64_t expected, std::uint64_t found) {
     return fmt::format(
-        "the root object: expected {} bytes, found {}: its type is not what it was when the "
-        "pool was made; open the pool with the build that made it, or give the "
-        "changed type another open_options::layout and give open_options::migrate",
+        "the root object: expected {} bytes, found {}: its type is not what it was when the pool "
+        "was made; open the pool with the build that made it, or give the changed type another "
+        "open_options::layout and give open_options::migrate",
         expected, found);
 }
 

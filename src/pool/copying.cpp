@@ -390,8 +390,8 @@ result<pool_header> header_of(const std::string& path, int fd) {
     if (h.open != 0 && (h.required_features & feature_power_log) != 0)
         return refusal(
             path, errc::mode_unavailable,
-            "open, or left open, in mode power: part of it is in its log, and a copy of "
-            "the file would lack that; expected a pool that is closed, or in another mode");
+            "open, or left open, in mode power: part of it is in its log, and a copy of the file "
+            "would lack that; expected a pool that is closed, or in another mode");
     return h;
 }
 

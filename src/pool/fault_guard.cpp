@@ -83,8 +83,8 @@ template <class Out> Out describe(Out to, const place& at) {
                               "{} (access at offset {:#x})",
                               at.expected, at.found, at.offset);
     return fmt::format_to(to,
-                          "the file system cannot supply the page at offset {:#x}: an input/output "
-                          "error, or no room on the disk",
+                          "the file system cannot supply the page at offset {:#x}: an "
+                          "input/output error, or no room on the disk",
                           at.offset);
 }
 
@@ -99,8 +99,9 @@ const watched_file* parents_around(const void* address) noexcept {
 void explain_fork(const watched_file& file) noexcept {
     char line[1024];
     char* end = fmt::format_to_n(line, sizeof line,
-                                 "holdfast: {}: this is a child of the process that has opened the "
-                                 "pool, and has no part in it: it must open a pool of its own\n",
+                                 "holdfast: {}: this is a child of the process that has opened "
+                                 "the pool, and has no part in it: it must open a pool of its "
+                                 "own\n",
                                  file.path)
                     .out;
     (void)!::write(STDERR_FILENO, line, std::min<std::size_t>(end - line, sizeof line));

@@ -51,12 +51,12 @@ status nothing_valid(const std::string& path, const header_bytes_read& read, cop
     if (magic_seen)
         return refusal(
             path, errc::corrupt,
-            "no header copy verifies, so that nothing else can be found: `holdfast repair` "
-            "looks for a header in both copies together and in the seal");
+            "no header copy verifies, so that nothing else can be found: `holdfast repair` looks "
+            "for a header in both copies together and in the seal");
     if (all_zero(read.page_a, sizeof read.page_a) && all_zero(read.page_b, sizeof read.page_b))
         return refusal(path, errc::not_a_pool,
-                       "the header is all zeros: creation was cut short, or this never was a pool; "
-                       "remove the file to create the pool anew");
+                       "the header is all zeros: creation was cut short, or this never was a "
+                       "pool; remove the file to create the pool anew");
     return refusal(path, errc::not_a_pool, "the file does not start with a pool header");
 }
 
@@ -118,8 +118,8 @@ std::string extent_out_of_bounds(const pool_header& h) {
         if (!aligned || e.size_bytes == 0 || e.offset_bytes < end || e.offset_bytes > h.max_bytes ||
             e.size_bytes > h.max_bytes - e.offset_bytes)
             return fmt::format(
-                "header extent {}: found {:#x} + {:#x}, expected a multiple of {:#x} within "
-                "{:#x} to {:#x}",
+                "header extent {}: found {:#x} + {:#x}, expected a multiple of {:#x} within {:#x} "
+                "to {:#x}",
                 i, e.offset_bytes, e.size_bytes, h.chunk_bytes, end, h.max_bytes);
         end = e.offset_bytes + e.size_bytes;
         const std::uint64_t laid_out = h.laid_out_bytes[i];
@@ -178,8 +178,8 @@ result<header_chosen> choose_header(const std::string& path, const header_bytes_
     for (char copy : {'A', 'B'}) {
         if ((copy == 'A' ? copies.a : copies.b) == copy_state::valid) continue;
         out.warnings.push_back(
-            fmt::format("{}: header copy {} does not verify (damaged, or a write was cut "
-                        "short): the other copy is used and repairs it",
+            fmt::format("{}: header copy {} does not verify (damaged, or a write was cut short): "
+                        "the other copy is used and repairs it",
                         path, copy));
     }
     return out;
@@ -195,8 +195,8 @@ status check_header(const std::string& path, const pool_header& h, std::uint64_t
         known_required_features | engine_marks{h.engines, h.engines}.features();
     if (const std::uint64_t unknown = h.required_features & ~known; unknown != 0)
         return refusal(path, errc::unknown_feature,
-                       fmt::format("the pool requires features {:#x} that this build does not know "
-                                   "(known: {:#x})",
+                       fmt::format("the pool requires features {:#x} that this build does not "
+                                   "know (known: {:#x})",
                                    unknown, known));
     if (std::string wrong = number_out_of_bounds(h); !wrong.empty())
         return refusal(path, errc::corrupt, wrong);
@@ -266,9 +266,9 @@ status check_layout(const std::string& path, const pool_header& h, const file_op
         const std::uint32_t rebuild = h.open != 0 ? marks_of(h).rebuild : 0;
         if (rebuild == 0) return {};
         return refusal(path, errc::wrong_layout,
-                       fmt::format("a crash left it open with what engine {} has to compute again, "
-                                   "which no migration can read: open it once with the build that "
-                                   "made it",
+                       fmt::format("a crash left it open with what engine {} has to compute "
+                                   "again, which no migration can read: open it once with the "
+                                   "build that made it",
                                    engine_names(rebuild)));
     }
     return other_layout(path, h, options.layout, options.layout_hash);
@@ -286,12 +286,10 @@ status check_use(const std::string& path, const pool_header& h, const file_optio
         return refusal(
             path, errc::missing_engine,
             fmt::format("the pool was left open with engine {}, given to open: {}; open and close "
-                        "it once with "
-                        "the build that left it, or give {} to open_options::engines as well "
-                        "(hf::NAME::engine(); hf::all_engines() has every one), or give up what is "
-                        "unfinished by "
-                        "`holdfast repair --roll-back`; open_options::read_only with that engine "
-                        "only looks",
+                        "it once with the build that left it, or give {} to open_options::engines "
+                        "as well (hf::NAME::engine(); hf::all_engines() has every one), or give "
+                        "up what is unfinished by `holdfast repair --roll-back`; "
+                        "open_options::read_only with that engine only looks",
                         engine_names(missing), engines == 0 ? "no engine" : engine_names(engines),
                         engine_names(missing)));
     const bool process_mode = h.mode == static_cast<std::uint32_t>(mode::process);
@@ -311,8 +309,8 @@ status raise_limit(const std::string& path, const file_options& options, pool_he
     const std::uint64_t most = std::min(pool_bytes_max, base_high - h.base_address);
     if (wanted > most)
         return refusal(path, errc::bad_argument,
-                       fmt::format("max_bytes: the pool stands at {:#x}, where it can have at most "
-                                   "{} bytes, found {}",
+                       fmt::format("max_bytes: the pool stands at {:#x}, where it can have at "
+                                   "most {} bytes, found {}",
                                    h.base_address, most, options.max_bytes));
     if (h.open != 0 && (h.required_features & feature_relocated) != 0)
         return refusal(path, errc::bad_argument,

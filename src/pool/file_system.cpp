@@ -59,21 +59,21 @@ std::string file_system_doubt(int descriptor) {
     if (found == std::ranges::end(known)) return {};
     switch (found->what) {
     case trait::copies:
-        return fmt::format("on {}, which writes to a new place on the disk: while the disk is full "
-                           "a store ends the process (SIGBUS); expected ext4, XFS or tmpfs, or "
-                           "space that nobody else can take",
+        return fmt::format("on {}, which writes to a new place on the disk: while the disk is "
+                           "full a store ends the process (SIGBUS); expected ext4, XFS or tmpfs, "
+                           "or space that nobody else can take",
                            found->name);
     case trait::below:
-        return fmt::format("on {}: what is below is not known; where that writes to a new place on "
-                           "the disk (btrfs, zfs), a store ends the process (SIGBUS) while the "
+        return fmt::format("on {}: what is below is not known; where that writes to a new place "
+                           "on the disk (btrfs, zfs), a store ends the process (SIGBUS) while the "
                            "disk is full",
                            found->name);
     case trait::remote: break;
     }
     return fmt::format(
-        "on {}, another machine's disk: when it is full, or out of reach, a store may "
-        "end the process (SIGBUS), and what another machine sees meanwhile is not "
-        "known; expected a disk of this machine",
+        "on {}, another machine's disk: when it is full, or out of reach, a store may end the "
+        "process (SIGBUS), and what another machine sees meanwhile is not known; expected a disk "
+        "of this machine",
         found->name);
 }
 

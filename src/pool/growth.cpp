@@ -31,8 +31,8 @@ constexpr std::uint64_t spared_step(std::uint64_t size) { return size / 4; }
 status pool_file::past(const growth_bound& until, std::uint64_t heap_bytes) const {
     if (until.set_by == growth_bound::limit_growth)
         return refusal(path_, errc::pool_full,
-                       fmt::format("{} more bytes would pass the {} bytes that "
-                                   "pool::limit_growth allows: raise that limit, or free blocks",
+                       fmt::format("{} more bytes would pass the {} bytes that pool::limit_growth "
+                                   "allows: raise that limit, or free blocks",
                                    heap_bytes, until.bytes));
     return refusal(path_, errc::pool_full,
                    fmt::format("{} more bytes would pass the pool's limit of {}{}: open it with a "
@@ -89,8 +89,8 @@ result<extent> pool_file::grow(std::uint64_t heap_bytes, const growth_bound& unt
     HF_ASSERT(now_.marked_open);
     if (!growth_.doubt.ok())
         return refusal(path_, errc::poisoned,
-                       fmt::format("an earlier growth could not write the headers ({}); reopen the "
-                                   "pool",
+                       fmt::format("an earlier growth could not write the headers ({}); reopen "
+                                   "the pool",
                                    text_of(growth_.doubt, path_)));
     HF_ASSERT_SLOW(until.bytes <= shape_.max_bytes);
     const std::uint64_t size = size_bytes(), chunk = shape_.chunk_bytes;

@@ -229,8 +229,8 @@ status pool_file::find_doubts(const pool_header& h, const boot_identifier& boot)
                         path_));
     if (copied_while_open(h, file_.identity())) {
         const std::string what =
-            fmt::format("a copy of a pool in use: it was open in the file with "
-                        "inode {} when it was copied, this is inode {}",
+            fmt::format("a copy of a pool in use: it was open in the file with inode {} when it "
+                        "was copied, this is inode {}",
                         h.file_inode, file_.identity().inode);
         if (!asked_.salvage)
             return refusal(path_, errc::torn,
@@ -339,8 +339,7 @@ status pool_file::settle_mode() {
     if (!file_.on_tmpfs())
         return refusal(path_, errc::mode_unavailable,
                        "pmem mode needs a file on persistent memory mounted for direct access "
-                       "(DAX), or on tmpfs, "
-                       "where it is emulated");
+                       "(DAX), or on tmpfs, where it is emulated");
     warnings_.push_back(
         fmt::format("{}: pmem mode is emulated on tmpfs: flushes and fences are real, but nothing "
                     "here survives power loss",
@@ -366,9 +365,8 @@ status pool_file::find_power_log(const pool_header& h) {
                        "left open in mode power, and its log is no part of the image");
     if (!asked_.read_only && asked_.mode != mode::power)
         return refusal(path_, errc::mode_unavailable,
-                       "left open in mode power, so that part of it is in its log: open it in mode "
-                       "power once, "
-                       "and close it");
+                       "left open in mode power, so that part of it is in its log: open it in "
+                       "mode power once, and close it");
     power_ = std::make_unique<power_files>(path_, file_);
     status found = power_->find(h, asked_.read_only);
     if (found.ok() || !asked_.salvage) return found;
@@ -437,8 +435,8 @@ status pool_file::whole() const {
     if (*present >= (asked_.read_only ? present_bytes_.value_or(size_bytes()) : size_bytes()))
         return {};
     return refusal(path_, errc::truncated,
-                   fmt::format("the file was cut while the pool was open: expected {} bytes, found "
-                               "{}",
+                   fmt::format("the file was cut while the pool was open: expected {} bytes, "
+                               "found {}",
                                size_bytes(), *present));
 }
 

@@ -187,8 +187,8 @@ status power_files::make_log(const pool_header& h) {
         if (*state != power::header_state::valid ||
             std::memcmp(old.uuid, h.uuid, sizeof old.uuid) != 0)
             return refusal(path_, errc::exists,
-                           "expected the log of this pool, or no file of this name, found another: "
-                           "move it away");
+                           "expected the log of this pool, or no file of this name, found "
+                           "another: move it away");
         if (!found_)
             if (status ok = is_void(h, old, *size); !ok.ok()) return ok;
         sizes_.writes = old.writes;

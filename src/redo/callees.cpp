@@ -66,8 +66,7 @@ const row* find(const void* function) {
     Dl_info found{};
     const char* const symbol = ::dladdr(function, &found) != 0 ? found.dli_sname : nullptr;
     fatal("%s: a section calls %s (%p) by its address, of which there is no version for sections: "
-          "its body "
-          "must be in a source of this program that is built for engine redo",
+          "its body must be in a source of this program that is built for engine redo",
           where, symbol != nullptr ? readable_name(symbol) : "a function", function);
 }
 

@@ -32,8 +32,7 @@ namespace {
     const std::string given = engine_names(pool.engine_bits);
     fatal("%s: %s (%s) is built for engine %s, and the pool was opened with %s: leave "
           "open_options::engines empty, or give it hf::%s::engine() as well; a library that is "
-          "loaded "
-          "later is loaded before the open",
+          "loaded later is loaded before the open",
           path, readable_name(function.name), function.where, engine.name,
           given.empty() ? "none" : given.c_str(), engine.name);
 }
@@ -45,8 +44,7 @@ section* open_section(const engine_row& engine, const hf_txfunc& function, const
         if (open->pool().file->is_parents()) registry::refuse_parents(nullptr, function.name);
         if (&open->engine() != &engine)
             fatal("%s (%s) is built for another engine than the section it is called in: build "
-                  "what calls each "
-                  "other with one engine (holdfast_instrument(target ENGINE …))",
+                  "what calls each other with one engine (holdfast_instrument(target ENGINE …))",
                   readable_name(function.name), function.where);
         return nullptr;
     }
@@ -101,8 +99,8 @@ void hf_abort_section(void) noexcept {
     hf::section* s = hf::current_section;
     if (s == nullptr)
         hf::fatal("hf::abort_section: no section is open on this thread, so there is nothing to "
-                  "take back "
-                  "(engine none, and code outside failure-atomic functions, have stored for good)");
+                  "take back (engine none, and code outside failure-atomic functions, have stored "
+                  "for good)");
     s->by().doom();
 }
 

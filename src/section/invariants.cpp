@@ -33,8 +33,7 @@ void section::check_left() const noexcept {
     if (changed == nullptr || marks_.state().settled.load(std::memory_order_acquire) >= epoch_)
         return;
     fatal("%s: a plain store between sections changed offset %#llx, an input that %s (%s) had "
-          "overwritten: "
-          "a power failure would take it back; call hf::settle first",
+          "overwritten: a power failure would take it back; call hf::settle first",
           pool_->file->path().c_str(), static_cast<unsigned long long>(changed->offset),
           readable_name(function_->name), function_->where);
 }

@@ -37,8 +37,8 @@ void prepared_memory::check(const pool_file& file) const noexcept {
     for (const filled_bytes& f : filled_)
         if (f.what.sum != XXH3_64bits(file.base() + f.offset, f.what.bytes))
             fatal("%s: a plain store changed offset %#llx after hf::staged::copy_words or "
-                  "note_written: "
-                  "a power failure would take back the section that follows; persist it before",
+                  "note_written: a power failure would take back the section that follows; "
+                  "persist it before",
                   file.path().c_str(), static_cast<unsigned long long>(f.offset));
 }
 

@@ -74,8 +74,8 @@ status section_engine::recover_one(pool::impl& pool, pending_section& section,
     return {
         how.code,
         fmt::format(
-            "{}: {}: lane {}: recovering {} ({}), engine {}: {}; the pool stays marked "
-            "open, for a build that can recover it{}",
+            "{}: {}: lane {}: recovering {} ({}), engine {}: {}; the pool stays marked open, for "
+            "a build that can recover it{}",
             pool.file->path(), hf::name(how.code), section.lane,
             function != nullptr ? readable_name(function->name) : "a txfunc of another build",
             function != nullptr ? function->where : "unknown place", this->name(), how.why,

@@ -93,9 +93,8 @@ std::uint64_t section::far_offset(const void* address, std::uint64_t offset,
     }
     // A damaged pointer must not lead to headers, lanes or the allocator's tables.
     if (!pool_->blocks.durable().covers(offset, bytes))
-        fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is: the "
-              "pointer leads into freed memory or none of the pool's, or the pool is damaged "
-              "(holdfast verify)",
+        fatal("%s (%s) stores %llu bytes at offset %#llx, where no block is: the pointer leads "
+              "into freed memory or none of the pool's, or the pool is damaged (holdfast verify)",
               readable_name(function_->name), function_->where,
               static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(offset));
     if (watched() && bytes > 0) protocol_->stores(offset, bytes, fresh(offset));
@@ -133,8 +132,7 @@ void section::free(void* given) {
     const block b = pool_->blocks.find(offset);
     if (offset == outside || b.bytes == 0 || blocks_.freed().covers(offset))
         fatal("%s (%s) frees %p, which is no allocated block of the pool: it was freed before, or "
-              "is not the "
-              "pointer that hf::make or hf_alloc gave",
+              "is not the pointer that hf::make or hf_alloc gave",
               readable_name(function_->name), function_->where, given);
     protocol_->free(b);
     blocks_.free(b);

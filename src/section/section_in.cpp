@@ -29,9 +29,8 @@ inline void clear_gaps(const hf_txfunc& function, std::byte* args) noexcept {
 /// Gives the pool's addresses among the arguments (null: none are logged) their canonical form.
 void to_canonical(const pool_file& file, const hf_txfunc& function, std::byte* args) {
     if ((function.abi_version & HF_ABI_RELOCATABLE) == 0)
-        fatal("%s: %s (%s) is not built relocatable, and the pool is not at its canonical address: "
-              "build it "
-              "with holdfast_relocatable(target)",
+        fatal("%s: %s (%s) is not built relocatable, and the pool is not at its canonical "
+              "address: build it with holdfast_relocatable(target)",
               file.path().c_str(), readable_name(function.name), function.where);
     if (args == nullptr) return;
     shift_pointers(function, args,

@@ -231,10 +231,8 @@ TEST_F(SettleDeathTest, WhatWasStoredElsewhereThanInAStagedBlockCannotBeSettledA
                 pool p = open();
                 staged::note_written(p.root<ring>()->slot, 8);
             },
-            "hf::staged::note_written.*expected bytes of a block that this thread has staged since "
-            "its "
-            "last "
-            "section.*hf::staged::copy_words");
+            "hf::staged::note_written.*expected bytes of a block that this thread has staged "
+            "since its last section.*hf::staged::copy_words");
     }
 }
 

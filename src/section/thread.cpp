@@ -132,9 +132,8 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
         if (pool != nullptr && !runs_again(engine) && registry::pool_of(pointer) == nullptr)
             continue;
         if (pool != nullptr)
-            fatal("%s (%s): %s (%p) points outside the pool of those before it: a section works on "
-                  "one "
-                  "pool; pass pointers into that, and copy what is elsewhere first",
+            fatal("%s (%s): %s (%p) points outside the pool of those before it: a section works "
+                  "on one pool; pass pointers into that, and copy what is elsewhere first",
                   readable_name(function.name), function.where, argument(function, i).text,
                   pointer);
         pool = registry::pool_of(pointer);
@@ -143,9 +142,8 @@ section& section_for(const engine_row& engine, const hf_txfunc& function, const 
         if (pool == nullptr && !runs_again(engine)) continue;
         if (pool == nullptr)
             fatal("%s (%s): %s (%p) points to volatile memory, or into a pool that is closed, "
-                  "which a "
-                  "re-execution would not find: pass the value itself, allocate the object in the "
-                  "pool, or read it through hf::vlog_preserve only",
+                  "which a re-execution would not find: pass the value itself, allocate the "
+                  "object in the pool, or read it through hf::vlog_preserve only",
                   readable_name(function.name), function.where, argument(function, i).text,
                   pointer);
     }
@@ -193,8 +191,7 @@ void free_at_once(void* given) {
     if (pool == nullptr) registry::refuse_parents(given, "hf_free");
     if (b.bytes == 0)
         fatal("hf_free(%p): no allocated block of an open pool: it was freed before, belongs to a "
-              "pool that is "
-              "closed, or came from malloc or new",
+              "pool that is closed, or came from malloc or new",
               given);
     if (pool->file->read_only())
         fatal("%s: hf_free(%p): the pool is open read-only", pool->file->path().c_str(), given);

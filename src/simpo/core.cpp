@@ -61,8 +61,8 @@ found_log read_log(const object_head& h) {
 
 std::string damage_in(const pool::impl& in, const object_head& h, const found_log& found) {
     const std::uint64_t line = *found.damaged & (h.log_lines - 1);
-    return fmt::format("the record at offset {:#x} of its log does not verify, and committed calls "
-                       "stand behind it",
+    return fmt::format("the record at offset {:#x} of its log does not verify, and committed "
+                       "calls stand behind it",
                        in.offset_of(log_at(h) + line * line_bytes));
 }
 
@@ -113,8 +113,8 @@ status check_copy(const pool::impl& in, std::uint64_t offset) {
     const unsigned which = copy_of(h.resilient);
     const auto* const copy = reinterpret_cast<const std::byte*>(&h) + parts.copy_offset(which);
     if (h.copy_checks[which] != copy_check(h, copy, parts.copy_bytes))
-        return corrupt(*in.file, fmt::format("the object at offset {:#x}: its copy's checksum does "
-                                             "not hold",
+        return corrupt(*in.file, fmt::format("the object at offset {:#x}: its copy's checksum "
+                                             "does not hold",
                                              offset));
     return {};
 }
@@ -125,8 +125,8 @@ status check_log(const pool::impl& in, std::uint64_t offset) {
     const found_log found = read_log(h);
     if (found.damaged && !in.salvage)
         return corrupt(*in.file,
-                       fmt::format("object \"{}\" of class {}: {}; to give these up, open "
-                                   "the pool with salvage",
+                       fmt::format("object \"{}\" of class {}: {}; to give these up, open the "
+                                   "pool with salvage",
                                    h.name, h.class_text, damage_in(in, h, found)));
     if (found.unknown.empty() || in.recovery == recovery_policy::roll_back) return {};
     return refusal(in.file->path(), errc::function_changed,

@@ -72,9 +72,9 @@ void detail::add_function(const function* f) noexcept try {
         if (there.class_version != f->class_version) continue; // an older one, to be changed from
         if (differ(there.type, f->type))
             fatal(
-                "the classes %s and %s both call themselves \"%s\", and both have a function "
-                "%.*s of version %u: give each class, and each instantiation of a class template, "
-                "a simpo_class of its own",
+                "the classes %s and %s both call themselves \"%s\", and both have a function %.*s "
+                "of version %u: give each class, and each instantiation of a class template, a "
+                "simpo_class of its own",
                 there.type->name(), f->type->name(), f->class_text,
                 static_cast<int>(f->text.size()), f->text.data(), f->version);
         if (differ(there.self, f->self))

@@ -72,8 +72,8 @@ public:
     status check(const pool::impl& pool, const pending_section& section) const override {
         if (section.args.empty() || section.args.size() == sizeof(left_payload)) return {};
         return refusal(pool.file->path(), errc::corrupt,
-                       fmt::format("log of lane {}: a section of engine undo begins with {} bytes, "
-                                   "0 or {} expected{}",
+                       fmt::format("log of lane {}: a section of engine undo begins with {} "
+                                   "bytes, 0 or {} expected{}",
                                    section.lane, section.args.size(), sizeof(left_payload),
                                    last_way_out(*pool.file)));
     }

@@ -161,8 +161,8 @@ void examination::find_the_seal() {
 }
 
 void examination::left_open() {
-    cannot("the pool is open, or was not closed cleanly: sections may be pending; "
-           "open and close it to recover and seal it");
+    cannot("the pool is open, or was not closed cleanly: sections may be pending; open and close "
+           "it to recover and seal it");
 }
 
 /// A copy of a pool in use is sealed as a whole: what its first open recovers from lies in logs, and in blocks that are not

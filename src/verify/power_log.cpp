@@ -65,8 +65,8 @@ status repairable(const std::string& path, const read_file& file) {
         return {};
     return refusal(
         path, errc::mode_unavailable,
-        "part of it may be in its log of mode power: open it in mode power once, and close "
-        "it, before it is repaired");
+        "part of it may be in its log of mode power: open it in mode power once, and close it, "
+        "before it is repaired");
 }
 
 } // namespace hf::verify

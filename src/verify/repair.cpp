@@ -50,8 +50,8 @@ public:
         pool_ = &pool;
         length();
         if (header_.open != 0) {
-            plan_.lost.emplace_back("the pool was not closed cleanly: lanes and tables are left to "
-                                    "recovery; open and close the pool");
+            plan_.lost.emplace_back("the pool was not closed cleanly: lanes and tables are left "
+                                    "to recovery; open and close the pool");
             return std::move(plan_);
         }
         seal_ = find_seal(file_, pool.pool_bytes(), header_, true);
@@ -167,10 +167,9 @@ void planning::length() {
         lost("root words or log lanes were cut off");
     for (const extent_image& e : pool_->extents())
         if (file_.size() < e.data_offset)
-            lost(
-                fmt::format("extent {:#x}: its allocator tables were cut off; its blocks cannot be "
-                            "listed",
-                            e.entries_offset));
+            lost(fmt::format("extent {:#x}: its allocator tables were cut off; its blocks cannot "
+                             "be listed",
+                             e.entries_offset));
     blocks_beyond beyond(file_.size(), plan_.lost);
     walk_tables(*pool_, beyond);
 }
@@ -286,8 +285,8 @@ public:
     void on_fault(const table_fault& fault) override {
         if (lost_.size() < lines_max)
             lost_.push_back(
-                fmt::format("chunk {:#x}: its entry and bits disagree; without a seal it "
-                            "cannot be known which is wrong",
+                fmt::format("chunk {:#x}: its entry and bits disagree; without a seal it cannot "
+                            "be known which is wrong",
                             fault.chunk_offset));
     }
 

@@ -51,8 +51,8 @@ private:
     void begin() {
         to_ << "/// Calls of a persistent `" << short_name_
             << "`, each deferred if it may be. Copies are handles on the\n"
-            << "/// same object; any thread may use them. See hf::simpo::object for order, crashes "
-               "and errors.\n"
+            << "/// same object; any thread may use them. See hf::simpo::object for order, "
+               "crashes and errors.\n"
             << "class " << calls_ << " {\npublic:\n"
             << "    using object_type = hf::simpo::object<" << type_ << ">;\n\n"
             << "    explicit " << calls_ << "(object_type on) noexcept : on_(on) {}\n";

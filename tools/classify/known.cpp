@@ -25,12 +25,12 @@ llvm::StringSet<> words(llvm::StringRef text) {
 // Mathematics stands here for double; the letter at the end of the names for float and long double is taken off.
 const llvm::StringSet<>& pure_names() {
     static const llvm::StringSet<> names = words(
-        "memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr "
-        "bcmp wmemcpy wmemmove wmemset wmemcmp wcslen char_memchr abs labs llabs div ldiv "
-        "lldiv fabs fmod remainder fma fmax fmin fdim exp exp2 expm1 log log10 log2 log1p pow "
-        "sqrt cbrt hypot sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh "
-        "erf erfc tgamma ceil floor trunc round lround llround frexp ldexp modf scalbn "
-        "scalbln ilogb logb nextafter nexttoward copysign remquo");
+        "memcpy memmove memset memcmp memchr strlen strnlen strcmp strncmp strchr strrchr bcmp "
+        "wmemcpy wmemmove wmemset wmemcmp wcslen char_memchr abs labs llabs div ldiv lldiv fabs "
+        "fmod remainder fma fmax fmin fdim exp exp2 expm1 log log10 log2 log1p pow sqrt cbrt "
+        "hypot sin cos tan asin acos atan atan2 sinh cosh tanh asinh acosh atanh erf erfc tgamma "
+        "ceil floor trunc round lround llround frexp ldexp modf scalbn scalbln ilogb logb "
+        "nextafter nexttoward copysign remquo");
     return names;
 }
 
@@ -38,15 +38,15 @@ const llvm::StringSet<>& pure_names() {
 const llvm::StringSet<>& pure_builtins() {
     static const llvm::StringSet<> names = words(
         "expect expect_with_probability unreachable assume addressof launder "
-        "is_constant_evaluated constant_p object_size assume_aligned clz clzl clzll clzg ctz "
-        "ctzl ctzll ctzg ffs ffsl ffsll popcount popcountl popcountll popcountg parity "
-        "parityl parityll clrsb clrsbl clrsbll bswap16 bswap32 bswap64 bitreverse8 "
-        "bitreverse16 bitreverse32 bitreverse64 rotateleft8 rotateleft16 rotateleft32 "
-        "rotateleft64 rotateright8 rotateright16 rotateright32 rotateright64 add_overflow "
-        "sub_overflow mul_overflow isnan isinf isinf_sign isfinite isnormal issubnormal "
-        "iszero signbit signbitf signbitl fpclassify isgreater isgreaterequal isless "
-        "islessequal islessgreater isunordered huge_val huge_valf huge_vall inf inff infl nan "
-        "nanf nanl prefetch memcpy_inline memset_inline");
+        "is_constant_evaluated constant_p object_size assume_aligned clz clzl clzll clzg ctz ctzl "
+        "ctzll ctzg ffs ffsl ffsll popcount popcountl popcountll popcountg parity parityl "
+        "parityll clrsb clrsbl clrsbll bswap16 bswap32 bswap64 bitreverse8 bitreverse16 "
+        "bitreverse32 bitreverse64 rotateleft8 rotateleft16 rotateleft32 rotateleft64 "
+        "rotateright8 rotateright16 rotateright32 rotateright64 add_overflow sub_overflow "
+        "mul_overflow isnan isinf isinf_sign isfinite isnormal issubnormal iszero signbit "
+        "signbitf signbitl fpclassify isgreater isgreaterequal isless islessequal islessgreater "
+        "isunordered huge_val huge_valf huge_vall inf inff infl nan nanf nanl prefetch "
+        "memcpy_inline memset_inline");
     return names;
 }
 

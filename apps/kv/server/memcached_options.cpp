@@ -157,10 +157,8 @@ void memcached_options::declare(const cli::command& app, settings& chosen) {
     app.value("-o,--extended", extended_,
               "memcached's: idle_timeout=SECONDS, watcher_logbuf_size=KILOBYTES, "
               "worker_logbuf_size=KILOBYTES, ssl_chain_cert=FILE, ssl_key=FILE, "
-              "ssl_keyformat=PEM|DER, ssl_verify_mode=0..3, ssl_ca_cert=FILE, "
-              "ssl_ciphers=LIST, ssl_min_version=0..3, ssl_session_cache, track_sizes, and "
-              "others that "
-              "mean nothing")
+              "ssl_keyformat=PEM|DER, ssl_verify_mode=0..3, ssl_ca_cert=FILE, ssl_ciphers=LIST, "
+              "ssl_min_version=0..3, ssl_session_cache, track_sizes, and others that mean nothing")
         .separated_by(',');
     app.value("-B,--protocol", protocol_,
               "What clients speak: ascii, binary or auto, which is by the first byte of each")

@@ -64,8 +64,8 @@ void declare(const cli::program& app, settings& chosen, raw& given) {
         .show_default();
     app.value("--when-torn", given.when_torn,
               "What to do with a pool that a failure of the machine may have torn: refuse it, "
-              "salvage what is there, or discard it, which sets the file aside under a name "
-              "with a date and begins empty; default: discard in mode process, else refuse")
+              "salvage what is there, or discard it, which sets the file aside under a name with "
+              "a date and begins empty; default: discard in mode process, else refuse")
         .one_of({"refuse", "salvage", "discard"});
     app.flag("--look-through", chosen.store.look_through,
              "Look through all of the pool first, and refuse a damaged one");
@@ -124,8 +124,8 @@ command_line parse_command_line(int argc, char** argv) {
     declare(app, line.chosen, given);
     others.declare(app, line.chosen);
     app.value("--engine", line.engine,
-              "What makes changes failure-atomic: the logs of clobber or undo, or the durable "
-              "map of mod. Pools of mod are not those of the others")
+              "What makes changes failure-atomic: the logs of clobber or undo, or the durable map "
+              "of mod. Pools of mod are not those of the others")
         .one_of({"clobber", "undo", "mod"});
     app.count("-v,--verbose", line.verbosity, "Say what happens; -vv: also what clients send");
     try {

@@ -20,8 +20,8 @@ int main(int argc, char** argv) {
     }
     const hf::recovery_report& recovered = (*opened)->pool().recovered();
     const hf::kv::pool_findings found = hf::kv::check_pool(**opened);
-    std::printf("items %llu bad_tables %llu bad_items %llu leaked %llu dangling %llu "
-                "re_executed %u rolled_back %u discarded %u\n",
+    std::printf("items %llu bad_tables %llu bad_items %llu leaked %llu dangling %llu re_executed "
+                "%u rolled_back %u discarded %u\n",
                 static_cast<unsigned long long>(found.items),
                 static_cast<unsigned long long>(found.bad_tables),
                 static_cast<unsigned long long>(found.bad_items),

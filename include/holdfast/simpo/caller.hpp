@@ -133,8 +133,8 @@ private:
                       "padding between its members");
         static_assert(
             entry::kept.has_value(),
-            "a result that is kept is at most 512 bytes of a trivially copyable type that "
-            "is no address");
+            "a result that is kept is at most 512 bytes of a trivially copyable type that is no "
+            "address");
         const auto words = traits::arguments::store(std::forward<Args>(args)...);
         std::array<std::uint64_t, entry::kept.value_or(0) + std::size_t{1}> kept{};
         status s = detail::call_once(on_.internals(), entry::entry, {id_, number}, words.data(),

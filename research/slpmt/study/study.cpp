@@ -203,8 +203,7 @@ int record_to(const std::string& workload, std::uint64_t insertions, std::uint64
         insertions > 4000 || value_bytes > 4096) {
         fmt::print(stderr,
                    "expected a workload of the study, at most 4000 insertions and values of at "
-                   "most 4096 bytes, "
-                   "in words; found {}, {}, {}\n",
+                   "most 4096 bytes, in words; found {}, {}, {}\n",
                    workload, insertions, value_bytes);
         return 2;
     }

@@ -246,8 +246,8 @@ TEST_F(Faults, AccessToACutFileIsExplainedBeforeItKills) {
     int how = in_child(touch, said);
     EXPECT_TRUE(WIFSIGNALED(how) && WTERMSIG(how) == SIGBUS) << how;
     EXPECT_NE(said.find("holdfast: " + path +
-                        ": truncated: the file was cut while the pool was "
-                        "open: expected 262144 bytes, found 4096"),
+                        ": truncated: the file was cut while the pool was open: expected 262144 "
+                        "bytes, found 4096"),
               std::string::npos)
         << said;
     ::unlink(path.c_str());

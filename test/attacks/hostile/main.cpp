@@ -154,8 +154,7 @@ void print_account(const shared& state, const totals& sum, double seconds) {
                 fmt::format(" {}={}", hf::name(static_cast<hf::errc>(code)), c.refused[code]);
     fmt::print("hostile: mutants={} opened={} refused={} (stopped in recovery={};{}) "
                "sections_recovered={} verified_good={} verified_damaged={} mod_verified={} "
-               "mod_damaged={} signals={} hangs={} "
-               "wrong={} seconds={:.1f} per_second={:.0f}\n",
+               "mod_damaged={} signals={} hangs={} wrong={} seconds={:.1f} per_second={:.0f}\n",
                c.tried, c.opened, c.refusals(), c.stopped, refusals, c.sections_pending,
                c.verified_good, c.verified_damaged, c.mod_verified, c.mod_damaged, sum.signals,
                sum.hangs, sum.wrong, seconds, static_cast<double>(c.tried) / seconds);

@@ -22,8 +22,8 @@ struct request {
 
 int usage() {
     std::fputs(
-        "options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] "
-        "[--mode process|pmem|power]\n"
+        "options: [--kills N | --seconds S] [--seed N] [--threads 1-8, default in turn] [--mode "
+        "process|pmem|power]\n"
         "         [--workload map|bank|blob|grid|containers|mod|simpo|structures|retraced|swap]\n"
         "         [--dir DIRECTORY]\n"
         "         [--every-ms N, else at any moment] [--records N, of map: that are there "
@@ -64,8 +64,7 @@ void print(const char* what, const char* mode, const plan& plan, const outcome& 
     std::printf(
         "kill: %-4s %-7s %-7s threads=%u seed=%llu pools=%llu kills=%llu recovery_kills=%llu "
         "acknowledged=%llu lost=%llu pending=%llu re_executed=%llu resumed=%llu rolled_back=%llu "
-        "discarded=%llu "
-        "failures=%llu\n",
+        "discarded=%llu failures=%llu\n",
         what, engine_name(), mode, plan.threads, n(plan.seed), n(o.pools), n(o.kills),
         n(o.recovery_kills), n(o.acknowledged), n(o.lost), n(o.pending), n(o.re_executed),
         n(o.resumed), n(o.rolled_back), n(o.discarded), n(o.failures));

@@ -324,10 +324,8 @@ int main(int argc, char** argv) {
             session s(one, mode);
             (void)s.run();
             std::printf("kill: server %-7s %-7s memory_mib=%llu connections=%u seed=%llu "
-                        "kills=%llu recovery_kills=%llu "
-                        "acknowledged=%llu lost=%llu pending=%llu re_executed=%llu "
-                        "rolled_back=%llu discarded=%llu "
-                        "failures=%llu\n",
+                        "kills=%llu recovery_kills=%llu acknowledged=%llu lost=%llu pending=%llu "
+                        "re_executed=%llu rolled_back=%llu discarded=%llu failures=%llu\n",
                         hf::kv::store::engine_name(), mode == hf::mode::pmem ? "pmem" : "process",
                         n(memory_mib), one.connections, n(one.seed), n(s.kills),
                         n(s.recovery_kills), n(s.acknowledged()), n(s.log->lost), n(s.log->pending),
